@@ -1,0 +1,266 @@
+//! Finds utterances in the visitor's audio: when one begins, when it is over, and its samples. All times are audio
+//! times; the engine hands on silence when the clock says that nothing more comes.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use earshot::Detector;
+
+use super::{Sink, duration_of, samples_of_ms};
+use crate::interface::TurnSettings;
+
+/// What the detector takes: 16 ms.
+const FRAME_SAMPLES: usize = 256;
+/// A frame without a sample above this (-66 dBFS) has nothing in it but the rounding of the codec.
+const AUDIBLE: u16 = 16;
+/// After this much silence the detector's memory of the sound before it misleads more than it helps.
+const RESET_SAMPLES: usize = samples_of_ms(1000);
+
+/// What happened in the audio.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Change {
+    /// An utterance began this long ago.
+    Started { ago: Duration },
+    /// It is time for an interim transcript of the running utterance.
+    InterimDue,
+    /// The utterance is over.
+    Ended { samples: Vec<i16> },
+    /// The utterance is over and was too short to be one.
+    Dropped,
+}
+
+pub(crate) struct Endpointer {
+    detector: Box<Detector>,
+    threshold: f32,
+    start_samples: usize,
+    stop_samples: usize,
+    min_speech_samples: usize,
+    pre_roll_samples: usize,
+    max_samples: usize,
+    interim_samples: Option<usize>,
+    /// Samples that do not fill a detector frame yet.
+    partial: Vec<i16>,
+    /// How many of them were heard and not filled in.
+    partial_heard: usize,
+    /// Silence in a row, in samples.
+    silence: usize,
+    phase: Phase,
+    /// The running utterance, or when idle what may become its beginning.
+    samples: VecDeque<i16>,
+    changes: VecDeque<Change>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Idle {
+        /// Speech of late: grows with each speech frame and shrinks with each other one, so that one doubtful frame
+        /// in a word does not start the count anew, and scattered clicks never add up.
+        speech: usize,
+        /// Samples since `speech` left zero.
+        since: usize,
+    },
+    Active {
+        /// Speech in the utterance.
+        speech: usize,
+        /// Samples since its last speech frame.
+        quiet: usize,
+        since_interim: usize,
+    },
+}
+
+const IDLE: Phase = Phase::Idle {
+    speech: 0,
+    since: 0,
+};
+
+impl Endpointer {
+    pub(crate) fn new(turns: &TurnSettings) -> Self {
+        Self {
+            detector: Detector::default_boxed(),
+            threshold: turns.speech_threshold,
+            start_samples: samples_of_ms(turns.start_ms).max(1),
+            stop_samples: samples_of_ms(turns.stop_ms).max(1),
+            min_speech_samples: samples_of_ms(turns.min_speech_ms),
+            pre_roll_samples: samples_of_ms(turns.pre_roll_ms),
+            max_samples: samples_of_ms(turns.max_utterance_ms),
+            interim_samples: turns
+                .interim_ms
+                .map(|ms| samples_of_ms(ms).max(FRAME_SAMPLES)),
+            partial: Vec::with_capacity(FRAME_SAMPLES),
+            partial_heard: 0,
+            silence: 0,
+            phase: IDLE,
+            samples: VecDeque::new(),
+            changes: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn poll(&mut self) -> Option<Change> {
+        self.changes.pop_front()
+    }
+
+    /// The running utterance so far.
+    pub(crate) fn utterance(&self) -> Vec<i16> {
+        self.samples.iter().copied().collect()
+    }
+
+    /// How much more silence ends the running utterance; `None` when there is none.
+    pub(crate) fn remaining_hold(&self) -> Option<usize> {
+        match self.phase {
+            Phase::Idle { .. } => None,
+            // Whole frames, since only they are judged.
+            Phase::Active { quiet, .. } => {
+                let hold = self.stop_samples.saturating_sub(quiet).max(1);
+                Some(hold.next_multiple_of(FRAME_SAMPLES))
+            }
+        }
+    }
+
+    /// Ends the running utterance now and forgets what may have become one.
+    pub(crate) fn end(&mut self) {
+        self.partial.clear();
+        self.partial_heard = 0;
+        if let Phase::Active { speech, .. } = self.phase {
+            self.finish(speech);
+        }
+        self.phase = IDLE;
+        self.samples.clear();
+    }
+
+    fn judge(&mut self, is_speech: bool) {
+        match &mut self.phase {
+            Phase::Idle { speech, since } => {
+                *speech = match is_speech {
+                    true => *speech + FRAME_SAMPLES,
+                    false => speech.saturating_sub(FRAME_SAMPLES),
+                };
+                *since = if *speech == 0 {
+                    0
+                } else {
+                    *since + FRAME_SAMPLES
+                };
+                let (speech, since) = (*speech, *since);
+                let keep = self.pre_roll_samples + since;
+                let surplus = self.samples.len().saturating_sub(keep);
+                self.samples.drain(..surplus);
+                if speech >= self.start_samples {
+                    self.phase = Phase::Active {
+                        speech,
+                        quiet: 0,
+                        since_interim: 0,
+                    };
+                    self.changes.push_back(Change::Started {
+                        ago: duration_of(since),
+                    });
+                }
+            }
+            Phase::Active {
+                speech,
+                quiet,
+                since_interim,
+            } => {
+                if is_speech {
+                    *speech += FRAME_SAMPLES;
+                    *quiet = 0;
+                } else {
+                    *quiet += FRAME_SAMPLES;
+                }
+                *since_interim += FRAME_SAMPLES;
+                let (speech, quiet) = (*speech, *quiet);
+                if quiet >= self.stop_samples {
+                    self.finish(speech);
+                    self.phase = IDLE;
+                } else if self.samples.len() >= self.max_samples {
+                    self.finish(speech);
+                    // The visitor still speaks: the next utterance begins without a gap.
+                    self.phase = Phase::Active {
+                        speech: 0,
+                        quiet,
+                        since_interim: 0,
+                    };
+                    self.changes.push_back(Change::Started {
+                        ago: Duration::ZERO,
+                    });
+                } else if self
+                    .interim_samples
+                    .is_some_and(|every| *since_interim >= every)
+                {
+                    *since_interim = 0;
+                    self.changes.push_back(Change::InterimDue);
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self, speech: usize) {
+        let samples = Vec::from(std::mem::take(&mut self.samples));
+        self.changes
+            .push_back(match speech >= self.min_speech_samples {
+                true => Change::Ended { samples },
+                false => Change::Dropped,
+            });
+    }
+
+    fn silent_frame(&mut self) {
+        self.samples.extend([0; FRAME_SAMPLES]);
+        self.judge(false);
+    }
+
+    /// Judges the partial frame, which is full now.
+    fn full_frame(&mut self) {
+        // The detector knows no loudness and may find speech in digital silence, which a browser sends while its
+        // microphone is switched off.
+        let audible = self
+            .partial
+            .iter()
+            .any(|sample| sample.unsigned_abs() > AUDIBLE);
+        let score = match audible && self.partial_heard * 2 >= FRAME_SAMPLES {
+            true => self.detector.predict_i16(&self.partial),
+            false => 0.0,
+        };
+        self.samples.extend(&self.partial);
+        self.partial.clear();
+        self.partial_heard = 0;
+        self.judge(score > self.threshold);
+    }
+}
+
+impl Sink for Endpointer {
+    fn audio(&mut self, mut samples: &[i16]) {
+        if self.silence >= RESET_SAMPLES {
+            self.detector.reset();
+        }
+        self.silence = 0;
+        while !samples.is_empty() {
+            let wanted = FRAME_SAMPLES - self.partial.len();
+            let (head, rest) = samples.split_at(wanted.min(samples.len()));
+            self.partial.extend_from_slice(head);
+            self.partial_heard += head.len();
+            samples = rest;
+            if self.partial.len() == FRAME_SAMPLES {
+                self.full_frame();
+            }
+        }
+    }
+
+    fn silence(&mut self, mut samples: usize) {
+        self.silence = self.silence.saturating_add(samples);
+        if !self.partial.is_empty() {
+            let padding = (FRAME_SAMPLES - self.partial.len()).min(samples);
+            samples -= padding;
+            self.partial.extend(std::iter::repeat_n(0, padding));
+            if self.partial.len() == FRAME_SAMPLES {
+                self.full_frame();
+            }
+        }
+        while samples >= FRAME_SAMPLES {
+            samples -= FRAME_SAMPLES;
+            self.silent_frame();
+        }
+        self.partial.extend(std::iter::repeat_n(0, samples));
+    }
+}
+
+#[cfg(test)]
+#[path = "activity_tests.rs"]
+mod tests;

@@ -1,0 +1,158 @@
+//! When an utterance begins and ends, with the detector's judgement given by the test.
+
+use super::*;
+
+fn turns() -> TurnSettings {
+    TurnSettings {
+        start_ms: 96,
+        stop_ms: 208,
+        min_speech_ms: 160,
+        pre_roll_ms: 320,
+        max_utterance_ms: 3200,
+        ..TurnSettings::default()
+    }
+}
+
+/// Judges frames as speech or not; each has its number as samples.
+fn judge(endpointer: &mut Endpointer, frames: impl IntoIterator<Item = bool>) {
+    for is_speech in frames {
+        endpointer.samples.extend([1; FRAME_SAMPLES]);
+        endpointer.judge(is_speech);
+    }
+}
+
+fn changes(endpointer: &mut Endpointer) -> Vec<Change> {
+    std::iter::from_fn(|| endpointer.poll()).collect()
+}
+
+fn frames(speech: bool, count: usize) -> impl Iterator<Item = bool> {
+    std::iter::repeat_n(speech, count)
+}
+
+#[test]
+fn speech_begins_after_the_start_and_ends_after_the_hold() {
+    let mut endpointer = Endpointer::new(&turns());
+    judge(&mut endpointer, frames(false, 50).chain(frames(true, 5)));
+    assert_eq!(changes(&mut endpointer), []);
+    judge(&mut endpointer, [true]);
+    assert_eq!(
+        changes(&mut endpointer),
+        [Change::Started {
+            ago: Duration::from_millis(96)
+        }]
+    );
+    judge(&mut endpointer, frames(true, 10).chain(frames(false, 12)));
+    assert_eq!(changes(&mut endpointer), []);
+    assert_eq!(endpointer.remaining_hold(), Some(FRAME_SAMPLES));
+    judge(&mut endpointer, [false]);
+    let changes = changes(&mut endpointer);
+    let [Change::Ended { samples }] = &changes[..] else {
+        panic!("{changes:?}")
+    };
+    // 320 ms before, 16 frames of speech, 13 of hold.
+    assert_eq!(samples.len(), (20 + 16 + 13) * FRAME_SAMPLES);
+    assert_eq!(endpointer.remaining_hold(), None);
+}
+
+#[test]
+fn one_doubtful_frame_does_not_start_the_count_anew() {
+    let mut endpointer = Endpointer::new(&turns());
+    judge(
+        &mut endpointer,
+        frames(true, 4).chain([false]).chain(frames(true, 3)),
+    );
+    assert_eq!(
+        changes(&mut endpointer),
+        [Change::Started {
+            ago: Duration::from_millis(128)
+        }]
+    );
+}
+
+#[test]
+fn scattered_clicks_never_add_up() {
+    let mut endpointer = Endpointer::new(&turns());
+    judge(&mut endpointer, (0..1000).map(|frame| frame % 3 == 0));
+    assert_eq!(changes(&mut endpointer), []);
+    assert!(
+        endpointer.samples.len() <= samples_of_ms(320 + 200),
+        "memory is bounded while idle"
+    );
+}
+
+#[test]
+fn a_pause_shorter_than_the_hold_ends_nothing() {
+    let mut endpointer = Endpointer::new(&turns());
+    for _ in 0..4 {
+        judge(&mut endpointer, frames(true, 10).chain(frames(false, 12)));
+    }
+    let changes = changes(&mut endpointer);
+    assert_eq!(changes.len(), 1, "{changes:?}");
+}
+
+#[test]
+fn too_little_speech_is_dropped() {
+    let mut endpointer = Endpointer::new(&turns());
+    judge(&mut endpointer, frames(true, 9).chain(frames(false, 13)));
+    assert_eq!(changes(&mut endpointer)[1..], [Change::Dropped]);
+}
+
+#[test]
+fn an_endless_utterance_is_ended_by_force() {
+    let mut endpointer = Endpointer::new(&turns());
+    judge(&mut endpointer, frames(true, 500));
+    let mut parts = 0;
+    for change in changes(&mut endpointer) {
+        if let Change::Ended { samples } = change {
+            parts += 1;
+            assert_eq!(samples.len(), samples_of_ms(3200));
+        }
+    }
+    assert_eq!(parts, 2);
+}
+
+#[test]
+fn silence_of_any_length_counts_as_time() {
+    let mut endpointer = Endpointer::new(&turns());
+    judge(&mut endpointer, frames(true, 20));
+    changes(&mut endpointer);
+    // 208 ms are 13 frames, in pieces that fit no frame.
+    for _ in 0..20 {
+        endpointer.silence(samples_of_ms(10));
+    }
+    assert_eq!(changes(&mut endpointer), []);
+    endpointer.silence(samples_of_ms(8));
+    assert_eq!(changes(&mut endpointer).len(), 1);
+}
+
+#[test]
+fn ending_by_hand_gives_what_there_is() {
+    let mut endpointer = Endpointer::new(&turns());
+    judge(&mut endpointer, frames(true, 20));
+    changes(&mut endpointer);
+    endpointer.end();
+    let changes = changes(&mut endpointer);
+    assert!(
+        matches!(&changes[..], [Change::Ended { samples }] if samples.len() == 20 * FRAME_SAMPLES)
+    );
+    endpointer.end();
+    assert_eq!(endpointer.poll(), None);
+}
+
+#[test]
+fn digital_silence_is_no_speech() {
+    let mut endpointer = Endpointer::new(&TurnSettings {
+        start_ms: 16,
+        speech_threshold: 0.0,
+        ..turns()
+    });
+    for _ in 0..100 {
+        endpointer.audio(&[16; 320]);
+    }
+    assert_eq!(endpointer.poll(), None);
+    endpointer.audio(&[2000; 320]);
+    assert!(
+        endpointer.poll().is_some(),
+        "a threshold of zero takes any sound for speech"
+    );
+}

@@ -1,0 +1,221 @@
+//! Cuts streamed text into sentences to speak. How the text was cut into pieces on its way makes no difference,
+//! except that a decision waits for the characters it depends on.
+
+use crate::transcript::is_ideographic;
+
+/// The first sentence may end at a clause from here on, so that the character begins to speak early.
+const FIRST_CLAUSE_WIDTH: usize = 40;
+/// Longer sentences are cut: a synthesizer takes its time for them, and a barge-in wastes them.
+const MAX_CHARACTERS: usize = 300;
+const CLAUSE_ENDS: [char; 9] = [',', ';', ':', '–', '—', '，', '；', '：', '、'];
+const WIDE_ENDS: [char; 5] = ['。', '！', '？', '｡', '．'];
+const NARROW_ENDS: [char; 7] = ['.', '!', '?', '…', '؟', '۔', '।'];
+const CLOSERS: [char; 16] = [
+    '"', '\'', '”', '’', '»', ')', ']', '}', '」', '』', '）', '】', '》', '*', '_', '`',
+];
+
+/// A period after these never ends a sentence.
+const ABBREVIATIONS: [&str; 27] = [
+    "mr", "mrs", "ms", "dr", "prof", "st", "rev", "gen", "capt", "lt", "col", "sgt", "hon", "e.g",
+    "i.e", "vs", "approx", "cf", "z.b", "d.h", "u.a", "bzw", "ca", "hr", "fr", "sra", "mme",
+];
+/// A period after these ends a sentence unless the next word goes on in lower case.
+const AMBIGUOUS: [&str; 17] = [
+    "etc", "inc", "ltd", "co", "corp", "jr", "sr", "a.m", "p.m", "u.s", "u.k", "ph.d", "usw",
+    "dept", "est", "apt", "ave",
+];
+/// A period after these ends a sentence unless a number follows.
+const BEFORE_NUMBERS: [&str; 10] = [
+    "no", "nr", "fig", "vol", "p", "pp", "ch", "sec", "art", "tel",
+];
+
+/// Collects text and gives back sentences. A sentence keeps the white space before it, so that all of them together
+/// are the text again.
+#[derive(Debug, Default)]
+pub(crate) struct Splitter {
+    text: String,
+    /// Whether a sentence was given out already.
+    begun: bool,
+}
+
+impl Splitter {
+    pub(crate) fn push(&mut self, delta: &str) {
+        self.text.push_str(delta);
+    }
+
+    /// How much text waits.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The next complete sentence.
+    pub(crate) fn next_sentence(&mut self) -> Option<String> {
+        let end = self.find_end()?;
+        Some(self.cut(end))
+    }
+
+    /// The next sentence when no more text comes; the last one may be incomplete.
+    pub(crate) fn next_at_end(&mut self) -> Option<String> {
+        if let Some(sentence) = self.next_sentence() {
+            return Some(sentence);
+        }
+        let rest = self.cut(self.text.len());
+        rest.contains(char::is_alphanumeric).then_some(rest)
+    }
+
+    fn cut(&mut self, end: usize) -> String {
+        self.begun = true;
+        let rest = self.text.split_off(end);
+        std::mem::replace(&mut self.text, rest)
+    }
+
+    /// Where the first sentence in the text ends; `None` if that depends on text to come.
+    fn find_end(&self) -> Option<usize> {
+        let text = self.text.as_str();
+        let begin = text.len() - text.trim_start().len();
+        let mut width = 0;
+        let mut characters = 0;
+        let mut speakable = false;
+        let mut skip_to = begin;
+        for (at, character) in text[begin..]
+            .char_indices()
+            .map(|(at, character)| (begin + at, character))
+        {
+            characters += 1;
+            if characters > MAX_CHARACTERS {
+                return Some(forced_end(text, begin, at));
+            }
+            // A Chinese character says about as much as three letters.
+            width += if is_ideographic(character) { 3 } else { 1 };
+            speakable |= character.is_alphanumeric();
+            let after = at + character.len_utf8();
+            if !speakable || at < skip_to {
+                continue;
+            }
+            if character == '\n' {
+                return Some(after);
+            }
+            if NARROW_ENDS.contains(&character) || WIDE_ENDS.contains(&character) {
+                let run = text[at..]
+                    .trim_start_matches(is_end)
+                    .trim_start_matches(CLOSERS);
+                let run_end = text.len() - run.len();
+                match ends_sentence(&text[begin..at], &text[at..run_end], run) {
+                    Verdict::Ends => return Some(run_end),
+                    Verdict::GoesOn => skip_to = run_end,
+                    // The limit holds all the same, but text this short never reaches it.
+                    Verdict::Unknown => return None,
+                }
+            } else if !self.begun && width >= FIRST_CLAUSE_WIDTH && CLAUSE_ENDS.contains(&character)
+            {
+                match text[after..].chars().next() {
+                    None => return None,
+                    Some(next) if next.is_whitespace() || is_ideographic(character) => {
+                        return Some(after);
+                    }
+                    Some(_) if matches!(character, '—' | '、') => return Some(after),
+                    Some(_) => {}
+                }
+            }
+        }
+        None
+    }
+}
+
+enum Verdict {
+    Ends,
+    GoesOn,
+    /// The text that decides has not come yet.
+    Unknown,
+}
+
+fn is_end(character: char) -> bool {
+    NARROW_ENDS.contains(&character) || WIDE_ENDS.contains(&character)
+}
+
+/// Judges end marks: `before` is the sentence up to them, `marks` they and the brackets they close, `rest` what
+/// follows.
+fn ends_sentence(before: &str, marks: &str, rest: &str) -> Verdict {
+    let Some(next) = rest.chars().next() else {
+        return Verdict::Unknown;
+    };
+    if marks.contains(WIDE_ENDS) {
+        return Verdict::Ends;
+    }
+    if !next.is_whitespace() {
+        return Verdict::GoesOn;
+    }
+    let next_word = rest.trim_start().chars().next();
+    if marks.contains("..") || marks.contains('…') {
+        return ends_unless(next_word, char::is_lowercase);
+    }
+    if !marks.starts_with('.') || marks.contains(['!', '?']) {
+        return Verdict::Ends;
+    }
+    // "1." and "a)." at the start of a line count something; they are no sentence.
+    if before.chars().all(|character| !character.is_alphabetic()) && !next.eq(&'\n') {
+        let counts = before
+            .chars()
+            .filter(|character| character.is_numeric())
+            .count()
+            <= 3;
+        return if counts {
+            Verdict::GoesOn
+        } else {
+            Verdict::Ends
+        };
+    }
+    let word = before
+        .rsplit(|character: char| character.is_whitespace() || "([{\"'“‘-".contains(character))
+        .next();
+    let word = word.unwrap_or_default();
+    let lower = word.to_lowercase();
+    if ABBREVIATIONS.contains(&lower.as_str()) {
+        return Verdict::GoesOn;
+    }
+    if AMBIGUOUS.contains(&lower.as_str()) {
+        return ends_unless(next_word, char::is_lowercase);
+    }
+    if BEFORE_NUMBERS.contains(&lower.as_str()) {
+        return ends_unless(next_word, char::is_numeric);
+    }
+    let mut characters = word.chars();
+    let initial = characters
+        .next()
+        .is_some_and(|first| first.is_uppercase() && first != 'I');
+    if initial && characters.next().is_none() {
+        return Verdict::GoesOn;
+    }
+    Verdict::Ends
+}
+
+fn ends_unless(next: Option<char>, goes_on: fn(char) -> bool) -> Verdict {
+    match next {
+        None => Verdict::Unknown,
+        Some(next) if goes_on(next) => Verdict::GoesOn,
+        Some(_) => Verdict::Ends,
+    }
+}
+
+/// Where to cut a sentence that is too long: after a clause if there is one in its second half, else between words.
+fn forced_end(text: &str, begin: usize, limit: usize) -> usize {
+    let window = &text[begin..limit];
+    let clause = window.char_indices().rev().find_map(|(at, character)| {
+        let after = at + character.len_utf8();
+        let ends = CLAUSE_ENDS.contains(&character)
+            && (is_ideographic(character)
+                || text[begin + after..].starts_with(char::is_whitespace));
+        (ends && at >= window.len() / 2).then_some(begin + after)
+    });
+    let word = || {
+        window
+            .rfind(char::is_whitespace)
+            .filter(|at| *at > 0)
+            .map(|at| begin + at)
+    };
+    clause.or_else(word).unwrap_or(limit)
+}
+
+#[cfg(test)]
+#[path = "sentences_tests.rs"]
+mod tests;

@@ -1,0 +1,199 @@
+//! The table of what is a sentence.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn collect(pieces: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
+    let mut splitter = Splitter::default();
+    let mut sentences = Vec::new();
+    for piece in pieces {
+        splitter.push(piece.as_ref());
+        sentences.extend(std::iter::from_fn(|| splitter.next_sentence()));
+    }
+    sentences.extend(std::iter::from_fn(|| splitter.next_at_end()));
+    sentences
+}
+
+fn split(text: &str) -> Vec<String> {
+    collect([text])
+        .into_iter()
+        .map(|sentence| sentence.trim().to_owned())
+        .collect()
+}
+
+#[test]
+fn sentences_of_many_kinds() {
+    let cases: &[(&str, &[&str])] = &[
+        (
+            "Hello. How are you? Fine!",
+            &["Hello.", "How are you?", "Fine!"],
+        ),
+        (
+            "I met Mr. Smith and Dr. Jones. They left.",
+            &["I met Mr. Smith and Dr. Jones.", "They left."],
+        ),
+        (
+            "Take fruit, e.g. Apples. Or i.e. this.",
+            &["Take fruit, e.g. Apples.", "Or i.e. this."],
+        ),
+        ("Pi is 3.14 or so. Yes.", &["Pi is 3.14 or so.", "Yes."]),
+        (
+            "Version 2.0.1 is at example.com. Get it.",
+            &["Version 2.0.1 is at example.com.", "Get it."],
+        ),
+        ("It costs $3.50. Cheap.", &["It costs $3.50.", "Cheap."]),
+        ("It was 1999. We met.", &["It was 1999.", "We met."]),
+        (
+            "Well... maybe. Wait... No.",
+            &["Well... maybe.", "Wait...", "No."],
+        ),
+        ("Well… maybe. Wait… No.", &["Well… maybe.", "Wait…", "No."]),
+        (
+            "He said \"Stop.\" Then he left.",
+            &["He said \"Stop.\"", "Then he left."],
+        ),
+        ("(This is one.) And two.", &["(This is one.)", "And two."]),
+        ("“Really?!” Yes.", &["“Really?!”", "Yes."]),
+        (
+            "J. R. Smith came. So did I. Good.",
+            &["J. R. Smith came.", "So did I.", "Good."],
+        ),
+        ("No. I mean it.", &["No.", "I mean it."]),
+        (
+            "See no. 5 and fig. 3. Done.",
+            &["See no. 5 and fig. 3.", "Done."],
+        ),
+        (
+            "At 5 p.m. we go. At 6 p.m. They come.",
+            &["At 5 p.m. we go.", "At 6 p.m.", "They come."],
+        ),
+        (
+            "Apples, pears, etc. are fruit. Etc. Bye.",
+            &["Apples, pears, etc. are fruit.", "Etc.", "Bye."],
+        ),
+        ("Das ist z.B. Obst. Gut.", &["Das ist z.B. Obst.", "Gut."]),
+        (
+            "1. Open it.\n2. Close it.\n",
+            &["1. Open it.", "2. Close it."],
+        ),
+        ("- one\n- two\n\n- three", &["- one", "- two", "- three"]),
+        ("A heading\nAnd text.", &["A heading", "And text."]),
+        (
+            "你好。今天好吗？很好！",
+            &["你好。", "今天好吗？", "很好！"],
+        ),
+        (
+            "彼は「はい。」と言った。そう。",
+            &["彼は「はい。」", "と言った。", "そう。"],
+        ),
+        ("यह है। वह है।", &["यह है।", "वह है।"]),
+        ("هل أنت بخير؟ نعم.", &["هل أنت بخير؟", "نعم."]),
+        ("No end", &["No end"]),
+        ("**Bold.** Next.", &["**Bold.**", "Next."]),
+        ("...", &[]),
+        ("*** --- ***\n", &[]),
+        ("", &[]),
+        ("   \n\n ", &[]),
+        ("One.  \n\n  Two.", &["One.", "Two."]),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(split(text), *expected, "{text}");
+    }
+}
+
+#[test]
+fn a_sentence_is_given_out_when_it_is_complete() {
+    let mut splitter = Splitter::default();
+    let mut after = |piece: &str| {
+        splitter.push(piece);
+        splitter.next_sentence()
+    };
+    assert_eq!(after("Hello"), None);
+    assert_eq!(after("."), None, "a decimal or a quote may follow");
+    assert_eq!(after(" "), Some("Hello.".to_owned()));
+    assert_eq!(after("So much for 3."), None);
+    assert_eq!(after("5"), None);
+    assert_eq!(after(".\n"), Some(" So much for 3.5.".to_owned()));
+}
+
+#[test]
+fn the_first_sentence_may_end_at_a_clause() {
+    let long = "When all the birds have gone to the south, the lake is very quiet, and the nights are long.";
+    assert_eq!(
+        split(long),
+        [
+            "When all the birds have gone to the south,",
+            "the lake is very quiet, and the nights are long.",
+        ]
+    );
+    assert_eq!(split("Well, yes, that is so."), ["Well, yes, that is so."]);
+    let number = "There were about as many people there as 10,000 or so.";
+    assert_eq!(split(number), [number]);
+    let second = "Yes. When all the birds have gone to the south, the lake is very quiet.";
+    assert_eq!(
+        split(second).len(),
+        2,
+        "only the first sentence is in a hurry"
+    );
+    assert_eq!(
+        split("今天天气非常好我们可以一起去公园散步，然后回家吃饭。").len(),
+        2
+    );
+}
+
+#[test]
+fn long_sentences_are_cut_between_words() {
+    let words = "word ".repeat(200);
+    let parts = split(&words);
+    assert!(parts.len() >= 4);
+    for part in &parts {
+        assert!(
+            part.chars().count() <= MAX_CHARACTERS && part.ends_with("word"),
+            "{part}"
+        );
+    }
+    let clauses = format!("Yes. {}, {}", "word ".repeat(40).trim(), "more ".repeat(60));
+    assert!(
+        split(&clauses)[1].ends_with("word,"),
+        "a clause is the better place"
+    );
+    assert!(
+        split(&"x".repeat(1000))
+            .iter()
+            .all(|part| part.len() <= MAX_CHARACTERS)
+    );
+}
+
+proptest! {
+    /// The text comes out whole, and how it was cut into pieces makes no difference.
+    #[test]
+    fn nothing_is_lost_and_pieces_do_not_matter(
+        text in concat!(
+            "([A-Za-z]{1,7}|[0-9.]{1,4}|Mr\\.|e\\.g\\.|「はい。」|“Oh!”)",
+            "([ ,;:.!?\n—]{1,3}([A-Za-z]{1,9}|[0-9]{1,3}|etc\\.|世界)){0,60}",
+        ),
+        sizes in prop::collection::vec(1_usize..9, 1..40),
+    ) {
+        let whole = collect([text.as_str()]);
+        let joined = whole.concat();
+        prop_assert!(text.starts_with(&joined));
+        prop_assert!(!text[joined.len()..].contains(char::is_alphanumeric));
+        for sentence in &whole {
+            prop_assert!(sentence.contains(char::is_alphanumeric));
+            prop_assert!(sentence.trim().chars().count() <= MAX_CHARACTERS);
+        }
+        let characters: Vec<char> = text.chars().collect();
+        let mut rest = characters.as_slice();
+        let mut pieces = Vec::new();
+        for size in sizes.iter().cycle() {
+            if rest.is_empty() {
+                break;
+            }
+            let (piece, left) = rest.split_at((*size).min(rest.len()));
+            pieces.push(piece.iter().collect::<String>());
+            rest = left;
+        }
+        prop_assert_eq!(collect(pieces), whole);
+    }
+}
