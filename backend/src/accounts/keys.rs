@@ -1,0 +1,388 @@
+//! API keys: made once, shown once, verified often.
+//!
+//! A key reads `cqk_<id>_<secret>`: the kind, the row's id (32 hexadecimal digits) and 32 random bytes in base64url.
+//! The row keeps an HMAC-SHA-256 of the whole text under a server secret, so a stolen table gives no key. Rows are
+//! remembered for [`MAX_AGE`], which bounds how long a key revoked on another node still works here.
+
+use std::{sync::Arc, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+use tokio::sync::OnceCell;
+use url::Url;
+use utoipa::ToSchema;
+
+use super::{PartnerId, Principal, Reach, Scope, Tenant, server_secret, store};
+use crate::{App, cache::ShortCache, clock::Clock, http::ApiError};
+
+/// How long a row is trusted without being read again.
+const MAX_AGE: Duration = Duration::from_secs(5);
+/// How exact `last_used_at` is.
+const LAST_USED_STEP_MS: i64 = 60_000;
+/// The id that the key of the configuration goes by.
+pub const CONFIGURED_KEY_ID: &str = "configuration";
+
+/// Kinds of keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyKind {
+    /// For the customer's servers.
+    Secret,
+    /// For pages: makes calls only, from the allowed origins only.
+    Publishable,
+    /// For operators: reaches all partners.
+    Admin,
+}
+
+impl KeyKind {
+    const ALL: [Self; 3] = [Self::Secret, Self::Publishable, Self::Admin];
+
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Secret => "cqk_",
+            Self::Publishable => "cqp_",
+            Self::Admin => "cqa_",
+        }
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Secret => "secret",
+            Self::Publishable => "publishable",
+            Self::Admin => "admin",
+        }
+    }
+
+    pub(super) fn from_stored(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// A stored key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredKey {
+    /// The id, which is also part of the key.
+    pub id: String,
+    /// The kind.
+    pub kind: KeyKind,
+    /// Whose key it is; `None` for an admin key.
+    pub partner: Option<PartnerId>,
+    /// What people call it.
+    pub name: String,
+    /// The HMAC of the key, hexadecimal.
+    pub(super) mac: String,
+    /// What it may be used for; `None` for everything.
+    pub scopes: Option<Vec<Scope>>,
+    /// The origins of the pages that may use it; publishable keys only.
+    pub allowed_origins: Option<Vec<String>>,
+    /// When it was made, in milliseconds since 1970, as all times here.
+    pub created_at: i64,
+    /// When it ends.
+    pub expires_at: Option<i64>,
+    /// When it was used last, to about a minute.
+    pub last_used_at: Option<i64>,
+    /// When it was revoked.
+    pub revoked_at: Option<i64>,
+}
+
+/// A key to make.
+#[derive(Debug, Clone)]
+pub struct NewKey {
+    /// The kind.
+    pub kind: KeyKind,
+    /// Whose key it is; `None` for an admin key.
+    pub tenant: Option<Tenant>,
+    /// What people call it.
+    pub name: String,
+    /// What it may be used for; `None` for everything.
+    pub scopes: Option<Vec<Scope>>,
+    /// The origins of the pages that may use it.
+    pub allowed_origins: Vec<String>,
+    /// When it ends, in milliseconds since 1970.
+    pub expires_at: Option<i64>,
+}
+
+impl NewKey {
+    /// A secret key for everything that the partner may do.
+    #[must_use]
+    pub fn secret(tenant: Tenant, name: impl Into<String>) -> Self {
+        Self {
+            kind: KeyKind::Secret,
+            tenant: Some(tenant),
+            name: name.into(),
+            scopes: None,
+            allowed_origins: Vec::new(),
+            expires_at: None,
+        }
+    }
+
+    /// Checks what belongs together, and brings origins into the form in which browsers send them.
+    fn validated(mut self, now_ms: i64) -> Result<Self, ApiError> {
+        if self.name.len() > 100 {
+            return Err(ApiError::invalid("name", "at most 100 characters"));
+        }
+        if (self.kind == KeyKind::Admin) != self.tenant.is_none() {
+            return Err(ApiError::invalid(
+                "kind",
+                "an admin key has no partner, every other key has one",
+            ));
+        }
+        if self.expires_at.is_some_and(|at| at <= now_ms) {
+            return Err(ApiError::invalid(
+                "expires_in_days",
+                "must lie in the future",
+            ));
+        }
+        if self.scopes.as_ref().is_some_and(Vec::is_empty) {
+            return Err(ApiError::invalid("scopes", "name at least one scope"));
+        }
+        if self.kind == KeyKind::Publishable {
+            if self
+                .scopes
+                .as_ref()
+                .is_some_and(|scopes| scopes.iter().any(|scope| *scope != Scope::Calls))
+            {
+                return Err(ApiError::invalid(
+                    "scopes",
+                    "a publishable key is for calls only",
+                ));
+            }
+            self.scopes = Some(vec![Scope::Calls]);
+            if self.allowed_origins.is_empty() {
+                return Err(ApiError::invalid(
+                    "allowed_origins",
+                    "a publishable key names the origins of its pages",
+                ));
+            }
+            for (index, origin) in self.allowed_origins.iter_mut().enumerate() {
+                *origin = parse_origin(origin).ok_or_else(|| {
+                    ApiError::invalid(
+                        format!("allowed_origins[{index}]"),
+                        "write an origin such as https://www.example.com",
+                    )
+                })?;
+            }
+        } else if !self.allowed_origins.is_empty() {
+            return Err(ApiError::invalid(
+                "allowed_origins",
+                "only a publishable key has allowed origins",
+            ));
+        }
+        Ok(self)
+    }
+}
+
+/// `scheme://host[:port]` as browsers write it; `None` when there is more or less than that.
+fn parse_origin(text: &str) -> Option<String> {
+    let url = Url::parse(text).ok()?;
+    let bare = matches!(url.scheme(), "http" | "https")
+        && url.path() == "/"
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none();
+    bare.then(|| url.origin().ascii_serialization())
+}
+
+/// Makes a key. The text is the only copy.
+///
+/// # Errors
+/// 400 for settings that do not belong together, 404 when the partner is gone, the database's failure.
+pub async fn create(app: &App, new: NewKey) -> Result<(StoredKey, String), ApiError> {
+    let tenant = new.tenant.clone();
+    let made = prepare(app, new).await?;
+    let transaction = app.store.begin().await?;
+    if let Some(tenant) = &tenant
+        && !store::partner_exists(&transaction, tenant).await?
+    {
+        return Err(ApiError::not_found("Partner"));
+    }
+    store::insert_key(&transaction, &made.0).await?;
+    transaction.commit().await?;
+    Ok(made)
+}
+
+/// A checked key and its text, not stored yet.
+pub(super) async fn prepare(app: &App, new: NewKey) -> Result<(StoredKey, String), ApiError> {
+    let now_ms = app.clock.now_ms();
+    let new = new.validated(now_ms)?;
+    let id = app.clock.new_id().simple().to_string();
+    let random = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
+    let text = format!("{}{id}_{random}", new.kind.prefix());
+    let publishable = new.kind == KeyKind::Publishable;
+    let key = StoredKey {
+        id,
+        kind: new.kind,
+        partner: new.tenant.map(|tenant| tenant.partner().clone()),
+        name: new.name,
+        mac: app.key_ring.mac(app, &text).await?,
+        scopes: new.scopes,
+        allowed_origins: publishable.then_some(new.allowed_origins),
+        created_at: now_ms,
+        expires_at: new.expires_at,
+        last_used_at: None,
+        revoked_at: None,
+    };
+    Ok((key, text))
+}
+
+/// The keys of a partner, or the admin keys, newest first; revoked ones too.
+///
+/// # Errors
+/// The database's failure.
+pub async fn list(app: &App, tenant: Option<&Tenant>) -> Result<Vec<StoredKey>, ApiError> {
+    store::list_keys(app.store.db(), tenant).await
+}
+
+/// Revokes a key of a partner, or an admin key. Doing it twice is harmless.
+///
+/// # Errors
+/// 404 when there is no such key there.
+pub async fn revoke(app: &App, tenant: Option<&Tenant>, id: &str) -> Result<(), ApiError> {
+    let found = store::revoke_key(app.store.db(), tenant, id, app.clock.now_ms()).await?;
+    app.key_ring.forget(|key| key.id == id);
+    if found {
+        Ok(())
+    } else {
+        Err(ApiError::not_found("API key"))
+    }
+}
+
+/// Finds out whose key this is.
+///
+/// # Errors
+/// 401 when it is unknown, expired or revoked, the database's failure. Whether a publishable key may be used from here
+/// is the extractor's question.
+pub async fn authenticate(app: &App, text: &str) -> Result<Principal, ApiError> {
+    if let Some(configured) = &app.config.admin_key
+        && same(configured.reveal(), text)
+    {
+        return Ok(Principal {
+            key_id: CONFIGURED_KEY_ID.to_owned(),
+            reach: Reach::Admin,
+            scopes: None,
+            allowed_origins: None,
+        });
+    }
+    let Some((kind, id)) = split(text) else {
+        return Err(ApiError::unauthorized());
+    };
+    let Some(key) = find(app, id).await? else {
+        return Err(ApiError::unauthorized());
+    };
+    let mac = app.key_ring.mac(app, text).await?;
+    let known: bool = mac.as_bytes().ct_eq(key.mac.as_bytes()).into();
+    let now_ms = app.clock.now_ms();
+    let ended = key.revoked_at.is_some() || key.expires_at.is_some_and(|at| at <= now_ms);
+    if !known || ended || key.kind != kind {
+        return Err(ApiError::unauthorized());
+    }
+    note_use(app, &key, now_ms);
+    let reach = match (&key.partner, kind) {
+        (Some(partner), KeyKind::Secret | KeyKind::Publishable) => Reach::Partner(partner.clone()),
+        (None, KeyKind::Admin) => Reach::Admin,
+        _ => return Err(ApiError::unauthorized()),
+    };
+    Ok(Principal {
+        key_id: key.id.clone(),
+        reach,
+        scopes: key.scopes.clone(),
+        allowed_origins: key.allowed_origins.clone(),
+    })
+}
+
+/// The kind and the id that a key claims.
+fn split(text: &str) -> Option<(KeyKind, &str)> {
+    let kind = KeyKind::ALL
+        .into_iter()
+        .find(|kind| text.starts_with(kind.prefix()))?;
+    let (id, random) = text.get(kind.prefix().len()..)?.split_once('_')?;
+    let hexadecimal = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    (id.len() == 32 && id.chars().all(hexadecimal) && random.len() == 43).then_some((kind, id))
+}
+
+async fn find(app: &App, id: &str) -> Result<Option<Arc<StoredKey>>, ApiError> {
+    let ring = &app.key_ring;
+    let id = id.to_owned();
+    if let Some(key) = ring.rows.get(&id) {
+        return Ok(Some(key));
+    }
+    let generation = ring.rows.generation();
+    let key = store::find_key(app.store.db(), &id).await?.map(Arc::new);
+    if let Some(key) = &key {
+        ring.rows.insert(generation, id, Arc::clone(key));
+    }
+    Ok(key)
+}
+
+/// Stores that the key was used, about once a minute, without making the request wait.
+fn note_use(app: &App, key: &StoredKey, now_ms: i64) {
+    let fresh = |at: i64| now_ms - at < LAST_USED_STEP_MS;
+    if key.last_used_at.is_some_and(fresh) {
+        return;
+    }
+    let mut noted = key.clone();
+    noted.last_used_at = Some(now_ms);
+    app.key_ring.rows.replace(&key.id, Arc::new(noted));
+    let (app, id) = (app.clone(), key.id.clone());
+    app.tasks.clone().spawn(async move {
+        if let Err(error) = store::note_use(app.store.db(), &id, now_ms).await {
+            tracing::warn!(key_id = id, %error, "cannot store when a key was used");
+        }
+    });
+}
+
+/// Compares two secrets in a time that does not depend on where they differ.
+fn same(left: &str, right: &str) -> bool {
+    Sha256::digest(left.as_bytes())
+        .ct_eq(&Sha256::digest(right.as_bytes()))
+        .into()
+}
+
+/// What verifies keys: the server secret and the rows read a moment ago.
+#[derive(Debug)]
+pub struct KeyRing {
+    secret: OnceCell<Secret>,
+    rows: ShortCache<String, Arc<StoredKey>>,
+}
+
+/// The key of the HMAC; hidden from `Debug`.
+struct Secret(Vec<u8>);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[redacted]")
+    }
+}
+
+impl KeyRing {
+    /// An empty ring.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            secret: OnceCell::new(),
+            rows: ShortCache::new(clock, MAX_AGE, 10_000),
+        }
+    }
+
+    pub(super) fn forget(&self, forget: impl Fn(&StoredKey) -> bool) {
+        self.rows.forget(|_, key| forget(key));
+    }
+
+    /// The HMAC of a key's text. Not to be called inside a transaction: the first call may write the server secret, and
+    /// on SQLite that would wait for the transaction.
+    async fn mac(&self, app: &App, text: &str) -> Result<String, ApiError> {
+        let secret = self
+            .secret
+            .get_or_try_init(|| async { server_secret(&app.store, "api_keys").await.map(Secret) })
+            .await
+            .map_err(ApiError::internal)?;
+        let mut mac = Hmac::<Sha256>::new_from_slice(&secret.0).map_err(ApiError::internal)?;
+        mac.update(text.as_bytes());
+        let bytes = mac.finalize().into_bytes();
+        Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}

@@ -1,0 +1,69 @@
+//! The end of a call.
+
+use std::time::Duration;
+
+use super::{
+    CallState, Outcome,
+    store::{self, End},
+    view,
+};
+use crate::{
+    accounts::Tenant,
+    app::App,
+    http::ApiError,
+    webhooks::{self, Event},
+};
+
+/// Ends a call: state, durations, transcript and the webhook's job in one transaction. Ending it twice is harmless; the
+/// first end counts.
+///
+/// The webhook is sent for calls that completed; a call that failed sends none, since the interface document promises
+/// one for completion only. A failed call has neither durations nor transcript.
+///
+/// # Errors
+/// The database's failure.
+pub async fn finish(app: &App, id: &str, outcome: Outcome) -> Result<(), ApiError> {
+    let completed = outcome.error.is_none();
+    let now = app.clock.now_ms();
+    let lines = serde_json::to_string(&outcome.transcript).map_err(ApiError::internal)?;
+    let end = End {
+        state: if completed {
+            CallState::Completed
+        } else {
+            CallState::Error
+        },
+        error_code: outcome.error,
+        call_seconds: completed.then(|| whole_seconds(outcome.call_time)),
+        server_runtime_seconds: completed.then(|| whole_seconds(outcome.server_time)),
+        transcript: (completed && !outcome.transcript.is_empty()).then_some(lines),
+        now,
+    };
+    let transaction = app.store.begin().await?;
+    let Some(row) = store::end(&transaction, id, end).await? else {
+        return Ok(());
+    };
+    if let Some(url) = row.webhook_url.as_deref().filter(|_| completed) {
+        let payload = serde_json::to_value(view::ended(&row)?).map_err(ApiError::internal)?;
+        let tenant = Tenant::of_row(&row.partner);
+        webhooks::send(
+            app,
+            &transaction,
+            &tenant,
+            Event::CallCompleted,
+            &row.id,
+            url,
+            &payload,
+        )
+        .await?;
+    }
+    transaction.commit().await?;
+    app.jobs.wake();
+    let state = if completed { "completed" } else { "error" };
+    metrics::counter!("colloquy_calls_ended_total", "state" => state).increment(1);
+    Ok(())
+}
+
+/// The nearest whole second.
+fn whole_seconds(time: Duration) -> i64 {
+    i64::try_from((time + Duration::from_millis(500)).as_secs()).unwrap_or(i64::MAX)
+}

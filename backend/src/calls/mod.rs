@@ -1,0 +1,186 @@
+//! The call resource: creation, state, signed URLs, transcript and completion. `media` runs the calls; this module
+//! decides who may join one and what is stored about it.
+//!
+//! A call is a row from the moment it is created; no state of it lives in memory alone. So a process that dies leaves
+//! calls that the next one, or another node, finds and ends ([`sweep`]).
+
+mod create;
+mod finish;
+mod recover;
+pub mod request;
+pub mod routes;
+mod sign;
+mod store;
+mod view;
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use colloquy_protocol::{CloseCode, Originator};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub use self::{
+    finish::finish,
+    recover::sweep,
+    sign::{Ring, session_url},
+};
+use crate::{accounts::Tenant, app::App, characters::Character, http::ApiError};
+
+/// What `media` needs to run a call.
+#[derive(Debug, Clone)]
+pub struct CallSetup {
+    /// The call's bare identifier; `/v2/calls/<id>` is made of it.
+    pub id: String,
+    /// Whose call it is.
+    pub tenant: Tenant,
+    /// The character, as it was when the call was created.
+    pub character: Character,
+    /// The template parameters.
+    pub character_params: Map<String, Value>,
+    /// The longest the call may last.
+    pub time_limit: Duration,
+}
+
+/// The query of a signed URL.
+#[derive(Debug, Clone, serde::Deserialize)]
+pub struct SignedQuery {
+    /// When the URL expires, in seconds since 1970.
+    pub exp: i64,
+    /// The signing key's id.
+    pub kid: String,
+    /// The signature, hexadecimal.
+    pub sig: String,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// `None` when the call completed; a stable code when it failed.
+    pub error: Option<&'static str>,
+    /// How long media flowed.
+    pub call_time: Duration,
+    /// How long the server worked on it, from the client's arrival to the end.
+    pub server_time: Duration,
+    /// What was said.
+    pub transcript: Vec<TranscriptLine>,
+}
+
+/// A line of the stored transcript.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TranscriptLine {
+    /// The words.
+    pub text: String,
+    /// Who said them.
+    pub originator: Originator,
+    /// Milliseconds since the media connected.
+    pub at_ms: u64,
+}
+
+/// The state of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CallState {
+    /// Created; nobody's media is connected yet.
+    Starting,
+    /// Media flows.
+    Ongoing,
+    /// Ended as it should.
+    Completed,
+    /// Nobody joined in time, it failed, or its node was lost.
+    Error,
+}
+
+impl CallState {
+    /// The name in the table and on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Ongoing => "ongoing",
+            Self::Completed => "completed",
+            Self::Error => "error",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Starting, Self::Ongoing, Self::Completed, Self::Error]
+            .into_iter()
+            .find(|state| state.as_str() == text)
+    }
+}
+
+/// Makes the process ready for calls: loads the key ring, ends what an earlier process of this node left behind, and
+/// sweeps from then on. [`crate::node::join`] comes first.
+///
+/// # Errors
+/// When this process has not joined as a node, or the database fails.
+pub async fn start(app: &App) -> anyhow::Result<()> {
+    app.node.get().context("calls: node::join comes first")?;
+    sign::ring(app).await.map_err(|error| match error.source {
+        Some(source) => anyhow::anyhow!(source),
+        None => anyhow::anyhow!(error.message),
+    })?;
+    sweep(app).await.context("ending lost calls")?;
+    app.tasks.spawn(recover::keep_sweeping(app.clone()));
+    Ok(())
+}
+
+/// Checks the signature and the expiry of a session URL. Nothing is read from the database before this passes.
+///
+/// # Errors
+/// The close code to refuse the socket with: `InvalidSignature`, `UrlExpired`.
+pub fn check_session_url(app: &App, id: &str, query: &SignedQuery) -> Result<(), CloseCode> {
+    let Some(ring) = app.signing.get() else {
+        tracing::error!("calls::start comes before the first session");
+        return Err(CloseCode::InvalidSignature);
+    };
+    ring.check(id, query, app.clock.now_ms())
+}
+
+/// Spends the signed URL: takes a `starting` call for this node and returns what is needed to run it. The call stays
+/// `starting` until [`mark_ongoing`]. `metadata` is what the page passed on; it is kept with the call.
+///
+/// # Errors
+/// `CallInUse` when it was taken before, `CallNotFound` when it is over or unknown, and the database's failure.
+pub async fn take(
+    app: &App,
+    id: &str,
+    metadata: Option<&Map<String, Value>>,
+) -> Result<Result<CallSetup, CloseCode>, ApiError> {
+    let node = app
+        .node
+        .get()
+        .ok_or_else(|| ApiError::internal("node::join comes before the first session"))?;
+    let endpoint = sign::endpoint(app, id);
+    let now = app.clock.now_ms();
+    let db = app.store.db();
+    let metadata = metadata.map(serde_json::to_string).transpose();
+    let metadata = metadata.map_err(ApiError::internal)?;
+    if let Some(row) = store::take(db, id, &node.id, &endpoint, metadata, now).await? {
+        return Ok(Ok(row.setup()?));
+    }
+    // Taken, over, or unknown; the row tells. Nothing is at stake if it moves on between the two statements.
+    let state = store::load(db, id).await?.map(|row| row.state());
+    Ok(Err(match state.transpose()? {
+        Some(CallState::Starting | CallState::Ongoing) => CloseCode::CallInUse,
+        _ => CloseCode::CallNotFound,
+    }))
+}
+
+/// The call's media connected: `starting -> ongoing`. A call that is over stays over.
+///
+/// # Errors
+/// The database's failure.
+pub async fn mark_ongoing(app: &App, id: &str) -> Result<(), ApiError> {
+    store::mark_ongoing(app.store.db(), id, app.clock.now_ms()).await?;
+    Ok(())
+}
+
+/// How many calls of a partner are `starting` or `ongoing`; a partner with such calls is not deleted.
+///
+/// # Errors
+/// The database's failure.
+pub async fn count_open(app: &App, tenant: &Tenant) -> Result<u64, ApiError> {
+    Ok(store::count_open(app.store.db(), tenant).await?)
+}

@@ -1,0 +1,105 @@
+//! `/v2/calls`: creating a call, its status, its transcript.
+
+use axum::{Json, extract::State, http::StatusCode};
+
+use super::{
+    create,
+    request::CreateCall,
+    store::{self, CallRow},
+    view::{self, CallEnvelope, TranscriptEnvelope},
+};
+use crate::{
+    accounts::{Principal, Scope},
+    app::App,
+    http::{
+        ApiError,
+        extract::{ApiPath, Caller},
+    },
+};
+
+/// The fields of a new call, for the API document; the three encodings are read in `request.rs`.
+#[derive(utoipa::ToSchema)]
+#[schema(as = CreateCall)]
+#[expect(dead_code, reason = "only its shape is used, in the API document")]
+struct CreateCallSchema {
+    /// `repo:<partner>/<character>`, or a custom object `{description, personality}`; in forms its JSON text.
+    #[schema(value_type = Object)]
+    character: serde_json::Value,
+    /// The longest the call may last, in whole seconds, 1 to 14400; text or number.
+    #[schema(value_type = String, example = "600")]
+    call_time_limit_seconds: String,
+    /// An `https` URL that is told when the call completed. A call that ends in `error` tells nobody.
+    on_completion_webhook: Option<String>,
+    /// Template parameters: strings, numbers, booleans, null; in forms its JSON text.
+    #[schema(value_type = Option<Object>)]
+    character_params: Option<serde_json::Value>,
+    /// Whose call it is; read from admin keys only, which need it for custom characters.
+    partner: Option<String>,
+}
+
+/// Creates a call. The `signedUrl` of the answer can be handed to the SDK at once. Unknown fields are ignored.
+#[utoipa::path(
+    post, path = "/v2/calls", tag = "calls",
+    request_body(content(
+        (CreateCallSchema = "application/json"),
+        (CreateCallSchema = "application/x-www-form-urlencoded"),
+        (CreateCallSchema = "multipart/form-data"),
+    )),
+    responses(
+        (status = 200, body = CallEnvelope),
+        (status = 400, description = "INVALID_PARAMETERS or INVALID_CHARACTER"),
+        (status = 503, description = "UNAVAILABLE: no room now; Retry-After says when to ask again"),
+    ),
+)]
+pub(crate) async fn create_call(
+    State(app): State<App>,
+    Caller(principal): Caller,
+    request: CreateCall,
+) -> Result<Json<CallEnvelope>, ApiError> {
+    principal.require(Scope::Calls)?;
+    let row = create::create(&app, &principal, request).await?;
+    Ok(Json(view::call(&app, &row).await?))
+}
+
+/// Reads the status of a call.
+#[utoipa::path(
+    get, path = "/v2/calls/{call_id}", tag = "calls",
+    params(("call_id" = String, Path, description = "The UUID of the call")),
+    responses((status = 200, body = CallEnvelope), (status = 404, description = "CALL_NOT_FOUND")),
+)]
+pub(crate) async fn read_call(
+    State(app): State<App>,
+    Caller(principal): Caller,
+    ApiPath(id): ApiPath<String>,
+) -> Result<Json<CallEnvelope>, ApiError> {
+    let row = find(&app, &principal, &id).await?;
+    Ok(Json(view::call(&app, &row).await?))
+}
+
+/// Reads the transcript of a call that completed.
+#[utoipa::path(
+    get, path = "/v2/calls/{call_id}/transcript", tag = "calls",
+    params(("call_id" = String, Path, description = "The UUID of the call")),
+    responses((status = 200, body = TranscriptEnvelope), (status = 404, description = "CALL_NOT_FOUND")),
+)]
+pub(crate) async fn read_transcript(
+    State(app): State<App>,
+    Caller(principal): Caller,
+    ApiPath(id): ApiPath<String>,
+) -> Result<Json<TranscriptEnvelope>, ApiError> {
+    let row = find(&app, &principal, &id).await?;
+    Ok(Json(view::transcript(&row)?))
+}
+
+/// A call that the key reaches; another partner's call is as unknown as none. The path-style id is understood, too,
+/// when it is percent-encoded into the path.
+async fn find(app: &App, principal: &Principal, id: &str) -> Result<CallRow, ApiError> {
+    principal.require(Scope::Calls)?;
+    let bare = id.strip_prefix("/v2/calls/").unwrap_or(id);
+    let db = app.store.db();
+    let row = match principal.own_tenant() {
+        Some(tenant) => store::find(db, &tenant, bare).await?,
+        None => store::load(db, bare).await?,
+    };
+    row.ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, "call_not_found", "Call not found"))
+}

@@ -1,0 +1,45 @@
+//! Rate limits and size limits.
+
+use anyhow::ensure;
+use serde::{Deserialize, Serialize};
+
+/// Rate limits and size limits.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitsConfig {
+    /// Requests a key may make in a minute.
+    pub requests_per_minute: u32,
+    /// Requests a key may make at once before the rate counts.
+    pub request_burst: u32,
+    /// Failed sign-ins and session attempts an address may make in a minute.
+    pub attempts_per_minute: u32,
+    /// The largest JSON or form body, in bytes.
+    pub body_bytes: usize,
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        Self {
+            requests_per_minute: 600,
+            request_burst: 100,
+            attempts_per_minute: 120,
+            body_bytes: 1024 * 1024,
+        }
+    }
+}
+
+impl LimitsConfig {
+    pub(super) fn validate(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.requests_per_minute >= 1,
+            "limits.requests_per_minute: at least 1"
+        );
+        ensure!(self.request_burst >= 1, "limits.request_burst: at least 1");
+        ensure!(
+            self.attempts_per_minute >= 1,
+            "limits.attempts_per_minute: at least 1"
+        );
+        ensure!(self.body_bytes >= 1024, "limits.body_bytes: at least 1024");
+        Ok(())
+    }
+}

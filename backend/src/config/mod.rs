@@ -1,0 +1,111 @@
+//! Settings: defaults, then a TOML file, then `COLLOQUY_*` variables of the environment.
+//!
+//! Every setting has a TOML key (`[http] listen`) and an environment name made of the section and the key
+//! (`COLLOQUY_HTTP_LISTEN`). Lists are separated by commas in the environment. Everything is validated at start, and
+//! secrets never show in `Debug`.
+
+mod calls;
+mod http;
+mod limits;
+mod log;
+mod media;
+mod providers;
+mod secret;
+mod store;
+mod webhooks;
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use figment::{
+    Figment,
+    providers::{Env, Format, Serialized, Toml},
+};
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    calls::CallsConfig,
+    http::HttpConfig,
+    limits::LimitsConfig,
+    log::{LogConfig, LogFormat},
+    media::MediaConfig,
+    providers::{ChatConfig, SynthesizerConfig, TranscriberConfig},
+    secret::{Secret, SigningKey, SigningKeys},
+    store::StoreConfig,
+    webhooks::{FetchConfig, WebhooksConfig},
+};
+
+/// All settings.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// An admin key given by configuration.
+    pub admin_key: Option<Secret>,
+    /// The keys that sign call URLs, the first one for new URLs; unset: made at the first start and kept in the store
+    /// folder.
+    pub signing_keys: Option<SigningKeys>,
+    /// The HTTP server.
+    pub http: HttpConfig,
+    /// Database and files.
+    pub store: StoreConfig,
+    /// Rate limits and size limits.
+    pub limits: LimitsConfig,
+    /// The call resource.
+    pub calls: CallsConfig,
+    /// WebRTC.
+    pub media: MediaConfig,
+    /// The chat model.
+    pub chat: ChatConfig,
+    /// Speech to text.
+    pub transcriber: TranscriberConfig,
+    /// Text to speech.
+    pub synthesizer: SynthesizerConfig,
+    /// Webhook delivery.
+    pub webhooks: WebhooksConfig,
+    /// Outbound requests to addresses that partners name.
+    pub fetch: FetchConfig,
+    /// Logs.
+    pub log: LogConfig,
+}
+
+impl Config {
+    /// Reads the settings and validates them.
+    ///
+    /// # Errors
+    /// Names the setting that is unknown, malformed or out of range.
+    pub fn load(file: Option<&Path>) -> anyhow::Result<Self> {
+        let mut figment = Figment::from(Serialized::defaults(Self::default()));
+        if let Some(file) = file {
+            // Figment passes over a file that is missing.
+            std::fs::metadata(file)
+                .with_context(|| format!("the settings file {}", file.display()))?;
+            figment = figment.merge(Toml::file_exact(file));
+        }
+        let environment = Env::prefixed("COLLOQUY_")
+            .ignore(&["CONFIG", "LOG"])
+            // What only the test harness reads (`COLLOQUY_TEST_POSTGRES_URL`).
+            .filter(|name| !name.starts_with("TEST_"))
+            .map(|name| {
+                let name = name.as_str().to_ascii_lowercase();
+                match name.as_str() {
+                    "admin_key" | "signing_keys" => name.into(),
+                    _ => name.replacen('_', ".", 1).into(),
+                }
+            });
+        let config: Self = figment.merge(environment).extract()?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    fn validate(&self) -> anyhow::Result<()> {
+        self.http.validate()?;
+        self.store.validate()?;
+        self.limits.validate()?;
+        self.calls.validate()?;
+        self.media.validate()?;
+        self.chat.validate()?;
+        self.transcriber.validate()?;
+        self.synthesizer.validate()?;
+        self.webhooks.validate()
+    }
+}

@@ -1,0 +1,174 @@
+//! Looking things up for a reply, within a bounded time.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::{
+    knowledge::{KnowledgeSource, Query, terms},
+    providers::{ChatMessage, ChatRole, Passage},
+};
+
+/// A reply without knowledge in time is better than one with it too late.
+pub(super) const PATIENCE: Duration = Duration::from_millis(1_000);
+/// The most passages of a reply.
+const MAX_PASSAGES: usize = 4;
+
+/// What was looked up for a reply; what the client is told.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Retrieval {
+    /// The passages' sources, best first, one entry a passage.
+    pub documents: Vec<RetrievedDocument>,
+    /// The tokens of all passages.
+    pub total_tokens: u64,
+}
+
+/// A passage that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RetrievedDocument {
+    /// The document's title.
+    pub title: String,
+    /// The relevance, larger is better.
+    pub fusion_score: f64,
+    /// The passage's tokens.
+    pub token_count: u64,
+}
+
+impl Retrieval {
+    /// What to tell about these passages.
+    #[must_use]
+    pub fn of(passages: &[Passage]) -> Self {
+        let documents = passages
+            .iter()
+            .map(|passage| RetrievedDocument {
+                title: passage.title.clone(),
+                fusion_score: passage.score,
+                token_count: approximate_tokens(&passage.text),
+            })
+            .collect::<Vec<_>>();
+        let total_tokens = documents.iter().map(|document| document.token_count).sum();
+        Self {
+            documents,
+            total_tokens,
+        }
+    }
+}
+
+/// About how many tokens a text has: a quarter of its characters, rounded up. Models differ, and a figure for the eye
+/// does not need their vocabularies.
+#[must_use]
+pub fn approximate_tokens(text: &str) -> u64 {
+    (text.chars().count() as u64).div_ceil(4)
+}
+
+/// The passages for the last turn; none when the source fails or is too slow.
+pub(super) async fn search(
+    knowledge: &dyn KnowledgeSource,
+    messages: &[ChatMessage],
+    patience: Duration,
+) -> Vec<Passage> {
+    let Some(query) = query(messages) else {
+        return Vec::new();
+    };
+    match timeout(patience, knowledge.search(query)).await {
+        Ok(Ok(passages)) => passages,
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "the reply goes on without knowledge");
+            Vec::new()
+        }
+        Err(_) => {
+            tracing::warn!("the knowledge source is too slow; the reply goes on without it");
+            Vec::new()
+        }
+    }
+}
+
+/// The last turn is the question. What was said just before is its context when it names little itself.
+fn query(messages: &[ChatMessage]) -> Option<Query> {
+    let (last, before) = messages.split_last()?;
+    if last.role != ChatRole::User {
+        return None;
+    }
+    let context = if terms(&last.content).len() < 3 {
+        let recent = before.len().saturating_sub(2);
+        let turns = before[recent..].iter().map(|turn| turn.content.as_str());
+        turns.collect::<Vec<_>>().join("\n")
+    } else {
+        String::new()
+    };
+    Some(Query {
+        text: last.content.clone(),
+        context,
+        limit: MAX_PASSAGES,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+
+    use super::*;
+
+    fn turn(role: ChatRole, content: &str) -> ChatMessage {
+        ChatMessage {
+            role,
+            content: content.to_owned(),
+        }
+    }
+
+    struct Slow(Duration);
+
+    #[async_trait]
+    impl KnowledgeSource for Slow {
+        fn titles(&self) -> Vec<String> {
+            Vec::new()
+        }
+
+        async fn search(&self, query: Query) -> anyhow::Result<Vec<Passage>> {
+            tokio::time::sleep(self.0).await;
+            anyhow::ensure!(query.text != "fail", "failed");
+            Ok(vec![Passage {
+                title: "T".to_owned(),
+                text: "12345".to_owned(),
+                score: 2.0,
+            }])
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reply_does_not_wait_for_a_slow_source() {
+        let ask = [turn(ChatRole::User, "When?")];
+        let patience = Duration::from_millis(200);
+        let quick = search(&Slow(Duration::ZERO), &ask, patience).await;
+        assert_eq!(quick.len(), 1);
+        let slow = Slow(Duration::from_secs(60));
+        assert!(search(&slow, &ask, patience).await.is_empty());
+        let failing = [turn(ChatRole::User, "fail")];
+        assert!(
+            search(&Slow(Duration::ZERO), &failing, patience)
+                .await
+                .is_empty()
+        );
+        let retrieval = Retrieval::of(&quick);
+        assert_eq!(
+            (retrieval.total_tokens, retrieval.documents[0].token_count),
+            (2, 2)
+        );
+    }
+
+    #[test]
+    fn a_short_question_brings_its_context() {
+        let talk = [
+            turn(ChatRole::User, "Tell me about lions."),
+            turn(ChatRole::Assistant, "They sleep a lot."),
+            turn(ChatRole::User, "And what do they eat?"),
+        ];
+        assert_eq!(
+            query(&talk).unwrap().context,
+            "Tell me about lions.\nThey sleep a lot."
+        );
+        let full = [turn(ChatRole::User, "What do grown lions eat in winter?")];
+        assert_eq!(query(&full).unwrap().context, "");
+        assert_eq!(query(&talk[..2]), None);
+    }
+}

@@ -1,0 +1,221 @@
+//! The SQL of the `work` table.
+
+use sea_orm::{ConnectionTrait, DbBackend, DbErr, FromQueryResult};
+
+use crate::{node, store::statement};
+
+/// The state of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobState {
+    /// It waits for its time and a worker.
+    Queued,
+    /// A worker holds its lease.
+    Running,
+    /// It waits for something outside.
+    Blocked,
+    /// It ended well.
+    Done,
+    /// It used up its attempts.
+    Failed,
+}
+
+impl JobState {
+    /// The name in the table.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Blocked => "blocked",
+            Self::Done => "done",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, PartialEq, Eq, FromQueryResult)]
+pub struct WorkRow {
+    /// The job's id.
+    pub id: String,
+    /// Its sort.
+    pub kind: String,
+    /// What it is about, JSON.
+    pub payload: String,
+    /// Its state, as [`JobState::as_str`] writes it.
+    pub state: String,
+    /// How often it was begun since it last made progress.
+    pub attempts: i64,
+    /// The fencing token of the last lease.
+    pub fence: i64,
+    /// When it runs next, in milliseconds since 1970.
+    pub run_at: i64,
+    /// What went wrong last, or what it waits for.
+    pub last_error: Option<String>,
+}
+
+pub(super) struct NewWork {
+    pub(super) id: String,
+    pub(super) kind: &'static str,
+    pub(super) dedup_key: Option<String>,
+    pub(super) payload: String,
+    pub(super) run_at: i64,
+    pub(super) now: i64,
+}
+
+const COLUMNS: &str = "id, kind, payload, state, attempts, fence, run_at, last_error";
+
+pub(super) async fn insert(db: &impl ConnectionTrait, new: NewWork) -> Result<(), DbErr> {
+    let sql = "INSERT INTO work (id, kind, dedup_key, payload, state, run_at, attempts, again, fence, created_at, \
+               updated_at) VALUES ($1, $2, $3, $4, 'queued', $5, 0, FALSE, 0, $6, $6) \
+               ON CONFLICT (kind, dedup_key) WHERE state IN ('queued', 'running', 'blocked') DO UPDATE SET \
+               again = (work.again OR work.state = 'running'), \
+               run_at = CASE WHEN work.state = 'queued' AND excluded.run_at < work.run_at THEN excluded.run_at \
+               ELSE work.run_at END";
+    let values = [
+        new.id.into(),
+        new.kind.into(),
+        new.dedup_key.into(),
+        new.payload.into(),
+        new.run_at.into(),
+        new.now.into(),
+    ];
+    db.execute_raw(statement(db, sql, values)).await.map(|_| ())
+}
+
+/// Takes the lease of the job that is due for longest: a queued one, or one whose lease ran out.
+pub(super) async fn claim(
+    db: &impl ConnectionTrait,
+    kinds: &[&'static str],
+    node: &str,
+    now: i64,
+    lease_until: i64,
+) -> Result<Option<WorkRow>, DbErr> {
+    // PostgreSQL lets two workers pick different rows without waiting; SQLite has one writer at a time anyway.
+    let lock = match db.get_database_backend() {
+        DbBackend::Postgres => "FOR UPDATE SKIP LOCKED",
+        _ => "",
+    };
+    let places: Vec<String> = (4..4 + kinds.len()).map(|n| format!("${n}")).collect();
+    let sql = format!(
+        "UPDATE work SET state = 'running', fence = fence + 1, attempts = attempts + 1, lease_until = $2, \
+         node_id = $3, updated_at = $1 WHERE id = (SELECT id FROM work WHERE kind IN ({}) AND \
+         ((state = 'queued' AND run_at <= $1) OR (state = 'running' AND lease_until <= $1)) \
+         ORDER BY run_at, id LIMIT 1 {lock}) RETURNING {COLUMNS}",
+        places.join(", "),
+    );
+    let mut values = vec![now.into(), lease_until.into(), node.into()];
+    values.extend(kinds.iter().map(|kind| (*kind).into()));
+    WorkRow::find_by_statement(statement(db, &sql, values))
+        .one(db)
+        .await
+}
+
+/// Extends a lease; `false` when it is lost.
+pub(super) async fn renew(
+    db: &impl ConnectionTrait,
+    id: &str,
+    fence: i64,
+    lease_until: i64,
+) -> Result<bool, DbErr> {
+    let sql = "UPDATE work SET lease_until = $3 WHERE id = $1 AND fence = $2 AND state = 'running'";
+    let values = [id.into(), fence.into(), lease_until.into()];
+    let result = db.execute_raw(statement(db, sql, values)).await?;
+    Ok(result.rows_affected() == 1)
+}
+
+/// Locks the row for the transaction; `false` when the lease is lost.
+pub(super) async fn touch(db: &impl ConnectionTrait, id: &str, fence: i64) -> Result<bool, DbErr> {
+    let sql = "UPDATE work SET fence = fence WHERE id = $1 AND fence = $2 AND state = 'running'";
+    let result = db
+        .execute_raw(statement(db, sql, [id.into(), fence.into()]))
+        .await?;
+    Ok(result.rows_affected() == 1)
+}
+
+/// How a run ends in the table.
+pub(super) struct Ending<'a> {
+    pub(super) state: JobState,
+    /// When it runs next, if it does.
+    pub(super) run_at: i64,
+    /// The attempts to remember.
+    pub(super) attempts: i64,
+    pub(super) last_error: Option<&'a str>,
+    pub(super) now: i64,
+}
+
+/// Ends a run; `false` when the lease is lost. A job that was queued again while it ran goes back to the queue at
+/// once, whatever the run came to.
+pub(super) async fn end(
+    db: &impl ConnectionTrait,
+    id: &str,
+    fence: i64,
+    ending: Ending<'_>,
+) -> Result<bool, DbErr> {
+    let sql = "UPDATE work SET state = CASE WHEN again THEN 'queued' ELSE $3 END, \
+               run_at = CASE WHEN again THEN $7 ELSE $4 END, \
+               attempts = CASE WHEN again THEN 0 ELSE $5 END, \
+               again = FALSE, lease_until = NULL, node_id = NULL, last_error = $6, updated_at = $7 \
+               WHERE id = $1 AND fence = $2 AND state = 'running'";
+    let values = [
+        id.into(),
+        fence.into(),
+        ending.state.as_str().into(),
+        ending.run_at.into(),
+        ending.attempts.into(),
+        ending.last_error.map(str::to_owned).into(),
+        ending.now.into(),
+    ];
+    let result = db.execute_raw(statement(db, sql, values)).await?;
+    Ok(result.rows_affected() == 1)
+}
+
+/// Queues what nodes that are gone held; without it their leases would have to run out.
+pub(super) async fn release_lost(
+    db: &impl ConnectionTrait,
+    lost_before: i64,
+    now: i64,
+) -> Result<u64, DbErr> {
+    let sql = format!(
+        "UPDATE work SET state = 'queued', run_at = $2, lease_until = NULL, node_id = NULL, fence = fence + 1 \
+         WHERE state = 'running' AND node_id NOT IN ({})",
+        node::LIVING
+    );
+    let values = [lost_before.into(), now.into()];
+    let result = db.execute_raw(statement(db, &sql, values)).await?;
+    Ok(result.rows_affected())
+}
+
+pub(super) async fn unblock(
+    db: &impl ConnectionTrait,
+    kind: &str,
+    dedup_key: &str,
+    now: i64,
+) -> Result<bool, DbErr> {
+    let sql = "UPDATE work SET state = 'queued', run_at = $3, attempts = 0, updated_at = $3 \
+               WHERE kind = $1 AND dedup_key = $2 AND state = 'blocked'";
+    let values = [kind.into(), dedup_key.into(), now.into()];
+    let result = db.execute_raw(statement(db, sql, values)).await?;
+    Ok(result.rows_affected() > 0)
+}
+
+pub(super) async fn find(
+    db: &impl ConnectionTrait,
+    kind: &str,
+    dedup_key: &str,
+) -> Result<Option<WorkRow>, DbErr> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM work WHERE kind = $1 AND dedup_key = $2 ORDER BY id DESC LIMIT 1"
+    );
+    let values = [kind.into(), dedup_key.into()];
+    WorkRow::find_by_statement(statement(db, &sql, values))
+        .one(db)
+        .await
+}
+
+/// Removes finished rows that nobody needs any more.
+pub(super) async fn purge(db: &impl ConnectionTrait, before: i64) -> Result<u64, DbErr> {
+    let sql = "DELETE FROM work WHERE state IN ('done', 'failed') AND updated_at < $1";
+    let result = db.execute_raw(statement(db, sql, [before.into()])).await?;
+    Ok(result.rows_affected())
+}

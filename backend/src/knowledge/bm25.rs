@@ -1,0 +1,117 @@
+//! Okapi BM25 over texts that are already terms.
+
+use std::collections::HashMap;
+
+const K1: f64 = 1.2;
+const B: f64 = 0.75;
+
+/// The statistics of a small collection, in memory.
+#[derive(Debug, Clone, Default)]
+pub struct Bm25 {
+    /// For each text, how often each term stands in it.
+    counts: Vec<HashMap<String, f64>>,
+    lengths: Vec<f64>,
+    /// In how many texts a term stands.
+    frequency: HashMap<String, f64>,
+    mean_length: f64,
+}
+
+impl Bm25 {
+    /// Counts the terms of these texts.
+    pub fn new(texts: impl IntoIterator<Item = Vec<String>>) -> Self {
+        let mut index = Self::default();
+        for terms in texts {
+            index.lengths.push(terms.len() as f64);
+            let mut counts = HashMap::new();
+            for term in terms {
+                *counts.entry(term).or_insert(0.0) += 1.0;
+            }
+            for term in counts.keys() {
+                *index.frequency.entry(term.clone()).or_insert(0.0) += 1.0;
+            }
+            index.counts.push(counts);
+        }
+        let total: f64 = index.lengths.iter().sum();
+        index.mean_length = (total / index.lengths.len().max(1) as f64).max(1.0);
+        index
+    }
+
+    /// The number of texts.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// Whether there is no text.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// How much a term tells; a term that stands nowhere tells most.
+    #[must_use]
+    pub fn weight(&self, term: &str) -> f64 {
+        let texts = self.counts.len() as f64;
+        let with = self.frequency.get(term).copied().unwrap_or(0.0);
+        (1.0 + (texts - with + 0.5) / (with + 0.5)).ln()
+    }
+
+    /// Whether the term stands in any text.
+    #[must_use]
+    pub fn knows(&self, term: &str) -> bool {
+        self.frequency.contains_key(term)
+    }
+
+    /// Whether the term stands in this text.
+    #[must_use]
+    pub fn has(&self, text: usize, term: &str) -> bool {
+        self.counts
+            .get(text)
+            .is_some_and(|counts| counts.contains_key(term))
+    }
+
+    /// The score of a text for weighted terms; 0 when none of them stands in it.
+    pub fn score<'a>(&self, text: usize, query: impl IntoIterator<Item = (&'a str, f64)>) -> f64 {
+        let (Some(counts), Some(length)) = (self.counts.get(text), self.lengths.get(text)) else {
+            return 0.0;
+        };
+        let norm = K1 * (1.0 - B + B * length / self.mean_length);
+        query
+            .into_iter()
+            .map(|(term, weight)| {
+                let count = counts.get(term).copied().unwrap_or(0.0);
+                weight * self.weight(term) * count * (K1 + 1.0) / (count + norm)
+            })
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index() -> Bm25 {
+        Bm25::new(
+            ["lion eat meat", "giraffe eat leaf", "zoo open nine zoo zoo"]
+                .map(|text| text.split(' ').map(str::to_owned).collect()),
+        )
+    }
+
+    #[test]
+    fn rare_terms_tell_more() {
+        let index = index();
+        assert!(index.weight("lion") > index.weight("eat"));
+        assert!(index.weight("unknown") > index.weight("lion"));
+        let score = |text| index.score(text, [("lion", 1.0), ("eat", 1.0)]);
+        assert!(score(0) > score(1) && score(1) > score(2));
+        assert_eq!(score(2), 0.0);
+        assert_eq!(index.score(9, [("lion", 1.0)]), 0.0);
+    }
+
+    #[test]
+    fn nothing_is_found_in_nothing() {
+        let index = Bm25::new([]);
+        assert!(index.is_empty());
+        assert_eq!(index.score(0, [("lion", 1.0)]), 0.0);
+    }
+}

@@ -1,0 +1,177 @@
+//! The documents that a character carries with it, searched in memory.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::task::spawn_blocking;
+
+use super::{Bm25, KnowledgeSource, Query, sentences, terms};
+use crate::{characters::CharacterDocument, providers::Passage};
+
+/// A passage ends with the sentence that makes it at least this long.
+const PASSAGE_CHARS: usize = 500;
+/// What the words of the context count, where those of the question count 1.
+const CONTEXT_WEIGHT: f64 = 0.3;
+/// Passages below this part of the best one's score are noise.
+const RELATIVE_FLOOR: f64 = 0.25;
+
+/// An index of a character's own documents. Building it reads them once; it is meant to live as long as the call.
+#[derive(Debug, Clone)]
+pub struct CharacterDocuments {
+    index: Arc<Index>,
+    titles: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Index {
+    passages: Vec<(String, String)>,
+    bm25: Bm25,
+}
+
+impl CharacterDocuments {
+    /// Cuts the documents into passages of whole sentences and counts their words.
+    #[must_use]
+    pub fn new(documents: &[CharacterDocument]) -> Self {
+        let passages = documents
+            .iter()
+            .flat_map(|document| {
+                passages(&document.text)
+                    .into_iter()
+                    .map(|text| (document.title.clone(), text))
+            })
+            .collect::<Vec<_>>();
+        // A title is part of what its passages are about.
+        let texts = passages
+            .iter()
+            .map(|(title, text)| terms(&format!("{title} {text}")));
+        let bm25 = Bm25::new(texts);
+        Self {
+            index: Arc::new(Index { passages, bm25 }),
+            titles: documents.iter().map(|d| d.title.clone()).collect(),
+        }
+    }
+}
+
+#[async_trait]
+impl KnowledgeSource for CharacterDocuments {
+    fn titles(&self) -> Vec<String> {
+        self.titles.clone()
+    }
+
+    async fn search(&self, query: Query) -> anyhow::Result<Vec<Passage>> {
+        let index = Arc::clone(&self.index);
+        Ok(spawn_blocking(move || index.search(&query)).await?)
+    }
+}
+
+impl Index {
+    fn search(&self, query: &Query) -> Vec<Passage> {
+        let question = terms(&query.text);
+        let context = terms(&query.context);
+        let weighted = question
+            .iter()
+            .map(|term| (term.as_str(), 1.0))
+            .chain(context.iter().map(|term| (term.as_str(), CONTEXT_WEIGHT)))
+            .collect::<Vec<_>>();
+        let mut found = (0..self.bm25.len())
+            .map(|at| (self.bm25.score(at, weighted.iter().copied()), at))
+            .filter(|(score, _)| *score > 0.0)
+            .collect::<Vec<_>>();
+        // Equal scores keep the order of the documents.
+        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let floor = found.first().map_or(0.0, |(best, _)| best * RELATIVE_FLOOR);
+        found
+            .into_iter()
+            .take(query.limit)
+            .filter(|(score, _)| *score >= floor)
+            .map(|(score, at)| {
+                let (title, text) = &self.passages[at];
+                Passage {
+                    title: title.clone(),
+                    text: text.clone(),
+                    score,
+                }
+            })
+            .collect()
+    }
+}
+
+/// Whole sentences, together about [`PASSAGE_CHARS`] long; a paragraph ends a passage that is half full.
+fn passages(text: &str) -> Vec<String> {
+    let mut passages = Vec::new();
+    let mut passage = String::new();
+    for paragraph in text.split("\n\n") {
+        for sentence in sentences(paragraph) {
+            if !passage.is_empty() {
+                // Lines without a full stop, such as headings, stay lines of their own.
+                let ended = passage.ends_with(['.', '!', '?', '。', '！', '？', '।', '؟']);
+                passage.push(if ended { ' ' } else { '\n' });
+            }
+            passage.push_str(sentence);
+            if passage.len() >= PASSAGE_CHARS {
+                passages.push(std::mem::take(&mut passage));
+            }
+        }
+        if passage.len() >= PASSAGE_CHARS / 2 {
+            passages.push(std::mem::take(&mut passage));
+        }
+    }
+    if !passage.is_empty() {
+        passages.push(passage);
+    }
+    passages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zoo() -> CharacterDocuments {
+        let document = |title: &str, text: &str| CharacterDocument {
+            title: title.to_owned(),
+            text: text.to_owned(),
+        };
+        CharacterDocuments::new(&[
+            document("Opening hours", "The zoo opens at nine. It closes at six."),
+            document(
+                "Lions",
+                &"The lions eat meat. They sleep a lot. ".repeat(40),
+            ),
+            document("Empty", ""),
+        ])
+    }
+
+    fn query(text: &str, context: &str) -> Query {
+        Query {
+            text: text.to_owned(),
+            context: context.to_owned(),
+            limit: 3,
+        }
+    }
+
+    #[tokio::test]
+    async fn the_best_passage_comes_first() {
+        let found = zoo().search(query("When do you open?", "")).await.unwrap();
+        assert_eq!(found[0].title, "Opening hours");
+        assert_eq!(found[0].text, "The zoo opens at nine. It closes at six.");
+        assert!(
+            zoo()
+                .search(query("Quantum physics?", ""))
+                .await
+                .unwrap()
+                .is_empty()
+        );
+        let lions = zoo().search(query("lions", "")).await.unwrap();
+        assert_eq!(lions.len(), 3);
+        assert!(lions.iter().all(|passage| passage.text.len() < 600));
+    }
+
+    #[tokio::test]
+    async fn the_context_helps_a_question_without_a_subject() {
+        let found = zoo()
+            .search(query("What do they eat?", "Tell me about lions."))
+            .await
+            .unwrap();
+        assert_eq!(found[0].title, "Lions");
+    }
+}

@@ -1,0 +1,362 @@
+//! Text as sentences and as the terms that searching compares.
+
+/// Words that say nothing about the subject of a question.
+const STOP_WORDS: &[&str] = &[
+    "a",
+    "about",
+    "again",
+    "all",
+    "also",
+    "am",
+    "an",
+    "and",
+    "any",
+    "are",
+    "as",
+    "at",
+    "be",
+    "been",
+    "but",
+    "by",
+    "can",
+    "could",
+    "did",
+    "do",
+    "does",
+    "done",
+    "for",
+    "from",
+    "give",
+    "go",
+    "got",
+    "had",
+    "has",
+    "have",
+    "he",
+    "hello",
+    "help",
+    "her",
+    "here",
+    "hey",
+    "hi",
+    "him",
+    "his",
+    "how",
+    "i",
+    "if",
+    "in",
+    "into",
+    "is",
+    "it",
+    "its",
+    "just",
+    "know",
+    "like",
+    "many",
+    "may",
+    "me",
+    "might",
+    "more",
+    "much",
+    "must",
+    "my",
+    "no",
+    "not",
+    "of",
+    "oh",
+    "ok",
+    "okay",
+    "on",
+    "or",
+    "our",
+    "out",
+    "please",
+    "really",
+    "say",
+    "shall",
+    "she",
+    "should",
+    "so",
+    "some",
+    "something",
+    "tell",
+    "than",
+    "thank",
+    "thanks",
+    "that",
+    "the",
+    "their",
+    "them",
+    "then",
+    "there",
+    "these",
+    "they",
+    "this",
+    "those",
+    "to",
+    "too",
+    "uh",
+    "um",
+    "up",
+    "us",
+    "very",
+    "want",
+    "was",
+    "we",
+    "well",
+    "were",
+    "what",
+    "when",
+    "where",
+    "which",
+    "who",
+    "whom",
+    "whose",
+    "why",
+    "will",
+    "with",
+    "would",
+    "yes",
+    "you",
+    "your",
+    // The words of other languages that stand in most questions.
+    "das",
+    "dem",
+    "den",
+    "der",
+    "die",
+    "du",
+    "ein",
+    "eine",
+    "es",
+    "ich",
+    "ihr",
+    "ist",
+    "mir",
+    "sie",
+    "sind",
+    "und",
+    "von",
+    "wann",
+    "was",
+    "wer",
+    "wie",
+    "wir",
+    "wo",
+    "zu",
+    "zum",
+    "con",
+    "cuando",
+    "de",
+    "del",
+    "el",
+    "en",
+    "es",
+    "la",
+    "las",
+    "los",
+    "para",
+    "por",
+    "que",
+    "qué",
+    "quien",
+    "se",
+    "son",
+    "un",
+    "una",
+    "y",
+    "au",
+    "aux",
+    "ce",
+    "des",
+    "du",
+    "est",
+    "et",
+    "je",
+    "le",
+    "les",
+    "où",
+    "pour",
+    "quand",
+    "qui",
+    "sur",
+    "tu",
+    "une",
+    "vous",
+    "che",
+    "chi",
+    "come",
+    "di",
+    "e",
+    "il",
+    "lo",
+    "per",
+    "sono",
+    "é",
+    "è",
+    "como",
+    "da",
+    "do",
+    "em",
+    "o",
+    "os",
+    "um",
+    "uma",
+];
+
+/// Abbreviations whose full stop ends no sentence.
+const ABBREVIATIONS: &[&str] = &[
+    "mr", "mrs", "ms", "dr", "prof", "st", "no", "vs", "e.g", "i.e", "etc", "approx", "inc", "ltd",
+    "jr", "sr",
+];
+
+/// The sentences of a text, without markup of lists and headings around them.
+#[must_use]
+pub fn sentences(text: &str) -> Vec<&str> {
+    let mut sentences = Vec::new();
+    for line in text.lines() {
+        let line = line
+            .trim()
+            .trim_start_matches(['#', '*', '-', '•', '>', '|', ' ']);
+        let mut start = 0;
+        let mut characters = line.char_indices().peekable();
+        while let Some((at, c)) = characters.next() {
+            let end = at + c.len_utf8();
+            let next = characters.peek().map(|(_, next)| *next);
+            let ends = match c {
+                '。' | '！' | '？' | '।' => true,
+                '!' | '?' | '؟' => next.is_none_or(char::is_whitespace),
+                '.' => next.is_none_or(char::is_whitespace) && !is_abbreviation(&line[start..at]),
+                _ => false,
+            };
+            if ends {
+                sentences.push(&line[start..end]);
+                start = end;
+            }
+        }
+        sentences.push(&line[start..]);
+    }
+    sentences.retain_mut(|sentence| {
+        *sentence = sentence.trim();
+        sentence.chars().any(char::is_alphanumeric)
+    });
+    sentences
+}
+
+fn is_abbreviation(before: &str) -> bool {
+    let word = before
+        .rsplit(|c: char| c.is_whitespace() || c == '(')
+        .next()
+        .unwrap_or_default();
+    let one_letter = word.chars().count() == 1 && word.chars().all(char::is_uppercase);
+    one_letter || ABBREVIATIONS.iter().any(|a| a.eq_ignore_ascii_case(word))
+}
+
+/// The terms of a text: words in lower case without their commonest endings, without stop words; for scripts that are
+/// written without spaces, pairs of characters.
+#[must_use]
+pub fn terms(text: &str) -> Vec<String> {
+    let mut terms = Vec::new();
+    let lower = text.to_lowercase();
+    for word in lower.split(|c: char| !c.is_alphanumeric() && c != '\'' && c != '’') {
+        let word = word
+            .trim_matches(['\'', '’'])
+            .split(['\'', '’'])
+            .next()
+            .unwrap_or_default();
+        if word.is_empty() || STOP_WORDS.contains(&word) {
+            continue;
+        }
+        if word.chars().any(is_unspaced) {
+            let characters = word.chars().collect::<Vec<_>>();
+            match characters.as_slice() {
+                [one] => terms.push(one.to_string()),
+                many => terms.extend(many.windows(2).map(|pair| pair.iter().collect::<String>())),
+            }
+        } else {
+            terms.push(stem(word).to_owned());
+        }
+    }
+    terms
+}
+
+/// Han, Hiragana and Katakana: no spaces between words.
+fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}')
+}
+
+/// Cuts the endings that tell "opens" and "opening" from "open". Questions and texts are cut alike, so what matters is
+/// that related words meet, not that the rest is a word.
+fn stem(word: &str) -> &str {
+    if !word.is_ascii() || word.bytes().any(|byte| byte.is_ascii_digit()) {
+        return word;
+    }
+    let word = match word {
+        _ if word.len() > 4 && word.ends_with("ies") => &word[..word.len() - 3],
+        _ if word.len() > 4
+            && (word.ends_with("sses")
+                || word.ends_with("xes")
+                || word.ends_with("ches")
+                || word.ends_with("shes")) =>
+        {
+            &word[..word.len() - 2]
+        }
+        _ if word.len() > 3
+            && word.ends_with('s')
+            && !word.ends_with("ss")
+            && !word.ends_with("us") =>
+        {
+            &word[..word.len() - 1]
+        }
+        _ => word,
+    };
+    let word = match word {
+        _ if word.len() > 5 && word.ends_with("ing") => &word[..word.len() - 3],
+        _ if word.len() > 4 && word.ends_with("ed") => &word[..word.len() - 2],
+        _ => word,
+    };
+    match word {
+        _ if word.len() > 3 && (word.ends_with('e') || word.ends_with('y')) => {
+            &word[..word.len() - 1]
+        }
+        _ => word,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_end_where_they_end() {
+        let text = "# Visit\n\nDr. Moss opens at 9.30 a day. Is it far? No!\n- By bus, e.g. line 4.\n営業は九時です。休みは月曜です。";
+        assert_eq!(
+            sentences(text),
+            [
+                "Visit",
+                "Dr. Moss opens at 9.30 a day.",
+                "Is it far?",
+                "No!",
+                "By bus, e.g. line 4.",
+                "営業は九時です。",
+                "休みは月曜です。"
+            ]
+        );
+    }
+
+    #[test]
+    fn related_words_have_one_term() {
+        for words in [
+            "open opens opened opening",
+            "city cities",
+            "price prices priced",
+            "box boxes",
+            "lion's lions",
+        ] {
+            let terms = terms(words);
+            assert!(terms.windows(2).all(|pair| pair[0] == pair[1]), "{terms:?}");
+        }
+        assert_eq!(terms("What is it?"), Vec::<String>::new());
+        assert_eq!(terms("営業時間"), ["営業", "業時", "時間"]);
+    }
+}

@@ -1,0 +1,29 @@
+//! Reads the arguments and hands over to the library.
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    let cli = colloquy::Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&error.into()),
+    };
+    match runtime.block_on(colloquy::run(cli)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "the last word of a failed command, also before logs are set up"
+)]
+fn fail(error: &anyhow::Error) -> ExitCode {
+    eprintln!("colloquy: {error:#}");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,111 @@
+//! The driver of live calls: it moves bytes between UDP sockets, WebRTC, the signalling WebSocket and the conversation
+//! engine, and provider results back into the engine.
+//!
+//! One task runs one call: it owns the call's WebRTC stack and its engine, so no lock and no queue stands between a
+//! packet and the reply to it. What is said and when belongs to `colloquy-voice`; who may join a call and what is stored
+//! about it belongs to [`calls`](crate::calls).
+//!
+//! - [`net`]: the one UDP port of all calls
+//! - [`peer`]: WebRTC of one call, on the sans-IO core `rtc`
+//! - [`signalling`]: the WebSocket: admission, framing, limits
+//! - [`session`]: the task of a call
+//! - [`asks`]: what the engine asks of providers
+//! - [`live`]: the sessions of this node
+
+mod asks;
+mod live;
+mod net;
+mod peer;
+mod session;
+mod signalling;
+
+use std::sync::Arc;
+
+pub use self::signalling::session_socket;
+use crate::app::App;
+
+/// The media side of this node.
+#[derive(Debug)]
+pub struct Media {
+    net: Arc<net::Net>,
+    identity: peer::Identity,
+    ice_servers: Vec<colloquy_protocol::IceServer>,
+    live: live::LiveSessions,
+}
+
+/// Opens the UDP port and reads from it until the server has drained.
+///
+/// # Errors
+/// When the port is taken, or a setting is malformed.
+pub async fn start(app: &App) -> anyhow::Result<()> {
+    let config = &app.config.media;
+    let net = Arc::new(net::Net::open(config, app.config.http.listen).await?);
+    let media = Media {
+        net: Arc::clone(&net),
+        identity: peer::Identity::generate()?,
+        ice_servers: parse_ice_servers(config.ice_servers.as_deref())?,
+        live: live::LiveSessions::default(),
+    };
+    anyhow::ensure!(app.media.set(media).is_ok(), "media was started before");
+    net.start(app);
+    Ok(())
+}
+
+/// Lets the calls of this node end: they go on for `http.drain_seconds`, then they are ended. Returns when none is left.
+pub async fn drain(app: &App) {
+    let Some(media) = app.media.get() else { return };
+    let patience = std::time::Duration::from_secs(app.config.http.drain_seconds);
+    if tokio::time::timeout(patience, media.live.drained())
+        .await
+        .is_err()
+    {
+        app.drain_over.cancel();
+        media.live.drained().await;
+    }
+    app.drain_over.cancel();
+}
+
+/// Reads `COLLOQUY_MEDIA_ICE_SERVERS`: a JSON array, or URLs separated by commas.
+fn parse_ice_servers(text: Option<&str>) -> anyhow::Result<Vec<colloquy_protocol::IceServer>> {
+    let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    if text.starts_with('[') {
+        return serde_json::from_str(text).map_err(|error| {
+            anyhow::anyhow!("media.ice_servers: not an array of ICE servers: {error}")
+        });
+    }
+    text.split(',')
+        .map(str::trim)
+        .map(|url| {
+            let known = ["stun:", "stuns:", "turn:", "turns:"]
+                .iter()
+                .any(|scheme| url.starts_with(scheme));
+            anyhow::ensure!(known, "media.ice_servers: {url} is no stun: or turn: URL");
+            Ok(colloquy_protocol::IceServer {
+                urls: vec![url.to_owned()],
+                username: None,
+                credential: None,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_ice_servers;
+
+    #[test]
+    fn ice_servers_are_urls_or_json() {
+        assert!(parse_ice_servers(None).unwrap().is_empty());
+        let plain = parse_ice_servers(Some("stun:a:3478, turn:b:3478")).unwrap();
+        assert_eq!(plain.len(), 2);
+        let json = parse_ice_servers(Some(
+            r#"[{"urls":["turn:b"],"username":"u","credential":"c"}]"#,
+        ))
+        .unwrap();
+        assert_eq!(json[0].username.as_deref(), Some("u"));
+        assert!(parse_ice_servers(Some("http://a")).is_err());
+        assert!(parse_ice_servers(Some("[{]")).is_err());
+    }
+}

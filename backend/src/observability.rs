@@ -1,0 +1,77 @@
+//! Logs and metrics: what this process tells its operators. Names of metrics stand beside the code that counts.
+
+use std::{io::IsTerminal as _, sync::OnceLock};
+
+use anyhow::Context as _;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{LogConfig, LogFormat};
+
+/// Upper bounds of the latency histograms, in seconds.
+const LATENCY_BUCKETS_S: [f64; 12] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
+];
+
+/// The recorder's read side. The `metrics` crate has one recorder a process, so this is the process's, whichever
+/// [`crate::App`] asks for it.
+#[derive(Clone)]
+pub struct Metrics(PrometheusHandle);
+
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+impl Metrics {
+    /// Installs the recorder when it is asked for the first time.
+    #[must_use]
+    pub fn get() -> Self {
+        static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
+        Self(HANDLE.get_or_init(install).clone())
+    }
+
+    /// All metrics in the Prometheus text format.
+    #[must_use]
+    pub fn render(&self) -> String {
+        // Without this, histogram samples pile up between two scrapes.
+        self.0.run_upkeep();
+        self.0.render()
+    }
+}
+
+fn install() -> PrometheusHandle {
+    let seconds = Matcher::Suffix("_seconds".to_owned());
+    let recorder =
+        match PrometheusBuilder::new().set_buckets_for_metric(seconds, &LATENCY_BUCKETS_S) {
+            Ok(builder) => builder.build_recorder(),
+            // The builder refuses an empty list of bounds only, which this is not.
+            Err(_) => PrometheusBuilder::new().build_recorder(),
+        };
+    let handle = recorder.handle();
+    if metrics::set_global_recorder(recorder).is_err() {
+        tracing::warn!("another metrics recorder is installed; /metrics stays empty");
+    }
+    handle
+}
+
+/// Sends the log to standard error, in the configured form. A second call changes nothing.
+///
+/// # Errors
+/// When `log.filter` is malformed.
+pub fn init_logs(config: &LogConfig) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(&config.filter).context("log.filter")?;
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
+    let installed = match config.format {
+        LogFormat::Text => builder.try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    };
+    if installed.is_err() {
+        tracing::debug!("logs were set up before");
+    }
+    Ok(())
+}

@@ -1,0 +1,270 @@
+//! The outside services: one trait each, adapters for the APIs that people already run, and embedded defaults.
+//!
+//! Dropping a stream or a future cancels the request behind it. Adapters know nothing of time-outs and retries: those
+//! belong to [`Resilient`], which [`from_config`] puts around each of them.
+
+pub mod embedded;
+pub mod openai;
+mod resilient;
+mod wav;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+
+pub use self::resilient::{Patience, Resilient};
+use crate::{
+    clock::{Clock, SystemClock},
+    config::Config,
+};
+
+/// A service that answers a conversation with text.
+#[async_trait]
+pub trait ChatModel: Send + Sync + 'static {
+    /// The model's public name.
+    fn name(&self) -> &str;
+
+    /// Starts a reply; the stream ends with the reply.
+    async fn stream(&self, request: ChatRequest) -> Result<TextStream, ProviderError>;
+
+    /// Whether the service answers; for the deep health check.
+    async fn check(&self) -> Result<(), ProviderError>;
+}
+
+/// A service that turns speech into text.
+#[async_trait]
+pub trait Transcriber: Send + Sync + 'static {
+    /// The model's public name.
+    fn name(&self) -> &str;
+
+    /// Gets ready for the first utterance, so that it does not wait for a model to load. Returns at once.
+    fn warm(&self) {}
+
+    /// The words of an utterance; empty when there are none.
+    async fn transcribe(&self, utterance: Utterance) -> Result<String, ProviderError>;
+
+    /// Whether the service answers; for the deep health check.
+    async fn check(&self) -> Result<(), ProviderError>;
+}
+
+/// A service that turns text into speech.
+#[async_trait]
+pub trait Synthesizer: Send + Sync + 'static {
+    /// The model's public name.
+    fn name(&self) -> &str;
+
+    /// Starts to speak; the stream ends with the speech.
+    async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError>;
+
+    /// Whether the service answers; for the deep health check.
+    async fn check(&self) -> Result<(), ProviderError>;
+}
+
+/// Pieces of a reply.
+pub type TextStream = BoxStream<'static, Result<String, ProviderError>>;
+
+/// Pieces of speech.
+pub type SpeechStream = BoxStream<'static, Result<Pcm, ProviderError>>;
+
+/// A conversation that wants a reply.
+#[derive(Debug, Clone, Default)]
+pub struct ChatRequest {
+    /// The system prompt.
+    pub system: String,
+    /// The character's name, for the embedded model; others find it in the system prompt.
+    pub name: Option<String>,
+    /// The personality alone, for the embedded model; others find it in the system prompt.
+    pub personality: String,
+    /// The titles of what can be looked up, for the embedded model.
+    pub topics: Vec<String>,
+    /// The turns so far, oldest first.
+    pub messages: Vec<ChatMessage>,
+    /// Passages that the reply may rest on, for the embedded model; others find them in the system prompt.
+    pub passages: Vec<Passage>,
+    /// The language of the reply, as a BCP 47 tag, when the character names one.
+    pub language: Option<String>,
+}
+
+/// A turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChatMessage {
+    /// Who said it.
+    pub role: ChatRole,
+    /// The words.
+    pub content: String,
+}
+
+/// Who said a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChatRole {
+    /// The visitor.
+    User,
+    /// The character.
+    Assistant,
+}
+
+/// A passage of a document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Passage {
+    /// The document's title.
+    pub title: String,
+    /// The words.
+    pub text: String,
+    /// The relevance, larger is better.
+    pub score: f64,
+}
+
+/// Speech of one person: mono samples at 16,000 Hz.
+#[derive(Debug, Clone)]
+pub struct Utterance {
+    /// The samples.
+    pub samples: Arc<[i16]>,
+    /// The expected language, as a BCP 47 tag.
+    pub language: Option<String>,
+}
+
+/// Text to speak.
+#[derive(Debug, Clone)]
+pub struct SpeechRequest {
+    /// The words.
+    pub text: String,
+    /// The provider's voice; `None` for its default.
+    pub voice: Option<String>,
+    /// The language, as a BCP 47 tag; `None` for the provider's default.
+    pub language: Option<String>,
+    /// The speed, 1 is normal.
+    pub speed: f32,
+}
+
+/// A piece of speech: mono samples.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pcm {
+    /// The samples.
+    pub samples: Vec<i16>,
+    /// The rate, the same for all pieces of one stream.
+    pub sample_rate_hz: u32,
+}
+
+/// Why a provider gave no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{provider}: {kind:?}: {message}")]
+pub struct ProviderError {
+    /// The provider's public name.
+    pub provider: String,
+    /// What kind of failure it is, for those who decide about a retry.
+    pub kind: ProviderErrorKind,
+    /// What happened, without message text or keys.
+    pub message: String,
+    /// When the provider wants to be asked again.
+    pub retry_after: Option<Duration>,
+}
+
+/// The kinds of failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProviderErrorKind {
+    /// No connection.
+    Connect,
+    /// No first result, or no further one, in time.
+    Timeout,
+    /// 429.
+    RateLimited,
+    /// The request was refused (another 4xx).
+    Rejected,
+    /// 5xx, or an error frame.
+    Failed,
+    /// An answer that the adapter does not understand.
+    Malformed,
+    /// The answer stopped before its end.
+    Cut,
+}
+
+impl ProviderError {
+    /// A failure of this kind.
+    pub fn new(
+        provider: impl Into<String>,
+        kind: ProviderErrorKind,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            provider: provider.into(),
+            kind,
+            message: message.into(),
+            retry_after: None,
+        }
+    }
+}
+
+impl ProviderErrorKind {
+    /// Whether asking again may help.
+    #[must_use]
+    pub fn is_transient(self) -> bool {
+        !matches!(self, Self::Rejected)
+    }
+
+    /// The kind as metrics name it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Timeout => "timeout",
+            Self::RateLimited => "rate_limited",
+            Self::Rejected => "rejected",
+            Self::Failed => "failed",
+            Self::Malformed => "malformed",
+            Self::Cut => "cut",
+        }
+    }
+}
+
+/// The providers of this server.
+#[derive(Clone)]
+pub struct Providers {
+    /// Answers conversations.
+    pub chat: Arc<dyn ChatModel>,
+    /// Turns speech into text.
+    pub transcriber: Arc<dyn Transcriber>,
+    /// Turns text into speech.
+    pub synthesizer: Arc<dyn Synthesizer>,
+}
+
+impl std::fmt::Debug for Providers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Providers")
+            .field("chat", &self.chat.name())
+            .field("transcriber", &self.transcriber.name())
+            .field("synthesizer", &self.synthesizer.name())
+            .finish()
+    }
+}
+
+/// The providers that the settings name: an OpenAI-compatible server where there is a base URL, else the embedded
+/// default; each with the time-outs and the retry of [`Resilient`].
+///
+/// # Errors
+/// When the HTTP client cannot be made. No provider is asked anything.
+pub fn from_config(config: &Config) -> anyhow::Result<Providers> {
+    let patience = Patience::new(Duration::from_millis(
+        config.calls.provider_timeout_ms.into(),
+    ));
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let chat: Arc<dyn ChatModel> = match openai::Chat::from_config(&config.chat)? {
+        Some(chat) => Arc::new(chat),
+        None => Arc::new(embedded::Extractive),
+    };
+    let transcriber: Arc<dyn Transcriber> =
+        match openai::Transcription::from_config(&config.transcriber)? {
+            Some(transcription) => Arc::new(transcription),
+            None => Arc::new(embedded::PocketSphinx::default()),
+        };
+    let synthesizer: Arc<dyn Synthesizer> = match openai::Speech::from_config(&config.synthesizer)?
+    {
+        Some(speech) => Arc::new(speech),
+        None => Arc::new(embedded::Espeak::default()),
+    };
+    Ok(Providers {
+        chat: Arc::new(Resilient::new(chat, patience, Arc::clone(&clock))),
+        transcriber: Arc::new(Resilient::new(transcriber, patience, Arc::clone(&clock))),
+        synthesizer: Arc::new(Resilient::new(synthesizer, patience, clock)),
+    })
+}

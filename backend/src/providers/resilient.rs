@@ -1,0 +1,304 @@
+//! Time-outs, one retry and measurements around a provider.
+//!
+//! There is one budget for the time to the first result, and the retry has to fit into it: whoever waits for the answer
+//! waits no longer because of it. So a failure that comes quickly is tried again, and a silence that used the budget up
+//! is final. After the first result nothing is repeated, since the visitor may have heard it already; from there on the
+//! silence between two results is bounded. Waiting is only counted while the caller waits too.
+
+use std::{future::Future, sync::Arc, time::Duration, time::Instant};
+
+use async_trait::async_trait;
+use futures_util::{
+    StreamExt as _,
+    stream::{self, BoxStream},
+};
+use tokio::time::{sleep, timeout, timeout_at};
+
+use super::{
+    ChatModel, ChatRequest, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream,
+    Synthesizer, TextStream, Transcriber, Utterance,
+};
+use crate::clock::Clock;
+
+/// The pause before the retry, where the provider names none.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a provider may be silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Patience {
+    /// Before the first result, with the retry.
+    pub first: Duration,
+    /// Between two results.
+    pub between: Duration,
+}
+
+impl Patience {
+    /// The same patience before the first result and between two.
+    #[must_use]
+    pub fn new(silence: Duration) -> Self {
+        Self {
+            first: silence,
+            between: silence,
+        }
+    }
+}
+
+/// A provider with time-outs, one retry and measurements.
+#[derive(Debug)]
+pub struct Resilient<P: ?Sized> {
+    inner: Arc<P>,
+    patience: Patience,
+    clock: Arc<dyn Clock>,
+}
+
+impl<P: ?Sized> Resilient<P> {
+    /// Puts the wrapper around a provider.
+    pub fn new(inner: Arc<P>, patience: Patience, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            inner,
+            patience,
+            clock,
+        }
+    }
+
+    /// Asks, and asks a second time when the first answer was a failure that may pass and the budget allows it.
+    async fn ask<T, F>(&self, meter: &Meter, attempt: impl Fn() -> F) -> Result<T, ProviderError>
+    where
+        F: Future<Output = Result<T, ProviderError>>,
+    {
+        let deadline = tokio::time::Instant::now() + self.patience.first;
+        let mut retried = false;
+        loop {
+            let outcome = timeout_at(deadline, attempt())
+                .await
+                .unwrap_or_else(|_| Err(meter.silent("no first result in time")));
+            let error = match outcome {
+                Ok(result) => return Ok(result),
+                Err(error) => error,
+            };
+            let pause = error.retry_after.unwrap_or(RETRY_PAUSE);
+            let room = tokio::time::Instant::now() + pause < deadline;
+            if retried || !room || !error.kind.is_transient() {
+                return Err(error);
+            }
+            retried = true;
+            meter.retry(&error);
+            sleep(pause).await;
+        }
+    }
+
+    /// Like [`Self::ask`], for a stream: its first result belongs to the attempt.
+    async fn ask_stream<T, F>(
+        &self,
+        meter: Meter,
+        open: impl Fn() -> F,
+    ) -> Result<BoxStream<'static, Result<T, ProviderError>>, ProviderError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<BoxStream<'static, Result<T, ProviderError>>, ProviderError>>,
+    {
+        let provider = meter.provider.clone();
+        let outcome = self
+            .ask(&meter, || async {
+                let mut stream = open().await?;
+                match stream.next().await {
+                    Some(Ok(first)) => Ok((first, stream)),
+                    Some(Err(error)) => Err(error),
+                    None => Err(ProviderError::new(
+                        &provider,
+                        ProviderErrorKind::Malformed,
+                        "an empty answer",
+                    )),
+                }
+            })
+            .await;
+        match outcome {
+            Ok((first, rest)) => {
+                meter.first_result();
+                Ok(bounded(first, rest, self.patience.between, meter))
+            }
+            Err(error) => Err(meter.failed(error)),
+        }
+    }
+
+    fn meter(&self, provider: &str, kind: &'static str) -> Meter {
+        Meter {
+            provider: provider.to_owned(),
+            kind,
+            started: self.clock.instant(),
+            clock: Arc::clone(&self.clock),
+            closed: false,
+        }
+    }
+}
+
+/// The first result and then the others, with a bound on the silence before each. A failure ends the stream.
+fn bounded<T: Send + 'static>(
+    first: T,
+    rest: BoxStream<'static, Result<T, ProviderError>>,
+    between: Duration,
+    meter: Meter,
+) -> BoxStream<'static, Result<T, ProviderError>> {
+    let following = stream::unfold(Some((rest, meter)), move |state| async move {
+        let (mut rest, meter) = state?;
+        let result = match timeout(between, rest.next()).await {
+            Ok(Some(result)) => result,
+            Ok(None) => {
+                meter.succeeded();
+                return None;
+            }
+            Err(_) => Err(meter.silent("no further result in time")),
+        };
+        match result {
+            Ok(result) => Some((Ok(result), Some((rest, meter)))),
+            Err(error) => Some((Err(meter.failed(error)), None)),
+        }
+    });
+    stream::once(async { Ok(first) }).chain(following).boxed()
+}
+
+/// Counts one request; a request that is dropped before its end counts as cancelled.
+struct Meter {
+    provider: String,
+    kind: &'static str,
+    started: Instant,
+    clock: Arc<dyn Clock>,
+    closed: bool,
+}
+
+impl Meter {
+    fn silent(&self, message: &str) -> ProviderError {
+        ProviderError::new(&self.provider, ProviderErrorKind::Timeout, message)
+    }
+
+    fn first_result(&self) {
+        let waited = self.clock.instant().duration_since(self.started);
+        metrics::histogram!(
+            "colloquy_provider_first_result_seconds",
+            "provider" => self.provider.clone(), "kind" => self.kind
+        )
+        .record(waited);
+        tracing::debug!(
+            provider = self.provider,
+            kind = self.kind,
+            waited_ms = waited.as_millis(),
+            "first result"
+        );
+    }
+
+    fn retry(&self, error: &ProviderError) {
+        metrics::counter!(
+            "colloquy_provider_retries_total",
+            "provider" => self.provider.clone(), "kind" => self.kind, "reason" => error.kind.as_str()
+        )
+        .increment(1);
+        tracing::info!(provider = self.provider, kind = self.kind, reason = %error, "asking again");
+    }
+
+    fn succeeded(mut self) {
+        self.close("ok");
+    }
+
+    fn failed(mut self, error: ProviderError) -> ProviderError {
+        tracing::warn!(provider = self.provider, kind = self.kind, reason = %error, "provider failed");
+        self.close(error.kind.as_str());
+        error
+    }
+
+    fn close(&mut self, outcome: &'static str) {
+        self.closed = true;
+        metrics::counter!(
+            "colloquy_provider_requests_total",
+            "provider" => self.provider.clone(), "kind" => self.kind, "outcome" => outcome
+        )
+        .increment(1);
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        if !self.closed {
+            self.close("cancelled");
+        }
+    }
+}
+
+/// Bounds a health check.
+async fn checked(
+    provider: &str,
+    patience: Patience,
+    check: impl Future<Output = Result<(), ProviderError>>,
+) -> Result<(), ProviderError> {
+    timeout(patience.first, check).await.unwrap_or_else(|_| {
+        Err(ProviderError::new(
+            provider,
+            ProviderErrorKind::Timeout,
+            "no answer in time",
+        ))
+    })
+}
+
+#[async_trait]
+impl ChatModel for Resilient<dyn ChatModel> {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    async fn stream(&self, request: ChatRequest) -> Result<TextStream, ProviderError> {
+        let meter = self.meter(self.name(), "chat");
+        self.ask_stream(meter, || self.inner.stream(request.clone()))
+            .await
+    }
+
+    async fn check(&self) -> Result<(), ProviderError> {
+        checked(self.name(), self.patience, self.inner.check()).await
+    }
+}
+
+#[async_trait]
+impl Transcriber for Resilient<dyn Transcriber> {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn warm(&self) {
+        self.inner.warm();
+    }
+
+    async fn transcribe(&self, utterance: Utterance) -> Result<String, ProviderError> {
+        let meter = self.meter(self.name(), "transcription");
+        let outcome = self
+            .ask(&meter, || self.inner.transcribe(utterance.clone()))
+            .await;
+        match outcome {
+            Ok(text) => {
+                meter.first_result();
+                meter.succeeded();
+                Ok(text)
+            }
+            Err(error) => Err(meter.failed(error)),
+        }
+    }
+
+    async fn check(&self) -> Result<(), ProviderError> {
+        checked(self.name(), self.patience, self.inner.check()).await
+    }
+}
+
+#[async_trait]
+impl Synthesizer for Resilient<dyn Synthesizer> {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError> {
+        let meter = self.meter(self.name(), "speech");
+        self.ask_stream(meter, || self.inner.speak(request.clone()))
+            .await
+    }
+
+    async fn check(&self) -> Result<(), ProviderError> {
+        checked(self.name(), self.patience, self.inner.check()).await
+    }
+}

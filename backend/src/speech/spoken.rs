@@ -1,0 +1,211 @@
+//! What of a written text is spoken.
+
+/// The text without marks that cannot be heard: Markdown, HTML tags, addresses beyond their host, emoji.
+#[must_use]
+pub fn spoken(text: &str) -> String {
+    let mut lines = Vec::new();
+    let mut in_code = false;
+    for line in text.lines() {
+        let line = line.trim();
+        if line.starts_with("```") || line.starts_with("~~~") {
+            in_code = !in_code;
+            continue;
+        }
+        let is_rule = line.chars().count() >= 3
+            && line
+                .chars()
+                .all(|c| matches!(c, '-' | '*' | '_' | '=' | '|' | ':' | ' '));
+        if in_code || is_rule {
+            continue;
+        }
+        lines.push(inline(without_prefix(line)));
+    }
+    let joined = lines.join(" ");
+    let words = joined.split_whitespace().collect::<Vec<_>>();
+    words.join(" ")
+}
+
+/// Without the mark of a heading, a quotation or a list. The number of a numbered list is heard.
+fn without_prefix(line: &str) -> &str {
+    let line = line.trim_start_matches(['#', '>', ' ']);
+    for mark in ["- [ ] ", "- [x] ", "- ", "* ", "+ ", "• "] {
+        if let Some(item) = line.strip_prefix(mark) {
+            return item;
+        }
+    }
+    line
+}
+
+fn inline(line: &str) -> String {
+    let mut spoken = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(c) = rest.chars().next() {
+        if let Some((text, after)) = link(rest) {
+            spoken.push_str(&inline(text));
+            rest = after;
+            continue;
+        }
+        if let Some((host, after)) = address(rest) {
+            spoken.push_str(host);
+            rest = after;
+            continue;
+        }
+        if c == '<'
+            && let Some(after) = tag(rest)
+        {
+            spoken.push(' ');
+            rest = after;
+            continue;
+        }
+        if c == '&'
+            && let Some((meant, after)) = entity(rest)
+        {
+            spoken.push_str(meant);
+            rest = after;
+            continue;
+        }
+        rest = &rest[c.len_utf8()..];
+        let next = rest.chars().next();
+        match c {
+            '|' => spoken.push(' '),
+            '`' => {}
+            '*' | '_' | '~' if is_emphasis(c, spoken.chars().next_back(), next) => {}
+            _ if is_silent(c) => {
+                // A digit sign is a digit, a variation selector and a joiner.
+                if !spoken.ends_with(' ') && !is_joiner(c) {
+                    spoken.push(' ');
+                }
+            }
+            _ => spoken.push(c),
+        }
+    }
+    spoken
+}
+
+/// Marks beside a word are emphasis; between words or digits (`3 * 4`, `snake_case`) they belong to the text.
+fn is_emphasis(mark: char, before: Option<char>, after: Option<char>) -> bool {
+    let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    let is_space = |c: Option<char>| c.is_none_or(char::is_whitespace);
+    let stands_alone = is_space(before) && is_space(after);
+    let in_a_word = is_word(before) && is_word(after) && mark != '*';
+    // One tilde before a number means "about".
+    let about = mark == '~' && after.is_some_and(|c| c.is_ascii_digit());
+    !stands_alone && !in_a_word && !about
+}
+
+/// `[text](address)` and `![text](address)`: the text, and what follows.
+fn link(text: &str) -> Option<(&str, &str)> {
+    let inner = text.strip_prefix("![").or_else(|| text.strip_prefix('['))?;
+    let (label, after) = inner.split_once("](")?;
+    if label.contains(['[', ']']) {
+        return None;
+    }
+    let (_, after) = after.split_once(')')?;
+    Some((label, after))
+}
+
+/// A bare address: its host, and what follows.
+fn address(text: &str) -> Option<(&str, &str)> {
+    let after = ["https://", "http://"]
+        .into_iter()
+        .find_map(|scheme| text.strip_prefix(scheme))?;
+    let end = after
+        .find(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | ')' | ']'))
+        .unwrap_or(after.len());
+    // A sign at the end belongs to the sentence.
+    let whole = after[..end].trim_end_matches(['.', ',', ';', ':', '!', '?']);
+    let host = whole.split(['/', '?', '#', ':']).next().unwrap_or_default();
+    Some((
+        host.strip_prefix("www.").unwrap_or(host),
+        &after[whole.len()..],
+    ))
+}
+
+/// An HTML tag: what follows it.
+fn tag(text: &str) -> Option<&str> {
+    let inner = text.strip_prefix('<')?;
+    let begins = inner
+        .strip_prefix('/')
+        .unwrap_or(inner)
+        .starts_with(|c: char| c.is_ascii_alphabetic());
+    let (inside, after) = inner.split_once('>')?;
+    (begins && inside.len() <= 200).then_some(after)
+}
+
+fn entity(text: &str) -> Option<(&'static str, &str)> {
+    const ENTITIES: &[(&str, &str)] = &[
+        ("&amp;", "&"),
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#39;", "'"),
+        ("&nbsp;", " "),
+    ];
+    ENTITIES
+        .iter()
+        .find_map(|(name, meant)| Some((*meant, text.strip_prefix(name)?)))
+}
+
+/// Pictures, joiners and control characters.
+fn is_silent(c: char) -> bool {
+    is_joiner(c)
+        || c.is_control()
+        || matches!(c,
+            '\u{2190}'..='\u{21ff}'
+            | '\u{2300}'..='\u{23ff}'
+            | '\u{2460}'..='\u{27bf}'
+            | '\u{2b00}'..='\u{2bff}'
+            | '\u{1f000}'..='\u{1faff}')
+}
+
+fn is_joiner(c: char) -> bool {
+    matches!(
+        c,
+        '\u{200b}' | '\u{200d}' | '\u{20e3}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_not_spoken() {
+        let cases = [
+            ("Plain words, as they are.", "Plain words, as they are."),
+            (
+                "**Bold**, *slanted* and ~~gone~~.",
+                "Bold, slanted and gone.",
+            ),
+            ("_so_ and __so__", "so and so"),
+            ("snake_case and 3 * 4", "snake_case and 3 * 4"),
+            ("about ~5 km", "about ~5 km"),
+            ("Use `cargo run` now", "Use cargo run now"),
+            ("## Opening hours", "Opening hours"),
+            ("- one\n- two\n1. three", "one two 1. three"),
+            ("See [the map](https://example.org/m?x=1).", "See the map."),
+            ("![A lion](lion.png) sleeps", "A lion sleeps"),
+            (
+                "Visit https://www.example.org/a/b?c=d.",
+                "Visit example.org.",
+            ),
+            ("Hi 👋🏽 there 🙂!", "Hi there !"),
+            ("before\n```rust\nlet x = 1;\n```\nafter", "before after"),
+            ("a<br>b &amp; c", "a b & c"),
+            ("1 < 2 and 3 > 2", "1 < 2 and 3 > 2"),
+            ("| a | b |\n|---|---|\n| 1 | 2 |", "a b 1 2"),
+            ("Grüße, 你好。", "Grüße, 你好。"),
+            ("👍", ""),
+        ];
+        for (written, heard) in cases {
+            assert_eq!(spoken(written), heard, "{written}");
+        }
+    }
+
+    #[test]
+    fn what_is_spoken_stays_as_it_is() {
+        for text in ["Hello there.", "It costs 3.50 euros (half price)."] {
+            assert_eq!(spoken(&spoken(text)), text);
+        }
+    }
+}

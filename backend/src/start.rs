@@ -1,0 +1,150 @@
+//! What runs in a server, and in which order it starts and stops.
+//!
+//! Start: logs, database, migrations, providers, background work, then the listener says that it is ready. Stop, after
+//! SIGTERM or SIGINT: no new work, open requests and tasks get `http.drain_seconds`, then the process ends.
+
+use std::{io::Write as _, net::SocketAddr, time::Duration};
+
+use anyhow::Context as _;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use crate::{
+    App, Config, accounts, calls, http, jobs, media, node, providers, store::Store, webhooks,
+};
+
+/// What calls get beyond the time to drain, to be ended and stored.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// Runs a server with these settings until it is told to stop.
+///
+/// # Errors
+/// When something does not start; a failure of the listener later on.
+pub async fn run(mut config: Config) -> anyhow::Result<()> {
+    install_tls_provider();
+    let listener = bind(&mut config).await?;
+    let store = Store::open(&config.store).await?;
+    store.migrate().await?;
+    let providers = providers::from_config(&config)?;
+    let app = App::new(config, store, providers);
+    start_background(&app).await?;
+    serve(app, listener).await
+}
+
+/// Takes the listening address, so that port 0 becomes a real one, and settles how clients reach the server.
+///
+/// # Errors
+/// When the address is taken or not ours.
+pub async fn bind(config: &mut Config) -> anyhow::Result<TcpListener> {
+    let listen = config.http.listen;
+    let listener = TcpListener::bind(listen)
+        .await
+        .with_context(|| format!("http.listen: cannot listen on {listen}"))?;
+    config.http.listen = listener.local_addr()?;
+    if config.http.public_url.is_none() {
+        let url = Url::parse(&format!("http://{}", config.http.listen))?;
+        config.http.public_url = Some(url);
+    }
+    Ok(listener)
+}
+
+/// The one cryptography for outgoing TLS. A second call changes nothing.
+pub fn install_tls_provider() {
+    if rustls::crypto::ring::default_provider()
+        .install_default()
+        .is_err()
+    {
+        tracing::debug!("a TLS provider was installed before");
+    }
+}
+
+/// Starts the work beside requests. Each piece runs on `app.tasks` and ends when `app.shutdown` is cancelled.
+///
+/// # Errors
+/// When a piece cannot start.
+pub async fn start_background(app: &App) -> anyhow::Result<()> {
+    // Makes the secret of the API keys now, so that a database that cannot be written is noticed at the start.
+    accounts::server_secret(&app.store, "api_keys").await?;
+    node::join(app).await?;
+    media::start(app).await?;
+    calls::start(app).await?;
+    webhooks::start(app)?;
+    let registry = jobs::Registry::default().with::<webhooks::Deliver>();
+    jobs::start(app, registry, jobs::Settings::default()).await
+}
+
+/// Serves until `app.shutdown` is cancelled or the process gets SIGTERM or SIGINT, then drains.
+///
+/// # Errors
+/// When the listener fails.
+pub async fn serve(app: App, listener: TcpListener) -> anyhow::Result<()> {
+    let address = listener.local_addr()?;
+    let service = http::router(app.clone()).into_make_service_with_connect_info::<SocketAddr>();
+    let server = axum::serve(listener, service)
+        .with_graceful_shutdown(app.shutdown.clone().cancelled_owned());
+    let mut server = std::pin::pin!(server.into_future());
+    announce(address);
+    let ended = tokio::select! {
+        ended = &mut server => Some(ended),
+        () = stop_signal(&app.shutdown) => None,
+    };
+    app.shutdown.cancel();
+    app.tasks.close();
+    tracing::info!("draining");
+    let answered = async {
+        match ended {
+            Some(ended) => ended,
+            None => server.await,
+        }
+    };
+    // Calls are ended when the time is over; storing how they ended takes a moment more.
+    let drained = async {
+        let (ended, ()) = tokio::join!(answered, media::drain(&app));
+        app.tasks.wait().await;
+        ended
+    };
+    let limit = Duration::from_secs(app.config.http.drain_seconds) + LAST_WORDS;
+    match tokio::time::timeout(limit, drained).await {
+        Ok(ended) => ended.context("the listener failed"),
+        Err(_) => {
+            let seconds = limit.as_secs();
+            tracing::warn!(seconds, "work was left when the time to drain was over");
+            Ok(())
+        }
+    }
+}
+
+/// One line on standard output, for people and for scripts that wait for it. A closed output is no reason to stop.
+fn announce(address: SocketAddr) {
+    let mut output = std::io::stdout().lock();
+    let written =
+        writeln!(output, "colloquy listening on http://{address}").and_then(|()| output.flush());
+    if written.is_err() {
+        tracing::info!(%address, "listening");
+    }
+}
+
+/// Waits for SIGTERM, SIGINT, or a shutdown from inside.
+async fn stop_signal(shutdown: &CancellationToken) {
+    let terminate = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => {
+                signal.recv().await;
+            }
+            Err(error) => {
+                tracing::error!(%error, "cannot wait for SIGTERM");
+                std::future::pending::<()>().await;
+            }
+        }
+    };
+    tokio::select! {
+        () = terminate => {}
+        interrupted = tokio::signal::ctrl_c() => {
+            if let Err(error) = interrupted {
+                tracing::error!(%error, "cannot wait for SIGINT");
+            }
+        }
+        () = shutdown.cancelled() => {}
+    }
+}
