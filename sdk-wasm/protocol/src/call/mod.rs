@@ -1,0 +1,569 @@
+//! The life of one call as its client lives it: a state machine without browser, socket or clock.
+//!
+//! [`Call::handle`] takes what happened and the time; [`Call::poll`] gives what to do next, in order. Whatever happens
+//! in whatever order, the first event is `CallStart`, the last is the only `HangUp`, and `CloseEverything` comes before
+//! it. `link` owns the WebSocket's side, `media` the peer connection's.
+
+mod frames;
+mod link;
+mod media;
+mod vocabulary;
+
+#[cfg(test)]
+#[cfg(not(target_arch = "wasm32"))]
+mod random_tests;
+#[cfg(test)]
+#[cfg(not(target_arch = "wasm32"))]
+mod tests;
+
+use std::collections::VecDeque;
+
+use self::link::{Link, LinkTick};
+use self::media::{Media, MediaTick, RemoteCandidate};
+use crate::{
+    ByeReason, CallError, CloseCode, CreateAnswer, ErrorCode, IceServer, MAX_FRAME_BYTES,
+    Originator, ServerMessage, SessionState,
+};
+
+pub use link::RECONNECT_WINDOW_MS;
+pub use vocabulary::{Command, Event, Input, MediaState, Options, Output, Start, TranscriptLine};
+
+/// How long `POST /v2/calls` may take.
+const CREATE_TIMEOUT_MS: u64 = 20_000;
+
+/// Where a call is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// `POST /v2/calls` is under way.
+    Creating { until_ms: u64 },
+    /// The visitor is asked for the microphone.
+    Asking,
+    /// The session is being built; no media yet.
+    Connecting,
+    /// Media was up at least once.
+    Talking,
+    /// Over.
+    Ended,
+}
+
+/// One call, from `handleCall2` to `onHangUp`.
+#[derive(Debug)]
+pub struct Call {
+    phase: Phase,
+    link: Link,
+    media: Media,
+    metadata: Option<String>,
+    character_role: Option<String>,
+    person_role: String,
+    muted: bool,
+    /// What the server last said; `Starting` before it says anything.
+    server_state: SessionState,
+    /// What the application last heard.
+    status: Option<SessionState>,
+    outputs: VecDeque<Output>,
+}
+
+impl Call {
+    /// Begins a call.
+    #[must_use]
+    pub fn start(now_ms: u64, start: Start, options: Options) -> Self {
+        let mut call = Self::new(options);
+        call.event(Event::CallStart);
+        if let Err(error) = call.begin(now_ms, start) {
+            call.fail(error);
+        }
+        call
+    }
+
+    /// A call that fails at once, for what is known to be wrong before anything was tried.
+    #[must_use]
+    pub fn refused(error: CallError) -> Self {
+        let mut call = Self::new(Options::default());
+        call.event(Event::CallStart);
+        call.fail(error);
+        call
+    }
+
+    fn new(options: Options) -> Self {
+        Self {
+            phase: Phase::Asking,
+            link: Link::new(),
+            media: Media::new(),
+            metadata: options.metadata,
+            character_role: options.character_role,
+            person_role: options.person_role.unwrap_or_else(|| "You".to_owned()),
+            muted: options.muted,
+            server_state: SessionState::Starting,
+            status: None,
+            outputs: VecDeque::new(),
+        }
+    }
+
+    fn begin(&mut self, now_ms: u64, start: Start) -> Result<(), CallError> {
+        if self.hello().len() > MAX_FRAME_BYTES {
+            return Err(CallError::with_detail(
+                ErrorCode::InvalidArgument,
+                "customMetadata is larger than 64 KiB",
+            ));
+        }
+        match start {
+            Start::Client(new_call) => {
+                let request = new_call.into_request()?;
+                self.phase = Phase::Creating {
+                    until_ms: now_ms + CREATE_TIMEOUT_MS,
+                };
+                self.command(Command::CreateCall(request));
+                Ok(())
+            }
+            Start::Server { signed_url } => self.created(signed_url),
+        }
+    }
+
+    /// What to do next; `None` until something else happens.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When to come back with [`Input::Timeout`] at the latest.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<u64> {
+        match self.phase {
+            Phase::Creating { until_ms } => Some(until_ms),
+            Phase::Asking | Phase::Ended => None,
+            Phase::Connecting | Phase::Talking => {
+                match (self.link.next_timeout(), self.media.next_timeout()) {
+                    (Some(link), Some(media)) => Some(link.min(media)),
+                    (link, media) => link.or(media),
+                }
+            }
+        }
+    }
+
+    /// Whether the call has ended and everything about that was said.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Ended && self.outputs.is_empty()
+    }
+
+    /// Whether the call has ended, even if `onHangUp` is still to come.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.phase == Phase::Ended
+    }
+
+    /// The status the application heard last; `None` before the call exists.
+    #[must_use]
+    pub fn status(&self) -> Option<SessionState> {
+        self.status
+    }
+
+    /// Whether a typed turn can be taken: the call is connected and the text is neither empty nor too long.
+    #[must_use]
+    pub fn accepts_text(&self, text: &str) -> bool {
+        self.phase == Phase::Talking
+            && !text.trim().is_empty()
+            && frames::text(text).len() <= MAX_FRAME_BYTES
+    }
+
+    /// Takes in what happened. After the end nothing counts any more.
+    pub fn handle(&mut self, now_ms: u64, input: Input) {
+        if self.phase == Phase::Ended {
+            return;
+        }
+        match input {
+            Input::Timeout => self.tick(now_ms),
+            Input::CreateAnswered(answer) => self.create_answered(answer),
+            Input::CreateFailed if self.is_creating() => self.fail(ErrorCode::Network.into()),
+            Input::MicrophoneReady if self.phase == Phase::Asking => {
+                self.phase = Phase::Connecting;
+                self.event(Event::CallStarting);
+                self.open_socket(now_ms);
+            }
+            Input::MicrophoneFailed(code) if self.phase == Phase::Asking => self.fail(code.into()),
+            Input::SocketOpened => self.socket_opened(now_ms),
+            Input::SocketMessage(message) if self.link.can_send() => {
+                self.link.heard();
+                self.message(now_ms, message);
+            }
+            Input::SocketGarbage if self.link.can_send() => self.fail(ErrorCode::Protocol.into()),
+            Input::SocketClosed { code } if self.link.has_socket() => {
+                self.socket_closed(now_ms, code);
+            }
+            Input::OfferCreated { sdp } => {
+                for message in self
+                    .media
+                    .offered(&sdp, self.link.is_open())
+                    .unwrap_or_default()
+                {
+                    self.send(message);
+                }
+                self.restart_if_wanted();
+            }
+            Input::LocalCandidate {
+                candidate,
+                sdp_mid,
+                sdp_m_line_index,
+            } => {
+                let frame =
+                    frames::candidate(candidate.as_deref(), sdp_mid.as_deref(), sdp_m_line_index);
+                if let Some(message) = self.media.local_candidate(frame) {
+                    self.send(message);
+                }
+            }
+            Input::MediaChanged(state) => self.media_changed(now_ms, state),
+            Input::MediaFailed(detail) => {
+                self.fail(CallError::with_detail(ErrorCode::Media, &detail));
+            }
+            Input::HangUp => {
+                let farewell = self.link.can_send().then(frames::hang_up);
+                self.end(farewell, None);
+            }
+            Input::Mute(muted) => self.mute(muted),
+            Input::Text(text) if self.accepts_text(&text) => {
+                self.send(frames::text(&text));
+            }
+            Input::CreateFailed
+            | Input::MicrophoneReady
+            | Input::MicrophoneFailed(_)
+            | Input::SocketMessage(_)
+            | Input::SocketGarbage
+            | Input::SocketClosed { .. }
+            | Input::Text(_) => {}
+        }
+    }
+
+    fn is_creating(&self) -> bool {
+        matches!(self.phase, Phase::Creating { .. })
+    }
+
+    fn create_answered(&mut self, answer: CreateAnswer) {
+        if !self.is_creating() {
+            return;
+        }
+        let next = answer.signed_url().and_then(|url| self.created(url));
+        if let Err(error) = next {
+            self.fail(error);
+        }
+    }
+
+    /// The call exists; its session waits for the microphone.
+    fn created(&mut self, signed_url: String) -> Result<(), CallError> {
+        if !(signed_url.starts_with("wss://") || signed_url.starts_with("ws://")) {
+            return Err(CallError::with_detail(
+                ErrorCode::InvalidArgument,
+                "the signed URL must begin with wss://",
+            ));
+        }
+        self.link.url = signed_url;
+        self.phase = Phase::Asking;
+        self.update_status();
+        self.command(Command::AcquireMicrophone);
+        Ok(())
+    }
+
+    fn open_socket(&mut self, now_ms: u64) {
+        self.link.opening(now_ms);
+        self.command(Command::OpenSocket(self.link.url.clone()));
+    }
+
+    fn hello(&self) -> String {
+        frames::hello(self.metadata.as_deref(), self.link.resume.as_deref())
+    }
+
+    fn socket_opened(&mut self, now_ms: u64) {
+        if !matches!(self.link.state, link::LinkState::Opening { .. }) {
+            return;
+        }
+        self.link.greeting(now_ms);
+        let hello = self.hello();
+        self.command(Command::Send(hello));
+    }
+
+    fn message(&mut self, now_ms: u64, message: ServerMessage) {
+        match message {
+            ServerMessage::Welcome {
+                character,
+                ice_servers,
+                resume,
+                heartbeat_seconds,
+                ..
+            } => {
+                let resumed = self.link.resume.is_some();
+                self.link.welcomed(now_ms, resume, heartbeat_seconds);
+                if self.muted || resumed {
+                    self.command(Command::Send(frames::mute(self.muted)));
+                }
+                if self.character_role.is_none() {
+                    self.character_role = character;
+                }
+                self.welcomed(now_ms, ice_servers);
+            }
+            ServerMessage::Answer { sdp } => {
+                if let Some(candidates) = self.media.answered() {
+                    self.command(Command::ApplyAnswer(sdp));
+                    candidates.into_iter().for_each(|c| self.add_candidate(c));
+                    self.restart_if_wanted();
+                }
+            }
+            ServerMessage::Candidate {
+                candidate,
+                sdp_mid,
+                sdp_m_line_index,
+            } => {
+                let remote = RemoteCandidate {
+                    candidate,
+                    sdp_mid,
+                    sdp_m_line_index,
+                };
+                if let Some(remote) = self.media.remote_candidate(remote) {
+                    self.add_candidate(remote);
+                }
+            }
+            ServerMessage::Status {
+                state: SessionState::Completed,
+            } => self.end(None, None),
+            ServerMessage::Status { state } => {
+                self.server_state = state;
+                self.update_status();
+            }
+            ServerMessage::AgentState { state } => self.event(Event::AgentStateChange(state)),
+            ServerMessage::Transcript {
+                id,
+                originator,
+                text,
+                is_final,
+                at_ms,
+            } => {
+                let line = TranscriptLine {
+                    id,
+                    originator,
+                    role: self.role(originator),
+                    text,
+                    is_final,
+                    at_ms,
+                };
+                self.event(Event::Transcript(line));
+            }
+            ServerMessage::UserInfo { info } => self.event(Event::UserInfo(info)),
+            ServerMessage::RagInfo {
+                documents,
+                count,
+                total_tokens,
+            } => self.event(Event::RagInfo {
+                count: count.unwrap_or(u32::try_from(documents.len()).unwrap_or(u32::MAX)),
+                documents,
+                total_tokens,
+            }),
+            ServerMessage::Bye { reason, code } => self.bye(reason, code.as_deref()),
+            ServerMessage::Error {
+                code,
+                message,
+                fatal,
+            } => {
+                let error = CallError::from_server(&code, &message, ErrorCode::Server);
+                if fatal {
+                    self.fail(error);
+                } else {
+                    self.event(Event::CallError(error));
+                }
+            }
+            ServerMessage::Ping { t } => self.command(Command::Send(frames::pong(t))),
+            ServerMessage::Pong { .. } | ServerMessage::Unknown => {}
+        }
+    }
+
+    fn welcomed(&mut self, now_ms: u64, ice_servers: Vec<IceServer>) {
+        if self.media.negotiation == media::Negotiation::Absent {
+            self.media.peer_created(now_ms);
+            self.command(Command::CreatePeer(ice_servers));
+        } else {
+            for message in std::mem::take(&mut self.link.outbox) {
+                self.command(Command::Send(message));
+            }
+            self.restart_if_wanted();
+        }
+        self.update_status();
+    }
+
+    fn bye(&mut self, reason: ByeReason, code: Option<&str>) {
+        match reason {
+            ByeReason::HangUp | ByeReason::TimeLimit | ByeReason::Shutdown => self.end(None, None),
+            ByeReason::Replaced => self.fail(ErrorCode::CallInUse.into()),
+            ByeReason::Error => self.fail(CallError::from_server(
+                code.unwrap_or_default(),
+                "",
+                ErrorCode::Server,
+            )),
+        }
+    }
+
+    fn socket_closed(&mut self, now_ms: u64, number: u16) {
+        if let Some(code) = ErrorCode::from_close_number(number) {
+            self.fail(code.into());
+        } else if self.server_state == SessionState::Error {
+            self.fail(ErrorCode::Server.into());
+        } else if number == CloseCode::Normal.number() {
+            self.end(None, None);
+        } else if self.link.resume.is_some() {
+            self.link.lost(now_ms);
+            self.media.link_lost();
+            self.update_status();
+        } else {
+            self.fail(ErrorCode::Network.into());
+        }
+    }
+
+    fn media_changed(&mut self, now_ms: u64, state: MediaState) {
+        if self.media.changed(now_ms, state) {
+            if self.phase == Phase::Connecting {
+                self.phase = Phase::Talking;
+                self.event(Event::Connected);
+            }
+            self.update_status();
+        }
+        // A failure is acted on at once, not when the next timer fires.
+        self.tick_media(now_ms);
+    }
+
+    fn mute(&mut self, muted: bool) {
+        if muted == self.muted {
+            return;
+        }
+        self.muted = muted;
+        self.command(Command::MuteMicrophone(muted));
+        // A link that is away is told by `welcomed`.
+        if self.link.is_open() {
+            self.command(Command::Send(frames::mute(muted)));
+        }
+    }
+
+    fn tick(&mut self, now_ms: u64) {
+        match self.phase {
+            Phase::Creating { until_ms } if now_ms >= until_ms => {
+                self.fail(ErrorCode::Network.into());
+            }
+            Phase::Creating { .. } | Phase::Asking | Phase::Ended => {}
+            Phase::Connecting | Phase::Talking => {
+                self.tick_link(now_ms);
+                self.tick_media(now_ms);
+            }
+        }
+    }
+
+    fn tick_link(&mut self, now_ms: u64) {
+        match self.link.tick(now_ms) {
+            LinkTick::Nothing => {}
+            LinkTick::Ping => {
+                self.command(Command::Send(frames::ping(now_ms as f64)));
+            }
+            LinkTick::Lost => {
+                self.command(Command::CloseSocket);
+                self.socket_closed(now_ms, 1006);
+            }
+            LinkTick::Retry => self.open_socket(now_ms),
+            LinkTick::GiveUp => self.fail(ErrorCode::Network.into()),
+        }
+    }
+
+    fn tick_media(&mut self, now_ms: u64) {
+        if self.phase == Phase::Ended {
+            return;
+        }
+        match self.media.tick(now_ms) {
+            MediaTick::Nothing => {}
+            MediaTick::Restart => {
+                self.update_status();
+                self.restart_if_wanted();
+            }
+            MediaTick::GiveUp => self.fail(ErrorCode::Media.into()),
+        }
+    }
+
+    fn restart_if_wanted(&mut self) {
+        if self.media.take_restart(self.link.is_open()) {
+            self.command(Command::RestartIce);
+        }
+    }
+
+    fn add_candidate(&mut self, remote: RemoteCandidate) {
+        self.command(Command::AddCandidate {
+            candidate: remote.candidate,
+            sdp_mid: remote.sdp_mid,
+            sdp_m_line_index: remote.sdp_m_line_index,
+        });
+    }
+
+    fn role(&self, originator: Originator) -> String {
+        match (originator, &self.character_role) {
+            (Originator::User, _) => self.person_role.clone(),
+            (Originator::Bot, Some(role)) => role.clone(),
+            (Originator::Bot, None) => "Character".to_owned(),
+        }
+    }
+
+    /// Sends a frame now, or after the link is back.
+    fn send(&mut self, frame: String) {
+        if self.link.is_open() {
+            self.command(Command::Send(frame));
+        } else {
+            self.link.keep(frame);
+        }
+    }
+
+    /// Tells the application where the call is, if that changed.
+    fn update_status(&mut self) {
+        let status = if self.phase != Phase::Talking {
+            SessionState::Starting
+        } else if self.link.is_lost()
+            || self.media.is_lost()
+            || self.server_state == SessionState::Reconnecting
+        {
+            SessionState::Reconnecting
+        } else {
+            SessionState::Ongoing
+        };
+        self.set_status(status);
+    }
+
+    fn set_status(&mut self, status: SessionState) {
+        if self.status != Some(status) {
+            self.status = Some(status);
+            self.event(Event::StatusUpdate(status));
+        }
+    }
+
+    fn fail(&mut self, error: CallError) {
+        self.end(None, Some(error));
+    }
+
+    /// The only way out: what was about to be done is dropped, everything is released, and the application is told.
+    fn end(&mut self, farewell: Option<String>, error: Option<CallError>) {
+        self.outputs
+            .retain(|output| matches!(output, Output::Event(_)));
+        self.phase = Phase::Ended;
+        if let Some(message) = farewell {
+            self.command(Command::Send(message));
+        }
+        self.command(Command::CloseEverything);
+        let last = match &error {
+            Some(_) => SessionState::Error,
+            None => SessionState::Completed,
+        };
+        if let Some(error) = error {
+            self.event(Event::CallError(error));
+        }
+        // A call that was never created has no status to change.
+        if self.status.is_some() {
+            self.set_status(last);
+        }
+        self.event(Event::HangUp);
+    }
+
+    fn event(&mut self, event: Event) {
+        self.outputs.push_back(Output::Event(event));
+    }
+
+    fn command(&mut self, command: Command) {
+        self.outputs.push_back(Output::Command(command));
+    }
+}

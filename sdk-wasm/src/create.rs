@@ -1,0 +1,63 @@
+//! The request that creates a call in client mode.
+
+use colloquy_protocol::call::Input;
+use colloquy_protocol::{CreateAnswer, CreateRequest};
+use js_sys::{Function, Promise};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
+use web_sys::{AbortController, Headers, RequestInit, Response};
+
+use crate::driver::Reporter;
+use crate::js;
+
+/// A running request, aborted by `Drop`.
+pub(crate) struct Creation {
+    abort: Option<AbortController>,
+}
+
+impl Creation {
+    /// Sends the request and reports its outcome.
+    pub(crate) fn begin(request: CreateRequest, reporter: Reporter) -> Self {
+        let abort = AbortController::new().ok();
+        let sent = send(&request, abort.as_ref());
+        spawn_local(async move {
+            let input = match answer(sent).await {
+                Ok(answer) => Input::CreateAnswered(answer),
+                Err(_) => Input::CreateFailed,
+            };
+            reporter.report(input);
+        });
+        Self { abort }
+    }
+}
+
+impl Drop for Creation {
+    fn drop(&mut self) {
+        if let Some(abort) = &self.abort {
+            abort.abort();
+        }
+    }
+}
+
+fn send(request: &CreateRequest, abort: Option<&AbortController>) -> Result<Promise, JsValue> {
+    let headers = Headers::new()?;
+    headers.set("Content-Type", "application/json")?;
+    headers.set("X-Api-Key", &request.key)?;
+    let init = RequestInit::new();
+    init.set_method("POST");
+    init.set_headers(&headers);
+    init.set_body(&JsValue::from_str(&request.body));
+    init.set_signal(abort.map(AbortController::signal).as_ref());
+    let global = js_sys::global();
+    let fetch: Function = js::get(&global, "fetch").dyn_into()?;
+    fetch
+        .call2(&global, &JsValue::from_str(&request.url), &init)?
+        .dyn_into()
+}
+
+async fn answer(sent: Result<Promise, JsValue>) -> Result<CreateAnswer, JsValue> {
+    let response: Response = JsFuture::from(sent?).await?.unchecked_into();
+    let body = JsFuture::from(response.text()?).await?;
+    let body = js::Parsed::parse(&body.as_string().unwrap_or_default());
+    Ok(CreateAnswer::read(response.status(), body.as_ref()))
+}

@@ -1,0 +1,246 @@
+//! `CallManager`: the operations of the document, from JavaScript values to the driver and back.
+
+use std::rc::Rc;
+
+use colloquy_protocol::call::{Call, Input, Options, Start};
+use colloquy_protocol::{CallError, Character, ErrorCode, NewCall, SessionState};
+use js_sys::Promise;
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::{JsFuture, future_to_promise};
+
+use crate::config::{Callbacks, Config};
+use crate::driver::Driver;
+use crate::microphone::{Capture, Wish, media_devices};
+use crate::{devices, errors, js};
+
+/// Makes voice calls with a character, one at a time.
+#[wasm_bindgen]
+pub struct CallManager {
+    driver: Rc<Driver>,
+}
+
+#[wasm_bindgen]
+impl CallManager {
+    /// Checks callbacks and configuration. `worklet_url` is where `worklet.js` is served.
+    ///
+    /// # Errors
+    ///
+    /// A `CallError` with the code `INVALID_ARGUMENT` that names what is wrong.
+    #[wasm_bindgen(constructor)]
+    pub fn new(
+        callbacks: &JsValue,
+        config: &JsValue,
+        worklet_url: Option<String>,
+    ) -> Result<CallManager, JsValue> {
+        let callbacks = Callbacks::read(callbacks)?;
+        let config = Config::read(config)?;
+        let driver = Driver::new(callbacks, config, worklet_url.unwrap_or_default());
+        Ok(Self { driver })
+    }
+
+    /// Starts a call: with partner, character and API key, or with `null`, `null` and a signed URL.
+    ///
+    /// The promise resolves when the call is connected or over; failures of the call go to `onCallError`. It rejects
+    /// only with `CALL_ACTIVE`, when a call is under way, which is left alone.
+    #[wasm_bindgen(js_name = handleCall2)]
+    pub fn handle_call2(
+        &self,
+        partner: &JsValue,
+        character: &JsValue,
+        credential: &JsValue,
+        custom_metadata: &JsValue,
+    ) -> Promise {
+        if self.driver.is_busy() {
+            return Promise::reject(&errors::to_js(&ErrorCode::CallActive.into()));
+        }
+        let begun = preflight().and_then(|()| {
+            let options = self.options(custom_metadata)?;
+            let start = self.start(partner, character, credential)?;
+            Ok(Call::start(js::now_ms(), start, options))
+        });
+        let call = begun.unwrap_or_else(Call::refused);
+        let mut call = Some(call);
+        Promise::new(&mut |resolve, _reject| {
+            if let Some(call) = call.take() {
+                self.driver.run(call, resolve);
+            }
+        })
+    }
+
+    /// Ends the call; without one it does nothing.
+    #[wasm_bindgen(js_name = hangUp)]
+    pub fn hang_up(&self) {
+        self.driver.handle(Input::HangUp);
+    }
+
+    /// Sends silence, or sound again. It also holds for later calls.
+    pub fn mute(&self, is_muted: bool) {
+        self.driver.state.borrow_mut().muted = is_muted;
+        self.driver.handle(Input::Mute(is_muted));
+    }
+
+    /// The microphones and speakers. Labels and ids are empty before the visitor allowed the microphone once.
+    #[wasm_bindgen(js_name = getAvailableDevices)]
+    pub fn get_available_devices() -> Promise {
+        future_to_promise(devices::available())
+    }
+
+    /// Switches devices; `null` keeps the current one. Without a call it chooses for the next one.
+    ///
+    /// The promise rejects with a `CallError` when a device cannot be used; the one in use then stays.
+    #[wasm_bindgen(js_name = changeDevices)]
+    pub fn change_devices(
+        &self,
+        microphone_id: Option<String>,
+        speaker_id: Option<String>,
+    ) -> Promise {
+        let driver = Rc::clone(&self.driver);
+        future_to_promise(async move {
+            if let Some(id) = microphone_id {
+                change_microphone(&driver, id).await?;
+            }
+            if let Some(id) = speaker_id {
+                change_speaker(&driver, id).await?;
+            }
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+
+    /// Sends a typed turn; false when there is no connected call or the text is empty or too long.
+    #[wasm_bindgen(js_name = sendText)]
+    pub fn send_text(&self, text: String) -> bool {
+        let accepted = {
+            let state = self.driver.state.borrow();
+            state.call.as_ref().is_some_and(|c| c.accepts_text(&text))
+        };
+        self.driver.handle(Input::Text(text));
+        accepted
+    }
+
+    /// `idle`, or the status of the running or last call.
+    #[wasm_bindgen(js_name = getState)]
+    #[must_use]
+    pub fn get_state(&self) -> String {
+        let state = self.driver.state.borrow();
+        let name = match &state.call {
+            None => "idle",
+            Some(call) => match call.status() {
+                Some(status) => status.as_str(),
+                None if call.is_ended() => "idle",
+                None => SessionState::Starting.as_str(),
+            },
+        };
+        name.to_owned()
+    }
+}
+
+impl CallManager {
+    fn options(&self, custom_metadata: &JsValue) -> Result<Options, CallError> {
+        let metadata = if js::is_absent(custom_metadata) {
+            None
+        } else {
+            let metadata = js::object_json(custom_metadata);
+            Some(metadata.ok_or_else(|| invalid("customMetadata must be an object"))?)
+        };
+        let config = &self.driver.config;
+        Ok(Options {
+            metadata,
+            character_role: config.character_role.clone(),
+            person_role: config.person_role.clone(),
+            muted: self.driver.state.borrow().muted,
+        })
+    }
+
+    fn start(
+        &self,
+        partner: &JsValue,
+        character: &JsValue,
+        credential: &JsValue,
+    ) -> Result<Start, CallError> {
+        let credential = credential
+            .as_string()
+            .ok_or_else(|| invalid("the credential must be a string"))?;
+        if js::is_absent(partner) && js::is_absent(character) {
+            let signed_url = credential;
+            return Ok(Start::Server { signed_url });
+        }
+        let config = &self.driver.config;
+        Ok(Start::Client(NewCall {
+            backend_url: config.backend_url.clone(),
+            partner: partner.as_string(),
+            character: match js::object_json(character) {
+                Some(json) => Character::Custom(json),
+                None => Character::Saved(character.as_string().unwrap_or_default()),
+            },
+            key: credential,
+            time_limit_seconds: config.time_limit_seconds,
+            character_params: config.character_params.clone(),
+        }))
+    }
+}
+
+fn invalid(detail: &str) -> CallError {
+    CallError::with_detail(ErrorCode::InvalidArgument, detail)
+}
+
+/// What this page cannot do is known before a call is made for nothing.
+fn preflight() -> Result<(), CallError> {
+    let global = js_sys::global();
+    if media_devices().is_none() {
+        return Err(devices::missing_devices_code().into());
+    }
+    for name in ["RTCPeerConnection", "WebSocket", "fetch"] {
+        if js::get_function(&global, name).is_none() {
+            return Err(CallError::with_detail(ErrorCode::UnsupportedBrowser, name));
+        }
+    }
+    Ok(())
+}
+
+async fn change_microphone(driver: &Rc<Driver>, id: String) -> Result<(), JsValue> {
+    let reporter = driver.reporter();
+    if driver.state.borrow().resources.microphone.is_none() {
+        driver.state.borrow_mut().microphone_id = Some(id);
+        return Ok(());
+    }
+    let capture = Capture::open(Some(&id), Wish::Exact)
+        .await
+        .map_err(|code| errors::to_js(&code.into()))?;
+    driver.state.borrow_mut().microphone_id = Some(id);
+    // A call that ended meanwhile wants no microphone any more.
+    if reporter.active().is_none() {
+        return Ok(());
+    }
+    let replaced = {
+        let mut state = driver.state.borrow_mut();
+        let resources = &mut state.resources;
+        match &mut resources.microphone {
+            Some(microphone) => microphone
+                .switch(capture)?
+                .zip(resources.peer.as_ref())
+                .map(|(track, peer)| peer.sender().replace_track(Some(&track))),
+            None => None,
+        }
+    };
+    if let Some(replaced) = replaced {
+        JsFuture::from(replaced).await?;
+    }
+    Ok(())
+}
+
+async fn change_speaker(driver: &Rc<Driver>, id: String) -> Result<(), JsValue> {
+    let chosen = {
+        let state = driver.state.borrow();
+        state.resources.speaker.as_ref().map(|s| s.choose(&id))
+    };
+    let missing = || errors::to_js(&ErrorCode::SpeakerMissing.into());
+    match chosen {
+        None => {}
+        Some(None) => return Err(missing()),
+        Some(Some(chosen)) => {
+            JsFuture::from(chosen).await.map_err(|_| missing())?;
+        }
+    }
+    driver.state.borrow_mut().speaker_id = Some(id);
+    Ok(())
+}

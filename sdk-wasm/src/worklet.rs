@@ -1,0 +1,167 @@
+//! The audio graph between the microphone and the track that is sent: source, worklet node, destination.
+//!
+//! The worklet gives true silence on mute, the microphone's level, and a track that stays the same when the device
+//! changes. A browser without worklets, a worklet that a policy blocks, and a context that stays suspended do without.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use js_sys::{Array, Promise};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
+use web_sys::{
+    AudioContext, AudioContextState, AudioWorkletNode, MediaStream,
+    MediaStreamAudioDestinationNode, MediaStreamAudioSourceNode, MediaStreamTrack, MessageEvent,
+};
+
+use crate::js;
+
+/// The name that `worklet.js` registers.
+const PROCESSOR: &str = "colloquy-microphone";
+
+/// How long the context may take to run and the worklet to load, once there is a microphone.
+const READY_TIMEOUT_MS: f64 = 1_000.0;
+
+/// An audio context, closed by `Drop`.
+///
+/// It is made while the visitor's click is being handled, because browsers let only such a context run.
+pub(crate) struct Audio {
+    context: AudioContext,
+    loaded: Promise,
+}
+
+impl Audio {
+    /// Opens a context and begins to load the worklet, `None` where the browser has none.
+    pub(crate) fn open(worklet_url: &str) -> Option<Self> {
+        js::get_function(&js_sys::global(), "AudioWorkletNode")?;
+        let context = AudioContext::new().ok()?;
+        let module = context
+            .audio_worklet()
+            .and_then(|worklet| worklet.add_module(worklet_url));
+        let Ok(module) = module else {
+            quietly(context.close());
+            return None;
+        };
+        let loaded = Promise::all_settled(&Array::of1(&module));
+        quietly(context.resume());
+        Some(Self { context, loaded })
+    }
+
+    /// Whether the graph can be built: the worklet is loaded and the context runs.
+    pub(crate) async fn is_ready(&self) -> bool {
+        let Ok(resumed) = self.context.resume() else {
+            return false;
+        };
+        let both = Promise::all(&Array::of2(&self.loaded, &resumed));
+        let first = JsFuture::from(js::race(&both, &js::sleep(READY_TIMEOUT_MS))).await;
+        // When the time is over, there is nothing in it.
+        let settled = first.unwrap_or_default();
+        let module = js::get(&js::get(&settled, "0"), "0");
+        let outcome = js::get(&module, "status");
+        outcome == "fulfilled" && self.context.state() == AudioContextState::Running
+    }
+}
+
+impl Drop for Audio {
+    fn drop(&mut self) {
+        quietly(self.context.close());
+    }
+}
+
+/// Lets a promise settle whose outcome shows elsewhere.
+fn quietly(promise: Result<Promise, JsValue>) {
+    if let Ok(promise) = promise {
+        spawn_local(async move {
+            let _ = JsFuture::from(promise).await;
+        });
+    }
+}
+
+/// The running graph, taken apart by `Drop`.
+pub(crate) struct Graph {
+    source: MediaStreamAudioSourceNode,
+    node: AudioWorkletNode,
+    destination: MediaStreamAudioDestinationNode,
+    level: Rc<Cell<f64>>,
+    _on_level: Closure<dyn FnMut(MessageEvent)>,
+    audio: Audio,
+}
+
+impl Graph {
+    /// Builds the graph; gives the context back closed when the browser refuses.
+    pub(crate) fn build(audio: Audio, stream: &MediaStream, levels: bool) -> Result<Self, JsValue> {
+        let context = &audio.context;
+        let source = context.create_media_stream_source(stream)?;
+        let destination = context.create_media_stream_destination()?;
+        let options = js::object([
+            ("numberOfInputs", 1.into()),
+            ("numberOfOutputs", 1.into()),
+            ("outputChannelCount", Array::of1(&1.into()).into()),
+            ("channelCount", 1.into()),
+            ("channelCountMode", "explicit".into()),
+            ("processorOptions", js::object([("levels", levels.into())])),
+        ]);
+        let node = AudioWorkletNode::new_with_options(context, PROCESSOR, options.unchecked_ref())?;
+        let level = Rc::new(Cell::new(0.0));
+        let heard = Rc::clone(&level);
+        let on_level = Closure::<dyn FnMut(_)>::new(move |event: MessageEvent| {
+            heard.set(event.data().as_f64().unwrap_or(0.0));
+        });
+        node.port()?
+            .set_onmessage(Some(on_level.as_ref().unchecked_ref()));
+        source.connect_with_audio_node(&node)?;
+        node.connect_with_audio_node(&destination)?;
+        Ok(Self {
+            source,
+            node,
+            destination,
+            level,
+            _on_level: on_level,
+            audio,
+        })
+    }
+
+    /// Takes the sound from another stream; the track that is sent stays.
+    pub(crate) fn switch(&mut self, stream: &MediaStream) -> Result<(), JsValue> {
+        let source = self.audio.context.create_media_stream_source(stream)?;
+        source.connect_with_audio_node(&self.node)?;
+        let _ = self.source.disconnect();
+        self.source = source;
+        Ok(())
+    }
+
+    pub(crate) fn mute(&self, muted: bool) {
+        if let Ok(port) = self.node.port() {
+            let _ = port.post_message(&js::object([("muted", muted.into())]));
+        }
+    }
+
+    /// The track to send.
+    pub(crate) fn track(&self) -> Option<MediaStreamTrack> {
+        self.destination
+            .stream()
+            .get_audio_tracks()
+            .get(0)
+            .dyn_into()
+            .ok()
+    }
+
+    /// The level of the microphone, 0 to 1.
+    pub(crate) fn level(&self) -> f64 {
+        self.level.get()
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        if let Ok(port) = self.node.port() {
+            port.set_onmessage(None);
+            let _ = port.post_message(&js::object([("closed", true.into())]));
+        }
+        let _ = self.source.disconnect();
+        let _ = self.node.disconnect();
+        if let Some(track) = self.track() {
+            track.stop();
+        }
+    }
+}
