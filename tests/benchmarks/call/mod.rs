@@ -1,0 +1,178 @@
+//! Voice calls, end to end: a release `colloquy serve` as a process of its own, a scripted upstream without delay that it
+//! asks over HTTP, and native clients, all on loopback of one machine.
+//!
+//! For each number of calls at once, a fresh server is started and one visitor has one turn in it, so that nothing is
+//! paid for the first time later. Then every client makes its turns on the real-time clock; they start one after the
+//! other, spread over one turn. A client says "go forward ten meters" (1.66 s, nothing but room tone around it); every
+//! second time it does so while the reply to the time before plays.
+//!
+//! | figure | what it is |
+//! |---|---|
+//! | `v2v` | from the packet leaving the client whose last sample is the last voiced one, to the arrival of the first packet of the reply that decodes to more than -50 dBFS |
+//! | `barge_in` | from the packet leaving the client with the first voiced sample said over a reply, to the end (arrival and 20 ms) of the last packet of that reply that decodes to more than -50 dBFS |
+//! | `connect` | from the offer leaving the client to ICE and DTLS being up there |
+//! | `cpu_core_per_call` | user and system time of the server process over wall time and calls, from the last client's connection to the first client's end |
+//! | `rss_mb_per_call` | the largest resident set of the server process in that time, less the one before the calls (after the first visitor has left), over calls; 1 MB is 1,000,000 bytes |
+//! | `missed_turns` | turns without a reply within 5 s |
+//! | `early_turns` | turns that were answered before the visitor had ended; they count in no other figure |
+//! | `failed_barge_ins` | replies that went on to the end of what was said over them; they count in no other figure |
+//!
+//! The server's voice-activity hold is 200 ms (`COLLOQUY_CALLS_TURN_STOP_MS`), so no `v2v` of an honest end of turn is
+//! much below that. The clients and the upstream share the machine with the server; their time is part of the latencies
+//! and not of `cpu_core_per_call`.
+
+mod report;
+mod server;
+mod visitor;
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use futures_util::future::try_join_all;
+use harness::{
+    client::{Speech, now},
+    upstream::{Api, Script, Upstream},
+};
+use report::{Figures, Report};
+use server::Server;
+use tokio::sync::{Notify, Semaphore};
+use visitor::Visitor;
+
+/// What the character answers: 3.5 seconds of speech, longer than it takes to speak over it.
+const REPLY: &str = "The library opens at nine. You can borrow ten books there.";
+
+/// How long a client's turn takes, more or less; the starts are spread over it.
+const TURN: Duration = Duration::from_millis(4_500);
+
+/// How often the server's memory is looked at.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Options of the benchmark.
+#[derive(Debug, Args)]
+pub(crate) struct CallOptions {
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Calls at once.
+    #[arg(long, value_delimiter = ',', default_value = "1,8,32")]
+    calls: Vec<usize>,
+    /// Turns of every client; 12 with one call and 6 with more unless given.
+    #[arg(long)]
+    turns: Option<usize>,
+    /// Show the server's log, its process id and every turn.
+    #[arg(long)]
+    debug: bool,
+    /// The server to measure; the `colloquy` beside this program unless given.
+    #[arg(long)]
+    server: Option<std::path::PathBuf>,
+}
+
+/// Runs the benchmark.
+///
+/// # Errors
+/// When the server does not start, or a call fails.
+pub(crate) async fn run(options: CallOptions) -> anyhow::Result<Report> {
+    let upstream = Upstream::start().await;
+    upstream.set_default(Api::Chat, Script::text(REPLY));
+    upstream.set_default(Api::Transcription, Script::text("go forward ten meters"));
+    let mut figures = Vec::new();
+    for calls in &options.calls {
+        let turns = options.turns.unwrap_or(if *calls == 1 { 12 } else { 6 });
+        // Each turn has patience of its own; this is for what nobody thought of.
+        let limit = Duration::from_secs(60) + 4 * TURN * u32::try_from(turns)?;
+        let measured =
+            tokio::time::timeout(limit, measure(&upstream, *calls, turns, &options)).await;
+        figures.push(measured.with_context(|| format!("{calls} calls took more than {limit:?}"))??);
+    }
+    Ok(Report {
+        figures,
+        json: options.json,
+    })
+}
+
+async fn measure(
+    upstream: &Upstream,
+    calls: usize,
+    turns: usize,
+    options: &CallOptions,
+) -> anyhow::Result<Figures> {
+    let server = Server::start(upstream, options.server.as_deref(), options.debug).await?;
+    let speech = Speech::go_forward_trimmed()?;
+    let visitor = |index| Visitor {
+        index,
+        speech: speech.clone(),
+        debug: options.debug,
+    };
+    visitor(calls)
+        .visit(&server.create_call().await?, 1, || {})
+        .await
+        .context("the first visitor")?;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let idle_bytes = server.resident_bytes()?;
+    let mut urls = Vec::new();
+    for _ in 0..calls {
+        urls.push(server.create_call().await?);
+    }
+    let observer = Observer {
+        server: &server,
+        calls,
+        connected: Semaphore::new(0),
+        first_done: Notify::new(),
+    };
+    let spread = TURN / u32::try_from(calls)?;
+    let visits = urls.iter().zip(0..).map(|(url, index)| {
+        let (visitor, observer) = (visitor(index as usize), &observer);
+        async move {
+            tokio::time::sleep(spread * index).await;
+            let visit = visitor
+                .visit(url, turns, || observer.connected.add_permits(1))
+                .await;
+            observer.first_done.notify_one();
+            visit.with_context(|| format!("visitor {index}"))
+        }
+    });
+    let (visits, window) = tokio::try_join!(try_join_all(visits), observer.watch())?;
+    server.stop().await?;
+    Ok(Figures::new(&visits, &window, idle_bytes))
+}
+
+/// Looks at the server while all calls are active.
+struct Observer<'a> {
+    server: &'a Server,
+    calls: usize,
+    /// A permit for each client that has connected.
+    connected: Semaphore,
+    first_done: Notify,
+}
+
+/// What the server used while all calls were active.
+#[derive(Debug, Default)]
+struct Window {
+    wall: Duration,
+    processor: Duration,
+    resident_bytes: u64,
+}
+
+impl Observer<'_> {
+    async fn watch(&self) -> anyhow::Result<Window> {
+        let all = self
+            .connected
+            .acquire_many(u32::try_from(self.calls)?)
+            .await?;
+        all.forget();
+        let (began, processor) = (now(), self.server.processor_time()?);
+        let mut window = Window::default();
+        loop {
+            let over = tokio::time::timeout(LOOK, self.first_done.notified())
+                .await
+                .is_ok();
+            window.resident_bytes = window.resident_bytes.max(self.server.resident_bytes()?);
+            if over {
+                window.wall = now().duration_since(began);
+                window.processor = self.server.processor_time()?.saturating_sub(processor);
+                return Ok(window);
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The figures, as JSON or as a table.
+
+use std::{fmt, time::Duration};
+
+use serde::Serialize;
+
+use super::{Window, visitor::Visit};
+
+/// The figures of one number of calls at once. Milliseconds are rounded to hundredths.
+#[derive(Debug, Serialize)]
+pub(crate) struct Figures {
+    calls: usize,
+    turns: usize,
+    v2v_p50_ms: Option<f64>,
+    v2v_p95_ms: Option<f64>,
+    barge_in_p50_ms: Option<f64>,
+    barge_in_p95_ms: Option<f64>,
+    connect_p50_ms: Option<f64>,
+    connect_p95_ms: Option<f64>,
+    cpu_core_per_call: f64,
+    rss_mb_per_call: f64,
+    idle_rss_mb: f64,
+    missed_turns: usize,
+    early_turns: usize,
+    failed_barge_ins: usize,
+    measured_seconds: f64,
+}
+
+/// What the benchmark prints.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    #[serde(rename = "calls")]
+    pub(super) figures: Vec<Figures>,
+    #[serde(skip)]
+    pub(super) json: bool,
+}
+
+impl Figures {
+    pub(super) fn new(visits: &[Visit], window: &Window, idle_bytes: u64) -> Self {
+        let all = |samples: fn(&Visit) -> &Vec<Duration>| {
+            let mut all: Vec<Duration> = visits.iter().flat_map(samples).copied().collect();
+            all.sort();
+            all
+        };
+        let (v2v, barge_in) = (all(|visit| &visit.v2v), all(|visit| &visit.barge_in));
+        let mut connect: Vec<Duration> = visits.iter().map(|visit| visit.connect).collect();
+        connect.sort();
+        let sum = |count: fn(&Visit) -> usize| visits.iter().map(count).sum::<usize>();
+        let calls = visits.len();
+        let (missed_turns, early_turns) = (sum(|visit| visit.missed), sum(|visit| visit.early));
+        let grown = window.resident_bytes.saturating_sub(idle_bytes);
+        Self {
+            calls,
+            turns: v2v.len() + missed_turns + early_turns,
+            v2v_p50_ms: percentile(&v2v, 50),
+            v2v_p95_ms: percentile(&v2v, 95),
+            barge_in_p50_ms: percentile(&barge_in, 50),
+            barge_in_p95_ms: percentile(&barge_in, 95),
+            connect_p50_ms: percentile(&connect, 50),
+            connect_p95_ms: percentile(&connect, 95),
+            cpu_core_per_call: rounded(
+                window.processor.as_secs_f64()
+                    / window.wall.as_secs_f64().max(0.001)
+                    / calls as f64,
+                10_000.0,
+            ),
+            rss_mb_per_call: rounded(megabytes(grown) / calls as f64, 1_000.0),
+            idle_rss_mb: rounded(megabytes(idle_bytes), 10.0),
+            missed_turns,
+            early_turns,
+            failed_barge_ins: sum(|visit| visit.failed_barge_ins),
+            measured_seconds: rounded(window.wall.as_secs_f64(), 10.0),
+        }
+    }
+}
+
+/// The nearest-rank percentile of sorted samples, in milliseconds.
+fn percentile(sorted: &[Duration], percent: usize) -> Option<f64> {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    Some(rounded(
+        sorted.get(rank - 1)?.as_secs_f64() * 1_000.0,
+        100.0,
+    ))
+}
+
+fn rounded(value: f64, per_unit: f64) -> f64 {
+    (value * per_unit).round() / per_unit
+}
+
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+/// How a figure is shown.
+type Cell<'a> = &'a dyn Fn(&Figures) -> String;
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.json {
+            return f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?);
+        }
+        let milliseconds =
+            |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.0} ms"));
+        write!(f, "{:28}", "calls at once")?;
+        let rows: [(&str, Cell); 13] = [
+            ("voice to voice, p50", &|figures| {
+                milliseconds(figures.v2v_p50_ms)
+            }),
+            ("voice to voice, p95", &|figures| {
+                milliseconds(figures.v2v_p95_ms)
+            }),
+            ("barge-in, p50", &|figures| {
+                milliseconds(figures.barge_in_p50_ms)
+            }),
+            ("barge-in, p95", &|figures| {
+                milliseconds(figures.barge_in_p95_ms)
+            }),
+            ("connect, p50", &|figures| {
+                milliseconds(figures.connect_p50_ms)
+            }),
+            ("connect, p95", &|figures| {
+                milliseconds(figures.connect_p95_ms)
+            }),
+            ("processor a call, cores", &|figures| {
+                format!("{:.4}", figures.cpu_core_per_call)
+            }),
+            ("memory a call", &|figures| {
+                format!("{:.2} MB", figures.rss_mb_per_call)
+            }),
+            ("memory before the calls", &|figures| {
+                format!("{:.1} MB", figures.idle_rss_mb)
+            }),
+            ("turns", &|figures| figures.turns.to_string()),
+            ("missed turns", &|figures| figures.missed_turns.to_string()),
+            ("early turns", &|figures| figures.early_turns.to_string()),
+            ("failed barge-ins", &|figures| {
+                figures.failed_barge_ins.to_string()
+            }),
+        ];
+        for figures in &self.figures {
+            write!(f, "{:>12}", figures.calls)?;
+        }
+        for (name, value) in rows {
+            write!(f, "\n{name:28}")?;
+            for figures in &self.figures {
+                write!(f, "{:>12}", value(figures))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_of_the_nearest_rank() {
+        let samples: Vec<Duration> = (1..=20).map(Duration::from_millis).collect();
+        assert_eq!(percentile(&samples, 50), Some(10.0));
+        assert_eq!(percentile(&samples, 95), Some(19.0));
+        assert_eq!(percentile(&samples[..1], 95), Some(1.0));
+        assert_eq!(percentile(&[], 50), None);
+    }
+
+    #[test]
+    fn figures_are_per_call() {
+        let visit = |ms| Visit {
+            connect: Duration::from_millis(ms),
+            v2v: vec![Duration::from_millis(10 * ms)],
+            missed: 1,
+            ..Visit::default()
+        };
+        let window = Window {
+            wall: Duration::from_secs(10),
+            processor: Duration::from_secs(1),
+            resident_bytes: 5_000_000,
+        };
+        let figures = Figures::new(&[visit(1), visit(2)], &window, 1_000_000);
+        assert_eq!(figures.cpu_core_per_call, 0.05);
+        assert_eq!(figures.rss_mb_per_call, 2.0);
+        assert_eq!(
+            (figures.calls, figures.turns, figures.missed_turns),
+            (2, 4, 2)
+        );
+        assert_eq!(figures.v2v_p50_ms, Some(10.0));
+        assert_eq!(figures.barge_in_p50_ms, None);
+        let table = Report {
+            figures: vec![figures],
+            json: false,
+        }
+        .to_string();
+        assert!(
+            table.contains("voice to voice, p50                10 ms"),
+            "{table}"
+        );
+    }
+}

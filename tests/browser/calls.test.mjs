@@ -1,0 +1,158 @@
+// Conversations: what is said is understood, answered, heard and written down.
+
+import assert from "node:assert/strict";
+
+import { LABELS } from "./stage/sound.mjs";
+import { recognizable } from "./stage/speech.mjs";
+import { scene, sharedStage } from "./stage/stage.mjs";
+import { sleep, until } from "./stage/waiting.mjs";
+
+sharedStage();
+
+/** Louder than silence on the sound card, quieter than any speech. */
+const LOUD = 0.005;
+
+/** The callbacks whose order is documented. */
+const ORDER = ["onCallStart", "onCallStarting", "onConnected", "onHangUp"];
+
+scene("speech is understood and the answer is heard", {}, async (stage) => {
+  const { page, backend, sound } = stage;
+  await page.call();
+  const recording = sound.record("A");
+  const spokenAt = await page.ears.now();
+  await stage.say();
+  const said = await page.says("user", "the recorded words", recognizable);
+  const answer = await page.says("bot", "an answer");
+  assert.ok(await page.ears.audible("heard", spokenAt), "the browser decoded no audible answer");
+  assert.ok((await recording.stop()) > LOUD, "nothing was to be heard at the loudspeaker");
+
+  await page.click("hang-up");
+  const { callbacks, error } = await page.ended();
+  assert.equal(error, null);
+  const ordered = callbacks.map(({ name }) => name).filter((name) => ORDER.includes(name));
+  assert.deepEqual(ordered, ORDER);
+  assert.equal(callbacks.at(-1).name, "onHangUp");
+  const states = callbacks.filter(({ name }) => name === "onStatusUpdate").map(({ text }) => text.match(/"(\w+)"/)[1]);
+  assert.deepEqual(states, ["starting", "ongoing", "completed"]);
+
+  const id = stage.callId;
+  const { data } = await until("the call is completed", async () => {
+    const status = await backend.status(id);
+    return status.data.state === "completed" && status;
+  });
+  assert.ok(data.duration.call_seconds >= 1);
+  const { available, transcript } = await backend.transcript(id);
+  assert.equal(available, true);
+  assert.ok(transcript.some((line) => line.originator === "user" && line.text === said), "the visitor's line is stored");
+  assert.ok(transcript.some((line) => line.originator === "bot" && answer.startsWith(line.text)), "the answer is stored");
+});
+
+scene("a publishable key makes a call without a server", { character: "greeter" }, async ({ page }) => {
+  await page.call({ mode: "client" });
+  assert.match(await page.says("bot", "its greeting"), /this is the greeter/);
+  assert.ok(await page.ears.audible("heard"), "the greeting was not audible");
+  await page.click("hang-up");
+  const { callbacks } = await page.ended();
+  assert.deepEqual(callbacks.map(({ name }) => name).filter((name) => ORDER.includes(name)), ORDER);
+});
+
+scene("speaking over the character silences it and cuts its line", { character: "talker" }, async (stage) => {
+  const { page, backend } = stage;
+  await page.call();
+  await page.shows("the character speaks", ({ agent }) => agent === "speaking");
+  await until("the character is heard", () => page.ears.audible("heard"));
+  await sleep(1_500);
+  const from = await page.ears.now();
+  const speaking = stage.say();
+  const line = await page.says("bot", "a line that was cut", (text) => !text.includes("storms"));
+  assert.match(line, /long story/);
+  await speaking;
+  // The recording is 2.8 s long. The character must have gone silent well before its end.
+  const whileSpeaking = await page.ears.audible("heard", from, from + 2_500);
+  assert.ok(whileSpeaking, "the character was not heard before the visitor spoke");
+  const silentAfter = whileSpeaking.last - from;
+  assert.ok(silentAfter < 1_500, `the character was silent only after ${Math.round(silentAfter)} ms`);
+  // The browser's echo canceller garbles who speaks over the character; that there was a turn is what counts.
+  await page.says("user", "something");
+
+  await page.click("hang-up");
+  await page.ended();
+  const stored = await until("the transcript is stored", async () => {
+    const { available, transcript } = await backend.transcript(stage.callId);
+    return available && transcript;
+  });
+  assert.ok(!stored[0].text.includes("storms"), "the stored line is not cut to what was heard");
+});
+
+scene("a muted microphone gives no turn", {}, async (stage) => {
+  const { page } = stage;
+  await page.call();
+  await page.click("mute");
+  await stage.say();
+  await sleep(2_500);
+  const quiet = await page.read();
+  assert.equal(quiet.muted, true);
+  assert.deepEqual(quiet.lines, []);
+  await page.click("mute");
+  await stage.say();
+  await page.says("user", "the recorded words", recognizable);
+});
+
+scene("a typed turn is answered aloud", {}, async ({ page }) => {
+  await page.call();
+  const from = await page.ears.now();
+  await page.type("What is your name?");
+  await page.says("user", "the typed words", (text) => text === "What is your name?");
+  await page.says("bot", "an answer");
+  assert.ok(await page.ears.audible("heard", from), "the answer was not audible");
+});
+
+scene("devices change during a call and a muted microphone stays muted", {}, async (stage) => {
+  const { page, sound } = stage;
+  await page.call();
+  await page.click("mute");
+  await page.chooseDevice("microphone", LABELS.microphoneB);
+  await stage.say("B");
+  await sleep(2_500);
+  assert.deepEqual((await page.read()).lines, [], "the new microphone was not muted");
+  await page.click("mute");
+
+  await page.chooseDevice("speaker", LABELS.speakerB);
+  await sleep(500);
+  const old = sound.record("A");
+  const chosen = sound.record("B");
+  await stage.say("B");
+  await page.says("user", "the recorded words", recognizable);
+  await page.says("bot", "an answer");
+  assert.ok((await chosen.stop()) > LOUD, "the chosen speaker was silent");
+  assert.ok((await old.stop()) < LOUD, "the old speaker still plays");
+
+  const before = (await page.read()).lines.length;
+  await stage.say("A");
+  await sleep(2_500);
+  assert.equal((await page.read()).lines.length, before, "the old microphone is still heard");
+  assert.equal((await page.read()).error, null);
+});
+
+scene("the secret key never reaches the page, and nothing breaks its policy", { character: "greeter" }, async (stage) => {
+  const { page } = stage;
+  await page.call();
+  await page.says("bot", "its greeting");
+  await page.click("hang-up");
+  await page.ended();
+  const resources = await page.driver.executeScript(
+    "return performance.getEntriesByType('resource').map(({ name }) => name)",
+  );
+  assert.ok(resources.some((url) => url.endsWith(".wasm")), "the SDK was loaded");
+  const own = [page.url, ...resources].filter((url) => url.startsWith(stage.origin) && !url.endsWith("/api/call"));
+  for (const url of own) {
+    const text = await fetch(url).then((answer) => answer.text());
+    assert.ok(!text.includes(stage.backend.apiKey), `${url} holds the secret key`);
+  }
+  const state = await page.driver.executeScript(
+    "return document.documentElement.outerHTML + JSON.stringify(localStorage) + document.cookie",
+  );
+  assert.ok(!state.includes(stage.backend.apiKey), "the page holds the secret key");
+  const complaints = (await stage.browser.console()).filter((line) => /SEVERE|Content.Security.Policy/i.test(line));
+  assert.deepEqual(complaints, []);
+});

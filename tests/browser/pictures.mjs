@@ -1,0 +1,53 @@
+// Makes the README's picture: the demo page in a call. It starts what it needs; `node pictures.mjs`.
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+import { createCallAtBackend, customerServer } from "../../examples/server.mjs";
+import { createCharacter } from "../../examples/prepare.mjs";
+import { Backend, PARTNER, ROOT } from "./stage/backend.mjs";
+import { openBrowser } from "./stage/browsers.mjs";
+import { DemoPage } from "./stage/demo.mjs";
+import { writeSpeech } from "./stage/speech.mjs";
+import { sleep } from "./stage/waiting.mjs";
+
+const PICTURE = path.join(ROOT, "examples/pictures/demo.png");
+const MAX_BYTES = 200_000;
+
+const folder = mkdtempSync(path.join(tmpdir(), "colloquy-pictures-"));
+const microphoneFile = writeSpeech(path.join(folder, "microphone.wav"), { silenceBefore: 6, silenceAfter: 60 });
+const backend = await Backend.start();
+const server = customerServer({
+  backendUrl: backend.url,
+  apiKey: backend.apiKey,
+  publishableKey: "cqp_shown_in_no_picture",
+  character: `${PARTNER}/guide`,
+  createCall: createCallAtBackend,
+});
+await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+const browser = await openBrowser("chromium", { microphoneFile, windowSize: "1200,960" });
+try {
+  await createCharacter(backend.admin, PARTNER, JSON.parse(await readFile(path.join(ROOT, "examples/character.json"), "utf8")));
+  const page = new DemoPage(browser, `http://localhost:${server.address().port}/`);
+  await page.open();
+  await page.call();
+  await page.says("bot", "its greeting");
+  await page.says("user", "the recorded words");
+  await page.shows("the answer", ({ lines, agent }) => agent !== "speaking" && lines.at(-1).originator === "bot", 30_000);
+  await page.type("What is a signed URL?");
+  await page.shows("the answer being spoken", ({ lines, agent }) => agent === "speaking" && lines.at(-1).originator === "bot");
+  // Until its first words are heard.
+  await sleep(700);
+  const png = Buffer.from(await browser.driver.takeScreenshot(), "base64");
+  if (png.length > MAX_BYTES) throw new Error(`the picture has ${png.length} bytes, more than ${MAX_BYTES}`);
+  writeFileSync(PICTURE, png);
+  console.log(`${PICTURE}: ${png.length} bytes`);
+} finally {
+  await browser.close();
+  server.closeAllConnections();
+  server.close();
+  await backend.close();
+  rmSync(folder, { recursive: true, force: true });
+}

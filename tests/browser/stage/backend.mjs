@@ -1,0 +1,97 @@
+// The backend under test: the real program with a data folder of its own, everything embedded.
+
+import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+import {
+  administration, createCharacter, createPartner, createPublishableKey, createServerKey, ready,
+} from "../../../examples/prepare.mjs";
+import { freePort, Program } from "./programs.mjs";
+
+export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+const BINARY = process.env.COLLOQUY_BIN ?? path.join(process.env.CARGO_TARGET_DIR ?? path.join(ROOT, "target"), "debug/colloquy");
+
+export const PARTNER = "demo";
+
+/** Characters for tests. What they know is small, and what they say first is known. */
+const CHARACTERS = {
+  /** Waits for the visitor. */
+  quiet: {},
+  /** Says something short first. */
+  greeter: { greetings: ["Hello, this is the greeter."] },
+  /** Talks for about half a minute. */
+  talker: {
+    greetings: [
+      "Let me tell you a long story about the sea. Every morning the fishermen row out before the sun is up. They listen to the wind and look at the clouds. When the nets are full, they turn around and sing on the way home. The children wait at the harbour and count the boats. In the evening there is soup for everybody. Then the lamps are lit, and the old people tell stories about storms.",
+    ],
+  },
+};
+
+export class Backend {
+  #folder = mkdtempSync(path.join(tmpdir(), "colloquy-backend-"));
+
+  /** Starts the program with these `COLLOQUY_*` settings besides the usual ones. */
+  static async start(settings = {}) {
+    const backend = new Backend();
+    const port = await freePort();
+    const folder = backend.#folder;
+    execFileSync(path.join(ROOT, "examples/certificate"), [path.join(folder, "tls")]);
+    backend.url = `http://127.0.0.1:${port}`;
+    backend.tls = { certFile: path.join(folder, "tls/cert.pem"), keyFile: path.join(folder, "tls/key.pem") };
+    backend.webhookSecret = `whsec_${randomBytes(24).toString("base64")}`;
+    const adminKey = randomBytes(24).toString("hex");
+    backend.program = new Program(BINARY, ["serve"], {
+      COLLOQUY_HTTP_LISTEN: `127.0.0.1:${port}`,
+      COLLOQUY_HTTP_DRAIN_SECONDS: "1",
+      COLLOQUY_STORE_DIR: path.join(folder, "data"),
+      COLLOQUY_ADMIN_KEY: adminKey,
+      // The report of a failed test has room for what happened in calls, not for each request.
+      COLLOQUY_LOG_FILTER: "info,sqlx=warn,rtc=error,webrtc=error,colloquy::http::observe=warn",
+      COLLOQUY_WEBHOOKS_SECRET: backend.webhookSecret,
+      // The receiver of the tests is on this machine, with a certificate of an authority that nobody else knows.
+      COLLOQUY_FETCH_ALLOW_PRIVATE: "true",
+      COLLOQUY_FETCH_CA_FILE: path.join(folder, "tls/ca.pem"),
+      ...settings,
+    });
+    try {
+      await ready(backend.url, () => backend.program.running).catch((error) => {
+        throw new Error(`${error.message}: ${BINARY}\n${backend.program.tail()}`);
+      });
+      backend.admin = administration(backend.url, adminKey);
+      await createPartner(backend.admin, PARTNER);
+      for (const [name, parameters] of Object.entries(CHARACTERS)) {
+        const personality = "You are a friendly helper in a test.";
+        await createCharacter(backend.admin, PARTNER, { name, personality, parameters: { name, ...parameters } });
+      }
+      backend.apiKey = await createServerKey(backend.admin, PARTNER);
+      backend.api = administration(backend.url, backend.apiKey);
+    } catch (error) {
+      await backend.close();
+      throw error;
+    }
+    return backend;
+  }
+
+  publishableKey(origin) {
+    return createPublishableKey(this.admin, PARTNER, [origin]);
+  }
+
+  /** The status of a call, the whole answer. */
+  async status(id) {
+    return (await this.api("GET", id)).content;
+  }
+
+  /** The stored transcript of a call that has ended. */
+  async transcript(id) {
+    return (await this.api("GET", `${id}/transcript`)).content.data;
+  }
+
+  async close() {
+    await this.program.stop();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}

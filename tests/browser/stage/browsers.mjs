@@ -1,0 +1,94 @@
+// Headless browsers, with the programs that Debian and cargo installed; nothing is downloaded.
+
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+import { Builder, Browser } from "selenium-webdriver";
+import chrome from "selenium-webdriver/chrome.js";
+import firefox from "selenium-webdriver/firefox.js";
+
+process.env.SE_OFFLINE = "true";
+process.env.SE_AVOID_STATS = "true";
+
+/** The browsers to test in; `BROWSER=chromium` restricts them to one. */
+export const BROWSERS = process.env.BROWSER ? [process.env.BROWSER] : ["chromium", "firefox"];
+
+/**
+ * Opens a browser.
+ *
+ * @param {"chromium" | "firefox"} name
+ * @param {object} options
+ * @param {Record<string, string>} [options.env] - Of the browser: the sound card.
+ * @param {string} [options.microphoneFile] - A WAV file that Chromium takes for its microphone.
+ * @param {boolean} [options.dark] - Whether the visitor prefers dark pages.
+ */
+export async function openBrowser(name, options = {}) {
+  return name === "firefox" ? openFirefox(options) : openChromium(options);
+}
+
+async function openChromium({ env, microphoneFile, windowSize = "1200,900" }) {
+  const options = new chrome.Options();
+  options.setChromeBinaryPath("/usr/bin/chromium");
+  options.addArguments(
+    "--headless=new",
+    "--no-sandbox",
+    "--use-fake-ui-for-media-stream",
+    "--autoplay-policy=no-user-gesture-required",
+    "--disable-background-networking",
+    `--window-size=${windowSize}`,
+  );
+  if (microphoneFile) {
+    options.addArguments(
+      "--use-fake-device-for-media-stream",
+      `--use-file-for-fake-audio-capture=${microphoneFile}%noloop`,
+    );
+  }
+  options.setLoggingPrefs({ browser: "ALL" });
+  const service = new chrome.ServiceBuilder("/usr/bin/chromedriver").setEnvironment({ ...process.env, ...env });
+  const driver = await new Builder().forBrowser(Browser.CHROME).setChromeOptions(options).setChromeService(service).build();
+  return {
+    name: "chromium",
+    driver,
+    /** What the console shows, as far as it was not read before. */
+    async console() {
+      const entries = await driver.manage().logs().get("browser");
+      return entries.map(({ level, message }) => `${level.name} ${message}`);
+    },
+    close: () => driver.quit(),
+  };
+}
+
+async function openFirefox({ env }) {
+  const folder = mkdtempSync(path.join(tmpdir(), "colloquy-firefox-"));
+  const log = path.join(folder, "log");
+  const options = new firefox.Options();
+  options.addArguments("-headless");
+  // The microphone is the sound card's: Firefox's own fake one makes a tone, no speech.
+  options.setPreference("media.navigator.permission.disabled", true);
+  options.setPreference("media.autoplay.default", 0);
+  options.setPreference("devtools.console.stdout.content", true);
+  const geckodriver = execFileSync("sh", ["-c", "command -v geckodriver"], { encoding: "utf8" }).trim();
+  const service = new firefox.ServiceBuilder(geckodriver).setEnvironment({ ...process.env, ...env }).setStdio([
+    "ignore",
+    openSync(log, "a"),
+    "ignore",
+  ]);
+  const driver = await new Builder().forBrowser(Browser.FIREFOX).setFirefoxOptions(options).setFirefoxService(service).build();
+  let read = 0;
+  return {
+    name: "firefox",
+    driver,
+    async console() {
+      const text = readFileSync(log, "utf8");
+      const fresh = text.slice(read).split("\n").filter((line) => line.startsWith("console."));
+      read = text.length;
+      return fresh;
+    },
+    async close() {
+      await driver.quit();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,120 @@
+// The demo page as a test uses it: buttons are clicked, and what the page shows is read.
+
+import { By } from "selenium-webdriver";
+
+import { Ears } from "./ears.mjs";
+import { until } from "./waiting.mjs";
+
+/** Read in one go, so that the page is not asked for each element. */
+function snapshot() {
+  const text = (id) => document.getElementById(id).textContent;
+  const shown = (id) => !document.getElementById(id).hidden;
+  return {
+    state: document.body.dataset.call,
+    label: text("state"),
+    agent: document.getElementById("orb").dataset.agent,
+    inCall: shown("hang-up"),
+    muted: document.getElementById("mute").getAttribute("aria-pressed") === "true",
+    timer: text("timer"),
+    error: shown("error")
+      ? { code: text("error-code"), advice: text("error-advice"), message: text("error-message") }
+      : null,
+    lines: [...document.querySelectorAll(".line:not([hidden])")].map((line) => ({
+      originator: line.dataset.originator,
+      role: line.querySelector("b").textContent,
+      text: line.querySelector("span").textContent,
+      final: line.dataset.final === "true",
+    })),
+    callbacks: [...document.querySelectorAll("#events li")].map((item) => ({
+      name: item.dataset.callback,
+      atMs: Number(item.dataset.atMs),
+      text: item.textContent,
+    })),
+  };
+}
+
+export class DemoPage {
+  constructor(browser, url) {
+    this.browser = browser;
+    this.driver = browser.driver;
+    this.url = url;
+    this.ears = new Ears(this.driver);
+  }
+
+  async open() {
+    await this.driver.get(this.url);
+    await until("the page is ready", () =>
+      this.driver.executeScript("return document.querySelector('#microphone option') !== null"),
+    );
+    await this.ears.open();
+  }
+
+  read() {
+    return this.driver.executeScript(`return (${snapshot})()`);
+  }
+
+  /** Waits until the page shows what `test` looks for; `test` gets what `read()` gives. */
+  shows(what, test, withinMs = 10_000) {
+    return until(what, async () => {
+      const page = await this.read();
+      return test(page) && page;
+    }, { withinMs });
+  }
+
+  async click(id) {
+    await this.driver.findElement(By.id(id)).click();
+  }
+
+  /** Presses the button and waits until the call is connected. */
+  async call({ mode = "server" } = {}) {
+    await this.choose(mode);
+    await this.click("call");
+    return this.shows("the call is connected", ({ state, error }) => {
+      if (error) throw new Error(`the page shows ${error.code}: ${error.message}`);
+      return state === "ongoing";
+    });
+  }
+
+  /** Chooses how the page calls. */
+  async choose(mode) {
+    await this.driver.findElement(By.css(`input[value=${mode}] + span`)).click();
+  }
+
+  /** Chooses a device by the name in its menu. */
+  async chooseDevice(menu, label) {
+    const option = await until(`${label} is offered`, () =>
+      this.driver.findElement(By.xpath(`//select[@id="${menu}"]/option[contains(., "${label}")]`)).catch(() => null),
+    );
+    await option.click();
+  }
+
+  async type(text) {
+    await this.driver.findElement(By.id("text")).sendKeys(text);
+    await this.click("send");
+  }
+
+  /** Waits for a line of this originator that is final and of which the test holds. */
+  async says(originator, what, test = () => true, withinMs = 15_000) {
+    const found = (line) => line.originator === originator && line.final && test(line.text);
+    const page = await this.shows(`${originator} says ${what}`, ({ lines }) => lines.some(found), withinMs);
+    return page.lines.find(found).text;
+  }
+
+  /** Waits until the call has ended. */
+  ended(withinMs = 10_000) {
+    return this.shows("the call has ended", ({ callbacks }) => callbacks.some(({ name }) => name === "onHangUp"), withinMs);
+  }
+
+  /** What to look at after a failure. */
+  async report() {
+    const page = await this.read().catch((error) => ({ failed: String(error) }));
+    const console = await this.browser.console().catch(() => []);
+    const callbacks = (page.callbacks ?? []).map(({ text }) => text);
+    return [
+      `page: ${JSON.stringify({ ...page, callbacks: undefined })}`,
+      ...callbacks.map((text) => `  ${text}`),
+      `console:`,
+      ...console.map((line) => `  ${line}`),
+    ].join("\n");
+  }
+}

@@ -1,0 +1,64 @@
+// A recording of a human voice, as WAV files with the silence that a test wants around it.
+
+import { readFileSync, writeFileSync } from "node:fs";
+
+/** From Debian's `pocketsphinx-testdata`: 16 kHz, 16 bits, one channel. */
+const RECORDING = "/usr/share/pocketsphinx/test/data/goforward.raw";
+const RATE = 16_000;
+const BYTES_PER_SECOND = RATE * 2;
+
+/** What is said in it. */
+const WORDS = "go forward ten meters";
+
+/** Whether every word of the recording is there, in its order. */
+export function understood(text) {
+  return missingWords(text) === 0;
+}
+
+/**
+ * Whether a turn is the recording, of which the embedded recognizer may have misheard one word: after the browser's
+ * noise suppression and gain control it takes "meters" for "years" now and then.
+ */
+export function recognizable(text) {
+  return missingWords(text) <= 1;
+}
+
+function missingWords(text) {
+  const heard = text.toLowerCase().replace(/[^a-z ]/g, "").split(" ");
+  let next = 0;
+  let missing = 0;
+  for (const word of WORDS.split(" ")) {
+    const found = heard.indexOf(word, next);
+    if (found >= 0) next = found + 1;
+    else missing += 1;
+  }
+  return missing;
+}
+
+/** Writes the recording as a WAV file. */
+export function writeSpeech(file, { silenceBefore = 0, silenceAfter = 0.5 } = {}) {
+  const samples = Buffer.concat([silence(silenceBefore), readFileSync(RECORDING), silence(silenceAfter)]);
+  writeFileSync(file, Buffer.concat([wavHeader(samples.length), samples]));
+  return file;
+}
+
+function silence(seconds) {
+  return Buffer.alloc(Math.round(seconds * RATE) * 2);
+}
+
+function wavHeader(dataBytes) {
+  const header = Buffer.alloc(44);
+  header.write("RIFF", 0);
+  header.writeUInt32LE(36 + dataBytes, 4);
+  header.write("WAVEfmt ", 8);
+  header.writeUInt32LE(16, 16);
+  header.writeUInt16LE(1, 20);
+  header.writeUInt16LE(1, 22);
+  header.writeUInt32LE(RATE, 24);
+  header.writeUInt32LE(BYTES_PER_SECOND, 28);
+  header.writeUInt16LE(2, 32);
+  header.writeUInt16LE(16, 34);
+  header.write("data", 36);
+  header.writeUInt32LE(dataBytes, 40);
+  return header;
+}

@@ -1,0 +1,136 @@
+// The stage of a test: sound card and backend shared by a file, a customer's server and a browser of its own. A failure
+// says what the page showed, what the browser's console said and what the backend logged last.
+
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { after, before, test } from "node:test";
+
+import { createCallAtBackend, customerServer } from "../../../examples/server.mjs";
+import { webhookReceiver } from "../../../examples/webhook.mjs";
+import { Backend, PARTNER } from "./backend.mjs";
+import { BROWSERS, openBrowser } from "./browsers.mjs";
+import { DemoPage } from "./demo.mjs";
+import { SoundCard } from "./sound.mjs";
+import { writeSpeech } from "./speech.mjs";
+import { within } from "./waiting.mjs";
+
+const PATIENCE_MS = 55_000;
+
+const shared = {};
+
+/** Opens what the tests of a file share. Call it once, at the top. */
+export function sharedStage() {
+  before(async () => {
+    shared.folder = mkdtempSync(path.join(tmpdir(), "colloquy-stage-"));
+    shared.speech = writeSpeech(path.join(shared.folder, "speech.wav"));
+    shared.sound = await SoundCard.open();
+    shared.backend = await Backend.start();
+  });
+  after(async () => {
+    await shared.backend?.close();
+    await shared.sound?.close();
+    rmSync(shared.folder, { recursive: true, force: true });
+  });
+}
+
+/**
+ * A test in every browser.
+ *
+ * @param {string} name
+ * @param {object} options
+ * @param {string} [options.character] - Of the test characters; `quiet` waits for the visitor.
+ * @param {number} [options.timeLimitSeconds]
+ * @param {boolean} [options.webhook] - Whether the call has a completion webhook.
+ * @param {object} [options.customer] - Other settings for the customer's server.
+ * @param {Record<string, string>} [options.backend] - Settings of a backend for this test alone.
+ * @param {(stage: Stage) => Promise<void>} play
+ */
+export function scene(name, options, play) {
+  for (const browser of BROWSERS) {
+    test(`${browser}: ${name}`, async () => {
+      const stage = new Stage();
+      try {
+        await within(PATIENCE_MS, name, stage.open(browser, options).then(() => play(stage)));
+      } catch (error) {
+        error.message += `\n\n${await within(5_000, "the report", stage.report()).catch(String)}`;
+        throw error;
+      } finally {
+        await stage.close();
+      }
+    });
+  }
+}
+
+export class Stage {
+  #servers = [];
+
+  async open(browserName, options) {
+    const { character = "quiet", timeLimitSeconds = 60 } = options;
+    this.sound = shared.sound;
+    this.backend = options.backend ? await Backend.start(options.backend) : shared.backend;
+    this.ownBackend = Boolean(options.backend);
+    this.deliveries = [];
+    const webhookUrl = options.webhook && (await this.#receiver());
+
+    const createCall = options.customer?.createCall ?? createCallAtBackend;
+    const settings = {
+      backendUrl: this.backend.url,
+      apiKey: this.backend.apiKey,
+      character: `${PARTNER}/${character}`,
+      timeLimitSeconds,
+      webhookUrl,
+      ...options.customer,
+      createCall: async (given) => {
+        const call = await createCall(given, this.backend);
+        this.callId = call.id;
+        return call;
+      },
+    };
+    const server = customerServer(settings);
+    this.origin = `http://localhost:${await this.#listen(server)}`;
+    settings.publishableKey ??= await this.backend.publishableKey(this.origin);
+
+    this.browser = await openBrowser(browserName, { env: this.sound.env });
+    this.page = new DemoPage(this.browser, `${this.origin}/`);
+    await this.page.open();
+  }
+
+  /** Says the recorded words into the microphone `A` or `B`. */
+  say(microphone) {
+    return this.sound.say(shared.speech, microphone);
+  }
+
+  async #receiver() {
+    const { certFile, keyFile } = this.backend.tls;
+    const receiver = webhookReceiver({
+      secret: this.backend.webhookSecret,
+      tls: { cert: readFileSync(certFile), key: readFileSync(keyFile) },
+      onEvent: (event, headers) => this.deliveries.push({ event, headers }),
+    });
+    return `https://localhost:${await this.#listen(receiver)}/completed`;
+  }
+
+  async #listen(server) {
+    this.#servers.push(server);
+    await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+    return server.address().port;
+  }
+
+  async report() {
+    return [
+      this.page ? await this.page.report() : "no page was opened",
+      "backend:",
+      this.backend?.program.tail() ?? "none was started",
+    ].join("\n");
+  }
+
+  async close() {
+    await this.browser?.close().catch(() => {});
+    for (const server of this.#servers) {
+      server.closeAllConnections();
+      server.close();
+    }
+    if (this.ownBackend) await this.backend.close();
+  }
+}

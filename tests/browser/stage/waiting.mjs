@@ -1,0 +1,23 @@
+// Waiting for something to become true.
+
+export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Asks until the answer is truthy, and returns it; fails with what was waited for. */
+export async function until(what, ask, { withinMs = 10_000, everyMs = 100 } = {}) {
+  const deadline = Date.now() + withinMs;
+  for (;;) {
+    const answer = await ask();
+    if (answer) return answer;
+    if (Date.now() >= deadline) throw new Error(`waited ${withinMs / 1000} s in vain: ${what}`);
+    await sleep(everyMs);
+  }
+}
+
+/** Fails when it takes longer. */
+export async function within(ms, what, promise) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`took longer than ${ms / 1000} s: ${what}`)), ms);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}

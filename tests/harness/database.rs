@@ -1,0 +1,166 @@
+//! A fresh database for each test, on SQLite or PostgreSQL.
+//!
+//! PostgreSQL runs once: `tests/run` starts it and names it in `COLLOQUY_TEST_POSTGRES_URL`; without that, each test
+//! process starts one of its own from Debian's programs. A test that needs it fails when it cannot be had.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Child, Command, Stdio},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use colloquy::config::{Secret, StoreConfig};
+use sea_orm::{ConnectOptions, ConnectionTrait as _, Database};
+use tempfile::TempDir;
+use url::Url;
+
+/// Where a test's data is.
+#[derive(Debug)]
+pub struct TestDatabase {
+    dir: TempDir,
+    postgres_url: Option<String>,
+}
+
+impl TestDatabase {
+    /// A SQLite file in a fresh folder.
+    pub fn sqlite() -> Self {
+        Self {
+            dir: tempfile::tempdir().expect("a temporary folder"),
+            postgres_url: None,
+        }
+    }
+
+    /// A fresh database on the PostgreSQL server.
+    pub async fn postgres() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let server = server_url();
+        let name = format!(
+            "colloquy_{}_{}",
+            std::process::id(),
+            NUMBER.fetch_add(1, Ordering::Relaxed)
+        );
+        let mut options = ConnectOptions::new(server.clone());
+        options.max_connections(1).sqlx_logging(false);
+        let connection = Database::connect(options)
+            .await
+            .expect("the PostgreSQL server of the tests answers");
+        // A number may come round again on a server that outlives the processes.
+        for statement in [
+            format!("DROP DATABASE IF EXISTS {name}"),
+            format!("CREATE DATABASE {name}"),
+        ] {
+            connection
+                .execute_unprepared(&statement)
+                .await
+                .expect("a fresh PostgreSQL database");
+        }
+        connection.close().await.expect("the connection closes");
+        let mut url = Url::parse(server).expect("the URL of the PostgreSQL server");
+        url.set_path(&name);
+        Self {
+            dir: tempfile::tempdir().expect("a temporary folder"),
+            postgres_url: Some(url.into()),
+        }
+    }
+
+    /// One of each.
+    pub async fn both() -> [Self; 2] {
+        [Self::sqlite(), Self::postgres().await]
+    }
+
+    /// Settings that lead to it. Several servers may use it at once.
+    pub fn config(&self) -> StoreConfig {
+        StoreConfig {
+            dir: self.dir.path().to_owned(),
+            database_url: self.postgres_url.as_deref().map(Secret::new),
+            max_connections: 4,
+            ..StoreConfig::default()
+        }
+    }
+
+    /// Whether it is PostgreSQL.
+    pub fn is_postgres(&self) -> bool {
+        self.postgres_url.is_some()
+    }
+}
+
+/// The URL of the server's `postgres` database.
+fn server_url() -> &'static String {
+    // The child holds the pipe that keeps the server alive.
+    static URL: OnceLock<(String, Option<Child>)> = OnceLock::new();
+    let (url, _alive) = URL.get_or_init(|| match std::env::var("COLLOQUY_TEST_POSTGRES_URL") {
+        Ok(url) => (url, None),
+        Err(_) => {
+            let (url, alive) = start_server();
+            (url, Some(alive))
+        }
+    });
+    url
+}
+
+/// Starts a server on a socket in a fresh folder. It ends when the pipe closes, that is with this process, however that
+/// ends.
+const START: &str = r#"
+set -eu
+bin=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1)
+[ -n "$bin" ] || { echo "no /usr/lib/postgresql/*/bin: install Debian's postgresql package" >&2; exit 1; }
+dir=$(mktemp -d /tmp/colloquy-pg.XXXXXX)
+server=
+stop() {
+  [ -z "$server" ] || { kill -INT "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; }
+  rm -rf "$dir"
+}
+trap stop EXIT
+trap 'exit 1' INT TERM HUP
+"$bin/initdb" -D "$dir/data" -U postgres -A trust -E UTF8 --locale=C.UTF-8 --no-sync >"$dir/log" 2>&1 || { cat "$dir/log" >&2; exit 1; }
+"$bin/postgres" -D "$dir/data" -k "$dir" -c listen_addresses= -c fsync=off -c synchronous_commit=off \
+  -c full_page_writes=off -c max_connections=500 -c shared_buffers=64MB </dev/null >>"$dir/log" 2>&1 &
+server=$!
+for _ in $(seq 100); do
+  "$bin/pg_isready" -q -h "$dir" -U postgres && break
+  kill -0 "$server" 2>/dev/null || { cat "$dir/log" >&2; exit 1; }
+  sleep 0.1
+done
+"$bin/pg_isready" -q -h "$dir" -U postgres || { cat "$dir/log" >&2; exit 1; }
+echo "$dir"
+read -r _ || true
+"#;
+
+fn start_server() -> (String, Child) {
+    // PostgreSQL refuses to run as root.
+    let root = Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|output| output.stdout.starts_with(b"0\n"));
+    let mut command = if root {
+        let mut command = Command::new("runuser");
+        command.args(["-u", "postgres", "--", "sh", "-c", START]);
+        command
+    } else {
+        let mut command = Command::new("sh");
+        command.args(["-c", START]);
+        command
+    };
+    let mut child = command
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("PostgreSQL is needed for the tests: cannot start its script");
+    let mut dir = String::new();
+    BufReader::new(child.stdout.take().expect("a pipe"))
+        .read_line(&mut dir)
+        .expect("the script of PostgreSQL says where it is");
+    let dir = dir.trim();
+    assert!(
+        !dir.is_empty(),
+        "PostgreSQL is needed for the tests and did not start; its reason is above. Install Debian's postgresql package."
+    );
+    (
+        format!("postgres://postgres@localhost/postgres?host={dir}"),
+        child,
+    )
+}

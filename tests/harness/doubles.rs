@@ -1,0 +1,148 @@
+//! Doubles of the outside services, for tests that are not about them: a chat model that answers with a fixed text, a
+//! transcriber that hears a fixed text, a synthesizer that makes a tone. Each can be taken down.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use async_trait::async_trait;
+use colloquy::providers::{
+    ChatModel, ChatRequest, Pcm, ProviderError, ProviderErrorKind, Providers, SpeechRequest,
+    SpeechStream, Synthesizer, TextStream, Transcriber, Utterance,
+};
+use futures_util::stream;
+
+const RATE_HZ: u32 = 16_000;
+
+/// A service that is up or down.
+#[derive(Debug)]
+pub struct Switch {
+    name: &'static str,
+    up: AtomicBool,
+}
+
+impl Switch {
+    fn new(name: &'static str) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            up: AtomicBool::new(true),
+        })
+    }
+
+    /// Takes the service down, or up again.
+    pub fn set_up(&self, up: bool) {
+        self.up.store(up, Ordering::SeqCst);
+    }
+
+    fn check(&self) -> Result<(), ProviderError> {
+        if self.up.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        Err(ProviderError {
+            provider: self.name.to_owned(),
+            kind: ProviderErrorKind::Connect,
+            message: "the double is down".to_owned(),
+            retry_after: None,
+        })
+    }
+}
+
+/// The switches of the three doubles.
+#[derive(Debug, Clone)]
+pub struct Doubles {
+    /// The chat model's.
+    pub chat: Arc<Switch>,
+    /// The transcriber's.
+    pub transcriber: Arc<Switch>,
+    /// The synthesizer's.
+    pub synthesizer: Arc<Switch>,
+}
+
+impl Default for Doubles {
+    fn default() -> Self {
+        Self {
+            chat: Switch::new("double/chat"),
+            transcriber: Switch::new("double/transcriber"),
+            synthesizer: Switch::new("double/synthesizer"),
+        }
+    }
+}
+
+impl Doubles {
+    /// The providers behind the switches.
+    pub fn providers(&self) -> Providers {
+        Providers {
+            chat: Arc::new(Chat(self.chat.clone())),
+            transcriber: Arc::new(Ears(self.transcriber.clone())),
+            synthesizer: Arc::new(Voice(self.synthesizer.clone())),
+        }
+    }
+}
+
+struct Chat(Arc<Switch>);
+struct Ears(Arc<Switch>);
+struct Voice(Arc<Switch>);
+
+#[async_trait]
+impl ChatModel for Chat {
+    fn name(&self) -> &str {
+        self.0.name
+    }
+
+    async fn stream(&self, _request: ChatRequest) -> Result<TextStream, ProviderError> {
+        self.0.check()?;
+        let pieces = ["Hello ", "there. ", "How can I help?"];
+        Ok(Box::pin(stream::iter(
+            pieces.into_iter().map(|piece| Ok(piece.to_owned())),
+        )))
+    }
+
+    async fn check(&self) -> Result<(), ProviderError> {
+        self.0.check()
+    }
+}
+
+#[async_trait]
+impl Transcriber for Ears {
+    fn name(&self) -> &str {
+        self.0.name
+    }
+
+    async fn transcribe(&self, utterance: Utterance) -> Result<String, ProviderError> {
+        self.0.check()?;
+        let silent = utterance.samples.iter().all(|sample| *sample == 0);
+        Ok(if silent { "" } else { "what are your hours" }.to_owned())
+    }
+
+    async fn check(&self) -> Result<(), ProviderError> {
+        self.0.check()
+    }
+}
+
+#[async_trait]
+impl Synthesizer for Voice {
+    fn name(&self) -> &str {
+        self.0.name
+    }
+
+    async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError> {
+        self.0.check()?;
+        // 50 ms a character, as a voice of normal speed takes.
+        let count = request.text.chars().count() * RATE_HZ as usize / 20;
+        let tone = |index: usize| {
+            let turn = index as f32 * 440.0 / RATE_HZ as f32;
+            ((turn * std::f32::consts::TAU).sin() * 8_000.0) as i16
+        };
+        let samples = (0..count).map(tone).collect();
+        let pcm = Pcm {
+            samples,
+            sample_rate_hz: RATE_HZ,
+        };
+        Ok(Box::pin(stream::iter([Ok(pcm)])))
+    }
+
+    async fn check(&self) -> Result<(), ProviderError> {
+        self.0.check()
+    }
+}

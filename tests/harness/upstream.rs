@@ -1,0 +1,324 @@
+//! A scripted upstream: the public HTTP APIs of chat, transcription and speech, which fail when they are told to.
+//!
+//! It listens on a port of its own, answers each request by the next script of that API's queue (else by its default),
+//! and remembers what it was asked and when the client went away. Without delays in its scripts it adds none.
+
+mod answers;
+mod script;
+
+use std::{
+    collections::VecDeque,
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use axum::{
+    Json, Router,
+    extract::{DefaultBodyLimit, Multipart, State},
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse as _, Response},
+    routing::{get, post},
+};
+use colloquy::{
+    Config,
+    config::{ChatConfig, Secret, SynthesizerConfig, TranscriberConfig},
+};
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, task::JoinSet, time::Instant};
+use url::Url;
+
+pub use self::{
+    answers::{SPEECH_RATE_HZ, voice_like},
+    script::{Fault, Script},
+};
+
+/// Which of the APIs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    /// `POST /v1/chat/completions`.
+    Chat,
+    /// `POST /v1/audio/transcriptions`.
+    Transcription,
+    /// `POST /v1/audio/speech`.
+    Speech,
+}
+
+/// A request that came.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// Which API was asked.
+    pub api: Api,
+    /// The `Authorization` header.
+    pub authorization: Option<String>,
+    /// The body; for a transcription `{model, language, response_format, file_bytes}`.
+    pub body: Value,
+    /// When it came.
+    pub at: Instant,
+    /// How it ended; `None` while it runs.
+    pub end: Option<(End, Instant)>,
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The answer, or the failure that the script wants, was sent.
+    Answered,
+    /// The client went away first.
+    Disconnected,
+}
+
+/// The scripted upstream; it stops when it is dropped.
+#[derive(Debug)]
+pub struct Upstream {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    _server: JoinSet<()>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<Scripts>,
+}
+
+#[derive(Debug, Default)]
+struct Scripts {
+    queued: Vec<(Api, VecDeque<Script>)>,
+    defaults: Vec<(Api, Script)>,
+    requests: Vec<Recorded>,
+}
+
+impl Upstream {
+    /// Starts one on a free port of this machine.
+    ///
+    /// # Panics
+    /// When there is no port.
+    #[must_use]
+    #[expect(clippy::expect_used, reason = "a test without its upstream has failed")]
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("the port's address");
+        let shared = Arc::new(Shared::default());
+        let router = Router::new()
+            .route("/v1/models", get(models))
+            .route("/v1/chat/completions", post(chat))
+            .route("/v1/audio/transcriptions", post(transcription))
+            .route("/v1/audio/speech", post(speech))
+            .layer(DefaultBodyLimit::max(64 * 1024 * 1024))
+            .with_state(Arc::clone(&shared));
+        let mut server = JoinSet::new();
+        server.spawn(async move {
+            use axum::serve::ListenerExt as _;
+            let listener = listener.tap_io(|stream| {
+                let _ = stream.set_nodelay(true);
+            });
+            let _ = axum::serve(listener, router).await;
+        });
+        Self {
+            address,
+            shared,
+            _server: server,
+        }
+    }
+
+    /// The base URL for clients.
+    ///
+    /// # Panics
+    /// Never; the address is one.
+    #[must_use]
+    #[expect(clippy::expect_used, reason = "an address and a path are a URL")]
+    pub fn base_url(&self) -> Url {
+        Url::parse(&format!("http://{}/v1", self.address)).expect("a URL")
+    }
+
+    /// Makes all three providers of a configuration this upstream's.
+    pub fn configure(&self, config: &mut Config) {
+        let (base_url, api_key) = (Some(self.base_url()), Some(Secret::new("upstream-key")));
+        config.chat = ChatConfig {
+            base_url: base_url.clone(),
+            api_key: api_key.clone(),
+            model: Some("scripted-chat".to_owned()),
+        };
+        config.transcriber = TranscriberConfig {
+            base_url: base_url.clone(),
+            api_key: api_key.clone(),
+            model: Some("scripted-transcriber".to_owned()),
+        };
+        config.synthesizer = SynthesizerConfig {
+            base_url,
+            api_key,
+            model: Some("scripted-voice".to_owned()),
+            voice: None,
+        };
+    }
+
+    /// The next request of this API gets this script; further ones queue.
+    pub fn script(&self, api: Api, script: Script) {
+        let mut state = self.shared.lock();
+        match state.queued.iter_mut().find(|(of, _)| *of == api) {
+            Some((_, queue)) => queue.push_back(script),
+            None => state.queued.push((api, VecDeque::from([script]))),
+        }
+    }
+
+    /// Requests of this API without a script of their own get this one.
+    pub fn set_default(&self, api: Api, script: Script) {
+        let mut state = self.shared.lock();
+        state.defaults.retain(|(of, _)| *of != api);
+        state.defaults.push((api, script));
+    }
+
+    /// The requests of this API so far.
+    #[must_use]
+    pub fn requests(&self, api: Api) -> Vec<Recorded> {
+        let state = self.shared.lock();
+        let requests = state.requests.iter().filter(|request| request.api == api);
+        requests.cloned().collect()
+    }
+
+    /// Waits until a request of this API has ended.
+    ///
+    /// # Errors
+    /// When it runs on for the time given.
+    pub async fn ended(
+        &self,
+        api: Api,
+        nth: usize,
+        within: Duration,
+    ) -> anyhow::Result<(End, Instant)> {
+        let deadline = Instant::now() + within;
+        loop {
+            if let Some(end) = self.requests(api).get(nth).and_then(|request| request.end) {
+                return Ok(end);
+            }
+            anyhow::ensure!(Instant::now() < deadline, "the request runs on");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Scripts> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers a request and gives its script.
+    fn begin(self: &Arc<Self>, api: Api, headers: &HeaderMap, body: Value) -> (Script, Watch) {
+        let mut state = self.lock();
+        let authorization = headers
+            .get("authorization")
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned);
+        state.requests.push(Recorded {
+            api,
+            authorization,
+            body,
+            at: Instant::now(),
+            end: None,
+        });
+        let index = state.requests.len() - 1;
+        let queued = state
+            .queued
+            .iter_mut()
+            .find(|(of, _)| *of == api)
+            .and_then(|(_, queue)| queue.pop_front());
+        let script = queued.unwrap_or_else(|| {
+            let default = state.defaults.iter().find(|(of, _)| *of == api);
+            default
+                .map(|(_, script)| script.clone())
+                .unwrap_or_default()
+        });
+        let shared = Arc::clone(self);
+        (
+            script,
+            Watch {
+                shared,
+                index,
+                answered: false,
+            },
+        )
+    }
+}
+
+/// Sees how a request ends: it is dropped with the answer, finished or not.
+#[derive(Debug)]
+struct Watch {
+    shared: Arc<Shared>,
+    index: usize,
+    answered: bool,
+}
+
+impl Watch {
+    fn answered(&mut self) {
+        self.answered = true;
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let end = if self.answered {
+            End::Answered
+        } else {
+            End::Disconnected
+        };
+        if let Some(request) = self.shared.lock().requests.get_mut(self.index) {
+            request.end = Some((end, Instant::now()));
+        }
+    }
+}
+
+async fn models() -> Json<Value> {
+    Json(json!({"object": "list", "data": []}))
+}
+
+async fn chat(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    Json(body): Json<Value>,
+) -> Response {
+    let (script, watch) = shared.begin(Api::Chat, &headers, body);
+    let answer = answers::chat(&script);
+    answers::send(script, "text/event-stream", answer, watch).await
+}
+
+async fn transcription(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    mut form: Multipart,
+) -> Response {
+    let mut body = json!({});
+    loop {
+        match form.next_field().await {
+            Ok(Some(field)) => {
+                let name = field.name().unwrap_or_default().to_owned();
+                let Ok(bytes) = field.bytes().await else {
+                    return StatusCode::BAD_REQUEST.into_response();
+                };
+                if name == "file" {
+                    body["file_bytes"] = json!(bytes.len());
+                    body["file_begins"] =
+                        json!(String::from_utf8_lossy(&bytes[..bytes.len().min(4)]));
+                } else {
+                    body[name] = json!(String::from_utf8_lossy(&bytes));
+                }
+            }
+            Ok(None) => break,
+            Err(_) => return StatusCode::BAD_REQUEST.into_response(),
+        }
+    }
+    let (script, watch) = shared.begin(Api::Transcription, &headers, body);
+    let answer = answers::transcription(&script);
+    answers::send(script, "application/json", answer, watch).await
+}
+
+async fn speech(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    Json(body): Json<Value>,
+) -> Response {
+    let input = body["input"].as_str().unwrap_or_default().to_owned();
+    let (script, watch) = shared.begin(Api::Speech, &headers, body);
+    let answer = answers::speech(&script, &input);
+    let kind = if script.wav { "audio/wav" } else { "audio/pcm" };
+    answers::send(script, kind, answer, watch).await
+}

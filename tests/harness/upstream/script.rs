@@ -1,0 +1,112 @@
+//! What the upstream does with a request.
+
+use std::time::Duration;
+
+/// How a request is answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Script {
+    /// The words of the reply, or of the transcription. Speech is made of the request's text.
+    pub text: String,
+    /// How long the first byte of the response, its head, takes.
+    pub first_delay: Duration,
+    /// How long each further piece takes.
+    pub between_delay: Duration,
+    /// What goes wrong.
+    pub fault: Option<Fault>,
+    /// Speech comes with a WAV header.
+    pub wav: bool,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self {
+            text: "This is the scripted answer. It has two sentences.".to_owned(),
+            first_delay: Duration::ZERO,
+            between_delay: Duration::ZERO,
+            fault: None,
+            wav: false,
+        }
+    }
+}
+
+/// What goes wrong. Pieces are counted from 0: the words of a reply, the tenths of a second of speech.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fault {
+    /// 429, with `Retry-After` in seconds.
+    RateLimited {
+        /// The header's value.
+        retry_after: Option<u32>,
+    },
+    /// This status, with an error body.
+    Status(u16),
+    /// 200, this many pieces, then an error frame; for the other APIs a body that is an error.
+    ErrorFrame {
+        /// Pieces before it.
+        after: usize,
+    },
+    /// This many pieces, then silence for ever. 0: not even the head of the response.
+    Stall {
+        /// Pieces before it.
+        after: usize,
+    },
+    /// This many pieces, then the connection is cut.
+    Cut {
+        /// Pieces before it.
+        after: usize,
+    },
+    /// This many pieces, then the stream ends as if all were well, but without its end.
+    Unfinished {
+        /// Pieces before it.
+        after: usize,
+    },
+    /// This many pieces, then what is no JSON.
+    Malformed {
+        /// Pieces before it.
+        after: usize,
+    },
+    /// A piece of this many bytes.
+    Huge {
+        /// Its size.
+        bytes: usize,
+    },
+    /// Every byte comes by itself, so that characters and samples are split.
+    Drip,
+    /// Comments between the events.
+    KeepAlives,
+    /// 200 without any content.
+    Empty,
+}
+
+impl Script {
+    /// A script that answers with this text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            ..Self::default()
+        }
+    }
+
+    /// A script that goes wrong.
+    #[must_use]
+    pub fn fault(fault: Fault) -> Self {
+        Self {
+            fault: Some(fault),
+            ..Self::default()
+        }
+    }
+
+    /// The same with delays.
+    #[must_use]
+    pub fn delayed(mut self, first: Duration, between: Duration) -> Self {
+        self.first_delay = first;
+        self.between_delay = between;
+        self
+    }
+
+    /// The same with a WAV header on speech.
+    #[must_use]
+    pub fn with_wav(mut self) -> Self {
+        self.wav = true;
+        self
+    }
+}

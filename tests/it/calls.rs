@@ -1,0 +1,588 @@
+//! The call resource, through HTTP.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{body::Body, http::Request};
+use colloquy::{
+    calls::{self, Outcome, SignedQuery, TranscriptLine},
+    clock::{ManualClock, SystemClock},
+    config::{Config, SigningKeys},
+};
+use colloquy_protocol::{CloseCode, Originator};
+use harness::{
+    database::TestDatabase,
+    server::{Server, kind, settings},
+};
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+use url::Url;
+
+const ACME: &str = "partner:acme";
+const OTHER: &str = "partner:other";
+
+fn call() -> Value {
+    json!({"character": "repo:acme/ada", "call_time_limit_seconds": "600"})
+}
+
+async fn server(database: &TestDatabase) -> Server {
+    Server::without_worker(settings(database, "n"), Arc::new(SystemClock)).await
+}
+
+/// The bare id of a call that was created.
+async fn create(server: &Server, body: &Value) -> String {
+    let answer = server.post(ACME, "/v2/calls", body).await;
+    assert_eq!(answer.status, 200, "{:?}", answer.body);
+    bare_id(&answer.body)
+}
+
+fn bare_id(body: &Value) -> String {
+    let id = body["data"]["id"].as_str().unwrap();
+    id.strip_prefix("/v2/calls/").unwrap().to_owned()
+}
+
+fn signed_query(url: &str) -> SignedQuery {
+    let url = Url::parse(url).unwrap();
+    let value = |name: &str| {
+        let pair = url.query_pairs().find(|(key, _)| key == name);
+        pair.unwrap().1.into_owned()
+    };
+    SignedQuery {
+        exp: value("exp").parse().unwrap(),
+        kid: value("kid"),
+        sig: value("sig"),
+    }
+}
+
+fn outcome() -> Outcome {
+    let line = |originator, text: &str, at_ms| TranscriptLine {
+        text: text.to_owned(),
+        originator,
+        at_ms,
+    };
+    Outcome {
+        error: None,
+        call_time: Duration::from_millis(61_400),
+        server_time: Duration::from_millis(63_600),
+        transcript: vec![
+            line(Originator::Bot, "Welcome aboard.", 200),
+            line(Originator::User, "Where \"do\" we go?", 2_000),
+        ],
+    }
+}
+
+#[tokio::test]
+async fn all_three_encodings_create_the_same_call() {
+    for database in TestDatabase::both().await {
+        let server = server(&database).await;
+        let custom = json!({"personality": "You are {{ who }}."}).to_string();
+        let object = json!({
+            "character": {"personality": "You are {{ who }}."},
+            "call_time_limit_seconds": 600,
+            "character_params": {"who": "Ada"},
+            "something_new": [1],
+        });
+        let json_number = server.post(ACME, "/v2/calls", &object);
+        let urlencoded = server.post_with(ACME, "/v2/calls", |request| {
+            let body = url::form_urlencoded::Serializer::new(String::new())
+                .append_pair("character", &custom)
+                .append_pair("call_time_limit_seconds", "600")
+                .append_pair("character_params", r#"{"who": "Ada"}"#)
+                .append_pair("on_completion_webhook", "")
+                .append_pair("something_new", "1")
+                .finish();
+            let kind = "application/x-www-form-urlencoded; charset=UTF-8";
+            request.header("content-type", kind).body(body)
+        });
+        let multipart = server.post_with(ACME, "/v2/calls", |request| {
+            request.multipart(
+                reqwest::multipart::Form::new()
+                    .text("character", custom.clone())
+                    .text("call_time_limit_seconds", "600")
+                    .text("character_params", r#"{"who": "Ada"}"#),
+            )
+        });
+        for answer in [json_number.await, urlencoded.await, multipart.await] {
+            assert_eq!(answer.status, 200, "{}: {:?}", kind(&database), answer.body);
+            let data = &answer.body["data"];
+            assert_eq!(data["character"], Value::Null);
+            assert_eq!(data["state"], "starting");
+            assert_eq!(data["available_endpoints"], json!([]));
+            assert_eq!(
+                data["duration"],
+                json!({"call_seconds": null, "server_runtime_seconds": null})
+            );
+            assert_eq!(data["created_at"], data["updated_at"]);
+            assert!(data["created_at"].as_str().unwrap().ends_with('Z'));
+            assert_eq!(data.as_object().unwrap().len(), 8);
+
+            let id = bare_id(&answer.body);
+            let session = server.base.replace("http:", "ws:") + &format!("/v2/calls/{id}/session?");
+            assert!(data["signedUrl"].as_str().unwrap().starts_with(&session));
+            let read = server.get(ACME, &format!("/v2/calls/{id}")).await;
+            assert_eq!(read.body, answer.body);
+            let transcript = server
+                .get(ACME, &format!("/v2/calls/{id}/transcript"))
+                .await;
+            assert_eq!(transcript.body, json!({"data": {"available": false}}));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_saved_character_is_named_and_the_public_url_is_used() {
+    let database = TestDatabase::sqlite();
+    let mut config = settings(&database, "n");
+    config.http.public_url = Some(Url::parse("https://voice.example/").unwrap());
+    let server = Server::without_worker(config, Arc::new(SystemClock)).await;
+    let answer = server.post(ACME, "/v2/calls", &call()).await;
+    let data = &answer.body["data"];
+    assert_eq!(data["character"], "repo:acme/ada");
+    let id = bare_id(&answer.body);
+    let start = format!("wss://voice.example/v2/calls/{id}/session?exp=");
+    assert!(data["signedUrl"].as_str().unwrap().starts_with(&start));
+}
+
+#[tokio::test]
+async fn wrong_fields_are_named() {
+    let database = TestDatabase::sqlite();
+    let server = server(&database).await;
+    let with = |name: &str, value: Value| {
+        let mut body = call();
+        body[name] = value;
+        body
+    };
+    let without = |name: &str| {
+        let mut body = call();
+        body.as_object_mut().unwrap().remove(name);
+        body
+    };
+    let limit = "call_time_limit_seconds";
+    let hook = "on_completion_webhook";
+    let cases = [
+        (without("character"), "INVALID_PARAMETERS", "character"),
+        (
+            with("character", json!(7)),
+            "INVALID_CHARACTER",
+            "character",
+        ),
+        (
+            with("character", json!("ada")),
+            "INVALID_CHARACTER",
+            "character",
+        ),
+        (
+            with("character", json!("repo:acme/nobody")),
+            "INVALID_CHARACTER",
+            "character",
+        ),
+        (
+            with("character", json!("repo:other/ada")),
+            "INVALID_CHARACTER",
+            "character",
+        ),
+        (
+            with("character", json!({"personality": "{{ who }}"})),
+            "INVALID_PARAMETERS",
+            "character_params.who",
+        ),
+        (without(limit), "INVALID_PARAMETERS", limit),
+        (with(limit, json!("")), "INVALID_PARAMETERS", limit),
+        (with(limit, json!("ten")), "INVALID_PARAMETERS", limit),
+        (with(limit, json!("0")), "INVALID_PARAMETERS", limit),
+        (with(limit, json!(-5)), "INVALID_PARAMETERS", limit),
+        (with(limit, json!(1.5)), "INVALID_PARAMETERS", limit),
+        (with(limit, json!(14_401)), "INVALID_PARAMETERS", limit),
+        (with(limit, json!([600])), "INVALID_PARAMETERS", limit),
+        (
+            with(hook, json!("http://example.com/h")),
+            "INVALID_PARAMETERS",
+            hook,
+        ),
+        (with(hook, json!("example.com")), "INVALID_PARAMETERS", hook),
+        (
+            with(hook, json!("https://127.0.0.1/h")),
+            "INVALID_PARAMETERS",
+            hook,
+        ),
+        (
+            with(hook, json!("https://[::ffff:10.0.0.1]/h")),
+            "INVALID_PARAMETERS",
+            hook,
+        ),
+        (
+            with(hook, json!("https://169.254.169.254/latest")),
+            "INVALID_PARAMETERS",
+            hook,
+        ),
+        (with(hook, json!(true)), "INVALID_PARAMETERS", hook),
+        (
+            with("character_params", json!("{")),
+            "INVALID_PARAMETERS",
+            "character_params",
+        ),
+        (
+            with("character_params", json!([1])),
+            "INVALID_PARAMETERS",
+            "character_params",
+        ),
+        (
+            with("character_params", json!({"a": {"b": 1}})),
+            "INVALID_PARAMETERS",
+            "character_params.a",
+        ),
+    ];
+    for (body, code, field) in cases {
+        let answer = server.post(ACME, "/v2/calls", &body).await;
+        assert_eq!(answer.status, 400, "{body}");
+        assert_eq!(answer.body["error"]["code"], code, "{body}");
+        assert_eq!(answer.body["error"]["field"], field, "{body}");
+        assert!(answer.body["error"]["message"].is_string(), "{body}");
+    }
+    for (kind, body) in [
+        ("application/json", "{"),
+        ("application/json", "[]"),
+        ("text/plain", "character=repo:acme/ada"),
+        ("multipart/form-data", "no boundary"),
+        (
+            "application/x-www-form-urlencoded",
+            "character=a&character=b&call_time_limit_seconds=6",
+        ),
+    ] {
+        let answer = server
+            .post_with(ACME, "/v2/calls", |request| {
+                request.header("content-type", kind).body(body)
+            })
+            .await;
+        assert_eq!(answer.status, 400, "{kind} {body}");
+        assert_eq!(
+            answer.body["error"]["code"], "INVALID_PARAMETERS",
+            "{kind} {body}"
+        );
+    }
+    let large = with("character", json!("x".repeat(1024 * 1024)));
+    assert_eq!(server.post(ACME, "/v2/calls", &large).await.status, 413);
+}
+
+#[tokio::test]
+async fn the_limits_of_the_time_limit_are_accepted() {
+    let database = TestDatabase::sqlite();
+    let server = server(&database).await;
+    for (limit, seconds) in [
+        (json!(1), 1),
+        (json!("14400"), 14_400),
+        (json!(14_400), 14_400),
+        (json!(" 60 "), 60),
+    ] {
+        let mut body = call();
+        body["call_time_limit_seconds"] = limit;
+        let id = create(&server, &body).await;
+        let setup = calls::take(&server.app, &id, None).await.unwrap().unwrap();
+        assert_eq!(setup.time_limit, Duration::from_secs(seconds));
+    }
+}
+
+#[tokio::test]
+async fn calls_of_others_are_unknown_and_the_path_style_id_is_understood() {
+    for database in TestDatabase::both().await {
+        let server = server(&database).await;
+        let id = create(&server, &call()).await;
+        for (key, id) in [
+            (OTHER, id.as_str()),
+            (ACME, "0190d3f4-0000-7000-8000-000000000000"),
+            (ACME, "x"),
+        ] {
+            for rest in ["", "/transcript"] {
+                let answer = server.get(key, &format!("/v2/calls/{id}{rest}")).await;
+                assert_eq!(answer.status, 404);
+                assert_eq!(answer.body["error"]["code"], "CALL_NOT_FOUND");
+            }
+        }
+        for path in [
+            format!("/v2/calls/{id}"),
+            format!("/v2/calls/%2Fv2%2Fcalls%2F{id}"),
+        ] {
+            for key in [ACME, "admin"] {
+                assert_eq!(bare_id(&server.get(key, &path).await.body), id);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_admin_key_says_whose_call_it_is() {
+    let database = TestDatabase::sqlite();
+    let server = server(&database).await;
+    let custom = |partner: Value| json!({"character": {"personality": "Hi"}, "call_time_limit_seconds": 60, "partner": partner});
+    let answer = server
+        .post("admin", "/v2/calls", &custom(Value::Null))
+        .await;
+    assert_eq!(answer.status, 400);
+    assert_eq!(answer.body["error"]["field"], "partner");
+    for body in [custom(json!("acme")), custom(json!("repo:acme")), call()] {
+        let answer = server.post("admin", "/v2/calls", &body).await;
+        assert_eq!(answer.status, 200, "{:?}", answer.body);
+        let path = format!("/v2/calls/{}", bare_id(&answer.body));
+        assert_eq!(server.get(ACME, &path).await.status, 200);
+        assert_eq!(server.get(OTHER, &path).await.status, 404);
+    }
+    // A partner's key cannot act for another partner.
+    let answer = server
+        .post(OTHER, "/v2/calls", &custom(json!("acme")))
+        .await;
+    let path = format!("/v2/calls/{}", bare_id(&answer.body));
+    assert_eq!(server.get(ACME, &path).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_call_lives_from_starting_to_completed() {
+    for database in TestDatabase::both().await {
+        let server = server(&database).await;
+        let app = &server.app;
+        let mut body = call();
+        body["character_params"] = json!({"ship": "Nautilus"});
+        let id = create(&server, &body).await;
+        let path = format!("/v2/calls/{id}");
+
+        let setup = calls::take(app, &id, None).await.unwrap().unwrap();
+        assert_eq!(setup.id, id);
+        assert_eq!(setup.tenant.partner().as_str(), "acme");
+        assert_eq!(setup.character.reference.as_deref(), Some("acme/ada"));
+        assert_eq!(setup.character.parameters.other["ship"], "a boat");
+        assert_eq!(setup.character_params["ship"], "Nautilus");
+        let again = calls::take(app, &id, None).await.unwrap();
+        assert_eq!(again.unwrap_err(), CloseCode::CallInUse);
+        let taken = server.get(ACME, &path).await.body;
+        assert_eq!(taken["data"]["state"], "starting");
+        assert_eq!(taken["data"]["signedUrl"], Value::Null);
+
+        calls::mark_ongoing(app, &id).await.unwrap();
+        let ongoing = server.get(ACME, &path).await.body;
+        assert_eq!(ongoing["data"]["state"], "ongoing");
+        let url = format!(
+            "{}/v2/calls/{id}/session",
+            server.base.replace("http:", "ws:")
+        );
+        assert_eq!(
+            ongoing["data"]["available_endpoints"],
+            json!([{"type": "websocket", "url": url}])
+        );
+        assert_eq!(
+            calls::take(app, &id, None).await.unwrap().unwrap_err(),
+            CloseCode::CallInUse
+        );
+        let transcript = server.get(ACME, &format!("{path}/transcript")).await;
+        assert_eq!(transcript.body, json!({"data": {"available": false}}));
+
+        calls::finish(app, &id, outcome()).await.unwrap();
+        let completed = server.get(ACME, &path).await.body;
+        assert_eq!(completed["data"]["state"], "completed");
+        assert_eq!(completed["data"]["available_endpoints"], json!([]));
+        assert_eq!(
+            completed["data"]["duration"],
+            json!({"call_seconds": 61, "server_runtime_seconds": 64})
+        );
+        let transcript = server.get(ACME, &format!("{path}/transcript")).await;
+        assert_eq!(
+            transcript.body,
+            json!({"data": {"available": true, "transcript": [
+                {"text": "Welcome aboard.", "originator": "bot"},
+                {"text": "Where \"do\" we go?", "originator": "user"},
+            ]}})
+        );
+
+        // The first end counts, and what is over cannot be taken or go on.
+        let failed = Outcome {
+            error: Some("LATE"),
+            ..outcome()
+        };
+        calls::finish(app, &id, failed).await.unwrap();
+        calls::mark_ongoing(app, &id).await.unwrap();
+        assert_eq!(server.get(ACME, &path).await.body, completed);
+        assert_eq!(
+            calls::take(app, &id, None).await.unwrap().unwrap_err(),
+            CloseCode::CallNotFound
+        );
+        assert_eq!(
+            calls::take(app, "x", None).await.unwrap().unwrap_err(),
+            CloseCode::CallNotFound
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_failed_call_and_a_silent_call_have_no_transcript() {
+    for database in TestDatabase::both().await {
+        let server = server(&database).await;
+        for (error, lines, state) in [
+            (Some("MEDIA_FAILED"), outcome().transcript, "error"),
+            (None, Vec::new(), "completed"),
+        ] {
+            let id = create(&server, &call()).await;
+            calls::take(&server.app, &id, None).await.unwrap().unwrap();
+            let ended = Outcome {
+                error,
+                transcript: lines,
+                ..outcome()
+            };
+            calls::finish(&server.app, &id, ended).await.unwrap();
+            let read = server.get(ACME, &format!("/v2/calls/{id}")).await.body;
+            assert_eq!(read["data"]["state"], state);
+            assert_eq!(
+                read["data"]["duration"]["call_seconds"].is_null(),
+                error.is_some()
+            );
+            let transcript = server
+                .get(ACME, &format!("/v2/calls/{id}/transcript"))
+                .await;
+            assert_eq!(transcript.body, json!({"data": {"available": false}}));
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_many_clients_one_gets_the_call() {
+    for database in TestDatabase::both().await {
+        let server = server(&database).await;
+        let id = create(&server, &call()).await;
+        let takers = (0..16).map(|_| calls::take(&server.app, &id, None));
+        let results = futures_util::future::join_all(takers).await;
+        let (won, lost): (Vec<_>, Vec<_>) = results
+            .into_iter()
+            .map(Result::unwrap)
+            .partition(Result::is_ok);
+        assert_eq!(won.len(), 1, "{}", kind(&database));
+        assert!(
+            lost.iter()
+                .all(|result| matches!(result, Err(CloseCode::CallInUse)))
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_changed_or_expired_url_is_refused() {
+    let database = TestDatabase::sqlite();
+    let clock = Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()));
+    let server = Server::without_worker(settings(&database, "n"), clock.clone()).await;
+    let answer = server.post(ACME, "/v2/calls", &call()).await;
+    let id = bare_id(&answer.body);
+    let good = signed_query(answer.body["data"]["signedUrl"].as_str().unwrap());
+    let check = |id: &str, query: &SignedQuery| calls::check_session_url(&server.app, id, query);
+    assert_eq!(check(&id, &good), Ok(()));
+    let other = create(&server, &call()).await;
+    assert_eq!(check(&other, &good), Err(CloseCode::InvalidSignature));
+    let later = SignedQuery {
+        exp: good.exp + 60,
+        ..good.clone()
+    };
+    assert_eq!(check(&id, &later), Err(CloseCode::InvalidSignature));
+    let other_key = SignedQuery {
+        kid: "k2".to_owned(),
+        ..good.clone()
+    };
+    assert_eq!(check(&id, &other_key), Err(CloseCode::InvalidSignature));
+    let upper = SignedQuery {
+        sig: good.sig.to_uppercase(),
+        ..good.clone()
+    };
+    assert_eq!(check(&id, &upper), Err(CloseCode::InvalidSignature));
+
+    clock.advance(Duration::from_secs(299));
+    assert_eq!(check(&id, &good), Ok(()));
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(check(&id, &good), Err(CloseCode::UrlExpired));
+    let read = server.get(ACME, &format!("/v2/calls/{id}")).await;
+    assert_eq!(read.body["data"]["signedUrl"], Value::Null);
+}
+
+#[tokio::test]
+async fn nodes_share_a_ring_and_a_rotated_ring_knows_old_urls() {
+    for database in TestDatabase::both().await {
+        let ring = |text: &str, node: &str| {
+            let keys: SigningKeys = serde_json::from_value(json!(text)).unwrap();
+            Config {
+                signing_keys: Some(keys),
+                ..settings(&database, node)
+            }
+        };
+        let clock = || Arc::new(SystemClock);
+        let url_of = |body: &Value| signed_query(body["data"]["signedUrl"].as_str().unwrap());
+
+        // Without configuration every node has the same generated ring.
+        let a = Server::without_worker(settings(&database, "a"), clock()).await;
+        let b = Server::without_worker(settings(&database, "b"), clock()).await;
+        let made = a.post(ACME, "/v2/calls", &call()).await.body;
+        assert_eq!(
+            calls::check_session_url(&b.app, &bare_id(&made), &url_of(&made)),
+            Ok(())
+        );
+
+        let old = Server::without_worker(ring("k1:0123456789abcdef", "c"), clock()).await;
+        let both = ring("k2:fedcba9876543210,k1:0123456789abcdef", "d");
+        let new = Server::without_worker(both, clock()).await;
+        let made = old.post(ACME, "/v2/calls", &call()).await.body;
+        let query = url_of(&made);
+        assert_eq!(query.kid, "k1");
+        assert_eq!(
+            calls::check_session_url(&new.app, &bare_id(&made), &query),
+            Ok(())
+        );
+        let invalid = Err(CloseCode::InvalidSignature);
+        assert_eq!(
+            calls::check_session_url(&a.app, &bare_id(&made), &query),
+            invalid
+        );
+        let made = new.post(ACME, "/v2/calls", &call()).await.body;
+        assert_eq!(url_of(&made).kid, "k2");
+        assert_eq!(
+            calls::check_session_url(&old.app, &bare_id(&made), &url_of(&made)),
+            invalid
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_full_or_stopping_server_says_when_to_come_back() {
+    let database = TestDatabase::sqlite();
+    let mut config = settings(&database, "n");
+    config.media.max_calls = 1;
+    let server = Server::without_worker(config, Arc::new(SystemClock)).await;
+    create(&server, &call()).await;
+    let permit = server.app.call_slots.clone().try_acquire_owned().unwrap();
+    let answer = server.post(ACME, "/v2/calls", &call()).await;
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.body["error"]["code"], "UNAVAILABLE");
+    assert!(answer.retry_after.unwrap().parse::<u32>().unwrap() >= 1);
+    drop(permit);
+    create(&server, &call()).await;
+
+    // A stopping server closes its listener, but requests that it has accepted are still answered.
+    server.app.shutdown.cancel();
+    let request = Request::post("/v2/calls")
+        .header("x-api-key", server.key(ACME))
+        .header("content-type", "application/json")
+        .body(Body::from(call().to_string()))
+        .unwrap();
+    let router = colloquy::http::router(server.app.clone());
+    let response = router.oneshot(request).await.unwrap();
+    assert_eq!(response.status(), 503);
+    assert!(response.headers().contains_key("retry-after"));
+}
+
+#[tokio::test]
+async fn open_calls_are_counted_by_partner() {
+    for database in TestDatabase::both().await {
+        let server = server(&database).await;
+        let id = create(&server, &call()).await;
+        create(&server, &call()).await;
+        let setup = calls::take(&server.app, &id, None).await.unwrap().unwrap();
+        assert_eq!(
+            calls::count_open(&server.app, &setup.tenant).await.unwrap(),
+            2
+        );
+        calls::finish(&server.app, &id, outcome()).await.unwrap();
+        assert_eq!(
+            calls::count_open(&server.app, &setup.tenant).await.unwrap(),
+            1
+        );
+    }
+}

@@ -1,0 +1,347 @@
+//! What is around every handler: ids, shapes of errors, limits, CORS, health, metrics, the OpenAPI document.
+
+use std::time::Duration;
+
+use axum::{
+    Router,
+    body::Body,
+    http::{Request, Response},
+};
+use harness::{
+    TestApp, TestDatabase,
+    app::{ADMIN_KEY, send},
+    on_both_databases,
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+async fn app() -> TestApp {
+    TestApp::builder(TestDatabase::sqlite()).start().await
+}
+
+#[tokio::test]
+async fn every_answer_has_a_request_id() {
+    let app = app().await;
+    let given = app
+        .request(Method::GET, "/health")
+        .header("x-request-id", "trace:1.2_3-4");
+    assert_eq!(send(given).await.header("x-request-id"), "trace:1.2_3-4");
+    for path in ["/health", "/api/auth/me", "/nowhere", "/v2/calls/nowhere"] {
+        let answer = send(app.request(Method::GET, path)).await;
+        assert_eq!(answer.header("x-request-id").len(), 36, "{path}");
+    }
+    for odd in ["", "two words", "<script>", &"x".repeat(129)] {
+        let answer = send(
+            app.request(Method::GET, "/health")
+                .header("x-request-id", odd),
+        )
+        .await;
+        assert_eq!(answer.header("x-request-id").len(), 36, "{odd}");
+    }
+}
+
+#[tokio::test]
+async fn errors_have_the_shape_of_their_interface() {
+    let app = app().await;
+    let missing = send(app.request(Method::GET, "/api/nowhere"))
+        .await
+        .expect(404);
+    assert_eq!(
+        missing,
+        json!({"detail": "Route not found", "code": "not_found"})
+    );
+    let missing = send(app.request(Method::GET, "/v2/calls/a/b/c"))
+        .await
+        .expect(404);
+    assert_eq!(
+        missing,
+        json!({"error": {"code": "NOT_FOUND", "message": "Route not found"}})
+    );
+
+    let wrong = send(app.request(Method::PATCH, "/api/partners")).await;
+    assert_eq!(wrong.expect(405)["code"], "method_not_allowed");
+    assert!(
+        wrong.header("allow").contains("GET"),
+        "{}",
+        wrong.header("allow")
+    );
+}
+
+#[tokio::test]
+async fn bodies_are_checked_at_the_edge() {
+    let app = app().await;
+    app.partner("acme").await;
+    let post = |body: String, content_type: &str| {
+        app.request(Method::POST, "/api/characters/acme")
+            .header("x-api-key", ADMIN_KEY)
+            .header("content-type", content_type)
+            .body(body)
+    };
+    let form = send(post(
+        "name=x".to_owned(),
+        "application/x-www-form-urlencoded",
+    ))
+    .await;
+    assert_eq!(form.expect(415)["code"], "unsupported_media_type");
+    let broken = send(post("{\"name\": ".to_owned(), "application/json")).await;
+    assert_eq!(broken.expect(400)["code"], "invalid_parameters");
+    let typed = send(post(
+        r#"{"name": 1, "personality": ""}"#.to_owned(),
+        "application/json; charset=utf-8",
+    ))
+    .await;
+    assert_eq!(typed.expect(400)["field"], "name");
+    let large = format!("{{\"name\": \"{}\"}}", "x".repeat(1024 * 1024));
+    let large = send(post(large, "application/json")).await;
+    assert_eq!(large.expect(413)["code"], "body_too_large");
+}
+
+#[tokio::test]
+async fn pages_of_any_origin_may_ask_the_call_routes_only() {
+    let app = app().await;
+    let preflight = |path: &str| {
+        app.request(Method::OPTIONS, path)
+            .header("origin", "https://www.example.com")
+            .header("access-control-request-method", "POST")
+            .header("access-control-request-headers", "content-type,x-api-key")
+    };
+    for path in ["/v2/calls", "/v2/calls/123/transcript"] {
+        let answer = send(preflight(path)).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(
+            answer.header("access-control-allow-origin"),
+            "https://www.example.com",
+            "{path}"
+        );
+        assert!(
+            answer
+                .header("access-control-allow-headers")
+                .contains("x-api-key")
+        );
+        assert!(
+            answer
+                .header("access-control-allow-methods")
+                .contains("POST")
+        );
+        assert_eq!(answer.header("access-control-allow-credentials"), "");
+    }
+    for path in ["/api/partners", "/v2/callsx", "/health"] {
+        let answer = send(preflight(path)).await;
+        assert_eq!(answer.header("access-control-allow-origin"), "", "{path}");
+    }
+    // A page must be able to read the error of a call route.
+    let answer = send(
+        app.request(Method::POST, "/v2/calls/x/y/z")
+            .header("origin", "https://a.example"),
+    )
+    .await;
+    assert_eq!(
+        answer.header("access-control-allow-origin"),
+        "https://a.example"
+    );
+    assert!(
+        answer
+            .header("access-control-expose-headers")
+            .contains("retry-after")
+    );
+}
+
+#[tokio::test]
+async fn health_answers_at_once() {
+    let app = TestApp::builder(TestDatabase::sqlite())
+        .manual_clock()
+        .start()
+        .await;
+    app.advance(Duration::from_secs(90));
+    app.doubles.chat.set_up(false);
+    let health = send(app.request(Method::GET, "/health")).await.expect(200);
+    assert_eq!(
+        health,
+        json!({"status": "ok", "version": "0.1.0", "uptime_seconds": 90})
+    );
+}
+
+on_both_databases!(
+    deep_health_asks_everything,
+    |builder| builder.manual_clock(),
+    |app| {
+        let deep = send(app.request(Method::GET, "/health/deep"))
+            .await
+            .expect(200);
+        assert_eq!(deep["status"], "ok");
+        for name in ["database", "chat", "transcriber", "synthesizer"] {
+            assert_eq!(deep["checks"][name]["state"], "up", "{name}");
+            assert!(deep["checks"][name]["time_ms"].is_u64(), "{name}");
+        }
+        app.doubles.synthesizer.set_up(false);
+        // The answer is repeated for a moment, so that nobody can make us ask the providers all the time.
+        send(app.request(Method::GET, "/health/deep"))
+            .await
+            .expect(200);
+        app.advance(Duration::from_secs(2));
+        let deep = send(app.request(Method::GET, "/health/deep"))
+            .await
+            .expect(503);
+        assert_eq!(deep["status"], "down");
+        assert_eq!(deep["checks"]["synthesizer"]["state"], "down");
+        assert_eq!(deep["checks"]["chat"]["state"], "up");
+        app.doubles.synthesizer.set_up(true);
+        app.advance(Duration::from_secs(2));
+        send(app.request(Method::GET, "/health/deep"))
+            .await
+            .expect(200);
+    }
+);
+
+#[tokio::test]
+async fn requests_are_counted_by_route() {
+    let app = app().await;
+    app.get(ADMIN_KEY, "/api/characters/someone")
+        .await
+        .expect(200);
+    app.get(ADMIN_KEY, "/api/characters/someone-else")
+        .await
+        .expect(200);
+    app.get(ADMIN_KEY, "/invented/path").await.expect(404);
+    let metrics = send(app.request(Method::GET, "/metrics")).await;
+    assert!(
+        metrics
+            .header("content-type")
+            .starts_with("text/plain; version=0.0.4")
+    );
+    let count = r#"colloquy_http_requests_total{method="GET",route="/api/characters/{partner}",status="200"}"#;
+    assert!(metrics.text.contains(count), "{}", metrics.text);
+    let latency = r#"colloquy_http_request_duration_seconds_bucket{method="GET",route="/api/characters/{partner}",le="0.1"}"#;
+    assert!(metrics.text.contains(latency), "{}", metrics.text);
+    assert!(metrics.text.contains(r#"route="unmatched",status="404""#));
+    assert!(
+        !metrics.text.contains("someone"),
+        "a label holds what clients send"
+    );
+    assert!(
+        !metrics.text.contains("invented"),
+        "a label holds what clients send"
+    );
+}
+
+#[tokio::test]
+async fn the_committed_openapi_document_is_the_served_one() {
+    let app = app().await;
+    let served = send(app.request(Method::GET, "/openapi.json"))
+        .await
+        .expect(200);
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../backend/openapi.json");
+    let committed: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    assert_eq!(
+        served, committed,
+        "run: cargo run -p colloquy-backend -- openapi > backend/openapi.json"
+    );
+    let printed = colloquy::http::openapi::document_json().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&printed).unwrap(), committed);
+}
+
+#[tokio::test]
+async fn a_panic_becomes_a_plain_500() {
+    let app = app().await;
+    let router = Router::new().route("/v2/calls/panic", axum::routing::get(panics));
+    let wrapped = colloquy::http::router::with_layers(router, app.app.clone());
+    let response: Response<Body> = wrapped
+        .oneshot(Request::get("/v2/calls/panic").body(Body::empty()).unwrap())
+        .await
+        .unwrap();
+    assert_eq!(response.status(), 500);
+    assert_eq!(response.headers()["x-request-id"].len(), 36);
+    let body = axum::body::to_bytes(response.into_body(), 10_000)
+        .await
+        .unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(
+        body,
+        json!({"error": {"code": "INTERNAL", "message": "Internal error"}})
+    );
+}
+
+async fn panics() -> String {
+    panic!("with a secret in it")
+}
+
+/// A publishable key passes on a call route, from its page only.
+#[tokio::test]
+async fn publishable_keys_pass_on_call_routes_from_their_pages() {
+    async fn whoami(colloquy::http::Caller(principal): colloquy::http::Caller) -> String {
+        principal.key_id
+    }
+    let app = app().await;
+    app.partner("acme").await;
+    let body = json!({"kind": "publishable", "allowed_origins": ["https://www.example.com"]});
+    let made = app.key("acme", body).await;
+    let router = Router::new().route("/v2/calls", axum::routing::post(whoami));
+    let router = colloquy::http::router::with_layers(router, app.app.clone());
+    for (origin, status) in [
+        (Some("https://www.example.com"), 200),
+        (Some("http://www.example.com"), 403),
+        (Some("https://www.example.com.evil.example"), 403),
+        (Some("null"), 403),
+        (None, 403),
+    ] {
+        let mut request =
+            Request::post("/v2/calls").header("x-api-key", made["api_key"].as_str().unwrap());
+        if let Some(origin) = origin {
+            request = request.header("origin", origin);
+        }
+        let response = router
+            .clone()
+            .oneshot(request.body(Body::empty()).unwrap())
+            .await
+            .unwrap();
+        assert_eq!(response.status().as_u16(), status, "{origin:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_waits_for_tasks_and_refuses_new_connections() {
+    let app = app().await;
+    let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (shared, flag) = (app.app.clone(), done.clone());
+    app.app.tasks.spawn(async move {
+        shared.shutdown.cancelled().await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        flag.store(true, std::sync::atomic::Ordering::SeqCst);
+    });
+    let url = app.url("/health");
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    client.get(&url).send().await.unwrap();
+    app.stop().await;
+    assert!(
+        done.load(std::sync::atomic::Ordering::SeqCst),
+        "a task was cut off"
+    );
+    let fresh = reqwest::Client::builder().no_proxy().build().unwrap();
+    assert!(fresh.get(&url).send().await.is_err());
+}
+
+#[tokio::test]
+async fn a_folder_is_served_beside_the_interfaces() {
+    let folder = std::env::temp_dir().join(format!("colloquy-static-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("index.html"), "<p>demo</p>").unwrap();
+    let at = folder.clone();
+    let app = TestApp::builder(TestDatabase::sqlite())
+        .config(move |config| config.http.static_dir = Some(at))
+        .start()
+        .await;
+    let index = send(app.request(Method::GET, "/")).await;
+    assert_eq!(
+        (index.status.as_u16(), index.text.as_str()),
+        (200, "<p>demo</p>")
+    );
+    assert_eq!(
+        send(app.request(Method::GET, "/missing")).await.expect(404)["code"],
+        "not_found"
+    );
+    send(app.request(Method::GET, "/health")).await.expect(200);
+    let escape = send(app.request(Method::GET, "/%2e%2e/%2e%2e/etc/passwd")).await;
+    assert_eq!(escape.status, 404);
+    std::fs::remove_dir_all(folder).unwrap();
+}

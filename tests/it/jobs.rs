@@ -1,0 +1,450 @@
+//! Durable work: leases, fencing, retries, keys, shutdown.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, LazyLock, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::bail;
+use colloquy::{
+    App,
+    clock::SystemClock,
+    jobs::{self, Job, JobState, Next, Registry, RetryRule, Run, Settings, WorkRow},
+    store::statement,
+};
+use harness::{
+    database::TestDatabase,
+    server::{app, eventually, kind, quick, settings},
+};
+use sea_orm::ConnectionTrait as _;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+
+/// What a scripted job did, by its name; names are unique in this file.
+#[derive(Default)]
+struct Record {
+    running: AtomicU32,
+    most_at_once: AtomicU32,
+    runs: Mutex<Vec<Run>>,
+    held: Mutex<Vec<bool>>,
+    go_on: Notify,
+}
+
+static RECORDS: LazyLock<Mutex<HashMap<String, Arc<Record>>>> = LazyLock::new(Mutex::default);
+
+fn record(name: &str) -> Arc<Record> {
+    let mut records = RECORDS.lock().unwrap();
+    records.entry(name.to_owned()).or_default().clone()
+}
+
+/// Counts a run as over also when the run is dropped.
+struct Running<'a>(&'a Record);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Scripted {
+    name: String,
+    script: Script,
+    keyed: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+enum Script {
+    /// Takes this many milliseconds.
+    Work(u64),
+    /// Waits until the test says so, then asks whether the lease is still held.
+    Wait,
+    /// Fails every time.
+    Fail,
+    /// Panics the first time.
+    PanicOnce,
+    /// Blocks the first time.
+    BlockOnce,
+    /// Runs three times.
+    Thrice,
+}
+
+impl Scripted {
+    fn new(name: impl Into<String>, script: Script) -> Self {
+        Self {
+            name: name.into(),
+            script,
+            keyed: true,
+        }
+    }
+}
+
+impl Job for Scripted {
+    const KIND: &'static str = "test.scripted";
+
+    const RETRY: RetryRule = RetryRule {
+        attempts: 3,
+        first: Duration::from_millis(10),
+        most: Duration::from_millis(40),
+    };
+
+    fn dedup_key(&self) -> Option<String> {
+        self.keyed.then(|| self.name.clone())
+    }
+
+    async fn run(self, app: App, run: Run) -> anyhow::Result<Next> {
+        let record = record(&self.name);
+        let running = record.running.fetch_add(1, Ordering::SeqCst) + 1;
+        record.most_at_once.fetch_max(running, Ordering::SeqCst);
+        let _running = Running(&record);
+        let times = {
+            let mut runs = record.runs.lock().unwrap();
+            runs.push(run.clone());
+            runs.len()
+        };
+        match self.script {
+            Script::Work(ms) => tokio::time::sleep(Duration::from_millis(ms)).await,
+            Script::Wait => {
+                record.go_on.notified().await;
+                let transaction = app.store.begin().await?;
+                let held = run.holds(&transaction).await?;
+                transaction.commit().await?;
+                record.held.lock().unwrap().push(held);
+            }
+            Script::Fail => bail!("as told"),
+            Script::PanicOnce if times == 1 => panic!("as told"),
+            Script::BlockOnce if times == 1 => return Ok(Next::Blocked("a reason".to_owned())),
+            Script::Thrice if times < 3 => return Ok(Next::Again(Duration::from_millis(5))),
+            _ => {}
+        }
+        Ok(Next::Done)
+    }
+}
+
+async fn enqueue(app: &App, job: &Scripted) {
+    let transaction = app.store.begin().await.unwrap();
+    jobs::enqueue(app, &transaction, job).await.unwrap();
+    transaction.commit().await.unwrap();
+    app.jobs.wake();
+}
+
+async fn start(app: &App, how: Settings) {
+    let registry = Registry::default().with::<Scripted>();
+    jobs::start(app, registry, how).await.unwrap();
+}
+
+async fn row(app: &App, name: &str) -> WorkRow {
+    let row = jobs::find::<Scripted>(app.store.db(), name).await.unwrap();
+    row.unwrap_or_else(|| panic!("no job {name}"))
+}
+
+async fn reaches(app: &App, name: &str, state: JobState) -> WorkRow {
+    eventually(&format!("{name} is {}", state.as_str()), || async {
+        row(app, name).await.state == state.as_str()
+    })
+    .await;
+    row(app, name).await
+}
+
+fn runs(name: &str) -> usize {
+    record(name).runs.lock().unwrap().len()
+}
+
+async fn stop(app: App) {
+    app.shutdown.cancel();
+    app.tasks.close();
+    app.tasks.wait().await;
+}
+
+fn clock() -> Arc<SystemClock> {
+    Arc::new(SystemClock)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_workers_never_run_a_job_twice_and_miss_none() {
+    for database in TestDatabase::both().await {
+        let nodes = [
+            app(settings(&database, "a"), clock()).await,
+            app(settings(&database, "b"), clock()).await,
+        ];
+        for node in &nodes {
+            start(
+                node,
+                Settings {
+                    concurrency: 4,
+                    ..quick()
+                },
+            )
+            .await;
+        }
+        let names: Vec<_> = (0..40)
+            .map(|n| format!("{}-two-{n}", kind(&database)))
+            .collect();
+        for (n, name) in names.iter().enumerate() {
+            enqueue(&nodes[n % 2], &Scripted::new(name, Script::Work(15))).await;
+        }
+        for name in &names {
+            reaches(&nodes[0], name, JobState::Done).await;
+        }
+        for name in &names {
+            assert_eq!(runs(name), 1, "{name}");
+            assert_eq!(record(name).most_at_once.load(Ordering::SeqCst), 1);
+        }
+        for node in nodes {
+            stop(node).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_bound_on_jobs_at_once_is_kept() {
+    for database in TestDatabase::both().await {
+        let app = app(settings(&database, "a"), clock()).await;
+        start(
+            &app,
+            Settings {
+                concurrency: 2,
+                ..quick()
+            },
+        )
+        .await;
+        let name = format!("{}-bound", kind(&database));
+        let job = Scripted {
+            keyed: false,
+            ..Scripted::new(&name, Script::Work(30))
+        };
+        for _ in 0..8 {
+            enqueue(&app, &job).await;
+        }
+        eventually("all ran", || async { runs(&name) == 8 }).await;
+        assert_eq!(record(&name).most_at_once.load(Ordering::SeqCst), 2);
+        stop(app).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_job_keeps_its_lease_while_others_look_for_work() {
+    for database in TestDatabase::both().await {
+        let short = Settings {
+            lease: Duration::from_millis(300),
+            ..quick()
+        };
+        let a = app(settings(&database, "a"), clock()).await;
+        let b = app(settings(&database, "b"), clock()).await;
+        let name = format!("{}-long", kind(&database));
+        start(&a, short).await;
+        enqueue(&a, &Scripted::new(&name, Script::Work(1200))).await;
+        reaches(&a, &name, JobState::Running).await;
+        start(&b, short).await;
+        let done = reaches(&a, &name, JobState::Done).await;
+        assert_eq!((runs(&name), done.fence), (1, 1));
+        stop(a).await;
+        stop(b).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_lost_its_lease_cannot_write_and_the_job_runs_elsewhere() {
+    for database in TestDatabase::both().await {
+        let a = app(settings(&database, "a"), clock()).await;
+        let name = format!("{}-fence", kind(&database));
+        // Room for one: while its first run waits, it cannot claim the job itself.
+        let one = Settings {
+            concurrency: 1,
+            ..quick()
+        };
+        start(&a, one).await;
+        enqueue(&a, &Scripted::new(&name, Script::Wait)).await;
+        reaches(&a, &name, JobState::Running).await;
+        eventually("it waits", || async { runs(&name) == 1 }).await;
+        // As if the process had been suspended for longer than its lease.
+        let db = a.store.db();
+        let sql = "UPDATE work SET lease_until = 0 WHERE dedup_key = $1";
+        let expire = statement(db, sql, [name.clone().into()]);
+        db.execute_raw(expire).await.unwrap();
+        // The other worker of this database takes it over.
+        let b = app(settings(&database, "b"), clock()).await;
+        start(&b, quick()).await;
+        eventually("the second run waits", || async { runs(&name) == 2 }).await;
+        // Waiters are woken in order: the first run finds that it holds nothing any more.
+        record(&name).go_on.notify_one();
+        eventually("the first asked", || async {
+            record(&name).held.lock().unwrap().len() == 1
+        })
+        .await;
+        assert_eq!(row(&b, &name).await.state, "running");
+        record(&name).go_on.notify_one();
+        let done = reaches(&b, &name, JobState::Done).await;
+        assert_eq!(*record(&name).held.lock().unwrap(), [false, true]);
+        assert_eq!(done.fence, 2);
+        stop(a).await;
+        stop(b).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopping_server_gives_its_leases_back() {
+    for database in TestDatabase::both().await {
+        let a = app(settings(&database, "a"), clock()).await;
+        let name = format!("{}-stop", kind(&database));
+        start(&a, quick()).await;
+        enqueue(&a, &Scripted::new(&name, Script::Wait)).await;
+        eventually("it runs", || async { runs(&name) == 1 }).await;
+        stop(a.clone()).await;
+        let given_back = row(&a, &name).await;
+        assert_eq!(
+            (given_back.state.as_str(), given_back.attempts),
+            ("queued", 0)
+        );
+        assert_eq!(record(&name).running.load(Ordering::SeqCst), 0);
+
+        let b = app(settings(&database, "b"), clock()).await;
+        start(&b, quick()).await;
+        eventually("it runs elsewhere", || async { runs(&name) == 2 }).await;
+        record(&name).go_on.notify_one();
+        reaches(&b, &name, JobState::Done).await;
+        stop(b).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failures_are_tried_again_and_then_count_as_failed() {
+    for database in TestDatabase::both().await {
+        let app = app(settings(&database, "a"), clock()).await;
+        start(&app, quick()).await;
+        let [fails, panics, thrice] =
+            ["fails", "panics", "thrice"].map(|name| format!("{}-{name}", kind(&database)));
+        enqueue(&app, &Scripted::new(&fails, Script::Fail)).await;
+        enqueue(&app, &Scripted::new(&panics, Script::PanicOnce)).await;
+        enqueue(&app, &Scripted::new(&thrice, Script::Thrice)).await;
+        let failed = reaches(&app, &fails, JobState::Failed).await;
+        assert_eq!(
+            (runs(&fails), failed.last_error.as_deref()),
+            (3, Some("as told"))
+        );
+        reaches(&app, &panics, JobState::Done).await;
+        assert_eq!(runs(&panics), 2);
+        reaches(&app, &thrice, JobState::Done).await;
+        assert_eq!(runs(&thrice), 3);
+        let attempts: Vec<_> = record(&thrice)
+            .runs
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|run| run.attempt)
+            .collect();
+        assert_eq!(attempts, [1, 1, 1]);
+        stop(app).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_makes_a_job_the_only_one_and_loses_no_request() {
+    for database in TestDatabase::both().await {
+        let app = app(settings(&database, "a"), clock()).await;
+        let name = format!("{}-key", kind(&database));
+        let job = Scripted::new(&name, Script::Wait);
+        for _ in 0..3 {
+            enqueue(&app, &job).await;
+        }
+        start(&app, quick()).await;
+        eventually("it runs", || async { runs(&name) == 1 }).await;
+        // Asked for in the middle of a run: there is one more run, not none and not two.
+        enqueue(&app, &job).await;
+        enqueue(&app, &job).await;
+        record(&name).go_on.notify_one();
+        eventually("it runs again", || async { runs(&name) == 2 }).await;
+        record(&name).go_on.notify_one();
+        reaches(&app, &name, JobState::Done).await;
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        assert_eq!(runs(&name), 2);
+        assert_eq!(record(&name).most_at_once.load(Ordering::SeqCst), 1);
+        // A finished one does not stand in the way.
+        enqueue(&app, &job).await;
+        eventually("it runs anew", || async { runs(&name) == 3 }).await;
+        stop(app).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_rolled_back_with_its_cause_never_runs() {
+    for database in TestDatabase::both().await {
+        let app = app(settings(&database, "a"), clock()).await;
+        let name = format!("{}-rollback", kind(&database));
+        let transaction = app.store.begin().await.unwrap();
+        let job = Scripted::new(&name, Script::Work(0));
+        jobs::enqueue(&app, &transaction, &job).await.unwrap();
+        transaction.rollback().await.unwrap();
+        let found = jobs::find::<Scripted>(app.store.db(), &name).await.unwrap();
+        assert_eq!(found, None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blocked_work_waits_until_it_is_let_go() {
+    for database in TestDatabase::both().await {
+        let app = app(settings(&database, "a"), clock()).await;
+        start(&app, quick()).await;
+        let name = format!("{}-block", kind(&database));
+        let job = Scripted::new(&name, Script::BlockOnce);
+        enqueue(&app, &job).await;
+        let blocked = reaches(&app, &name, JobState::Blocked).await;
+        assert_eq!(blocked.last_error.as_deref(), Some("a reason"));
+        enqueue(&app, &job).await;
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        assert_eq!(runs(&name), 1);
+        let db = app.store.db();
+        assert!(jobs::unblock::<Scripted>(&app, db, &name).await.unwrap());
+        assert!(!jobs::unblock::<Scripted>(&app, db, "nobody").await.unwrap());
+        reaches(&app, &name, JobState::Done).await;
+        stop(app).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_waits_for_its_time_and_finished_rows_go_after_theirs() {
+    for database in TestDatabase::both().await {
+        let a = app(settings(&database, "a"), clock()).await;
+        start(&a, quick()).await;
+        let name = format!("{}-later", kind(&database));
+        let transaction = a.store.begin().await.unwrap();
+        let at = a.clock.now_ms() + 250;
+        let job = Scripted::new(&name, Script::Work(0));
+        jobs::enqueue_at(&a, &transaction, &job, at).await.unwrap();
+        transaction.commit().await.unwrap();
+        a.jobs.wake();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(runs(&name), 0);
+        reaches(&a, &name, JobState::Done).await;
+        assert!(a.clock.now_ms() >= at);
+        stop(a).await;
+
+        // The worker removes old rows when it starts.
+        let b = app(settings(&database, "b"), clock()).await;
+        start(&b, quick()).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        row(&b, &name).await;
+        stop(b).await;
+        let c = app(settings(&database, "c"), clock()).await;
+        start(
+            &c,
+            Settings {
+                keep: Duration::ZERO,
+                ..quick()
+            },
+        )
+        .await;
+        eventually("the row is gone", || async {
+            jobs::find::<Scripted>(c.store.db(), &name)
+                .await
+                .unwrap()
+                .is_none()
+        })
+        .await;
+        stop(c).await;
+    }
+}

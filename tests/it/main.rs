@@ -1,0 +1,20 @@
+//! Integration tests: one module a capability, through the real router.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod accounts;
+mod calls;
+mod calls_recovery;
+mod characters;
+mod config;
+mod fetch;
+mod http;
+mod jobs;
+mod media;
+mod process;
+mod providers;
+mod webhooks;

@@ -1,0 +1,161 @@
+//! Live calls: native clients against a server in this process that asks a scripted upstream.
+//!
+//! - [`talk`]: what a visitor hears and reads
+//! - [`session`]: admission, loss and return, ends
+//! - [`trouble`]: providers that fail, bad networks, strangers on the media port
+
+mod session;
+mod talk;
+mod trouble;
+
+use std::time::Duration;
+
+use colloquy::{Config, providers};
+use colloquy_protocol::{Originator, ServerMessage};
+use harness::{
+    TestApp, TestDatabase,
+    app::TestPartner,
+    client::{NativeClient, Speech, now},
+    upstream::{Api, Script, Upstream},
+};
+use serde_json::{Value, json};
+
+/// More than anything here takes unless it is broken.
+const SOON: Duration = Duration::from_secs(8);
+
+/// What the transcriber hears, whatever is said.
+const HEARD: &str = "go forward ten meters";
+
+/// What the character answers: 3.4 seconds of speech.
+const REPLY: &str = "The library opens at nine. You can borrow ten books here.";
+
+/// A server, the upstream behind it, and a partner with a character.
+struct Stage {
+    app: TestApp,
+    upstream: Upstream,
+    partner: TestPartner,
+}
+
+/// A call that was made and has no client yet.
+struct Made {
+    id: String,
+    url: String,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    async fn with(change: impl FnOnce(&mut Config)) -> Self {
+        let upstream = Upstream::start().await;
+        upstream.set_default(Api::Chat, Script::text(REPLY));
+        upstream.set_default(Api::Transcription, Script::text(HEARD));
+        let mut scripted = Config::default();
+        scripted.calls.turn_stop_ms = 200;
+        upstream.configure(&mut scripted);
+        change(&mut scripted);
+        let scripted_providers = providers::from_config(&scripted).unwrap();
+        let builder = TestApp::builder(TestDatabase::sqlite())
+            .providers(scripted_providers)
+            .config(|config| {
+                config.calls = scripted.calls;
+                config.media = scripted.media;
+                config.http.drain_seconds = scripted.http.drain_seconds.min(5);
+                // Tests ask for a state far more often than a partner would.
+                config.limits.request_burst = 10_000;
+            });
+        let app = builder.start().await;
+        let partner = app.partner("acme").await;
+        app.character(&partner, "guide", "You are a guide.", json!({}))
+            .await;
+        Self {
+            app,
+            upstream,
+            partner,
+        }
+    }
+
+    async fn call(&self) -> Made {
+        self.call_with("repo:acme/guide", 60).await
+    }
+
+    async fn call_with(&self, character: &str, limit_seconds: u32) -> Made {
+        let body =
+            json!({"character": character, "call_time_limit_seconds": limit_seconds.to_string()});
+        let made = self
+            .app
+            .post(&self.partner.key, "/v2/calls", body)
+            .await
+            .expect(200);
+        let text = |field: &str| made["data"][field].as_str().unwrap().to_owned();
+        Made {
+            id: text("id"),
+            url: text("signedUrl"),
+        }
+    }
+
+    async fn join(&self) -> (Made, NativeClient) {
+        let made = self.call().await;
+        let client = NativeClient::connect(&made.url).await.unwrap();
+        (made, client)
+    }
+
+    async fn status(&self, call: &Made) -> Value {
+        self.app.get(&self.partner.key, &call.id).await.expect(200)["data"].clone()
+    }
+
+    /// Waits until the call is in this state.
+    async fn reaches(&self, call: &Made, state: &str) -> Value {
+        let deadline = now() + SOON;
+        loop {
+            let status = self.status(call).await;
+            if status["state"] == state {
+                return status;
+            }
+            assert!(now() < deadline, "the call is not {state}: {status}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// The stored transcript: who and what.
+    async fn transcript(&self, call: &Made) -> Vec<(String, String)> {
+        let answer = self
+            .app
+            .get(&self.partner.key, &format!("{}/transcript", call.id))
+            .await
+            .expect(200);
+        let lines = answer["data"]["transcript"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let text = |line: &Value, field: &str| line[field].as_str().unwrap().to_owned();
+        lines
+            .iter()
+            .map(|line| (text(line, "originator"), text(line, "text")))
+            .collect()
+    }
+}
+
+/// Speaks a turn and waits for the line and the voice that answer it.
+async fn converse(client: &NativeClient) {
+    let spoken = client.speak(&Speech::go_forward().unwrap()).await.unwrap();
+    client
+        .line(Originator::User, SOON, |text| text == HEARD)
+        .await
+        .unwrap();
+    assert!(
+        client.reply_audio(spoken.ended, SOON).await.is_some(),
+        "no reply was audible"
+    );
+}
+
+/// The code of an `error` that is not fatal.
+fn mild_error(message: &ServerMessage) -> Option<String> {
+    match message {
+        ServerMessage::Error {
+            code, fatal: false, ..
+        } => Some(code.clone()),
+        _ => None,
+    }
+}

@@ -1,0 +1,379 @@
+//! Admission, loss and return, ends.
+
+use colloquy::calls;
+use colloquy_protocol::{ByeReason, ClientMessage, CloseCode, SessionState};
+use harness::client::{ClientOptions, Refused, Socket};
+
+use super::*;
+
+fn refused(code: CloseCode) -> Refused {
+    Refused {
+        close: Some(code.number()),
+        code: Some(code.code().to_owned()),
+    }
+}
+
+/// How the server refuses a new client at this URL.
+async fn refusal(url: &str) -> Refused {
+    let mut socket = Socket::open(url).await.unwrap();
+    // A server that has refused already may have closed.
+    let _ = socket.hello(None).await;
+    socket.refusal().await.unwrap()
+}
+
+/// Replaces the value of a parameter of the URL.
+fn with_parameter(url: &str, name: &str, value: &str) -> String {
+    let (before, rest) = url.split_once(&format!("{name}=")).unwrap();
+    let after = rest.find('&').map_or("", |at| &rest[at..]);
+    format!("{before}{name}={value}{after}")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_signed_url_is_spent_once_a_client_has_connected() {
+    let stage = Stage::new().await;
+    let (call, client) = stage.join().await;
+    assert_eq!(refusal(&call.url).await, refused(CloseCode::CallInUse));
+    client.hang_up().await.unwrap();
+    stage.reaches(&call, "completed").await;
+    assert_eq!(refusal(&call.url).await, refused(CloseCode::CallNotFound));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_url_that_was_tampered_with_is_refused() {
+    let stage = Stage::new().await;
+    let (call, other) = (stage.call().await, stage.call().await);
+    let strangers = [
+        with_parameter(&call.url, "sig", &"0".repeat(64)),
+        with_parameter(&call.url, "sig", ""),
+        with_parameter(&call.url, "exp", "99999999999"),
+        with_parameter(&call.url, "kid", "other"),
+        call.url.split_once('?').unwrap().0.to_owned(),
+        call.url.replace(&call.id, &other.id),
+    ];
+    for url in strangers {
+        assert_eq!(
+            refusal(&url).await,
+            refused(CloseCode::InvalidSignature),
+            "{url}"
+        );
+    }
+    NativeClient::connect(&call.url).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_expired_url_is_refused() {
+    let stage = Stage::with(|config| config.calls.connect_seconds = 1).await;
+    let call = stage.call().await;
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    assert_eq!(refusal(&call.url).await, refused(CloseCode::UrlExpired));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_never_was_is_not_found() {
+    let stage = Stage::new().await;
+    let expires = stage.app.app.clock.now_ms() / 1_000 + 60;
+    let id = stage.app.app.clock.new_id().to_string();
+    let url = calls::session_url(&stage.app.app, &id, expires)
+        .await
+        .unwrap();
+    assert_eq!(refusal(&url).await, refused(CloseCode::CallNotFound));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_node_refuses_and_has_room_again_later() {
+    let stage = Stage::with(|config| config.media.max_calls = 1).await;
+    let (first, second) = (stage.call().await, stage.call().await);
+    let client = NativeClient::connect(&first.url).await.unwrap();
+    assert_eq!(refusal(&second.url).await, refused(CloseCode::Capacity));
+    client.hang_up().await.unwrap();
+    stage.reaches(&first, "completed").await;
+    NativeClient::connect(&second.url).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_that_break_the_protocol_end_the_session() {
+    let stage = Stage::new().await;
+    let candidate = ClientMessage::Candidate {
+        candidate: None,
+        sdp_mid: None,
+        sdp_m_line_index: None,
+    };
+    let hello = r#"{"type":"hello","protocol":1}"#.to_owned();
+    let too_large = format!(r#"{{"type":"text","text":"{}"}}"#, "x".repeat(64 * 1024));
+    let wrong = [
+        serde_json::to_string(&candidate).unwrap(),
+        hello,
+        "not JSON".to_owned(),
+        r#"{"type":"mute"}"#.to_owned(),
+        too_large,
+    ];
+    for message in wrong {
+        let call = stage.call().await;
+        let mut socket = Socket::open(&call.url).await.unwrap();
+        socket.hello(None).await.unwrap();
+        socket.welcome().await.unwrap();
+        socket.say_text(message.clone()).await.unwrap();
+        let shown = &message[..message.len().min(60)];
+        assert_eq!(
+            socket.refusal().await.unwrap(),
+            refused(CloseCode::Protocol),
+            "{shown}"
+        );
+        stage.reaches(&call, "error").await;
+    }
+    let mut socket = Socket::open(&stage.call().await.url).await.unwrap();
+    socket.say(&ClientMessage::HangUp).await.unwrap();
+    assert_eq!(
+        socket.refusal().await.unwrap(),
+        refused(CloseCode::Protocol)
+    );
+    let mut socket = Socket::open(&stage.call().await.url).await.unwrap();
+    socket.say_bytes(vec![1, 2, 3]).await.unwrap();
+    assert_eq!(
+        socket.refusal().await.unwrap(),
+        refused(CloseCode::Protocol)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unknown_messages_and_fields_are_passed_over() {
+    let stage = Stage::new().await;
+    let (_, client) = stage.join().await;
+    client
+        .say_text(r#"{"type":"weather","sky":"blue"}"#)
+        .await
+        .unwrap();
+    client
+        .say_text(r#"{"type":"ping","t":7,"sky":"blue"}"#)
+        .await
+        .unwrap();
+    let pong = ServerMessage::Pong { t: 7.0 };
+    client
+        .message(now() - SOON, SOON, |message| {
+            (*message == pong).then_some(())
+        })
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_messages_ends_the_session() {
+    let stage = Stage::new().await;
+    let mut socket = Socket::open(&stage.call().await.url).await.unwrap();
+    socket.hello(None).await.unwrap();
+    socket.welcome().await.unwrap();
+    for _ in 0..=110 {
+        // The server may close before all of them are sent.
+        if socket
+            .say(&ClientMessage::Mute { muted: true })
+            .await
+            .is_err()
+        {
+            break;
+        }
+    }
+    assert_eq!(
+        socket.refusal().await.unwrap(),
+        refused(CloseCode::Protocol)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_socket_leaves_the_media_alone_and_comes_back_with_its_token() {
+    let stage = Stage::new().await;
+    let (call, client) = stage.join().await;
+    let first_token = client.resume_token().unwrap();
+    client.drop_socket().await.unwrap();
+    let spoken = client.speak(&Speech::go_forward().unwrap()).await.unwrap();
+    assert!(
+        client.reply_audio(spoken.ended, SOON).await.is_some(),
+        "media did not go on"
+    );
+    let back = now();
+    client.resume().await.unwrap();
+    assert_ne!(client.resume_token().unwrap(), first_token);
+    let ongoing = ServerMessage::Status {
+        state: SessionState::Ongoing,
+    };
+    client
+        .message(back, SOON, |message| (*message == ongoing).then_some(()))
+        .await
+        .unwrap();
+    client
+        .silence(Duration::from_millis(600), SOON)
+        .await
+        .unwrap();
+    converse(&client).await;
+    client.hang_up().await.unwrap();
+    stage.reaches(&call, "completed").await;
+    // What was said while nobody could read it is in the transcript all the same.
+    assert_eq!(
+        stage
+            .transcript(&call)
+            .await
+            .iter()
+            .filter(|(who, _)| who == "user")
+            .count(),
+        2
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_the_last_token_opens_the_session() {
+    let stage = Stage::new().await;
+    let (call, client) = stage.join().await;
+    let first = client.resume_token().unwrap();
+    client.drop_socket().await.unwrap();
+    client.resume().await.unwrap();
+    for token in [first.as_str(), "", "guess"] {
+        let mut socket = Socket::open(&call.url).await.unwrap();
+        socket.hello(Some(token)).await.unwrap();
+        assert_eq!(
+            socket.refusal().await.unwrap(),
+            refused(CloseCode::InvalidSignature),
+            "{token:?}"
+        );
+    }
+    // A token of one call does not open another.
+    let other = stage.call().await;
+    let mut socket = Socket::open(&other.url).await.unwrap();
+    socket
+        .hello(Some(&client.resume_token().unwrap()))
+        .await
+        .unwrap();
+    assert_eq!(
+        socket.refusal().await.unwrap(),
+        refused(CloseCode::CallNotFound)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_connection_with_the_token_replaces_the_first() {
+    let stage = Stage::new().await;
+    let (call, client) = stage.join().await;
+    let mut socket = Socket::open(&call.url).await.unwrap();
+    socket
+        .hello(Some(&client.resume_token().unwrap()))
+        .await
+        .unwrap();
+    socket.welcome().await.unwrap();
+    let bye = client.bye(SOON).await.unwrap();
+    assert_eq!(
+        bye,
+        ServerMessage::Bye {
+            reason: ByeReason::Replaced,
+            code: None
+        }
+    );
+    socket.say(&ClientMessage::HangUp).await.unwrap();
+    stage.reaches(&call, "completed").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_is_lost_before_media_may_use_the_url_again() {
+    let stage = Stage::new().await;
+    let call = stage.call().await;
+    drop(
+        NativeClient::join(&call.url, ClientOptions::default())
+            .await
+            .unwrap(),
+    );
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let client = NativeClient::connect(&call.url).await.unwrap();
+    converse(&client).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_stays_away_has_ended_the_call() {
+    let stage = Stage::with(|config| config.calls.reconnect_seconds = 1).await;
+    let (call, client) = stage.join().await;
+    let token = client.resume_token().unwrap();
+    drop(client);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(stage.status(&call).await["state"], "ongoing");
+    stage.reaches(&call, "completed").await;
+    let mut socket = Socket::open(&call.url).await.unwrap();
+    socket.hello(Some(&token)).await.unwrap();
+    assert_eq!(
+        socket.refusal().await.unwrap(),
+        refused(CloseCode::CallNotFound)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn media_moves_to_another_address_by_an_ice_restart() {
+    let stage = Stage::new().await;
+    let (_, client) = stage.join().await;
+    for rebind in [false, true] {
+        client.restart_ice(rebind).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        converse(&client).await;
+        client
+            .silence(Duration::from_millis(600), SOON)
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_time_limit_ends_a_call_within_a_second() {
+    let stage = Stage::new().await;
+    let call = stage.call_with("repo:acme/guide", 2).await;
+    let client = NativeClient::connect(&call.url).await.unwrap();
+    let connected = now();
+    let bye = client.bye(SOON).await.unwrap();
+    let took = connected.elapsed();
+    assert_eq!(
+        bye,
+        ServerMessage::Bye {
+            reason: ByeReason::TimeLimit,
+            code: None
+        }
+    );
+    assert!((1_900..3_000).contains(&took.as_millis()), "{took:?}");
+    let status = stage.reaches(&call, "completed").await;
+    assert_eq!(status["duration"]["call_seconds"], 2, "{status}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_whose_media_never_connects_is_a_failed_call() {
+    let stage = Stage::with(|config| config.calls.media_connect_seconds = 1).await;
+    let call = stage.call().await;
+    let client = NativeClient::join(&call.url, ClientOptions::default())
+        .await
+        .unwrap();
+    let bye = client.bye(SOON).await.unwrap();
+    let code = Some("NOT_CONNECTED".to_owned());
+    assert_eq!(
+        bye,
+        ServerMessage::Bye {
+            reason: ByeReason::Error,
+            code
+        }
+    );
+    stage.reaches(&call, "error").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stops_says_so() {
+    let stage = Stage::with(|config| config.http.drain_seconds = 1).await;
+    let (_, client) = stage.join().await;
+    converse(&client).await;
+    let waiting = stage.call().await;
+    let app = stage.app;
+    let ((), bye, refused_later) = tokio::join!(app.stop(), client.bye(SOON), async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        Socket::open(&waiting.url).await.is_err()
+    });
+    assert_eq!(
+        bye.unwrap(),
+        ServerMessage::Bye {
+            reason: ByeReason::Shutdown,
+            code: None
+        }
+    );
+    assert!(
+        refused_later,
+        "a server that drains took another connection"
+    );
+}

@@ -1,0 +1,249 @@
+//! What a visitor hears and reads.
+
+use colloquy_protocol::{AgentState, ByeReason, ClientMessage, SessionState};
+use harness::client::{Between, ClientOptions};
+
+use super::*;
+
+/// A pause inside a reply is shorter.
+const OVER: Duration = Duration::from_millis(600);
+
+fn agent_states(client: &NativeClient) -> Vec<AgentState> {
+    let log = client.log();
+    let states = log
+        .messages
+        .iter()
+        .filter_map(|(_, message)| match message {
+            ServerMessage::AgentState { state } => Some(*state),
+            _ => None,
+        });
+    states.collect()
+}
+
+fn user_lines(client: &NativeClient) -> usize {
+    client
+        .log()
+        .lines()
+        .iter()
+        .filter(|(who, ..)| *who == Originator::User)
+        .count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_visitor_is_heard_answered_and_recorded() {
+    let stage = Stage::new().await;
+    let (call, client) = stage.join().await;
+    stage.reaches(&call, "ongoing").await;
+    converse(&client).await;
+    client
+        .line(Originator::Bot, SOON, |text| text == REPLY)
+        .await
+        .unwrap();
+    client.silence(OVER, SOON).await.unwrap();
+    let states = agent_states(&client);
+    assert!(
+        states.ends_with(&[
+            AgentState::Thinking,
+            AgentState::Speaking,
+            AgentState::Listening
+        ]),
+        "{states:?}"
+    );
+    let bye = client.hang_up().await.unwrap();
+    assert_eq!(
+        bye,
+        ServerMessage::Bye {
+            reason: ByeReason::HangUp,
+            code: None
+        }
+    );
+    let status = stage.reaches(&call, "completed").await;
+    assert!(
+        status["duration"]["call_seconds"].as_u64().unwrap() >= 4,
+        "{status}"
+    );
+    let lines =
+        [("user", HEARD), ("bot", REPLY)].map(|(who, text)| (who.to_owned(), text.to_owned()));
+    assert_eq!(stage.transcript(&call).await, lines);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connected_client_is_told_that_the_call_goes_on() {
+    let stage = Stage::new().await;
+    let (call, client) = stage.join().await;
+    let ongoing = ServerMessage::Status {
+        state: SessionState::Ongoing,
+    };
+    client
+        .message(now() - SOON, SOON, |message| {
+            (*message == ongoing).then_some(())
+        })
+        .await
+        .unwrap();
+    let log = client.log();
+    let Some((
+        _,
+        ServerMessage::Welcome {
+            call_id,
+            time_limit_seconds,
+            ..
+        },
+    )) = log.messages.first()
+    else {
+        panic!("{:?}", log.messages);
+    };
+    assert_eq!((call_id, *time_limit_seconds), (&call.id, 60));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_character_greets_first() {
+    let stage = Stage::new().await;
+    let greeting = "Welcome to the library.";
+    stage
+        .app
+        .character(
+            &stage.partner,
+            "host",
+            "You are a host.",
+            json!({"greetings": [greeting]}),
+        )
+        .await;
+    let call = stage.call_with("repo:acme/host", 60).await;
+    let before = now();
+    let client = NativeClient::connect(&call.url).await.unwrap();
+    assert!(client.reply_audio(before, SOON).await.is_some());
+    client
+        .line(Originator::Bot, SOON, |text| text == greeting)
+        .await
+        .unwrap();
+    converse(&client).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_visitor_who_speaks_over_a_reply_cuts_it() {
+    let stage = Stage::new().await;
+    let (call, client) = stage.join().await;
+    converse(&client).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let spoken = client.speak(&Speech::go_forward().unwrap()).await.unwrap();
+    let last = client.log().last_audible(spoken.ended).unwrap();
+    let after = last.at.saturating_duration_since(spoken.began);
+    assert!(
+        after < Duration::from_millis(500),
+        "the reply went on for {after:?}"
+    );
+    let cut = client.line(Originator::Bot, SOON, |_| true).await.unwrap();
+    assert!(
+        REPLY.starts_with(&cut) && cut.len() < REPLY.len(),
+        "{cut:?}"
+    );
+    // What was said over the reply is a turn like any other.
+    assert!(client.reply_audio(spoken.ended, SOON).await.is_some());
+    client
+        .line(Originator::Bot, SOON, |text| text == REPLY)
+        .await
+        .unwrap();
+    client.silence(OVER, SOON).await.unwrap();
+    client.hang_up().await.unwrap();
+    stage.reaches(&call, "completed").await;
+    let lines = [
+        ("user", HEARD),
+        ("bot", &cut),
+        ("user", HEARD),
+        ("bot", REPLY),
+    ];
+    assert_eq!(
+        stage.transcript(&call).await,
+        lines.map(|(who, text)| (who.to_owned(), text.to_owned()))
+    );
+    // The model is told what was heard of its reply, not what it meant to say.
+    let asked = stage.upstream.requests(Api::Chat).pop().unwrap().body;
+    assert!(
+        asked["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|message| message["content"] == cut.as_str())
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_typed_turn_is_answered_aloud() {
+    let stage = Stage::new().await;
+    let (_, client) = stage.join().await;
+    let typed = now();
+    client
+        .say(&ClientMessage::Text {
+            text: "When do you open?".to_owned(),
+        })
+        .await
+        .unwrap();
+    client
+        .line(Originator::User, SOON, |text| text == "When do you open?")
+        .await
+        .unwrap();
+    assert!(client.reply_audio(typed, SOON).await.is_some());
+    client
+        .line(Originator::Bot, SOON, |text| text == REPLY)
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_muted_visitor_is_not_heard() {
+    let stage = Stage::new().await;
+    let (_, client) = stage.join().await;
+    client
+        .say(&ClientMessage::Mute { muted: true })
+        .await
+        .unwrap();
+    let spoken = client.speak(&Speech::go_forward().unwrap()).await.unwrap();
+    assert_eq!(
+        client
+            .reply_audio(spoken.began, Duration::from_millis(1_500))
+            .await,
+        None
+    );
+    assert_eq!(user_lines(&client), 0);
+    client
+        .say(&ClientMessage::Mute { muted: false })
+        .await
+        .unwrap();
+    converse(&client).await;
+    assert_eq!(user_lines(&client), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pauses_without_packets_are_silence() {
+    let stage = Stage::new().await;
+    for between in [Between::Dtx, Between::Silence] {
+        let options = ClientOptions {
+            between,
+            ..ClientOptions::default()
+        };
+        let client = NativeClient::connect_with(&stage.call().await.url, options)
+            .await
+            .unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        converse(&client).await;
+        assert_eq!(user_lines(&client), 1, "{between:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_calls_on_one_port_hear_their_own_replies() {
+    let stage = Stage::new().await;
+    let ((_, first), (_, second)) = (stage.join().await, stage.join().await);
+    assert_eq!(
+        first.server_media_address().unwrap(),
+        second.server_media_address().unwrap()
+    );
+    converse(&first).await;
+    assert_eq!(second.log().first_audible(now() - SOON), None);
+    assert_eq!(user_lines(&second), 0);
+    first.silence(OVER, SOON).await.unwrap();
+    let quiet = now();
+    converse(&second).await;
+    assert_eq!(first.log().first_audible(quiet), None);
+    assert_eq!(user_lines(&first), 1);
+}

@@ -1,0 +1,132 @@
+//! The binary's commands, on both databases, and the keys they make.
+
+use harness::{
+    TestApp, TestDatabase,
+    process::{run, run_ok},
+};
+use serde_json::json;
+
+/// The keys that the commands make are the ones that the server takes.
+async fn commands_make_keys(database: TestDatabase) {
+    run_ok(&database, &["migrate"]);
+    run_ok(&database, &["migrate"]);
+    let admin = run_ok(
+        &database,
+        &["key", "create", "--admin", "--quiet", "--name", "ops"],
+    );
+    let partner = run_ok(
+        &database,
+        &[
+            "partner",
+            "create",
+            "acme",
+            "--display-name",
+            "Acme",
+            "--quiet",
+        ],
+    );
+    let scoped = run_ok(
+        &database,
+        &[
+            "key",
+            "create",
+            "--partner",
+            "acme",
+            "--scope",
+            "calls",
+            "--scope",
+            "characters",
+            "--expires-in",
+            "3",
+        ],
+    );
+    let (admin, partner) = (admin.trim(), partner.trim());
+    assert!(
+        admin.starts_with("cqa_") && partner.starts_with("cqk_"),
+        "{admin} {partner}"
+    );
+    let scoped = scoped.lines().last().unwrap();
+    let page = run_ok(
+        &database,
+        &[
+            "key",
+            "create",
+            "--partner",
+            "acme",
+            "--publishable",
+            "--origin",
+            "https://a.example",
+            "--quiet",
+        ],
+    );
+    assert!(page.starts_with("cqp_"));
+
+    let list = run_ok(&database, &["key", "list", "--partner", "acme"]);
+    assert_eq!(list.lines().count(), 3, "{list}");
+    assert!(!list.contains(partner), "the list shows a key");
+    assert_eq!(run_ok(&database, &["key", "list"]).lines().count(), 1);
+    assert!(run_ok(&database, &["partner", "list"]).starts_with("acme\t"));
+
+    let app = TestApp::builder(database).start().await;
+    assert_eq!(
+        app.get(admin, "/api/auth/me").await.expect(200)["isAdmin"],
+        true
+    );
+    assert_eq!(
+        app.get(partner, "/api/auth/me").await.expect(200)["partner"],
+        "acme"
+    );
+    let me = app.get(scoped, "/api/auth/me").await.expect(200);
+    assert_eq!(me["scopes"], json!(["calls", "characters"]));
+
+    let database = app.database();
+    let id = scoped.split('_').nth(1).unwrap();
+    assert_eq!(me["key_id"], id);
+    run_ok(&database, &["key", "revoke", id, "--partner", "acme"]);
+    assert!(run_ok(&database, &["key", "list", "--partner", "acme"]).contains("revoked"));
+    let wrong_owner = run(&database, &["key", "revoke", id]);
+    assert!(!wrong_owner.status.success());
+    run_ok(&database, &["partner", "delete", "acme"]);
+    assert_eq!(run_ok(&database, &["partner", "list"]), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_make_keys_sqlite() {
+    commands_make_keys(TestDatabase::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_make_keys_postgres() {
+    commands_make_keys(TestDatabase::postgres().await).await;
+}
+
+#[test]
+fn mistakes_end_with_a_reason() {
+    let database = TestDatabase::sqlite();
+    for (arguments, reason) in [
+        (vec!["partner", "create", "Not Good"], "partner:"),
+        (vec!["partner", "delete", "nobody"], "Partner not found"),
+        (
+            vec!["key", "create", "--partner", "nobody"],
+            "Partner not found",
+        ),
+        (
+            vec!["key", "create", "--admin", "--expires-in", "0"],
+            "expires_in_days",
+        ),
+        (vec!["dance"], "unrecognized subcommand"),
+    ] {
+        let output = run(&database, &arguments);
+        assert!(!output.status.success(), "{arguments:?}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains(reason), "{arguments:?}: {errors}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_openapi_document_is_printed() {
+    let printed = run_ok(&TestDatabase::sqlite(), &["openapi"]);
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../backend/openapi.json");
+    assert_eq!(printed, std::fs::read_to_string(path).unwrap());
+}

@@ -1,0 +1,144 @@
+//! The paths that a call takes: a reply of a character, and its voice.
+
+use std::time::Duration;
+
+use colloquy::{
+    App, Config,
+    characters::{Character, RenderedCharacter},
+    generation::{self, CallReply, Speaker},
+    providers,
+    speech::{self, Voice},
+    store::Store,
+};
+use colloquy_voice::{Line, LineId, Originator};
+use futures_util::TryStreamExt as _;
+use harness::upstream::{Api, Script, Upstream};
+use serde_json::json;
+
+use super::{collect, samples};
+
+async fn app(config: Config) -> (App, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config;
+    config.store.dir = folder.path().to_owned();
+    let store = Store::open(&config.store).await.unwrap();
+    let providers = providers::from_config(&config).unwrap();
+    (App::new(config, store, providers), folder)
+}
+
+fn guide(rag_enabled: bool) -> (Character, RenderedCharacter) {
+    let parameters = json!({
+        "name": "Max",
+        "language": "English",
+        "voice": {"id": "en-gb", "speed": 1.2},
+        "rag_enabled": rag_enabled,
+        "documents": [
+            {"title": "Opening hours", "text": "The zoo opens at nine. It closes at six."},
+            {"title": "Lions", "text": "Twelve lions live near the entrance."},
+        ],
+    });
+    let character = Character {
+        reference: None,
+        personality: "You are Max.".to_owned(),
+        parameters: serde_json::from_value(parameters).unwrap(),
+    };
+    let rendered = RenderedCharacter {
+        system: "You are Max.".to_owned(),
+        greetings: Vec::new(),
+        interruption_message: None,
+    };
+    (character, rendered)
+}
+
+fn lines(turns: &[(Originator, &str)]) -> Vec<Line> {
+    let line = |(at, (originator, text)): (usize, &(Originator, &str))| Line {
+        id: LineId(at as u64),
+        originator: *originator,
+        text: (*text).to_owned(),
+        at: Duration::from_secs(at as u64),
+        interrupted: false,
+    };
+    turns.iter().enumerate().map(line).collect()
+}
+
+#[tokio::test]
+async fn a_character_answers_from_its_documents() {
+    let (app, _folder) = app(Config::default()).await;
+    let (character, rendered) = guide(true);
+    let speaker = Speaker::new(&character, &rendered);
+    let lines = lines(&[
+        (Originator::Bot, "Hello."),
+        (Originator::User, "when does the zoo open"),
+    ]);
+    let ask = CallReply {
+        speaker: &speaker,
+        lines: &lines,
+    };
+    let reply = generation::reply(&app, &ask).await.unwrap();
+    let retrieval = reply.retrieval.unwrap();
+    assert_eq!(retrieval.documents[0].title, "Opening hours");
+    assert!(retrieval.documents[0].fusion_score > 0.0);
+    // 40 characters, a quarter of them.
+    assert_eq!(retrieval.documents[0].token_count, 10);
+    let text: Vec<String> = reply.text.try_collect().await.unwrap();
+    assert_eq!(
+        text.concat(),
+        "According to Opening hours: The zoo opens at nine. It closes at six."
+    );
+}
+
+#[tokio::test]
+async fn a_model_gets_the_passages_only_when_knowledge_is_on() {
+    let upstream = Upstream::start().await;
+    let mut config = Config::default();
+    upstream.configure(&mut config);
+    let (app, _folder) = app(config).await;
+    let lines = lines(&[
+        (Originator::Bot, "Welcome."),
+        (Originator::User, "Where are the lions?"),
+    ]);
+    for rag_enabled in [true, false] {
+        let (character, rendered) = guide(rag_enabled);
+        let ask = CallReply {
+            speaker: &Speaker::new(&character, &rendered),
+            lines: &lines,
+        };
+        let reply = generation::reply(&app, &ask).await.unwrap();
+        assert_eq!(reply.retrieval.is_some(), rag_enabled);
+        drop(reply);
+        let body = upstream.requests(Api::Chat).pop().unwrap().body;
+        let messages = body["messages"].as_array().unwrap();
+        let system = messages[0]["content"].as_str().unwrap();
+        assert!(system.starts_with("You are Max.") && system.contains("voice call"));
+        assert!(system.ends_with("by saying: Welcome."));
+        assert_eq!(system.contains("Twelve lions live near"), rag_enabled);
+        assert_eq!(
+            messages[1],
+            json!({"role": "user", "content": "Where are the lions?"})
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_voice_of_a_character_speaks_what_can_be_heard() {
+    let upstream = Upstream::start().await;
+    let mut config = Config::default();
+    upstream.configure(&mut config);
+    config.synthesizer.voice = Some("house-voice".to_owned());
+    let (app, _folder) = app(config).await;
+    let (character, _) = guide(false);
+    let voice = Voice::of(&character.parameters);
+    upstream.set_default(Api::Speech, Script::default());
+    let speech = speech::speak(&app, &voice, "**Hello** from [us](https://example.org)!").await;
+    let (pieces, failure) = collect(speech).await;
+    assert!(failure.is_none() && samples(&pieces) > 0);
+    collect(speech::speak(&app, &Voice::default(), "Hi.").await).await;
+    let (nothing, failure) = collect(speech::speak(&app, &voice, "🙂 **").await).await;
+    assert!(nothing.is_empty() && failure.is_none());
+    let asked = upstream.requests(Api::Speech);
+    assert_eq!(asked.len(), 2, "nobody is asked to speak nothing");
+    assert_eq!(asked[0].body["input"], "Hello from us!");
+    assert_eq!(asked[0].body["voice"], "en-gb");
+    assert!((asked[0].body["speed"].as_f64().unwrap() - 1.2).abs() < 0.001);
+    assert_eq!(asked[1].body["voice"], "house-voice");
+}

@@ -1,0 +1,410 @@
+//! Webhooks: delivery to a TLS receiver, retries, and what the partner sees of them.
+
+use std::{sync::Arc, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use colloquy::{
+    calls::{self, Outcome},
+    clock::SystemClock,
+    config::{Config, Secret},
+    store::statement,
+    webhooks,
+};
+use harness::{
+    database::TestDatabase,
+    receiver::{Receiver, Reply},
+    server::{Server, eventually, settings},
+};
+use sea_orm::ConnectionTrait as _;
+use serde_json::{Value, json};
+
+const ACME: &str = "partner:acme";
+const LIST: &str = "/api/webhooks/acme/deliveries";
+
+fn config(database: &TestDatabase, receiver: &Receiver) -> Config {
+    let mut config = settings(database, "n");
+    config.fetch.allow_private = true;
+    config.fetch.ca_file = Some(receiver.ca_file.clone());
+    config.webhooks.first_retry_ms = 20;
+    config.webhooks.timeout_ms = 1_000;
+    config
+}
+
+/// A call to this webhook that was created, joined and ended; its path.
+async fn ended_call(server: &Server, hook: &str, error: Option<&'static str>) -> String {
+    let body = json!({"character": "repo:acme/ada", "call_time_limit_seconds": 60, "on_completion_webhook": hook});
+    let answer = server.post(ACME, "/v2/calls", &body).await;
+    assert_eq!(answer.status, 200, "{:?}", answer.body);
+    let path = answer.body["data"]["id"].as_str().unwrap().to_owned();
+    let id = path.strip_prefix("/v2/calls/").unwrap();
+    calls::take(&server.app, id, None).await.unwrap().unwrap();
+    calls::mark_ongoing(&server.app, id).await.unwrap();
+    let outcome = Outcome {
+        error,
+        call_time: Duration::from_secs(5),
+        server_time: Duration::from_secs(6),
+        transcript: Vec::new(),
+    };
+    calls::finish(&server.app, id, outcome).await.unwrap();
+    path
+}
+
+/// The newest delivery with its attempts, once it is in this state.
+async fn delivery(server: &Server, state: &str) -> Value {
+    eventually(&format!("the delivery is {state}"), || async {
+        let page = server.get(ACME, LIST).await.body;
+        page["deliveries"][0]["state"] == state
+    })
+    .await;
+    let page = server.get(ACME, LIST).await.body;
+    let id = page["deliveries"][0]["id"].as_str().unwrap();
+    server.get(ACME, &format!("{LIST}/{id}")).await.body
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_completed_call_is_told_once_with_its_status_and_a_signature() {
+    let receiver = Receiver::start().await;
+    for (n, database) in TestDatabase::both().await.into_iter().enumerate() {
+        let mut config = config(&database, &receiver);
+        let key = STANDARD.encode("a secret of the receiver");
+        config.webhooks.secret = Some(Secret::new(format!("whsec_{key}")));
+        let server = Server::start(config).await;
+        let hook = format!("{}/hook/{n}?x=1", receiver.base);
+        let path = ended_call(&server, &hook, None).await;
+        let request = receiver.wait_for(n + 1).await.pop().unwrap();
+        assert_eq!(request.method, "POST");
+        assert_eq!(request.path, format!("/hook/{n}"));
+        assert_eq!(request.header("content-type"), "application/json");
+        assert!(request.header("user-agent").starts_with("Colloquy/"));
+        assert_eq!(request.json(), server.get(ACME, &path).await.body);
+        assert_eq!(request.json()["data"]["state"], "completed");
+        assert_eq!(request.json()["data"]["duration"]["call_seconds"], 5);
+
+        let details = delivery(&server, "succeeded").await;
+        assert_eq!(details["id"], request.header("webhook-id"));
+        assert_eq!(details["event"], "call.completed");
+        assert_eq!(details["call_id"], path);
+        assert_eq!(details["url"], hook);
+        assert_eq!(details["payload"], request.json());
+        assert_eq!(details["next_attempt_at"], Value::Null);
+        let attempts = details["attempts"].as_array().unwrap();
+        assert_eq!(attempts.len(), 1);
+        assert_eq!(attempts[0]["number"], 1);
+        assert_eq!(attempts[0]["status"], 200);
+        assert_eq!(attempts[0]["error"], Value::Null);
+
+        let signed = format!(
+            "{}.{}.{}",
+            request.header("webhook-id"),
+            request.header("webhook-timestamp"),
+            request.body
+        );
+        assert_eq!(request.header("webhook-signature"), openssl_hmac(&signed));
+        receiver.stays_at(n + 1).await;
+        server.stop().await;
+    }
+}
+
+/// `v1,` and the signature of a text with the receiver's secret, computed by a program that is not ours.
+fn openssl_hmac(text: &str) -> String {
+    use std::{io::Write as _, process};
+    let mut child = process::Command::new("openssl")
+        .args([
+            "dgst",
+            "-sha256",
+            "-hmac",
+            "a secret of the receiver",
+            "-binary",
+        ])
+        .stdin(process::Stdio::piped())
+        .stdout(process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(text.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.stdout.len(), 32);
+    format!("v1,{}", STANDARD.encode(output.stdout))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failures_are_tried_again_with_growing_waits_until_200() {
+    for database in TestDatabase::both().await {
+        let receiver = Receiver::start().await;
+        let mut config = config(&database, &receiver);
+        config.webhooks.first_retry_ms = 100;
+        let server = Server::start(config).await;
+        receiver.script([500, 204, 404].map(Reply::Status));
+        ended_call(&server, &format!("{}/hook", receiver.base), None).await;
+        let details = delivery(&server, "succeeded").await;
+        let statuses: Vec<_> = details["attempts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|attempt| attempt["status"].clone())
+            .collect();
+        assert_eq!(statuses, [500, 204, 404, 200]);
+        let requests = receiver.wait_for(4).await;
+        for (n, pair) in requests.windows(2).enumerate() {
+            assert_eq!(pair[0].header("webhook-id"), pair[1].header("webhook-id"));
+            assert_eq!(pair[0].body, pair[1].body);
+            // 100 ms, 200 ms, 400 ms, each with a quarter of jitter.
+            let wait = (pair[1].at - pair[0].at).as_millis();
+            assert!(wait >= 75 << n, "{wait} ms before retry {n}");
+        }
+        server.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_five_retries_it_failed_and_a_resend_begins_anew() {
+    for database in TestDatabase::both().await {
+        let receiver = Receiver::start().await;
+        let server = Server::start(config(&database, &receiver)).await;
+        receiver.script((0..7).map(|_| Reply::Status(503)));
+        ended_call(&server, &format!("{}/hook", receiver.base), None).await;
+        let details = delivery(&server, "failed").await;
+        assert_eq!(details["attempt_count"], 6);
+        assert_eq!(details["next_attempt_at"], Value::Null);
+        receiver.stays_at(6).await;
+
+        let id = details["id"].as_str().unwrap();
+        let resend = format!("{LIST}/{id}/resend");
+        let answer = server.post(ACME, &resend, &Value::Null).await;
+        assert_eq!(answer.status, 202);
+        assert_eq!(answer.body["state"], "pending");
+        // One more 503, then 200: the new round has attempts of its own.
+        let details = delivery(&server, "succeeded").await;
+        assert_eq!(details["attempt_count"], 8);
+        let numbers: Vec<_> = details["attempts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|attempt| attempt["number"].as_u64().unwrap())
+            .collect();
+        assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 8]);
+        assert!(
+            receiver
+                .received()
+                .iter()
+                .all(|request| request.header("webhook-id") == id)
+        );
+
+        // One that succeeded can be sent again as well.
+        assert_eq!(server.post(ACME, &resend, &Value::Null).await.status, 202);
+        receiver.wait_for(9).await;
+        delivery(&server, "succeeded").await;
+        server.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_200_in_time_from_the_very_address_is_success() {
+    let database = TestDatabase::sqlite();
+    let receiver = Receiver::start().await;
+    let mut config = config(&database, &receiver);
+    config.webhooks.retries = 0;
+    config.webhooks.timeout_ms = 300;
+    let server = Server::start(config).await;
+    let hook = format!("{}/hook", receiver.base);
+    for (n, (reply, status)) in [
+        (Reply::Status(201), json!(201)),
+        (Reply::Status(202), json!(202)),
+        (Reply::Status(400), json!(400)),
+        (
+            Reply::Redirect(format!("{}/elsewhere", receiver.base)),
+            json!(302),
+        ),
+        (Reply::Stall, Value::Null),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        receiver.script([reply]);
+        let path = ended_call(&server, &hook, None).await;
+        let details = delivery(&server, "failed").await;
+        assert_eq!(details["call_id"], path);
+        assert_eq!(details["attempts"][0]["status"], status);
+        if status.is_null() {
+            let error = details["attempts"][0]["error"].as_str().unwrap();
+            assert!(error.starts_with("timeout"), "{error}");
+            assert!(details["attempts"][0]["duration_ms"].as_u64().unwrap() >= 300);
+        }
+        receiver.stays_at(n + 1).await;
+    }
+    assert!(
+        receiver
+            .received()
+            .iter()
+            .all(|request| request.path == "/hook")
+    );
+    // What follows after the 200 is not read, however long it is.
+    receiver.script([Reply::Endless]);
+    ended_call(&server, &hook, None).await;
+    delivery(&server, "succeeded").await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_certificate_and_a_private_address_are_no_receivers() {
+    let database = TestDatabase::sqlite();
+    let (trusted, stranger) = (Receiver::start().await, Receiver::start().await);
+    let mut with_private = config(&database, &trusted);
+    with_private.webhooks.retries = 0;
+    let mut without_private = with_private.clone();
+    without_private.fetch.allow_private = false;
+    for (config, expected) in [
+        (with_private, "certificate"),
+        (without_private, "no public address"),
+    ] {
+        let server = Server::start(config).await;
+        ended_call(&server, &format!("{}/hook", stranger.base), None).await;
+        let details = delivery(&server, "failed").await;
+        let error = details["attempts"][0]["error"].as_str().unwrap();
+        assert!(error.contains(expected), "{error}");
+        assert!(!error.contains("127.0.0.1"), "{error}");
+        server.stop().await;
+    }
+    stranger.stays_at(0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_failed_or_named_no_webhook_tells_nobody() {
+    for database in TestDatabase::both().await {
+        let receiver = Receiver::start().await;
+        let server = Server::start(config(&database, &receiver)).await;
+        ended_call(
+            &server,
+            &format!("{}/hook", receiver.base),
+            Some("MEDIA_FAILED"),
+        )
+        .await;
+        ended_call(&server, "", None).await;
+        receiver.stays_at(0).await;
+        assert_eq!(
+            server.get(ACME, LIST).await.body,
+            json!({"deliveries": [], "next_cursor": null})
+        );
+        server.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_was_queued_survives_a_restart() {
+    for database in TestDatabase::both().await {
+        let receiver = Receiver::start().await;
+        let hook = format!("{}/hook", receiver.base);
+        let before =
+            Server::without_worker(config(&database, &receiver), Arc::new(SystemClock)).await;
+        let path = ended_call(&before, &hook, None).await;
+        before.stop().await;
+        receiver.stays_at(0).await;
+
+        // Stopped in the middle of an attempt: the lease is given back and the attempt is made again.
+        receiver.script([Reply::Stall]);
+        let during = Server::start(config(&database, &receiver)).await;
+        receiver.wait_for(1).await;
+        during.stop().await;
+
+        let after = Server::start(config(&database, &receiver)).await;
+        let requests = receiver.wait_for(2).await;
+        assert_eq!(
+            requests[0].header("webhook-id"),
+            requests[1].header("webhook-id")
+        );
+        assert_eq!(requests[1].json(), after.get(ACME, &path).await.body);
+        delivery(&after, "succeeded").await;
+        after.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deliveries_are_paged_filtered_and_kept_from_others() {
+    for database in TestDatabase::both().await {
+        let receiver = Receiver::start().await;
+        let server = Server::start(config(&database, &receiver)).await;
+        let mut paths = Vec::new();
+        for _ in 0..5 {
+            paths.push(ended_call(&server, &format!("{}/hook", receiver.base), None).await);
+            delivery(&server, "succeeded").await;
+        }
+        let (mut seen, mut query) = (Vec::new(), "?limit=2".to_owned());
+        loop {
+            let page = server.get(ACME, &format!("{LIST}{query}")).await.body;
+            let deliveries = page["deliveries"].as_array().unwrap();
+            seen.extend(
+                deliveries
+                    .iter()
+                    .map(|delivery| delivery["call_id"].as_str().unwrap().to_owned()),
+            );
+            match page["next_cursor"].as_str() {
+                Some(cursor) => query = format!("?limit=2&cursor={cursor}"),
+                None => break,
+            }
+            assert_eq!(deliveries.len(), 2);
+        }
+        paths.reverse();
+        assert_eq!(seen, paths);
+        let count = async |query: &str| {
+            let page = server.get(ACME, &format!("{LIST}{query}")).await.body;
+            page["deliveries"].as_array().unwrap().len()
+        };
+        assert_eq!(count("?state=succeeded").await, 5);
+        assert_eq!(count("?state=failed").await, 0);
+        for wrong in ["?limit=0", "?limit=101", "?state=lost"] {
+            assert_eq!(
+                server.get(ACME, &format!("{LIST}{wrong}")).await.status,
+                400
+            );
+        }
+
+        let page = server.get(ACME, LIST).await.body;
+        let id = page["deliveries"][0]["id"].as_str().unwrap();
+        for path in [LIST.to_owned(), format!("{LIST}/{id}")] {
+            let answer = server.get("partner:other", &path).await;
+            assert_eq!(
+                (answer.status, &answer.body["detail"]),
+                (403, &json!("Access denied"))
+            );
+            assert_eq!(server.get("admin", &path).await.status, 200);
+        }
+        let others = format!("/api/webhooks/other/deliveries/{id}");
+        assert_eq!(server.get("partner:other", &others).await.status, 404);
+        let resend = server
+            .post("partner:other", &format!("{others}/resend"), &Value::Null)
+            .await;
+        assert_eq!(resend.status, 404);
+        receiver.stays_at(5).await;
+        server.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_deliveries_go_with_their_attempts() {
+    for database in TestDatabase::both().await {
+        let receiver = Receiver::start().await;
+        let server = Server::start(config(&database, &receiver)).await;
+        let hook = format!("{}/hook", receiver.base);
+        let old = ended_call(&server, &hook, None).await;
+        delivery(&server, "succeeded").await;
+        let db = server.app.store.db();
+        let sql = "UPDATE webhook_deliveries SET updated_at = 0";
+        db.execute_unprepared(sql).await.unwrap();
+        let new = ended_call(&server, &hook, None).await;
+        assert_eq!(delivery(&server, "succeeded").await["call_id"], new);
+        assert_ne!(old, new);
+
+        assert_eq!(webhooks::purge(&server.app).await.unwrap(), 1);
+        let page = server.get(ACME, LIST).await.body;
+        assert_eq!(page["deliveries"].as_array().unwrap().len(), 1);
+        assert_eq!(page["deliveries"][0]["call_id"], new);
+        let count = statement(db, "SELECT COUNT(*) AS n FROM webhook_attempts", []);
+        let row = db.query_one_raw(count).await.unwrap().unwrap();
+        assert_eq!(row.try_get::<i64>("", "n").unwrap(), 1);
+        server.stop().await;
+    }
+}

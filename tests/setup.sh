@@ -1,0 +1,150 @@
+# Set-up for examples/run and tests/run: sourced, not run. Each step says what it does, skips what is there and fails
+# with the reason. It wants a Debian machine with rustup, Node.js and root or sudo.
+
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$ROOT"
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$ROOT/target}"
+export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-auto}"
+
+say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
+fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"
+  elif have sudo; then sudo "$@"
+  else fail "root or sudo is needed to run: $*"
+  fi
+}
+
+# Installs the Debian packages that are missing.
+debian() {
+  local missing=() package
+  for package in "$@"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+  done
+  [ ${#missing[@]} = 0 ] && return
+  have apt-get || fail "not a Debian machine: install ${missing[*]} yourself"
+  say "installing ${missing[*]}"
+  [ -n "${APT_UPDATED:-}" ] || { as_root apt-get update -qq; APT_UPDATED=1; }
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null \
+    || fail "apt-get could not install ${missing[*]}"
+}
+
+# Installs a program from crates.io unless that version is there.
+# Arguments: program, package, version ("" for any), how it reports its version, options for cargo install.
+crate() {
+  local program=$1 package=$2 version=$3 probe=$4
+  shift 4
+  if have "$program"; then
+    [ -z "$version" ] && return
+    $probe 2>/dev/null | grep -qwF "$version" && return
+  fi
+  say "installing $package ${version:-from crates.io}"
+  # One target folder for all of them: what they share is built once.
+  CARGO_TARGET_DIR="$CARGO_TARGET_DIR/tools" cargo install --quiet "$@" "$package${version:+@$version}" \
+    || fail "cargo could not install $package"
+}
+
+locked_version() { sed -n "/^name = \"$1\"\$/{n;s/version = \"\(.*\)\"/\1/p;q}" Cargo.lock; }
+
+setup_rust() {
+  have rustup || fail "rustup is needed: https://rustup.rs"
+  local channel
+  channel=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+  if ! rustup run "$channel" rustc --version >/dev/null 2>&1 \
+    || ! rustup target list --installed --toolchain "$channel" | grep -q wasm32-unknown-unknown \
+    || ! rustup run "$channel" cargo-clippy --version >/dev/null 2>&1 \
+    || ! rustup run "$channel" rustfmt --version >/dev/null 2>&1; then
+    say "installing Rust $channel"
+    rustup toolchain install "$channel" --profile minimal -t wasm32-unknown-unknown -c rustfmt -c clippy
+  fi
+  debian build-essential cmake pkg-config
+}
+
+setup_node() {
+  have node || fail "Node.js 20 or newer is needed"
+  [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ] || fail "Node.js 20 or newer is needed"
+}
+
+# npm packages of a folder, again when its lock file has changed.
+npm_packages() {
+  local folder=$1
+  if [ ! -e "$folder/node_modules/.lock-seen" ] || ! cmp -s "$folder/package-lock.json" "$folder/node_modules/.lock-seen"; then
+    say "installing npm packages of $folder"
+    (cd "$folder" && npm ci --no-audit --no-fund --loglevel=error) || fail "npm could not install the packages of $folder"
+    cp "$folder/package-lock.json" "$folder/node_modules/.lock-seen"
+  fi
+}
+
+# What the embedded providers run, and a recording of a human voice.
+setup_speech() { debian espeak-ng pocketsphinx pocketsphinx-en-us pocketsphinx-testdata; }
+
+setup_wasm_bindgen() {
+  crate wasm-bindgen wasm-bindgen-cli "$(locked_version wasm-bindgen)" "wasm-bindgen --version"
+}
+
+setup_sdk() {
+  setup_wasm_bindgen
+  npm_packages js
+}
+
+setup_chromium() { debian chromium chromium-driver; npm_packages tests/browser; }
+
+setup_firefox() {
+  # Firefox keeps its AudioContext suspended without a sound device; PulseAudio's null sink is one.
+  debian firefox-esr pulseaudio pulseaudio-utils
+  crate geckodriver geckodriver "" "" --debug
+}
+
+setup_test_tools() {
+  crate cargo-nextest cargo-nextest "" "" --locked --debug
+  crate cargo-deny cargo-deny "" "" --locked --debug
+}
+
+setup_wasm_pack() { crate wasm-pack wasm-pack "" "" --debug; }
+
+# A PostgreSQL server for the tests, on a socket in a folder of its own; gone when the script ends.
+start_postgres() {
+  debian postgresql
+  local bin folder
+  bin=$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
+  folder=$(mktemp -d /tmp/colloquy-postgres.XXXXXX)
+  local run=()
+  if [ "$(id -u)" = 0 ]; then
+    chown postgres "$folder"
+    run=(setpriv --reuid=postgres --regid=postgres --init-groups)
+  fi
+  say "starting PostgreSQL"
+  "${run[@]}" "$bin/initdb" -D "$folder/data" -U postgres -A trust >/dev/null || fail "initdb failed"
+  "${run[@]}" "$bin/pg_ctl" -D "$folder/data" -w -l "$folder/log" \
+    -o "-c listen_addresses=127.0.0.1 -c port=${COLLOQUY_TEST_POSTGRES_PORT:-54329} -c unix_socket_directories=$folder -c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_connections=300" \
+    start >/dev/null || fail "PostgreSQL did not start: $(tail -n 3 "$folder/log")"
+  export COLLOQUY_TEST_POSTGRES_URL="postgres://postgres@127.0.0.1:${COLLOQUY_TEST_POSTGRES_PORT:-54329}/postgres"
+  at_exit "${run[*]} '$bin/pg_ctl' -D '$folder/data' -m immediate stop >/dev/null 2>&1; rm -rf '$folder'"
+}
+
+# Commands to run when the script ends, last one first.
+AT_EXIT=""
+at_exit() {
+  AT_EXIT="$1; $AT_EXIT"
+  trap 'eval "$AT_EXIT"' EXIT
+}
+
+# A sound server of our own with a null sink, for browsers that want a device. Its monitor is the microphone, so that
+# what a test plays is what the browser hears.
+start_sound() {
+  debian pulseaudio pulseaudio-utils
+  local folder
+  folder=$(mktemp -d /tmp/colloquy-sound.XXXXXX)
+  export PULSE_RUNTIME_PATH=$folder PULSE_STATE_PATH=$folder PULSE_SERVER="unix:$folder/native"
+  pulseaudio -n --daemonize=yes --exit-idle-time=-1 --use-pid-file=no --log-target="file:$folder/log" \
+    -L "module-native-protocol-unix socket=$folder/native" \
+    -L "module-null-sink sink_name=speaker" \
+    -L "module-virtual-source source_name=microphone master=speaker.monitor" 2>/dev/null \
+    || fail "PulseAudio did not start: $(tail -n 3 "$folder/log" 2>/dev/null)"
+  at_exit "PULSE_SERVER='unix:$folder/native' pactl exit >/dev/null 2>&1; rm -rf '$folder'"
+}
