@@ -118,7 +118,7 @@ async fn chat_faults() {
         (Fault::Status(307), "", Some(Rejected), 1),
         (Fault::ErrorFrame { after: 0 }, "", Some(Failed), 2),
         (Fault::ErrorFrame { after: 2 }, "This is ", Some(Failed), 1),
-        (Fault::Stall { after: 0 }, "", Some(Timeout), 1),
+        (Fault::Stall { after: 0 }, "", Some(Timeout), 2),
         (Fault::Stall { after: 2 }, "This is ", Some(Timeout), 1),
         (Fault::Cut { after: 0 }, "", Some(Cut), 2),
         (Fault::Cut { after: 2 }, "This is ", Some(Cut), 1),
@@ -246,6 +246,47 @@ async fn the_retry_waits_as_asked_and_within_the_patience() {
 }
 
 #[tokio::test]
+async fn a_stalled_request_is_overtaken_by_a_second_one() {
+    let (upstream, providers) = upstream().await;
+    for api in [Api::Chat, Api::Transcription, Api::Speech] {
+        upstream.script(api, Script::fault(Fault::Stall { after: 0 }));
+    }
+    upstream.set_default(Api::Transcription, Script::text("go forward"));
+    let began = Instant::now();
+    let (chat, words, speech) = tokio::join!(
+        providers.chat.stream(ask()),
+        providers.transcriber.transcribe(utterance()),
+        providers.synthesizer.speak(say("Hello.")),
+    );
+    assert!((PATIENCE / 2..PATIENCE).contains(&began.elapsed()));
+    assert_eq!(words.unwrap(), "go forward");
+    let (text, failure) = collect(chat).await;
+    assert!(failure.is_none() && text.concat().starts_with("This is"));
+    let (speech, failure) = collect(speech).await;
+    assert!(failure.is_none() && samples(&speech) > 0);
+    for api in [Api::Chat, Api::Transcription, Api::Speech] {
+        assert_eq!(upstream.requests(api).len(), 2, "{api:?}");
+        let (end, _) = upstream.ended(api, 0, PATIENCE).await.unwrap();
+        assert_eq!(
+            end,
+            End::Disconnected,
+            "{api:?}: the one that was overtaken"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_slow_answer_counts_though_a_second_one_was_asked_for() {
+    let (upstream, providers) = upstream().await;
+    let slow = Script::text("one two").delayed(PATIENCE * 3 / 4, Duration::ZERO);
+    upstream.script(Api::Chat, slow);
+    upstream.set_default(Api::Chat, Script::fault(Fault::Status(500)));
+    let (text, failure) = collect(providers.chat.stream(ask()).await).await;
+    assert_eq!((text.concat().as_str(), failure), ("one two", None));
+    assert_eq!(upstream.requests(Api::Chat).len(), 2);
+}
+
+#[tokio::test]
 async fn transcription_faults() {
     use ProviderErrorKind::{Cut, Failed, Malformed, RateLimited, Rejected, Timeout};
     let cases = [
@@ -265,8 +306,8 @@ async fn transcription_faults() {
             Err(Malformed),
             2,
         ),
-        (Fault::Stall { after: 0 }, Err(Timeout), 1),
-        (Fault::Stall { after: 1 }, Err(Timeout), 1),
+        (Fault::Stall { after: 0 }, Err(Timeout), 2),
+        (Fault::Stall { after: 1 }, Err(Timeout), 2),
         (Fault::Cut { after: 1 }, Err(Cut), 2),
         (Fault::Empty, Ok(""), 1),
         (Fault::Drip, Ok("zehn Grüße"), 1),
@@ -314,7 +355,7 @@ async fn speech_faults() {
             Script::fault(Fault::Stall { after: 0 }),
             0,
             Some(Timeout),
-            1,
+            2,
         ),
         (
             Script::fault(Fault::Stall { after: 2 }),

@@ -244,27 +244,29 @@ impl std::fmt::Debug for Providers {
 /// # Errors
 /// When the HTTP client cannot be made. No provider is asked anything.
 pub fn from_config(config: &Config) -> anyhow::Result<Providers> {
-    let patience = Patience::new(Duration::from_millis(
-        config.calls.provider_timeout_ms.into(),
-    ));
+    let silence = Duration::from_millis(config.calls.provider_timeout_ms.into());
+    let (remote, local) = (Patience::remote(silence), Patience::local(silence));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let chat: Arc<dyn ChatModel> = match openai::Chat::from_config(&config.chat)? {
-        Some(chat) => Arc::new(chat),
-        None => Arc::new(embedded::Extractive),
+    let (chat, patience): (Arc<dyn ChatModel>, _) = match openai::Chat::from_config(&config.chat)? {
+        Some(chat) => (Arc::new(chat), remote),
+        None => (Arc::new(embedded::Extractive), local),
     };
-    let transcriber: Arc<dyn Transcriber> =
+    let chat = Arc::new(Resilient::new(chat, patience, Arc::clone(&clock)));
+    let (transcriber, patience): (Arc<dyn Transcriber>, _) =
         match openai::Transcription::from_config(&config.transcriber)? {
-            Some(transcription) => Arc::new(transcription),
-            None => Arc::new(embedded::PocketSphinx::default()),
+            Some(transcription) => (Arc::new(transcription), remote),
+            None => (Arc::new(embedded::PocketSphinx::default()), local),
         };
-    let synthesizer: Arc<dyn Synthesizer> = match openai::Speech::from_config(&config.synthesizer)?
-    {
-        Some(speech) => Arc::new(speech),
-        None => Arc::new(embedded::Espeak::default()),
-    };
+    let transcriber = Arc::new(Resilient::new(transcriber, patience, Arc::clone(&clock)));
+    let (synthesizer, patience): (Arc<dyn Synthesizer>, _) =
+        match openai::Speech::from_config(&config.synthesizer)? {
+            Some(speech) => (Arc::new(speech), remote),
+            None => (Arc::new(embedded::Espeak::default()), local),
+        };
+    let synthesizer = Arc::new(Resilient::new(synthesizer, patience, clock));
     Ok(Providers {
-        chat: Arc::new(Resilient::new(chat, patience, Arc::clone(&clock))),
-        transcriber: Arc::new(Resilient::new(transcriber, patience, Arc::clone(&clock))),
-        synthesizer: Arc::new(Resilient::new(synthesizer, patience, clock)),
+        chat,
+        transcriber,
+        synthesizer,
     })
 }

@@ -1,18 +1,30 @@
 //! Time-outs, one retry and measurements around a provider.
 //!
 //! There is one budget for the time to the first result, and the retry has to fit into it: whoever waits for the answer
-//! waits no longer because of it. So a failure that comes quickly is tried again, and a silence that used the budget up
-//! is final. After the first result nothing is repeated, since the visitor may have heard it already; from there on the
-//! silence between two results is bounded. Waiting is only counted while the caller waits too.
+//! waits no longer because of it. A failure that may pass is followed by a second attempt. So is a silence: a service
+//! elsewhere that has said nothing for half of the budget is asked once more, while the first attempt goes on, since it
+//! may only be slow; the first result of the two counts, and the other attempt is given up. After that result nothing is
+//! repeated, since the visitor may have heard it already; from there on the silence between two results is bounded.
+//! Waiting is only counted while the caller waits too.
 
-use std::{future::Future, sync::Arc, time::Duration, time::Instant};
+use std::{
+    future::{self, Future},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+    time::Instant,
+};
 
 use async_trait::async_trait;
 use futures_util::{
     StreamExt as _,
+    future::select_ok,
     stream::{self, BoxStream},
 };
-use tokio::time::{sleep, timeout, timeout_at};
+use tokio::{
+    select,
+    time::{sleep, timeout, timeout_at},
+};
 
 use super::{
     ChatModel, ChatRequest, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream,
@@ -29,17 +41,30 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 pub struct Patience {
     /// Before the first result, with the retry.
     pub first: Duration,
+    /// Before a second attempt is made beside the first; `None` where that would only take the first one's place.
+    pub second_attempt: Option<Duration>,
     /// Between two results.
     pub between: Duration,
 }
 
 impl Patience {
-    /// The same patience before the first result and between two.
+    /// With a service elsewhere: the same patience before the first result and between two, and a second attempt after
+    /// half of it.
     #[must_use]
-    pub fn new(silence: Duration) -> Self {
+    pub fn remote(silence: Duration) -> Self {
         Self {
             first: silence,
+            second_attempt: Some(silence / 2),
             between: silence,
+        }
+    }
+
+    /// With a program on this machine, which is silent because it works.
+    #[must_use]
+    pub fn local(silence: Duration) -> Self {
+        Self {
+            second_attempt: None,
+            ..Self::remote(silence)
         }
     }
 }
@@ -62,29 +87,43 @@ impl<P: ?Sized> Resilient<P> {
         }
     }
 
-    /// Asks, and asks a second time when the first answer was a failure that may pass and the budget allows it.
+    /// Asks, and asks a second time when the first attempt fails in a way that may pass, or is silent for too long.
     async fn ask<T, F>(&self, meter: &Meter, attempt: impl Fn() -> F) -> Result<T, ProviderError>
     where
         F: Future<Output = Result<T, ProviderError>>,
     {
         let deadline = tokio::time::Instant::now() + self.patience.first;
-        let mut retried = false;
-        loop {
-            let outcome = timeout_at(deadline, attempt())
-                .await
-                .unwrap_or_else(|_| Err(meter.silent("no first result in time")));
-            let error = match outcome {
-                Ok(result) => return Ok(result),
-                Err(error) => error,
+        timeout_at(deadline, async {
+            let mut first = pin!(attempt());
+            let error = select! {
+                outcome = &mut first => match outcome {
+                    Ok(result) => return Ok(result),
+                    Err(error) => error,
+                },
+                () = self.silence() => {
+                    meter.retry(&meter.silent("no first result yet"));
+                    let second = pin!(attempt());
+                    return select_ok([first, second]).await.map(|(result, _)| result);
+                }
             };
             let pause = error.retry_after.unwrap_or(RETRY_PAUSE);
             let room = tokio::time::Instant::now() + pause < deadline;
-            if retried || !room || !error.kind.is_transient() {
+            if !room || !error.kind.is_transient() {
                 return Err(error);
             }
-            retried = true;
             meter.retry(&error);
             sleep(pause).await;
+            attempt().await
+        })
+        .await
+        .unwrap_or_else(|_| Err(meter.silent("no first result in time")))
+    }
+
+    /// Ends when a second attempt is due beside the first.
+    async fn silence(&self) {
+        match self.patience.second_attempt {
+            Some(patience) => sleep(patience).await,
+            None => future::pending().await,
         }
     }
 
