@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 
 import { LABELS } from "./stage/sound.mjs";
-import { recognizable } from "./stage/speech.mjs";
+import { understood } from "./stage/speech.mjs";
 import { scene, sharedStage } from "./stage/stage.mjs";
 import { sleep, until } from "./stage/waiting.mjs";
 
@@ -21,7 +21,7 @@ scene("speech is understood and the answer is heard", {}, async (stage) => {
   const recording = sound.record("A");
   const spokenAt = await page.ears.now();
   await stage.say();
-  const said = await page.says("user", "the recorded words", recognizable);
+  const said = await page.says("user", "the recorded words", understood);
   const answer = await page.says("bot", "an answer");
   assert.ok(await page.ears.audible("heard", spokenAt), "the browser decoded no audible answer");
   assert.ok((await recording.stop()) > LOUD, "nothing was to be heard at the loudspeaker");
@@ -95,7 +95,7 @@ scene("a muted microphone gives no turn", {}, async (stage) => {
   assert.deepEqual(quiet.lines, []);
   await page.click("mute");
   await stage.say();
-  await page.says("user", "the recorded words", recognizable);
+  await page.says("user", "the recorded words", understood);
 });
 
 scene("a typed turn is answered aloud", {}, async ({ page }) => {
@@ -122,7 +122,7 @@ scene("devices change during a call and a muted microphone stays muted", {}, asy
   const old = sound.record("A");
   const chosen = sound.record("B");
   await stage.say("B");
-  await page.says("user", "the recorded words", recognizable);
+  await page.says("user", "the recorded words", understood);
   await page.says("bot", "an answer");
   assert.ok((await chosen.stop()) > LOUD, "the chosen speaker was silent");
   assert.ok((await old.stop()) < LOUD, "the old speaker still plays");

@@ -12,27 +12,13 @@ const WORDS = "go forward ten meters";
 
 /** Whether every word of the recording is there, in its order. */
 export function understood(text) {
-  return missingWords(text) === 0;
-}
-
-/**
- * Whether a turn is the recording, of which the embedded recognizer may have misheard one word: after the browser's
- * noise suppression and gain control it takes "meters" for "years" now and then.
- */
-export function recognizable(text) {
-  return missingWords(text) <= 1;
-}
-
-function missingWords(text) {
   const heard = text.toLowerCase().replace(/[^a-z ]/g, "").split(" ");
   let next = 0;
-  let missing = 0;
-  for (const word of WORDS.split(" ")) {
+  return WORDS.split(" ").every((word) => {
     const found = heard.indexOf(word, next);
-    if (found >= 0) next = found + 1;
-    else missing += 1;
-  }
-  return missing;
+    next = found + 1;
+    return found >= 0;
+  });
 }
 
 /** Writes the recording as a WAV file. */
