@@ -43,13 +43,15 @@ extern "C" {
     fn wait_for(this: &Backend, text: &str) -> Promise;
     #[wasm_bindgen(method)]
     fn energy(this: &Backend) -> Promise;
+    #[wasm_bindgen(method)]
+    fn hears(this: &Backend) -> Promise;
     fn wait(ms: u32) -> Promise;
     #[wasm_bindgen(js_name = scriptUrl)]
     fn script_url(source: &str) -> String;
 }
 
-/// What was said before the mute is still in the jitter buffer for a moment.
-const MUTE_SETTLES_MS: u32 = 1_000;
+/// What was said before a change is still in the jitter buffer for a moment.
+const SETTLES_MS: u32 = 1_000;
 
 const SIGNED_URL: &str = "wss://calls.invalid/v2/calls/1/session";
 
@@ -95,9 +97,16 @@ impl Scene {
         JsFuture::from(self.backend.wait_for(text)).await.unwrap();
     }
 
-    async fn energy(&self) -> f64 {
+    /// Waits until the visitor is heard.
+    async fn hears(&self) {
+        JsFuture::from(self.backend.hears()).await.unwrap();
+    }
+
+    /// Listens for a while to a visitor who is muted.
+    async fn hears_nothing(&self, when: &str) {
         let energy = JsFuture::from(self.backend.energy()).await.unwrap();
-        energy.as_f64().unwrap()
+        let energy = energy.as_f64().unwrap();
+        assert!(energy < 1e-6, "heard {energy} {when}");
     }
 
     fn log(&self) -> Vec<String> {
@@ -330,19 +339,17 @@ async fn callbacks_that_throw_do_not_break_a_call() {
 #[wasm_bindgen_test]
 async fn mute_is_silence_and_survives_a_change_of_device() {
     let scene = Scene::connected().await;
-    assert!(scene.energy().await > 1e-5, "nothing is heard");
+    scene.hears().await;
     scene.manager.mute(true);
-    settle(wait(MUTE_SETTLES_MS)).await;
-    let muted = scene.energy().await;
-    assert!(muted < 1e-6, "heard {muted} while muted");
+    settle(wait(SETTLES_MS)).await;
+    scene.hears_nothing("while muted").await;
 
     let id = last_microphone().await;
     settle(scene.manager.change_devices(id, None)).await;
     assert_eq!(scene.backend.captures(), 2);
-    let muted = scene.energy().await;
-    assert!(muted < 1e-6, "heard {muted} after the change");
+    scene.hears_nothing("after the change").await;
     scene.manager.mute(false);
-    assert!(scene.energy().await > 1e-5, "nothing is heard again");
+    scene.hears().await;
     assert_eq!(scene.backend.frames().matches("offer").count(), 1);
 }
 
@@ -355,7 +362,8 @@ async fn a_device_that_is_not_there_leaves_the_call_as_it_is() {
     if let Err(error) = JsFuture::from(changed).await {
         assert_eq!(code_of(&error), "MICROPHONE_MISSING");
     }
-    assert!(scene.energy().await > 1e-5, "nothing is heard");
+    settle(wait(SETTLES_MS)).await;
+    scene.hears().await;
 }
 
 #[wasm_bindgen_test]
@@ -363,15 +371,13 @@ async fn a_worklet_that_cannot_be_loaded_is_done_without() {
     let scene = Scene::with(false, "/no-such-worklet.js".to_owned());
     settle(scene.call()).await;
     scene.heard("\"ongoing\"").await;
-    assert!(scene.energy().await > 1e-5, "nothing is heard");
+    scene.hears().await;
     scene.manager.mute(true);
-    settle(wait(MUTE_SETTLES_MS)).await;
-    let muted = scene.energy().await;
-    assert!(muted < 1e-6, "heard {muted} while muted");
+    settle(wait(SETTLES_MS)).await;
+    scene.hears_nothing("while muted").await;
     let id = last_microphone().await;
     settle(scene.manager.change_devices(id, None)).await;
-    let muted = scene.energy().await;
-    assert!(muted < 1e-6, "heard {muted} after the change");
+    scene.hears_nothing("after the change").await;
 }
 
 #[wasm_bindgen_test]
@@ -383,5 +389,5 @@ async fn a_lost_socket_comes_back_while_the_sound_goes_on() {
     assert_eq!(scene.manager.get_state(), "ongoing");
     assert_eq!(scene.backend.frames().matches("hello").count(), 2);
     assert_eq!(scene.backend.frames().matches("offer").count(), 1);
-    assert!(scene.energy().await > 1e-5, "nothing is heard");
+    scene.hears().await;
 }

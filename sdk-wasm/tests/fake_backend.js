@@ -186,6 +186,16 @@ export class Backend {
     throw new Error(`no ${text} in:\n${this.log()}`);
   }
 
+  /** Waits until the client is heard: the first sound takes as long as devices and encoders need to start. */
+  async hears() {
+    const before = await this.#totalEnergy();
+    for (let i = 0; i < 100; i += 1) {
+      await sleep(100);
+      if ((await this.#totalEnergy()) - before > 1e-5) return;
+    }
+    throw new Error("nothing is heard");
+  }
+
   /** The sound energy that arrives from the client within a second and a half. */
   async energy() {
     const before = await this.#totalEnergy();
