@@ -29,8 +29,8 @@ debian() {
   [ ${#missing[@]} = 0 ] && return
   have apt-get || fail "not a Debian machine: install ${missing[*]} yourself"
   say "installing ${missing[*]}"
-  [ -n "${APT_UPDATED:-}" ] || { as_root apt-get update -qq; APT_UPDATED=1; }
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null \
+  [ -n "${APT_UPDATED:-}" ] || { as_root apt-get -o DPkg::Lock::Timeout=300 update -qq; APT_UPDATED=1; }
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "${missing[@]}" >/dev/null \
     || fail "apt-get could not install ${missing[*]}"
 }
 
@@ -44,8 +44,10 @@ crate() {
     $probe 2>/dev/null | grep -qwF "$version" && return
   fi
   say "installing $package ${version:-from crates.io}"
-  # One target folder for all of them: what they share is built once.
-  CARGO_TARGET_DIR="$CARGO_TARGET_DIR/tools" cargo install --quiet "$@" "$package${version:+@$version}" \
+  # One target folder for all of them: what they share is built once. None of them works long enough to earn back the
+  # time that debugging information or full optimization takes.
+  CARGO_TARGET_DIR="$CARGO_TARGET_DIR/tools" CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
+    cargo install --quiet "$@" "$package${version:+@$version}" \
     || fail "cargo could not install $package"
 }
 
