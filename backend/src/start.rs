@@ -29,6 +29,7 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
     let providers = providers::from_config(&config)?;
     let app = App::new(config, store, providers);
     start_background(&app).await?;
+    start_worker(&app, jobs::Settings::default()).await?;
     serve(app, listener).await
 }
 
@@ -69,9 +70,16 @@ pub async fn start_background(app: &App) -> anyhow::Result<()> {
     node::join(app).await?;
     media::start(app).await?;
     calls::start(app).await?;
-    webhooks::start(app)?;
+    webhooks::start(app)
+}
+
+/// Starts the worker that runs every sort of job of the server, after [`start_background`].
+///
+/// # Errors
+/// When the database fails.
+pub async fn start_worker(app: &App, settings: jobs::Settings) -> anyhow::Result<()> {
     let registry = jobs::Registry::default().with::<webhooks::Deliver>();
-    jobs::start(app, registry, jobs::Settings::default()).await
+    jobs::start(app, registry, settings).await
 }
 
 /// Serves until `app.shutdown` is cancelled or the process gets SIGTERM or SIGINT, then drains.
