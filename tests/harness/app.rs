@@ -4,9 +4,10 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use colloquy::{
     App, Config,
+    app::Base,
     clock::{Clock, ManualClock, SystemClock},
     config::Secret,
-    jobs, node,
+    jobs,
     providers::Providers,
     start,
     store::Store,
@@ -100,9 +101,8 @@ impl TestAppBuilder {
             Some(manual) => manual,
             None => Arc::new(SystemClock),
         };
-        let app = App::with_clock(self.config, store, providers, clock);
-        node::join(&app).await.expect("it joins as a node");
-        app
+        let base = Base::new(self.config, store, clock);
+        App::open(base, providers).await.expect("a server's parts")
     }
 
     /// Migrates the database and serves.

@@ -127,7 +127,7 @@ async fn two_processes_on_one_data_folder_are_two_nodes() {
             .unwrap()
             .unwrap();
         let second = start().await;
-        let name = |server: &TestApp| server.app.node.get().unwrap().name.clone();
+        let name = |server: &TestApp| server.app.node.name.clone();
         assert_ne!(name(&first), name(&second));
         assert_eq!(state(&second, &acme, &id).await, "starting");
     }
