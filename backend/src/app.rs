@@ -1,52 +1,75 @@
 //! What every part of the server shares.
+//!
+//! All of it is made before it is shared: an [`App`] has no part that is missing until something has started. A command
+//! needs neither a node nor ports, so it makes do with the [`Base`].
 
 use std::{
     net::{IpAddr, Ipv4Addr},
     ops::Deref,
-    sync::{Arc, OnceLock},
+    sync::Arc,
     time::Instant,
 };
 
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    accounts::KeyRing,
+    accounts::{self, KeyRing},
     calls::Ring,
     characters::CharacterCache,
-    clock::{Clock, SystemClock},
+    clock::Clock,
     config::Config,
     fetch::Fetcher,
     http::{health::DeepHealth, limits::RateLimits},
     jobs::Wake,
     media::Media,
-    node::Node,
+    node::{self, Node},
     observability::Metrics,
     providers::Providers,
     store::Store,
 };
 
-/// The server's shared parts; cheap to clone.
-#[derive(Debug, Clone)]
-pub struct App(Arc<Parts>);
-
-/// What [`App`] holds.
+/// What commands and servers share: the settings, the database and what is remembered of it.
 #[derive(Debug)]
-pub struct Parts {
+pub struct Base {
     /// The settings.
     pub config: Config,
     /// The database.
     pub store: Store,
-    /// The outside services.
-    pub providers: Providers,
     /// Time and identifiers.
     pub clock: Arc<dyn Clock>,
-    /// When the server started, on the clock's monotonic time.
-    pub started: Instant,
     /// What verifies API keys.
     pub key_ring: KeyRing,
     /// Saved characters that were read a moment ago.
     pub characters: CharacterCache,
+}
+
+impl Base {
+    /// Puts the parts together.
+    #[must_use]
+    pub fn new(config: Config, store: Store, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            key_ring: KeyRing::new(Arc::clone(&clock)),
+            characters: CharacterCache::new(Arc::clone(&clock)),
+            config,
+            store,
+            clock,
+        }
+    }
+}
+
+/// The server's shared parts; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct App(Arc<Parts>);
+
+/// What [`App`] holds, besides the [`Base`] that it derefs to.
+#[derive(Debug)]
+pub struct Parts {
+    base: Base,
+    /// The outside services.
+    pub providers: Providers,
+    /// When the server started, on the clock's monotonic time.
+    pub started: Instant,
     /// The rate limits of keys and addresses.
     pub limits: RateLimits,
     /// The counters, as `/metrics` shows them.
@@ -55,15 +78,16 @@ pub struct Parts {
     pub deep_health: DeepHealth,
     /// Room for calls on this node: a permit a call.
     pub call_slots: Arc<Semaphore>,
-    /// This process among the nodes; set by [`crate::node::join`].
-    pub node: OnceLock<Node>,
-    /// The keys of session URLs; set by [`crate::calls::start`].
-    pub signing: OnceCell<Ring>,
+    /// This process among the nodes.
+    pub node: Node,
+    /// The keys of session URLs.
+    pub signing: Ring,
     /// Wakes the worker of background jobs.
     pub jobs: Wake,
-    fetcher: OnceLock<Fetcher>,
-    /// The media side of this node; set by [`crate::media::start`].
-    pub(crate) media: OnceLock<Media>,
+    /// The client for addresses that partners name.
+    pub fetcher: Fetcher,
+    /// The media side of this node.
+    pub(crate) media: Media,
     /// Cancelled when the server stops taking work.
     pub shutdown: CancellationToken,
     /// Cancelled when the time to drain is over: what still runs ends now.
@@ -80,43 +104,44 @@ impl Deref for App {
     }
 }
 
-impl App {
-    /// Puts the parts together with the machine's clock.
-    #[must_use]
-    pub fn new(config: Config, store: Store, providers: Providers) -> Self {
-        Self::with_clock(config, store, providers, Arc::new(SystemClock))
-    }
+impl Deref for Parts {
+    type Target = Base;
 
-    /// Puts the parts together with a clock of the caller's.
-    #[must_use]
-    pub fn with_clock(
-        config: Config,
-        store: Store,
-        providers: Providers,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
-        let call_slots = Arc::new(Semaphore::new(config.media.max_calls as usize));
-        Self(Arc::new(Parts {
-            started: clock.instant(),
-            key_ring: KeyRing::new(Arc::clone(&clock)),
-            characters: CharacterCache::new(Arc::clone(&clock)),
-            limits: RateLimits::new(&config.limits, &clock),
+    fn deref(&self) -> &Base {
+        &self.base
+    }
+}
+
+impl App {
+    /// Prepares a server on a migrated database: it joins the installation as a node, takes the media port and reads the
+    /// keys of session URLs. Nothing runs yet: that begins with [`crate::start::start_background`].
+    ///
+    /// # Errors
+    /// When the data folder or the database fails, the media port is taken, or a setting is malformed.
+    pub async fn open(base: Base, providers: Providers) -> anyhow::Result<Self> {
+        // Makes the secret of the API keys now, so that a database that cannot be written is noticed at the start.
+        accounts::server_secret(&base.store, "api_keys").await?;
+        let node = node::join(&base).await?;
+        let media = Media::open(&base.config).await?;
+        let signing = Ring::open(&base).await?;
+        let fetcher = Fetcher::new(&base.config.fetch)?;
+        Ok(Self(Arc::new(Parts {
+            started: base.clock.instant(),
+            limits: RateLimits::new(&base.config.limits, &base.clock),
             metrics: Metrics::get(),
             deep_health: DeepHealth::default(),
-            config,
-            store,
+            call_slots: Arc::new(Semaphore::new(base.config.media.max_calls as usize)),
+            base,
             providers,
-            clock,
-            call_slots,
-            node: OnceLock::new(),
-            signing: OnceCell::new(),
+            node,
+            signing,
             jobs: Wake::default(),
-            fetcher: OnceLock::new(),
-            media: OnceLock::new(),
+            fetcher,
+            media,
             shutdown: CancellationToken::new(),
             drain_over: CancellationToken::new(),
             tasks: TaskTracker::new(),
-        }))
+        })))
     }
 
     /// The origin as clients reach this server: `http.public_url`, else the address listened on. No slash at its end.
@@ -130,29 +155,5 @@ impl App {
             address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
         }
         format!("http://{address}")
-    }
-
-    /// The media side of this node.
-    ///
-    /// # Panics
-    /// Before [`crate::media::start`], which comes before the first session.
-    #[expect(
-        clippy::expect_used,
-        reason = "sessions are served only after media has started"
-    )]
-    pub(crate) fn media(&self) -> &Media {
-        self.media.get().expect("media has started")
-    }
-
-    /// The client for addresses that partners name, made when it is needed first.
-    ///
-    /// # Errors
-    /// When `fetch.ca_file` cannot be read.
-    pub fn fetcher(&self) -> anyhow::Result<&Fetcher> {
-        if let Some(fetcher) = self.fetcher.get() {
-            return Ok(fetcher);
-        }
-        let fetcher = Fetcher::new(&self.config.fetch)?;
-        Ok(self.fetcher.get_or_init(|| fetcher))
     }
 }

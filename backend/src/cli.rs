@@ -1,21 +1,22 @@
 //! The commands of the binary. Each reads the settings, does one thing and ends; `serve` runs until it is stopped.
 
-use std::{io::Write as _, path::PathBuf};
+use std::{io::Write as _, path::PathBuf, sync::Arc};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow};
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    App, Config,
+    Config,
     accounts::{
         PartnerId, Principal, Reach, Scope, Tenant,
         keys::{self, KeyKind, NewKey, StoredKey},
         partners::{self, PartnerChange},
         routes::expiry,
     },
-    clock::rfc3339,
+    app::Base,
+    clock::{SystemClock, rfc3339},
     http::{ApiError, openapi},
-    observability, providers, start,
+    observability, start,
     store::Store,
 };
 
@@ -132,39 +133,30 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Serve => start::run(config).await,
         Command::Migrate => Store::open(&config.store).await?.migrate().await,
         Command::Partner(command) => {
-            let app = open(config).await?;
-            let done = partner(&app, command).await;
-            finish(&app, done).await
+            let base = open(config).await?;
+            partner(&base, command).await.map_err(plain)
         }
         Command::Key(command) => {
-            let app = open(config).await?;
-            let done = key(&app, command).await;
-            finish(&app, done).await
+            let base = open(config).await?;
+            key(&base, command).await.map_err(plain)
         }
         Command::Openapi => Ok(()),
     }
 }
 
-/// The parts that a command needs; the providers stay unused.
-async fn open(config: Config) -> anyhow::Result<App> {
+/// What a command works on.
+async fn open(config: Config) -> anyhow::Result<Base> {
     let store = Store::open(&config.store).await?;
     store.migrate().await?;
-    let providers = providers::from_config(&config)?;
-    Ok(App::new(config, store, providers))
+    Ok(Base::new(config, store, Arc::new(SystemClock)))
 }
 
-/// Lets background writes end, and gives errors without their codes.
-async fn finish(app: &App, done: Result<(), ApiError>) -> anyhow::Result<()> {
-    app.shutdown.cancel();
-    app.tasks.close();
-    app.tasks.wait().await;
-    match done {
-        Ok(()) => Ok(()),
-        Err(error) => match (&error.field, &error.source) {
-            (Some(field), _) => bail!("{field}: {}", error.message),
-            (None, Some(source)) => bail!("{}: {source}", error.message),
-            (None, None) => bail!(error.message),
-        },
+/// An error without its code.
+fn plain(error: ApiError) -> anyhow::Error {
+    match (&error.field, &error.source) {
+        (Some(field), _) => anyhow!("{field}: {}", error.message),
+        (None, Some(source)) => anyhow!("{}: {source}", error.message),
+        (None, None) => anyhow!(error.message),
     }
 }
 
@@ -182,7 +174,7 @@ fn tenant(partner: &str) -> Result<Tenant, ApiError> {
     operator().tenant(&PartnerId::parse(partner)?)
 }
 
-async fn partner(app: &App, command: PartnerCommand) -> Result<(), ApiError> {
+async fn partner(base: &Base, command: PartnerCommand) -> Result<(), ApiError> {
     match command {
         PartnerCommand::Create {
             name,
@@ -193,7 +185,7 @@ async fn partner(app: &App, command: PartnerCommand) -> Result<(), ApiError> {
                 display_name,
                 settings: None,
             };
-            let (partner, key) = partners::create(app, PartnerId::parse(&name)?, change).await?;
+            let (partner, key) = partners::create(base, PartnerId::parse(&name)?, change).await?;
             if !quiet {
                 print(&format!(
                     "partner {} made; its key is shown this once:",
@@ -204,7 +196,7 @@ async fn partner(app: &App, command: PartnerCommand) -> Result<(), ApiError> {
             print(&key).map_err(internal)
         }
         PartnerCommand::List => {
-            for partner in partners::list(app, &operator()).await? {
+            for partner in partners::list(base, &operator()).await? {
                 let line = format!(
                     "{}\t{}\t{}",
                     partner.id.as_str(),
@@ -215,28 +207,28 @@ async fn partner(app: &App, command: PartnerCommand) -> Result<(), ApiError> {
             }
             Ok(())
         }
-        PartnerCommand::Delete { name } => partners::delete(app, &tenant(&name)?).await,
+        PartnerCommand::Delete { name } => partners::delete(base, &tenant(&name)?).await,
     }
 }
 
-async fn key(app: &App, command: KeyCommand) -> Result<(), ApiError> {
+async fn key(base: &Base, command: KeyCommand) -> Result<(), ApiError> {
     match command {
-        KeyCommand::Create(arguments) => create_key(app, arguments).await,
+        KeyCommand::Create(arguments) => create_key(base, arguments).await,
         KeyCommand::List { partner } => {
             let tenant = partner.as_deref().map(tenant).transpose()?;
-            for key in keys::list(app, tenant.as_ref()).await? {
+            for key in keys::list(base, tenant.as_ref()).await? {
                 print(&key_line(&key)).map_err(internal)?;
             }
             Ok(())
         }
         KeyCommand::Revoke { id, partner } => {
             let tenant = partner.as_deref().map(tenant).transpose()?;
-            keys::revoke(app, tenant.as_ref(), &id).await
+            keys::revoke(base, tenant.as_ref(), &id).await
         }
     }
 }
 
-async fn create_key(app: &App, arguments: KeyCreate) -> Result<(), ApiError> {
+async fn create_key(base: &Base, arguments: KeyCreate) -> Result<(), ApiError> {
     let kind = match (arguments.admin, arguments.publishable) {
         (true, _) => KeyKind::Admin,
         (false, true) => KeyKind::Publishable,
@@ -248,9 +240,9 @@ async fn create_key(app: &App, arguments: KeyCreate) -> Result<(), ApiError> {
         name: arguments.name,
         scopes: (!arguments.scope.is_empty()).then_some(arguments.scope),
         allowed_origins: arguments.origin,
-        expires_at: expiry(app, arguments.expires_in)?,
+        expires_at: expiry(base, arguments.expires_in)?,
     };
-    let (key, text) = keys::create(app, new).await?;
+    let (key, text) = keys::create(base, new).await?;
     if !arguments.quiet {
         print(&format!("key {} made; it is shown this once:", key.id)).map_err(internal)?;
     }

@@ -1,9 +1,10 @@
 //! What runs in a server, and in which order it starts and stops.
 //!
-//! Start: logs, database, migrations, providers, background work, then the listener says that it is ready. Stop, after
-//! SIGTERM or SIGINT: no new work, open requests and tasks get `http.drain_seconds`, then the process ends.
+//! Start: logs, the listening address, database, migrations, providers, the other parts of the [`App`] (node, media port,
+//! keys), background work, then the listener says that it is ready. Stop, after SIGTERM or SIGINT: no new work, open
+//! requests and tasks get `http.drain_seconds`, then the process ends.
 
-use std::{io::Write as _, net::SocketAddr, time::Duration};
+use std::{io::Write as _, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use tokio::net::TcpListener;
@@ -11,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::{
-    App, Config, accounts, calls, http, jobs, media, node, providers, store::Store, webhooks,
+    App, Config, app::Base, calls, clock::SystemClock, http, jobs, media, providers, store::Store,
+    webhooks,
 };
 
 /// What calls get beyond the time to drain, to be ended and stored.
@@ -27,8 +29,10 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
     let store = Store::open(&config.store).await?;
     store.migrate().await?;
     let providers = providers::from_config(&config)?;
-    let app = App::new(config, store, providers);
+    let base = Base::new(config, store, Arc::new(SystemClock));
+    let app = App::open(base, providers).await?;
     start_background(&app).await?;
+    start_worker(&app, jobs::Settings::default()).await?;
     serve(app, listener).await
 }
 
@@ -62,16 +66,21 @@ pub fn install_tls_provider() {
 /// Starts the work beside requests. Each piece runs on `app.tasks` and ends when `app.shutdown` is cancelled.
 ///
 /// # Errors
-/// When a piece cannot start.
+/// When the calls that an earlier process left behind cannot be ended.
 pub async fn start_background(app: &App) -> anyhow::Result<()> {
-    // Makes the secret of the API keys now, so that a database that cannot be written is noticed at the start.
-    accounts::server_secret(&app.store, "api_keys").await?;
-    node::join(app).await?;
-    media::start(app).await?;
+    media::start(app);
     calls::start(app).await?;
-    webhooks::start(app)?;
+    webhooks::start(app);
+    Ok(())
+}
+
+/// Starts the worker that runs every sort of job of the server, after [`start_background`].
+///
+/// # Errors
+/// When the database fails.
+pub async fn start_worker(app: &App, settings: jobs::Settings) -> anyhow::Result<()> {
     let registry = jobs::Registry::default().with::<webhooks::Deliver>();
-    jobs::start(app, registry, jobs::Settings::default()).await
+    jobs::start(app, registry, settings).await
 }
 
 /// Serves until `app.shutdown` is cancelled or the process gets SIGTERM or SIGINT, then drains.

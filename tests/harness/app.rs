@@ -1,11 +1,13 @@
-//! A server on an ephemeral port, with its own database, clock and doubles.
+//! A server on an ephemeral port, with the database, the clock and the doubles of its test.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use colloquy::{
     App, Config,
+    app::Base,
     clock::{Clock, ManualClock, SystemClock},
     config::Secret,
+    jobs,
     providers::Providers,
     start,
     store::Store,
@@ -20,20 +22,37 @@ use crate::{TestDatabase, doubles::Doubles};
 /// The admin key of test servers.
 pub const ADMIN_KEY: &str = "test-admin-key";
 
+/// Settings of the worker that make tests quick.
+pub fn quick() -> jobs::Settings {
+    jobs::Settings {
+        poll: Duration::from_millis(20),
+        grace: Duration::from_millis(50),
+        ..jobs::Settings::default()
+    }
+}
+
 /// Sets a server up.
 pub struct TestAppBuilder {
-    database: Arc<TestDatabase>,
+    database: TestDatabase,
     config: Config,
     manual: Option<Arc<ManualClock>>,
+    doubles: Doubles,
     providers: Option<Providers>,
+    worker: Option<jobs::Settings>,
 }
 
 impl TestAppBuilder {
     /// Time stands still until [`TestApp::advance`].
     #[must_use]
-    pub fn manual_clock(mut self) -> Self {
+    pub fn manual_clock(self) -> Self {
         let now: Timestamp = "2026-01-02T03:04:05Z".parse().expect("a time");
-        self.manual = Some(Arc::new(ManualClock::new(now)));
+        self.clock(Arc::new(ManualClock::new(now)))
+    }
+
+    /// Time is what this clock says, which others may share.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<ManualClock>) -> Self {
+        self.manual = Some(clock);
         self
     }
 
@@ -44,6 +63,13 @@ impl TestAppBuilder {
         self
     }
 
+    /// Gives the server a data folder of this name; servers of one name share it.
+    #[must_use]
+    pub fn node(mut self, name: &str) -> Self {
+        self.config.store = self.database.node_config(name);
+        self
+    }
+
     /// Uses these providers instead of the doubles.
     #[must_use]
     pub fn providers(mut self, providers: Providers) -> Self {
@@ -51,35 +77,57 @@ impl TestAppBuilder {
         self
     }
 
-    /// Migrates the database and serves.
-    pub async fn start(mut self) -> TestApp {
+    /// The worker of jobs looks and lets go often, as [`quick`] says.
+    #[must_use]
+    pub fn quick_worker(mut self) -> Self {
+        self.worker = Some(quick());
+        self
+    }
+
+    /// No worker runs: what is queued stays queued.
+    #[must_use]
+    pub fn without_worker(mut self) -> Self {
+        self.worker = None;
+        self
+    }
+
+    /// Migrates the database and gives the parts of a server that has joined as a node; nothing runs.
+    pub async fn idle(self) -> App {
         start::install_tls_provider();
-        let listener = start::bind(&mut self.config).await.expect("a free port");
         let store = Store::open(&self.config.store).await.expect("a database");
         store.migrate().await.expect("the migrations run");
-        let doubles = Doubles::default();
-        let providers = self.providers.unwrap_or_else(|| doubles.providers());
-        let clock: Arc<dyn Clock> = match &self.manual {
-            Some(manual) => manual.clone(),
+        let providers = self.providers.unwrap_or_else(|| self.doubles.providers());
+        let clock: Arc<dyn Clock> = match self.manual {
+            Some(manual) => manual,
             None => Arc::new(SystemClock),
         };
+        let base = Base::new(self.config, store, clock);
+        App::open(base, providers).await.expect("a server's parts")
+    }
+
+    /// Migrates the database and serves.
+    pub async fn start(mut self) -> TestApp {
+        let listener = start::bind(&mut self.config).await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let app = App::with_clock(self.config, store, providers, clock);
+        let (database, doubles) = (self.database.clone(), self.doubles.clone());
+        let (manual, worker) = (self.manual.clone(), self.worker);
+        let app = self.idle().await;
         start::start_background(&app)
             .await
             .expect("background work starts");
+        if let Some(settings) = worker {
+            start::start_worker(&app, settings)
+                .await
+                .expect("the worker starts");
+        }
         let server = tokio::spawn(start::serve(app.clone(), listener));
         TestApp {
             app,
             address,
             doubles,
-            http: reqwest::Client::builder()
-                .no_proxy()
-                .timeout(Duration::from_secs(30))
-                .build()
-                .expect("an HTTP client"),
-            manual: self.manual,
-            database: self.database,
+            http: client(),
+            manual,
+            _database: database,
             server: Some(server),
         }
     }
@@ -96,7 +144,7 @@ pub struct TestApp {
     /// A client without any key.
     pub http: reqwest::Client,
     manual: Option<Arc<ManualClock>>,
-    database: Arc<TestDatabase>,
+    _database: TestDatabase,
     server: Option<JoinHandle<anyhow::Result<()>>>,
 }
 
@@ -147,13 +195,8 @@ impl Answer {
 }
 
 impl TestApp {
-    /// A server on this database, with the settings of tests.
-    pub fn builder(database: TestDatabase) -> TestAppBuilder {
-        Self::builder_on(Arc::new(database))
-    }
-
-    /// The same on a database that another server uses, or used, too.
-    pub fn builder_on(database: Arc<TestDatabase>) -> TestAppBuilder {
+    /// A server on this database, which others may use too, with the settings of tests.
+    pub fn builder(database: &TestDatabase) -> TestAppBuilder {
         let mut config = Config {
             admin_key: Some(Secret::new(ADMIN_KEY)),
             store: database.config(),
@@ -161,17 +204,16 @@ impl TestApp {
         };
         config.http.listen = SocketAddr::from(([127, 0, 0, 1], 0));
         config.http.drain_seconds = 5;
+        // Tests ask for a state far more often than a partner would.
+        config.limits.request_burst = 100_000;
         TestAppBuilder {
-            database,
+            database: database.clone(),
             config,
             manual: None,
+            doubles: Doubles::default(),
             providers: None,
+            worker: Some(jobs::Settings::default()),
         }
-    }
-
-    /// The database, for a second server on it.
-    pub fn database(&self) -> Arc<TestDatabase> {
-        Arc::clone(&self.database)
     }
 
     /// Moves the clock of a server with [`TestAppBuilder::manual_clock`].
@@ -233,6 +275,22 @@ impl TestApp {
         }
     }
 
+    /// Makes the partners `acme` and `other`, each with the character `ada`.
+    pub async fn acme_and_other(&self) -> (TestPartner, TestPartner) {
+        let (acme, other) = (self.partner("acme").await, self.partner("other").await);
+        for partner in [&acme, &other] {
+            let parameters = json!({"ship": "a boat"});
+            self.character(
+                partner,
+                "ada",
+                "You are Ada, a pilot of {{ ship }}.",
+                parameters,
+            )
+            .await;
+        }
+        (acme, other)
+    }
+
     /// Makes a key of a partner through the API; `body` as the interface takes it.
     pub async fn key(&self, partner: &str, body: Value) -> Value {
         self.post(ADMIN_KEY, &format!("/api/keys/{partner}"), body)
@@ -274,6 +332,16 @@ impl Drop for TestApp {
     fn drop(&mut self) {
         self.app.shutdown.cancel();
     }
+}
+
+/// A client without connections.
+pub fn client() -> reqwest::Client {
+    start::install_tls_provider();
+    reqwest::Client::builder()
+        .no_proxy()
+        .timeout(Duration::from_secs(30))
+        .build()
+        .expect("an HTTP client")
 }
 
 /// Sends a request and reads the answer.

@@ -5,32 +5,43 @@
 
 use std::{
     io::{BufRead as _, BufReader},
+    path::PathBuf,
     process::{Child, Command, Stdio},
     sync::{
-        OnceLock,
+        Arc, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
 };
 
 use colloquy::config::{Secret, StoreConfig};
 use sea_orm::{ConnectOptions, ConnectionTrait as _, Database};
+use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use url::Url;
 
-/// Where a test's data is.
-#[derive(Debug)]
+/// Where a test's data is; its folder goes with the last clone. A process that is told of it in JSON uses it, but does
+/// not keep it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TestDatabase {
-    dir: TempDir,
+    dir: PathBuf,
     postgres_url: Option<String>,
+    #[serde(skip)]
+    _kept: Option<Arc<TempDir>>,
 }
 
 impl TestDatabase {
+    fn fresh(postgres_url: Option<String>) -> Self {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        Self {
+            dir: dir.path().to_owned(),
+            postgres_url,
+            _kept: Some(Arc::new(dir)),
+        }
+    }
+
     /// A SQLite file in a fresh folder.
     pub fn sqlite() -> Self {
-        Self {
-            dir: tempfile::tempdir().expect("a temporary folder"),
-            postgres_url: None,
-        }
+        Self::fresh(None)
     }
 
     /// A fresh database on the PostgreSQL server.
@@ -60,10 +71,7 @@ impl TestDatabase {
         connection.close().await.expect("the connection closes");
         let mut url = Url::parse(server).expect("the URL of the PostgreSQL server");
         url.set_path(&name);
-        Self {
-            dir: tempfile::tempdir().expect("a temporary folder"),
-            postgres_url: Some(url.into()),
-        }
+        Self::fresh(Some(url.into()))
     }
 
     /// One of each.
@@ -74,16 +82,31 @@ impl TestDatabase {
     /// Settings that lead to it. Several servers may use it at once.
     pub fn config(&self) -> StoreConfig {
         StoreConfig {
-            dir: self.dir.path().to_owned(),
+            dir: self.dir.clone(),
             database_url: self.postgres_url.as_deref().map(Secret::new),
             max_connections: 4,
             ..StoreConfig::default()
         }
     }
 
-    /// Whether it is PostgreSQL.
-    pub fn is_postgres(&self) -> bool {
-        self.postgres_url.is_some()
+    /// The same for a node with a data folder of its own.
+    pub fn node_config(&self, node: &str) -> StoreConfig {
+        let mut config = self.config();
+        let file = config.dir.join("colloquy.db");
+        config
+            .database_url
+            .get_or_insert_with(|| Secret::new(format!("sqlite://{}", file.display())));
+        config.dir.push(node);
+        config
+    }
+
+    /// Its kind, for messages and names.
+    pub fn kind(&self) -> &'static str {
+        if self.postgres_url.is_some() {
+            "postgres"
+        } else {
+            "sqlite"
+        }
     }
 }
 

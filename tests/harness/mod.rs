@@ -14,11 +14,23 @@ pub mod database;
 pub mod doubles;
 pub mod process;
 pub mod receiver;
-pub mod server;
 pub mod upstream;
+
+use std::time::Duration;
 
 pub use app::{TestApp, TestAppBuilder};
 pub use database::TestDatabase;
+
+/// Waits until something holds.
+pub async fn eventually<F: Future<Output = bool>>(what: &str, mut check: impl FnMut() -> F) {
+    for _ in 0..1000 {
+        if check().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it did not come to pass: {what}");
+}
 
 /// Makes one test for SQLite and one for PostgreSQL of a body that gets a started [`TestApp`].
 ///
@@ -49,13 +61,13 @@ macro_rules! on_both_databases {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
                 let database = $crate::TestDatabase::sqlite();
-                body(builder($crate::TestApp::builder(database)).start().await).await;
+                body(builder($crate::TestApp::builder(&database)).start().await).await;
             }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
                 let database = $crate::TestDatabase::postgres().await;
-                body(builder($crate::TestApp::builder(database)).start().await).await;
+                body(builder($crate::TestApp::builder(&database)).start().await).await;
             }
         }
     };

@@ -16,11 +16,12 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use axum_server::{Handle, tls_rustls::RustlsConfig};
+use colloquy::Config;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::server::eventually;
+use crate::eventually;
 
 /// How the receiver answers one request.
 #[derive(Debug, Clone)]
@@ -128,6 +129,12 @@ impl Receiver {
             handle,
             _dir: dir,
         }
+    }
+
+    /// Lets servers of a configuration reach this receiver.
+    pub fn configure(&self, config: &mut Config) {
+        config.fetch.allow_private = true;
+        config.fetch.ca_file = Some(self.ca_file.clone());
     }
 
     /// Sets the next answers; 200 follows after them.

@@ -1,38 +1,52 @@
 //! The call resource, through HTTP.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use axum::{body::Body, http::Request};
 use colloquy::{
     calls::{self, Outcome, SignedQuery, TranscriptLine},
-    clock::{ManualClock, SystemClock},
-    config::{Config, SigningKeys},
+    config::SigningKeys,
 };
 use colloquy_protocol::{CloseCode, Originator};
 use harness::{
-    database::TestDatabase,
-    server::{Server, kind, settings},
+    TestApp, TestAppBuilder, TestDatabase,
+    app::{ADMIN_KEY, TestPartner, send},
 };
+use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 use url::Url;
-
-const ACME: &str = "partner:acme";
-const OTHER: &str = "partner:other";
 
 fn call() -> Value {
     json!({"character": "repo:acme/ada", "call_time_limit_seconds": "600"})
 }
 
-async fn server(database: &TestDatabase) -> Server {
-    Server::without_worker(settings(database, "n"), Arc::new(SystemClock)).await
+fn builder(database: &TestDatabase) -> TestAppBuilder {
+    TestApp::builder(database).without_worker()
+}
+
+/// A call that was created, as the answer shows it.
+async fn post_call(server: &TestApp, partner: &TestPartner, body: Value) -> Value {
+    let answer = server.post(&partner.key, "/v2/calls", body).await;
+    answer.expect(200)
 }
 
 /// The bare id of a call that was created.
-async fn create(server: &Server, body: &Value) -> String {
-    let answer = server.post(ACME, "/v2/calls", body).await;
-    assert_eq!(answer.status, 200, "{:?}", answer.body);
-    bare_id(&answer.body)
+async fn create(server: &TestApp, partner: &TestPartner, body: Value) -> String {
+    bare_id(&post_call(server, partner, body).await)
+}
+
+/// The transcript of the call at this path.
+async fn transcript(server: &TestApp, partner: &TestPartner, path: &str) -> Value {
+    let path = format!("{path}/transcript");
+    server.get(&partner.key, &path).await.expect(200)
+}
+
+/// A request for a call with a body yet to come.
+fn call_request(server: &TestApp, partner: &TestPartner) -> RequestBuilder {
+    server
+        .request(Method::POST, "/v2/calls")
+        .header("x-api-key", &partner.key)
 }
 
 fn bare_id(body: &Value) -> String {
@@ -73,7 +87,8 @@ fn outcome() -> Outcome {
 #[tokio::test]
 async fn all_three_encodings_create_the_same_call() {
     for database in TestDatabase::both().await {
-        let server = server(&database).await;
+        let server = builder(&database).start().await;
+        let (acme, _) = server.acme_and_other().await;
         let custom = json!({"personality": "You are {{ who }}."}).to_string();
         let object = json!({
             "character": {"personality": "You are {{ who }}."},
@@ -81,29 +96,26 @@ async fn all_three_encodings_create_the_same_call() {
             "character_params": {"who": "Ada"},
             "something_new": [1],
         });
-        let json_number = server.post(ACME, "/v2/calls", &object);
-        let urlencoded = server.post_with(ACME, "/v2/calls", |request| {
-            let body = url::form_urlencoded::Serializer::new(String::new())
-                .append_pair("character", &custom)
-                .append_pair("call_time_limit_seconds", "600")
-                .append_pair("character_params", r#"{"who": "Ada"}"#)
-                .append_pair("on_completion_webhook", "")
-                .append_pair("something_new", "1")
-                .finish();
-            let kind = "application/x-www-form-urlencoded; charset=UTF-8";
-            request.header("content-type", kind).body(body)
-        });
-        let multipart = server.post_with(ACME, "/v2/calls", |request| {
-            request.multipart(
-                reqwest::multipart::Form::new()
-                    .text("character", custom.clone())
-                    .text("call_time_limit_seconds", "600")
-                    .text("character_params", r#"{"who": "Ada"}"#),
-            )
-        });
-        for answer in [json_number.await, urlencoded.await, multipart.await] {
-            assert_eq!(answer.status, 200, "{}: {:?}", kind(&database), answer.body);
-            let data = &answer.body["data"];
+        let urlencoded = url::form_urlencoded::Serializer::new(String::new())
+            .append_pair("character", &custom)
+            .append_pair("call_time_limit_seconds", "600")
+            .append_pair("character_params", r#"{"who": "Ada"}"#)
+            .append_pair("on_completion_webhook", "")
+            .append_pair("something_new", "1")
+            .finish();
+        let kind = "application/x-www-form-urlencoded; charset=UTF-8";
+        let multipart = reqwest::multipart::Form::new()
+            .text("character", custom)
+            .text("call_time_limit_seconds", "600")
+            .text("character_params", r#"{"who": "Ada"}"#);
+        let request = || call_request(&server, &acme);
+        for encoded in [
+            request().json(&object),
+            request().header("content-type", kind).body(urlencoded),
+            request().multipart(multipart),
+        ] {
+            let made = send(encoded).await.expect(200);
+            let data = &made["data"];
             assert_eq!(data["character"], Value::Null);
             assert_eq!(data["state"], "starting");
             assert_eq!(data["available_endpoints"], json!([]));
@@ -115,15 +127,16 @@ async fn all_three_encodings_create_the_same_call() {
             assert!(data["created_at"].as_str().unwrap().ends_with('Z'));
             assert_eq!(data.as_object().unwrap().len(), 8);
 
-            let id = bare_id(&answer.body);
-            let session = server.base.replace("http:", "ws:") + &format!("/v2/calls/{id}/session?");
+            let path = format!("/v2/calls/{}", bare_id(&made));
+            let session = server
+                .url(&format!("{path}/session?"))
+                .replace("http:", "ws:");
             assert!(data["signedUrl"].as_str().unwrap().starts_with(&session));
-            let read = server.get(ACME, &format!("/v2/calls/{id}")).await;
-            assert_eq!(read.body, answer.body);
-            let transcript = server
-                .get(ACME, &format!("/v2/calls/{id}/transcript"))
-                .await;
-            assert_eq!(transcript.body, json!({"data": {"available": false}}));
+            assert_eq!(server.get(&acme.key, &path).await.expect(200), made);
+            assert_eq!(
+                transcript(&server, &acme, &path).await,
+                json!({"data": {"available": false}})
+            );
         }
     }
 }
@@ -131,13 +144,17 @@ async fn all_three_encodings_create_the_same_call() {
 #[tokio::test]
 async fn a_saved_character_is_named_and_the_public_url_is_used() {
     let database = TestDatabase::sqlite();
-    let mut config = settings(&database, "n");
-    config.http.public_url = Some(Url::parse("https://voice.example/").unwrap());
-    let server = Server::without_worker(config, Arc::new(SystemClock)).await;
-    let answer = server.post(ACME, "/v2/calls", &call()).await;
-    let data = &answer.body["data"];
+    let server = builder(&database)
+        .config(|config| {
+            config.http.public_url = Some(Url::parse("https://voice.example/").unwrap());
+        })
+        .start()
+        .await;
+    let (acme, _) = server.acme_and_other().await;
+    let made = post_call(&server, &acme, call()).await;
+    let data = &made["data"];
     assert_eq!(data["character"], "repo:acme/ada");
-    let id = bare_id(&answer.body);
+    let id = bare_id(&made);
     let start = format!("wss://voice.example/v2/calls/{id}/session?exp=");
     assert!(data["signedUrl"].as_str().unwrap().starts_with(&start));
 }
@@ -145,7 +162,8 @@ async fn a_saved_character_is_named_and_the_public_url_is_used() {
 #[tokio::test]
 async fn wrong_fields_are_named() {
     let database = TestDatabase::sqlite();
-    let server = server(&database).await;
+    let server = builder(&database).start().await;
+    let (acme, _) = server.acme_and_other().await;
     let with = |name: &str, value: Value| {
         let mut body = call();
         body[name] = value;
@@ -232,11 +250,12 @@ async fn wrong_fields_are_named() {
         ),
     ];
     for (body, code, field) in cases {
-        let answer = server.post(ACME, "/v2/calls", &body).await;
+        let answer = server.post(&acme.key, "/v2/calls", body.clone()).await;
         assert_eq!(answer.status, 400, "{body}");
-        assert_eq!(answer.body["error"]["code"], code, "{body}");
-        assert_eq!(answer.body["error"]["field"], field, "{body}");
-        assert!(answer.body["error"]["message"].is_string(), "{body}");
+        let error = &answer.json()["error"];
+        assert_eq!(error["code"], code, "{body}");
+        assert_eq!(error["field"], field, "{body}");
+        assert!(error["message"].is_string(), "{body}");
     }
     for (kind, body) in [
         ("application/json", "{"),
@@ -248,25 +267,25 @@ async fn wrong_fields_are_named() {
             "character=a&character=b&call_time_limit_seconds=6",
         ),
     ] {
-        let answer = server
-            .post_with(ACME, "/v2/calls", |request| {
-                request.header("content-type", kind).body(body)
-            })
-            .await;
+        let request = call_request(&server, &acme).header("content-type", kind);
+        let answer = send(request.body(body)).await;
         assert_eq!(answer.status, 400, "{kind} {body}");
         assert_eq!(
-            answer.body["error"]["code"], "INVALID_PARAMETERS",
+            answer.json()["error"]["code"],
+            "INVALID_PARAMETERS",
             "{kind} {body}"
         );
     }
     let large = with("character", json!("x".repeat(1024 * 1024)));
-    assert_eq!(server.post(ACME, "/v2/calls", &large).await.status, 413);
+    let answer = server.post(&acme.key, "/v2/calls", large).await;
+    assert_eq!(answer.status, 413);
 }
 
 #[tokio::test]
 async fn the_limits_of_the_time_limit_are_accepted() {
     let database = TestDatabase::sqlite();
-    let server = server(&database).await;
+    let server = builder(&database).start().await;
+    let (acme, _) = server.acme_and_other().await;
     for (limit, seconds) in [
         (json!(1), 1),
         (json!("14400"), 14_400),
@@ -275,7 +294,7 @@ async fn the_limits_of_the_time_limit_are_accepted() {
     ] {
         let mut body = call();
         body["call_time_limit_seconds"] = limit;
-        let id = create(&server, &body).await;
+        let id = create(&server, &acme, body).await;
         let setup = calls::take(&server.app, &id, None).await.unwrap().unwrap();
         assert_eq!(setup.time_limit, Duration::from_secs(seconds));
     }
@@ -284,25 +303,26 @@ async fn the_limits_of_the_time_limit_are_accepted() {
 #[tokio::test]
 async fn calls_of_others_are_unknown_and_the_path_style_id_is_understood() {
     for database in TestDatabase::both().await {
-        let server = server(&database).await;
-        let id = create(&server, &call()).await;
-        for (key, id) in [
-            (OTHER, id.as_str()),
-            (ACME, "0190d3f4-0000-7000-8000-000000000000"),
-            (ACME, "x"),
+        let server = builder(&database).start().await;
+        let (acme, other) = server.acme_and_other().await;
+        let id = create(&server, &acme, call()).await;
+        for (partner, id) in [
+            (&other, id.as_str()),
+            (&acme, "0190d3f4-0000-7000-8000-000000000000"),
+            (&acme, "x"),
         ] {
             for rest in ["", "/transcript"] {
-                let answer = server.get(key, &format!("/v2/calls/{id}{rest}")).await;
-                assert_eq!(answer.status, 404);
-                assert_eq!(answer.body["error"]["code"], "CALL_NOT_FOUND");
+                let path = format!("/v2/calls/{id}{rest}");
+                let unknown = server.get(&partner.key, &path).await.expect(404);
+                assert_eq!(unknown["error"]["code"], "CALL_NOT_FOUND");
             }
         }
         for path in [
             format!("/v2/calls/{id}"),
             format!("/v2/calls/%2Fv2%2Fcalls%2F{id}"),
         ] {
-            for key in [ACME, "admin"] {
-                assert_eq!(bare_id(&server.get(key, &path).await.body), id);
+            for key in [acme.key.as_str(), ADMIN_KEY] {
+                assert_eq!(bare_id(&server.get(key, &path).await.expect(200)), id);
             }
         }
     }
@@ -311,36 +331,35 @@ async fn calls_of_others_are_unknown_and_the_path_style_id_is_understood() {
 #[tokio::test]
 async fn an_admin_key_says_whose_call_it_is() {
     let database = TestDatabase::sqlite();
-    let server = server(&database).await;
+    let server = builder(&database).start().await;
+    let (acme, other) = server.acme_and_other().await;
     let custom = |partner: Value| json!({"character": {"personality": "Hi"}, "call_time_limit_seconds": 60, "partner": partner});
-    let answer = server
-        .post("admin", "/v2/calls", &custom(Value::Null))
-        .await;
-    assert_eq!(answer.status, 400);
-    assert_eq!(answer.body["error"]["field"], "partner");
+    let refused = server
+        .post(ADMIN_KEY, "/v2/calls", custom(Value::Null))
+        .await
+        .expect(400);
+    assert_eq!(refused["error"]["field"], "partner");
     for body in [custom(json!("acme")), custom(json!("repo:acme")), call()] {
-        let answer = server.post("admin", "/v2/calls", &body).await;
-        assert_eq!(answer.status, 200, "{:?}", answer.body);
-        let path = format!("/v2/calls/{}", bare_id(&answer.body));
-        assert_eq!(server.get(ACME, &path).await.status, 200);
-        assert_eq!(server.get(OTHER, &path).await.status, 404);
+        let made = server.post(ADMIN_KEY, "/v2/calls", body).await.expect(200);
+        let path = format!("/v2/calls/{}", bare_id(&made));
+        server.get(&acme.key, &path).await.expect(200);
+        server.get(&other.key, &path).await.expect(404);
     }
     // A partner's key cannot act for another partner.
-    let answer = server
-        .post(OTHER, "/v2/calls", &custom(json!("acme")))
-        .await;
-    let path = format!("/v2/calls/{}", bare_id(&answer.body));
-    assert_eq!(server.get(ACME, &path).await.status, 404);
+    let id = create(&server, &other, custom(json!("acme"))).await;
+    let path = format!("/v2/calls/{id}");
+    server.get(&acme.key, &path).await.expect(404);
 }
 
 #[tokio::test]
 async fn a_call_lives_from_starting_to_completed() {
     for database in TestDatabase::both().await {
-        let server = server(&database).await;
+        let server = builder(&database).start().await;
+        let (acme, _) = server.acme_and_other().await;
         let app = &server.app;
         let mut body = call();
         body["character_params"] = json!({"ship": "Nautilus"});
-        let id = create(&server, &body).await;
+        let id = create(&server, &acme, body).await;
         let path = format!("/v2/calls/{id}");
 
         let setup = calls::take(app, &id, None).await.unwrap().unwrap();
@@ -351,17 +370,16 @@ async fn a_call_lives_from_starting_to_completed() {
         assert_eq!(setup.character_params["ship"], "Nautilus");
         let again = calls::take(app, &id, None).await.unwrap();
         assert_eq!(again.unwrap_err(), CloseCode::CallInUse);
-        let taken = server.get(ACME, &path).await.body;
+        let taken = server.get(&acme.key, &path).await.expect(200);
         assert_eq!(taken["data"]["state"], "starting");
         assert_eq!(taken["data"]["signedUrl"], Value::Null);
 
         calls::mark_ongoing(app, &id).await.unwrap();
-        let ongoing = server.get(ACME, &path).await.body;
+        let ongoing = server.get(&acme.key, &path).await.expect(200);
         assert_eq!(ongoing["data"]["state"], "ongoing");
-        let url = format!(
-            "{}/v2/calls/{id}/session",
-            server.base.replace("http:", "ws:")
-        );
+        let url = server
+            .url(&format!("{path}/session"))
+            .replace("http:", "ws:");
         assert_eq!(
             ongoing["data"]["available_endpoints"],
             json!([{"type": "websocket", "url": url}])
@@ -370,20 +388,21 @@ async fn a_call_lives_from_starting_to_completed() {
             calls::take(app, &id, None).await.unwrap().unwrap_err(),
             CloseCode::CallInUse
         );
-        let transcript = server.get(ACME, &format!("{path}/transcript")).await;
-        assert_eq!(transcript.body, json!({"data": {"available": false}}));
+        assert_eq!(
+            transcript(&server, &acme, &path).await,
+            json!({"data": {"available": false}})
+        );
 
         calls::finish(app, &id, outcome()).await.unwrap();
-        let completed = server.get(ACME, &path).await.body;
+        let completed = server.get(&acme.key, &path).await.expect(200);
         assert_eq!(completed["data"]["state"], "completed");
         assert_eq!(completed["data"]["available_endpoints"], json!([]));
         assert_eq!(
             completed["data"]["duration"],
             json!({"call_seconds": 61, "server_runtime_seconds": 64})
         );
-        let transcript = server.get(ACME, &format!("{path}/transcript")).await;
         assert_eq!(
-            transcript.body,
+            transcript(&server, &acme, &path).await,
             json!({"data": {"available": true, "transcript": [
                 {"text": "Welcome aboard.", "originator": "bot"},
                 {"text": "Where \"do\" we go?", "originator": "user"},
@@ -397,7 +416,7 @@ async fn a_call_lives_from_starting_to_completed() {
         };
         calls::finish(app, &id, failed).await.unwrap();
         calls::mark_ongoing(app, &id).await.unwrap();
-        assert_eq!(server.get(ACME, &path).await.body, completed);
+        assert_eq!(server.get(&acme.key, &path).await.expect(200), completed);
         assert_eq!(
             calls::take(app, &id, None).await.unwrap().unwrap_err(),
             CloseCode::CallNotFound
@@ -412,12 +431,13 @@ async fn a_call_lives_from_starting_to_completed() {
 #[tokio::test]
 async fn a_failed_call_and_a_silent_call_have_no_transcript() {
     for database in TestDatabase::both().await {
-        let server = server(&database).await;
+        let server = builder(&database).start().await;
+        let (acme, _) = server.acme_and_other().await;
         for (error, lines, state) in [
             (Some("MEDIA_FAILED"), outcome().transcript, "error"),
             (None, Vec::new(), "completed"),
         ] {
-            let id = create(&server, &call()).await;
+            let id = create(&server, &acme, call()).await;
             calls::take(&server.app, &id, None).await.unwrap().unwrap();
             let ended = Outcome {
                 error,
@@ -425,16 +445,17 @@ async fn a_failed_call_and_a_silent_call_have_no_transcript() {
                 ..outcome()
             };
             calls::finish(&server.app, &id, ended).await.unwrap();
-            let read = server.get(ACME, &format!("/v2/calls/{id}")).await.body;
+            let path = format!("/v2/calls/{id}");
+            let read = server.get(&acme.key, &path).await.expect(200);
             assert_eq!(read["data"]["state"], state);
             assert_eq!(
                 read["data"]["duration"]["call_seconds"].is_null(),
                 error.is_some()
             );
-            let transcript = server
-                .get(ACME, &format!("/v2/calls/{id}/transcript"))
-                .await;
-            assert_eq!(transcript.body, json!({"data": {"available": false}}));
+            assert_eq!(
+                transcript(&server, &acme, &path).await,
+                json!({"data": {"available": false}})
+            );
         }
     }
 }
@@ -442,15 +463,16 @@ async fn a_failed_call_and_a_silent_call_have_no_transcript() {
 #[tokio::test]
 async fn of_many_clients_one_gets_the_call() {
     for database in TestDatabase::both().await {
-        let server = server(&database).await;
-        let id = create(&server, &call()).await;
+        let server = builder(&database).start().await;
+        let (acme, _) = server.acme_and_other().await;
+        let id = create(&server, &acme, call()).await;
         let takers = (0..16).map(|_| calls::take(&server.app, &id, None));
         let results = futures_util::future::join_all(takers).await;
         let (won, lost): (Vec<_>, Vec<_>) = results
             .into_iter()
             .map(Result::unwrap)
             .partition(Result::is_ok);
-        assert_eq!(won.len(), 1, "{}", kind(&database));
+        assert_eq!(won.len(), 1, "{}", database.kind());
         assert!(
             lost.iter()
                 .all(|result| matches!(result, Err(CloseCode::CallInUse)))
@@ -461,14 +483,14 @@ async fn of_many_clients_one_gets_the_call() {
 #[tokio::test]
 async fn a_changed_or_expired_url_is_refused() {
     let database = TestDatabase::sqlite();
-    let clock = Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()));
-    let server = Server::without_worker(settings(&database, "n"), clock.clone()).await;
-    let answer = server.post(ACME, "/v2/calls", &call()).await;
-    let id = bare_id(&answer.body);
-    let good = signed_query(answer.body["data"]["signedUrl"].as_str().unwrap());
+    let server = builder(&database).manual_clock().start().await;
+    let (acme, _) = server.acme_and_other().await;
+    let made = post_call(&server, &acme, call()).await;
+    let id = bare_id(&made);
+    let good = signed_query(made["data"]["signedUrl"].as_str().unwrap());
     let check = |id: &str, query: &SignedQuery| calls::check_session_url(&server.app, id, query);
     assert_eq!(check(&id, &good), Ok(()));
-    let other = create(&server, &call()).await;
+    let other = create(&server, &acme, call()).await;
     assert_eq!(check(&other, &good), Err(CloseCode::InvalidSignature));
     let later = SignedQuery {
         exp: good.exp + 60,
@@ -486,79 +508,68 @@ async fn a_changed_or_expired_url_is_refused() {
     };
     assert_eq!(check(&id, &upper), Err(CloseCode::InvalidSignature));
 
-    clock.advance(Duration::from_secs(299));
+    server.advance(Duration::from_secs(299));
     assert_eq!(check(&id, &good), Ok(()));
-    clock.advance(Duration::from_secs(1));
+    server.advance(Duration::from_secs(1));
     assert_eq!(check(&id, &good), Err(CloseCode::UrlExpired));
-    let read = server.get(ACME, &format!("/v2/calls/{id}")).await;
-    assert_eq!(read.body["data"]["signedUrl"], Value::Null);
+    let path = format!("/v2/calls/{id}");
+    let read = server.get(&acme.key, &path).await.expect(200);
+    assert_eq!(read["data"]["signedUrl"], Value::Null);
 }
 
 #[tokio::test]
 async fn nodes_share_a_ring_and_a_rotated_ring_knows_old_urls() {
     for database in TestDatabase::both().await {
-        let ring = |text: &str, node: &str| {
-            let keys: SigningKeys = serde_json::from_value(json!(text)).unwrap();
-            Config {
-                signing_keys: Some(keys),
-                ..settings(&database, node)
-            }
+        let node = |name: &str| builder(&database).node(name);
+        let ring = |text: &str| -> SigningKeys { serde_json::from_value(json!(text)).unwrap() };
+        let url_of = |call: &Value| signed_query(call["data"]["signedUrl"].as_str().unwrap());
+        let check = |server: &TestApp, call: &Value| {
+            calls::check_session_url(&server.app, &bare_id(call), &url_of(call))
         };
-        let clock = || Arc::new(SystemClock);
-        let url_of = |body: &Value| signed_query(body["data"]["signedUrl"].as_str().unwrap());
 
         // Without configuration every node has the same generated ring.
-        let a = Server::without_worker(settings(&database, "a"), clock()).await;
-        let b = Server::without_worker(settings(&database, "b"), clock()).await;
-        let made = a.post(ACME, "/v2/calls", &call()).await.body;
-        assert_eq!(
-            calls::check_session_url(&b.app, &bare_id(&made), &url_of(&made)),
-            Ok(())
-        );
+        let (a, b) = (node("a").start().await, node("b").start().await);
+        let (acme, _) = a.acme_and_other().await;
+        let of_a = post_call(&a, &acme, call()).await;
+        assert_eq!(check(&b, &of_a), Ok(()));
 
-        let old = Server::without_worker(ring("k1:0123456789abcdef", "c"), clock()).await;
-        let both = ring("k2:fedcba9876543210,k1:0123456789abcdef", "d");
-        let new = Server::without_worker(both, clock()).await;
-        let made = old.post(ACME, "/v2/calls", &call()).await.body;
-        let query = url_of(&made);
-        assert_eq!(query.kid, "k1");
-        assert_eq!(
-            calls::check_session_url(&new.app, &bare_id(&made), &query),
-            Ok(())
-        );
+        let only_old = ring("k1:0123456789abcdef");
+        let old = node("c").config(|config| config.signing_keys = Some(only_old));
+        let old = old.start().await;
+        let both = ring("k2:fedcba9876543210,k1:0123456789abcdef");
+        let new = node("d").config(|config| config.signing_keys = Some(both));
+        let new = new.start().await;
+        let of_old = post_call(&old, &acme, call()).await;
+        assert_eq!(url_of(&of_old).kid, "k1");
+        assert_eq!(check(&new, &of_old), Ok(()));
         let invalid = Err(CloseCode::InvalidSignature);
-        assert_eq!(
-            calls::check_session_url(&a.app, &bare_id(&made), &query),
-            invalid
-        );
-        let made = new.post(ACME, "/v2/calls", &call()).await.body;
-        assert_eq!(url_of(&made).kid, "k2");
-        assert_eq!(
-            calls::check_session_url(&old.app, &bare_id(&made), &url_of(&made)),
-            invalid
-        );
+        assert_eq!(check(&a, &of_old), invalid);
+        let of_new = post_call(&new, &acme, call()).await;
+        assert_eq!(url_of(&of_new).kid, "k2");
+        assert_eq!(check(&old, &of_new), invalid);
     }
 }
 
 #[tokio::test]
 async fn a_full_or_stopping_server_says_when_to_come_back() {
     let database = TestDatabase::sqlite();
-    let mut config = settings(&database, "n");
-    config.media.max_calls = 1;
-    let server = Server::without_worker(config, Arc::new(SystemClock)).await;
-    create(&server, &call()).await;
+    let server = builder(&database)
+        .config(|config| config.media.max_calls = 1)
+        .start()
+        .await;
+    let (acme, _) = server.acme_and_other().await;
+    create(&server, &acme, call()).await;
     let permit = server.app.call_slots.clone().try_acquire_owned().unwrap();
-    let answer = server.post(ACME, "/v2/calls", &call()).await;
-    assert_eq!(answer.status, 503);
-    assert_eq!(answer.body["error"]["code"], "UNAVAILABLE");
-    assert!(answer.retry_after.unwrap().parse::<u32>().unwrap() >= 1);
+    let answer = server.post(&acme.key, "/v2/calls", call()).await;
+    assert_eq!(answer.expect(503)["error"]["code"], "UNAVAILABLE");
+    assert!(answer.header("retry-after").parse::<u32>().unwrap() >= 1);
     drop(permit);
-    create(&server, &call()).await;
+    create(&server, &acme, call()).await;
 
     // A stopping server closes its listener, but requests that it has accepted are still answered.
     server.app.shutdown.cancel();
     let request = Request::post("/v2/calls")
-        .header("x-api-key", server.key(ACME))
+        .header("x-api-key", &acme.key)
         .header("content-type", "application/json")
         .body(Body::from(call().to_string()))
         .unwrap();
@@ -571,9 +582,10 @@ async fn a_full_or_stopping_server_says_when_to_come_back() {
 #[tokio::test]
 async fn open_calls_are_counted_by_partner() {
     for database in TestDatabase::both().await {
-        let server = server(&database).await;
-        let id = create(&server, &call()).await;
-        create(&server, &call()).await;
+        let server = builder(&database).start().await;
+        let (acme, _) = server.acme_and_other().await;
+        let id = create(&server, &acme, call()).await;
+        create(&server, &acme, call()).await;
         let setup = calls::take(&server.app, &id, None).await.unwrap().unwrap();
         assert_eq!(
             calls::count_open(&server.app, &setup.tenant).await.unwrap(),

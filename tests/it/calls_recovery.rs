@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
+    path::PathBuf,
     process::{Child, Command, Stdio},
     sync::Arc,
     time::Duration,
@@ -9,27 +10,25 @@ use std::{
 
 use colloquy::{
     calls::{self, Outcome},
-    clock::{ManualClock, SystemClock},
-    config::{Config, Secret},
+    clock::ManualClock,
 };
 use harness::{
-    database::TestDatabase,
+    TestApp, TestAppBuilder, TestDatabase,
+    app::TestPartner,
     receiver::{Receiver, Reply},
-    server::{Server, app, settings},
 };
 use serde_json::{Value, json};
 
-const ACME: &str = "partner:acme";
-
-async fn create(server: &Server, webhook: Option<&str>) -> String {
+async fn create(server: &TestApp, partner: &TestPartner, webhook: Option<&str>) -> String {
     let body = json!({"character": "repo:acme/ada", "call_time_limit_seconds": 60, "on_completion_webhook": webhook});
-    let answer = server.post(ACME, "/v2/calls", &body).await;
-    assert_eq!(answer.status, 200, "{:?}", answer.body);
-    answer.body["data"]["id"].as_str().unwrap().to_owned()
+    let answer = server.post(&partner.key, "/v2/calls", body).await;
+    let id = &answer.expect(200)["data"]["id"];
+    id.as_str().unwrap().to_owned()
 }
 
-async fn state(server: &Server, path: &str) -> Value {
-    server.get(ACME, path).await.body["data"]["state"].clone()
+async fn state(server: &TestApp, partner: &TestPartner, path: &str) -> Value {
+    let read = server.get(&partner.key, path).await.expect(200);
+    read["data"]["state"].clone()
 }
 
 fn bare(path: &str) -> &str {
@@ -48,20 +47,24 @@ fn completed() -> Outcome {
 #[tokio::test]
 async fn a_call_that_nobody_joins_ends_in_error_at_its_expiry() {
     for database in TestDatabase::both().await {
-        let clock = Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()));
-        let server = Server::without_worker(settings(&database, "n"), clock.clone()).await;
-        let (never, joined) = (create(&server, None).await, create(&server, None).await);
+        let builder = TestApp::builder(&database).without_worker();
+        let server = builder.manual_clock().start().await;
+        let (acme, _) = server.acme_and_other().await;
+        let (never, joined) = (
+            create(&server, &acme, None).await,
+            create(&server, &acme, None).await,
+        );
         calls::take(&server.app, bare(&joined), None)
             .await
             .unwrap()
             .unwrap();
-        clock.advance(Duration::from_secs(299));
+        server.advance(Duration::from_secs(299));
         calls::sweep(&server.app).await.unwrap();
-        assert_eq!(state(&server, &never).await, "starting");
-        clock.advance(Duration::from_secs(1));
+        assert_eq!(state(&server, &acme, &never).await, "starting");
+        server.advance(Duration::from_secs(1));
         calls::sweep(&server.app).await.unwrap();
-        assert_eq!(state(&server, &never).await, "error");
-        assert_eq!(state(&server, &joined).await, "starting");
+        assert_eq!(state(&server, &acme, &never).await, "error");
+        assert_eq!(state(&server, &acme, &joined).await, "starting");
         let take = calls::take(&server.app, bare(&never), None).await.unwrap();
         assert!(take.is_err());
     }
@@ -71,11 +74,16 @@ async fn a_call_that_nobody_joins_ends_in_error_at_its_expiry() {
 async fn calls_of_a_silent_node_end_in_error_and_those_of_living_nodes_go_on() {
     for database in TestDatabase::both().await {
         let clock = Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()));
-        let alive = Server::without_worker(settings(&database, "alive"), clock.clone()).await;
+        let node = |name: &str| TestApp::builder(&database).node(name).clock(clock.clone());
+        let alive = node("alive").without_worker().start().await;
+        let (acme, _) = alive.acme_and_other().await;
         // Joined, but it runs nothing: no heartbeat after the first.
-        let silent = app(settings(&database, "silent"), clock.clone()).await;
-        let kept = create(&alive, None).await;
-        let (lost, lost_early) = (create(&alive, None).await, create(&alive, None).await);
+        let silent = node("silent").idle().await;
+        let kept = create(&alive, &acme, None).await;
+        let (lost, lost_early) = (
+            create(&alive, &acme, None).await,
+            create(&alive, &acme, None).await,
+        );
         calls::take(&alive.app, bare(&kept), None)
             .await
             .unwrap()
@@ -93,38 +101,51 @@ async fn calls_of_a_silent_node_end_in_error_and_those_of_living_nodes_go_on() {
 
         clock.advance(Duration::from_secs(30));
         calls::sweep(&alive.app).await.unwrap();
-        assert_eq!(state(&alive, &lost).await, "ongoing");
+        assert_eq!(state(&alive, &acme, &lost).await, "ongoing");
         clock.advance(Duration::from_secs(1));
         calls::sweep(&alive.app).await.unwrap();
-        assert_eq!(state(&alive, &lost).await, "error");
-        assert_eq!(state(&alive, &lost_early).await, "error");
-        assert_eq!(state(&alive, &kept).await, "ongoing");
+        assert_eq!(state(&alive, &acme, &lost).await, "error");
+        assert_eq!(state(&alive, &acme, &lost_early).await, "error");
+        assert_eq!(state(&alive, &acme, &kept).await, "ongoing");
         // The lost node comes back and finds its call over.
         calls::finish(&silent, bare(&lost), completed())
             .await
             .unwrap();
-        assert_eq!(state(&alive, &lost).await, "error");
+        assert_eq!(state(&alive, &acme, &lost).await, "error");
     }
 }
 
 #[tokio::test]
 async fn two_processes_on_one_data_folder_are_two_nodes() {
     for database in TestDatabase::both().await {
-        let first = Server::start(settings(&database, "n")).await;
-        let id = create(&first, None).await;
+        let start = || TestApp::builder(&database).quick_worker().start();
+        let first = start().await;
+        let (acme, _) = first.acme_and_other().await;
+        let id = create(&first, &acme, None).await;
         calls::take(&first.app, bare(&id), None)
             .await
             .unwrap()
             .unwrap();
-        let second = Server::start(settings(&database, "n")).await;
-        let name = |server: &Server| server.app.node.get().unwrap().name.clone();
+        let second = start().await;
+        let name = |server: &TestApp| server.app.node.name.clone();
         assert_ne!(name(&first), name(&second));
-        assert_eq!(state(&second, &id).await, "starting");
+        assert_eq!(state(&second, &acme, &id).await, "starting");
     }
 }
 
-/// The settings of [`the_killed_process`].
+/// A server of this node that delivers to the receiver.
+fn node(database: &TestDatabase, name: &str, receiver: &Receiver) -> TestAppBuilder {
+    TestApp::builder(database)
+        .node(name)
+        .quick_worker()
+        .config(|config| receiver.configure(config))
+}
+
+/// The database and the receiver's certificate authority, as [`the_killed_process`] is told of them.
 const CHILD: &str = "COLLOQUY_TEST_CHILD";
+
+/// The node that is killed and starts again.
+const KILLED: &str = "killed";
 
 /// Not a test: the process that the tests below kill. It prints its address, then takes, connects and finishes the calls
 /// that it is told on its standard input.
@@ -134,18 +155,17 @@ async fn the_killed_process() {
     let Ok(settings) = std::env::var(CHILD) else {
         return;
     };
-    let given: Value = serde_json::from_str(&settings).unwrap();
-    let text = |name: &str| given[name].as_str().unwrap();
-    let mut config = Config {
-        admin_key: Some(Secret::new(harness::app::ADMIN_KEY)),
-        ..Config::default()
-    };
-    config.store.dir = text("dir").into();
-    config.store.database_url = Some(Secret::new(text("url")));
-    config.fetch.allow_private = true;
-    config.fetch.ca_file = Some(text("ca").into());
-    let server = Server::start(config).await;
-    println!("\nready {}", server.base);
+    let (database, ca_file): (TestDatabase, PathBuf) = serde_json::from_str(&settings).unwrap();
+    let server = TestApp::builder(&database)
+        .node(KILLED)
+        .quick_worker()
+        .config(|config| {
+            config.fetch.allow_private = true;
+            config.fetch.ca_file = Some(ca_file);
+        })
+        .start()
+        .await;
+    println!("\nready {}", server.address);
     let app = server.app.clone();
     let commands = tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Handle::current();
@@ -173,12 +193,8 @@ struct Process {
 }
 
 impl Process {
-    fn start(config: &Config, receiver: &Receiver) -> Self {
-        let settings = json!({
-            "dir": config.store.dir,
-            "url": config.store.database_url.as_ref().unwrap().reveal(),
-            "ca": receiver.ca_file,
-        });
+    fn start(database: &TestDatabase, receiver: &Receiver) -> Self {
+        let settings = json!([database, receiver.ca_file]);
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",
@@ -219,44 +235,35 @@ impl Process {
 async fn calls_of_a_process_killed_with_9_end_in_error_at_the_next_start() {
     let receiver = Receiver::start().await;
     for database in TestDatabase::both().await {
-        let mut config = settings(&database, "n");
-        config.fetch.allow_private = true;
-        config.fetch.ca_file = Some(receiver.ca_file.clone());
         // Another node, so that there is someone to create calls; its sweeper does not know yet that the first died.
-        let other = Server::start(database_config(&config, &settings(&database, "other"))).await;
+        let other = node(&database, "other", &receiver).start().await;
+        let (acme, _) = other.acme_and_other().await;
         let hook = format!("{}/hook", receiver.base);
         let mut paths = Vec::new();
         for _ in 0..4 {
-            paths.push(create(&other, Some(&hook)).await);
+            paths.push(create(&other, &acme, Some(&hook)).await);
         }
         let [starting, ongoing, completed, untouched] = &paths[..] else {
             unreachable!()
         };
-        let mut process = Process::start(&config, &receiver);
+        let mut process = Process::start(&database, &receiver);
         process.tell("take", starting);
         process.tell("take", ongoing);
         process.tell("connect", ongoing);
         process.tell("take", completed);
         process.tell("connect", completed);
         process.tell("finish", completed);
-        assert_eq!(state(&other, ongoing).await, "ongoing");
+        assert_eq!(state(&other, &acme, ongoing).await, "ongoing");
         process.kill();
-        assert_eq!(state(&other, ongoing).await, "ongoing");
+        assert_eq!(state(&other, &acme, ongoing).await, "ongoing");
 
-        let next = Server::start(config).await;
-        assert_eq!(state(&next, starting).await, "error");
-        assert_eq!(state(&next, ongoing).await, "error");
-        assert_eq!(state(&next, completed).await, "completed");
-        assert_eq!(state(&next, untouched).await, "starting");
+        let next = node(&database, KILLED, &receiver).start().await;
+        assert_eq!(state(&next, &acme, starting).await, "error");
+        assert_eq!(state(&next, &acme, ongoing).await, "error");
+        assert_eq!(state(&next, &acme, completed).await, "completed");
+        assert_eq!(state(&next, &acme, untouched).await, "starting");
         next.stop().await;
         other.stop().await;
-    }
-}
-
-fn database_config(like: &Config, own: &Config) -> Config {
-    Config {
-        store: own.store.clone(),
-        ..like.clone()
     }
 }
 
@@ -264,26 +271,26 @@ fn database_config(like: &Config, own: &Config) -> Config {
 async fn a_webhook_under_way_in_a_process_killed_with_9_arrives_after_the_next_start() {
     for database in TestDatabase::both().await {
         let receiver = Receiver::start().await;
-        let mut config = settings(&database, "n");
-        config.fetch.allow_private = true;
-        config.fetch.ca_file = Some(receiver.ca_file.clone());
-        let mut process = Process::start(&config, &receiver);
-        let creator_config = database_config(&config, &settings(&database, "creator"));
-        let creator = Server::without_worker(creator_config, Arc::new(SystemClock)).await;
-        let path = create(&creator, Some(&format!("{}/hook", receiver.base))).await;
+        let mut process = Process::start(&database, &receiver);
+        let creator = node(&database, "creator", &receiver).without_worker();
+        let creator = creator.start().await;
+        let (acme, _) = creator.acme_and_other().await;
+        let path = create(&creator, &acme, Some(&format!("{}/hook", receiver.base))).await;
         receiver.script([Reply::Stall]);
         process.tell("take", &path);
         process.tell("finish", &path);
         let first = receiver.wait_for(1).await;
         process.kill();
 
-        let next = Server::start(config).await;
+        let next = node(&database, KILLED, &receiver).start().await;
         let both = receiver.wait_for(2).await;
         assert_eq!(first[0].header("webhook-id"), both[1].header("webhook-id"));
         assert_eq!(first[0].body, both[1].body);
-        assert_eq!(both[1].json(), next.get(ACME, &path).await.body);
+        let told = next.get(&acme.key, &path).await.expect(200);
+        assert_eq!(both[1].json(), told);
         receiver.stays_at(2).await;
-        let page = next.get(ACME, "/api/webhooks/acme/deliveries").await.body;
+        let list = "/api/webhooks/acme/deliveries";
+        let page = next.get(&acme.key, list).await.expect(200);
         assert_eq!(page["deliveries"][0]["state"], "succeeded");
         next.stop().await;
     }

@@ -256,11 +256,8 @@ on_both_databases!(a_reference_means_the_newest_version, |app| {
 });
 
 async fn another_node_sees_an_update(database: TestDatabase) {
-    let first = TestApp::builder(database).start().await;
-    let second = TestApp::builder_on(first.database())
-        .manual_clock()
-        .start()
-        .await;
+    let first = TestApp::builder(&database).start().await;
+    let second = TestApp::builder(&database).manual_clock().start().await;
     let acme = first.partner("acme").await;
     first.character(&acme, "guide", "One", json!({})).await;
     let read = async |reference: &str| {
@@ -306,7 +303,7 @@ async fn another_node_sees_an_update_postgres() {
 
 #[tokio::test]
 async fn inline_characters_come_in_three_forms() {
-    let app = TestApp::builder(TestDatabase::sqlite()).start().await;
+    let app = TestApp::builder(&TestDatabase::sqlite()).start().await;
     let object = json!({"personality": "I am {{ robot_name }}", "parameters": {"robot_name": "Ada", "voice": null}});
     let custom =
         json!({"personality": "I am {{ robot_name }}", "description": "{\"robot_name\": \"Ada\"}"});

@@ -9,7 +9,7 @@ use axum::{
 };
 use harness::{
     TestApp, TestDatabase,
-    app::{ADMIN_KEY, send},
+    app::{ADMIN_KEY, client, send},
     on_both_databases,
 };
 use reqwest::Method;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 async fn app() -> TestApp {
-    TestApp::builder(TestDatabase::sqlite()).start().await
+    TestApp::builder(&TestDatabase::sqlite()).start().await
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn pages_of_any_origin_may_ask_the_call_routes_only() {
 
 #[tokio::test]
 async fn health_answers_at_once() {
-    let app = TestApp::builder(TestDatabase::sqlite())
+    let app = TestApp::builder(&TestDatabase::sqlite())
         .manual_clock()
         .start()
         .await;
@@ -310,15 +310,14 @@ async fn stopping_waits_for_tasks_and_refuses_new_connections() {
         flag.store(true, std::sync::atomic::Ordering::SeqCst);
     });
     let url = app.url("/health");
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    client.get(&url).send().await.unwrap();
+    let known = client();
+    known.get(&url).send().await.unwrap();
     app.stop().await;
     assert!(
         done.load(std::sync::atomic::Ordering::SeqCst),
         "a task was cut off"
     );
-    let fresh = reqwest::Client::builder().no_proxy().build().unwrap();
-    assert!(fresh.get(&url).send().await.is_err());
+    assert!(client().get(&url).send().await.is_err());
 }
 
 #[tokio::test]
@@ -327,7 +326,7 @@ async fn a_folder_is_served_beside_the_interfaces() {
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("index.html"), "<p>demo</p>").unwrap();
     let at = folder.clone();
-    let app = TestApp::builder(TestDatabase::sqlite())
+    let app = TestApp::builder(&TestDatabase::sqlite())
         .config(move |config| config.http.static_dir = Some(at))
         .start()
         .await;

@@ -12,14 +12,10 @@ use std::{
 use anyhow::bail;
 use colloquy::{
     App,
-    clock::SystemClock,
     jobs::{self, Job, JobState, Next, Registry, RetryRule, Run, Settings, WorkRow},
     store::statement,
 };
-use harness::{
-    database::TestDatabase,
-    server::{app, eventually, kind, quick, settings},
-};
+use harness::{TestApp, TestDatabase, app::quick, eventually};
 use sea_orm::ConnectionTrait as _;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -154,23 +150,21 @@ fn runs(name: &str) -> usize {
     record(name).runs.lock().unwrap().len()
 }
 
+/// A node on which nothing runs yet.
+async fn node(database: &TestDatabase, name: &str) -> App {
+    TestApp::builder(database).node(name).idle().await
+}
+
 async fn stop(app: App) {
     app.shutdown.cancel();
     app.tasks.close();
     app.tasks.wait().await;
 }
 
-fn clock() -> Arc<SystemClock> {
-    Arc::new(SystemClock)
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn two_workers_never_run_a_job_twice_and_miss_none() {
     for database in TestDatabase::both().await {
-        let nodes = [
-            app(settings(&database, "a"), clock()).await,
-            app(settings(&database, "b"), clock()).await,
-        ];
+        let nodes = [node(&database, "a").await, node(&database, "b").await];
         for node in &nodes {
             start(
                 node,
@@ -182,7 +176,7 @@ async fn two_workers_never_run_a_job_twice_and_miss_none() {
             .await;
         }
         let names: Vec<_> = (0..40)
-            .map(|n| format!("{}-two-{n}", kind(&database)))
+            .map(|n| format!("{}-two-{n}", database.kind()))
             .collect();
         for (n, name) in names.iter().enumerate() {
             enqueue(&nodes[n % 2], &Scripted::new(name, Script::Work(15))).await;
@@ -203,7 +197,7 @@ async fn two_workers_never_run_a_job_twice_and_miss_none() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_bound_on_jobs_at_once_is_kept() {
     for database in TestDatabase::both().await {
-        let app = app(settings(&database, "a"), clock()).await;
+        let app = node(&database, "a").await;
         start(
             &app,
             Settings {
@@ -212,7 +206,7 @@ async fn the_bound_on_jobs_at_once_is_kept() {
             },
         )
         .await;
-        let name = format!("{}-bound", kind(&database));
+        let name = format!("{}-bound", database.kind());
         let job = Scripted {
             keyed: false,
             ..Scripted::new(&name, Script::Work(30))
@@ -233,9 +227,9 @@ async fn a_long_job_keeps_its_lease_while_others_look_for_work() {
             lease: Duration::from_millis(300),
             ..quick()
         };
-        let a = app(settings(&database, "a"), clock()).await;
-        let b = app(settings(&database, "b"), clock()).await;
-        let name = format!("{}-long", kind(&database));
+        let a = node(&database, "a").await;
+        let b = node(&database, "b").await;
+        let name = format!("{}-long", database.kind());
         start(&a, short).await;
         enqueue(&a, &Scripted::new(&name, Script::Work(1200))).await;
         reaches(&a, &name, JobState::Running).await;
@@ -250,8 +244,8 @@ async fn a_long_job_keeps_its_lease_while_others_look_for_work() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_lost_its_lease_cannot_write_and_the_job_runs_elsewhere() {
     for database in TestDatabase::both().await {
-        let a = app(settings(&database, "a"), clock()).await;
-        let name = format!("{}-fence", kind(&database));
+        let a = node(&database, "a").await;
+        let name = format!("{}-fence", database.kind());
         // Room for one: while its first run waits, it cannot claim the job itself.
         let one = Settings {
             concurrency: 1,
@@ -267,7 +261,7 @@ async fn a_worker_that_lost_its_lease_cannot_write_and_the_job_runs_elsewhere() 
         let expire = statement(db, sql, [name.clone().into()]);
         db.execute_raw(expire).await.unwrap();
         // The other worker of this database takes it over.
-        let b = app(settings(&database, "b"), clock()).await;
+        let b = node(&database, "b").await;
         start(&b, quick()).await;
         eventually("the second run waits", || async { runs(&name) == 2 }).await;
         // Waiters are woken in order: the first run finds that it holds nothing any more.
@@ -289,8 +283,8 @@ async fn a_worker_that_lost_its_lease_cannot_write_and_the_job_runs_elsewhere() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopping_server_gives_its_leases_back() {
     for database in TestDatabase::both().await {
-        let a = app(settings(&database, "a"), clock()).await;
-        let name = format!("{}-stop", kind(&database));
+        let a = node(&database, "a").await;
+        let name = format!("{}-stop", database.kind());
         start(&a, quick()).await;
         enqueue(&a, &Scripted::new(&name, Script::Wait)).await;
         eventually("it runs", || async { runs(&name) == 1 }).await;
@@ -302,7 +296,7 @@ async fn a_stopping_server_gives_its_leases_back() {
         );
         assert_eq!(record(&name).running.load(Ordering::SeqCst), 0);
 
-        let b = app(settings(&database, "b"), clock()).await;
+        let b = node(&database, "b").await;
         start(&b, quick()).await;
         eventually("it runs elsewhere", || async { runs(&name) == 2 }).await;
         record(&name).go_on.notify_one();
@@ -314,10 +308,10 @@ async fn a_stopping_server_gives_its_leases_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn failures_are_tried_again_and_then_count_as_failed() {
     for database in TestDatabase::both().await {
-        let app = app(settings(&database, "a"), clock()).await;
+        let app = node(&database, "a").await;
         start(&app, quick()).await;
         let [fails, panics, thrice] =
-            ["fails", "panics", "thrice"].map(|name| format!("{}-{name}", kind(&database)));
+            ["fails", "panics", "thrice"].map(|name| format!("{}-{name}", database.kind()));
         enqueue(&app, &Scripted::new(&fails, Script::Fail)).await;
         enqueue(&app, &Scripted::new(&panics, Script::PanicOnce)).await;
         enqueue(&app, &Scripted::new(&thrice, Script::Thrice)).await;
@@ -345,8 +339,8 @@ async fn failures_are_tried_again_and_then_count_as_failed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_makes_a_job_the_only_one_and_loses_no_request() {
     for database in TestDatabase::both().await {
-        let app = app(settings(&database, "a"), clock()).await;
-        let name = format!("{}-key", kind(&database));
+        let app = node(&database, "a").await;
+        let name = format!("{}-key", database.kind());
         let job = Scripted::new(&name, Script::Wait);
         for _ in 0..3 {
             enqueue(&app, &job).await;
@@ -373,8 +367,8 @@ async fn a_key_makes_a_job_the_only_one_and_loses_no_request() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_rolled_back_with_its_cause_never_runs() {
     for database in TestDatabase::both().await {
-        let app = app(settings(&database, "a"), clock()).await;
-        let name = format!("{}-rollback", kind(&database));
+        let app = node(&database, "a").await;
+        let name = format!("{}-rollback", database.kind());
         let transaction = app.store.begin().await.unwrap();
         let job = Scripted::new(&name, Script::Work(0));
         jobs::enqueue(&app, &transaction, &job).await.unwrap();
@@ -387,9 +381,9 @@ async fn a_job_rolled_back_with_its_cause_never_runs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn blocked_work_waits_until_it_is_let_go() {
     for database in TestDatabase::both().await {
-        let app = app(settings(&database, "a"), clock()).await;
+        let app = node(&database, "a").await;
         start(&app, quick()).await;
-        let name = format!("{}-block", kind(&database));
+        let name = format!("{}-block", database.kind());
         let job = Scripted::new(&name, Script::BlockOnce);
         enqueue(&app, &job).await;
         let blocked = reaches(&app, &name, JobState::Blocked).await;
@@ -408,9 +402,9 @@ async fn blocked_work_waits_until_it_is_let_go() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_waits_for_its_time_and_finished_rows_go_after_theirs() {
     for database in TestDatabase::both().await {
-        let a = app(settings(&database, "a"), clock()).await;
+        let a = node(&database, "a").await;
         start(&a, quick()).await;
-        let name = format!("{}-later", kind(&database));
+        let name = format!("{}-later", database.kind());
         let transaction = a.store.begin().await.unwrap();
         let at = a.clock.now_ms() + 250;
         let job = Scripted::new(&name, Script::Work(0));
@@ -424,12 +418,12 @@ async fn a_job_waits_for_its_time_and_finished_rows_go_after_theirs() {
         stop(a).await;
 
         // The worker removes old rows when it starts.
-        let b = app(settings(&database, "b"), clock()).await;
+        let b = node(&database, "b").await;
         start(&b, quick()).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
         row(&b, &name).await;
         stop(b).await;
-        let c = app(settings(&database, "c"), clock()).await;
+        let c = node(&database, "c").await;
         start(
             &c,
             Settings {

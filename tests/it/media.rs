@@ -56,14 +56,12 @@ impl Stage {
         upstream.configure(&mut scripted);
         change(&mut scripted);
         let scripted_providers = providers::from_config(&scripted).unwrap();
-        let builder = TestApp::builder(TestDatabase::sqlite())
+        let builder = TestApp::builder(&TestDatabase::sqlite())
             .providers(scripted_providers)
             .config(|config| {
                 config.calls = scripted.calls;
                 config.media = scripted.media;
                 config.http.drain_seconds = scripted.http.drain_seconds.min(5);
-                // Tests ask for a state far more often than a partner would.
-                config.limits.request_burst = 10_000;
             });
         let app = builder.start().await;
         let partner = app.partner("acme").await;

@@ -67,7 +67,7 @@ async fn commands_make_keys(database: TestDatabase) {
     assert_eq!(run_ok(&database, &["key", "list"]).lines().count(), 1);
     assert!(run_ok(&database, &["partner", "list"]).starts_with("acme\t"));
 
-    let app = TestApp::builder(database).start().await;
+    let app = TestApp::builder(&database).start().await;
     assert_eq!(
         app.get(admin, "/api/auth/me").await.expect(200)["isAdmin"],
         true
@@ -79,7 +79,6 @@ async fn commands_make_keys(database: TestDatabase) {
     let me = app.get(scoped, "/api/auth/me").await.expect(200);
     assert_eq!(me["scopes"], json!(["calls", "characters"]));
 
-    let database = app.database();
     let id = scoped.split('_').nth(1).unwrap();
     assert_eq!(me["key_id"], id);
     run_ok(&database, &["key", "revoke", id, "--partner", "acme"]);

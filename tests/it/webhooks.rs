@@ -1,41 +1,43 @@
 //! Webhooks: delivery to a TLS receiver, retries, and what the partner sees of them.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use colloquy::{
     calls::{self, Outcome},
-    clock::SystemClock,
-    config::{Config, Secret},
+    config::Secret,
     store::statement,
     webhooks,
 };
 use harness::{
-    database::TestDatabase,
+    TestApp, TestAppBuilder, TestDatabase,
+    app::{ADMIN_KEY, TestPartner},
+    eventually,
     receiver::{Receiver, Reply},
-    server::{Server, eventually, settings},
 };
 use sea_orm::ConnectionTrait as _;
 use serde_json::{Value, json};
 
-const ACME: &str = "partner:acme";
 const LIST: &str = "/api/webhooks/acme/deliveries";
 
-fn config(database: &TestDatabase, receiver: &Receiver) -> Config {
-    let mut config = settings(database, "n");
-    config.fetch.allow_private = true;
-    config.fetch.ca_file = Some(receiver.ca_file.clone());
-    config.webhooks.first_retry_ms = 20;
-    config.webhooks.timeout_ms = 1_000;
-    config
+fn builder(database: &TestDatabase, receiver: &Receiver) -> TestAppBuilder {
+    TestApp::builder(database).quick_worker().config(|config| {
+        receiver.configure(config);
+        config.webhooks.first_retry_ms = 20;
+        config.webhooks.timeout_ms = 1_000;
+    })
 }
 
 /// A call to this webhook that was created, joined and ended; its path.
-async fn ended_call(server: &Server, hook: &str, error: Option<&'static str>) -> String {
+async fn ended_call(
+    server: &TestApp,
+    acme: &TestPartner,
+    hook: &str,
+    error: Option<&'static str>,
+) -> String {
     let body = json!({"character": "repo:acme/ada", "call_time_limit_seconds": 60, "on_completion_webhook": hook});
-    let answer = server.post(ACME, "/v2/calls", &body).await;
-    assert_eq!(answer.status, 200, "{:?}", answer.body);
-    let path = answer.body["data"]["id"].as_str().unwrap().to_owned();
+    let made = server.post(&acme.key, "/v2/calls", body).await.expect(200);
+    let path = made["data"]["id"].as_str().unwrap().to_owned();
     let id = path.strip_prefix("/v2/calls/").unwrap();
     calls::take(&server.app, id, None).await.unwrap().unwrap();
     calls::mark_ongoing(&server.app, id).await.unwrap();
@@ -50,37 +52,43 @@ async fn ended_call(server: &Server, hook: &str, error: Option<&'static str>) ->
 }
 
 /// The newest delivery with its attempts, once it is in this state.
-async fn delivery(server: &Server, state: &str) -> Value {
+async fn delivery(server: &TestApp, acme: &TestPartner, state: &str) -> Value {
     eventually(&format!("the delivery is {state}"), || async {
-        let page = server.get(ACME, LIST).await.body;
+        let page = server.get(&acme.key, LIST).await.expect(200);
         page["deliveries"][0]["state"] == state
     })
     .await;
-    let page = server.get(ACME, LIST).await.body;
+    let page = server.get(&acme.key, LIST).await.expect(200);
     let id = page["deliveries"][0]["id"].as_str().unwrap();
-    server.get(ACME, &format!("{LIST}/{id}")).await.body
+    let path = format!("{LIST}/{id}");
+    server.get(&acme.key, &path).await.expect(200)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_completed_call_is_told_once_with_its_status_and_a_signature() {
     let receiver = Receiver::start().await;
     for (n, database) in TestDatabase::both().await.into_iter().enumerate() {
-        let mut config = config(&database, &receiver);
         let key = STANDARD.encode("a secret of the receiver");
-        config.webhooks.secret = Some(Secret::new(format!("whsec_{key}")));
-        let server = Server::start(config).await;
+        let secret = Secret::new(format!("whsec_{key}"));
+        let builder = builder(&database, &receiver);
+        let builder = builder.config(|config| config.webhooks.secret = Some(secret));
+        let server = builder.start().await;
+        let (acme, _) = server.acme_and_other().await;
         let hook = format!("{}/hook/{n}?x=1", receiver.base);
-        let path = ended_call(&server, &hook, None).await;
+        let path = ended_call(&server, &acme, &hook, None).await;
         let request = receiver.wait_for(n + 1).await.pop().unwrap();
         assert_eq!(request.method, "POST");
         assert_eq!(request.path, format!("/hook/{n}"));
         assert_eq!(request.header("content-type"), "application/json");
         assert!(request.header("user-agent").starts_with("Colloquy/"));
-        assert_eq!(request.json(), server.get(ACME, &path).await.body);
+        assert_eq!(
+            request.json(),
+            server.get(&acme.key, &path).await.expect(200)
+        );
         assert_eq!(request.json()["data"]["state"], "completed");
         assert_eq!(request.json()["data"]["duration"]["call_seconds"], 5);
 
-        let details = delivery(&server, "succeeded").await;
+        let details = delivery(&server, &acme, "succeeded").await;
         assert_eq!(details["id"], request.header("webhook-id"));
         assert_eq!(details["event"], "call.completed");
         assert_eq!(details["call_id"], path);
@@ -135,12 +143,13 @@ fn openssl_hmac(text: &str) -> String {
 async fn failures_are_tried_again_with_growing_waits_until_200() {
     for database in TestDatabase::both().await {
         let receiver = Receiver::start().await;
-        let mut config = config(&database, &receiver);
-        config.webhooks.first_retry_ms = 100;
-        let server = Server::start(config).await;
+        let builder = builder(&database, &receiver);
+        let builder = builder.config(|config| config.webhooks.first_retry_ms = 100);
+        let server = builder.start().await;
+        let (acme, _) = server.acme_and_other().await;
         receiver.script([500, 204, 404].map(Reply::Status));
-        ended_call(&server, &format!("{}/hook", receiver.base), None).await;
-        let details = delivery(&server, "succeeded").await;
+        ended_call(&server, &acme, &format!("{}/hook", receiver.base), None).await;
+        let details = delivery(&server, &acme, "succeeded").await;
         let statuses: Vec<_> = details["attempts"]
             .as_array()
             .unwrap()
@@ -164,21 +173,21 @@ async fn failures_are_tried_again_with_growing_waits_until_200() {
 async fn after_five_retries_it_failed_and_a_resend_begins_anew() {
     for database in TestDatabase::both().await {
         let receiver = Receiver::start().await;
-        let server = Server::start(config(&database, &receiver)).await;
+        let server = builder(&database, &receiver).start().await;
+        let (acme, _) = server.acme_and_other().await;
         receiver.script((0..7).map(|_| Reply::Status(503)));
-        ended_call(&server, &format!("{}/hook", receiver.base), None).await;
-        let details = delivery(&server, "failed").await;
+        ended_call(&server, &acme, &format!("{}/hook", receiver.base), None).await;
+        let details = delivery(&server, &acme, "failed").await;
         assert_eq!(details["attempt_count"], 6);
         assert_eq!(details["next_attempt_at"], Value::Null);
         receiver.stays_at(6).await;
 
         let id = details["id"].as_str().unwrap();
         let resend = format!("{LIST}/{id}/resend");
-        let answer = server.post(ACME, &resend, &Value::Null).await;
-        assert_eq!(answer.status, 202);
-        assert_eq!(answer.body["state"], "pending");
+        let answer = server.post(&acme.key, &resend, Value::Null).await;
+        assert_eq!(answer.expect(202)["state"], "pending");
         // One more 503, then 200: the new round has attempts of its own.
-        let details = delivery(&server, "succeeded").await;
+        let details = delivery(&server, &acme, "succeeded").await;
         assert_eq!(details["attempt_count"], 8);
         let numbers: Vec<_> = details["attempts"]
             .as_array()
@@ -195,9 +204,10 @@ async fn after_five_retries_it_failed_and_a_resend_begins_anew() {
         );
 
         // One that succeeded can be sent again as well.
-        assert_eq!(server.post(ACME, &resend, &Value::Null).await.status, 202);
+        let answer = server.post(&acme.key, &resend, Value::Null).await;
+        assert_eq!(answer.status, 202);
         receiver.wait_for(9).await;
-        delivery(&server, "succeeded").await;
+        delivery(&server, &acme, "succeeded").await;
         server.stop().await;
     }
 }
@@ -206,10 +216,12 @@ async fn after_five_retries_it_failed_and_a_resend_begins_anew() {
 async fn only_a_200_in_time_from_the_very_address_is_success() {
     let database = TestDatabase::sqlite();
     let receiver = Receiver::start().await;
-    let mut config = config(&database, &receiver);
-    config.webhooks.retries = 0;
-    config.webhooks.timeout_ms = 300;
-    let server = Server::start(config).await;
+    let builder = builder(&database, &receiver).config(|config| {
+        config.webhooks.retries = 0;
+        config.webhooks.timeout_ms = 300;
+    });
+    let server = builder.start().await;
+    let (acme, _) = server.acme_and_other().await;
     let hook = format!("{}/hook", receiver.base);
     for (n, (reply, status)) in [
         (Reply::Status(201), json!(201)),
@@ -225,8 +237,8 @@ async fn only_a_200_in_time_from_the_very_address_is_success() {
     .enumerate()
     {
         receiver.script([reply]);
-        let path = ended_call(&server, &hook, None).await;
-        let details = delivery(&server, "failed").await;
+        let path = ended_call(&server, &acme, &hook, None).await;
+        let details = delivery(&server, &acme, "failed").await;
         assert_eq!(details["call_id"], path);
         assert_eq!(details["attempts"][0]["status"], status);
         if status.is_null() {
@@ -244,26 +256,23 @@ async fn only_a_200_in_time_from_the_very_address_is_success() {
     );
     // What follows after the 200 is not read, however long it is.
     receiver.script([Reply::Endless]);
-    ended_call(&server, &hook, None).await;
-    delivery(&server, "succeeded").await;
+    ended_call(&server, &acme, &hook, None).await;
+    delivery(&server, &acme, "succeeded").await;
     server.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_certificate_and_a_private_address_are_no_receivers() {
-    let database = TestDatabase::sqlite();
     let (trusted, stranger) = (Receiver::start().await, Receiver::start().await);
-    let mut with_private = config(&database, &trusted);
-    with_private.webhooks.retries = 0;
-    let mut without_private = with_private.clone();
-    without_private.fetch.allow_private = false;
-    for (config, expected) in [
-        (with_private, "certificate"),
-        (without_private, "no public address"),
-    ] {
-        let server = Server::start(config).await;
-        ended_call(&server, &format!("{}/hook", stranger.base), None).await;
-        let details = delivery(&server, "failed").await;
+    for (allow_private, expected) in [(true, "certificate"), (false, "no public address")] {
+        let builder = builder(&TestDatabase::sqlite(), &trusted).config(|config| {
+            config.webhooks.retries = 0;
+            config.fetch.allow_private = allow_private;
+        });
+        let server = builder.start().await;
+        let (acme, _) = server.acme_and_other().await;
+        ended_call(&server, &acme, &format!("{}/hook", stranger.base), None).await;
+        let details = delivery(&server, &acme, "failed").await;
         let error = details["attempts"][0]["error"].as_str().unwrap();
         assert!(error.contains(expected), "{error}");
         assert!(!error.contains("127.0.0.1"), "{error}");
@@ -276,17 +285,19 @@ async fn an_unknown_certificate_and_a_private_address_are_no_receivers() {
 async fn a_call_that_failed_or_named_no_webhook_tells_nobody() {
     for database in TestDatabase::both().await {
         let receiver = Receiver::start().await;
-        let server = Server::start(config(&database, &receiver)).await;
+        let server = builder(&database, &receiver).start().await;
+        let (acme, _) = server.acme_and_other().await;
         ended_call(
             &server,
+            &acme,
             &format!("{}/hook", receiver.base),
             Some("MEDIA_FAILED"),
         )
         .await;
-        ended_call(&server, "", None).await;
+        ended_call(&server, &acme, "", None).await;
         receiver.stays_at(0).await;
         assert_eq!(
-            server.get(ACME, LIST).await.body,
+            server.get(&acme.key, LIST).await.expect(200),
             json!({"deliveries": [], "next_cursor": null})
         );
         server.stop().await;
@@ -298,26 +309,30 @@ async fn a_webhook_that_was_queued_survives_a_restart() {
     for database in TestDatabase::both().await {
         let receiver = Receiver::start().await;
         let hook = format!("{}/hook", receiver.base);
-        let before =
-            Server::without_worker(config(&database, &receiver), Arc::new(SystemClock)).await;
-        let path = ended_call(&before, &hook, None).await;
+        let before = builder(&database, &receiver).without_worker();
+        let before = before.start().await;
+        let (acme, _) = before.acme_and_other().await;
+        let path = ended_call(&before, &acme, &hook, None).await;
         before.stop().await;
         receiver.stays_at(0).await;
 
         // Stopped in the middle of an attempt: the lease is given back and the attempt is made again.
         receiver.script([Reply::Stall]);
-        let during = Server::start(config(&database, &receiver)).await;
+        let during = builder(&database, &receiver).start().await;
         receiver.wait_for(1).await;
         during.stop().await;
 
-        let after = Server::start(config(&database, &receiver)).await;
+        let after = builder(&database, &receiver).start().await;
         let requests = receiver.wait_for(2).await;
         assert_eq!(
             requests[0].header("webhook-id"),
             requests[1].header("webhook-id")
         );
-        assert_eq!(requests[1].json(), after.get(ACME, &path).await.body);
-        delivery(&after, "succeeded").await;
+        assert_eq!(
+            requests[1].json(),
+            after.get(&acme.key, &path).await.expect(200)
+        );
+        delivery(&after, &acme, "succeeded").await;
         after.stop().await;
     }
 }
@@ -326,15 +341,19 @@ async fn a_webhook_that_was_queued_survives_a_restart() {
 async fn deliveries_are_paged_filtered_and_kept_from_others() {
     for database in TestDatabase::both().await {
         let receiver = Receiver::start().await;
-        let server = Server::start(config(&database, &receiver)).await;
+        let server = builder(&database, &receiver).start().await;
+        let (acme, other) = server.acme_and_other().await;
         let mut paths = Vec::new();
         for _ in 0..5 {
-            paths.push(ended_call(&server, &format!("{}/hook", receiver.base), None).await);
-            delivery(&server, "succeeded").await;
+            paths.push(ended_call(&server, &acme, &format!("{}/hook", receiver.base), None).await);
+            delivery(&server, &acme, "succeeded").await;
         }
         let (mut seen, mut query) = (Vec::new(), "?limit=2".to_owned());
         loop {
-            let page = server.get(ACME, &format!("{LIST}{query}")).await.body;
+            let page = server
+                .get(&acme.key, &format!("{LIST}{query}"))
+                .await
+                .expect(200);
             let deliveries = page["deliveries"].as_array().unwrap();
             seen.extend(
                 deliveries
@@ -350,34 +369,31 @@ async fn deliveries_are_paged_filtered_and_kept_from_others() {
         paths.reverse();
         assert_eq!(seen, paths);
         let count = async |query: &str| {
-            let page = server.get(ACME, &format!("{LIST}{query}")).await.body;
+            let page = server
+                .get(&acme.key, &format!("{LIST}{query}"))
+                .await
+                .expect(200);
             page["deliveries"].as_array().unwrap().len()
         };
         assert_eq!(count("?state=succeeded").await, 5);
         assert_eq!(count("?state=failed").await, 0);
         for wrong in ["?limit=0", "?limit=101", "?state=lost"] {
-            assert_eq!(
-                server.get(ACME, &format!("{LIST}{wrong}")).await.status,
-                400
-            );
+            let path = format!("{LIST}{wrong}");
+            server.get(&acme.key, &path).await.expect(400);
         }
 
-        let page = server.get(ACME, LIST).await.body;
+        let page = server.get(&acme.key, LIST).await.expect(200);
         let id = page["deliveries"][0]["id"].as_str().unwrap();
         for path in [LIST.to_owned(), format!("{LIST}/{id}")] {
-            let answer = server.get("partner:other", &path).await;
-            assert_eq!(
-                (answer.status, &answer.body["detail"]),
-                (403, &json!("Access denied"))
-            );
-            assert_eq!(server.get("admin", &path).await.status, 200);
+            let denied = server.get(&other.key, &path).await.expect(403);
+            assert_eq!(denied["detail"], "Access denied");
+            server.get(ADMIN_KEY, &path).await.expect(200);
         }
         let others = format!("/api/webhooks/other/deliveries/{id}");
-        assert_eq!(server.get("partner:other", &others).await.status, 404);
-        let resend = server
-            .post("partner:other", &format!("{others}/resend"), &Value::Null)
-            .await;
-        assert_eq!(resend.status, 404);
+        server.get(&other.key, &others).await.expect(404);
+        let resend = format!("{others}/resend");
+        let answer = server.post(&other.key, &resend, Value::Null).await;
+        assert_eq!(answer.status, 404);
         receiver.stays_at(5).await;
         server.stop().await;
     }
@@ -387,19 +403,20 @@ async fn deliveries_are_paged_filtered_and_kept_from_others() {
 async fn old_deliveries_go_with_their_attempts() {
     for database in TestDatabase::both().await {
         let receiver = Receiver::start().await;
-        let server = Server::start(config(&database, &receiver)).await;
+        let server = builder(&database, &receiver).start().await;
+        let (acme, _) = server.acme_and_other().await;
         let hook = format!("{}/hook", receiver.base);
-        let old = ended_call(&server, &hook, None).await;
-        delivery(&server, "succeeded").await;
+        let old = ended_call(&server, &acme, &hook, None).await;
+        delivery(&server, &acme, "succeeded").await;
         let db = server.app.store.db();
         let sql = "UPDATE webhook_deliveries SET updated_at = 0";
         db.execute_unprepared(sql).await.unwrap();
-        let new = ended_call(&server, &hook, None).await;
-        assert_eq!(delivery(&server, "succeeded").await["call_id"], new);
+        let new = ended_call(&server, &acme, &hook, None).await;
+        assert_eq!(delivery(&server, &acme, "succeeded").await["call_id"], new);
         assert_ne!(old, new);
 
         assert_eq!(webhooks::purge(&server.app).await.unwrap(), 1);
-        let page = server.get(ACME, LIST).await.body;
+        let page = server.get(&acme.key, LIST).await.expect(200);
         assert_eq!(page["deliveries"].as_array().unwrap().len(), 1);
         assert_eq!(page["deliveries"][0]["call_id"], new);
         let count = statement(db, "SELECT COUNT(*) AS n FROM webhook_attempts", []);

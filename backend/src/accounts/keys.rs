@@ -16,7 +16,13 @@ use url::Url;
 use utoipa::ToSchema;
 
 use super::{PartnerId, Principal, Reach, Scope, Tenant, server_secret, store};
-use crate::{App, cache::ShortCache, clock::Clock, http::ApiError};
+use crate::{
+    app::{App, Base},
+    cache::ShortCache,
+    clock::Clock,
+    http::ApiError,
+    store::Store,
+};
 
 /// How long a row is trusted without being read again.
 const MAX_AGE: Duration = Duration::from_secs(5);
@@ -191,10 +197,10 @@ fn parse_origin(text: &str) -> Option<String> {
 ///
 /// # Errors
 /// 400 for settings that do not belong together, 404 when the partner is gone, the database's failure.
-pub async fn create(app: &App, new: NewKey) -> Result<(StoredKey, String), ApiError> {
+pub async fn create(base: &Base, new: NewKey) -> Result<(StoredKey, String), ApiError> {
     let tenant = new.tenant.clone();
-    let made = prepare(app, new).await?;
-    let transaction = app.store.begin().await?;
+    let made = prepare(base, new).await?;
+    let transaction = base.store.begin().await?;
     if let Some(tenant) = &tenant
         && !store::partner_exists(&transaction, tenant).await?
     {
@@ -206,10 +212,10 @@ pub async fn create(app: &App, new: NewKey) -> Result<(StoredKey, String), ApiEr
 }
 
 /// A checked key and its text, not stored yet.
-pub(super) async fn prepare(app: &App, new: NewKey) -> Result<(StoredKey, String), ApiError> {
-    let now_ms = app.clock.now_ms();
+pub(super) async fn prepare(base: &Base, new: NewKey) -> Result<(StoredKey, String), ApiError> {
+    let now_ms = base.clock.now_ms();
     let new = new.validated(now_ms)?;
-    let id = app.clock.new_id().simple().to_string();
+    let id = base.clock.new_id().simple().to_string();
     let random = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
     let text = format!("{}{id}_{random}", new.kind.prefix());
     let publishable = new.kind == KeyKind::Publishable;
@@ -218,7 +224,7 @@ pub(super) async fn prepare(app: &App, new: NewKey) -> Result<(StoredKey, String
         kind: new.kind,
         partner: new.tenant.map(|tenant| tenant.partner().clone()),
         name: new.name,
-        mac: app.key_ring.mac(app, &text).await?,
+        mac: base.key_ring.mac(&base.store, &text).await?,
         scopes: new.scopes,
         allowed_origins: publishable.then_some(new.allowed_origins),
         created_at: now_ms,
@@ -233,17 +239,17 @@ pub(super) async fn prepare(app: &App, new: NewKey) -> Result<(StoredKey, String
 ///
 /// # Errors
 /// The database's failure.
-pub async fn list(app: &App, tenant: Option<&Tenant>) -> Result<Vec<StoredKey>, ApiError> {
-    store::list_keys(app.store.db(), tenant).await
+pub async fn list(base: &Base, tenant: Option<&Tenant>) -> Result<Vec<StoredKey>, ApiError> {
+    store::list_keys(base.store.db(), tenant).await
 }
 
 /// Revokes a key of a partner, or an admin key. Doing it twice is harmless.
 ///
 /// # Errors
 /// 404 when there is no such key there.
-pub async fn revoke(app: &App, tenant: Option<&Tenant>, id: &str) -> Result<(), ApiError> {
-    let found = store::revoke_key(app.store.db(), tenant, id, app.clock.now_ms()).await?;
-    app.key_ring.forget(|key| key.id == id);
+pub async fn revoke(base: &Base, tenant: Option<&Tenant>, id: &str) -> Result<(), ApiError> {
+    let found = store::revoke_key(base.store.db(), tenant, id, base.clock.now_ms()).await?;
+    base.key_ring.forget(|key| key.id == id);
     if found {
         Ok(())
     } else {
@@ -273,7 +279,7 @@ pub async fn authenticate(app: &App, text: &str) -> Result<Principal, ApiError> 
     let Some(key) = find(app, id).await? else {
         return Err(ApiError::unauthorized());
     };
-    let mac = app.key_ring.mac(app, text).await?;
+    let mac = app.key_ring.mac(&app.store, text).await?;
     let known: bool = mac.as_bytes().ct_eq(key.mac.as_bytes()).into();
     let now_ms = app.clock.now_ms();
     let ended = key.revoked_at.is_some() || key.expires_at.is_some_and(|at| at <= now_ms);
@@ -374,10 +380,10 @@ impl KeyRing {
 
     /// The HMAC of a key's text. Not to be called inside a transaction: the first call may write the server secret, and
     /// on SQLite that would wait for the transaction.
-    async fn mac(&self, app: &App, text: &str) -> Result<String, ApiError> {
+    async fn mac(&self, store: &Store, text: &str) -> Result<String, ApiError> {
         let secret = self
             .secret
-            .get_or_try_init(|| async { server_secret(&app.store, "api_keys").await.map(Secret) })
+            .get_or_try_init(|| async { server_secret(store, "api_keys").await.map(Secret) })
             .await
             .map_err(ApiError::internal)?;
         let mut mac = Hmac::<Sha256>::new_from_slice(&secret.0).map_err(ApiError::internal)?;

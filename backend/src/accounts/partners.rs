@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{PartnerId, Principal, Reach, Tenant, keys, keys::NewKey, store};
-use crate::{App, calls, http::ApiError};
+use crate::{app::Base, calls, http::ApiError};
 
 /// A stored partner.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,12 +44,12 @@ impl PartnerChange {
 /// # Errors
 /// 409 when it exists, 400 for a bad name, the database's failure.
 pub async fn create(
-    app: &App,
+    base: &Base,
     id: PartnerId,
     change: PartnerChange,
 ) -> Result<(Partner, String), ApiError> {
     change.validate()?;
-    let now_ms = app.clock.now_ms();
+    let now_ms = base.clock.now_ms();
     let partner = Partner {
         display_name: change
             .display_name
@@ -60,8 +60,8 @@ pub async fn create(
         id,
     };
     let tenant = Tenant::of_row(partner.id.as_str());
-    let (key, text) = keys::prepare(app, NewKey::secret(tenant, "first key")).await?;
-    let transaction = app.store.begin().await?;
+    let (key, text) = keys::prepare(base, NewKey::secret(tenant, "first key")).await?;
+    let transaction = base.store.begin().await?;
     if !store::insert_partner(&transaction, &partner).await? {
         return Err(ApiError::conflict("The partner exists"));
     }
@@ -74,10 +74,10 @@ pub async fn create(
 ///
 /// # Errors
 /// The database's failure.
-pub async fn list(app: &App, principal: &Principal) -> Result<Vec<Partner>, ApiError> {
+pub async fn list(base: &Base, principal: &Principal) -> Result<Vec<Partner>, ApiError> {
     match &principal.reach {
-        Reach::Admin => store::list_partners(app.store.db()).await,
-        Reach::Partner(own) => Ok(store::find_partner(app.store.db(), &Tenant(own.clone()))
+        Reach::Admin => store::list_partners(base.store.db()).await,
+        Reach::Partner(own) => Ok(store::find_partner(base.store.db(), &Tenant(own.clone()))
             .await?
             .into_iter()
             .collect()),
@@ -88,8 +88,8 @@ pub async fn list(app: &App, principal: &Principal) -> Result<Vec<Partner>, ApiE
 ///
 /// # Errors
 /// 404, or the database's failure.
-pub async fn read(app: &App, tenant: &Tenant) -> Result<Partner, ApiError> {
-    store::find_partner(app.store.db(), tenant)
+pub async fn read(base: &Base, tenant: &Tenant) -> Result<Partner, ApiError> {
+    store::find_partner(base.store.db(), tenant)
         .await?
         .ok_or_else(|| ApiError::not_found("Partner"))
 }
@@ -99,18 +99,18 @@ pub async fn read(app: &App, tenant: &Tenant) -> Result<Partner, ApiError> {
 /// # Errors
 /// 404, 400 for a bad name, or the database's failure.
 pub async fn update(
-    app: &App,
+    base: &Base,
     tenant: &Tenant,
     change: PartnerChange,
 ) -> Result<Partner, ApiError> {
     change.validate()?;
-    let transaction = app.store.begin().await?;
+    let transaction = base.store.begin().await?;
     let mut partner = store::find_partner(&transaction, tenant)
         .await?
         .ok_or_else(|| ApiError::not_found("Partner"))?;
     partner.display_name = change.display_name.unwrap_or(partner.display_name);
     partner.settings = change.settings.unwrap_or(partner.settings);
-    partner.updated_at = app.clock.now_ms();
+    partner.updated_at = base.clock.now_ms();
     store::update_partner(&transaction, &partner).await?;
     transaction.commit().await?;
     Ok(partner)
@@ -120,16 +120,16 @@ pub async fn update(
 ///
 /// # Errors
 /// 409 while calls of the partner are open, 404, or the database's failure.
-pub async fn delete(app: &App, tenant: &Tenant) -> Result<(), ApiError> {
-    if calls::count_open(app, tenant).await? > 0 {
+pub async fn delete(base: &Base, tenant: &Tenant) -> Result<(), ApiError> {
+    if calls::count_open(base, tenant).await? > 0 {
         return Err(ApiError::conflict(
             "The partner has calls that are starting or ongoing",
         ));
     }
-    let found = store::delete_partner(app.store.db(), tenant).await?;
-    app.key_ring
+    let found = store::delete_partner(base.store.db(), tenant).await?;
+    base.key_ring
         .forget(|key| key.partner.as_ref() == Some(tenant.partner()));
-    app.characters.forget_partner(tenant);
+    base.characters.forget_partner(tenant);
     if found {
         Ok(())
     } else {

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     App,
+    app::Base,
     clock::rfc3339,
     http::{ApiError, ApiJson, ApiPath, Caller, PartnerTenant, extract::parse_json},
 };
@@ -319,11 +320,11 @@ fn new_key(app: &App, tenant: Tenant, body: KeyBody) -> Result<NewKey, ApiError>
 ///
 /// # Errors
 /// 400 beyond ten years.
-pub(crate) fn expiry(app: &App, days: Option<u32>) -> Result<Option<i64>, ApiError> {
+pub(crate) fn expiry(base: &Base, days: Option<u32>) -> Result<Option<i64>, ApiError> {
     match days {
         None => Ok(None),
         Some(days) if (1..=MAX_EXPIRY_DAYS).contains(&days) => {
-            Ok(Some(app.clock.now_ms() + i64::from(days) * DAY_MS))
+            Ok(Some(base.clock.now_ms() + i64::from(days) * DAY_MS))
         }
         Some(_) => Err(ApiError::invalid("expires_in_days", "1 to 3650")),
     }

@@ -25,7 +25,12 @@ pub use self::{
     recover::sweep,
     sign::{Ring, session_url},
 };
-use crate::{accounts::Tenant, app::App, characters::Character, http::ApiError};
+use crate::{
+    accounts::Tenant,
+    app::{App, Base},
+    characters::Character,
+    http::ApiError,
+};
 
 /// What `media` needs to run a call.
 #[derive(Debug, Clone)]
@@ -110,17 +115,11 @@ impl CallState {
     }
 }
 
-/// Makes the process ready for calls: loads the key ring, ends what an earlier process of this node left behind, and
-/// sweeps from then on. [`crate::node::join`] comes first.
+/// Makes the process ready for calls: ends what an earlier process of this node left behind, and sweeps from then on.
 ///
 /// # Errors
-/// When this process has not joined as a node, or the database fails.
+/// When the database fails.
 pub async fn start(app: &App) -> anyhow::Result<()> {
-    app.node.get().context("calls: node::join comes first")?;
-    sign::ring(app).await.map_err(|error| match error.source {
-        Some(source) => anyhow::anyhow!(source),
-        None => anyhow::anyhow!(error.message),
-    })?;
     sweep(app).await.context("ending lost calls")?;
     app.tasks.spawn(recover::keep_sweeping(app.clone()));
     Ok(())
@@ -131,11 +130,7 @@ pub async fn start(app: &App) -> anyhow::Result<()> {
 /// # Errors
 /// The close code to refuse the socket with: `InvalidSignature`, `UrlExpired`.
 pub fn check_session_url(app: &App, id: &str, query: &SignedQuery) -> Result<(), CloseCode> {
-    let Some(ring) = app.signing.get() else {
-        tracing::error!("calls::start comes before the first session");
-        return Err(CloseCode::InvalidSignature);
-    };
-    ring.check(id, query, app.clock.now_ms())
+    app.signing.check(id, query, app.clock.now_ms())
 }
 
 /// Spends the signed URL: takes a `starting` call for this node and returns what is needed to run it. The call stays
@@ -148,16 +143,12 @@ pub async fn take(
     id: &str,
     metadata: Option<&Map<String, Value>>,
 ) -> Result<Result<CallSetup, CloseCode>, ApiError> {
-    let node = app
-        .node
-        .get()
-        .ok_or_else(|| ApiError::internal("node::join comes before the first session"))?;
     let endpoint = sign::endpoint(app, id);
     let now = app.clock.now_ms();
     let db = app.store.db();
     let metadata = metadata.map(serde_json::to_string).transpose();
     let metadata = metadata.map_err(ApiError::internal)?;
-    if let Some(row) = store::take(db, id, &node.id, &endpoint, metadata, now).await? {
+    if let Some(row) = store::take(db, id, &app.node.id, &endpoint, metadata, now).await? {
         return Ok(Ok(row.setup()?));
     }
     // Taken, over, or unknown; the row tells. Nothing is at stake if it moves on between the two statements.
@@ -181,6 +172,6 @@ pub async fn mark_ongoing(app: &App, id: &str) -> Result<(), ApiError> {
 ///
 /// # Errors
 /// The database's failure.
-pub async fn count_open(app: &App, tenant: &Tenant) -> Result<u64, ApiError> {
-    Ok(store::count_open(app.store.db(), tenant).await?)
+pub async fn count_open(base: &Base, tenant: &Tenant) -> Result<u64, ApiError> {
+    Ok(store::count_open(base.store.db(), tenant).await?)
 }

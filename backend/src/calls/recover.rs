@@ -16,11 +16,9 @@ pub async fn sweep(app: &App) -> Result<(), DbErr> {
     node::heartbeat(app).await?;
     let db = app.store.db();
     let now = app.clock.now_ms();
-    if let Some(own) = app.node.get() {
-        let lost = store::end_lost(db, &own.id, node::lost_before(app), now).await?;
-        if lost > 0 {
-            tracing::warn!(lost, "calls of nodes that are gone ended in error");
-        }
+    let lost = store::end_lost(db, &app.node.id, node::lost_before(app), now).await?;
+    if lost > 0 {
+        tracing::warn!(lost, "calls of nodes that are gone ended in error");
     }
     let not_joined = store::end_not_joined(db, now).await?;
     if not_joined > 0 {

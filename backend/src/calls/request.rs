@@ -49,8 +49,7 @@ impl FromRequest<App> for CreateCall {
         let call = parse(&fields)?;
         if let Some(url) = &call.webhook {
             // A name is checked when it is resolved, for every attempt anew; a literal address can be refused now.
-            app.fetcher()
-                .map_err(|error| ApiError::internal(error.into_boxed_dyn_error()))?
+            app.fetcher
                 .check(url, true)
                 .map_err(|error| ApiError::invalid("on_completion_webhook", error.to_string()))?;
         }

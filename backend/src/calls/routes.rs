@@ -58,7 +58,7 @@ pub(crate) async fn create_call(
 ) -> Result<Json<CallEnvelope>, ApiError> {
     principal.require(Scope::Calls)?;
     let row = create::create(&app, &principal, request).await?;
-    Ok(Json(view::call(&app, &row).await?))
+    Ok(Json(view::call(&app, &row)?))
 }
 
 /// Reads the status of a call.
@@ -73,7 +73,7 @@ pub(crate) async fn read_call(
     ApiPath(id): ApiPath<String>,
 ) -> Result<Json<CallEnvelope>, ApiError> {
     let row = find(&app, &principal, &id).await?;
-    Ok(Json(view::call(&app, &row).await?))
+    Ok(Json(view::call(&app, &row)?))
 }
 
 /// Reads the transcript of a call that completed.

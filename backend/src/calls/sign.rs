@@ -10,7 +10,7 @@ use subtle::ConstantTimeEq as _;
 use super::SignedQuery;
 use crate::{
     accounts,
-    app::App,
+    app::{App, Base},
     config::{Secret, SigningKey, SigningKeys},
     http::ApiError,
 };
@@ -23,6 +23,21 @@ const SECRET_NAME: &str = "call-url-signing";
 pub struct Ring(SigningKeys);
 
 impl Ring {
+    /// The ring of a server: the configured one, else the one that all nodes share through the database.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn open(base: &Base) -> anyhow::Result<Self> {
+        if let Some(keys) = &base.config.signing_keys {
+            return Ok(Self::new(keys.clone()));
+        }
+        let secret = accounts::server_secret(&base.store, SECRET_NAME).await?;
+        Ok(Self::new(SigningKeys(vec![SigningKey {
+            kid: "server".to_owned(),
+            secret: Secret::new(hex(&secret)),
+        }])))
+    }
+
     /// A ring of these keys.
     #[must_use]
     pub fn new(keys: SigningKeys) -> Self {
@@ -62,24 +77,6 @@ impl Ring {
     }
 }
 
-/// The ring of this server: the configured one, else the one that all nodes share through the database.
-pub(super) async fn ring(app: &App) -> Result<&Ring, ApiError> {
-    app.signing
-        .get_or_try_init(|| async {
-            if let Some(keys) = &app.config.signing_keys {
-                return Ok(Ring::new(keys.clone()));
-            }
-            let secret = accounts::server_secret(&app.store, SECRET_NAME)
-                .await
-                .map_err(|error| ApiError::internal(error.into_boxed_dyn_error()))?;
-            Ok(Ring::new(SigningKeys(vec![SigningKey {
-                kid: "server".to_owned(),
-                secret: Secret::new(hex(&secret)),
-            }])))
-        })
-        .await
-}
-
 /// The path of a call's session.
 fn path(id: &str) -> String {
     format!("/v2/calls/{id}/session")
@@ -95,10 +92,10 @@ pub(super) fn endpoint(app: &App, id: &str) -> String {
 /// The signed URL of a call.
 ///
 /// # Errors
-/// The database's failure, when the ring is not loaded yet.
-pub async fn session_url(app: &App, id: &str, expires_s: i64) -> Result<String, ApiError> {
-    let query = ring(app)
-        .await?
+/// When the ring is empty.
+pub fn session_url(app: &App, id: &str, expires_s: i64) -> Result<String, ApiError> {
+    let query = app
+        .signing
         .sign(id, expires_s)
         .ok_or_else(|| ApiError::internal("signing_keys: the ring is empty"))?;
     let SignedQuery { exp, kid, sig } = query;

@@ -80,13 +80,13 @@ struct LineView {
 }
 
 /// The status of a call, as it is now.
-pub(super) async fn call(app: &App, row: &CallRow) -> Result<CallEnvelope, ApiError> {
+pub(super) fn call(app: &App, row: &CallRow) -> Result<CallEnvelope, ApiError> {
     let state = row.state()?;
     let joinable = state == CallState::Starting
         && row.taken_at.is_none()
         && app.clock.now_ms() < row.expires_at;
     let signed_url = if joinable {
-        Some(sign::session_url(app, &row.id, row.expires_at / 1000).await?)
+        Some(sign::session_url(app, &row.id, row.expires_at / 1000)?)
     } else {
         None
     };

@@ -85,12 +85,11 @@ impl Registry {
     }
 }
 
-/// Starts the worker as a task of the app; it ends after `app.shutdown` is cancelled. [`node::join`] comes first.
+/// Starts the worker as a task of the app; it ends after `app.shutdown` is cancelled.
 ///
 /// # Errors
-/// When this process has not joined as a node, or the database fails.
+/// When the database fails.
 pub async fn start(app: &App, registry: Registry, settings: Settings) -> anyhow::Result<()> {
-    let node = app.node.get().context("jobs: node::join comes first")?;
     let released =
         store::release_lost(app.store.db(), node::lost_before(app), app.clock.now_ms()).await?;
     if released > 0 {
@@ -98,7 +97,7 @@ pub async fn start(app: &App, registry: Registry, settings: Settings) -> anyhow:
     }
     let worker = Worker {
         app: app.clone(),
-        node: node.id.clone(),
+        node: app.node.id.clone(),
         kinds: registry.handlers.keys().copied().collect(),
         registry,
         settings,

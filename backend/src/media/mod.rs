@@ -22,7 +22,7 @@ mod signalling;
 use std::sync::Arc;
 
 pub use self::signalling::session_socket;
-use crate::app::App;
+use crate::{app::App, config::Config};
 
 /// The media side of this node.
 #[derive(Debug)]
@@ -33,34 +33,36 @@ pub struct Media {
     live: live::LiveSessions,
 }
 
-/// Opens the UDP port and reads from it until the server has drained.
-///
-/// # Errors
-/// When the port is taken, or a setting is malformed.
-pub async fn start(app: &App) -> anyhow::Result<()> {
-    let config = &app.config.media;
-    let net = Arc::new(net::Net::open(config, app.config.http.listen).await?);
-    let media = Media {
-        net: Arc::clone(&net),
-        identity: peer::Identity::generate()?,
-        ice_servers: parse_ice_servers(config.ice_servers.as_deref())?,
-        live: live::LiveSessions::default(),
-    };
-    anyhow::ensure!(app.media.set(media).is_ok(), "media was started before");
-    net.start(app);
-    Ok(())
+impl Media {
+    /// Takes the UDP port, from which [`start`] reads.
+    ///
+    /// # Errors
+    /// When the port is taken, or a setting is malformed.
+    pub(crate) async fn open(config: &Config) -> anyhow::Result<Self> {
+        let media = &config.media;
+        Ok(Self {
+            net: Arc::new(net::Net::open(media, config.http.listen).await?),
+            identity: peer::Identity::generate()?,
+            ice_servers: parse_ice_servers(media.ice_servers.as_deref())?,
+            live: live::LiveSessions::default(),
+        })
+    }
+}
+
+/// Reads from the UDP port until the server has drained.
+pub fn start(app: &App) {
+    Arc::clone(&app.media.net).start(app);
 }
 
 /// Lets the calls of this node end: they go on for `http.drain_seconds`, then they are ended. Returns when none is left.
 pub async fn drain(app: &App) {
-    let Some(media) = app.media.get() else { return };
     let patience = std::time::Duration::from_secs(app.config.http.drain_seconds);
-    if tokio::time::timeout(patience, media.live.drained())
+    if tokio::time::timeout(patience, app.media.live.drained())
         .await
         .is_err()
     {
         app.drain_over.cancel();
-        media.live.drained().await;
+        app.media.live.drained().await;
     }
     app.drain_over.cancel();
 }

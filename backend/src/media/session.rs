@@ -110,18 +110,18 @@ impl Session {
         let id = setup.id.clone();
         let (answers, answers_in) = mpsc::channel(ANSWERS);
         app.providers.transcriber.warm();
-        let (place, datagrams) = app.media().net.place();
+        let (place, datagrams) = app.media.net.place();
         let (attach, attach_in) = mpsc::channel(1);
         match Self::new(app, setup, slot, answers, place) {
             Ok(mut session) => {
-                let resume = app.media().live.insert(&id, attach);
+                let resume = app.media.live.insert(&id, attach);
                 session.attach(wire, resume);
                 let sources = Sources {
                     answers: answers_in,
                     datagrams,
                     attach: attach_in,
                 };
-                app.media().live.spawn(session.run(sources));
+                app.media.live.spawn(session.run(sources));
             }
             Err(error) => {
                 tracing::error!(call = %id, error = format!("{error:#}"), "a session could not start");
@@ -132,7 +132,7 @@ impl Session {
                 });
                 let app = app.clone();
                 let spawner = app.clone();
-                spawner.media().live.spawn(async move {
+                spawner.media.live.spawn(async move {
                     let outcome = Outcome {
                         error: Some("INTERNAL"),
                         call_time: Duration::ZERO,
@@ -343,7 +343,7 @@ impl Session {
             }
         }
         if let Some(peer) = &mut self.peer {
-            peer.flush(&self.app.media().net);
+            peer.flush(&self.app.media.net);
         }
     }
 
@@ -454,7 +454,7 @@ impl Session {
         // The engine settles the transcript; after its own end this changes nothing.
         self.tell_engine(Input::HangUp, now);
         if let Some(mut peer) = self.peer.take() {
-            peer.close(&self.app.media().net);
+            peer.close(&self.app.media.net);
         }
         if let Some(ongoing) = self.ongoing.take() {
             let _ = ongoing.await;
@@ -475,7 +475,7 @@ impl Session {
         if let Err(error) = &stored {
             tracing::error!(error = ?error.source, "a call could not be ended; it will be marked as failed");
         }
-        self.app.media().live.remove(&self.id);
+        self.app.media.live.remove(&self.id);
         if let Some(wire) = self.wire.take() {
             let state = if end.error.is_some() {
                 SessionState::Error

@@ -141,14 +141,14 @@ async fn admit(
     }
     let resume = wire.hello().await?;
     if let Some(token) = resume {
-        return match app.media().live.resume(id, &token) {
+        return match app.media.live.resume(id, &token) {
             Ok(session) => Ok(Entry::Again(session)),
             Err(NotAttached::NoSession) => Err(CloseCode::CallNotFound.into()),
             Err(_) => Err(CloseCode::InvalidSignature.into()),
         };
     }
     url?;
-    match app.media().live.reopen(id) {
+    match app.media.live.reopen(id) {
         Ok(session) => return Ok(Entry::Again(session)),
         Err(NotAttached::NoSession) => {}
         Err(_) => return Err(CloseCode::CallInUse.into()),

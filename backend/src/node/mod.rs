@@ -16,7 +16,7 @@ use std::{
 use anyhow::Context as _;
 use sea_orm::DbErr;
 
-use crate::app::App;
+use crate::app::{App, Base};
 
 /// How often a node says that it lives.
 pub const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -40,16 +40,13 @@ pub struct Node {
 ///
 /// # Errors
 /// When the data folder or the database fails.
-pub async fn join(app: &App) -> anyhow::Result<()> {
-    if app.node.get().is_some() {
-        return Ok(());
-    }
-    let id = app.clock.new_id().to_string();
-    let fresh = app.clock.new_id().to_string();
-    let dir = app.config.store.dir.clone();
+pub async fn join(base: &Base) -> anyhow::Result<Node> {
+    let id = base.clock.new_id().to_string();
+    let fresh = base.clock.new_id().to_string();
+    let dir = base.config.store.dir.clone();
     let (name, lock) = tokio::task::spawn_blocking(move || claim_name(&dir, fresh)).await??;
-    let now = app.clock.now_ms();
-    let transaction = app.store.begin().await?;
+    let now = base.clock.now_ms();
+    let transaction = base.store.begin().await?;
     if lock.is_some() {
         store::end_earlier(&transaction, &name, now).await?;
     }
@@ -57,14 +54,11 @@ pub async fn join(app: &App) -> anyhow::Result<()> {
     store::insert(&transaction, &id, &name, now).await?;
     transaction.commit().await?;
     tracing::info!(node = id, name, "joined as a node");
-    let node = Node {
+    Ok(Node {
         id,
         name,
         _lock: lock,
-    };
-    // A second join at the same moment lost the race and is dropped; its row goes silent.
-    let _ = app.node.set(node);
-    Ok(())
+    })
 }
 
 /// Says that this node lives.
@@ -72,10 +66,7 @@ pub async fn join(app: &App) -> anyhow::Result<()> {
 /// # Errors
 /// The database's failure.
 pub async fn heartbeat(app: &App) -> Result<(), DbErr> {
-    match app.node.get() {
-        Some(node) => store::heartbeat(app.store.db(), &node.id, app.clock.now_ms()).await,
-        None => Ok(()),
-    }
+    store::heartbeat(app.store.db(), &app.node.id, app.clock.now_ms()).await
 }
 
 /// The SQL of a sub-select with the ids of all nodes that live; `$1` is [`lost_before`].

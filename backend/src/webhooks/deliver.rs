@@ -91,7 +91,7 @@ async fn post(app: &App, delivery: &Delivery) -> anyhow::Result<Result<StatusCod
         redirects: 0,
         https_only: true,
     };
-    let answer = app.fetcher()?.send(request, bounds).await;
+    let answer = app.fetcher.send(request, bounds).await;
     Ok(answer.map(|answer| answer.status))
 }
 

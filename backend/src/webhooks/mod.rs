@@ -69,13 +69,8 @@ const KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How often old deliveries are removed.
 const PURGE_EVERY: Duration = Duration::from_secs(3600);
 
-/// Checks that the client can be made and removes old deliveries from now on. The deliveries themselves are jobs:
-/// [`Deliver`] belongs into the worker's registry.
-///
-/// # Errors
-/// When `fetch.ca_file` cannot be read.
-pub fn start(app: &App) -> anyhow::Result<()> {
-    app.fetcher()?;
+/// Removes old deliveries from now on. The deliveries themselves are jobs: [`Deliver`] belongs into the worker's registry.
+pub fn start(app: &App) {
     let app = app.clone();
     app.clone().tasks.spawn(async move {
         loop {
@@ -88,7 +83,6 @@ pub fn start(app: &App) -> anyhow::Result<()> {
             }
         }
     });
-    Ok(())
 }
 
 /// Removes the deliveries that ended more than 30 days ago, with their attempts.

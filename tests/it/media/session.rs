@@ -73,9 +73,7 @@ async fn a_call_that_never_was_is_not_found() {
     let stage = Stage::new().await;
     let expires = stage.app.app.clock.now_ms() / 1_000 + 60;
     let id = stage.app.app.clock.new_id().to_string();
-    let url = calls::session_url(&stage.app.app, &id, expires)
-        .await
-        .unwrap();
+    let url = calls::session_url(&stage.app.app, &id, expires).unwrap();
     assert_eq!(refusal(&url).await, refused(CloseCode::CallNotFound));
 }
 

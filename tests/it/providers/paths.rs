@@ -8,22 +8,23 @@ use colloquy::{
     generation::{self, CallReply, Speaker},
     providers,
     speech::{self, Voice},
-    store::Store,
 };
 use colloquy_voice::{Line, LineId, Originator};
 use futures_util::TryStreamExt as _;
-use harness::upstream::{Api, Script, Upstream};
+use harness::{
+    TestApp, TestDatabase,
+    upstream::{Api, Script, Upstream},
+};
 use serde_json::json;
 
 use super::{collect, samples};
 
-async fn app(config: Config) -> (App, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let mut config = config;
-    config.store.dir = folder.path().to_owned();
-    let store = Store::open(&config.store).await.unwrap();
-    let providers = providers::from_config(&config).unwrap();
-    (App::new(config, store, providers), folder)
+async fn app(config: Config) -> (App, TestDatabase) {
+    let database = TestDatabase::sqlite();
+    let builder = TestApp::builder(&database)
+        .providers(providers::from_config(&config).unwrap())
+        .config(|settings| settings.synthesizer = config.synthesizer);
+    (builder.idle().await, database)
 }
 
 fn guide(rag_enabled: bool) -> (Character, RenderedCharacter) {
@@ -63,7 +64,7 @@ fn lines(turns: &[(Originator, &str)]) -> Vec<Line> {
 
 #[tokio::test]
 async fn a_character_answers_from_its_documents() {
-    let (app, _folder) = app(Config::default()).await;
+    let (app, _database) = app(Config::default()).await;
     let (character, rendered) = guide(true);
     let speaker = Speaker::new(&character, &rendered);
     let lines = lines(&[
@@ -92,7 +93,7 @@ async fn a_model_gets_the_passages_only_when_knowledge_is_on() {
     let upstream = Upstream::start().await;
     let mut config = Config::default();
     upstream.configure(&mut config);
-    let (app, _folder) = app(config).await;
+    let (app, _database) = app(config).await;
     let lines = lines(&[
         (Originator::Bot, "Welcome."),
         (Originator::User, "Where are the lions?"),
@@ -125,7 +126,7 @@ async fn the_voice_of_a_character_speaks_what_can_be_heard() {
     let mut config = Config::default();
     upstream.configure(&mut config);
     config.synthesizer.voice = Some("house-voice".to_owned());
-    let (app, _folder) = app(config).await;
+    let (app, _database) = app(config).await;
     let (character, _) = guide(false);
     let voice = Voice::of(&character.parameters);
     upstream.set_default(Api::Speech, Script::default());

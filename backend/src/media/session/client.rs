@@ -68,7 +68,7 @@ impl Session {
         let peer = match &mut self.peer {
             Some(peer) if peer.continues(&sdp) => peer,
             other => {
-                let media = self.app.media();
+                let media = &self.app.media;
                 if let Some(mut old) = other.take() {
                     old.close(&media.net);
                 }
@@ -89,7 +89,7 @@ impl Session {
         if self.wire.take().is_some() {
             tracing::info!("the client's connection was lost");
             self.app
-                .media()
+                .media
                 .live
                 .set_reopenable(&self.id, self.media == MediaPath::New);
             self.reconsider_giving_up(now);
@@ -104,7 +104,7 @@ impl Session {
             });
             old.close(CloseCode::Normal.number(), "REPLACED");
         }
-        let resume = self.app.media().live.renew(&self.id);
+        let resume = self.app.media.live.renew(&self.id);
         self.last_heard = now;
         self.attach(wire, resume);
         self.say(&ServerMessage::Status {
@@ -114,11 +114,11 @@ impl Session {
     }
 
     pub(super) fn attach(&mut self, wire: Wire, resume: String) {
-        self.app.media().live.set_reopenable(&self.id, false);
+        self.app.media.live.set_reopenable(&self.id, false);
         wire.say(&ServerMessage::Welcome {
             call_id: format!("/v2/calls/{}", self.id),
             character: self.character.clone(),
-            ice_servers: self.app.media().ice_servers.clone(),
+            ice_servers: self.app.media.ice_servers.clone(),
             resume,
             time_limit_seconds: u32::try_from(self.time_limit.as_secs()).unwrap_or(u32::MAX),
             heartbeat_seconds: self.app.config.calls.heartbeat_seconds,
