@@ -57,6 +57,9 @@ pub struct TurnSettings {
     pub min_speech_ms: u32,
     /// Audio kept from before the detected start, so that the first sound is not cut.
     pub pre_roll_ms: u32,
+    /// Audio kept from after the last speech, so that the last sound is not cut. The rest of the hold is not handed on:
+    /// it holds no words, and recognizers that normalize over the utterance hear worse with it.
+    pub post_roll_ms: u32,
     /// The longest utterance; after it the turn is ended by force.
     pub max_utterance_ms: u32,
     /// How often a running utterance is transcribed for interim results; `None` for final results only.
@@ -73,6 +76,7 @@ impl Default for TurnSettings {
             stop_ms: 500,
             min_speech_ms: 160,
             pre_roll_ms: 300,
+            post_roll_ms: 100,
             max_utterance_ms: 60_000,
             interim_ms: None,
             barge_in: true,

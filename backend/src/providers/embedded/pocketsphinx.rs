@@ -5,8 +5,6 @@
 //! was left in the middle of an utterance (a time-out, a cancelled request) is killed and replaced.
 //!
 //! Its own noise reduction is off: browsers have reduced the noise already, and what is reduced twice loses consonants.
-//! Of the first words of ten calls from Chromium it understood none with it and all without; on what is said later, and
-//! on recordings that no browser touched, the two are about equal.
 //!
 //! The sound goes through a file that only this user can read, in memory where the system has such a folder, and that
 //! is gone when the utterance is done.

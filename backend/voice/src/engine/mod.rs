@@ -331,6 +331,7 @@ fn validate(config: &EngineConfig) -> Result<(), EngineError> {
         start_ms,
         stop_ms,
         pre_roll_ms,
+        post_roll_ms,
         max_utterance_ms,
         ..
     } = config.turns;
@@ -340,7 +341,10 @@ fn validate(config: &EngineConfig) -> Result<(), EngineError> {
             "the speech threshold is not between 0 and 1",
         ),
         (
-            start_ms <= 10_000 && stop_ms <= 60_000 && pre_roll_ms <= 10_000,
+            start_ms <= 10_000
+                && stop_ms <= 60_000
+                && pre_roll_ms <= 10_000
+                && post_roll_ms <= 10_000,
             "a turn setting is out of range",
         ),
         (

@@ -36,6 +36,7 @@ pub(crate) struct Endpointer {
     stop_samples: usize,
     min_speech_samples: usize,
     pre_roll_samples: usize,
+    post_roll_samples: usize,
     max_samples: usize,
     interim_samples: Option<usize>,
     /// Samples that do not fill a detector frame yet.
@@ -82,6 +83,7 @@ impl Endpointer {
             stop_samples: samples_of_ms(turns.stop_ms).max(1),
             min_speech_samples: samples_of_ms(turns.min_speech_ms),
             pre_roll_samples: samples_of_ms(turns.pre_roll_ms),
+            post_roll_samples: samples_of_ms(turns.post_roll_ms),
             max_samples: samples_of_ms(turns.max_utterance_ms),
             interim_samples: turns
                 .interim_ms
@@ -120,8 +122,8 @@ impl Endpointer {
     pub(crate) fn end(&mut self) {
         self.partial.clear();
         self.partial_heard = 0;
-        if let Phase::Active { speech, .. } = self.phase {
-            self.finish(speech);
+        if let Phase::Active { speech, quiet, .. } = self.phase {
+            self.finish(speech, quiet);
         }
         self.phase = IDLE;
         self.samples.clear();
@@ -168,10 +170,10 @@ impl Endpointer {
                 *since_interim += FRAME_SAMPLES;
                 let (speech, quiet) = (*speech, *quiet);
                 if quiet >= self.stop_samples {
-                    self.finish(speech);
+                    self.finish(speech, quiet);
                     self.phase = IDLE;
                 } else if self.samples.len() >= self.max_samples {
-                    self.finish(speech);
+                    self.finish(speech, quiet);
                     // The visitor still speaks: the next utterance begins without a gap.
                     self.phase = Phase::Active {
                         speech: 0,
@@ -192,8 +194,11 @@ impl Endpointer {
         }
     }
 
-    fn finish(&mut self, speech: usize) {
-        let samples = Vec::from(std::mem::take(&mut self.samples));
+    /// Hands on the utterance, which had so much speech and has been quiet for so long.
+    fn finish(&mut self, speech: usize, quiet: usize) {
+        let mut samples = Vec::from(std::mem::take(&mut self.samples));
+        let surplus = quiet.saturating_sub(self.post_roll_samples);
+        samples.truncate(samples.len().saturating_sub(surplus));
         self.changes
             .push_back(match speech >= self.min_speech_samples {
                 true => Change::Ended { samples },

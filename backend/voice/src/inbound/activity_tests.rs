@@ -8,6 +8,7 @@ fn turns() -> TurnSettings {
         stop_ms: 208,
         min_speech_ms: 160,
         pre_roll_ms: 320,
+        post_roll_ms: 96,
         max_utterance_ms: 3200,
         ..TurnSettings::default()
     }
@@ -49,8 +50,8 @@ fn speech_begins_after_the_start_and_ends_after_the_hold() {
     let [Change::Ended { samples }] = &changes[..] else {
         panic!("{changes:?}")
     };
-    // 320 ms before, 16 frames of speech, 13 of hold.
-    assert_eq!(samples.len(), (20 + 16 + 13) * FRAME_SAMPLES);
+    // 320 ms before, 16 frames of speech, 96 ms of the hold.
+    assert_eq!(samples.len(), (20 + 16 + 6) * FRAME_SAMPLES);
     assert_eq!(endpointer.remaining_hold(), None);
 }
 
