@@ -103,7 +103,7 @@ setup_firefox() {
 }
 
 setup_test_tools() {
-  crate cargo-nextest cargo-nextest "" "" --locked --debug
+  crate cargo-nextest cargo-nextest "" "" --locked --debug --no-default-features --features default-no-update
   crate cargo-deny cargo-deny "" "" --locked --debug
 }
 

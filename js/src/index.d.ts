@@ -108,9 +108,9 @@ export interface TranscriptLine {
   atMs: number;
 }
 
-/** Loudness, 0 to 1. */
+/** Loudness, the root mean square of the samples, 0 to 1; 0 where the browser runs without the audio worklet. */
 export interface Levels {
-  /** What the visitor says; 0 while muted, and where the browser runs without the audio worklet. */
+  /** What the visitor says; 0 while muted. */
   microphone: number;
   /** What the character says. */
   speaker: number;

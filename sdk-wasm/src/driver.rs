@@ -20,7 +20,7 @@ use crate::microphone::Microphone;
 use crate::peer::Peer;
 use crate::socket::Socket;
 use crate::speaker::Speaker;
-use crate::worklet::Audio;
+use crate::worklet::{Audio, Graph};
 use crate::{errors, events};
 
 /// How often `onLevels` fires.
@@ -315,10 +315,8 @@ impl Driver {
         }
         let heard = reporter.clone();
         let play = move |track: MediaStreamTrack| {
-            if let Some(driver) = heard.active()
-                && let Some(speaker) = &driver.state.borrow().resources.speaker
-            {
-                speaker.play(&track);
+            if let Some(driver) = heard.active() {
+                driver.play(&track);
             }
         };
         let peer = Peer::new(ice_servers, &track, reporter, play)?;
@@ -326,6 +324,24 @@ impl Driver {
         state.resources.speaker = Some(speaker);
         state.resources.peer = Some(peer);
         Ok(())
+    }
+
+    fn play(&self, track: &MediaStreamTrack) {
+        let mut state = self.state.borrow_mut();
+        let Resources {
+            microphone,
+            speaker,
+            ..
+        } = &mut state.resources;
+        if let Some(speaker) = speaker {
+            speaker.play(track);
+        }
+        if self.callbacks.on_levels.is_some()
+            && let Some(graph) = microphone.as_mut().and_then(Microphone::graph)
+        {
+            // A meter that a browser refuses shows nothing; the call needs none.
+            let _ = graph.meter(track);
+        }
     }
 
     fn watch_levels(&self) {
@@ -338,15 +354,12 @@ impl Driver {
 
     fn report_levels(&self) {
         let levels = {
-            let state = self.state.borrow();
-            let Resources {
-                microphone, peer, ..
-            } = &state.resources;
-            let microphone = match microphone {
-                Some(microphone) if !state.muted => microphone.level(),
-                _ => 0.0,
-            };
-            let speaker = peer.as_ref().map_or(0.0, Peer::speaker_level);
+            let mut state = self.state.borrow_mut();
+            let microphone = state.resources.microphone.as_mut();
+            let (microphone, speaker) = microphone.map_or((0.0, 0.0), |microphone| {
+                let speaker = microphone.graph().map_or(0.0, Graph::speaker_level);
+                (microphone.level(), speaker)
+            });
             js::object([
                 ("microphone", microphone.into()),
                 ("speaker", speaker.into()),

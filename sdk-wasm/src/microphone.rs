@@ -135,8 +135,16 @@ impl Microphone {
         Ok(self.track())
     }
 
-    /// The level, 0 to 1; 0 where the worklet is missing.
+    /// The level, 0 to 1; 0 while muted and where the worklet is missing.
     pub(crate) fn level(&self) -> f64 {
-        self.graph.as_ref().map_or(0.0, Graph::level)
+        match &self.graph {
+            Some(graph) if !self.muted => graph.level(),
+            _ => 0.0,
+        }
+    }
+
+    /// The audio graph, which can measure the speaker too; `None` where the worklet is missing.
+    pub(crate) fn graph(&mut self) -> Option<&mut Graph> {
+        self.graph.as_mut()
     }
 }

@@ -7,9 +7,9 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{
     MediaStreamTrack, RtcConfiguration, RtcIceCandidateInit, RtcOfferOptions, RtcPeerConnection,
-    RtcPeerConnectionIceEvent, RtcPeerConnectionState, RtcRtpReceiver, RtcRtpSender,
-    RtcRtpTransceiver, RtcRtpTransceiverDirection, RtcRtpTransceiverInit, RtcSdpType,
-    RtcSessionDescriptionInit, RtcTrackEvent,
+    RtcPeerConnectionIceEvent, RtcPeerConnectionState, RtcRtpSender, RtcRtpTransceiver,
+    RtcRtpTransceiverDirection, RtcRtpTransceiverInit, RtcSdpType, RtcSessionDescriptionInit,
+    RtcTrackEvent,
 };
 
 use crate::driver::Reporter;
@@ -122,13 +122,6 @@ impl Peer {
     /// What sends the microphone's track.
     pub(crate) fn sender(&self) -> RtcRtpSender {
         self.transceiver.sender()
-    }
-
-    /// The level of what is being played, 0 to 1.
-    pub(crate) fn speaker_level(&self) -> f64 {
-        let receiver: RtcRtpReceiver = self.transceiver.receiver();
-        let newest = receiver.get_synchronization_sources().get(0);
-        js::get(&newest, "audioLevel").as_f64().unwrap_or(0.0)
     }
 }
 

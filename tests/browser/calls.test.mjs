@@ -61,6 +61,9 @@ scene("speaking over the character silences it and cuts its line", { character: 
   await page.call();
   await page.shows("the character speaks", ({ agent }) => agent === "speaking");
   await until("the character is heard", () => page.ears.audible("heard"));
+  await until("the speaker's meter moves", () =>
+    page.driver.executeScript("return document.getElementById('speaker-level').value > 0.2"),
+  );
   await sleep(1_500);
   const from = await page.ears.now();
   const speaking = stage.say();
