@@ -24,7 +24,7 @@ use harness::upstream::{Api, End, Fault, Script, Upstream};
 use tokio::time::Instant;
 
 /// The patience of these tests; long against the pace of the upstream, short for whoever waits for the tests.
-const PATIENCE: Duration = Duration::from_millis(600);
+const PATIENCE: Duration = Duration::from_millis(1000);
 
 async fn upstream() -> (Upstream, Providers) {
     let upstream = Upstream::start().await;
@@ -159,8 +159,9 @@ async fn chat_text_arrives_whole() {
     let huge = Script::fault(Fault::Huge { bytes: grown.len() });
     assert_eq!(chat(huge).await, (grown, None, 1));
     // Each pause is within the patience, together they are beyond it.
-    let slow = Script::text("one two three four").delayed(PATIENCE / 3, PATIENCE / 3);
-    assert_eq!(chat(slow).await, ("one two three four".to_owned(), None, 1));
+    let counted = "one two three four five six";
+    let slow = Script::text(counted).delayed(PATIENCE / 5, PATIENCE / 5);
+    assert_eq!(chat(slow).await, (counted.to_owned(), None, 1));
     let too_slow = Script::text("one two").delayed(PATIENCE * 2, Duration::ZERO);
     assert_eq!(chat(too_slow).await.1, Some(ProviderErrorKind::Timeout));
 }
