@@ -35,7 +35,7 @@ debian() {
 }
 
 # Installs a program from crates.io unless that version is there.
-# Arguments: program, package, version ("" for any), how it reports its version, options for cargo install.
+# Arguments: program, package, version ("" for any), how it reports its version, more options for cargo install.
 crate() {
   local program=$1 package=$2 version=$3 probe=$4
   shift 4
@@ -44,10 +44,10 @@ crate() {
     $probe 2>/dev/null | grep -qwF "$version" && return
   fi
   say "installing $package ${version:-from crates.io}"
-  # One target folder for all of them: what they share is built once. None of them works long enough to earn back the
-  # time that debugging information or full optimization takes.
-  CARGO_TARGET_DIR="$CARGO_TARGET_DIR/tools" CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
-    cargo install --quiet "$@" "$package${version:+@$version}" \
+  # One profile and one target folder for all of them: what they share is built once. None of them works long enough to
+  # earn back the time that optimization or debugging information takes.
+  CARGO_TARGET_DIR="$CARGO_TARGET_DIR/tools" CARGO_PROFILE_DEV_DEBUG=0 \
+    cargo install --quiet --debug "$@" "$package${version:+@$version}" \
     || fail "cargo could not install $package"
 }
 
@@ -99,15 +99,15 @@ setup_chromium() { debian chromium chromium-driver; npm_packages tests/browser; 
 setup_firefox() {
   # Firefox keeps its AudioContext suspended without a sound device; PulseAudio's null sink is one.
   debian firefox-esr pulseaudio pulseaudio-utils
-  crate geckodriver geckodriver "" "" --debug
+  crate geckodriver geckodriver "" ""
 }
 
-setup_test_tools() {
-  crate cargo-nextest cargo-nextest "" "" --locked --debug --no-default-features --features default-no-update
-  crate cargo-deny cargo-deny "" "" --locked --debug
-}
+# It wants its own lock file; without what it needs to update itself, it is built in half of the time.
+setup_nextest() { crate cargo-nextest cargo-nextest "" "" --locked --no-default-features --features default-no-update; }
 
-setup_wasm_pack() { crate wasm-pack wasm-pack "" "" --debug; }
+setup_deny() { crate cargo-deny cargo-deny "" ""; }
+
+setup_wasm_pack() { crate wasm-pack wasm-pack "" ""; }
 
 # A PostgreSQL server for the tests, on a socket in a folder of its own; gone when the script ends.
 start_postgres() {
