@@ -46,6 +46,8 @@ const wasm = join(dist, "colloquy_sdk_bg.wasm");
 const wasmOpt = [
   join(binaryen, "bin", "wasm-opt"),
   "-Oz",
+  // A large function inlined into its only caller saves a call and costs the likeness that gzip lives on.
+  "--one-caller-inline-max-function-size=20",
   // What rustc turns on by default for this target.
   "--enable-bulk-memory",
   "--enable-bulk-memory-opt",

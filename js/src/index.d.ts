@@ -37,6 +37,8 @@ export type CallErrorCode =
   | "MICROPHONE_BUSY"
   /** The chosen speaker cannot be used, or the browser does not let a page choose one. */
   | "SPEAKER_MISSING"
+  /** The browser plays no sound before the visitor clicks: call `startAudio()` then. The call goes on. */
+  | "AUDIO_BLOCKED"
   /** The page is not served over HTTPS. */
   | "INSECURE_CONTEXT"
   /** The browser lacks WebRTC, WebSocket or microphone access. */
@@ -74,9 +76,11 @@ export type CallErrorCode =
 
 /** A failure: a stable code, and a message that says what to do. */
 export class CallError extends Error {
-  constructor(code: CallErrorCode, message: string, options?: { cause?: unknown });
+  constructor(code: CallErrorCode, message: string, options?: { cause?: unknown; fatal?: boolean });
   readonly name: "CallError";
   readonly code: CallErrorCode;
+  /** Whether it ends the call; `onHangUp` follows. */
+  readonly fatal: boolean;
 }
 
 /** A document that a reply was based on. */
@@ -116,6 +120,56 @@ export interface Levels {
   speaker: number;
 }
 
+/** The quality of the call over the last two seconds, from the browser's WebRTC statistics. */
+export interface CallStats {
+  /**
+   * `fair` from 250 ms of round trip or 2 % of loss or concealment on; `poor` from 500 ms or 8 % on.
+   */
+  quality: "good" | "fair" | "poor";
+  /** The round trip to the backend in milliseconds; null until it was measured. */
+  roundTripMs: number | null;
+  /** The variation of the arrival times in milliseconds; null until it was measured. */
+  jitterMs: number | null;
+  /** The fraction of the visitor's packets that the backend did not get, 0 to 1; null until it said so. */
+  lossSent: number | null;
+  /** The fraction of the character's packets that did not arrive, 0 to 1. */
+  lossReceived: number;
+  /** The fraction of what was played that the browser had to make up, 0 to 1. */
+  concealed: number;
+  /** Bits a second; null in the first report. */
+  bitrateSent: number | null;
+  /** Bits a second; null in the first report. */
+  bitrateReceived: number | null;
+  /** `host`, `srflx`, `prflx` or `relay`: how this side is reached. */
+  candidateType: string | null;
+  /** `udp` or `tcp`; with `relay`, to the TURN server. */
+  protocol: string | null;
+}
+
+/** A part of a check that failed, with the code that a call would fail with. */
+export interface CheckFailure {
+  ok: false;
+  code: CallErrorCode;
+  /** What to do. */
+  message: string;
+}
+
+/** What `CallManager.preCallCheck` found. */
+export interface CheckReport {
+  /** Whether a call would probably work: nothing below failed, there is a microphone, and it is not denied. */
+  ok: boolean;
+  /** `prompt`: the visitor will be asked. `unknown`: the browser does not tell. `unsupported`: it has no devices. */
+  permission: "granted" | "denied" | "prompt" | "unknown" | "unsupported";
+  /** How many microphones there are. */
+  microphones: number;
+  /** How many speakers there are to choose from. */
+  speakers: number;
+  /** Whether the backend answers, and after how many milliseconds. */
+  backend: { ok: true; ms: number } | CheckFailure;
+  /** Whether the backend's media port can be reached, after how many milliseconds, and how; see `CallStats`. */
+  media: { ok: true; ms: number; candidateType: string | null; protocol: string | null } | CheckFailure;
+}
+
 /** What the application hears. An exception in a callback is logged and does not touch the call. */
 export interface Callbacks {
   /** `handleCall2` begins. */
@@ -140,6 +194,12 @@ export interface Callbacks {
   onAgentStateChange?(state: AgentState): void;
   /** The loudness of both sides, 20 times a second. */
   onLevels?(levels: Levels): void;
+  /** The quality of the call, every two seconds. */
+  onStats?(stats: CallStats): void;
+  /** Microphones or speakers were plugged or unplugged, also while there is no call. */
+  onDevicesChanged?(devices: Devices): void;
+  /** The same failures as `onCallError`, just before it. */
+  onError?(error: CallError): void;
 }
 
 /** How calls are made. */
@@ -160,6 +220,30 @@ export interface Config {
   callTimeLimitSeconds?: number | null;
   /** Template parameters of a saved character, for calls created with an API key. */
   characterParams?: Record<string, unknown> | null;
+  /**
+   * The element that shows the conversation, or its id; it must be able to hold a shadow root, as a `div` is. The
+   * `log` in it has `line`s of `role`, `separator` and `text`, to be styled as parts: `#history::part(line)`. A line is
+   * also `user` or `bot`, and `interim` until its words are final. Each call begins with an empty log.
+   */
+  historyElement?: HTMLElement | string | null;
+  /** What the browser does with the microphone's sound. */
+  audio?: AudioOptions | null;
+  /** ICE servers in place of the backend's. */
+  iceServers?: RTCIceServer[] | null;
+  /** `relay` lets media flow through TURN servers only; `all` otherwise. */
+  iceTransportPolicy?: "all" | "relay" | null;
+  /** Whether the screen stays on during a call; true otherwise. */
+  wakeLock?: boolean | null;
+}
+
+/** What the browser does with the microphone's sound; each is on unless it is turned off. */
+export interface AudioOptions {
+  /** Takes the character's voice out of the microphone's sound. */
+  echoCancellation?: boolean | null;
+  /** Takes out steady noise. */
+  noiseSuppression?: boolean | null;
+  /** Makes quiet voices louder. */
+  autoGainControl?: boolean | null;
 }
 
 /** A character that is not saved. */
@@ -229,6 +313,21 @@ export class CallManager {
 
   /** The devices to choose from. */
   static getAvailableDevices(): Promise<Devices>;
+
+  /**
+   * Checks before a call what it needs: permission, devices, the backend, and the way to its media port. It makes a
+   * connection as a call does, without a call, and asks for no permission. TURN servers that the backend hands out to
+   * calls are not tried; `iceServers` of `config` are.
+   *
+   * @param config what will be given to the constructor: `backendUrl`, `iceServers` and `iceTransportPolicy` count
+   */
+  static preCallCheck(config?: Config | null): Promise<CheckReport>;
+
+  /**
+   * Plays what the browser held back (`AUDIO_BLOCKED`); call it when the visitor clicks. Any click or key on the page
+   * does the same. Rejects with `AUDIO_BLOCKED` when the browser still refuses.
+   */
+  startAudio(): Promise<void>;
 
   /**
    * Switches devices during a call; `null` keeps the current one. Without a call it chooses for the next one.

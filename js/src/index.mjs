@@ -10,10 +10,11 @@ let loading;
 let workletUrl;
 
 export class CallError extends Error {
-  constructor(code, message, options) {
+  constructor(code, message, { fatal = false, ...options } = {}) {
     super(message, options);
     this.name = "CallError";
     this.code = code;
+    this.fatal = fatal;
   }
 
   // The wasm makes plain errors with the same name and code, so that it needs no class from here.
@@ -29,7 +30,7 @@ export function init(options = {}) {
     throw new CallError(
       "LOAD_FAILED",
       "The SDK's wasm could not be loaded. Check init({ wasmUrl }), and allow 'wasm-unsafe-eval' in script-src.",
-      { cause },
+      { cause, fatal: true },
     );
   });
   return loading;
@@ -106,6 +107,7 @@ export class CallManager {
       waiting.failed = true;
       this.#waiting = undefined;
       fire(this.#callbacks.onCallStart);
+      if (this.#callbacks.onError) fire(this.#callbacks.onError, error);
       fire(this.#callbacks.onCallError, error);
       fire(this.#callbacks.onHangUp);
     } finally {
@@ -127,6 +129,15 @@ export class CallManager {
   static async getAvailableDevices() {
     await init();
     return Core.getAvailableDevices();
+  }
+
+  static async preCallCheck(config) {
+    await init();
+    return Core.preCallCheck(config);
+  }
+
+  async startAudio() {
+    await this.#core?.startAudio();
   }
 
   async changeDevices(microphoneId, speakerId) {

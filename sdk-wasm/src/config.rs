@@ -1,10 +1,11 @@
 //! The two arguments of the constructor, checked once.
 
-use js_sys::Function;
+use js_sys::{Array, Function};
 use wasm_bindgen::prelude::*;
 
 use crate::errors::invalid_argument;
 use crate::js;
+use crate::microphone::Processing;
 
 const DEFAULT_TIME_LIMIT_SECONDS: u32 = 600;
 
@@ -21,6 +22,9 @@ pub(crate) struct Callbacks {
     pub(crate) on_transcript: Option<Function>,
     pub(crate) on_agent_state_change: Option<Function>,
     pub(crate) on_levels: Option<Function>,
+    pub(crate) on_devices_changed: Option<Function>,
+    pub(crate) on_stats: Option<Function>,
+    pub(crate) on_error: Option<Function>,
 }
 
 impl Callbacks {
@@ -52,6 +56,9 @@ impl Callbacks {
             on_transcript: optional("onTranscript")?,
             on_agent_state_change: optional("onAgentStateChange")?,
             on_levels: optional("onLevels")?,
+            on_devices_changed: optional("onDevicesChanged")?,
+            on_stats: optional("onStats")?,
+            on_error: optional("onError")?,
         })
     }
 }
@@ -69,6 +76,21 @@ pub(crate) struct Config {
     pub(crate) backend_url: String,
     pub(crate) time_limit_seconds: u32,
     pub(crate) character_params: Option<String>,
+    /// What the browser does with the microphone's sound.
+    pub(crate) processing: Processing,
+    pub(crate) ice: Ice,
+    /// Whether the screen stays on during a call.
+    pub(crate) wake_lock: bool,
+    /// The element that shows the conversation, or its id; `undefined` without one.
+    pub(crate) history_element: JsValue,
+}
+
+/// How the peer connection looks for a path.
+pub(crate) struct Ice {
+    /// An array of `RTCIceServer`, which takes the place of the backend's.
+    pub(crate) servers: Option<Array>,
+    /// Whether only TURN servers may carry the media.
+    pub(crate) relay_only: bool,
 }
 
 impl Config {
@@ -87,6 +109,19 @@ impl Config {
                 )),
             }
         };
+        let audio = js::get(config, "audio");
+        if !js::is_absent(&audio) && !audio.is_object() {
+            return Err(invalid_argument("config.audio must be an object"));
+        }
+        let history_element = js::get(config, "historyElement");
+        if !(js::is_absent(&history_element)
+            || history_element.is_string()
+            || history_element.is_object())
+        {
+            return Err(invalid_argument(
+                "config.historyElement must be an element or its id",
+            ));
+        }
         let backend_url = match string("backendUrl")? {
             Some(url) => Some(url),
             None => string("BACKEND_URL")?,
@@ -99,7 +134,47 @@ impl Config {
             backend_url: backend_url.unwrap_or_else(page_origin),
             time_limit_seconds: time_limit_seconds(&js::get(config, "callTimeLimitSeconds"))?,
             character_params: character_params(&js::get(config, "characterParams"))?,
+            processing: Processing {
+                echo_cancellation: flag(&audio, "audio.", "echoCancellation")?,
+                noise_suppression: flag(&audio, "audio.", "noiseSuppression")?,
+                auto_gain_control: flag(&audio, "audio.", "autoGainControl")?,
+            },
+            ice: Ice::read(config)?,
+            wake_lock: flag(config, "", "wakeLock")?,
+            history_element,
         })
+    }
+}
+
+impl Ice {
+    fn read(config: &JsValue) -> Result<Self, JsValue> {
+        let servers = js::get(config, "iceServers");
+        if !js::is_absent(&servers) && !Array::is_array(&servers) {
+            return Err(invalid_argument("config.iceServers must be an array"));
+        }
+        let policy = js::get(config, "iceTransportPolicy");
+        let relay_only = policy == "relay";
+        if !(relay_only || js::is_absent(&policy) || policy == "all") {
+            return Err(invalid_argument(
+                "config.iceTransportPolicy must be all or relay",
+            ));
+        }
+        Ok(Self {
+            servers: servers.dyn_into().ok(),
+            relay_only,
+        })
+    }
+}
+
+/// A switch that is on unless it is turned off.
+fn flag(options: &JsValue, path: &str, name: &str) -> Result<bool, JsValue> {
+    let value = js::get(options, name);
+    match value.as_bool() {
+        Some(value) => Ok(value),
+        None if js::is_absent(&value) => Ok(true),
+        None => Err(invalid_argument(
+            &["config.", path, name, " must be a boolean"].concat(),
+        )),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The request that creates a call in client mode.
+//! The SDK's HTTP requests: the one that creates a call in client mode, and that of the check before a call.
 
 use colloquy_protocol::call::Input;
 use colloquy_protocol::{CreateAnswer, CreateRequest};
@@ -19,7 +19,12 @@ impl Creation {
     /// Sends the request and reports its outcome.
     pub(crate) fn begin(request: CreateRequest, reporter: Reporter) -> Self {
         let abort = AbortController::new().ok();
-        let sent = send(&request, abort.as_ref());
+        let sent = post(
+            &request.url,
+            Some(&request.key),
+            &request.body,
+            abort.as_ref(),
+        );
         spawn_local(async move {
             let input = match answer(sent).await {
                 Ok(answer) => Input::CreateAnswered(answer),
@@ -39,25 +44,39 @@ impl Drop for Creation {
     }
 }
 
-fn send(request: &CreateRequest, abort: Option<&AbortController>) -> Result<Promise, JsValue> {
+/// Posts JSON.
+pub(crate) fn post(
+    url: &str,
+    key: Option<&str>,
+    body: &str,
+    abort: Option<&AbortController>,
+) -> Result<Promise, JsValue> {
     let headers = Headers::new()?;
     headers.set("Content-Type", "application/json")?;
-    headers.set("X-Api-Key", &request.key)?;
+    if let Some(key) = key {
+        headers.set("X-Api-Key", key)?;
+    }
     let init = RequestInit::new();
     init.set_method("POST");
     init.set_headers(&headers);
-    init.set_body(&JsValue::from_str(&request.body));
+    init.set_body(&JsValue::from_str(body));
     init.set_signal(abort.map(AbortController::signal).as_ref());
     let global = js_sys::global();
     let fetch: Function = js::get(&global, "fetch").dyn_into()?;
     fetch
-        .call2(&global, &JsValue::from_str(&request.url), &init)?
+        .call2(&global, &JsValue::from_str(url), &init)?
         .dyn_into()
 }
 
 async fn answer(sent: Result<Promise, JsValue>) -> Result<CreateAnswer, JsValue> {
-    let response: Response = JsFuture::from(sent?).await?.unchecked_into();
+    let (status, body) = read(sent?).await?;
+    Ok(CreateAnswer::read(status, body.as_ref()))
+}
+
+/// The status and the JSON of a response.
+pub(crate) async fn read(sent: Promise) -> Result<(u16, Option<js::Parsed>), JsValue> {
+    let response: Response = JsFuture::from(sent).await?.unchecked_into();
     let body = JsFuture::from(response.text()?).await?;
     let body = js::Parsed::parse(&body.as_string().unwrap_or_default());
-    Ok(CreateAnswer::read(response.status(), body.as_ref()))
+    Ok((response.status(), body))
 }

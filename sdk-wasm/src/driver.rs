@@ -1,4 +1,5 @@
 //! Runs the call state machine in the browser: carries out its commands, reports what happens, and fires callbacks.
+//! What it does with microphone, speaker and their devices is in `sound`, what it reports regularly in `reports`.
 //!
 //! Nothing is borrowed while foreign code runs, so a callback may call any operation, `hangUp` and `handleCall2`
 //! included.
@@ -6,38 +7,39 @@
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
-use colloquy_protocol::ErrorCode;
 use colloquy_protocol::call::{Call, Command, Event, Input, Output};
+use colloquy_protocol::{CallError, ErrorCode};
 use js_sys::Function;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::spawn_local;
-use web_sys::MediaStreamTrack;
 
 use crate::config::{Callbacks, Config};
 use crate::create::Creation;
-use crate::js::{self, Timeout};
+use crate::history::History;
+use crate::js::{self, Listener, Timeout};
 use crate::microphone::Microphone;
+use crate::page::PageWatch;
 use crate::peer::Peer;
 use crate::socket::Socket;
 use crate::speaker::Speaker;
-use crate::worklet::{Audio, Graph};
-use crate::{errors, events};
-
-/// How often `onLevels` fires.
-const LEVELS_EVERY_MS: f64 = 50.0;
+use crate::stats::Meter;
+use crate::wake_lock::WakeLock;
+use crate::worklet::Audio;
+use crate::{errors, events, page};
 
 /// What a call holds in the browser; dropping it releases everything.
 #[derive(Default)]
 pub(crate) struct Resources {
     creation: Option<Creation>,
     /// The audio context that waits for the microphone.
-    audio: Option<Audio>,
+    pub(crate) audio: Option<Audio>,
     pub(crate) microphone: Option<Microphone>,
     socket: Option<Socket>,
     pub(crate) peer: Option<Peer>,
     pub(crate) speaker: Option<Speaker>,
     timer: Option<(u64, Timeout)>,
-    levels: Option<Timeout>,
+    pub(crate) levels: Option<Timeout>,
+    pub(crate) stats: Option<(Meter, Timeout)>,
+    pub(crate) wake_lock: Option<WakeLock>,
     page_watch: Option<PageWatch>,
 }
 
@@ -50,6 +52,8 @@ pub(crate) struct State {
     pub(crate) muted: bool,
     pub(crate) microphone_id: Option<String>,
     pub(crate) speaker_id: Option<String>,
+    /// The conversation in the page; it stays when the call is over.
+    history: Option<History>,
     draining: bool,
     /// Settles the promise of `handleCall2`.
     started: Option<Function>,
@@ -59,12 +63,14 @@ pub(crate) struct State {
 
 /// A manager's state and what it was constructed with.
 pub(crate) struct Driver {
-    callbacks: Callbacks,
+    pub(crate) callbacks: Callbacks,
     pub(crate) config: Config,
     worklet_url: String,
     pub(crate) state: RefCell<State>,
     on_timer: Closure<dyn FnMut()>,
-    on_levels: Closure<dyn FnMut()>,
+    pub(crate) on_levels: Closure<dyn FnMut()>,
+    pub(crate) on_stats: Closure<dyn FnMut()>,
+    _device_watch: Option<Listener>,
 }
 
 /// Reports to the call that it was made for; later calls do not hear it.
@@ -96,7 +102,7 @@ impl Reporter {
 impl Driver {
     pub(crate) fn new(callbacks: Callbacks, config: Config, worklet_url: String) -> Rc<Self> {
         Rc::new_cyclic(|weak: &Weak<Self>| {
-            let (timed, levelled) = (weak.clone(), weak.clone());
+            let (timed, levelled, measured) = (weak.clone(), weak.clone(), weak.clone());
             Self {
                 callbacks,
                 worklet_url,
@@ -107,6 +113,7 @@ impl Driver {
                     muted: false,
                     microphone_id: config.microphone_id.clone(),
                     speaker_id: config.speaker_id.clone(),
+                    history: None,
                     draining: false,
                     started: None,
                     keep_alive: None,
@@ -123,6 +130,12 @@ impl Driver {
                         driver.report_levels();
                     }
                 }),
+                on_stats: Closure::new(move || {
+                    if let Some(driver) = measured.upgrade() {
+                        driver.report_stats();
+                    }
+                }),
+                _device_watch: page::watch_devices(weak.clone()),
             }
         })
     }
@@ -133,6 +146,19 @@ impl Driver {
         state.call.as_ref().is_some_and(|call| !call.is_over())
     }
 
+    /// Makes the log of the conversation anew, where the page wants one.
+    pub(crate) fn open_history(&self) -> Result<(), CallError> {
+        let target = &self.config.history_element;
+        if !js::is_absent(target) {
+            let opened = History::open(target).map_err(|why| {
+                let detail = ["config.historyElement: ", why].concat();
+                CallError::with_detail(ErrorCode::InvalidArgument, &detail)
+            });
+            self.state.borrow_mut().history = Some(opened?);
+        }
+        Ok(())
+    }
+
     /// Runs a call; `started` is called once it is connected or over.
     pub(crate) fn run(self: &Rc<Self>, call: Call, started: Function) {
         {
@@ -141,7 +167,7 @@ impl Driver {
             if !call.is_ended() {
                 // Here and now, because the visitor's click is still being handled.
                 state.resources.audio = Audio::open(&self.worklet_url);
-                state.resources.page_watch = PageWatch::new(Rc::downgrade(self));
+                state.resources.page_watch = Some(PageWatch::new(&Rc::downgrade(self)));
             }
             state.call = Some(call);
             state.started = Some(started);
@@ -196,21 +222,27 @@ impl Driver {
         }
     }
 
-    fn tell(&self, event: Event) {
-        let (started, _alive) = match event {
-            Event::Connected => (self.state.borrow_mut().started.take(), None),
+    fn tell(self: &Rc<Self>, event: Event) {
+        let (started, _alive) = match &event {
+            Event::Connected => {
+                self.watch_levels();
+                self.watch_stats();
+                self.keep_awake();
+                (self.state.borrow_mut().started.take(), None)
+            }
             Event::HangUp => {
                 let mut state = self.state.borrow_mut();
                 (state.started.take(), state.keep_alive.take())
             }
+            Event::Transcript(line) => {
+                if let Some(history) = &mut self.state.borrow_mut().history {
+                    history.show(line);
+                }
+                (None, None)
+            }
             _ => (None, None),
         };
-        if matches!(event, Event::Connected) {
-            self.watch_levels();
-        }
-        if let Some((function, argument)) = events::callback(&self.callbacks, event) {
-            events::fire(&function, &argument);
-        }
+        events::tell(&self.callbacks, event);
         if let Some(started) = started {
             events::fire(&started, &JsValue::UNDEFINED);
         }
@@ -223,6 +255,7 @@ impl Driver {
                 self.state.borrow_mut().resources.creation = Some(creation);
             }
             Command::AcquireMicrophone => self.acquire_microphone(),
+            Command::ReplaceMicrophone => self.replace_microphone(),
             Command::OpenSocket(url) => {
                 let opened = Socket::open(&url, &self.reporter());
                 let failed = opened.is_err();
@@ -267,150 +300,5 @@ impl Driver {
         if let Some(peer) = &self.state.borrow().resources.peer {
             act(peer);
         }
-    }
-
-    fn acquire_microphone(self: &Rc<Self>) {
-        let reporter = self.reporter();
-        let (device_id, audio) = {
-            let mut state = self.state.borrow_mut();
-            (state.microphone_id.clone(), state.resources.audio.take())
-        };
-        let levels = self.callbacks.on_levels.is_some();
-        spawn_local(async move {
-            let opened = Microphone::open(device_id.as_deref(), audio, levels).await;
-            // A microphone that comes after the end of its call is dropped here, and so released.
-            let Some(driver) = reporter.active() else {
-                return;
-            };
-            let input = match opened {
-                Ok(mut microphone) => {
-                    let mut state = driver.state.borrow_mut();
-                    microphone.mute(state.muted);
-                    state.resources.microphone = Some(microphone);
-                    Input::MicrophoneReady
-                }
-                Err(code) => Input::MicrophoneFailed(code),
-            };
-            driver.handle(input);
-        });
-    }
-
-    fn create_peer(
-        self: &Rc<Self>,
-        ice_servers: &[colloquy_protocol::IceServer],
-    ) -> Result<(), JsValue> {
-        let reporter = self.reporter();
-        let mut state = self.state.borrow_mut();
-        let microphone = state.resources.microphone.as_ref();
-        let track = microphone
-            .and_then(Microphone::track)
-            .ok_or(JsValue::UNDEFINED)?;
-        let speaker = Speaker::new()?;
-        let chosen = state
-            .speaker_id
-            .as_deref()
-            .and_then(|id| speaker.choose(id));
-        if let Some(chosen) = chosen {
-            report_speaker(chosen, reporter.clone());
-        }
-        let heard = reporter.clone();
-        let play = move |track: MediaStreamTrack| {
-            if let Some(driver) = heard.active() {
-                driver.play(&track);
-            }
-        };
-        let peer = Peer::new(ice_servers, &track, reporter, play)?;
-        peer.offer(false);
-        state.resources.speaker = Some(speaker);
-        state.resources.peer = Some(peer);
-        Ok(())
-    }
-
-    fn play(&self, track: &MediaStreamTrack) {
-        let mut state = self.state.borrow_mut();
-        let Resources {
-            microphone,
-            speaker,
-            ..
-        } = &mut state.resources;
-        if let Some(speaker) = speaker {
-            speaker.play(track);
-        }
-        if self.callbacks.on_levels.is_some()
-            && let Some(graph) = microphone.as_mut().and_then(Microphone::graph)
-        {
-            // A meter that a browser refuses shows nothing; the call needs none.
-            let _ = graph.meter(track);
-        }
-    }
-
-    fn watch_levels(&self) {
-        if self.callbacks.on_levels.is_some() {
-            let handler = self.on_levels.as_ref().unchecked_ref();
-            let timeout = Timeout::new(handler, LEVELS_EVERY_MS);
-            self.state.borrow_mut().resources.levels = Some(timeout);
-        }
-    }
-
-    fn report_levels(&self) {
-        let levels = {
-            let mut state = self.state.borrow_mut();
-            let microphone = state.resources.microphone.as_mut();
-            let (microphone, speaker) = microphone.map_or((0.0, 0.0), |microphone| {
-                let speaker = microphone.graph().map_or(0.0, Graph::speaker_level);
-                (microphone.level(), speaker)
-            });
-            js::object([
-                ("microphone", microphone.into()),
-                ("speaker", speaker.into()),
-            ])
-        };
-        self.watch_levels();
-        if let Some(function) = &self.callbacks.on_levels {
-            events::fire(function, &levels);
-        }
-    }
-}
-
-/// A configured speaker that cannot be used is told, and the call goes on with the system's.
-fn report_speaker(chosen: js_sys::Promise, reporter: Reporter) {
-    spawn_local(async move {
-        if wasm_bindgen_futures::JsFuture::from(chosen).await.is_err()
-            && let Some(driver) = reporter.active()
-        {
-            let error = ErrorCode::SpeakerMissing.into();
-            driver.tell(Event::CallError(error));
-        }
-    });
-}
-
-/// Hangs up when the page goes away.
-struct PageWatch {
-    global: web_sys::EventTarget,
-    on_hide: Closure<dyn FnMut()>,
-}
-
-impl PageWatch {
-    fn new(driver: Weak<Driver>) -> Option<Self> {
-        let global: web_sys::EventTarget = js_sys::global().unchecked_into();
-        let on_hide = Closure::<dyn FnMut()>::new(move || {
-            if let Some(driver) = driver.upgrade() {
-                driver.handle(Input::HangUp);
-            }
-        });
-        let listener = on_hide.as_ref().unchecked_ref();
-        global
-            .add_event_listener_with_callback("pagehide", listener)
-            .ok()?;
-        Some(Self { global, on_hide })
-    }
-}
-
-impl Drop for PageWatch {
-    fn drop(&mut self) {
-        let listener = self.on_hide.as_ref().unchecked_ref();
-        let _ = self
-            .global
-            .remove_event_listener_with_callback("pagehide", listener);
     }
 }

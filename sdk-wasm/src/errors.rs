@@ -5,12 +5,18 @@ use js_sys::{Error, Reflect};
 use wasm_bindgen::prelude::*;
 use web_sys::DomException;
 
-/// The `Error` object for a failure.
+/// The `Error` object for a failure of an operation, which ends no call.
 pub(crate) fn to_js(error: &CallError) -> JsValue {
+    of_call(error, false)
+}
+
+/// The `Error` object for a failure of a call; `fatal` says whether it ends the call.
+pub(crate) fn of_call(error: &CallError, fatal: bool) -> JsValue {
     let object = Error::new(&error.message);
     object.set_name("CallError");
     // Setting a property of a fresh object cannot fail.
     let _ = Reflect::set(&object, &"code".into(), &error.code.as_str().into());
+    let _ = Reflect::set(&object, &"fatal".into(), &fatal.into());
     object.into()
 }
 

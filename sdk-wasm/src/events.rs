@@ -8,8 +8,8 @@ use wasm_bindgen::prelude::*;
 use crate::config::Callbacks;
 use crate::{errors, js};
 
-/// The callback for an event and its argument; `None` when the application does not listen.
-pub(crate) fn callback(callbacks: &Callbacks, event: Event) -> Option<(Function, JsValue)> {
+/// Tells the application of an event, where it listens.
+pub(crate) fn tell(callbacks: &Callbacks, event: Event) {
     let nothing = JsValue::UNDEFINED;
     let (function, argument) = match event {
         Event::CallStart => (Some(&callbacks.on_call_start), nothing),
@@ -30,10 +30,18 @@ pub(crate) fn callback(callbacks: &Callbacks, event: Event) -> Option<(Function,
             callbacks.on_agent_state_change.as_ref(),
             state.as_str().into(),
         ),
-        Event::CallError(error) => (Some(&callbacks.on_call_error), errors::to_js(&error)),
+        Event::CallError { error, fatal } => {
+            let error = errors::of_call(&error, fatal);
+            if let Some(function) = &callbacks.on_error {
+                fire(function, &error);
+            }
+            (Some(&callbacks.on_call_error), error)
+        }
         Event::HangUp => (Some(&callbacks.on_hang_up), nothing),
     };
-    function.map(|function| (function.clone(), argument))
+    if let Some(function) = function {
+        fire(function, &argument);
+    }
 }
 
 /// Calls a callback. What it throws is shown in the console and does not touch the call.

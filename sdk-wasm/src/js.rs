@@ -1,8 +1,10 @@
-//! The few things of JavaScript that need a plain name here: properties, the clock, timers, JSON.
+//! The few things of JavaScript that need a plain name here: properties, methods, listeners, the clock, timers, JSON.
 
 use colloquy_protocol::Fields;
 use js_sys::{Array, Function, JSON, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
+use web_sys::EventTarget;
 
 #[wasm_bindgen]
 extern "C" {
@@ -32,6 +34,35 @@ pub(crate) fn get(target: &JsValue, key: &str) -> JsValue {
 /// A property that is a function.
 pub(crate) fn get_function(target: &JsValue, key: &str) -> Option<Function> {
     get(target, key).dyn_into().ok()
+}
+
+/// Calls a method that few browsers have or few calls need; one that is missing is an error like one that throws.
+pub(crate) fn invoke(target: &JsValue, name: &str, arguments: &Array) -> Result<JsValue, JsValue> {
+    let method: Function = get(target, name).dyn_into()?;
+    method.apply(target, arguments)
+}
+
+/// The same for a method that returns a promise, awaited.
+pub(crate) async fn invoke_async(
+    target: &JsValue,
+    name: &str,
+    arguments: &Array,
+) -> Result<JsValue, JsValue> {
+    JsFuture::from(Promise::resolve(&invoke(target, name, arguments)?)).await
+}
+
+/// Lets a promise settle whose outcome shows elsewhere.
+pub(crate) fn quietly(promise: Result<Promise, JsValue>) {
+    if let Ok(promise) = promise {
+        spawn_local(async move {
+            let _ = JsFuture::from(promise).await;
+        });
+    }
+}
+
+/// The browser's `navigator`.
+pub(crate) fn navigator() -> JsValue {
+    get(&js_sys::global(), "navigator")
 }
 
 /// A new object with these properties.
@@ -112,6 +143,41 @@ pub(crate) fn sleep(timeout_ms: f64) -> Promise {
 /// The first of two promises to settle.
 pub(crate) fn race(one: &Promise, other: &Promise) -> Promise {
     Promise::race(&Array::of2(one, other))
+}
+
+/// A listener for an event, removed by `Drop`. It hears the event before the page could stop it.
+pub(crate) struct Listener {
+    target: EventTarget,
+    name: &'static str,
+    closure: Closure<dyn FnMut()>,
+}
+
+impl Listener {
+    pub(crate) fn new(target: &JsValue, name: &'static str, heard: impl FnMut() + 'static) -> Self {
+        let target: EventTarget = target.clone().unchecked_into();
+        let closure = Closure::<dyn FnMut()>::new(heard);
+        // It fails for what is no event target; the browser's own objects are.
+        let _ = target.add_event_listener_with_callback_and_bool(
+            name,
+            closure.as_ref().unchecked_ref(),
+            true,
+        );
+        Self {
+            target,
+            name,
+            closure,
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = self.target.remove_event_listener_with_callback_and_bool(
+            self.name,
+            self.closure.as_ref().unchecked_ref(),
+            true,
+        );
+    }
 }
 
 /// A running `setTimeout`, cleared by `Drop`.

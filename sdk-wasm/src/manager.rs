@@ -11,7 +11,7 @@ use wasm_bindgen_futures::{JsFuture, future_to_promise};
 use crate::config::{Callbacks, Config};
 use crate::driver::Driver;
 use crate::microphone::{Capture, Wish, media_devices};
-use crate::{devices, errors, js};
+use crate::{check, devices, errors, js};
 
 /// Makes voice calls with a character, one at a time.
 #[wasm_bindgen]
@@ -54,6 +54,7 @@ impl CallManager {
             return Promise::reject(&errors::to_js(&ErrorCode::CallActive.into()));
         }
         let begun = preflight().and_then(|()| {
+            self.driver.open_history()?;
             let options = self.options(custom_metadata)?;
             let start = self.start(partner, character, credential)?;
             Ok(Call::start(js::now_ms(), start, options))
@@ -83,6 +84,34 @@ impl CallManager {
     #[wasm_bindgen(js_name = getAvailableDevices)]
     pub fn get_available_devices() -> Promise {
         future_to_promise(devices::available())
+    }
+
+    /// What a call would need: `config` is the constructor's.
+    ///
+    /// # Errors
+    ///
+    /// A `CallError` with the code `INVALID_ARGUMENT` that names what is wrong in `config`.
+    #[wasm_bindgen(js_name = preCallCheck)]
+    pub fn pre_call_check(config: &JsValue) -> Result<Promise, JsValue> {
+        let config = Config::read(config)?;
+        Ok(future_to_promise(
+            async move { Ok(check::run(&config).await) },
+        ))
+    }
+
+    /// Plays what the browser held back, and gets going again what it stopped. The promise resolves when the character
+    /// can be heard, and rejects with `AUDIO_BLOCKED` when the browser still wants a click.
+    #[wasm_bindgen(js_name = startAudio)]
+    pub fn start_audio(&self) -> Promise {
+        let playing = self.driver.wake();
+        future_to_promise(async move {
+            if let Some(playing) = playing {
+                JsFuture::from(playing)
+                    .await
+                    .map_err(|_| errors::to_js(&ErrorCode::AudioBlocked.into()))?;
+            }
+            Ok(JsValue::UNDEFINED)
+        })
     }
 
     /// Switches devices; `null` keeps the current one. Without a call it chooses for the next one.
@@ -203,27 +232,15 @@ async fn change_microphone(driver: &Rc<Driver>, id: String) -> Result<(), JsValu
         driver.state.borrow_mut().microphone_id = Some(id);
         return Ok(());
     }
-    let capture = Capture::open(Some(&id), Wish::Exact)
+    let processing = driver.config.processing;
+    let capture = Capture::open(Wish::Exact(&id), processing, reporter.clone())
         .await
         .map_err(|code| errors::to_js(&code.into()))?;
     driver.state.borrow_mut().microphone_id = Some(id);
     // A call that ended meanwhile wants no microphone any more.
-    if reporter.active().is_none() {
-        return Ok(());
-    }
-    let replaced = {
-        let mut state = driver.state.borrow_mut();
-        let resources = &mut state.resources;
-        match &mut resources.microphone {
-            Some(microphone) => microphone
-                .switch(capture)?
-                .zip(resources.peer.as_ref())
-                .map(|(track, peer)| peer.sender().replace_track(Some(&track))),
-            None => None,
-        }
-    };
-    if let Some(replaced) = replaced {
-        JsFuture::from(replaced).await?;
+    if reporter.active().is_some() {
+        driver.use_capture(capture)?;
+        driver.handle(Input::MicrophoneReady);
     }
     Ok(())
 }

@@ -1,40 +1,65 @@
 //! The visitor's microphone: permission, the track that is sent, mute, and the change of device.
 
 use colloquy_protocol::ErrorCode;
+use colloquy_protocol::call::Input;
 use js_sys::Promise;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{MediaDevices, MediaStream, MediaStreamConstraints, MediaStreamTrack};
 
+use crate::driver::Reporter;
 use crate::errors::microphone_code;
 use crate::js;
 use crate::worklet::{Audio, Graph};
 
 /// How strictly a device is asked for.
 #[derive(Clone, Copy)]
-pub(crate) enum Wish {
+pub(crate) enum Wish<'a> {
+    /// The system's choice.
+    Any,
     /// Another device will do when this one is gone.
-    Ideal,
+    Ideal(&'a str),
     /// This device or none.
-    Exact,
+    Exact(&'a str),
+}
+
+/// What the browser does with the sound before the call gets it.
+#[derive(Clone, Copy)]
+pub(crate) struct Processing {
+    pub(crate) echo_cancellation: bool,
+    pub(crate) noise_suppression: bool,
+    pub(crate) auto_gain_control: bool,
 }
 
 /// An open capture, stopped by `Drop`.
 pub(crate) struct Capture {
     stream: MediaStream,
+    _on_ended: Closure<dyn FnMut()>,
 }
 
 impl Capture {
-    /// Asks the browser, and through it the visitor, for a microphone.
-    pub(crate) async fn open(device_id: Option<&str>, wish: Wish) -> Result<Self, ErrorCode> {
+    /// Asks the browser, and through it the visitor, for a microphone; that it went away is reported.
+    pub(crate) async fn open(
+        wish: Wish<'_>,
+        processing: Processing,
+        reporter: Reporter,
+    ) -> Result<Self, ErrorCode> {
         let devices = media_devices().ok_or(ErrorCode::UnsupportedBrowser)?;
-        let asked = ask(&devices, device_id, wish).map_err(|e| microphone_code(&e))?;
-        match JsFuture::from(asked).await {
-            Ok(stream) => Ok(Self {
-                stream: stream.unchecked_into(),
-            }),
-            Err(rejection) => Err(microphone_code(&rejection)),
+        let asked = ask(&devices, wish, processing).map_err(|e| microphone_code(&e))?;
+        let stream = JsFuture::from(asked)
+            .await
+            .map_err(|e| microphone_code(&e))?;
+        let on_ended = Closure::new(move || reporter.report(Input::MicrophoneLost));
+        let capture = Self {
+            stream: stream.unchecked_into(),
+            _on_ended: on_ended,
+        };
+        // The event comes when the device goes, not when this SDK stops the track. Firefox gives its tracks' events to
+        // this property alone.
+        if let Some(track) = capture.track() {
+            track.set_onended(Some(capture._on_ended.as_ref().unchecked_ref()));
         }
+        Ok(capture)
     }
 
     fn track(&self) -> Option<MediaStreamTrack> {
@@ -45,6 +70,7 @@ impl Capture {
 impl Drop for Capture {
     fn drop(&mut self) {
         if let Some(track) = self.track() {
+            track.set_onended(None);
             track.stop();
         }
     }
@@ -52,22 +78,21 @@ impl Drop for Capture {
 
 /// The browser's devices, `None` in an insecure page or an old browser.
 pub(crate) fn media_devices() -> Option<MediaDevices> {
-    let navigator = js::get(&js_sys::global(), "navigator");
-    let devices = js::get(&navigator, "mediaDevices");
+    let devices = js::get(&js::navigator(), "mediaDevices");
     (!js::is_absent(&devices)).then(|| devices.unchecked_into())
 }
 
-fn ask(devices: &MediaDevices, device_id: Option<&str>, wish: Wish) -> Result<Promise, JsValue> {
-    let key = match wish {
-        Wish::Ideal => "ideal",
-        Wish::Exact => "exact",
+fn ask(devices: &MediaDevices, wish: Wish<'_>, processing: Processing) -> Result<Promise, JsValue> {
+    let device = match wish {
+        Wish::Any => JsValue::UNDEFINED,
+        Wish::Ideal(id) => js::object([("ideal", id.into())]),
+        Wish::Exact(id) => js::object([("exact", id.into())]),
     };
-    let device = device_id.map_or(JsValue::UNDEFINED, |id| js::object([(key, id.into())]));
     let audio = js::object([
         ("deviceId", device),
-        ("echoCancellation", true.into()),
-        ("noiseSuppression", true.into()),
-        ("autoGainControl", true.into()),
+        ("echoCancellation", processing.echo_cancellation.into()),
+        ("noiseSuppression", processing.noise_suppression.into()),
+        ("autoGainControl", processing.auto_gain_control.into()),
     ]);
     let constraints = MediaStreamConstraints::new();
     constraints.set_audio(&audio);
@@ -83,56 +108,64 @@ pub(crate) struct Microphone {
 }
 
 impl Microphone {
-    /// Opens a microphone and leads it through the worklet where that works.
-    pub(crate) async fn open(
-        device_id: Option<&str>,
+    /// Leads a capture through the worklet where that works.
+    pub(crate) async fn new(
+        capture: Capture,
         audio: Option<Audio>,
         levels: bool,
-    ) -> Result<Self, ErrorCode> {
-        let capture = Capture::open(device_id, Wish::Ideal).await?;
+        reporter: &Reporter,
+    ) -> Self {
         let graph = match audio {
             Some(audio) if audio.is_ready().await => {
-                Graph::build(audio, &capture.stream, levels).ok()
+                Graph::build(audio, &capture.stream, levels, reporter).ok()
             }
             _ => None,
         };
-        Ok(Self {
+        Self {
             graph,
             capture,
             muted: false,
-        })
+        }
     }
 
-    /// The track to send.
+    /// The track to send: the graph's while it runs, the device's own otherwise.
     pub(crate) fn track(&self) -> Option<MediaStreamTrack> {
         match &self.graph {
-            Some(graph) => graph.track(),
-            None => self.capture.track(),
+            Some(graph) if graph.is_running() => graph.track(),
+            _ => self.capture.track(),
         }
     }
 
     /// Sends silence, or sound again.
     pub(crate) fn mute(&mut self, muted: bool) {
         self.muted = muted;
-        if let Some(graph) = &self.graph {
+        let graph = self.graph.as_ref();
+        if let Some(graph) = graph {
             graph.mute(muted);
         }
-        // A disabled track is silent at once and in every browser; the worklet alone would be a message late.
-        if let Some(track) = self.track() {
+        // A disabled track is silent at once and in every browser; the worklet alone would be a message late. Both are
+        // disabled, since either may be the one that is sent.
+        let tracks = [graph.and_then(Graph::track), self.capture.track()];
+        for track in tracks.into_iter().flatten() {
             track.set_enabled(!muted);
         }
     }
 
-    /// Takes the sound from another device and keeps the mute; the track to send from now on, if it is another one.
-    pub(crate) fn switch(&mut self, capture: Capture) -> Result<Option<MediaStreamTrack>, JsValue> {
+    /// Takes the sound from another device and keeps the mute. The track to send may be another one afterwards.
+    pub(crate) fn switch(&mut self, capture: Capture) -> Result<(), JsValue> {
         if let Some(graph) = &mut self.graph {
             graph.switch(&capture.stream)?;
-            self.capture = capture;
-            return Ok(None);
         }
         self.capture = capture;
         self.mute(self.muted);
-        Ok(self.track())
+        Ok(())
+    }
+
+    /// Gets the audio graph going again when the browser stopped it.
+    pub(crate) fn resume(&self) {
+        if let Some(graph) = &self.graph {
+            graph.resume();
+        }
     }
 
     /// The level, 0 to 1; 0 while muted and where the worklet is missing.

@@ -2,16 +2,17 @@
 
 use colloquy_protocol::IceServer;
 use colloquy_protocol::call::{Input, MediaState};
-use js_sys::Array;
+use js_sys::{Array, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{
-    MediaStreamTrack, RtcConfiguration, RtcIceCandidateInit, RtcOfferOptions, RtcPeerConnection,
-    RtcPeerConnectionIceEvent, RtcPeerConnectionState, RtcRtpSender, RtcRtpTransceiver,
-    RtcRtpTransceiverDirection, RtcRtpTransceiverInit, RtcSdpType, RtcSessionDescriptionInit,
-    RtcTrackEvent,
+    MediaStreamTrack, RtcConfiguration, RtcIceCandidateInit, RtcIceTransportPolicy,
+    RtcOfferOptions, RtcPeerConnection, RtcPeerConnectionIceEvent, RtcPeerConnectionState,
+    RtcRtpSender, RtcRtpTransceiver, RtcRtpTransceiverDirection, RtcRtpTransceiverInit, RtcSdpType,
+    RtcSessionDescriptionInit, RtcTrackEvent,
 };
 
+use crate::config::Ice;
 use crate::driver::Reporter;
 use crate::errors::message_of;
 use crate::js;
@@ -29,14 +30,13 @@ pub(crate) struct Peer {
 impl Peer {
     /// Creates the connection that sends `track`; `heard` is called with the other side's track.
     pub(crate) fn new(
+        ice: &Ice,
         ice_servers: &[IceServer],
         track: &MediaStreamTrack,
         reporter: Reporter,
         mut heard: impl FnMut(MediaStreamTrack) + 'static,
     ) -> Result<Self, JsValue> {
-        let configuration = RtcConfiguration::new();
-        configuration.set_ice_servers(&ice_server_array(ice_servers));
-        let connection = RtcPeerConnection::new_with_configuration(&configuration)?;
+        let connection = connection(ice, ice_servers)?;
 
         let found = reporter.clone();
         let on_candidate = Closure::<dyn FnMut(_)>::new(move |event: RtcPeerConnectionIceEvent| {
@@ -119,6 +119,11 @@ impl Peer {
         });
     }
 
+    /// The browser's statistics.
+    pub(crate) fn stats(&self) -> Promise {
+        self.connection.get_stats()
+    }
+
     /// What sends the microphone's track.
     pub(crate) fn sender(&self) -> RtcRtpSender {
         self.transceiver.sender()
@@ -134,7 +139,26 @@ impl Drop for Peer {
     }
 }
 
-async fn make_offer(connection: &RtcPeerConnection, ice_restart: bool) -> Result<String, JsValue> {
+/// A connection over the page's ICE servers, or these when it has none of its own.
+pub(crate) fn connection(
+    ice: &Ice,
+    ice_servers: &[IceServer],
+) -> Result<RtcPeerConnection, JsValue> {
+    let configuration = RtcConfiguration::new();
+    match &ice.servers {
+        Some(servers) => configuration.set_ice_servers(servers),
+        None => configuration.set_ice_servers(&ice_server_array(ice_servers)),
+    }
+    if ice.relay_only {
+        configuration.set_ice_transport_policy(RtcIceTransportPolicy::Relay);
+    }
+    RtcPeerConnection::new_with_configuration(&configuration)
+}
+
+pub(crate) async fn make_offer(
+    connection: &RtcPeerConnection,
+    ice_restart: bool,
+) -> Result<String, JsValue> {
     let options = RtcOfferOptions::new();
     options.set_ice_restart(ice_restart);
     let offer = JsFuture::from(connection.create_offer_with_rtc_offer_options(&options)).await?;

@@ -1,10 +1,12 @@
 //! The character's voice: an audio element outside the document, and the device it plays on.
 
+use colloquy_protocol::call::Input;
 use js_sys::{Array, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{HtmlAudioElement, MediaStream, MediaStreamTrack};
 
+use crate::driver::Reporter;
 use crate::js;
 
 /// An audio element, silenced by `Drop`.
@@ -21,24 +23,36 @@ impl Speaker {
         Ok(Self { element })
     }
 
-    /// Plays a track.
-    pub(crate) fn play(&self, track: &MediaStreamTrack) {
+    /// Plays a track. A browser that wants the visitor to do something first is reported.
+    pub(crate) fn play(&self, track: &MediaStreamTrack, reporter: Reporter) {
         let Ok(stream) = MediaStream::new_with_tracks(&Array::of1(track)) else {
             return;
         };
         self.element.set_src_object(Some(&stream));
-        if let Ok(playing) = self.element.play() {
-            // A browser that wants a gesture first rejects this; autoplay starts the element when it may.
-            spawn_local(async move {
-                let _ = JsFuture::from(playing).await;
-            });
-        }
+        let playing = self.element.play();
+        spawn_local(async move {
+            let played = match playing {
+                Ok(playing) => JsFuture::from(playing).await,
+                Err(error) => Err(error),
+            };
+            // Other rejections say that the element got another source or was paused at the end.
+            if let Err(rejection) = played
+                && js::get(&rejection, "name") == "NotAllowedError"
+            {
+                reporter.report(Input::PlaybackBlocked);
+            }
+        });
+    }
+
+    /// Plays what is not playing yet, `None` when it does.
+    pub(crate) fn unlock(&self) -> Option<Promise> {
+        let waits = self.element.paused() && self.element.src_object().is_some();
+        waits.then(|| self.element.play().ok()).flatten()
     }
 
     /// Plays on another device, `None` where the browser does not let a page choose.
     pub(crate) fn choose(&self, device_id: &str) -> Option<Promise> {
-        js::get_function(&self.element, "setSinkId")?
-            .call1(&self.element, &device_id.into())
+        js::invoke(&self.element, "setSinkId", &Array::of1(&device_id.into()))
             .ok()?
             .dyn_into()
             .ok()

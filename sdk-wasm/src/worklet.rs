@@ -1,7 +1,9 @@
 //! The audio graph between the microphone and the track that is sent: source, worklet node, destination.
 //!
 //! The worklet gives true silence on mute, the microphone's level, and a track that stays the same when the device
-//! changes. Beside it an analyser measures the level of what is played. A browser without worklets, a worklet that a policy blocks, and a context that stays suspended do without.
+//! changes. Beside it an analyser measures the level of what is played. A browser without worklets, a worklet that a
+//! policy blocks, and a context that stays suspended do without; one that the system interrupts in the middle of a call
+//! does without until it runs again.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -14,13 +16,18 @@ use web_sys::{
     MediaStreamAudioDestinationNode, MediaStreamAudioSourceNode, MediaStreamTrack, MessageEvent,
 };
 
-use crate::js;
+use crate::driver::Reporter;
+use crate::js::{self, Listener, quietly};
 
 /// The name that `worklet.js` registers.
 const PROCESSOR: &str = "colloquy-microphone";
 
 /// How long the context may take to run and the worklet to load, once there is a microphone.
 const READY_TIMEOUT_MS: f64 = 1_000.0;
+
+/// How long a context outlives its nodes: Chromium keeps what a worklet node holds for ever when its context is closed
+/// before the audio thread has seen that the node is disconnected.
+const CLOSE_AFTER_MS: f64 = 100.0;
 
 /// An audio context, closed by `Drop`.
 ///
@@ -58,21 +65,21 @@ impl Audio {
         let settled = first.unwrap_or_default();
         let module = js::get(&js::get(&settled, "0"), "0");
         let outcome = js::get(&module, "status");
-        outcome == "fulfilled" && self.context.state() == AudioContextState::Running
+        outcome == "fulfilled" && self.is_running()
+    }
+
+    /// Safari has a state more than the standard, `interrupted`, which is as little running as the others.
+    fn is_running(&self) -> bool {
+        self.context.state() == AudioContextState::Running
     }
 }
 
 impl Drop for Audio {
     fn drop(&mut self) {
-        quietly(self.context.close());
-    }
-}
-
-/// Lets a promise settle whose outcome shows elsewhere.
-fn quietly(promise: Result<Promise, JsValue>) {
-    if let Ok(promise) = promise {
+        let context = self.context.clone();
         spawn_local(async move {
-            let _ = JsFuture::from(promise).await;
+            let _ = JsFuture::from(js::sleep(CLOSE_AFTER_MS)).await;
+            quietly(context.close());
         });
     }
 }
@@ -87,6 +94,7 @@ pub(crate) struct Graph {
     destination: MediaStreamAudioDestinationNode,
     level: Rc<Cell<f64>>,
     _on_level: Closure<dyn FnMut(MessageEvent)>,
+    _on_state: Listener,
     meter: Option<Meter>,
     audio: Audio,
 }
@@ -99,8 +107,13 @@ struct Meter {
 }
 
 impl Graph {
-    /// Builds the graph; gives the context back closed when the browser refuses.
-    pub(crate) fn build(audio: Audio, stream: &MediaStream, levels: bool) -> Result<Self, JsValue> {
+    /// Builds the graph; closes the context when the browser refuses. That the context stops or runs again is reported.
+    pub(crate) fn build(
+        audio: Audio,
+        stream: &MediaStream,
+        levels: bool,
+        reporter: &Reporter,
+    ) -> Result<Self, JsValue> {
         let context = &audio.context;
         let source = context.create_media_stream_source(stream)?;
         let destination = context.create_media_stream_destination()?;
@@ -122,12 +135,19 @@ impl Graph {
             .set_onmessage(Some(on_level.as_ref().unchecked_ref()));
         source.connect_with_audio_node(&node)?;
         node.connect_with_audio_node(&destination)?;
+        let changed = reporter.clone();
+        let on_state = Listener::new(context, "statechange", move || {
+            if let Some(driver) = changed.active() {
+                driver.audio_changed();
+            }
+        });
         Ok(Self {
             source,
             node,
             destination,
             level,
             _on_level: on_level,
+            _on_state: on_state,
             meter: None,
             audio,
         })
@@ -140,6 +160,17 @@ impl Graph {
         let _ = self.source.disconnect();
         self.source = source;
         Ok(())
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.audio.is_running()
+    }
+
+    /// Asks the browser to run the graph again; it may want the visitor to do something first.
+    pub(crate) fn resume(&self) {
+        if !self.is_running() {
+            quietly(self.audio.context.resume());
+        }
     }
 
     pub(crate) fn mute(&self, muted: bool) {

@@ -4,7 +4,9 @@
 const real = {
   fetch: window.fetch,
   WebSocket: window.WebSocket,
+  createMediaStreamDestination: AudioContext.prototype.createMediaStreamDestination,
   getUserMedia: navigator.mediaDevices.getUserMedia,
+  play: HTMLMediaElement.prototype.play,
 };
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -16,6 +18,13 @@ export class Backend {
   #frames = [];
   #requests = [];
   #captured = [];
+  #constraints;
+  #contexts = [];
+  #locks = [];
+  #element;
+  #stats;
+  #probe;
+  #voice;
   #speaker;
 
   constructor() {
@@ -35,24 +44,118 @@ export class Backend {
         this.closed = code;
       }
     };
+    AudioContext.prototype.createMediaStreamDestination = function create() {
+      backend.#contexts.push(this);
+      return real.createMediaStreamDestination.call(this);
+    };
+    Object.defineProperty(navigator, "wakeLock", { configurable: true, value: { request: async () => this.#lock() } });
+    this.allowMicrophone();
+  }
+
+  uninstall() {
+    window.fetch = real.fetch;
+    window.WebSocket = real.WebSocket;
+    AudioContext.prototype.createMediaStreamDestination = real.createMediaStreamDestination;
+    navigator.mediaDevices.getUserMedia = real.getUserMedia;
+    HTMLMediaElement.prototype.play = real.play;
+    delete navigator.wakeLock;
+    this.#element?.remove();
+    this.#probe?.close();
+    this.#peer?.close();
+    this.#voice?.close();
+  }
+
+  allowMicrophone() {
     navigator.mediaDevices.getUserMedia = async (constraints) => {
+      this.#constraints = constraints;
       const stream = await real.getUserMedia.call(navigator.mediaDevices, constraints);
       this.#captured.push(...stream.getTracks());
       return stream;
     };
   }
 
-  uninstall() {
-    window.fetch = real.fetch;
-    window.WebSocket = real.WebSocket;
-    navigator.mediaDevices.getUserMedia = real.getUserMedia;
-    this.#peer?.close();
+  /** What the microphone was last asked for. */
+  constraints() {
+    return JSON.stringify(this.#constraints);
+  }
+
+  /** Takes the microphone that was opened last away, as a browser tells it. */
+  unplug() {
+    const track = this.#captured.at(-1);
+    track.stop();
+    track.dispatchEvent(new Event("ended"));
+  }
+
+  deviceChange() {
+    navigator.mediaDevices.dispatchEvent(new Event("devicechange"));
+  }
+
+  /** Stops the SDK's audio as a telephone call does; for good, until `restartAudio`, or until it is resumed. */
+  async stopAudio(forGood) {
+    const context = this.#contexts.at(-1);
+    if (forGood) context.resume = () => Promise.reject(new DOMException("interrupted", "InvalidStateError"));
+    await context.suspend();
+  }
+
+  async restartAudio() {
+    const context = this.#contexts.at(-1);
+    delete context.resume;
+    await context.resume();
+  }
+
+  blockPlayback(blocked) {
+    function refuse() {
+      this.autoplay = false;
+      this.pause();
+      return Promise.reject(new DOMException("blocked", "NotAllowedError"));
+    }
+    HTMLMediaElement.prototype.play = blocked ? refuse : real.play;
+  }
+
+  #lock() {
+    const lock = { released: false, release: async () => { lock.released = true; } };
+    this.#locks.push(lock);
+    return lock;
+  }
+
+  /** What became of every wake lock. */
+  wakeLocks() {
+    return this.#locks.map(({ released }) => (released ? "released" : "held")).join(" ");
+  }
+
+  /** Puts a small element into the page, for the conversation. */
+  addElement(id) {
+    this.#element = Object.assign(document.createElement("div"), { id });
+    Object.assign(this.#element.style, { height: "100px", overflow: "auto" });
+    document.body.append(this.#element);
+  }
+
+  /** What the element shows: the role of the log, and each line's parts and words. */
+  history() {
+    const log = this.#element.shadowRoot.firstElementChild;
+    const lines = [...log.children].map((line) => `${line.getAttribute("part")}=${line.textContent}`);
+    return `${log.getAttribute("role")}: ${lines.join(" | ")}`;
+  }
+
+  scrollUp() {
+    this.#element.scrollTop = 0;
+  }
+
+  scrolledToEnd() {
+    const { scrollHeight, scrollTop, clientHeight } = this.#element;
+    return scrollHeight > clientHeight && scrollHeight - scrollTop - clientHeight < 2;
+  }
+
+  /** The last argument of `onStats`. */
+  stats() {
+    return this.#stats;
   }
 
   /** The status that the next requests get. */
   status = 200;
 
   #fetch(url, init) {
+    if (String(url).endsWith("/v2/calls/check")) return this.#check(JSON.parse(init.body).sdp);
     if (!String(url).endsWith("/v2/calls")) return real.fetch.call(window, url, init);
     this.#requests.push({ url, key: init.headers.get("X-Api-Key"), body: JSON.parse(init.body) });
     const body =
@@ -64,6 +167,17 @@ export class Backend {
 
   refuse(status) {
     this.status = status;
+  }
+
+  async #check(sdp) {
+    if (this.status !== 200) return new Response("{}", { status: this.status });
+    this.#probe?.close();
+    this.#probe = new RTCPeerConnection();
+    await this.#probe.setRemoteDescription({ type: "offer", sdp });
+    await this.#probe.setLocalDescription(await this.#probe.createAnswer());
+    // The answer holds all candidates.
+    while (this.#probe.iceGatheringState !== "complete") await sleep(10);
+    return new Response(JSON.stringify({ data: { sdp: this.#probe.localDescription.sdp } }));
   }
 
   refuseMicrophone(name) {
@@ -106,6 +220,10 @@ export class Backend {
   #connect() {
     const peer = new RTCPeerConnection();
     this.#peer = peer;
+    // The character's voice: silence.
+    this.#voice ??= new AudioContext();
+    const [track] = real.createMediaStreamDestination.call(this.#voice).stream.getAudioTracks();
+    peer.addTrack(track);
     peer.onicecandidate = ({ candidate }) =>
       this.#deliver(this.#sockets.at(-1), {
         type: "candidate",
@@ -140,13 +258,14 @@ export class Backend {
 
   callbacks(throwing) {
     const hear = (name) => (argument) => {
+      if (name === "onStats") this.#stats = argument;
       const told = argument instanceof Error ? `${argument.name}:${argument.code}` : JSON.stringify(argument);
       this.#log.push(argument === undefined ? name : `${name} ${told}`);
       if (throwing) throw new Error(`${name} throws`);
     };
     const names = [
       "onCallStart", "onCallError", "onHangUp", "onStatusUpdate", "onCallStarting", "onConnected", "onUserInfo",
-      "onRagInfo", "onTranscript", "onAgentStateChange",
+      "onRagInfo", "onTranscript", "onAgentStateChange", "onError", "onStats", "onDevicesChanged",
     ];
     return Object.fromEntries(names.map((name) => [name, hear(name)]));
   }

@@ -44,6 +44,9 @@ error_codes! {
     /// The chosen speaker cannot be used.
     SpeakerMissing = "SPEAKER_MISSING":
         "The speaker cannot be used. Choose another; some browsers do not let a page choose.";
+    /// The browser plays no sound before the visitor does something on the page.
+    AudioBlocked = "AUDIO_BLOCKED":
+        "The browser plays no sound before a click. Call startAudio() when the visitor clicks.";
     /// The page is not served over HTTPS.
     InsecureContext = "INSECURE_CONTEXT":
         "Browsers give the microphone only to HTTPS pages and localhost. Serve the page over HTTPS.";

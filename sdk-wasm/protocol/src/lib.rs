@@ -4,12 +4,14 @@
 //! This crate knows no browser, no socket and no clock. Both sides compile it, so there is one definition of the wire.
 
 pub mod call;
+mod check;
 mod codes;
 mod create;
 mod errors;
 mod messages;
 mod wire;
 
+pub use check::{CheckAnswer, check_request};
 pub use codes::{ByeReason, CloseCode};
 pub use create::{Character, CreateAnswer, CreateRequest, NewCall};
 pub use errors::{CallError, ErrorCode};

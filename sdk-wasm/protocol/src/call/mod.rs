@@ -2,11 +2,12 @@
 //!
 //! [`Call::handle`] takes what happened and the time; [`Call::poll`] gives what to do next, in order. Whatever happens
 //! in whatever order, the first event is `CallStart`, the last is the only `HangUp`, and `CloseEverything` comes before
-//! it. `link` owns the WebSocket's side, `media` the peer connection's.
+//! it. `link` owns the WebSocket's side, `media` the peer connection's; `server` follows what the server says.
 
 mod frames;
 mod link;
 mod media;
+mod server;
 mod vocabulary;
 
 #[cfg(test)]
@@ -21,8 +22,7 @@ use std::collections::VecDeque;
 use self::link::{Link, LinkTick};
 use self::media::{Media, MediaTick, RemoteCandidate};
 use crate::{
-    ByeReason, CallError, CloseCode, CreateAnswer, ErrorCode, IceServer, MAX_FRAME_BYTES,
-    Originator, ServerMessage, SessionState,
+    CallError, CloseCode, CreateAnswer, ErrorCode, MAX_FRAME_BYTES, Originator, SessionState,
 };
 
 pub use link::RECONNECT_WINDOW_MS;
@@ -46,16 +46,31 @@ enum Phase {
     Ended,
 }
 
+/// Whether there is a microphone, once there was one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Microphone {
+    Live,
+    /// Another one is being opened; `told` when the application knows that the first is gone.
+    Replacing {
+        told: bool,
+    },
+    /// None is left. The visitor still hears, and may type.
+    Gone,
+}
+
 /// One call, from `handleCall2` to `onHangUp`.
 #[derive(Debug)]
 pub struct Call {
     phase: Phase,
+    microphone: Microphone,
     link: Link,
     media: Media,
     metadata: Option<String>,
     character_role: Option<String>,
     person_role: String,
     muted: bool,
+    /// Whether the application was told that nothing plays.
+    playback_blocked: bool,
     /// What the server last said; `Starting` before it says anything.
     server_state: SessionState,
     /// What the application last heard.
@@ -87,6 +102,8 @@ impl Call {
     fn new(options: Options) -> Self {
         Self {
             phase: Phase::Asking,
+            microphone: Microphone::Live,
+            playback_blocked: false,
             link: Link::new(),
             media: Media::new(),
             metadata: options.metadata,
@@ -179,7 +196,20 @@ impl Call {
                 self.event(Event::CallStarting);
                 self.open_socket(now_ms);
             }
+            Input::MicrophoneReady if self.has_session() => self.microphone = Microphone::Live,
             Input::MicrophoneFailed(code) if self.phase == Phase::Asking => self.fail(code.into()),
+            Input::MicrophoneFailed(code) => self.microphone_failed(code),
+            Input::MicrophoneLost if self.has_session() && self.microphone == Microphone::Live => {
+                self.replace_microphone(false);
+            }
+            Input::DevicesChanged if self.microphone == Microphone::Gone => {
+                self.replace_microphone(true);
+            }
+            Input::SpeakerFailed => self.trouble(ErrorCode::SpeakerMissing.into()),
+            Input::PlaybackBlocked if !self.playback_blocked => {
+                self.playback_blocked = true;
+                self.trouble(ErrorCode::AudioBlocked.into());
+            }
             Input::SocketOpened => self.socket_opened(now_ms),
             Input::SocketMessage(message) if self.link.can_send() => {
                 self.link.heard();
@@ -224,11 +254,32 @@ impl Call {
             }
             Input::CreateFailed
             | Input::MicrophoneReady
-            | Input::MicrophoneFailed(_)
+            | Input::MicrophoneLost
+            | Input::DevicesChanged
+            | Input::PlaybackBlocked
             | Input::SocketMessage(_)
             | Input::SocketGarbage
             | Input::SocketClosed { .. }
             | Input::Text(_) => {}
+        }
+    }
+
+    fn has_session(&self) -> bool {
+        matches!(self.phase, Phase::Connecting | Phase::Talking)
+    }
+
+    fn replace_microphone(&mut self, told: bool) {
+        self.microphone = Microphone::Replacing { told };
+        self.command(Command::ReplaceMicrophone);
+    }
+
+    /// No microphone in place of the lost one. The call goes on; the next device that is plugged in is tried.
+    fn microphone_failed(&mut self, code: ErrorCode) {
+        if let Microphone::Replacing { told } = self.microphone {
+            self.microphone = Microphone::Gone;
+            if !told {
+                self.trouble(code.into());
+            }
         }
     }
 
@@ -277,124 +328,6 @@ impl Call {
         self.link.greeting(now_ms);
         let hello = self.hello();
         self.command(Command::Send(hello));
-    }
-
-    fn message(&mut self, now_ms: u64, message: ServerMessage) {
-        match message {
-            ServerMessage::Welcome {
-                character,
-                ice_servers,
-                resume,
-                heartbeat_seconds,
-                ..
-            } => {
-                let resumed = self.link.resume.is_some();
-                self.link.welcomed(now_ms, resume, heartbeat_seconds);
-                if self.muted || resumed {
-                    self.command(Command::Send(frames::mute(self.muted)));
-                }
-                if self.character_role.is_none() {
-                    self.character_role = character;
-                }
-                self.welcomed(now_ms, ice_servers);
-            }
-            ServerMessage::Answer { sdp } => {
-                if let Some(candidates) = self.media.answered() {
-                    self.command(Command::ApplyAnswer(sdp));
-                    candidates.into_iter().for_each(|c| self.add_candidate(c));
-                    self.restart_if_wanted();
-                }
-            }
-            ServerMessage::Candidate {
-                candidate,
-                sdp_mid,
-                sdp_m_line_index,
-            } => {
-                let remote = RemoteCandidate {
-                    candidate,
-                    sdp_mid,
-                    sdp_m_line_index,
-                };
-                if let Some(remote) = self.media.remote_candidate(remote) {
-                    self.add_candidate(remote);
-                }
-            }
-            ServerMessage::Status {
-                state: SessionState::Completed,
-            } => self.end(None, None),
-            ServerMessage::Status { state } => {
-                self.server_state = state;
-                self.update_status();
-            }
-            ServerMessage::AgentState { state } => self.event(Event::AgentStateChange(state)),
-            ServerMessage::Transcript {
-                id,
-                originator,
-                text,
-                is_final,
-                at_ms,
-            } => {
-                let line = TranscriptLine {
-                    id,
-                    originator,
-                    role: self.role(originator),
-                    text,
-                    is_final,
-                    at_ms,
-                };
-                self.event(Event::Transcript(line));
-            }
-            ServerMessage::UserInfo { info } => self.event(Event::UserInfo(info)),
-            ServerMessage::RagInfo {
-                documents,
-                count,
-                total_tokens,
-            } => self.event(Event::RagInfo {
-                count: count.unwrap_or(u32::try_from(documents.len()).unwrap_or(u32::MAX)),
-                documents,
-                total_tokens,
-            }),
-            ServerMessage::Bye { reason, code } => self.bye(reason, code.as_deref()),
-            ServerMessage::Error {
-                code,
-                message,
-                fatal,
-            } => {
-                let error = CallError::from_server(&code, &message, ErrorCode::Server);
-                if fatal {
-                    self.fail(error);
-                } else {
-                    self.event(Event::CallError(error));
-                }
-            }
-            ServerMessage::Ping { t } => self.command(Command::Send(frames::pong(t))),
-            ServerMessage::Pong { .. } | ServerMessage::Unknown => {}
-        }
-    }
-
-    fn welcomed(&mut self, now_ms: u64, ice_servers: Vec<IceServer>) {
-        if self.media.negotiation == media::Negotiation::Absent {
-            self.media.peer_created(now_ms);
-            self.command(Command::CreatePeer(ice_servers));
-        } else {
-            for message in std::mem::take(&mut self.link.outbox) {
-                self.command(Command::Send(message));
-            }
-            self.restart_if_wanted();
-        }
-        self.update_status();
-    }
-
-    fn bye(&mut self, reason: ByeReason, code: Option<&str>) {
-        match reason {
-            ByeReason::HangUp | ByeReason::TimeLimit | ByeReason::Shutdown => self.end(None, None),
-            ByeReason::Replaced => self.fail(ErrorCode::CallInUse.into()),
-            ByeReason::Error => self.fail(CallError::from_server(
-                code.unwrap_or_default(),
-                "",
-                ErrorCode::Server,
-            )),
-        }
     }
 
     fn socket_closed(&mut self, now_ms: u64, number: u16) {
@@ -532,6 +465,14 @@ impl Call {
         }
     }
 
+    /// A failure that the call survives.
+    fn trouble(&mut self, error: CallError) {
+        self.event(Event::CallError {
+            error,
+            fatal: false,
+        });
+    }
+
     fn fail(&mut self, error: CallError) {
         self.end(None, Some(error));
     }
@@ -550,7 +491,7 @@ impl Call {
             None => SessionState::Completed,
         };
         if let Some(error) = error {
-            self.event(Event::CallError(error));
+            self.event(Event::CallError { error, fatal: true });
         }
         // A call that was never created has no status to change.
         if self.status.is_some() {

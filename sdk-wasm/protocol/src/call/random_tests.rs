@@ -26,6 +26,10 @@ fn step() -> impl Strategy<Value = Step> {
     let inputs = vec![
         created(200, r#"{"data":{"signedUrl":"wss://h/s"}}"#),
         Input::MicrophoneReady,
+        Input::MicrophoneLost,
+        Input::DevicesChanged,
+        Input::SpeakerFailed,
+        Input::PlaybackBlocked,
         Input::SocketOpened,
         frame(welcome),
         Input::OfferCreated { sdp: "o".into() },
@@ -147,7 +151,10 @@ impl Witness {
                 assert!(self.has_peer, "{command:?} without a peer connection");
             }
             Command::CloseEverything => self.closed = true,
-            Command::CreateCall(_) | Command::AcquireMicrophone | Command::MuteMicrophone(_) => {}
+            Command::CreateCall(_)
+            | Command::AcquireMicrophone
+            | Command::ReplaceMicrophone
+            | Command::MuteMicrophone(_) => {}
         }
     }
 
@@ -187,7 +194,10 @@ impl Witness {
             .events
             .contains(&Event::StatusUpdate(SessionState::Error))
         {
-            let told = self.events.iter().any(|e| matches!(e, Event::CallError(_)));
+            let told = self
+                .events
+                .iter()
+                .any(|e| matches!(e, Event::CallError { fatal: true, .. }));
             assert!(told, "an end in error without an error");
         }
     }

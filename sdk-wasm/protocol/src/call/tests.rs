@@ -1,6 +1,7 @@
 //! The call state machine along every path that a call can take.
 
 mod losses;
+mod microphone;
 
 use serde_json::{Value, json};
 
@@ -125,7 +126,10 @@ pub(super) fn frame_input(frame: &str) -> Input {
 fn short(output: &Output) -> String {
     match output {
         Output::Event(Event::StatusUpdate(status)) => format!("status {}", status.as_str()),
-        Output::Event(Event::CallError(error)) => format!("error {}", error.code.as_str()),
+        Output::Event(Event::CallError { error, fatal }) => {
+            let kind = if *fatal { "error" } else { "trouble" };
+            format!("{kind} {}", error.code.as_str())
+        }
         Output::Event(Event::CallStart) => "onCallStart".into(),
         Output::Event(Event::CallStarting) => "onCallStarting".into(),
         Output::Event(Event::Connected) => "onConnected".into(),
@@ -142,6 +146,7 @@ fn short(output: &Output) -> String {
         }
         Output::Command(Command::CreateCall(_)) => "create".into(),
         Output::Command(Command::AcquireMicrophone) => "microphone".into(),
+        Output::Command(Command::ReplaceMicrophone) => "another microphone".into(),
         Output::Command(Command::OpenSocket(_)) => "socket".into(),
         Output::Command(Command::CreatePeer(_)) => "peer".into(),
         Output::Command(Command::ApplyAnswer(_)) => "apply answer".into(),
@@ -394,7 +399,7 @@ fn a_server_that_ends_without_bye_is_understood_too() {
 fn a_passing_error_is_told_and_the_call_goes_on() {
     let mut scene = Scene::talking();
     scene.message(json!({"type": "error", "code": "SERVER", "message": "slow", "fatal": false}));
-    assert_eq!(scene.take(), ["error SERVER"]);
+    assert_eq!(scene.take(), ["trouble SERVER"]);
     assert!(!scene.call.is_ended());
 }
 

@@ -39,10 +39,18 @@ pub enum Input {
     CreateAnswered(CreateAnswer),
     /// `POST /v2/calls` got no answer.
     CreateFailed,
-    /// The microphone is open.
+    /// The microphone is open: the first one, or one in place of a lost one.
     MicrophoneReady,
     /// The microphone cannot be had.
     MicrophoneFailed(ErrorCode),
+    /// The microphone was unplugged, or the visitor took the permission back.
+    MicrophoneLost,
+    /// Devices were plugged or unplugged.
+    DevicesChanged,
+    /// The chosen speaker cannot be used; the system's plays.
+    SpeakerFailed,
+    /// The browser plays nothing before the visitor does something on the page.
+    PlaybackBlocked,
     /// The WebSocket opened.
     SocketOpened,
     /// The WebSocket received a message.
@@ -128,8 +136,13 @@ pub enum Event {
     Transcript(TranscriptLine),
     /// `onAgentStateChange`.
     AgentStateChange(AgentState),
-    /// `onCallError`.
-    CallError(CallError),
+    /// `onError` and `onCallError`.
+    CallError {
+        /// What happened.
+        error: CallError,
+        /// Whether it ends the call.
+        fatal: bool,
+    },
     /// `onHangUp`: the last event of every call.
     HangUp,
 }
@@ -158,6 +171,8 @@ pub enum Command {
     CreateCall(CreateRequest),
     /// Open the microphone; answer with `MicrophoneReady` or `MicrophoneFailed`.
     AcquireMicrophone,
+    /// Open any microphone in place of the lost one; answer as above.
+    ReplaceMicrophone,
     /// Open a WebSocket in place of any earlier one, whose events count no more.
     OpenSocket(String),
     /// Close the WebSocket; its events count no more.

@@ -1,0 +1,125 @@
+//! What follows from the server's messages.
+
+use super::media::{Negotiation, RemoteCandidate};
+use super::{Call, Command, Event, TranscriptLine, frames};
+use crate::{ByeReason, CallError, ErrorCode, IceServer, ServerMessage, SessionState};
+
+impl Call {
+    pub(super) fn message(&mut self, now_ms: u64, message: ServerMessage) {
+        match message {
+            ServerMessage::Welcome {
+                character,
+                ice_servers,
+                resume,
+                heartbeat_seconds,
+                ..
+            } => {
+                let resumed = self.link.resume.is_some();
+                self.link.welcomed(now_ms, resume, heartbeat_seconds);
+                if self.muted || resumed {
+                    self.command(Command::Send(frames::mute(self.muted)));
+                }
+                if self.character_role.is_none() {
+                    self.character_role = character;
+                }
+                self.welcomed(now_ms, ice_servers);
+            }
+            ServerMessage::Answer { sdp } => {
+                if let Some(candidates) = self.media.answered() {
+                    self.command(Command::ApplyAnswer(sdp));
+                    candidates.into_iter().for_each(|c| self.add_candidate(c));
+                    self.restart_if_wanted();
+                }
+            }
+            ServerMessage::Candidate {
+                candidate,
+                sdp_mid,
+                sdp_m_line_index,
+            } => {
+                let remote = RemoteCandidate {
+                    candidate,
+                    sdp_mid,
+                    sdp_m_line_index,
+                };
+                if let Some(remote) = self.media.remote_candidate(remote) {
+                    self.add_candidate(remote);
+                }
+            }
+            ServerMessage::Status {
+                state: SessionState::Completed,
+            } => self.end(None, None),
+            ServerMessage::Status { state } => {
+                self.server_state = state;
+                self.update_status();
+            }
+            ServerMessage::AgentState { state } => self.event(Event::AgentStateChange(state)),
+            ServerMessage::Transcript {
+                id,
+                originator,
+                text,
+                is_final,
+                at_ms,
+            } => {
+                let line = TranscriptLine {
+                    id,
+                    originator,
+                    role: self.role(originator),
+                    text,
+                    is_final,
+                    at_ms,
+                };
+                self.event(Event::Transcript(line));
+            }
+            ServerMessage::UserInfo { info } => self.event(Event::UserInfo(info)),
+            ServerMessage::RagInfo {
+                documents,
+                count,
+                total_tokens,
+            } => self.event(Event::RagInfo {
+                count: count.unwrap_or(u32::try_from(documents.len()).unwrap_or(u32::MAX)),
+                documents,
+                total_tokens,
+            }),
+            ServerMessage::Bye { reason, code } => self.bye(reason, code.as_deref()),
+            ServerMessage::Error {
+                code,
+                message,
+                fatal,
+            } => {
+                let error = CallError::from_server(&code, &message, ErrorCode::Server);
+                if fatal {
+                    self.fail(error);
+                } else {
+                    self.trouble(error);
+                }
+            }
+            ServerMessage::Ping { t } => self.command(Command::Send(frames::pong(t))),
+            ServerMessage::Pong { .. } | ServerMessage::Unknown => {}
+        }
+    }
+
+    fn welcomed(&mut self, now_ms: u64, ice_servers: Vec<IceServer>) {
+        if self.media.negotiation == Negotiation::Absent {
+            self.media.peer_created(now_ms);
+            self.command(Command::CreatePeer(ice_servers));
+        } else {
+            for message in std::mem::take(&mut self.link.outbox) {
+                self.command(Command::Send(message));
+            }
+            self.restart_if_wanted();
+        }
+        self.update_status();
+    }
+
+    fn bye(&mut self, reason: ByeReason, code: Option<&str>) {
+        match reason {
+            ByeReason::HangUp | ByeReason::TimeLimit | ByeReason::Shutdown => self.end(None, None),
+            ByeReason::Replaced => self.fail(ErrorCode::CallInUse.into()),
+            ByeReason::Error => self.fail(CallError::from_server(
+                code.unwrap_or_default(),
+                "",
+                ErrorCode::Server,
+            )),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The conversation in an element of the page: a live region that screen readers follow.
+//!
+//! It stands in a shadow root, so that no style of the page reaches it but through its parts: `log`, `line` with `user`
+//! or `bot` and, until its words are final, `interim`; in a line `role`, `separator` and `text`. It has no styles.
+
+use colloquy_protocol::Originator;
+use colloquy_protocol::call::TranscriptLine;
+use wasm_bindgen::prelude::*;
+use web_sys::{Document, Element, ShadowRootInit, ShadowRootMode, Window};
+
+/// How far from its end a log may be scrolled and still follow the newest line, in CSS pixels.
+const NEAR_THE_END: i32 = 24;
+
+/// The log and its lines.
+pub(crate) struct History {
+    document: Document,
+    host: Element,
+    log: Element,
+    lines: Vec<(String, Element)>,
+}
+
+impl History {
+    /// An empty log in the element; what an earlier call left there is gone. The error says why there is none.
+    pub(crate) fn open(target: &JsValue) -> Result<Self, &'static str> {
+        let window: Window = js_sys::global().unchecked_into();
+        let document = window.document().ok_or("there is no document")?;
+        let host = match target.as_string() {
+            Some(id) => document.get_element_by_id(&id),
+            None => target.dyn_ref::<Element>().cloned(),
+        };
+        let host = host.ok_or("there is no such element")?;
+        let root = match host.shadow_root() {
+            Some(root) => root,
+            None => host
+                .attach_shadow(&ShadowRootInit::new(ShadowRootMode::Open))
+                .map_err(|_| "the element takes no shadow root; use a div")?,
+        };
+        root.set_inner_html("");
+        let log = new_element(&document, "div", "log").ok_or("the log cannot be made")?;
+        for (name, value) in [("role", "log"), ("tabindex", "0")] {
+            let _ = log.set_attribute(name, value);
+        }
+        let _ = root.append_child(&log);
+        Ok(Self {
+            document,
+            host,
+            log,
+            lines: Vec::new(),
+        })
+    }
+
+    /// Shows a line, in place of the earlier one with its id.
+    pub(crate) fn show(&mut self, line: &TranscriptLine) {
+        // Either the element of the page or the log within may be the one that scrolls.
+        let followed = [&self.host, &self.log].map(is_at_the_end);
+        let known = self.lines.iter().position(|(id, _)| *id == line.id);
+        let element = match known.and_then(|at| self.lines.get(at)) {
+            Some((_, element)) => Some(element.clone()),
+            None => self.append(line),
+        };
+        if let Some(element) = element {
+            fill(&element, line);
+        }
+        for (element, followed) in [&self.host, &self.log].into_iter().zip(followed) {
+            if followed {
+                element.set_scroll_top(element.scroll_height());
+            }
+        }
+    }
+
+    fn append(&mut self, line: &TranscriptLine) -> Option<Element> {
+        let element = self.document.create_element("p").ok()?;
+        let children = [
+            ("role", line.role.as_str()),
+            ("separator", ": "),
+            ("text", ""),
+        ];
+        for (part, text) in children {
+            let child = new_element(&self.document, "span", part)?;
+            child.set_text_content(Some(text));
+            element.append_child(&child).ok()?;
+        }
+        // The words may be of another direction than the page's.
+        let _ = element.last_element_child()?.set_attribute("dir", "auto");
+        self.log.append_child(&element).ok()?;
+        self.lines.push((line.id.clone(), element.clone()));
+        Some(element)
+    }
+}
+
+fn fill(element: &Element, line: &TranscriptLine) {
+    let part = match (line.originator, line.is_final) {
+        (Originator::User, true) => "line user",
+        (Originator::User, false) => "line user interim",
+        (Originator::Bot, true) => "line bot",
+        (Originator::Bot, false) => "line bot interim",
+    };
+    let _ = element.set_attribute("part", part);
+    // A screen reader says a line once, when its words are final.
+    let live = if line.is_final { "polite" } else { "off" };
+    let _ = element.set_attribute("aria-live", live);
+    if let Some(text) = element.last_element_child() {
+        text.set_text_content(Some(&line.text));
+    }
+    // A line of which nothing was played is no line.
+    let _ = if line.text.is_empty() {
+        element.set_attribute("hidden", "")
+    } else {
+        element.remove_attribute("hidden")
+    };
+}
+
+fn new_element(document: &Document, name: &str, part: &str) -> Option<Element> {
+    let element = document.create_element(name).ok()?;
+    element.set_attribute("part", part).ok()?;
+    Some(element)
+}
+
+fn is_at_the_end(element: &Element) -> bool {
+    element.scroll_height() - element.scroll_top() - element.client_height() <= NEAR_THE_END
+}

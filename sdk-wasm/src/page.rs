@@ -1,0 +1,53 @@
+//! What the page and the machine tell: the page goes away or comes back, the visitor does something, devices change.
+
+use std::rc::{Rc, Weak};
+
+use colloquy_protocol::call::Input;
+
+use crate::driver::Driver;
+use crate::js::{self, Listener};
+use crate::microphone::media_devices;
+
+/// The listeners of a running call.
+pub(crate) struct PageWatch {
+    _listeners: [Listener; 4],
+}
+
+impl PageWatch {
+    pub(crate) fn new(driver: &Weak<Driver>) -> Self {
+        let global = js_sys::global();
+        let document = js::get(&global, "document");
+        let listen = |target, name, act: fn(&Rc<Driver>)| {
+            let driver = driver.clone();
+            Listener::new(target, name, move || {
+                if let Some(driver) = driver.upgrade() {
+                    act(&driver);
+                }
+            })
+        };
+        let wake = |driver: &Rc<Driver>| {
+            if let Some(playing) = driver.wake() {
+                js::quietly(Ok(playing));
+            }
+        };
+        Self {
+            _listeners: [
+                // Also when the page may come back from the cache: its call does not.
+                listen(&global, "pagehide", |driver| driver.handle(Input::HangUp)),
+                listen(&document, "visibilitychange", wake),
+                listen(&global, "click", wake),
+                listen(&global, "keydown", wake),
+            ],
+        }
+    }
+}
+
+/// Follows the devices for as long as the manager lives, for pages that offer them.
+pub(crate) fn watch_devices(driver: Weak<Driver>) -> Option<Listener> {
+    let devices = media_devices()?;
+    Some(Listener::new(&devices, "devicechange", move || {
+        if let Some(driver) = driver.upgrade() {
+            driver.devices_changed();
+        }
+    }))
+}

@@ -1,0 +1,195 @@
+//! The life of a call: its order, its ends, its failures, its connection.
+
+use wasm_bindgen_test::wasm_bindgen_test;
+
+use super::*;
+
+#[wasm_bindgen_test]
+fn the_constructor_names_a_missing_callback() {
+    let none = JsValue::UNDEFINED;
+    let error = CallManager::new(&none, &none, None).err().unwrap();
+    assert_eq!(code_of(&error), "INVALID_ARGUMENT");
+    for name in ["onCallStart", "onCallError", "onHangUp", "onStatusUpdate"] {
+        let backend = Backend::new();
+        let callbacks = backend.callbacks(false);
+        Reflect::set(&callbacks, &name.into(), &7.into()).unwrap();
+        let error = CallManager::new(&callbacks, &none, None).err().unwrap();
+        let error: js_sys::Error = error.unchecked_into();
+        assert!(error.message().includes(name, 0));
+        assert_eq!(error.name(), "CallError");
+        backend.uninstall();
+    }
+}
+
+#[wasm_bindgen_test]
+async fn a_call_in_client_mode_runs_in_the_documents_order() {
+    let scene = Scene::new();
+    assert_eq!(scene.manager.get_state(), "idle");
+    let metadata = js_sys::JSON::parse(r#"{"page":"start"}"#).unwrap();
+    let started = scene.manager.handle_call2(
+        &"repo:acme".into(),
+        &"guide".into(),
+        &"the-key".into(),
+        &metadata,
+    );
+    assert_eq!(scene.manager.get_state(), "starting");
+    settle(started).await;
+    scene.heard("\"ongoing\"").await;
+    assert_eq!(
+        scene.backend.request(),
+        r#"{"url":"https://calls.invalid/v2/calls","key":"the-key","body":{"character":"repo:acme/guide","call_time_limit_seconds":"600"}}"#
+    );
+    scene
+        .backend
+        .say(r#"{"type":"agent_state","state":"thinking"}"#);
+    scene.backend.say(
+        r#"{"type":"transcript","id":"1","originator":"bot","text":"Hello.","final":true,"at_ms":5}"#,
+    );
+    scene
+        .backend
+        .say(r#"{"type":"user_info","info":"likes tea"}"#);
+    scene.backend.say(
+        r#"{"type":"rag_info","total_tokens":3,"documents":[{"title":"Tea","fusion_score":0.5,"token_count":3}]}"#,
+    );
+    scene.heard("onRagInfo").await;
+    assert!(scene.manager.send_text("hello".into()));
+    assert!(!scene.manager.send_text(" ".into()));
+    assert_eq!(
+        scene.backend.last_frame(),
+        r#"{"type":"text","text":"hello"}"#
+    );
+    scene.manager.hang_up();
+    scene.manager.hang_up();
+    assert_eq!(scene.manager.get_state(), "completed");
+    assert!(scene.backend.frames().ends_with("hang_up"));
+    assert!(scene.backend.is_released());
+    assert_eq!(
+        scene.log(),
+        [
+            "onCallStart",
+            "onStatusUpdate \"starting\"",
+            "onCallStarting",
+            "onConnected",
+            "onStatusUpdate \"ongoing\"",
+            "onAgentStateChange \"thinking\"",
+            r#"onTranscript {"id":"1","originator":"bot","role":"Guide","text":"Hello.","final":true,"atMs":5}"#,
+            "onUserInfo \"likes tea\"",
+            r#"onRagInfo {"documents":[{"title":"Tea","fusion_score":0.5,"token_count":3}],"count":1,"total_tokens":3}"#,
+            "onStatusUpdate \"completed\"",
+            "onHangUp",
+        ]
+    );
+}
+
+#[wasm_bindgen_test]
+async fn a_hang_up_during_the_permission_releases_the_microphone() {
+    let scene = Scene::new();
+    let started = scene.call();
+    scene.manager.hang_up();
+    settle(started).await;
+    settle(wait(1_500)).await;
+    assert_eq!(
+        scene.log(),
+        [
+            "onCallStart",
+            "onStatusUpdate \"starting\"",
+            "onStatusUpdate \"completed\"",
+            "onHangUp"
+        ]
+    );
+    assert!(scene.backend.captures() <= 1);
+    assert!(scene.backend.is_released());
+}
+
+#[wasm_bindgen_test]
+async fn a_refused_microphone_and_a_refused_key_have_their_codes() {
+    let scene = Scene::new();
+    scene.backend.refuse_microphone("NotAllowedError");
+    settle(scene.call()).await;
+    assert_eq!(
+        scene.log()[2..],
+        [
+            "onError CallError:MICROPHONE_DENIED",
+            "onCallError CallError:MICROPHONE_DENIED",
+            "onStatusUpdate \"error\"",
+            "onHangUp"
+        ]
+    );
+    drop(scene);
+
+    let scene = Scene::new();
+    scene.backend.refuse(401);
+    let null = JsValue::NULL;
+    let key = "wrong".into();
+    settle(
+        scene
+            .manager
+            .handle_call2(&"repo:acme".into(), &"guide".into(), &key, &null),
+    )
+    .await;
+    assert_eq!(
+        scene.log(),
+        [
+            "onCallStart",
+            "onError CallError:INVALID_KEY",
+            "onCallError CallError:INVALID_KEY",
+            "onHangUp"
+        ]
+    );
+}
+
+#[wasm_bindgen_test]
+async fn arguments_that_cannot_work_end_the_call_and_not_the_page() {
+    let scene = Scene::new();
+    let null = JsValue::NULL;
+    settle(scene.manager.handle_call2(&null, &null, &null, &null)).await;
+    assert_eq!(
+        scene.log(),
+        [
+            "onCallStart",
+            "onError CallError:INVALID_ARGUMENT",
+            "onCallError CallError:INVALID_ARGUMENT",
+            "onHangUp"
+        ]
+    );
+}
+
+#[wasm_bindgen_test]
+async fn a_second_call_is_refused_and_a_later_one_is_not() {
+    let scene = Scene::new();
+    let first = scene.call();
+    let refused = JsFuture::from(scene.call()).await.unwrap_err();
+    assert_eq!(code_of(&refused), "CALL_ACTIVE");
+    settle(first).await;
+    scene.manager.hang_up();
+    settle(scene.call()).await;
+    let count = |name: &str| scene.log().iter().filter(|line| *line == name).count();
+    assert_eq!((count("onCallStart"), count("onHangUp")), (2, 1));
+}
+
+#[wasm_bindgen_test]
+async fn callbacks_that_throw_do_not_break_a_call() {
+    let scene = Scene::with(true, worklet());
+    settle(scene.call()).await;
+    scene.heard("\"ongoing\"").await;
+    scene.backend.say(r#"{"type":"bye","reason":"time_limit"}"#);
+    scene.heard("onHangUp").await;
+    assert!(
+        scene
+            .log()
+            .contains(&"onStatusUpdate \"completed\"".to_owned())
+    );
+    assert!(scene.backend.is_released());
+}
+
+#[wasm_bindgen_test]
+async fn a_lost_socket_comes_back_while_the_sound_goes_on() {
+    let scene = Scene::connected().await;
+    scene.backend.cut();
+    scene.heard("reconnecting").await;
+    settle(wait(800)).await;
+    assert_eq!(scene.manager.get_state(), "ongoing");
+    assert_eq!(scene.backend.frames().matches("hello").count(), 2);
+    assert_eq!(scene.backend.frames().matches("offer").count(), 1);
+    scene.hears().await;
+}

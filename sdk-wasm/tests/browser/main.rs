@@ -1,0 +1,172 @@
+//! `CallManager` in a real browser, against a backend inside the page.
+#![cfg(target_arch = "wasm32")]
+#![expect(clippy::unwrap_used, reason = "a test fails where it is wrong")]
+
+mod calls;
+mod page;
+mod sound;
+
+use colloquy_sdk::CallManager;
+use js_sys::{Object, Promise, Reflect};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+use wasm_bindgen_test::wasm_bindgen_test_configure;
+
+wasm_bindgen_test_configure!(run_in_browser);
+
+#[wasm_bindgen(module = "/tests/fake_backend.js")]
+extern "C" {
+    type Backend;
+    #[wasm_bindgen(constructor)]
+    fn new() -> Backend;
+    #[wasm_bindgen(method)]
+    fn uninstall(this: &Backend);
+    #[wasm_bindgen(method)]
+    fn callbacks(this: &Backend, throwing: bool) -> JsValue;
+    #[wasm_bindgen(method)]
+    fn refuse(this: &Backend, status: u16);
+    #[wasm_bindgen(method, js_name = refuseMicrophone)]
+    fn refuse_microphone(this: &Backend, name: &str);
+    #[wasm_bindgen(method, js_name = allowMicrophone)]
+    fn allow_microphone(this: &Backend);
+    #[wasm_bindgen(method)]
+    fn unplug(this: &Backend);
+    #[wasm_bindgen(method, js_name = deviceChange)]
+    fn device_change(this: &Backend);
+    #[wasm_bindgen(method, js_name = stopAudio)]
+    fn stop_audio(this: &Backend, for_good: bool) -> Promise;
+    #[wasm_bindgen(method, js_name = restartAudio)]
+    fn restart_audio(this: &Backend) -> Promise;
+    #[wasm_bindgen(method, js_name = blockPlayback)]
+    fn block_playback(this: &Backend, blocked: bool);
+    #[wasm_bindgen(method)]
+    fn constraints(this: &Backend) -> String;
+    #[wasm_bindgen(method, js_name = addElement)]
+    fn add_element(this: &Backend, id: &str);
+    #[wasm_bindgen(method)]
+    fn history(this: &Backend) -> String;
+    #[wasm_bindgen(method, js_name = scrollUp)]
+    fn scroll_up(this: &Backend);
+    #[wasm_bindgen(method, js_name = scrolledToEnd)]
+    fn scrolled_to_end(this: &Backend) -> bool;
+    #[wasm_bindgen(method)]
+    fn stats(this: &Backend) -> JsValue;
+    #[wasm_bindgen(method, js_name = wakeLocks)]
+    fn wake_locks(this: &Backend) -> String;
+    #[wasm_bindgen(method)]
+    fn say(this: &Backend, frame: &str);
+    #[wasm_bindgen(method)]
+    fn cut(this: &Backend);
+    #[wasm_bindgen(method)]
+    fn log(this: &Backend) -> String;
+    #[wasm_bindgen(method)]
+    fn frames(this: &Backend) -> String;
+    #[wasm_bindgen(method, js_name = lastFrame)]
+    fn last_frame(this: &Backend) -> String;
+    #[wasm_bindgen(method)]
+    fn request(this: &Backend) -> String;
+    #[wasm_bindgen(method, js_name = isReleased)]
+    fn is_released(this: &Backend) -> bool;
+    #[wasm_bindgen(method)]
+    fn captures(this: &Backend) -> u32;
+    #[wasm_bindgen(method, js_name = waitFor)]
+    fn wait_for(this: &Backend, text: &str) -> Promise;
+    #[wasm_bindgen(method)]
+    fn energy(this: &Backend) -> Promise;
+    #[wasm_bindgen(method)]
+    fn hears(this: &Backend) -> Promise;
+    fn wait(ms: u32) -> Promise;
+    #[wasm_bindgen(js_name = scriptUrl)]
+    fn script_url(source: &str) -> String;
+}
+
+/// What was said before a change is still in the jitter buffer for a moment.
+const SETTLES_MS: u32 = 1_000;
+
+const BACKEND_URL: &str = "https://calls.invalid";
+
+const SIGNED_URL: &str = "wss://calls.invalid/v2/calls/1/session";
+
+/// A backend and a manager connected to it.
+struct Scene {
+    backend: Backend,
+    manager: CallManager,
+}
+
+/// Where the SDK finds its worklet.
+fn worklet() -> String {
+    script_url(include_str!("../../../js/src/worklet.js"))
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self::with(false, worklet())
+    }
+
+    fn with(throwing: bool, worklet_url: String) -> Self {
+        Self::configured(throwing, worklet_url, "{}")
+    }
+
+    /// A manager with these keys of the configuration besides the usual one.
+    fn configured(throwing: bool, worklet_url: String, config: &str) -> Self {
+        let backend = Backend::new();
+        let callbacks = backend.callbacks(throwing);
+        let config: Object = js_sys::JSON::parse(config).unwrap().unchecked_into();
+        Reflect::set(&config, &"BACKEND_URL".into(), &BACKEND_URL.into()).unwrap();
+        let manager = CallManager::new(&callbacks, &config, Some(worklet_url)).unwrap();
+        Self { backend, manager }
+    }
+
+    fn call(&self) -> Promise {
+        let null = JsValue::NULL;
+        self.manager
+            .handle_call2(&null, &null, &SIGNED_URL.into(), &null)
+    }
+
+    async fn connected() -> Self {
+        let scene = Self::new();
+        scene.connect().await;
+        scene
+    }
+
+    async fn connect(&self) {
+        settle(self.call()).await;
+        self.heard("onStatusUpdate \"ongoing\"").await;
+    }
+
+    async fn heard(&self, text: &str) {
+        JsFuture::from(self.backend.wait_for(text)).await.unwrap();
+    }
+
+    /// Waits until the visitor is heard.
+    async fn hears(&self) {
+        JsFuture::from(self.backend.hears()).await.unwrap();
+    }
+
+    /// Listens for a while to a visitor who is muted.
+    async fn hears_nothing(&self, when: &str) {
+        let energy = JsFuture::from(self.backend.energy()).await.unwrap();
+        let energy = energy.as_f64().unwrap();
+        assert!(energy < 1e-6, "heard {energy} {when}");
+    }
+
+    fn log(&self) -> Vec<String> {
+        self.backend.log().lines().map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        self.manager.hang_up();
+        self.backend.uninstall();
+    }
+}
+
+async fn settle(promise: Promise) {
+    JsFuture::from(promise).await.unwrap();
+}
+
+fn code_of(error: &JsValue) -> String {
+    let code = Reflect::get(error, &"code".into()).unwrap();
+    code.as_string().unwrap_or_default()
+}

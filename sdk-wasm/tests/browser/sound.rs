@@ -1,0 +1,167 @@
+//! Microphone and speaker: mute, the change of devices, devices that go, audio that the browser stops.
+
+use js_sys::Array;
+use wasm_bindgen_test::wasm_bindgen_test;
+
+use super::*;
+
+/// The identifier of the microphone that is listed last.
+async fn last_microphone() -> Option<String> {
+    let devices = JsFuture::from(CallManager::get_available_devices())
+        .await
+        .unwrap();
+    let microphones = Reflect::get(&devices, &"microphones".into()).unwrap();
+    let last = Array::from(&microphones).pop();
+    Reflect::get(&last, &"deviceId".into()).unwrap().as_string()
+}
+
+#[wasm_bindgen_test]
+async fn devices_are_listed_with_one_default() {
+    let devices = JsFuture::from(CallManager::get_available_devices())
+        .await
+        .unwrap();
+    let microphones: Array = Reflect::get(&devices, &"microphones".into())
+        .unwrap()
+        .unchecked_into();
+    assert!(microphones.length() > 0);
+    let defaults = microphones
+        .iter()
+        .filter(|device| Reflect::get(device, &"isDefault".into()).unwrap() == true);
+    assert_eq!(defaults.count(), 1);
+    assert!(
+        Reflect::get(&devices, &"speakers".into())
+            .unwrap()
+            .is_array()
+    );
+}
+
+#[wasm_bindgen_test]
+async fn mute_is_silence_and_survives_a_change_of_device() {
+    let scene = Scene::connected().await;
+    scene.hears().await;
+    scene.manager.mute(true);
+    settle(wait(SETTLES_MS)).await;
+    scene.hears_nothing("while muted").await;
+
+    let id = last_microphone().await;
+    settle(scene.manager.change_devices(id, None)).await;
+    assert_eq!(scene.backend.captures(), 2);
+    scene.hears_nothing("after the change").await;
+    scene.manager.mute(false);
+    scene.hears().await;
+    assert_eq!(scene.backend.frames().matches("offer").count(), 1);
+}
+
+#[wasm_bindgen_test]
+async fn a_device_that_is_not_there_leaves_the_call_as_it_is() {
+    let scene = Scene::connected().await;
+    let missing = Some("no-such-device".to_owned());
+    let changed = scene.manager.change_devices(missing, None);
+    // Firefox's fake devices ignore the identifier.
+    if let Err(error) = JsFuture::from(changed).await {
+        assert_eq!(code_of(&error), "MICROPHONE_MISSING");
+    }
+    settle(wait(SETTLES_MS)).await;
+    scene.hears().await;
+}
+
+#[wasm_bindgen_test]
+async fn a_worklet_that_cannot_be_loaded_is_done_without() {
+    let scene = Scene::with(false, "/no-such-worklet.js".to_owned());
+    settle(scene.call()).await;
+    scene.heard("\"ongoing\"").await;
+    scene.hears().await;
+    scene.manager.mute(true);
+    settle(wait(SETTLES_MS)).await;
+    scene.hears_nothing("while muted").await;
+    let id = last_microphone().await;
+    settle(scene.manager.change_devices(id, None)).await;
+    scene.hears_nothing("after the change").await;
+}
+
+#[wasm_bindgen_test]
+async fn an_unplugged_microphone_is_replaced_and_the_mute_stays() {
+    let scene = Scene::connected().await;
+    scene.hears().await;
+    scene.backend.unplug();
+    settle(wait(SETTLES_MS)).await;
+    assert_eq!(scene.backend.captures(), 2);
+    scene.hears().await;
+
+    scene.manager.mute(true);
+    scene.backend.unplug();
+    settle(wait(SETTLES_MS)).await;
+    assert_eq!(scene.backend.captures(), 3);
+    scene.hears_nothing("after the second was unplugged").await;
+    scene.manager.mute(false);
+    scene.hears().await;
+    assert!(!scene.backend.log().contains("onCallError"));
+    scene.manager.hang_up();
+    assert!(scene.backend.is_released());
+}
+
+#[wasm_bindgen_test]
+async fn without_any_microphone_the_call_waits_for_the_next() {
+    let scene = Scene::connected().await;
+    scene.backend.refuse_microphone("NotFoundError");
+    scene.backend.unplug();
+    scene.heard("onError CallError:MICROPHONE_MISSING").await;
+    scene
+        .heard("onCallError CallError:MICROPHONE_MISSING")
+        .await;
+    assert_eq!(scene.manager.get_state(), "ongoing");
+    scene.backend.allow_microphone();
+    scene.backend.device_change();
+    scene.hears().await;
+    scene.heard("onDevicesChanged").await;
+    assert_eq!(scene.backend.log().matches("onCallError").count(), 1);
+}
+
+#[wasm_bindgen_test]
+async fn audio_that_the_system_stops_is_set_going_again() {
+    let scene = Scene::connected().await;
+    scene.hears().await;
+    settle(scene.backend.stop_audio(false)).await;
+    settle(wait(SETTLES_MS)).await;
+    scene.hears().await;
+}
+
+#[wasm_bindgen_test]
+async fn while_audio_stays_stopped_the_microphone_is_sent_without_it() {
+    let scene = Scene::connected().await;
+    scene.hears().await;
+    settle(scene.backend.stop_audio(true)).await;
+    scene.hears().await;
+    scene.manager.mute(true);
+    settle(wait(SETTLES_MS)).await;
+    scene.hears_nothing("while muted and stopped").await;
+    settle(scene.backend.restart_audio()).await;
+    settle(wait(SETTLES_MS)).await;
+    scene.hears_nothing("while muted and running again").await;
+    scene.manager.mute(false);
+    scene.hears().await;
+}
+
+#[wasm_bindgen_test]
+async fn a_browser_that_plays_nothing_is_told_and_unlocked() {
+    let scene = Scene::new();
+    scene.backend.block_playback(true);
+    scene.connect().await;
+    scene.heard("onCallError CallError:AUDIO_BLOCKED").await;
+    let refused = JsFuture::from(scene.manager.start_audio()).await;
+    assert_eq!(code_of(&refused.unwrap_err()), "AUDIO_BLOCKED");
+    assert_eq!(scene.manager.get_state(), "ongoing");
+    scene.backend.block_playback(false);
+    settle(scene.manager.start_audio()).await;
+}
+
+#[wasm_bindgen_test]
+async fn the_browsers_sound_processing_can_be_turned_off() {
+    let config = r#"{"audio":{"echoCancellation":false,"autoGainControl":null}}"#;
+    let scene = Scene::configured(false, worklet(), config);
+    scene.connect().await;
+    let asked = scene.backend.constraints();
+    assert!(asked.contains(r#""echoCancellation":false"#), "{asked}");
+    assert!(asked.contains(r#""noiseSuppression":true"#), "{asked}");
+    assert!(asked.contains(r#""autoGainControl":true"#), "{asked}");
+}
