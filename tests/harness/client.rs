@@ -6,6 +6,7 @@
 //! speech is encoded once for all clients, and packets that come are decoded at 8,000 Hz, only to tell voice from
 //! silence.
 //!
+//! - [`check`]: the check before a call
 //! - [`log`]: what was seen and heard
 //! - [`network`]: loss, jitter, a cut cable
 //! - [`peer`]: the WebRTC stack
@@ -13,6 +14,7 @@
 //! - [`speech`]: recordings as Opus frames
 //! - [`task`]: the task of a client
 
+mod check;
 mod log;
 mod network;
 mod peer;
@@ -37,6 +39,7 @@ use tokio::{
 };
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
+pub use check::Check;
 pub use log::{AUDIBLE_RMS, Heard, Log, MediaState};
 pub use network::Conditions;
 pub use socket::{FromServer, Refused, Socket};

@@ -1,9 +1,11 @@
 //! Live calls: native clients against a server in this process that asks a scripted upstream.
 //!
+//! - [`check`]: the check before a call
 //! - [`talk`]: what a visitor hears and reads
 //! - [`session`]: admission, loss and return, ends
 //! - [`trouble`]: providers that fail, bad networks, strangers on the media port
 
+mod check;
 mod session;
 mod talk;
 mod trouble;

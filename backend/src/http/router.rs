@@ -46,6 +46,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(characters::read_version))
         // calls
         .routes(routes!(calls::create_call))
+        .routes(routes!(media::check::check_path))
         .routes(routes!(calls::read_call))
         .routes(routes!(calls::read_transcript))
         // webhooks

@@ -11,8 +11,10 @@
 //! - [`session`]: the task of a call
 //! - [`asks`]: what the engine asks of providers
 //! - [`live`]: the sessions of this node
+//! - [`check`]: the check before a call: a path without a call
 
 mod asks;
+pub(crate) mod check;
 mod live;
 mod net;
 mod peer;
@@ -31,6 +33,7 @@ pub struct Media {
     identity: peer::Identity,
     ice_servers: Vec<colloquy_protocol::IceServer>,
     live: live::LiveSessions,
+    checks: Arc<tokio::sync::Semaphore>,
 }
 
 impl Media {
@@ -45,6 +48,7 @@ impl Media {
             identity: peer::Identity::generate()?,
             ice_servers: parse_ice_servers(media.ice_servers.as_deref())?,
             live: live::LiveSessions::default(),
+            checks: check::room(),
         })
     }
 }

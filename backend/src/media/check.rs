@@ -1,0 +1,157 @@
+//! The check before a call: the backend answers an offer and looks for a path, as it does for a call, without a call.
+//!
+//! Anybody may ask, as anybody may open a session's socket; so attempts are counted per address, and few run at a time.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{Json, extract::State};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use utoipa::ToSchema;
+
+use super::{
+    net::{Datagram, Place},
+    peer::{Peer, PeerEvent},
+};
+use crate::{
+    app::App,
+    http::{
+        ApiError,
+        extract::{ApiJson, ClientAddress},
+    },
+};
+
+/// How long a check may take.
+const LONGEST: Duration = Duration::from_secs(15);
+
+/// How long a path that was found stays, so that the page sees it, too.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Checks at a time; each holds a WebRTC stack.
+const AT_A_TIME: usize = 32;
+
+/// When to try again once that many run.
+const BUSY: Duration = Duration::from_secs(2);
+
+/// The longest offer, in bytes; those of browsers have about 2,000.
+const MAX_OFFER_BYTES: usize = 16 * 1024;
+
+/// Room for checks.
+pub(super) fn room() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(AT_A_TIME))
+}
+
+/// A page's offer.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct CheckRequest {
+    /// A session description of the type `offer` with one audio section, 16 KiB at most.
+    sdp: String,
+}
+
+/// The backend's answer to the offer.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CheckEnvelope {
+    data: CheckView,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct CheckView {
+    /// A session description of the type `answer`, which holds all candidates.
+    sdp: String,
+}
+
+/// Answers an offer without a call, so that a page learns before a call whether its media port can be reached. The
+/// connection is closed two seconds after it came about, and after 15 seconds in any case. It asks for no key.
+#[utoipa::path(
+    post, path = "/v2/calls/check", tag = "calls",
+    request_body = CheckRequest,
+    security(()),
+    responses(
+        (status = 200, body = CheckEnvelope),
+        (status = 400, description = "INVALID_PARAMETERS: `sdp` is no offer that could be a call"),
+        (status = 429, description = "RATE_LIMITED: too many attempts from this address"),
+        (status = 503, description = "UNAVAILABLE: too many checks at a time; Retry-After says when to ask again"),
+    ),
+)]
+pub(crate) async fn check_path(
+    State(app): State<App>,
+    ClientAddress(address): ClientAddress,
+    ApiJson(CheckRequest { sdp }): ApiJson<CheckRequest>,
+) -> Result<Json<CheckEnvelope>, ApiError> {
+    app.limits.check_attempt(address)?;
+    if sdp.len() > MAX_OFFER_BYTES {
+        return Err(ApiError::invalid("sdp", "The offer is larger than 16 KiB"));
+    }
+    let Ok(room) = Arc::clone(&app.media.checks).try_acquire_owned() else {
+        return Err(ApiError::unavailable("Too many checks at a time", BUSY));
+    };
+    let now = app.clock.instant();
+    let net = &app.media.net;
+    let mut peer = Peer::new(&app.media.identity, net.candidates(), rand::random(), now)
+        .map_err(|error| ApiError::internal(error.into_boxed_dyn_error()))?;
+    let (mut place, datagrams) = net.place();
+    let (answer, fragment) = peer
+        .accept(sdp, now)
+        .map_err(|error| ApiError::invalid("sdp", format!("Not an offer of a call: {error}")))?;
+    place.listen(&fragment);
+    let probe = Probe {
+        app: app.clone(),
+        peer,
+        until: now + LONGEST,
+        found: false,
+        _place: place,
+        _room: room,
+    };
+    app.tasks.spawn(probe.run(datagrams));
+    Ok(Json(CheckEnvelope {
+        data: CheckView { sdp: answer },
+    }))
+}
+
+/// A running check.
+struct Probe {
+    app: App,
+    peer: Peer,
+    until: Instant,
+    /// Whether a path was found.
+    found: bool,
+    _place: Place,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Probe {
+    async fn run(mut self, mut datagrams: mpsc::Receiver<Datagram>) {
+        loop {
+            let now = self.app.clock.instant();
+            if self.peer.next_tick().is_some_and(|at| at <= now) {
+                self.peer.tick(now);
+            }
+            while let Some(event) = self.peer.poll() {
+                if event == PeerEvent::Connected && !self.found {
+                    self.found = true;
+                    self.until = now + LINGER;
+                }
+            }
+            self.peer.flush(&self.app.media.net);
+            if now >= self.until {
+                break;
+            }
+            let tick = self.peer.next_tick().unwrap_or(self.until);
+            let wake = tick.min(self.until);
+            tokio::select! {
+                Some(datagram) = datagrams.recv() => {
+                    let now = self.app.clock.instant();
+                    self.peer.receive(datagram, now);
+                }
+                () = tokio::time::sleep_until(wake.into()) => {}
+                () = self.app.shutdown.cancelled() => break,
+            }
+        }
+        self.peer.close(&self.app.media.net);
+        metrics::counter!("colloquy_media_checks_total", "found" => self.found.to_string())
+            .increment(1);
+    }
+}

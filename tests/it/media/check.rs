@@ -1,0 +1,61 @@
+//! The check before a call: a path without a call, for anybody, within bounds.
+
+use harness::client::Check;
+use reqwest::Method;
+
+use super::*;
+
+const CHECK: &str = "/v2/calls/check";
+
+async fn app(change: impl FnOnce(&mut Config) + Send + 'static) -> TestApp {
+    TestApp::builder(&TestDatabase::sqlite())
+        .config(change)
+        .start()
+        .await
+}
+
+/// Posts an offer without a key.
+async fn post(app: &TestApp, body: Value) -> harness::app::Answer {
+    harness::app::send(app.request(Method::POST, CHECK).json(&body)).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_path_is_found_without_a_call_and_without_a_key() {
+    let app = app(|_| {}).await;
+    let check = Check::new().await.unwrap();
+    let answer = post(&app, json!({ "sdp": check.offer })).await.expect(200);
+    let took = check.connect(&answer).await.unwrap();
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_no_offer_is_refused_by_its_field() {
+    let app = app(|_| {}).await;
+    let long = "v=0\r\n".repeat(4_000);
+    for sdp in ["", "hello", "v=0\r\n", long.as_str()] {
+        let error = post(&app, json!({ "sdp": sdp })).await.expect(400);
+        assert_eq!(error["error"]["code"], "INVALID_PARAMETERS", "{error}");
+        assert_eq!(error["error"]["field"], "sdp", "{error}");
+    }
+    post(&app, json!({})).await.expect(400);
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn few_run_at_a_time_and_few_come_from_one_address() {
+    let app = app(|config| config.limits.attempts_per_minute = 40).await;
+    let offer = Check::new().await.unwrap().offer;
+    for _ in 0..32 {
+        post(&app, json!({ "sdp": offer })).await.expect(200);
+    }
+    let full = post(&app, json!({ "sdp": offer })).await;
+    full.expect(503);
+    assert_eq!(full.header("retry-after"), "2");
+    let mut statuses = Vec::new();
+    for _ in 0..8 {
+        statuses.push(post(&app, json!({ "sdp": offer })).await.status.as_u16());
+    }
+    assert_eq!(statuses.last(), Some(&429), "{statuses:?}");
+    app.stop().await;
+}
