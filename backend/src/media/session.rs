@@ -2,6 +2,7 @@
 //! something next.
 
 mod client;
+mod missed;
 mod words;
 
 use std::time::{Duration, Instant};
@@ -14,7 +15,10 @@ use tokio::{
     task::JoinHandle,
 };
 
-use self::words::{server_message, stored_line};
+use self::{
+    missed::Missed,
+    words::{server_message, stored_line},
+};
 use super::{
     asks::{ANSWERS, Answer, Asks},
     live::Attach,
@@ -52,6 +56,7 @@ pub(super) struct Session {
     place: Place,
     ssrc: u32,
     wire: Option<Wire>,
+    missed: Missed,
     last_heard: Instant,
     media: MediaPath,
     /// When the call ends unless the client comes back.
@@ -192,6 +197,7 @@ impl Session {
             place,
             ssrc: rand::random(),
             wire: None,
+            missed: Missed::default(),
             last_heard: epoch,
             media: MediaPath::New,
             give_up_at: Some(epoch + Duration::from_secs(settings.media_connect_seconds.into())),
@@ -272,6 +278,7 @@ impl Session {
         match wake {
             Wake::Heard(Heard::Message(message)) => {
                 self.last_heard = now;
+                self.missed.heard(now);
                 self.heard(message, now);
             }
             Wake::Heard(Heard::Violation(what)) => self.violated(what),

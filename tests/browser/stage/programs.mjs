@@ -57,6 +57,11 @@ export class Program {
     return this.#lines.slice(-count).join("\n");
   }
 
+  /** Stops it (`SIGSTOP`), lets it go on (`SIGCONT`) .. */
+  signal(name) {
+    this.child.kill(name);
+  }
+
   /** Ends it, by force when it takes longer than the patience. */
   async stop(signal = "SIGTERM", patienceMs = 5_000) {
     if (!this.running) return this.ended;

@@ -14,6 +14,7 @@ import { DemoPage } from "./demo.mjs";
 import { SoundCard } from "./sound.mjs";
 import { writeSpeech } from "./speech.mjs";
 import { within } from "./waiting.mjs";
+import { Wire } from "./wire.mjs";
 
 const PATIENCE_MS = 55_000;
 
@@ -43,6 +44,7 @@ export function sharedStage() {
  * @param {number} [options.timeLimitSeconds]
  * @param {boolean} [options.webhook] - Whether the call has a completion webhook.
  * @param {object} [options.customer] - Other settings for the customer's server.
+ * @param {boolean} [options.wire] - Whether the page reaches the backend over a wire that the test can cut.
  * @param {Record<string, string>} [options.backend] - Settings of a backend for this test alone.
  * @param {(stage: Stage) => Promise<void>} play
  */
@@ -70,12 +72,13 @@ export class Stage {
     this.sound = shared.sound;
     this.backend = options.backend ? await Backend.start(options.backend) : shared.backend;
     this.ownBackend = Boolean(options.backend);
+    this.wire = options.wire && (await Wire.to(this.backend.url));
     this.deliveries = [];
     const webhookUrl = options.webhook && (await this.#receiver());
 
     const createCall = options.customer?.createCall ?? createCallAtBackend;
     const settings = {
-      backendUrl: this.backend.url,
+      backendUrl: this.wire ? this.wire.url : this.backend.url,
       apiKey: this.backend.apiKey,
       character: `${PARTNER}/${character}`,
       timeLimitSeconds,
@@ -84,7 +87,7 @@ export class Stage {
       createCall: async (given) => {
         const call = await createCall(given, this.backend);
         this.callId = call.id;
-        return call;
+        return this.wire ? { ...call, signedUrl: this.wire.over(call.signedUrl) } : call;
       },
     };
     const server = customerServer(settings);
@@ -131,6 +134,7 @@ export class Stage {
       server.closeAllConnections();
       server.close();
     }
+    if (this.wire) this.wire.close();
     if (this.ownBackend) await this.backend.close();
   }
 }

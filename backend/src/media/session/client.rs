@@ -110,6 +110,9 @@ impl Session {
         self.say(&ServerMessage::Status {
             state: self.state(),
         });
+        for message in self.missed.take() {
+            self.say(&message);
+        }
         self.reconsider_giving_up(now);
     }
 
@@ -136,6 +139,7 @@ impl Session {
     }
 
     pub(super) fn say(&mut self, message: &ServerMessage) {
+        self.missed.said(message, self.app.clock.instant());
         if let Some(wire) = &self.wire
             && !wire.say(message)
         {

@@ -1,0 +1,51 @@
+// A wire between a page and the backend that can be cut. Media does not go over it.
+
+import net from "node:net";
+
+export class Wire {
+  #sockets = new Set();
+  #broken = false;
+
+  /** A wire to the server at this URL; its own is `url`. */
+  static async to(url) {
+    const wire = new Wire();
+    const { hostname, port } = new URL(url);
+    wire.server = net.createServer((near) => {
+      if (wire.#broken) {
+        near.destroy();
+        return;
+      }
+      const far = net.connect(Number(port), hostname);
+      for (const [one, other] of [[near, far], [far, near]]) {
+        wire.#sockets.add(one);
+        one.on("error", () => {}).on("close", () => other.destroy()).pipe(other);
+      }
+    });
+    await new Promise((resolve) => wire.server.listen(0, "127.0.0.1", resolve));
+    wire.host = `127.0.0.1:${wire.server.address().port}`;
+    wire.url = `http://${wire.host}`;
+    return wire;
+  }
+
+  /** Leads a URL of the server over the wire. */
+  over(url) {
+    const led = new URL(url);
+    led.host = this.host;
+    return led.href;
+  }
+
+  cut() {
+    this.#broken = true;
+    this.#sockets.forEach((socket) => socket.destroy());
+    this.#sockets.clear();
+  }
+
+  mend() {
+    this.#broken = false;
+  }
+
+  close() {
+    this.cut();
+    this.server.close();
+  }
+}
