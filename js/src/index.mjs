@@ -1,8 +1,10 @@
 // The loader: what a page imports. Types and documentation for people are in index.d.ts.
 //
 // Importing does nothing, so it is safe on a server. The wasm is loaded once, by `init` or by the first manager.
+// Where it is, is in `files/`: one module for each way to publish the loader.
 
 import load, { CallManager as Core } from "#bindings";
+import { advice, wasm, worklet } from "#files";
 
 const REQUIRED_CALLBACKS = ["onCallStart", "onCallError", "onHangUp", "onStatusUpdate"];
 
@@ -27,9 +29,10 @@ export function init(options = {}) {
   loading ??= start(options).catch((cause) => {
     // The next call tries again: a network may have come back.
     loading = undefined;
+    const remedy = options.wasmUrl ? "Check init({ wasmUrl })." : advice;
     throw new CallError(
       "LOAD_FAILED",
-      "The SDK's wasm could not be loaded. Check init({ wasmUrl }), and allow 'wasm-unsafe-eval' in script-src.",
+      `The SDK's wasm could not be loaded. ${remedy} A Content-Security-Policy needs 'wasm-unsafe-eval' in script-src.`,
       { cause, fatal: true },
     );
   });
@@ -37,8 +40,8 @@ export function init(options = {}) {
 }
 
 async function start(options) {
-  workletUrl = String(options.workletUrl ?? new URL("./worklet.js", import.meta.url));
-  await load({ module_or_path: options.wasmUrl ?? new URL("./colloquy_sdk_bg.wasm", import.meta.url) });
+  workletUrl = String(options.workletUrl ?? worklet());
+  await load({ module_or_path: options.wasmUrl ?? wasm() });
 }
 
 function check(callbacks, config) {

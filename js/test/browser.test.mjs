@@ -1,96 +1,48 @@
-// The built package in Chromium: a whole call from `dist/` under a strict Content-Security-Policy.
-// Skipped where there is no Chromium; CHROMIUM names another one.
+// The built package in Chromium without a bundler: whole calls from `dist/`, and what a page hears that cannot load it.
 
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:http";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-const js = join(dirname(fileURLToPath(import.meta.url)), "..");
-const chromium = process.env.CHROMIUM ?? "/usr/bin/chromium";
+import { STRICT, files, goodCall, inChromium, page, visit } from "./browser.mjs";
 
-const PAGE = `<!doctype html><script type="module" src="/page.mjs"></script>`;
-const SCRIPT = `
-  import { CallManager } from "/index.mjs";
-  import { Backend, wait } from "/fake_backend.js";
+const here = dirname(fileURLToPath(import.meta.url));
+const dist = join(here, "..", "dist");
+const root = join(here, "..", "..");
 
-  const report = (body) => fetch("/report", { method: "POST", body });
-
-  try {
-    const backend = new Backend();
-    let levels = 0;
-    const onLevels = ({ microphone }) => { levels = Math.max(levels, microphone); };
-    const manager = new CallManager({ ...backend.callbacks(false), onLevels });
-    // Before the wasm is there, as a quick visitor does.
-    await manager.handleCall2(null, null, "wss://calls.invalid/session", { page: "test" });
-    await backend.waitFor("ongoing");
-    await wait(1500);
-    manager.hangUp();
-    const facts = [backend.log(), levels > 0.001 ? "level" : "no level", backend.isReleased() ? "released" : "held"];
-    await report(facts.join("\\n"));
-  } catch (error) {
-    await report(String(error.stack));
-  }
-`;
-
-const FILES = {
-  "/": ["text/html", () => PAGE],
-  "/page.mjs": ["text/javascript", () => SCRIPT],
-  "/index.mjs": ["text/javascript", () => readFileSync(join(js, "dist", "index.mjs"))],
-  "/worklet.js": ["text/javascript", () => readFileSync(join(js, "dist", "worklet.js"))],
-  "/colloquy_sdk_bg.wasm": ["application/wasm", () => readFileSync(join(js, "dist", "colloquy_sdk_bg.wasm"))],
-  "/fake_backend.js": [
-    "text/javascript",
-    () => readFileSync(join(js, "..", "sdk-wasm", "tests", "fake_backend.js")),
-  ],
-};
-
-test("a call from the built package runs under a strict policy", { skip: !existsSync(chromium), timeout: 60_000 }, async (t) => {
-  const profile = mkdtempSync(join(tmpdir(), "colloquy-chromium-"));
-  let reported;
-  const report = new Promise((resolve) => { reported = resolve; });
-  const server = createServer(async (request, response) => {
-    if (request.url === "/report") {
-      let text = "";
-      for await (const chunk of request) text += chunk;
-      response.end();
-      reported(text);
-      return;
-    }
-    const file = FILES[request.url];
-    response.writeHead(file ? 200 : 404, {
-      "Content-Type": file?.[0] ?? "text/plain",
-      "Content-Security-Policy": "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; media-src 'self' blob:",
-    });
-    response.end(file?.[1]());
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const browser = execFile(chromium, [
-    "--headless", "--no-sandbox", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",
-    "--autoplay-policy=no-user-gesture-required", "--disable-background-networking", "--remote-debugging-port=0",
-    `--user-data-dir=${profile}`, `http://127.0.0.1:${server.address().port}/`,
-  ]);
-  t.after(async () => {
-    const exited = new Promise((resolve) => browser.once("exit", resolve));
-    browser.kill();
-    await exited;
-    server.closeAllConnections();
-    server.close();
-    rmSync(profile, { recursive: true, force: true, maxRetries: 10 });
-  });
-  assert.equal(await report, [
-    "onCallStart",
-    'onStatusUpdate "starting"',
-    "onCallStarting",
-    "onConnected",
-    'onStatusUpdate "ongoing"',
-    'onStatusUpdate "completed"',
-    "onHangUp",
-    "level",
-    "released",
-  ].join("\n"));
+const call = (module) => ({
+  "/index.html": page("/page.mjs"),
+  "/page.mjs": `import * as sdk from "${module}"; import { placeCall } from "/call.mjs"; placeCall(sdk);`,
 });
+
+test("a call from the built package runs under a strict policy", inChromium, async (t) => {
+  const report = await visit(t, files([dist, here, root], { pages: call("/index.mjs") }));
+  assert.equal(report, goodCall());
+});
+
+test("the package in one file has its worklet where the policy allows blob:", inChromium, async (t) => {
+  const policy = STRICT.replace("script-src", "script-src blob:");
+  const report = await visit(t, files([dist, here, root], { pages: call("/inline.mjs"), policy }));
+  assert.equal(report, goodCall());
+});
+
+for (const [why, missing, policy] of [
+  ["that is not served", "/colloquy_sdk_bg.wasm", STRICT],
+  ["that the policy blocks", "/none", STRICT.replace(" 'wasm-unsafe-eval'", "")],
+]) {
+  test(`a wasm ${why} is a LOAD_FAILED that says what to do`, inChromium, async (t) => {
+    const pages = {
+      "/index.html": page("/page.mjs"),
+      "/page.mjs": `
+        import { init } from "/index.mjs";
+        import { reporting } from "/call.mjs";
+        reporting(() => init().catch(({ code, message, fatal }) => [code, fatal, message].join(" ")));
+      `,
+      // What a single-page application's server answers for everything that it does not know.
+      [missing]: "<!doctype html>",
+    };
+    const report = await visit(t, files([dist, here, root], { pages, policy }));
+    assert.match(report, /^LOAD_FAILED true .*beside the SDK's module.*wasmUrl.*inline.*optimizeDeps.*'wasm-unsafe-eval'/);
+  });
+}

@@ -1,0 +1,83 @@
+// Chromium visits a page that a test serves, and the page reports how it went with a POST to /report.
+
+import { execFile } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { extname, join } from "node:path";
+
+const chromium = process.env.CHROMIUM ?? "/usr/bin/chromium";
+
+/** The options of a test that needs a browser. CHROMIUM names another one. */
+export const inChromium = {
+  skip: existsSync(chromium) ? false : `there is no ${chromium}`,
+  timeout: 60_000,
+};
+
+/** Nothing that is not named, nothing inline, nothing from blob: or data:. */
+export const STRICT =
+  "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; media-src 'self' blob:";
+
+const TYPES = { ".html": "text/html", ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm" };
+
+/** Serves files from folders, the first that has one, under a policy. `pages` are texts in place of files. */
+export function files(folders, { pages = {}, policy = STRICT } = {}) {
+  return async (request, response) => {
+    const { pathname } = new URL(request.url, "http://localhost");
+    const name = pathname === "/" ? "/index.html" : pathname;
+    const folder = folders.find((candidate) => existsSync(join(candidate, name)));
+    const body = pages[name] ?? (folder && await readFile(join(folder, name)));
+    response.writeHead(body === undefined ? 404 : 200, {
+      "Content-Type": TYPES[extname(name)] ?? "text/plain",
+      "Content-Security-Policy": policy,
+    });
+    response.end(body);
+  };
+}
+
+/** A page that runs a module, or a classic script before it. */
+export const page = (module, script) =>
+  `<!doctype html>${script ? `<script src="${script}"></script>` : ""}<script type="module" src="${module}"></script>`;
+
+/** Opens a page, which `handler` serves, and gives back its report. `address` makes its URL from the server's port. */
+export async function visit(t, handler, address = (port) => `http://127.0.0.1:${port}/`) {
+  let reported;
+  const report = new Promise((resolve) => { reported = resolve; });
+  const server = createServer(async (request, response) => {
+    if (request.url !== "/report") return handler(request, response);
+    let text = "";
+    for await (const chunk of request) text += chunk;
+    response.end();
+    reported(text);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const profile = mkdtempSync(join(tmpdir(), "colloquy-chromium-"));
+  const browser = execFile(chromium, [
+    "--headless", "--no-sandbox", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",
+    "--autoplay-policy=no-user-gesture-required", "--disable-background-networking", "--remote-debugging-port=0",
+    `--user-data-dir=${profile}`, address(server.address().port),
+  ]);
+  t.after(async () => {
+    const exited = new Promise((resolve) => browser.once("exit", resolve));
+    browser.kill();
+    await exited;
+    server.closeAllConnections();
+    server.close();
+    rmSync(profile, { recursive: true, force: true, maxRetries: 10 });
+  });
+  return report;
+}
+
+/** What `placeCall` of call.mjs reports of a good call; without its worklet there is no level. */
+export const goodCall = ({ level = "level" } = {}) => [
+  "onCallStart",
+  'onStatusUpdate "starting"',
+  "onCallStarting",
+  "onConnected",
+  'onStatusUpdate "ongoing"',
+  'onStatusUpdate "completed"',
+  "onHangUp",
+  level,
+  "released",
+].join("\n");

@@ -1,0 +1,33 @@
+// A page's part of a test: places a call with an SDK, against a backend inside the page, and reports how it went.
+
+import { Backend, wait } from "../../sdk-wasm/tests/fake_backend.js";
+
+/** A page on another server than the test's names where to report. */
+const target = new URLSearchParams(location.search).get("report") ?? "/report";
+
+export const report = (body) => fetch(target, { method: "POST", mode: "no-cors", body });
+
+/** Runs a page's script and reports what it returns, or why it failed. */
+export async function reporting(script) {
+  try {
+    await report(await script());
+  } catch (error) {
+    await report(String(error.stack));
+  }
+}
+
+export function placeCall({ CallManager }) {
+  return reporting(async () => {
+    const backend = new Backend();
+    let levels = 0;
+    const onLevels = ({ microphone }) => { levels = Math.max(levels, microphone); };
+    const manager = new CallManager({ ...backend.callbacks(false), onLevels });
+    // Before the wasm is there, as a quick visitor does.
+    await manager.handleCall2(null, null, "wss://calls.invalid/session", { page: "test" });
+    await backend.waitFor("ongoing");
+    await wait(1500);
+    manager.hangUp();
+    const facts = [backend.log(), levels > 0.001 ? "level" : "no level", backend.isReleased() ? "released" : "held"];
+    return facts.join("\n");
+  });
+}
