@@ -111,6 +111,8 @@ await bundle("index.mjs", "inline.mjs", "inside", "esm", {
   WORKLET_SOURCE: JSON.stringify(worklet.code),
 });
 await bundle("global.mjs", "colloquy.global.js", "script", "iife");
-for (const name of ["index.d.ts", "global.d.ts"]) copyFileSync(source(name), join(dist, name));
+// It imports index.mjs, so that an application that uses both has one SDK.
+await build({ ...options, entryPoints: [source("react.mjs")], outfile: join(dist, "react.mjs"), format: "esm" });
+for (const name of ["index.d.ts", "global.d.ts", "react.d.ts"]) copyFileSync(source(name), join(dist, name));
 
 console.log(describe(measure(dist)));

@@ -10,6 +10,7 @@ const ENTRIES = {
   "@colloquy/sdk": ["index.mjs", ...BESIDE],
   "@colloquy/sdk/inline": ["inline.mjs"],
   "@colloquy/sdk/global": ["colloquy.global.js", ...BESIDE],
+  "@colloquy/sdk/react": ["react.mjs", "index.mjs", ...BESIDE],
 };
 
 /** For each entry its files, with their bytes as they are and after gzip -9, and the sum of the latter. */

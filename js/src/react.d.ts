@@ -1,0 +1,72 @@
+import type {
+  AgentState, CallError, CallStatus, Callbacks, Config, CustomCharacter, TranscriptLine,
+} from "./index.js";
+
+/**
+ * The SDK's configuration and any of its callbacks. They may change in every rendering: callbacks count at once,
+ * configuration from the next call on, and so does the first listener for `onLevels`, `onStats` or `onDevicesChanged`.
+ */
+export interface UseCallOptions extends Config, Partial<Callbacks> {}
+
+/** What to call: a call that your server created, or, for development, a character by means of an API key. */
+export type CallTarget =
+  | { signedUrl: string }
+  | { partner: string; character: string | CustomCharacter; apiKey: string };
+
+/** A call as state, and its operations, which are the same functions in every rendering. */
+export interface UseCall {
+  /** `idle` before the first call, then the status of the running or last call. */
+  status: "idle" | CallStatus;
+  /** Whether a call is under way: `starting`, `ongoing` or `reconnecting`. */
+  isActive: boolean;
+  /** What the character is doing; null without a call, and before the character did anything. */
+  agentState: AgentState | null;
+  /** The lines of the running or last call, in the order in which they began. */
+  transcript: TranscriptLine[];
+  /** Whether silence is sent. */
+  muted: boolean;
+  /** What failed last in the running or last call. Only when it is `fatal` did it end the call. */
+  error: CallError | null;
+
+  /**
+   * Starts a call; to be called when the visitor clicks, so that the browser plays sound. Resolves when the call is
+   * connected or over. Failures go to `error` and `onCallError`; the promise rejects only with `CALL_ACTIVE`, when a call
+   * is under way, which is left alone. Without a mounted component it does nothing.
+   *
+   * @param customMetadata passed to the backend
+   */
+  start(call: CallTarget, customMetadata?: Record<string, unknown> | null): Promise<void>;
+
+  /** Ends the call, at any moment; without a call it does nothing. */
+  hangUp(): void;
+
+  /** True sends silence, false resumes. It also holds for later calls. */
+  mute(isMuted: boolean): void;
+
+  /** Sends a typed turn; false when there is no connected call, or the text is empty or longer than 64 KiB. */
+  sendText(text: string): boolean;
+
+  /**
+   * Switches devices during a call; `null` keeps the current one. From then on it wins over `microphoneId` and
+   * `speakerId`. Rejects with a `CallError` when a device cannot be used; the one in use then stays.
+   */
+  changeDevices(microphoneId: string | null, speakerId: string | null): Promise<void>;
+
+  /**
+   * Plays what the browser held back (`AUDIO_BLOCKED`); call it when the visitor clicks. Rejects with `AUDIO_BLOCKED`
+   * when the browser still refuses.
+   */
+  startAudio(): Promise<void>;
+}
+
+/**
+ * Calls for as long as the component is mounted; unmounting hangs up. The server renders it as `idle`.
+ *
+ * ```tsx
+ * const { status, isActive, start, hangUp } = useCall();
+ * return isActive
+ *   ? <button onClick={hangUp}>Hang up ({status})</button>
+ *   : <button onClick={async () => start({ signedUrl: await newCall() })}>Call</button>;
+ * ```
+ */
+export function useCall(options?: UseCallOptions): UseCall;

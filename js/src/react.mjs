@@ -1,0 +1,156 @@
+// The React hook: a CallManager for as long as a component is mounted, and what it tells as state.
+// Types and documentation for people are in react.d.ts.
+
+import { useEffect, useState } from "react";
+
+import { CallError, CallManager } from "./index.mjs";
+
+const IDLE = { status: "idle", agentState: null, transcript: [], error: null };
+const ACTIVE = ["starting", "ongoing", "reconnecting"];
+const CALLBACKS = [
+  "onCallStart", "onCallError", "onHangUp", "onStatusUpdate", "onCallStarting", "onConnected", "onUserInfo",
+  "onRagInfo", "onTranscript", "onAgentStateChange", "onError",
+];
+/** The SDK works for these, so they are given to it only when somebody listens. */
+const COSTLY = ["onLevels", "onStats", "onDevicesChanged"];
+
+export function useCall(options = {}) {
+  const [state, show] = useState({ ...IDLE, muted: false });
+  const [line] = useState(() => new Line(show));
+  // In an effect, because React may throw a rendering away.
+  useEffect(() => {
+    line.options = options;
+  });
+  useEffect(() => {
+    line.open();
+    return () => line.close();
+  }, [line]);
+  const { start, hangUp, mute, sendText, changeDevices, startAudio } = line;
+  return { ...state, isActive: isActive(state), start, hangUp, mute, sendText, changeDevices, startAudio };
+}
+
+const isActive = ({ status }) => ACTIVE.includes(status);
+
+/** A component's manager and its operations, which are the same functions in every rendering. */
+class Line {
+  options = {};
+  #show;
+  #manager;
+  /** The options that the manager was made with. */
+  #made;
+  /** A call that was asked for in this turn. */
+  #asked;
+  #muted = false;
+  #chosen = {};
+
+  constructor(show) {
+    this.#show = show;
+  }
+
+  open() {
+    const { options } = this;
+    const config = { ...options, ...this.#chosen };
+    const callbacks = {};
+    const hear = (name) => (argument) => this.#hear(manager, name, argument);
+    for (const name of CALLBACKS) callbacks[name] = hear(name);
+    for (const name of COSTLY) if (options[name]) callbacks[name] = hear(name);
+    for (const name of [...CALLBACKS, ...COSTLY]) delete config[name];
+    const manager = new CallManager(callbacks, config);
+    manager.mute(this.#muted);
+    this.#manager = manager;
+    this.#made = options;
+  }
+
+  close() {
+    this.hangUp();
+    this.#manager = undefined;
+  }
+
+  #hear(manager, name, argument) {
+    // A component that is gone, or hidden, still hears how its call ends, but nothing that is no part of a call.
+    if (manager !== this.#manager && name === "onDevicesChanged") return;
+    if (manager === this.#manager || !this.#manager) this.#show((state) => next(state, name, argument));
+    this.options[name]?.(argument);
+  }
+
+  start = async (call, customMetadata) => {
+    if (this.#asked) throw new CallError("CALL_ACTIVE", "A call is active. Call hangUp() before starting another.");
+    const asked = {};
+    this.#asked = asked;
+    // StrictMode mounts, unmounts and mounts again within a turn: what an effect of the first mount asked for is void.
+    await null;
+    if (this.#asked !== asked) return;
+    this.#asked = undefined;
+    if (!this.#manager) return;
+    if (!ACTIVE.includes(this.#manager.getState()) && !same(this.#made, this.options)) this.open();
+    const { signedUrl, partner, character, apiKey } = call;
+    const [of, to, credential] = apiKey === undefined ? [null, null, signedUrl] : [partner, character, apiKey];
+    const started = this.#manager.handleCall2(of, to, credential, customMetadata);
+    // While the wasm is being loaded, no callback tells so.
+    if (this.#manager.getState() === "starting") this.#show(began);
+    await started;
+  };
+
+  hangUp = () => {
+    this.#asked = undefined;
+    this.#manager?.hangUp();
+  };
+
+  mute = (isMuted) => {
+    this.#muted = Boolean(isMuted);
+    this.#manager?.mute(this.#muted);
+    this.#show((state) => ({ ...state, muted: this.#muted }));
+  };
+
+  sendText = (text) => this.#manager?.sendText(text) ?? false;
+
+  changeDevices = async (microphoneId, speakerId) => {
+    await this.#manager?.changeDevices(microphoneId, speakerId);
+    if (microphoneId !== null) this.#chosen.microphoneId = microphoneId;
+    if (speakerId !== null) this.#chosen.speakerId = speakerId;
+  };
+
+  startAudio = async () => {
+    await this.#manager?.startAudio();
+    this.#show((state) => (state.error?.code === "AUDIO_BLOCKED" ? { ...state, error: null } : state));
+  };
+}
+
+/** Whether a manager made with the one options also does for the others: functions count only by being there. */
+function same(made, options) {
+  const facts = (given) => JSON.stringify(given, (key, value) => {
+    if (key === "historyElement") return undefined;
+    return typeof value === "function" ? COSTLY.includes(key) : value;
+  });
+  return made.historyElement === options.historyElement && facts(made) === facts(options);
+}
+
+const began = (state) => (isActive(state) ? state : next(state, "onCallStart"));
+
+/** The state after a callback. */
+function next(state, name, argument) {
+  switch (name) {
+    case "onCallStart":
+      return { ...IDLE, muted: state.muted, status: "starting" };
+    case "onStatusUpdate":
+      return { ...state, status: argument };
+    case "onAgentStateChange":
+      return { ...state, agentState: argument };
+    case "onTranscript":
+      return { ...state, transcript: withLine(state.transcript, argument) };
+    case "onCallError":
+      return { ...state, error: argument };
+    case "onHangUp": {
+      // A call that could not be loaded has no status.
+      const ended = state.error?.fatal ? "error" : "completed";
+      return { ...state, agentState: null, status: isActive(state) ? ended : state.status };
+    }
+    default:
+      return state;
+  }
+}
+
+function withLine(lines, line) {
+  const known = lines.some(({ id }) => id === line.id);
+  return known ? lines.map((other) => (other.id === line.id ? line : other)) : [...lines, line];
+}
