@@ -7,9 +7,12 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { gzipSync } from "node:zlib";
 
 import { CallError, CallManager, init } from "@colloquy/sdk";
+import * as inline from "@colloquy/sdk/inline";
+import { publint } from "publint";
+
+import { describe, measure } from "../sizes.mjs";
 
 const js = join(dirname(fileURLToPath(import.meta.url)), "..");
 const BUDGET_BYTES = 60_000;
@@ -43,7 +46,7 @@ test("a wasm that cannot be loaded ends the call with its code, and may be tried
   const hear = (name) => (argument) => log.push(argument ? `${name} ${argument.code}` : name);
   const names = ["onCallStart", "onCallError", "onHangUp", "onStatusUpdate"];
   const manager = new CallManager(Object.fromEntries(names.map((name) => [name, hear(name)])));
-  await assert.rejects(init({ wasmUrl: "data:application/wasm,broken" }), { code: "LOAD_FAILED" });
+  await assert.rejects(init({ wasmUrl: "data:application/wasm,broken" }), { code: "LOAD_FAILED", message: /wasmUrl/ });
   // Node's fetch reads no file URLs, so the default does not load here either.
   await manager.handleCall2(null, null, "wss://calls.invalid/session");
   assert.deepEqual(log, ["onCallStart", "onCallError LOAD_FAILED", "onHangUp"]);
@@ -66,10 +69,27 @@ test("the wasm loads, and without a browser a call says what is missing", async 
   assert.deepEqual(log, ["start", "UNSUPPORTED_BROWSER", true, "end"]);
 });
 
+test("the package in one file loads without any other", async () => {
+  await inline.init();
+  await assert.rejects(inline.CallManager.getAvailableDevices(), { code: "UNSUPPORTED_BROWSER" });
+});
+
+test("the script makes a global, and tells that it looks beside itself", async () => {
+  await import("@colloquy/sdk/global");
+  const { CallManager: Manager, init: load, CallError: Failure } = globalThis.Colloquy;
+  assert.equal(new Manager(callbacks()).getState(), "idle");
+  await assert.rejects(load(), (error) => error instanceof Failure && /beside colloquy\.global\.js/.test(error.message));
+});
+
 test("every export is a file of the package", () => {
-  const { exports } = JSON.parse(readFileSync(join(js, "package.json"), "utf8"));
+  const { exports, unpkg, jsdelivr } = JSON.parse(readFileSync(join(js, "package.json"), "utf8"));
   const files = Object.values(exports).flatMap((entry) => (typeof entry === "string" ? entry : Object.values(entry)));
-  for (const file of files) assert.ok(existsSync(join(js, file)), file);
+  for (const file of [...files, unpkg, jsdelivr]) assert.ok(existsSync(join(js, file)), file);
+});
+
+test("publint finds nothing in the packed package", async () => {
+  const { messages } = await publint({ pkgDir: js, pack: "npm", strict: true });
+  assert.deepEqual(messages, []);
 });
 
 test("the types fit their use", () => {
@@ -87,9 +107,10 @@ test("types and README have every error code of the crate", () => {
   }
 });
 
-test("JavaScript, worklet and wasm together keep the size budget", () => {
-  const files = ["index.mjs", "worklet.js", "colloquy_sdk_bg.wasm"];
-  const sizes = files.map((name) => gzipSync(readFileSync(join(js, "dist", name)), { level: 9 }).length);
-  const total = sizes.reduce((sum, size) => sum + size);
-  assert.ok(total <= BUDGET_BYTES, `${total} bytes: ${sizes.join(" + ")}`);
+test("JavaScript, worklet and wasm together keep the size budget", (t) => {
+  const sizes = measure(join(js, "dist"));
+  t.diagnostic(`\n${describe(sizes)}`);
+  const { entry, gzipped } = sizes[0];
+  assert.equal(entry, "@colloquy/sdk");
+  assert.ok(gzipped <= BUDGET_BYTES, `${gzipped} bytes`);
 });
