@@ -96,6 +96,9 @@ setup_sdk() {
 
 setup_chromium() { debian chromium chromium-driver; npm_packages tests/browser; }
 
+# Each bundler that customers use.
+setup_bundlers() { npm_packages js/test/bundlers; }
+
 setup_firefox() {
   # Firefox keeps its AudioContext suspended without a sound device; PulseAudio's null sink is one.
   debian firefox-esr pulseaudio pulseaudio-utils

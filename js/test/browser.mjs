@@ -12,7 +12,7 @@ const chromium = process.env.CHROMIUM ?? "/usr/bin/chromium";
 /** The options of a test that needs a browser. CHROMIUM names another one. */
 export const inChromium = {
   skip: existsSync(chromium) ? false : `there is no ${chromium}`,
-  timeout: 60_000,
+  timeout: 120_000,
 };
 
 /** Nothing that is not named, nothing inline, nothing from blob: or data:. */

@@ -16,6 +16,9 @@ export async function reporting(script) {
   }
 }
 
+/** Chromium's fake microphone beeps, louder than this. */
+const AUDIBLE = 0.001;
+
 export function placeCall({ CallManager }) {
   return reporting(async () => {
     const backend = new Backend();
@@ -24,10 +27,12 @@ export function placeCall({ CallManager }) {
     const manager = new CallManager({ ...backend.callbacks(false), onLevels });
     // Before the wasm is there, as a quick visitor does.
     await manager.handleCall2(null, null, "wss://calls.invalid/session", { page: "test" });
-    await backend.waitFor("ongoing");
-    await wait(1500);
-    manager.hangUp();
-    const facts = [backend.log(), levels > 0.001 ? "level" : "no level", backend.isReleased() ? "released" : "held"];
+    if (manager.getState() !== "error") {
+      await backend.waitFor("ongoing");
+      for (let i = 0; levels <= AUDIBLE && i < 30; i += 1) await wait(50);
+      manager.hangUp();
+    }
+    const facts = [backend.log(), levels > AUDIBLE ? "level" : "no level", backend.isReleased() ? "released" : "held"];
     return facts.join("\n");
   });
 }

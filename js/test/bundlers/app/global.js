@@ -1,0 +1,3 @@
+import { placeCall } from "../../call.mjs";
+
+placeCall(window.Colloquy);
