@@ -77,6 +77,8 @@ let glue = readFileSync(gluePath, "utf8");
 for (const [, name, short] of renamed.imports) glue = replaceAll(glue, `${name}: function`, `${short}: function`);
 for (const [name, short] of renamed.exports) glue = replaceAll(glue, `wasm.${name}`, `wasm.${short}`);
 glue = replaceAll(glue, '"./colloquy_sdk_bg.js": import0', "a: import0");
+// The glue's own way to load the wasm has more cases than the loader needs.
+glue = glue.replace(/^export \{ initSync, .*\};$/m, "export { __wbg_finalize_init as bind, __wbg_get_imports as imports };");
 writeFileSync(gluePath, glue);
 
 /** Replaces a name where it ends as a whole, and insists that it is there. */
@@ -88,14 +90,7 @@ function replaceAll(text, from, to) {
   return replaced;
 }
 
-const options = {
-  minify: true,
-  target: "es2022",
-  legalComments: "none",
-  logLevel: "warning",
-  // The glue's advice for those who use it without the loader.
-  pure: ["console.warn"],
-};
+const options = { minify: true, target: "es2022", legalComments: "none", logLevel: "warning" };
 const source = (name) => join(js, "src", name);
 
 /** Bundles the loader; `files` tells it where the wasm and the worklet are. */

@@ -3,7 +3,7 @@
 // Importing does nothing, so it is safe on a server. The wasm is loaded once, by `init` or by the first manager.
 // Where it is, is in `files/`: one module for each way to publish the loader.
 
-import load, { CallManager as Core } from "#bindings";
+import { CallManager as Core, bind, imports } from "#bindings";
 import { advice, wasm, worklet } from "#files";
 
 const REQUIRED_CALLBACKS = ["onCallStart", "onCallError", "onHangUp", "onStatusUpdate"];
@@ -41,7 +41,15 @@ export function init(options = {}) {
 
 async function start(options) {
   workletUrl = String(options.workletUrl ?? worklet());
-  await load({ module_or_path: options.wasmUrl ?? wasm() });
+  const open = options.wasmUrl ? () => fetch(options.wasmUrl) : wasm;
+  let loaded;
+  try {
+    loaded = await WebAssembly.instantiateStreaming(open(), imports());
+  } catch {
+    // Browsers do not compile while it arrives when the server does not name the type of the file.
+    loaded = await WebAssembly.instantiate(await (await open()).arrayBuffer(), imports());
+  }
+  bind(loaded.instance, loaded.module);
 }
 
 function check(callbacks, config) {

@@ -1,6 +1,6 @@
 // The wasm and the worklet lie beside the module. Bundlers find them by these very expressions.
 
-export const wasm = () => new URL("./colloquy_sdk_bg.wasm", import.meta.url);
+export const wasm = () => fetch(new URL("./colloquy_sdk_bg.wasm", import.meta.url));
 
 export const worklet = () => new URL("./worklet.js", import.meta.url);
 

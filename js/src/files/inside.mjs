@@ -3,7 +3,10 @@
 /* global WASM_BASE64, WORKLET_SOURCE */
 
 // Not fetched from a data: URL, which connect-src would have to allow.
-export const wasm = () => Uint8Array.from(atob(WASM_BASE64), (letter) => letter.charCodeAt(0));
+export const wasm = async () => {
+  const bytes = Uint8Array.from(atob(WASM_BASE64), (letter) => letter.charCodeAt(0));
+  return new Response(bytes, { headers: { "Content-Type": "application/wasm" } });
+};
 
 export const worklet = () => URL.createObjectURL(new Blob([WORKLET_SOURCE], { type: "text/javascript" }));
 

@@ -5,7 +5,7 @@ const script = globalThis.document?.currentScript?.src;
 
 const beside = (name) => new URL(name, script ?? document.baseURI);
 
-export const wasm = () => beside("colloquy_sdk_bg.wasm");
+export const wasm = () => fetch(beside("colloquy_sdk_bg.wasm"));
 
 export const worklet = () => beside("worklet.js");
 
