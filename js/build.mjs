@@ -13,6 +13,7 @@ import { fileURLToPath } from "node:url";
 
 import { build, transform } from "esbuild";
 
+import { fit } from "./glue.mjs";
 import { describe, measure } from "./sizes.mjs";
 
 const js = dirname(fileURLToPath(import.meta.url));
@@ -73,22 +74,7 @@ console.log(`> ${wasmOpt.join(" ")}`);
 const renamed = JSON.parse(execFileSync(process.execPath, wasmOpt, { cwd: root, encoding: "utf8" }));
 
 const gluePath = join(bindings, "colloquy_sdk.js");
-let glue = readFileSync(gluePath, "utf8");
-for (const [, name, short] of renamed.imports) glue = replaceAll(glue, `${name}: function`, `${short}: function`);
-for (const [name, short] of renamed.exports) glue = replaceAll(glue, `wasm.${name}`, `wasm.${short}`);
-glue = replaceAll(glue, '"./colloquy_sdk_bg.js": import0', "a: import0");
-// The glue's own way to load the wasm has more cases than the loader needs.
-glue = glue.replace(/^export \{ initSync, .*\};$/m, "export { __wbg_finalize_init as bind, __wbg_get_imports as imports };");
-writeFileSync(gluePath, glue);
-
-/** Replaces a name where it ends as a whole, and insists that it is there. */
-function replaceAll(text, from, to) {
-  const pattern = new RegExp(`${from.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}(?![\\w$])`, "g");
-  const replaced = text.replace(pattern, () => to);
-  // Some exports are for threads and destructors that the glue does not name.
-  if (replaced === text && from.includes(": ")) throw new Error(`${from} is not in the glue of wasm-bindgen`);
-  return replaced;
-}
+writeFileSync(gluePath, fit(readFileSync(gluePath, "utf8"), renamed));
 
 const options = { minify: true, target: "es2022", legalComments: "none", logLevel: "warning" };
 const source = (name) => join(js, "src", name);

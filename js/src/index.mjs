@@ -53,18 +53,14 @@ async function start(options) {
 }
 
 function check(callbacks, config) {
-  if (typeof callbacks !== "object" || callbacks === null) {
-    throw new CallError("INVALID_ARGUMENT", "An argument is not valid. (callbacks must be an object)");
-  }
+  if (typeof callbacks !== "object" || callbacks === null) throw invalid("callbacks must be an object");
   for (const name of REQUIRED_CALLBACKS) {
-    if (typeof callbacks[name] !== "function") {
-      throw new CallError("INVALID_ARGUMENT", `An argument is not valid. (callbacks.${name} must be a function)`);
-    }
+    if (typeof callbacks[name] !== "function") throw invalid(`callbacks.${name} must be a function`);
   }
-  if (config != null && typeof config !== "object") {
-    throw new CallError("INVALID_ARGUMENT", "An argument is not valid. (config must be an object)");
-  }
+  if (config != null && typeof config !== "object") throw invalid("config must be an object");
 }
+
+const invalid = (what) => new CallError("INVALID_ARGUMENT", `An argument is not valid. (${what})`);
 
 function fire(callback, argument) {
   try {
