@@ -8,6 +8,7 @@
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -27,8 +28,11 @@ function run(program, args) {
   execFileSync(program, args, { cwd: root, stdio: "inherit" });
 }
 
+// Panics name the files of crates; nobody else needs to know where this machine keeps them.
+const crates = join(process.env.CARGO_HOME ?? join(homedir(), ".cargo"), "registry", "src");
 run("cargo", [
   "build", "-p", "colloquy-sdk", "--lib", "--target", "wasm32-unknown-unknown", "--profile", "wasm",
+  "--config", `target.wasm32-unknown-unknown.rustflags = ${JSON.stringify([`--remap-path-prefix=${crates}=crates`])}`,
 ]);
 
 rmSync(bindings, { recursive: true, force: true });
