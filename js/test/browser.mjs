@@ -1,8 +1,8 @@
 // Chromium visits a page that a test serves, and the page reports how it went with a POST to /report.
 
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { existsSync, mkdtempSync } from "node:fs";
+import { readFile, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
@@ -64,7 +64,8 @@ export async function visit(t, handler, address = (port) => `http://127.0.0.1:${
     await exited;
     server.closeAllConnections();
     server.close();
-    rmSync(profile, { recursive: true, force: true, maxRetries: 10 });
+    // Chromium's other processes end a little later, and write until then. The synchronous rmSync lists files only once.
+    await rm(profile, { recursive: true, force: true, maxRetries: 20 });
   });
   return report;
 }
