@@ -30,8 +30,8 @@ export interface UseCall {
 
   /**
    * Starts a call; to be called when the visitor clicks, so that the browser plays sound. Resolves when the call is
-   * connected or over. Failures go to `error` and `onCallError`; the promise rejects only with `CALL_ACTIVE`, when a call
-   * is under way, which is left alone. Without a mounted component it does nothing.
+   * connected or over. Failures go to `error` and `onCallError`; the promise rejects only with `CALL_ACTIVE`, when a
+   * call is under way, which is left alone. Without a mounted component it does nothing.
    *
    * @param customMetadata passed to the backend
    */

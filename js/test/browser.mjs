@@ -19,7 +19,12 @@ export const inChromium = {
 export const STRICT =
   "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; media-src 'self' blob:";
 
-const TYPES = { ".html": "text/html", ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm" };
+const TYPES = {
+  ".html": "text/html",
+  ".js": "text/javascript",
+  ".mjs": "text/javascript",
+  ".wasm": "application/wasm",
+};
 
 /** Serves files from folders, the first that has one, under a policy. `pages` are texts in place of files. */
 export function files(folders, { pages = {}, policy = STRICT } = {}) {
@@ -64,7 +69,7 @@ export async function visit(t, handler, address = (port) => `http://127.0.0.1:${
     await exited;
     server.closeAllConnections();
     server.close();
-    // Chromium's other processes end a little later, and write until then. The synchronous rmSync lists files only once.
+    // Chromium's other processes end a little later, and write until then.
     await rm(profile, { recursive: true, force: true, maxRetries: 20 });
   });
   return report;
