@@ -1,12 +1,14 @@
 // The demo page: ties the SDK's call to the elements of the page. It uses the SDK as any customer would.
 
 import { CallManager } from "/sdk/index.mjs";
+import { findings } from "./check.js";
 import { deviceMenus } from "./devices.js";
-import { showError, clearError } from "./errors.js";
+import { clearError, showError } from "./errors.js";
 import { eventList } from "./events.js";
 import { Meters } from "./meters.js";
+import { Quality } from "./quality.js";
+import { callSettings } from "./settings.js";
 import { Timer } from "./timer.js";
-import { Transcript } from "./transcript.js";
 
 const element = (id) => document.getElementById(id);
 
@@ -19,17 +21,21 @@ const STATES = {
 };
 const AGENT_STATES = { listening: "Listening", thinking: "Thinking…", speaking: "Speaking" };
 
-const settings = await fetch("config.json").then((answer) => answer.json());
-const transcript = new Transcript(element("transcript"));
+const published = await fetch("config.json").then((answer) => answer.json());
 const meters = new Meters(element("microphone-level"), element("speaker-level"), element("orb"));
 const timer = new Timer(element("timer"));
+const quality = new Quality(element("quality"), element("quality-words"));
+const menus = deviceMenus(element("microphone"), element("speaker"), changeDevices);
 const report = eventList(element("events"));
+/** The devices that the visitor chose, as the SDK's configuration names them. */
+const chosen = {};
 let muted = false;
+let settingsChanged = false;
 
 const callbacks = report.every({
   onCallStart() {
     clearError();
-    transcript.clear();
+    showFindings([]);
     showCall(true);
     showState("starting");
   },
@@ -44,10 +50,13 @@ const callbacks = report.every({
   },
   onStatusUpdate: showState,
   onAgentStateChange: showAgent,
-  onTranscript: (line) => transcript.show(line),
   onRagInfo: showSources,
+  // Only for the list of what is reported: the SDK itself shows the conversation.
+  onTranscript() {},
   onUserInfo() {},
   onLevels: (levels) => meters.show(levels),
+  onStats: (stats) => quality.show(stats),
+  onDevicesChanged: (devices) => menus.show(devices),
   onCallError: showError,
   onHangUp() {
     // A call that failed before it was created has had no status.
@@ -56,28 +65,46 @@ const callbacks = report.every({
   },
 });
 
-const manager = new CallManager(callbacks, { backendUrl: settings.backendUrl });
-const refreshDevices = deviceMenus(CallManager, element("microphone"), element("speaker"), changeDevices);
+let manager = new CallManager(callbacks, configuration());
+refreshDevices();
 
 element("call").addEventListener("click", call);
+element("check").addEventListener("click", checkFirst);
 element("hang-up").addEventListener("click", () => manager.hangUp());
 element("mute").addEventListener("click", () => setMuted(!muted));
+element("start-audio").addEventListener("click", startAudio);
 element("typed").addEventListener("submit", sendTyped);
+element("settings").addEventListener("change", () => {
+  settingsChanged = true;
+});
 for (const radio of element("modes").elements) {
   // Without a publishable key there is only one way.
-  if (radio.value === "client") radio.disabled = !settings.publishableKey;
+  if (radio.value === "client") radio.disabled = !published.publishableKey;
+}
+
+function configuration() {
+  return {
+    backendUrl: published.backendUrl,
+    historyElement: "history",
+    ...chosen,
+    ...callSettings(element("settings")),
+  };
 }
 
 async function call() {
+  // A disabled button would lose the focus of someone who calls by keyboard.
+  if (isBusy("call")) return;
+  setBusy("call", true);
   clearError();
+  if (settingsChanged) manager = new CallManager(callbacks, configuration());
+  settingsChanged = false;
   setMuted(false);
   showState("starting");
-  element("call").disabled = true;
   const metadata = { page: location.pathname, language: navigator.language };
   const mode = document.querySelector("input[name=mode]:checked").value;
   try {
     if (mode === "client") {
-      const { partner, character, publishableKey } = settings;
+      const { partner, character, publishableKey } = published;
       await manager.handleCall2(`repo:${partner}`, character, publishableKey, metadata);
     } else {
       await manager.handleCall2(null, null, await signedUrl(), metadata);
@@ -92,6 +119,7 @@ async function call() {
 function leave() {
   timer.stop();
   meters.rest();
+  quality.hide();
   showCall(false);
 }
 
@@ -105,13 +133,55 @@ async function signedUrl() {
   throw Object.assign(new Error(message), { code });
 }
 
+/** Says before a call whether it would work. */
+async function checkFirst() {
+  if (isBusy("check")) return;
+  setBusy("check", true);
+  clearError();
+  showFindings([{ words: "Checking…" }]);
+  try {
+    showFindings(findings(await CallManager.preCallCheck(configuration())));
+  } catch (error) {
+    showFindings([]);
+    showError(error);
+  }
+  setBusy("check", false);
+}
+
+function showFindings(list) {
+  const items = list.map(({ words, ok }) => {
+    const item = document.createElement("p");
+    if (ok !== undefined) item.dataset.ok = String(ok);
+    item.textContent = words;
+    return item;
+  });
+  element("findings").replaceChildren(...items);
+}
+
+function refreshDevices() {
+  CallManager.getAvailableDevices().then(menus.show, () => menus.show({}));
+}
+
 async function changeDevices(microphoneId, speakerId) {
   try {
     await manager.changeDevices(microphoneId, speakerId);
-    return true;
   } catch (error) {
     showError(error);
     return false;
+  }
+  if (microphoneId !== null) chosen.microphoneId = microphoneId;
+  if (speakerId !== null) chosen.speakerId = speakerId;
+  return true;
+}
+
+/** Plays what the browser held back; this click allows it. */
+async function startAudio() {
+  try {
+    await manager.startAudio();
+    clearError();
+    element("mute").focus();
+  } catch (error) {
+    showError(error);
   }
 }
 
@@ -119,7 +189,6 @@ function setMuted(value) {
   muted = value;
   manager.mute(muted);
   element("mute").setAttribute("aria-pressed", String(muted));
-  element("mute").textContent = muted ? "Unmute" : "Mute";
   element("orb").dataset.muted = String(muted);
 }
 
@@ -127,6 +196,14 @@ function sendTyped(event) {
   event.preventDefault();
   const text = element("text").value.trim();
   if (manager.sendText(text)) element("text").value = "";
+}
+
+function isBusy(id) {
+  return element(id).getAttribute("aria-disabled") === "true";
+}
+
+function setBusy(id, busy) {
+  element(id).setAttribute("aria-disabled", String(busy));
 }
 
 function showState(state) {
@@ -144,19 +221,19 @@ function showSources({ documents }) {
   element("sources").textContent = `From: ${documents.map(({ title }) => title).join(", ")}`;
 }
 
-/** Shows the buttons of a call in progress, or the one that starts a call, and keeps the focus on a useful one. */
+/** Shows the buttons of a call in progress, or those before a call, and keeps the focus on a useful one. */
 function showCall(active) {
-  const hadFocus = document.activeElement?.closest(".controls, .typed");
-  element("call").hidden = active;
-  element("call").disabled = false;
-  element("mute").hidden = !active;
-  element("hang-up").hidden = !active;
+  const hadFocus = document.activeElement?.closest(".controls, .typed, .error");
+  for (const id of ["call", "check"]) element(id).hidden = active;
+  for (const id of ["mute", "hang-up"]) element(id).hidden = !active;
+  setBusy("call", false);
   element("modes").disabled = active;
+  document.body.classList.toggle("in-call", active);
   if (!active) {
     element("text").disabled = true;
     element("send").disabled = true;
     element("sources").hidden = true;
     delete element("orb").dataset.agent;
   }
-  if (hadFocus) element(active ? "hang-up" : "call").focus();
+  if (hadFocus) element(active ? "mute" : "call").focus();
 }

@@ -1,22 +1,18 @@
 // The two device menus. A choice counts at once for a call in progress, else for the next one.
 
 /**
- * Fills the menus, keeps them filled, and gives a function that fills them again.
+ * Watches the menus and gives what fills them: `show(devices)` takes what the SDK lists.
  * `onChange(microphoneId, speakerId)` gets `null` for what was not changed, and resolves to whether it worked.
  */
-export function deviceMenus(CallManager, microphone, speaker, onChange) {
-  async function refresh() {
-    const { microphones, speakers } = await CallManager.getAvailableDevices().catch(() => ({}));
-    fill(microphone, microphones ?? [], "Microphone");
-    fill(speaker, speakers ?? [], "Speaker");
-  }
-
+export function deviceMenus(microphone, speaker, onChange) {
   watch(microphone, (id) => onChange(id, null));
   watch(speaker, (id) => onChange(null, id));
-  // Someone plugged something in, or out.
-  navigator.mediaDevices?.addEventListener("devicechange", refresh);
-  refresh();
-  return refresh;
+  return {
+    show({ microphones = [], speakers = [] }) {
+      fill(microphone, microphones, "Microphone");
+      fill(speaker, speakers, "Speaker");
+    },
+  };
 }
 
 function watch(menu, change) {

@@ -5,9 +5,12 @@ const ADVICE = {
   MICROPHONE_MISSING: "Connect a microphone, or choose another one, then call again.",
   MICROPHONE_BUSY: "Close other programs that use the microphone, then call again.",
   SPEAKER_MISSING: "Choose another speaker.",
+  AUDIO_BLOCKED: "Your browser waits for a click before it plays sound.",
   INSECURE_CONTEXT: "Open this page over HTTPS, or on localhost.",
   UNSUPPORTED_BROWSER: "Update your browser, or use another one.",
   LOAD_FAILED: "Reload the page. If that does not help, use another browser.",
+  INVALID_ARGUMENT: "This page has a mistake. Please tell its owner.",
+  CALL_ACTIVE: "A call is in progress. Hang up before you call again.",
   INVALID_KEY: "The page's key was not accepted. Please tell the owner of this page.",
   INVALID_CHARACTER: "The character is not there. Please tell the owner of this page.",
   INVALID_SIGNATURE: "The call could not be opened. Please call again.",
@@ -16,18 +19,26 @@ const ADVICE = {
   CALL_NOT_FOUND: "The call is over. Please call again.",
   CAPACITY: "All lines are busy. Please try again in a moment.",
   RATE_LIMITED: "Too many calls. Please wait a minute.",
+  PROTOCOL: "The page and the service do not fit together. Reload the page, then call again.",
   NETWORK: "The service cannot be reached. Check your connection, then call again.",
-  MEDIA: "The sound cannot get through. Try another network, or ask about UDP and firewalls.",
+  MEDIA: "The sound cannot get through. Try another network, or turn off “Through a relay only”.",
+  SERVER: "The service has a problem. Please try again in a moment.",
 };
 
 const box = () => document.getElementById("error");
 const part = (name) => document.getElementById(`error-${name}`);
 
+/** What a visitor can do about a failure with this code. New codes may come. */
+export function advice(code) {
+  return ADVICE[code] ?? "Please try again.";
+}
+
 /** Shows an error of the SDK or of the customer's server. */
 export function showError(error) {
   part("code").textContent = error?.code ?? "ERROR";
-  part("advice").textContent = ADVICE[error?.code] ?? "Please try again.";
+  part("advice").textContent = advice(error?.code);
   part("message").textContent = error?.message ?? "";
+  document.getElementById("start-audio").hidden = error?.code !== "AUDIO_BLOCKED";
   box().hidden = false;
 }
 

@@ -1,7 +1,7 @@
 // The list of what the SDK reports, for developers who want to see the callbacks in their order.
 
-/** Callbacks that come many times a second would bury the others. */
-const QUIET = new Set(["onLevels"]);
+/** Callbacks that come again and again would bury the others. */
+const QUIET = new Set(["onLevels", "onStats"]);
 
 const MAX_EVENTS = 200;
 

@@ -22,13 +22,15 @@ export const BROWSERS = process.env.BROWSER ? [process.env.BROWSER] : ["chromium
  * @param {object} options
  * @param {Record<string, string>} [options.env] - Of the browser: the sound card.
  * @param {string} [options.microphoneFile] - A WAV file that Chromium takes for its microphone.
+ * @param {{ width: number, height: number, pixelRatio?: number }} [options.phone] - The screen of a phone.
+ * @param {string} [options.windowSize] - Of the window otherwise.
  * @param {boolean} [options.dark] - Whether the visitor prefers dark pages.
  */
 export async function openBrowser(name, options = {}) {
   return name === "firefox" ? openFirefox(options) : openChromium(options);
 }
 
-async function openChromium({ env, microphoneFile, windowSize = "1200,900" }) {
+async function openChromium({ env, microphoneFile, windowSize = "1200,900", phone, dark }) {
   const options = new chrome.Options();
   options.setChromeBinaryPath("/usr/bin/chromium");
   options.addArguments(
@@ -45,9 +47,12 @@ async function openChromium({ env, microphoneFile, windowSize = "1200,900" }) {
       `--use-file-for-fake-audio-capture=${microphoneFile}%noloop`,
     );
   }
+  if (phone) options.setMobileEmulation({ deviceMetrics: { pixelRatio: 1, ...phone } });
   options.setLoggingPrefs({ browser: "ALL" });
   const service = new chrome.ServiceBuilder("/usr/bin/chromedriver").setEnvironment({ ...process.env, ...env });
   const driver = await new Builder().forBrowser(Browser.CHROME).setChromeOptions(options).setChromeService(service).build();
+  const features = [{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }];
+  await driver.sendDevToolsCommand("Emulation.setEmulatedMedia", { features });
   return {
     name: "chromium",
     driver,
@@ -60,7 +65,10 @@ async function openChromium({ env, microphoneFile, windowSize = "1200,900" }) {
   };
 }
 
-async function openFirefox({ env }) {
+/** How many device pixels a phone's pixel has in Firefox, whose windows are never as narrow as a phone. */
+const FIREFOX_ZOOM = 2;
+
+async function openFirefox({ env, phone, dark }) {
   const folder = mkdtempSync(path.join(tmpdir(), "colloquy-firefox-"));
   const log = path.join(folder, "log");
   const options = new firefox.Options();
@@ -69,6 +77,8 @@ async function openFirefox({ env }) {
   options.setPreference("media.navigator.permission.disabled", true);
   options.setPreference("media.autoplay.default", 0);
   options.setPreference("devtools.console.stdout.content", true);
+  options.setPreference("layout.css.prefers-color-scheme.content-override", dark ? 0 : 1);
+  if (phone) options.setPreference("layout.css.devPixelsPerPx", String(FIREFOX_ZOOM));
   const geckodriver = execFileSync("sh", ["-c", "command -v geckodriver"], { encoding: "utf8" }).trim();
   const service = new firefox.ServiceBuilder(geckodriver).setEnvironment({ ...process.env, ...env }).setStdio([
     "ignore",
@@ -76,6 +86,7 @@ async function openFirefox({ env }) {
     "ignore",
   ]);
   const driver = await new Builder().forBrowser(Browser.FIREFOX).setFirefoxOptions(options).setFirefoxService(service).build();
+  if (phone) await driver.manage().window().setRect({ width: phone.width, height: phone.height });
   let read = 0;
   return {
     name: "firefox",

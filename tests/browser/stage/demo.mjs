@@ -9,6 +9,9 @@ import { until } from "./waiting.mjs";
 function snapshot() {
   const text = (id) => document.getElementById(id).textContent;
   const shown = (id) => !document.getElementById(id).hidden;
+  // Before the first call there is none.
+  const conversation = document.getElementById("history").shadowRoot;
+  const lines = conversation?.querySelectorAll("[part~=line]:not([hidden])") ?? [];
   return {
     state: document.body.dataset.call,
     label: text("state"),
@@ -19,11 +22,17 @@ function snapshot() {
     error: shown("error")
       ? { code: text("error-code"), advice: text("error-advice"), message: text("error-message") }
       : null,
-    lines: [...document.querySelectorAll(".line:not([hidden])")].map((line) => ({
-      originator: line.dataset.originator,
-      role: line.querySelector("b").textContent,
-      text: line.querySelector("span").textContent,
-      final: line.dataset.final === "true",
+    quality: shown("quality") ? text("quality-words") : null,
+    findings: [...document.querySelectorAll("#findings p")].map((item) => ({
+      // Absent while the check runs.
+      ok: item.dataset.ok && item.dataset.ok === "true",
+      words: item.textContent,
+    })),
+    lines: [...lines].map((line) => ({
+      originator: line.part.contains("user") ? "user" : "bot",
+      role: line.querySelector("[part=role]").textContent,
+      text: line.querySelector("[part=text]").textContent,
+      final: !line.part.contains("interim"),
     })),
     callbacks: [...document.querySelectorAll("#events li")].map((item) => ({
       name: item.dataset.callback,
@@ -86,6 +95,32 @@ export class DemoPage {
       this.driver.findElement(By.xpath(`//select[@id="${menu}"]/option[contains(., "${label}")]`)).catch(() => null),
     );
     await option.click();
+  }
+
+  /** Opens the settings, which are folded away. */
+  async openSettings() {
+    await this.driver.findElement(By.css(".settings summary")).click();
+  }
+
+  /** Turns a switch of the settings on or off. */
+  async flip(name) {
+    await this.driver.findElement(By.name(name)).click();
+  }
+
+  /** Presses a key, wherever the focus is. */
+  async press(key) {
+    await this.driver.actions().sendKeys(key).perform();
+  }
+
+  /** The element that has the focus: its id or name, and whether it shows it. */
+  focused() {
+    return this.driver.executeScript(() => {
+      const element = document.activeElement;
+      // A round button is drawn by what follows it.
+      const drawn = element.type === "radio" ? element.nextElementSibling : element;
+      const { outlineStyle, outlineWidth } = getComputedStyle(drawn);
+      return { id: element.id || element.name, visible: outlineStyle !== "none" && parseFloat(outlineWidth) >= 2 };
+    });
   }
 
   async type(text) {

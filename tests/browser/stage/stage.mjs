@@ -46,6 +46,7 @@ export function sharedStage() {
  * @param {object} [options.customer] - Other settings for the customer's server.
  * @param {boolean} [options.wire] - Whether the page reaches the backend over a wire that the test can cut.
  * @param {Record<string, string>} [options.backend] - Settings of a backend for this test alone.
+ * @param {object} [options.browser] - Other options for the browser: `phone`, `dark`.
  * @param {(stage: Stage) => Promise<void>} play
  */
 export function scene(name, options, play) {
@@ -94,7 +95,7 @@ export class Stage {
     this.origin = `http://localhost:${await this.#listen(server)}`;
     settings.publishableKey ??= await this.backend.publishableKey(this.origin);
 
-    this.browser = await openBrowser(browserName, { env: this.sound.env });
+    this.browser = await openBrowser(browserName, { env: this.sound.env, ...options.browser });
     this.page = new DemoPage(this.browser, `${this.origin}/`);
     await this.page.open();
   }

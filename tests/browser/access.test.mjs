@@ -1,0 +1,134 @@
+// The page for everybody: by keyboard alone, on a phone, for screen readers, in light and in dark.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+import { Key } from "selenium-webdriver";
+
+import { scene, sharedStage } from "./stage/stage.mjs";
+
+sharedStage();
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** The smallest thing that a finger hits for sure, in CSS pixels (WCAG 2.5.5). */
+const TARGET = 44;
+
+const PHONE = { width: 360, height: 740 };
+
+/** Fails on what axe-core finds serious or critical in the page as it is now. */
+async function accessible({ driver }, state) {
+  const violations = await driver.executeAsyncScript(`
+    ${AXE};
+    const done = arguments[arguments.length - 1];
+    axe.run(document).then(({ violations }) => done(violations), (error) => done([{ impact: "critical", id: String(error), nodes: [] }]));
+  `);
+  const bad = violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
+  assert.deepEqual(bad, [], `${state}: axe finds something`);
+}
+
+for (const dark of [false, true]) {
+  const light = dark ? "dark" : "light";
+  scene(`axe finds nothing serious before and in a call, ${light}`, { character: "greeter", browser: { dark } }, async (stage) => {
+    const { page } = stage;
+    assert.equal(await page.driver.executeScript("return matchMedia('(prefers-color-scheme: dark)').matches"), dark);
+    await accessible(page, "idle");
+    await page.click("check");
+    await page.shows("what the check found", ({ findings }) => findings.length > 1);
+    await accessible(page, "checked");
+    await page.openSettings();
+    await accessible(page, "settings open");
+    await page.call();
+    await page.says("bot", "its greeting");
+    await page.type("Hello");
+    await page.says("user", "the typed word");
+    await page.shows("the quality", ({ quality }) => quality);
+    await accessible(page, "in call");
+    await page.click("mute");
+    await accessible(page, "muted");
+  });
+
+  scene(`axe finds nothing serious after an error, ${light}`, { customer: { character: "demo/nobody" }, browser: { dark } }, async ({ page }) => {
+    await page.click("call");
+    await page.shows("an error", ({ error }) => error);
+    await accessible(page, "error");
+  });
+}
+
+/** Presses Tab until the element has the focus, and checks that it is to be seen wherever it goes. */
+async function tabTo(page, wanted, back = false) {
+  for (let presses = 0; presses < 20; presses += 1) {
+    const { id, visible } = await page.focused();
+    if (presses > 0) assert.ok(visible, `the focus on ${id} is not to be seen`);
+    if (presses > 0 && id === wanted) return;
+    if (back) await page.driver.actions().keyDown(Key.SHIFT).sendKeys(Key.TAB).keyUp(Key.SHIFT).perform();
+    else await page.press(Key.TAB);
+  }
+  throw new Error(`${wanted} is not reached by Tab`);
+}
+
+scene("a call by keyboard alone", {}, async ({ page }) => {
+  await tabTo(page, "mode");
+  await tabTo(page, "call");
+  await page.press(Key.ENTER);
+  await page.shows("the call is connected", ({ state }) => state === "ongoing");
+  // The button that was pressed is gone; the focus is at the next useful one.
+  assert.equal((await page.focused()).id, "mute");
+  await page.press(Key.SPACE);
+  await page.shows("the microphone is muted", ({ muted }) => muted);
+  await tabTo(page, "text");
+  await page.press("What is your name?");
+  await page.press(Key.ENTER);
+  await page.says("user", "the typed words", (text) => text === "What is your name?");
+  await tabTo(page, "hang-up", true);
+  await page.press(Key.ENTER);
+  await page.ended();
+  assert.equal((await page.focused()).id, "call");
+});
+
+/** What sticks out of the page sideways, and what is too small for a finger. */
+function measure(target) {
+  const name = (element) => element.id || element.name || element.localName;
+  const controls = [...document.querySelectorAll("button, select, summary, input")].filter(
+    (element) => element.checkVisibility(),
+  );
+  const box = (element) => {
+    // What is labelled by its surroundings is hit there.
+    const label = element.type === "radio" || element.type === "checkbox" ? element.closest("label") : element;
+    return label.getBoundingClientRect();
+  };
+  return {
+    width: innerWidth,
+    overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    small: controls.filter((element) => Math.min(box(element).width, box(element).height) < target).map(name),
+    outside: controls.filter((element) => box(element).left < 0 || box(element).right > innerWidth).map(name),
+  };
+}
+
+const FITS = { width: PHONE.width, overflow: 0, small: [], outside: [] };
+
+scene("a phone shows all of the page, and fingers hit it", { character: "greeter", browser: { phone: PHONE } }, async ({ page }) => {
+  const fits = async () => assert.deepEqual(await page.driver.executeScript(measure, TARGET), FITS);
+  await fits();
+  await page.openSettings();
+  await page.click("check");
+  await page.shows("what the check found", ({ findings }) => findings.length > 1);
+  await fits();
+  await page.call();
+  await page.says("bot", "its greeting");
+  await page.shows("the quality", ({ quality }) => quality);
+  await fits();
+  for (const end of ["0", "document.documentElement.scrollHeight"]) {
+    const reachable = await page.driver.executeScript(`
+      scrollTo(0, ${end});
+      const { left, top, width, height } = document.getElementById("hang-up").getBoundingClientRect();
+      return document.elementFromPoint(left + width / 2, top + height / 2)?.id;
+    `);
+    assert.equal(reachable, "hang-up", "the button to hang up is out of reach");
+  }
+  await page.click("hang-up");
+  await page.ended();
+});
