@@ -109,20 +109,25 @@ scene("sound that the browser holds back is played after a click", { character: 
   await page.driver.executeScript(() => {
     const { play } = HTMLMediaElement.prototype;
     // The way around the refusal.
-    Object.defineProperty(HTMLMediaElement.prototype, "autoplay", { value: false });
+    Object.defineProperty(HTMLMediaElement.prototype, "autoplay", { get: () => false, set() {} });
     HTMLMediaElement.prototype.play = () => Promise.reject(new DOMException("no click yet", "NotAllowedError"));
     window.allowPlaying = () => {
-      HTMLMediaElement.prototype.play = play;
+      HTMLMediaElement.prototype.play = function () {
+        window.played = play.call(this).then(() => true);
+        return window.played;
+      };
     };
   });
   await page.click("call");
   const { error, inCall } = await page.shows("that the sound is held back", (shown) => shown.error);
   assert.equal(error.code, "AUDIO_BLOCKED");
   assert.ok(inCall, "the call goes on");
+  assert.ok(await page.driver.executeScript("return document.getElementById('start-audio').checkVisibility()"));
   await page.driver.executeScript("allowPlaying()");
-  const from = await page.ears.now();
   await page.click("start-audio");
   await page.shows("that it is solved", (shown) => !shown.error);
+  assert.equal(await page.driver.executeScript("return window.played"), true);
+  const from = await page.ears.now();
   await page.type("What is your name?");
   await until("the character is heard", () => page.ears.audible("heard", from));
 });
