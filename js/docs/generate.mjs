@@ -19,9 +19,10 @@ const ENTRIES = [
 
 /** The reference of all entries, as Markdown. */
 export function reference() {
+  const seen = new Map();
   const parts = ENTRIES.map(([file, name]) => [join(docs, "..", "src", file), name])
     .filter(([path]) => existsSync(path))
-    .map(([path, name]) => entry(name, path));
+    .map(([path, name]) => entry(name, path, seen));
   return [
     "# API reference",
     "Made from the types of the package by `node docs/generate.mjs`. Every name is an export of the module it stands under.",
@@ -29,7 +30,7 @@ export function reference() {
   ].join("\n\n") + "\n";
 }
 
-function entry(name, path) {
+function entry(name, path, seen) {
   const source = ts.createSourceFile(path, readFileSync(path, "utf8"), ts.ScriptTarget.Latest, true);
   const exported = source.statements.filter(
     (node) => node.name && node.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword),
@@ -38,8 +39,16 @@ function entry(name, path) {
   const called = exported.filter((node) => ts.isClassDeclaration(node) || ts.isFunctionDeclaration(node));
   const others = exported.filter((node) => !called.includes(node));
   const sections = grouped([...called, ...others]);
-  const names = [...sections.keys()].map((section) => `[\`${section}\`](#${section.toLowerCase()})`);
+  const names = [...sections.keys()].map((section) => `[\`${section}\`](#${anchor(section, seen)})`);
   return [`## ${name}`, names.join(" · "), ...[...sections].flatMap(([section, nodes]) => describe(section, nodes))];
+}
+
+/** The anchor of a heading; names that differ in case alone are numbered, as GitHub does. */
+function anchor(heading, seen) {
+  const name = heading.toLowerCase();
+  const count = seen.get(name) ?? 0;
+  seen.set(name, count + 1);
+  return count === 0 ? name : `${name}-${count}`;
 }
 
 /** Overloads stand together under their name. */
@@ -60,7 +69,8 @@ function describe(name, nodes) {
     return [heading, comment(node), ...members];
   }
   if (ts.isFunctionDeclaration(node)) return operation(heading, nodes);
-  if (ts.isInterfaceDeclaration(node)) return [heading, comment(node), members(node)];
+  // One that only joins others has nothing to list.
+  if (ts.isInterfaceDeclaration(node) && node.members.length > 0) return [heading, comment(node), members(node)];
   return [heading, comment(node), alias(node)];
 }
 
@@ -111,10 +121,10 @@ function block(node) {
   return `\`\`\`ts\n${text}\n\`\`\``;
 }
 
-/** What the last comment before a declaration says; paragraphs stay apart. */
+/** What the last comment before a declaration says; paragraphs stay apart, and code stays as it is. */
 function comment(node) {
-  const last = node.jsDoc?.at(-1);
-  return (ts.getTextOfJSDocComment(last?.comment) ?? "").split(/\n\s*\n/).map(line).join("\n\n");
+  const paragraphs = (ts.getTextOfJSDocComment(node.jsDoc?.at(-1)?.comment) ?? "").split(/\n\s*\n/);
+  return paragraphs.map((text) => (text.startsWith("```") ? text : line(text))).join("\n\n");
 }
 
 function line(text) {
