@@ -86,7 +86,6 @@ function securityHeaders(backendUrl) {
     "style-src 'self'",
     `connect-src 'self' ${backend} ${backend.replace(/^http/, "ws")}`,
     "img-src 'self' data:",
-    "media-src 'self' blob:",
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",

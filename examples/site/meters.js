@@ -15,14 +15,18 @@ export class Meters {
 
   /** Shows the SDK's levels, each the root mean square of the samples from 0 to 1. */
   show({ microphone, speaker }) {
-    this.#microphone.value = height(microphone);
-    this.#speaker.value = height(speaker);
-    this.#orb.style.setProperty("--microphone", this.#microphone.value.toFixed(2));
-    this.#orb.style.setProperty("--speaker", this.#speaker.value.toFixed(2));
+    this.#draw(this.#microphone, "--microphone", height(microphone));
+    this.#draw(this.#speaker, "--speaker", height(speaker));
   }
 
   rest() {
     this.show({ microphone: 0, speaker: 0 });
+  }
+
+  #draw(meter, name, level) {
+    meter.value = level;
+    meter.style.setProperty("--level", level.toFixed(2));
+    this.#orb.style.setProperty(name, level.toFixed(2));
   }
 }
 

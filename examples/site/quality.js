@@ -1,6 +1,6 @@
 // The quality of the call as the SDK measures it: three bars and a few words.
 
-const WORDS = { good: "Good connection", fair: "Fair connection", poor: "Poor connection" };
+const WORDS = { good: "Good", fair: "Fair", poor: "Poor" };
 
 export class Quality {
   #box;

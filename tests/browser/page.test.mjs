@@ -82,7 +82,7 @@ scene("the quality of a call is shown while it lasts", {}, async ({ page }) => {
   assert.equal((await page.read()).quality, null);
   await page.call();
   const { quality } = await page.shows("a measured round trip", (shown) => / ms · /.test(shown.quality ?? ""));
-  assert.match(quality, /^(Good|Fair|Poor) connection · .+ ms · \d+ % loss · direct, UDP$/);
+  assert.match(quality, /^(Good|Fair|Poor) · .+ ms · \d+ % loss · direct, UDP$/);
   await page.click("hang-up");
   await page.ended();
   assert.equal((await page.read()).quality, null);
