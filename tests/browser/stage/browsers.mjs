@@ -65,9 +65,6 @@ async function openChromium({ env, microphoneFile, windowSize = "1200,900", phon
   };
 }
 
-/** How many device pixels a phone's pixel has in Firefox, whose windows are never as narrow as a phone. */
-const FIREFOX_ZOOM = 2;
-
 async function openFirefox({ env, phone, dark }) {
   const folder = mkdtempSync(path.join(tmpdir(), "colloquy-firefox-"));
   const log = path.join(folder, "log");
@@ -78,7 +75,6 @@ async function openFirefox({ env, phone, dark }) {
   options.setPreference("media.autoplay.default", 0);
   options.setPreference("devtools.console.stdout.content", true);
   options.setPreference("layout.css.prefers-color-scheme.content-override", dark ? 0 : 1);
-  if (phone) options.setPreference("layout.css.devPixelsPerPx", String(FIREFOX_ZOOM));
   const geckodriver = execFileSync("sh", ["-c", "command -v geckodriver"], { encoding: "utf8" }).trim();
   const service = new firefox.ServiceBuilder(geckodriver).setEnvironment({ ...process.env, ...env }).setStdio([
     "ignore",
@@ -86,7 +82,7 @@ async function openFirefox({ env, phone, dark }) {
     "ignore",
   ]);
   const driver = await new Builder().forBrowser(Browser.FIREFOX).setFirefoxOptions(options).setFirefoxService(service).build();
-  if (phone) await driver.manage().window().setRect({ width: phone.width, height: phone.height });
+  if (phone) await popUp(driver, phone);
   let read = 0;
   return {
     name: "firefox",
@@ -102,4 +98,13 @@ async function openFirefox({ env, phone, dark }) {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Goes on in a small window without toolbars: those with them are never as narrow as a phone. */
+async function popUp(driver, { width, height }) {
+  const [first] = await driver.getAllWindowHandles();
+  await driver.executeScript(`window.open("about:blank", "", "popup,width=${width},height=${height}")`);
+  const second = (await driver.getAllWindowHandles()).find((handle) => handle !== first);
+  await driver.close();
+  await driver.switchTo().window(second);
 }

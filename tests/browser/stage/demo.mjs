@@ -112,14 +112,15 @@ export class DemoPage {
     await this.driver.actions().sendKeys(key).perform();
   }
 
-  /** The element that has the focus: its id or name, and whether it shows it. */
+  /** The element that has the focus: its id, name or part, and whether it shows it. */
   focused() {
     return this.driver.executeScript(() => {
-      const element = document.activeElement;
+      const host = document.activeElement;
+      const element = host.shadowRoot?.activeElement ?? host;
       // A round button is drawn by what follows it.
       const drawn = element.type === "radio" ? element.nextElementSibling : element;
       const { outlineStyle, outlineWidth } = getComputedStyle(drawn);
-      return { id: element.id || element.name, visible: outlineStyle !== "none" && parseFloat(outlineWidth) >= 2 };
+      return { id: element.id || element.name || element.part.value, visible: outlineStyle !== "none" && parseFloat(outlineWidth) >= 2 };
     });
   }
 
