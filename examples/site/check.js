@@ -27,5 +27,6 @@ export function findings({ ok, permission, microphones, speakers, backend, media
 
 function sound(media) {
   if (!media.ok) return { ok: false, words: advice(media.code) };
-  return { ok: true, words: `Sound gets through in ${milliseconds(media.ms)} (${path(media)}).` };
+  const [way] = path(media);
+  return { ok: true, words: `Sound gets through in ${milliseconds(media.ms)}${way ? ` (${way})` : ""}.` };
 }

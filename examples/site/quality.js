@@ -19,7 +19,7 @@ export class Quality {
       // It is not known from the start.
       ...(roundTripMs === null ? [] : [milliseconds(roundTripMs)]),
       `${Math.round(loss * 100)} % loss`,
-      path(stats),
+      ...path(stats),
     ];
     this.#box.dataset.quality = quality;
     this.#words.textContent = words.join(" · ");
@@ -35,8 +35,9 @@ export function milliseconds(ms) {
   return ms < 1 ? "less than 1 ms" : `${Math.round(ms)} ms`;
 }
 
-/** How media flows, in words. */
+/** How media flows, in words; none until the browser tells. */
 export function path({ candidateType, protocol }) {
+  if (candidateType === null) return [];
   const way = candidateType === "relay" ? "through a relay" : "direct";
-  return protocol ? `${way}, ${protocol.toUpperCase()}` : way;
+  return [protocol === null ? way : `${way}, ${protocol.toUpperCase()}`];
 }
