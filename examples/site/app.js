@@ -72,7 +72,10 @@ element("call").addEventListener("click", call);
 element("check").addEventListener("click", checkFirst);
 element("hang-up").addEventListener("click", () => manager.hangUp());
 element("mute").addEventListener("click", () => setMuted(!muted));
-element("start-audio").addEventListener("click", startAudio);
+// Any click lets the browser play; the button is for those who look for one.
+document.addEventListener("click", () => {
+  if (soundIsBlocked()) startAudio();
+});
 element("typed").addEventListener("submit", sendTyped);
 element("settings").addEventListener("change", () => {
   settingsChanged = true;
@@ -117,6 +120,7 @@ async function call() {
 }
 
 function leave() {
+  if (soundIsBlocked()) clearError();
   timer.stop();
   meters.rest();
   quality.hide();
@@ -174,12 +178,18 @@ async function changeDevices(microphoneId, speakerId) {
   return true;
 }
 
+/** Whether the page shows that the browser holds the sound back. */
+function soundIsBlocked() {
+  return !element("error").hidden && !element("start-audio").hidden;
+}
+
 /** Plays what the browser held back; this click allows it. */
 async function startAudio() {
+  const hadFocus = document.activeElement === element("start-audio");
   try {
     await manager.startAudio();
     clearError();
-    element("mute").focus();
+    if (hadFocus) element("mute").focus();
   } catch (error) {
     showError(error);
   }
