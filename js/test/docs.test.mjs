@@ -117,13 +117,23 @@ test("links in the documentation lead somewhere", () => {
       const linked = target ? join(js, dirname(page), target) : join(js, page);
       assert.ok(existsSync(linked), `${page}: ${target}`);
       if (!anchor) continue;
-      const headings = [...readFileSync(linked, "utf8").matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
-        heading.toLowerCase().replace(/[^\w\- ]/g, "").replaceAll(" ", "-"),
-      );
-      assert.ok(headings.includes(anchor), `${page}: ${target}#${anchor}`);
+      assert.ok(anchors(readFileSync(linked, "utf8")).has(anchor), `${page}: ${target}#${anchor}`);
     }
   }
 });
+
+/** The anchors of a page's headings; those with the same words are numbered, as GitHub does. */
+function anchors(page) {
+  const found = new Set();
+  const counts = new Map();
+  for (const [, heading] of page.matchAll(/^#+ (.*)$/gm)) {
+    const name = heading.toLowerCase().replace(/[^\w\- ]/g, "").replaceAll(" ", "-");
+    const count = counts.get(name) ?? 0;
+    counts.set(name, count + 1);
+    found.add(count === 0 ? name : `${name}-${count}`);
+  }
+  return found;
+}
 
 test("the guide to errors has every code", () => {
   const types = readFileSync(join(js, "src", "index.d.ts"), "utf8");
