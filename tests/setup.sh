@@ -105,6 +105,11 @@ setup_firefox() {
   crate geckodriver geckodriver "" ""
 }
 
+setup_webkit() { debian webkit2gtk-driver xvfb; }
+
+# A TURN server.
+setup_relay() { debian coturn; }
+
 # It wants its own lock file; without what it needs to update itself, it is built in half of the time.
 setup_nextest() { crate cargo-nextest cargo-nextest "" "" --locked --no-default-features --features default-no-update; }
 

@@ -23,6 +23,9 @@ const ANSWER_TIMEOUT_MS: f64 = 10_000.0;
 /// How long the search for a path may take.
 const PATH_TIMEOUT_MS: u64 = 10_000;
 
+/// How long after the connection the browser may take to name its path.
+const NAMED_WITHIN_MS: u64 = 1_000;
+
 /// How often a state is looked at.
 const LOOK_EVERY_MS: f64 = 10.0;
 
@@ -97,7 +100,7 @@ async fn paths(config: &Config) -> (JsValue, JsValue) {
         return (backend, failed(ErrorCode::Media));
     }
     let ms = js::now_ms() - begun;
-    let (candidate_type, protocol) = stats::path(probe.0.get_stats()).await;
+    let (candidate_type, protocol) = found_path(&probe.0).await;
     let media = js::object([
         ("ok", true.into()),
         ("ms", (ms as f64).into()),
@@ -105,6 +108,19 @@ async fn paths(config: &Config) -> (JsValue, JsValue) {
         ("protocol", protocol),
     ]);
     (backend, media)
+}
+
+/// How the path runs. Chromium tells a moment after the connection is up.
+async fn found_path(connection: &RtcPeerConnection) -> (JsValue, JsValue) {
+    let deadline_ms = js::now_ms() + NAMED_WITHIN_MS;
+    loop {
+        let path = stats::path(connection.get_stats()).await;
+        if !path.0.is_null() || js::now_ms() >= deadline_ms {
+            return path;
+        }
+        // It only resolves.
+        let _ = JsFuture::from(js::sleep(LOOK_EVERY_MS)).await;
+    }
 }
 
 fn reached(ms: u64) -> JsValue {

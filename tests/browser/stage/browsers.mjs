@@ -108,3 +108,55 @@ async function popUp(driver, { width, height }) {
   await driver.close();
   await driver.switchTo().window(second);
 }
+
+/** The browsers of a test file. A test gets a tab; starting a browser for each would take longer than most tests. */
+export class BrowserPool {
+  #env;
+  #open = new Map();
+
+  constructor(env) {
+    this.#env = env;
+  }
+
+  /** A new tab, in a browser of its own when there are options. */
+  async lend(name, options) {
+    if (options) return openBrowser(name, { env: this.#env, ...options });
+    let browser = this.#open.get(name);
+    if (!browser) {
+      browser = await openBrowser(name, { env: this.#env });
+      browser.firstTab = await browser.driver.getWindowHandle();
+      this.#open.set(name, browser);
+    }
+    await browser.driver.switchTo().newWindow("tab");
+    await browser.console();
+    return browser;
+  }
+
+  /** Closes the test's tabs; a browser in which something failed, or that has no other tab, is closed as a whole. */
+  async takeBack(browser, failed) {
+    const shared = browser === this.#open.get(browser.name);
+    if (!shared || failed || !(await this.#closeTabs(browser))) {
+      if (shared) this.#open.delete(browser.name);
+      await browser.close().catch(() => {});
+    }
+  }
+
+  async #closeTabs({ driver, firstTab }) {
+    try {
+      for (const tab of await driver.getAllWindowHandles()) {
+        if (tab === firstTab) continue;
+        await driver.switchTo().window(tab);
+        await driver.close();
+      }
+      await driver.switchTo().window(firstTab);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async close() {
+    for (const browser of this.#open.values()) await browser.close().catch(() => {});
+    this.#open.clear();
+  }
+}

@@ -1,5 +1,5 @@
-// The stage of a test: sound card and backend shared by a file, a customer's server and a browser of its own. A failure
-// says what the page showed, what the browser's console said and what the backend logged last.
+// The stage of a test: sound card, backend and browsers shared by a file, a customer's server and a tab of its own. A
+// failure says what the page showed, what the browser's console said and what the backend logged last.
 
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { after, before, test } from "node:test";
 import { createCallAtBackend, customerServer } from "../../../examples/server.mjs";
 import { webhookReceiver } from "../../../examples/webhook.mjs";
 import { Backend, PARTNER } from "./backend.mjs";
-import { BROWSERS, openBrowser } from "./browsers.mjs";
+import { BROWSERS, BrowserPool } from "./browsers.mjs";
 import { DemoPage } from "./demo.mjs";
 import { SoundCard } from "./sound.mjs";
 import { writeSpeech } from "./speech.mjs";
@@ -27,8 +27,10 @@ export function sharedStage() {
     shared.speech = writeSpeech(path.join(shared.folder, "speech.wav"));
     shared.sound = await SoundCard.open();
     shared.backend = await Backend.start();
+    shared.browsers = new BrowserPool(shared.sound.env);
   });
   after(async () => {
+    await shared.browsers?.close();
     await shared.backend?.close();
     await shared.sound?.close();
     rmSync(shared.folder, { recursive: true, force: true });
@@ -46,7 +48,7 @@ export function sharedStage() {
  * @param {object} [options.customer] - Other settings for the customer's server.
  * @param {boolean} [options.wire] - Whether the page reaches the backend over a wire that the test can cut.
  * @param {Record<string, string>} [options.backend] - Settings of a backend for this test alone.
- * @param {object} [options.browser] - Other options for the browser: `phone`, `dark`.
+ * @param {object} [options.browser] - Other options, `phone` or `dark` or none, for a browser of this test alone.
  * @param {(stage: Stage) => Promise<void>} play
  */
 export function scene(name, options, play) {
@@ -56,6 +58,7 @@ export function scene(name, options, play) {
       try {
         await within(PATIENCE_MS, name, stage.open(browser, options).then(() => play(stage)));
       } catch (error) {
+        stage.failed = true;
         error.message += `\n\n${await within(5_000, "the report", stage.report()).catch(String)}`;
         throw error;
       } finally {
@@ -95,7 +98,7 @@ export class Stage {
     this.origin = `http://localhost:${await this.#listen(server)}`;
     settings.publishableKey ??= await this.backend.publishableKey(this.origin);
 
-    this.browser = await openBrowser(browserName, { env: this.sound.env, ...options.browser });
+    this.browser = await shared.browsers.lend(browserName, options.browser);
     this.page = new DemoPage(this.browser, `${this.origin}/`);
     await this.page.open();
   }
@@ -130,7 +133,7 @@ export class Stage {
   }
 
   async close() {
-    await this.browser?.close().catch(() => {});
+    if (this.browser) await shared.browsers.takeBack(this.browser, this.failed);
     for (const server of this.#servers) {
       server.closeAllConnections();
       server.close();
