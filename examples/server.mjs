@@ -143,11 +143,13 @@ export async function createCallAtBackend(settings) {
 
   const { code = "SERVER", message = `The call backend answered ${answer.status}.` } = body?.error ?? {};
   console.error(`creating a call failed: ${answer.status} ${code}: ${message}`);
+  // A full backend is told by the SDK's own name for it, so that the page has one list of codes.
+  const told = answer.status === 503 ? "CAPACITY" : code;
   // A refused key is this server's trouble; a visitor can do nothing about it.
   if (answer.status === 401 || answer.status === 403) {
     throw new Refusal(502, "SERVER", "The call backend does not accept this server's key.");
   }
-  throw new Refusal(answer.status, code, message, Number(answer.headers.get("retry-after")) || undefined);
+  throw new Refusal(answer.status, told, message, Number(answer.headers.get("retry-after")) || undefined);
 }
 
 /** Counts calls by address in windows of a minute; behind a proxy, count by what the proxy says instead. */

@@ -46,3 +46,42 @@ for (const [why, missing, policy] of [
     assert.match(report, /^LOAD_FAILED true .*beside the SDK's module.*wasmUrl.*inline.*optimizeDeps.*'wasm-unsafe-eval'/);
   });
 }
+
+const HANG_UPS = `
+  import { CallManager } from "/index.mjs";
+  import { reporting } from "/call.mjs";
+  import { Backend, wait } from "/sdk-wasm/tests/fake_backend.js";
+
+  const names = ["onCallStart", "onStatusUpdate", "onCallStarting", "onConnected", "onHangUp"];
+  reporting(async () => {
+    const reports = [];
+    for (const name of names) {
+      const backend = new Backend();
+      const callbacks = backend.callbacks(false);
+      const hear = callbacks[name];
+      callbacks[name] = (argument) => {
+        hear(argument);
+        manager.hangUp();
+        manager.hangUp();
+      };
+      const manager = new CallManager(callbacks);
+      await manager.handleCall2(null, null, "wss://calls.invalid/session");
+      manager.hangUp();
+      // A microphone that is granted late is given back.
+      await wait(1_500);
+      const log = backend.log().split("\\n");
+      const count = (callback) => log.filter((line) => line === callback).length;
+      const facts = [count("onCallStart"), count("onHangUp"), log.at(-1), backend.isReleased() ? "released" : "held"];
+      reports.push([name, ...facts].join(" "));
+      backend.uninstall();
+    }
+    return reports.join("\\n");
+  });
+`;
+
+test("a hang-up in any callback is one hang-up, and releases everything", inChromium, async (t) => {
+  const pages = { "/index.html": page("/page.mjs"), "/page.mjs": HANG_UPS };
+  const report = await visit(t, files([dist, here, root], { pages }));
+  const names = ["onCallStart", "onStatusUpdate", "onCallStarting", "onConnected", "onHangUp"];
+  assert.deepEqual(report.split("\n"), names.map((name) => `${name} 1 1 onHangUp released`));
+});

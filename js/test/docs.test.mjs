@@ -1,4 +1,4 @@
-// The documentation as a reader copies it: every block of code in the README and the guides is checked against the
+// The documentation as a reader copies it: every block of code in the READMEs and the guides is checked against the
 // package's types, and the reference is the one that the types have.
 //
 // `js` is checked as JavaScript, `ts` and `tsx` strictly, `html` by its script, `css` and `json` by parsing. A comment
@@ -24,7 +24,7 @@ const { name: packageName, exports } = JSON.parse(readFileSync(join(js, "package
 /** Languages that are only shown. */
 const SHOWN = new Set(["sh", "text"]);
 
-const pages = ["README.md", ...readdirSync(join(js, "docs")).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`)];
+const pages = ["../README.md", "../examples/README.md", "README.md", ...readdirSync(join(js, "docs")).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`)];
 const text = (page) => readFileSync(join(js, page), "utf8");
 
 /** Every block of code: where it stands, its language, its code and what comes before it. */

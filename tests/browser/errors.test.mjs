@@ -102,9 +102,24 @@ scene("a call that is over", { customer: { createCall: sameCall } }, async (stag
 scene("a backend that is gone", { backend: {}, customer: { createCall: withUrl(backendStopped) } }, (stage) =>
   fails(stage, "NETWORK"));
 
-scene("a microphone that is not allowed", {}, async (stage) => {
-  await stage.page.driver.executeScript(
-    "navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException('no', 'NotAllowedError'))",
-  );
-  await fails(stage, "MICROPHONE_DENIED");
+scene("a service that is full", { backend: { COLLOQUY_MEDIA_MAX_CALLS: "1" } }, async (stage) => {
+  const { page } = stage;
+  await page.call();
+  await page.driver.switchTo().newWindow("tab");
+  await page.open();
+  await fails(stage, "CAPACITY", "client");
+  await fails(stage, "CAPACITY");
 });
+
+for (const [what, name, code] of [
+  ["is not allowed", "NotAllowedError", "MICROPHONE_DENIED"],
+  ["is not there", "NotFoundError", "MICROPHONE_MISSING"],
+  ["cannot be read", "NotReadableError", "MICROPHONE_BUSY"],
+]) {
+  scene(`a microphone that ${what}`, {}, async (stage) => {
+    await stage.page.driver.executeScript(
+      `navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException("no", "${name}"))`,
+    );
+    await fails(stage, code);
+  });
+}
