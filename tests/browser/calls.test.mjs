@@ -182,3 +182,19 @@ scene("the secret key never reaches the page, and nothing breaks its policy", { 
   const complaints = (await stage.browser.console()).filter((line) => /SEVERE|Content.Security.Policy/i.test(line));
   assert.deepEqual(complaints, []);
 });
+
+scene("a microphone that is unplugged is replaced by the other", { sound: true }, async (stage) => {
+  const { page, sound } = stage;
+  await page.call();
+  await stage.say("A");
+  await page.says("user", "the recorded words", understood);
+  await page.says("bot", "an answer");
+  await sleep(4_000);
+  await sound.unplug("A");
+  await sleep(2_000);
+  const before = (await page.read()).lines.length;
+  await stage.say("B");
+  await page.shows("what the other microphone heard", ({ lines }) =>
+    lines.slice(before).some((line) => line.originator === "user" && line.final && understood(line.text)), 20_000);
+  assert.equal((await page.read()).error, null);
+});

@@ -127,7 +127,8 @@ pub enum ServerMessage {
         /// The state.
         state: AgentState,
     },
-    /// A line of the transcript. A line with the same `id` replaces the earlier one.
+    /// A line of the transcript. A line with the same `id` replaces the earlier one; lines that a client may have missed
+    /// are said again when it resumes.
     Transcript {
         /// Identifies the line within the call.
         id: String,

@@ -58,6 +58,16 @@ export class SoundCard {
     return card;
   }
 
+  /** Takes the microphone `A` or `B` away, as a cable that is pulled. */
+  async unplug(microphone) {
+    const listed = new Program("pactl", ["list", "short", "modules"], this.env);
+    await listed.ended;
+    const line = listed.tail().split("\n").find((module) => module.includes(`source_name=microphone${microphone}`));
+    const [index] = line?.split("\t") ?? [];
+    const { code } = await new Program("pactl", ["unload-module", index], this.env).ended;
+    if (code !== 0) throw new Error(`microphone ${microphone} could not be taken away`);
+  }
+
   /** Lets the microphone hear the loudspeaker beside it, as in a room, until it is closed. */
   async echo(which) {
     const asked = new Program("pactl", [

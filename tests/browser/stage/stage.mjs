@@ -48,6 +48,7 @@ export function sharedStage() {
  * @param {object} [options.customer] - Other settings for the customer's server.
  * @param {boolean} [options.wire] - Whether the page reaches the backend over a wire that the test can cut.
  * @param {Record<string, string>} [options.backend] - Settings of a backend for this test alone.
+ * @param {boolean} [options.sound] - Whether the test has a sound card of its own, which it may take apart.
  * @param {object} [options.browser] - Other options, `phone` or `dark` or none, for a browser of this test alone.
  * @param {(stage: Stage) => Promise<void>} play
  */
@@ -81,7 +82,7 @@ export class Stage {
 
   async open(browserName, options) {
     const { character = "quiet", timeLimitSeconds = 60 } = options;
-    this.sound = shared.sound;
+    this.sound = options.sound ? await SoundCard.open() : shared.sound;
     this.backend = options.backend ? await Backend.start(options.backend) : shared.backend;
     this.ownBackend = Boolean(options.backend);
     this.wire = options.wire && (await Wire.to(this.backend.url));
@@ -106,7 +107,8 @@ export class Stage {
     this.origin = `http://localhost:${await this.#listen(server)}`;
     settings.publishableKey ??= await this.backend.publishableKey(this.origin);
 
-    this.browser = await shared.browsers.lend(browserName, options.browser);
+    const own = options.sound ? { env: this.sound.env } : options.browser;
+    this.browser = await shared.browsers.lend(browserName, own);
     this.page = new DemoPage(this.browser, `${this.origin}/`);
     await this.page.open();
   }
@@ -148,5 +150,6 @@ export class Stage {
     }
     if (this.wire) this.wire.close();
     if (this.ownBackend) await this.backend.close();
+    if (this.sound !== shared.sound) await this.sound?.close();
   }
 }
