@@ -87,29 +87,6 @@ scene("speaking over the character silences it and cuts its line", { character: 
   assert.ok(!stored[0].text.includes("storms"), "the stored line is not cut to what was heard");
 });
 
-scene("the character's own voice from the loudspeaker interrupts it only without echo cancellation", { character: "talker" }, async (stage) => {
-  const { page, sound } = stage;
-  const room = await sound.echo("A");
-  try {
-    await page.call();
-    await page.shows("the character speaks", ({ agent }) => agent === "speaking");
-    await sleep(6_000);
-    const { agent, lines } = await page.read();
-    assert.equal(agent, "speaking", "the character fell silent");
-    assert.deepEqual(lines.filter(({ originator }) => originator === "user"), []);
-    await page.click("hang-up");
-    await page.ended();
-
-    await page.openSettings();
-    await page.flip("echoCancellation");
-    await page.call();
-    await page.shows("the character speaks", (shown) => shown.agent === "speaking");
-    await page.shows("an interruption", (shown) => shown.agent !== "speaking");
-  } finally {
-    await room.close();
-  }
-});
-
 scene("a muted microphone gives no turn", {}, async (stage) => {
   const { page } = stage;
   await page.call();
