@@ -54,26 +54,18 @@ export function sharedStage() {
  */
 export function scene(name, options, play) {
   for (const browser of BROWSERS) {
-    test(`${browser}: ${name}`, async (t) => {
-      // Calls run in real time, so they get another try when the machine was busy; what failed is shown all the same.
-      await attempt(browser, name, options, play).catch((error) => {
-        t.diagnostic(`flaky, tried again: ${error.message}`);
-        return attempt(browser, name, options, play);
-      });
+    test(`${browser}: ${name}`, async () => {
+      const stage = new Stage();
+      try {
+        await within(PATIENCE_MS, name, stage.open(browser, options).then(() => play(stage)));
+      } catch (error) {
+        stage.failed = true;
+        error.message += `\n\n${await within(5_000, "the report", stage.report()).catch(String)}`;
+        throw error;
+      } finally {
+        await stage.close();
+      }
     });
-  }
-}
-
-async function attempt(browser, name, options, play) {
-  const stage = new Stage();
-  try {
-    await within(PATIENCE_MS, name, stage.open(browser, options).then(() => play(stage)));
-  } catch (error) {
-    stage.failed = true;
-    error.message += `\n\n${await within(5_000, "the report", stage.report()).catch(String)}`;
-    throw error;
-  } finally {
-    await stage.close();
   }
 }
 
