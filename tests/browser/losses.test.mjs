@@ -33,7 +33,7 @@ scene("signalling that is lost comes back while the talk goes on", { wire: true 
   assert.equal(ended.error, null);
 });
 
-scene("a server that stands still for a while finds the call again", { backend: {} }, async (stage) => {
+scene("a server that stands still for a while finds the call again", { backend: { COLLOQUY_CALLS_HEARTBEAT_SECONDS: "2" } }, async (stage) => {
   const { page, backend } = stage;
   await page.call();
   backend.program.signal("SIGSTOP");
@@ -89,7 +89,7 @@ scene("a hidden page stays in its call", {}, async (stage) => {
   const own = await page.driver.getWindowHandle();
   await page.driver.switchTo().newWindow("tab");
   await stage.say();
-  await sleep(4_000);
+  await sleep(2_000);
   await page.driver.switchTo().window(own);
   await page.says("user", "the words said while it was hidden", understood);
   assert.equal((await page.read()).state, "ongoing");

@@ -100,9 +100,7 @@ scene("a device that is plugged in is offered", {}, async ({ page }) => {
     devices.enumerateDevices = async () => [...(await listed()), headset];
     devices.dispatchEvent(new Event("devicechange"));
   });
-  await until("the headset is in the menu", () =>
-    page.driver.executeScript("return [...document.getElementById('microphone').options].some(({ text }) => text === 'Headset')"),
-  );
+  await until("the headset is in the menu", () => page.offers("microphone", "Headset"));
 });
 
 scene("sound that the browser holds back is played after a click", { character: "greeter" }, async ({ page }) => {

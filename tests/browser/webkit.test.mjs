@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import http from "node:http";
 import path from "node:path";
-import { after, before, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 
 import { ROOT } from "./stage/backend.mjs";
 import { openWebKit } from "./stage/webkit.mjs";
@@ -16,28 +16,6 @@ const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connec
 
 let browser;
 let server;
-
-before(async () => {
-  server = http.createServer(({ url }, response) => {
-    response.setHeader("content-security-policy", POLICY);
-    if (url === "/") {
-      response.setHeader("content-type", "text/html");
-      response.end('<!doctype html><title>page</title><div id="history"></div>');
-      return;
-    }
-    const name = path.basename(url);
-    response.setHeader("content-type", TYPES[path.extname(name)] ?? "text/plain");
-    response.end(path.extname(name) in TYPES ? readFileSync(path.join(ROOT, "js/dist", name)) : "");
-  });
-  await new Promise((resolve) => server.listen(0, "localhost", resolve));
-  browser = await openWebKit();
-});
-
-after(async () => {
-  await browser?.close();
-  server.closeAllConnections();
-  server.close();
-});
 
 /** Opens the page anew and runs this in it, with a manager whose callbacks are logged. */
 async function inPage(body) {
@@ -60,73 +38,97 @@ async function inPage(body) {
   return result;
 }
 
-test("webkit: without WebRTC a call ends with the code that says so", async () => {
-  const { log, report, missing } = await inPage(`
-    const report = await CallManager.preCallCheck();
-    await new CallManager(callbacks).handleCall2(null, null, signedUrl);
-    return { log, report, missing: typeof RTCPeerConnection === "undefined" };
-  `);
-  assert.ok(missing, "this WebKit has WebRTC: let it make the calls of the other tests");
-  assert.deepEqual(log, ["onCallStart", "onCallError UNSUPPORTED_BROWSER", "onHangUp"]);
-  assert.equal(report.ok, false);
-  assert.equal(report.media.code, "UNSUPPORTED_BROWSER");
-  assert.ok(report.microphones > 0);
-});
+describe("webkit", () => {
+  before(async () => {
+    server = http.createServer(({ url }, response) => {
+      response.setHeader("content-security-policy", POLICY);
+      if (url === "/") {
+        response.setHeader("content-type", "text/html");
+        response.end('<!doctype html><title>page</title><div id="history"></div>');
+        return;
+      }
+      const name = path.basename(url);
+      response.setHeader("content-type", TYPES[path.extname(name)] ?? "text/plain");
+      response.end(path.extname(name) in TYPES ? readFileSync(path.join(ROOT, "js/dist", name)) : "");
+    });
+    await new Promise((resolve) => server.listen(0, "localhost", resolve));
+    browser = await openWebKit();
+  });
 
-test("webkit: all but the media runs, and is released", async () => {
-  const { log, frames, lines, live, contexts } = await inPage(`
-    const frames = [];
-    const tracks = [];
-    const contexts = [];
-    window.RTCPeerConnection = class {
-      addTransceiver() { return { sender: {} }; }
-      createOffer() { return Promise.resolve({ type: "offer", sdp: "v=0" }); }
-      setLocalDescription() { return Promise.resolve(); }
-      close() {}
-    };
-    window.WebSocket = class {
-      constructor() { window.socket = this; setTimeout(() => this.onopen(), 5); }
-      send(frame) { frames.push(JSON.parse(frame).type); }
-      close() {}
-      say(message) { this.onmessage(new MessageEvent("message", { data: JSON.stringify(message) })); }
-    };
-    const devices = navigator.mediaDevices;
-    const native = devices.getUserMedia.bind(devices);
-    devices.getUserMedia = async (wanted) => {
-      const stream = await native(wanted);
-      tracks.push(...stream.getTracks());
-      return stream;
-    };
-    const createSource = AudioContext.prototype.createMediaStreamSource;
-    AudioContext.prototype.createMediaStreamSource = function create(stream) {
-      contexts.push(this);
-      return createSource.call(this, stream);
-    };
-    const until = async (test) => { for (let i = 0; i < 200 && !test(); i += 1) await sleep(50); };
-    const manager = new CallManager(callbacks, { historyElement: "history" });
-    const started = manager.handleCall2(null, null, signedUrl);
-    await until(() => frames.includes("hello"));
-    window.socket.say({ type: "welcome", call_id: "1", character: "Guide", ice_servers: [], resume: "t", time_limit_seconds: 60, heartbeat_seconds: 5 });
-    window.socket.say({ type: "transcript", id: "1", originator: "bot", text: "Hello.", final: true, at_ms: 1 });
-    await until(() => frames.includes("offer"));
-    const graph = contexts.length;
-    const live = tracks.map(({ readyState }) => readyState);
-    const lines = [...document.getElementById("history").shadowRoot.querySelectorAll("p")].map((line) => line.textContent);
-    manager.hangUp();
-    await started;
-    await sleep(500);
-    return {
-      log, frames, lines,
-      live: [live, tracks.map(({ readyState }) => readyState)],
-      contexts: [graph, contexts.map(({ state }) => state)],
-    };
-  `);
-  assert.deepEqual(log, [
-    "onCallStart", "onStatusUpdate starting", "onCallStarting", "onTranscript Hello.", "onStatusUpdate completed",
-    "onHangUp",
-  ]);
-  assert.deepEqual(frames, ["hello", "offer", "hang_up"]);
-  assert.deepEqual(lines, ["Guide: Hello."]);
-  assert.deepEqual(live, [["live"], ["ended"]]);
-  assert.deepEqual(contexts, [1, ["closed"]]);
+  after(async () => {
+    await browser?.close();
+    server.closeAllConnections();
+    server.close();
+  });
+
+  test("without WebRTC a call ends with the code that says so", async () => {
+    const { log, report, missing } = await inPage(`
+      const report = await CallManager.preCallCheck();
+      await new CallManager(callbacks).handleCall2(null, null, signedUrl);
+      return { log, report, missing: typeof RTCPeerConnection === "undefined" };
+    `);
+    assert.ok(missing, "this WebKit has WebRTC: let it make the calls of the other tests");
+    assert.deepEqual(log, ["onCallStart", "onCallError UNSUPPORTED_BROWSER", "onHangUp"]);
+    assert.equal(report.ok, false);
+    assert.equal(report.media.code, "UNSUPPORTED_BROWSER");
+    assert.ok(report.microphones > 0);
+  });
+
+  test("all but the media runs, and is released", async () => {
+    const { log, frames, lines, live, contexts } = await inPage(`
+      const frames = [];
+      const tracks = [];
+      const contexts = [];
+      window.RTCPeerConnection = class {
+        addTransceiver() { return { sender: {} }; }
+        createOffer() { return Promise.resolve({ type: "offer", sdp: "v=0" }); }
+        setLocalDescription() { return Promise.resolve(); }
+        close() {}
+      };
+      window.WebSocket = class {
+        constructor() { window.socket = this; setTimeout(() => this.onopen(), 5); }
+        send(frame) { frames.push(JSON.parse(frame).type); }
+        close() {}
+        say(message) { this.onmessage(new MessageEvent("message", { data: JSON.stringify(message) })); }
+      };
+      const devices = navigator.mediaDevices;
+      const native = devices.getUserMedia.bind(devices);
+      devices.getUserMedia = async (wanted) => {
+        const stream = await native(wanted);
+        tracks.push(...stream.getTracks());
+        return stream;
+      };
+      const createSource = AudioContext.prototype.createMediaStreamSource;
+      AudioContext.prototype.createMediaStreamSource = function create(stream) {
+        contexts.push(this);
+        return createSource.call(this, stream);
+      };
+      const until = async (test) => { for (let i = 0; i < 200 && !test(); i += 1) await sleep(50); };
+      const manager = new CallManager(callbacks, { historyElement: "history" });
+      const started = manager.handleCall2(null, null, signedUrl);
+      await until(() => frames.includes("hello"));
+      window.socket.say({ type: "welcome", call_id: "1", character: "Guide", ice_servers: [], resume: "t", time_limit_seconds: 60, heartbeat_seconds: 5 });
+      window.socket.say({ type: "transcript", id: "1", originator: "bot", text: "Hello.", final: true, at_ms: 1 });
+      await until(() => frames.includes("offer"));
+      const graph = contexts.length;
+      const live = tracks.map(({ readyState }) => readyState);
+      const lines = [...document.getElementById("history").shadowRoot.querySelectorAll("p")].map((line) => line.textContent);
+      manager.hangUp();
+      await started;
+      await sleep(500);
+      return {
+        log, frames, lines,
+        live: [live, tracks.map(({ readyState }) => readyState)],
+        contexts: [graph, contexts.map(({ state }) => state)],
+      };
+    `);
+    assert.deepEqual(log, [
+      "onCallStart", "onStatusUpdate starting", "onCallStarting", "onTranscript Hello.", "onStatusUpdate completed",
+      "onHangUp",
+    ]);
+    assert.deepEqual(frames, ["hello", "offer", "hang_up"]);
+    assert.deepEqual(lines, ["Guide: Hello."]);
+    assert.deepEqual(live, [["live"], ["ended"]]);
+    assert.deepEqual(contexts, [1, ["closed"]]);
+  });
 });

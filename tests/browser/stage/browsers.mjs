@@ -109,7 +109,7 @@ async function popUp(driver, { width, height }) {
   await driver.switchTo().window(second);
 }
 
-/** The browsers of a test file. A test gets a tab; starting a browser for each would take longer than most tests. */
+/** The browsers that tests share. A test gets a tab; starting a browser for each would take longer than most tests. */
 export class BrowserPool {
   #env;
   #open = new Map();

@@ -97,6 +97,15 @@ export class DemoPage {
     await option.click();
   }
 
+  /** Whether a device menu offers this name. */
+  offers(menu, label) {
+    return this.driver.executeScript(
+      "return [...document.getElementById(arguments[0]).options].some(({ text }) => text.includes(arguments[1]))",
+      menu,
+      label,
+    );
+  }
+
   /** Opens the settings, which are folded away. */
   async openSettings() {
     await this.driver.findElement(By.css(".settings summary")).click();

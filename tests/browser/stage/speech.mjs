@@ -28,6 +28,14 @@ export function writeSpeech(file, { silenceBefore = 0, silenceAfter = 0.5 } = {}
   return file;
 }
 
+/** Writes white noise of the recording's length as a WAV file, much louder than the recording. */
+export function writeNoise(file) {
+  const samples = Buffer.alloc(readFileSync(RECORDING).length);
+  for (let at = 0; at < samples.length; at += 2) samples.writeInt16LE(Math.round((Math.random() - 0.5) * 30_000), at);
+  writeFileSync(file, Buffer.concat([wavHeader(samples.length), samples]));
+  return file;
+}
+
 function silence(seconds) {
   return Buffer.alloc(Math.round(seconds * RATE) * 2);
 }

@@ -1,4 +1,4 @@
-// The stage of a test: sound card, backend and browsers shared by a file, a customer's server and a tab of its own. A
+// The stage of a test: shared sound card, backend and browsers, a customer's server and a tab of its own. A
 // failure says what the page showed, what the browser's console said and what the backend logged last.
 
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -12,19 +12,23 @@ import { Backend, PARTNER } from "./backend.mjs";
 import { BROWSERS, BrowserPool } from "./browsers.mjs";
 import { DemoPage } from "./demo.mjs";
 import { SoundCard } from "./sound.mjs";
-import { writeSpeech } from "./speech.mjs";
+import { writeNoise, writeSpeech } from "./speech.mjs";
 import { within } from "./waiting.mjs";
 import { Wire } from "./wire.mjs";
 
 const PATIENCE_MS = 55_000;
 
 const shared = {};
+let isShared = false;
 
-/** Opens what the tests of a file share. Call it once, at the top. */
+/** Opens what the tests of all files in this process share. Call it once in each file, at the top. */
 export function sharedStage() {
+  if (isShared) return;
+  isShared = true;
   before(async () => {
     shared.folder = mkdtempSync(path.join(tmpdir(), "colloquy-stage-"));
     shared.speech = writeSpeech(path.join(shared.folder, "speech.wav"));
+    shared.noise = writeNoise(path.join(shared.folder, "noise.wav"));
     shared.sound = await SoundCard.open();
     shared.backend = await Backend.start();
     shared.browsers = new BrowserPool(shared.sound.env);
@@ -108,6 +112,11 @@ export class Stage {
   /** Says the recorded words into the microphone `A` or `B`. */
   say(microphone) {
     return this.sound.say(shared.speech, microphone);
+  }
+
+  /** Makes a noise as long as the recorded words in the microphone `A` or `B`. */
+  hiss(microphone) {
+    return this.sound.say(shared.noise, microphone);
   }
 
   async #receiver() {
