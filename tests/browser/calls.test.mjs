@@ -158,7 +158,8 @@ scene("a microphone that is unplugged is replaced by the other", { sound: true }
   await page.says("bot", "an answer");
   await page.shows("the end of the answer", ({ agent }) => agent === "listening");
   await sound.unplug("A");
-  await until("the microphone is gone from the menu", async () => !(await page.offers("microphone", LABELS.microphoneA)));
+  // Nothing in the page tells when the other one is there: Chromium does not notice what PulseAudio loses.
+  await sleep(2_000);
   const before = (await page.read()).lines.length;
   await stage.say("B");
   await page.shows("what the other microphone heard", ({ lines }) =>
