@@ -33,7 +33,7 @@ async function accessible({ driver }, state) {
 for (const dark of [false, true]) {
   const light = dark ? "dark" : "light";
   const browser = dark ? { dark } : undefined;
-  scene(`axe finds nothing serious before and in a call, ${light}`, { character: "greeter", browser }, async (stage) => {
+  scene(`axe finds nothing serious before and in a call, and after an error, ${light}`, { character: "greeter", browser }, async (stage) => {
     const { page } = stage;
     assert.equal(await page.driver.executeScript("return matchMedia('(prefers-color-scheme: dark)').matches"), dark);
     await accessible(page, "idle");
@@ -50,9 +50,9 @@ for (const dark of [false, true]) {
     await accessible(page, "in call");
     await page.click("mute");
     await accessible(page, "muted");
-  });
-
-  scene(`axe finds nothing serious after an error, ${light}`, { customer: { character: "demo/nobody" }, browser }, async ({ page }) => {
+    await page.click("hang-up");
+    await page.ended();
+    stage.customer.character = "demo/nobody";
     await page.click("call");
     await page.shows("an error", ({ error }) => error);
     await accessible(page, "error");

@@ -103,7 +103,6 @@ scene("a muted microphone gives no turn, and stays muted when devices change", {
   const { page, sound } = stage;
   await page.call();
   await page.click("mute");
-  await stage.say("A");
   await page.chooseDevice("microphone", LABELS.microphoneB);
   await stage.say("B");
   await sleep(NO_TURN_MS);
@@ -153,16 +152,11 @@ scene("the secret key never reaches the page, and nothing breaks its policy", { 
 scene("a microphone that is unplugged is replaced by the other", { sound: true }, async (stage) => {
   const { page, sound } = stage;
   await page.call();
-  await stage.say("A");
-  await page.says("user", "the recorded words", understood);
-  await page.says("bot", "an answer");
-  await page.shows("the end of the answer", ({ agent }) => agent === "listening");
+  await until("the microphone is open", async () => (await page.ears.samples()).some(({ said }) => said !== undefined));
   await sound.unplug("A");
   // Nothing in the page tells when the other one is there: Chromium does not notice what PulseAudio loses.
   await sleep(2_000);
-  const before = (await page.read()).lines.length;
   await stage.say("B");
-  await page.shows("what the other microphone heard", ({ lines }) =>
-    lines.slice(before).some((line) => line.originator === "user" && line.final && understood(line.text)), 20_000);
+  await page.says("user", "what the other microphone heard", understood);
   assert.equal((await page.read()).error, null);
 });

@@ -86,7 +86,8 @@ export class Stage {
     const webhookUrl = options.webhook && (await this.#receiver());
 
     const createCall = options.customer?.createCall ?? createCallAtBackend;
-    const settings = {
+    /** The settings of the customer's server; what is changed counts from the next request on. */
+    this.customer = {
       backendUrl: this.wire ? this.wire.url : this.backend.url,
       apiKey: this.backend.apiKey,
       character: `${PARTNER}/${character}`,
@@ -99,9 +100,9 @@ export class Stage {
         return this.wire ? { ...call, signedUrl: this.wire.over(call.signedUrl) } : call;
       },
     };
-    const server = customerServer(settings);
+    const server = customerServer(this.customer);
     this.origin = `http://localhost:${await this.#listen(server)}`;
-    settings.publishableKey ??= await this.backend.publishableKey(this.origin);
+    this.customer.publishableKey ??= await this.backend.publishableKey(this.origin);
 
     const own = options.sound ? { env: this.sound.env } : options.browser;
     this.browser = await shared.browsers.lend(browserName, own);
