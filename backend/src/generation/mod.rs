@@ -5,6 +5,15 @@
 
 mod prompt;
 mod retrieval;
+#[cfg_attr(
+    not(test),
+    expect(
+        dead_code,
+        unused_imports,
+        reason = "the routes of text generation will speak it"
+    )
+)]
+pub(crate) mod wire;
 
 use std::{fmt, sync::Arc};
 

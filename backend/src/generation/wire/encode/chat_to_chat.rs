@@ -1,0 +1,175 @@
+//! Chunks of a model for a client of the same API: they pass, in the order and the form that strict clients need.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{
+    super::{
+        Ending, Object,
+        fields::{str_of, text_of},
+    },
+    calls::{Calls, Kind, input_text, tool},
+    chat_out::ChatOut,
+    finish::Finish,
+};
+
+/// The most choices; what a server gives beyond them is dropped.
+const MAX_CHOICES: u64 = 128;
+
+/// What was read so far.
+#[derive(Default)]
+pub(super) struct Reader {
+    choices: BTreeMap<u64, Choice>,
+}
+
+#[derive(Default)]
+struct Choice {
+    calls: Calls,
+    finish: Option<Finish>,
+}
+
+impl Reader {
+    /// Passes a chunk. Usage waits for the end; a chunk without choices has nothing else that clients know.
+    pub(super) fn event(&mut self, out: &mut ChatOut, mut chunk: Object) {
+        let Some(Value::Array(choices)) = chunk.remove("choices") else {
+            return;
+        };
+        chunk.remove("usage");
+        chunk.remove("error");
+        let mut told = Vec::with_capacity(choices.len());
+        for (position, choice) in choices.into_iter().enumerate() {
+            if let Value::Object(choice) = choice {
+                self.choice(out, position, choice, &mut told);
+            }
+        }
+        let last = told.pop();
+        for choice in told {
+            out.chunk(chunk.clone(), choice);
+        }
+        if let Some(choice) = last {
+            out.chunk(chunk, choice);
+        }
+    }
+
+    /// Takes in one choice of a chunk, and adds what is to be told of it: a delta, an end, or one after the other.
+    fn choice(
+        &mut self,
+        out: &mut ChatOut,
+        position: usize,
+        mut choice: Object,
+        told: &mut Vec<Object>,
+    ) {
+        let index = choice.get("index").and_then(Value::as_u64);
+        let index = index.unwrap_or(position as u64);
+        if index >= MAX_CHOICES {
+            return;
+        }
+        let known = self.choices.entry(index).or_default();
+        let finish = text_of(&choice, "finish_reason").map(Finish::read);
+        let finish = finish.filter(|_| known.finish.is_none());
+        known.finish = known.finish.or(finish);
+        let said = choice.remove("delta").filter(Value::is_object);
+        let said = said.or_else(|| choice.remove("message"));
+        let mut delta = match said {
+            Some(Value::Object(delta)) => delta,
+            _ => Object::new(),
+        };
+        out.begin_choice(index);
+        delta.remove("role");
+        if let Some(Value::Array(calls)) = delta.get_mut("tool_calls") {
+            for call in calls.iter_mut().filter_map(Value::as_object_mut) {
+                complete(&mut known.calls, call, out);
+            }
+        }
+        choice.insert("index".to_owned(), json!(index));
+        choice.entry("logprobs").or_insert(Value::Null);
+        let says = delta.values().any(is_said) || choice.get("logprobs").is_some_and(is_said);
+        let Some(finish) = finish else {
+            if says {
+                told.push(with_delta(choice, delta, None));
+            }
+            return;
+        };
+        if says {
+            told.push(with_delta(choice.clone(), delta, None));
+            choice.insert("logprobs".to_owned(), Value::Null);
+        }
+        told.push(with_delta(choice, Object::new(), Some(finish)));
+    }
+
+    /// Whether every choice that began has ended.
+    pub(super) fn complete(&self) -> bool {
+        !self.choices.is_empty() && self.choices.values().all(|choice| choice.finish.is_some())
+    }
+
+    /// Ends the choices that the model did not end; `None` when there was not a single one.
+    pub(super) fn end(&mut self, out: &mut ChatOut) -> Option<Ending> {
+        let mut ending = None;
+        for (index, choice) in &mut self.choices {
+            let finish = choice.finish.unwrap_or_else(|| {
+                let finish = match choice.calls.is_empty() {
+                    true => Finish::Stop,
+                    false => Finish::ToolCalls,
+                };
+                out.finish(*index, finish);
+                finish
+            });
+            choice.finish = Some(finish);
+            if ending != Some(Ending::Incomplete) {
+                ending = Some(finish.ending());
+            }
+        }
+        ending
+    }
+}
+
+fn with_delta(mut choice: Object, delta: Object, finish: Option<Finish>) -> Object {
+    choice.insert("delta".to_owned(), Value::Object(delta));
+    let finish = finish.map(Finish::as_str);
+    choice.insert("finish_reason".to_owned(), json!(finish));
+    choice
+}
+
+/// Whether a value of a delta says anything.
+fn is_said(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(values) => !values.is_empty(),
+        _ => true,
+    }
+}
+
+/// Gives a delta of a tool call what clients need to put it together: an index always; id, type, name and a text of
+/// arguments the first time. They add up texts, so what was told already is not told again.
+fn complete(calls: &mut Calls, call: &mut Object, out: &ChatOut) {
+    let placed = calls.place(call);
+    call.insert("index".to_owned(), json!(placed.index));
+    let kind = tool(call).map(|(kind, _)| kind);
+    if placed.new {
+        if text_of(call, "id").is_none() {
+            call.insert("id".to_owned(), json!(out.call_id(placed.index)));
+        }
+        let kind = kind.unwrap_or(Kind::Function);
+        call.insert("type".to_owned(), json!(kind.as_str()));
+        call.entry(kind.as_str()).or_insert_with(|| json!({}));
+    } else {
+        call.remove("id");
+    }
+    let Some(kind) = kind.or(placed.new.then_some(Kind::Function)) else {
+        return;
+    };
+    let Some(Value::Object(tool)) = call.get_mut(kind.as_str()) else {
+        return;
+    };
+    if placed.new || tool.contains_key(kind.input()) {
+        let input = input_text(tool.get(kind.input()));
+        tool.insert(kind.input().to_owned(), Value::String(input));
+    }
+    if placed.named {
+        tool.remove("name");
+    } else if placed.new && str_of(tool, "name").is_none() {
+        tool.insert("name".to_owned(), json!(""));
+    }
+}

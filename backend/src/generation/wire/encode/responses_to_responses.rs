@@ -1,0 +1,164 @@
+//! The events of a model's response for a client of the same API: they pass, with numbers, indexes and a response object of
+//! our own.
+
+use std::{borrow::Cow, collections::HashMap};
+
+use serde_json::{Value, json};
+
+use super::{
+    super::{Ending, Object, fields::str_of},
+    response_out::ResponseOut,
+    unfold,
+};
+
+/// What was read so far.
+#[derive(Default)]
+pub(super) struct Reader {
+    /// Announcements of items and parts, which wait for what they announce: until then another model may answer.
+    held: Vec<(Cow<'static, str>, Object)>,
+    /// The names of functions that are called, by the items' indexes here.
+    names: HashMap<u64, Value>,
+}
+
+impl Reader {
+    /// Passes an event on; how the response ended, when this was the event that ends it. A whole response becomes the events
+    /// that tell it. `usage` is what the client is told of it.
+    pub(super) fn event(
+        &mut self,
+        out: &mut ResponseOut,
+        mut event: Object,
+        usage: Option<Value>,
+        now: i64,
+    ) -> Option<Ending> {
+        let kind = match event.remove("type") {
+            Some(Value::String(kind)) => kind,
+            _ => {
+                if str_of(&event, "object") != Some("response") {
+                    return None;
+                }
+                for (kind, event) in unfold::events(&event) {
+                    self.pass(out, Cow::Borrowed(kind), event);
+                }
+                return Some(end(out, event, usage, now));
+            }
+        };
+        match kind.as_str() {
+            // What begins was told already, and silence is bridged by comments.
+            "response.created" | "response.in_progress" | "response.queued" | "keepalive" => None,
+            "response.completed" | "response.incomplete" | "response.failed" => {
+                self.release(out);
+                let response = match event.remove("response") {
+                    Some(Value::Object(response)) => response,
+                    _ => Object::new(),
+                };
+                let mut response = response;
+                if let Some(status) = kind.strip_prefix("response.") {
+                    response.insert("status".to_owned(), json!(status));
+                }
+                Some(end(out, response, usage, now))
+            }
+            "response.output_item.added" | "response.content_part.added" => {
+                self.held.push((Cow::Owned(kind), event));
+                None
+            }
+            _ => {
+                // The kind is written into a line of its own.
+                let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+                if kind.bytes().all(is_name) {
+                    self.release(out);
+                    self.pass(out, Cow::Owned(kind), event);
+                }
+                None
+            }
+        }
+    }
+
+    fn release(&mut self, out: &mut ResponseOut) {
+        for (kind, event) in std::mem::take(&mut self.held) {
+            self.pass(out, kind, event);
+        }
+    }
+
+    fn pass(&mut self, out: &mut ResponseOut, kind: Cow<'static, str>, mut event: Object) {
+        let index = event.get("output_index").and_then(Value::as_u64);
+        let index = index.map(|index| out.shifted(index));
+        if let Some(index) = index {
+            event.insert("output_index".to_owned(), json!(index));
+        }
+        if let Some(part) = event.get_mut("part") {
+            complete_part(part);
+        }
+        if let Some(item) = event.get_mut("item") {
+            complete_item(item);
+        }
+        match (kind.as_ref(), index) {
+            ("response.output_item.added", Some(index)) => {
+                if let Some(name) = event.get("item").and_then(|item| item.get("name")) {
+                    self.names.insert(index, name.clone());
+                }
+            }
+            ("response.output_item.done", Some(index)) => {
+                if let Some(item) = event.get("item") {
+                    out.keep(index, item.clone());
+                }
+            }
+            ("response.output_text.delta" | "response.output_text.done", _) => {
+                event.entry("logprobs").or_insert_with(|| json!([]));
+            }
+            ("response.function_call_arguments.done", Some(index)) => {
+                if let Some(name) = self.names.get(&index) {
+                    event.entry("name").or_insert_with(|| name.clone());
+                }
+            }
+            _ => {}
+        }
+        out.stamp_object(kind, event);
+    }
+}
+
+/// Ends the response with what the model says of it.
+pub(super) fn end(
+    out: &mut ResponseOut,
+    mut said: Object,
+    usage: Option<Value>,
+    now: i64,
+) -> Ending {
+    let ending = match str_of(&said, "status") {
+        Some("incomplete") => Ending::Incomplete,
+        Some("failed" | "cancelled") => Ending::Failed,
+        _ => Ending::Completed,
+    };
+    // A server that sends its output in the events alone has told it already.
+    if let Some(Value::Array(mut items)) = said.remove("output")
+        && !items.is_empty()
+    {
+        items.iter_mut().for_each(complete_item);
+        out.replace_output(items);
+    }
+    if ending == Ending::Failed && said.get("error").is_none_or(Value::is_null) {
+        let error = json!({"code": "server_error", "message": "The model failed"});
+        said.insert("error".to_owned(), error);
+    }
+    out.overlay(said);
+    out.terminate(ending, usage, now);
+    ending
+}
+
+/// Gives texts the lists that clients count on.
+fn complete_item(item: &mut Value) {
+    if item.get("type").is_some_and(|kind| kind == "message")
+        && let Some(Value::Array(parts)) = item.get_mut("content")
+    {
+        parts.iter_mut().for_each(complete_part);
+    }
+}
+
+fn complete_part(part: &mut Value) {
+    if let Value::Object(part) = part
+        && str_of(part, "type") == Some("output_text")
+    {
+        for field in ["annotations", "logprobs"] {
+            part.entry(field).or_insert_with(|| json!([]));
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Taking fields out of a body, with errors that name them.
+
+use std::{borrow::Cow, fmt::Display};
+
+use serde_json::Value;
+
+use super::Object;
+use crate::http::ApiError;
+
+/// The largest token limit that a request may name; larger than any model's, and safe to calculate with.
+const MAX_TOKENS: u64 = i32::MAX as u64;
+
+/// A field is wrong. It becomes a 400 whose message begins with the field's path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Invalid {
+    field: String,
+    message: Cow<'static, str>,
+}
+
+impl Invalid {
+    pub(super) fn new(field: impl Into<String>, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            field: field.into(),
+            message: message.into(),
+        }
+    }
+
+    /// A field without counterpart in the API that the model speaks.
+    pub(super) fn unsupported(field: impl Into<String>) -> Self {
+        Self::new(field, "is not supported by this model")
+    }
+
+    /// The same error, of a field inside another one.
+    pub(super) fn within(self, outer: impl Display) -> Self {
+        let separator = if self.field.is_empty() || self.field.starts_with('[') {
+            ""
+        } else {
+            "."
+        };
+        Self {
+            field: format!("{outer}{separator}{}", self.field),
+            ..self
+        }
+    }
+}
+
+impl From<Invalid> for ApiError {
+    fn from(invalid: Invalid) -> Self {
+        let message = format!("{} {}", invalid.field, invalid.message);
+        Self::invalid(invalid.field, message)
+    }
+}
+
+/// Takes a field out; null counts as not given.
+pub(super) fn take(body: &mut Object, field: &str) -> Option<Value> {
+    body.remove(field).filter(|value| !value.is_null())
+}
+
+/// Takes out a string that is not empty.
+pub(super) fn take_string(body: &mut Object, field: &str) -> Result<Option<String>, Invalid> {
+    match take(body, field) {
+        None => Ok(None),
+        Some(Value::String(text)) if !text.trim().is_empty() => Ok(Some(text)),
+        Some(_) => Err(Invalid::new(field, "must be a string that is not empty")),
+    }
+}
+
+/// Takes out a boolean.
+pub(super) fn take_bool(body: &mut Object, field: &str) -> Result<Option<bool>, Invalid> {
+    match take(body, field) {
+        None => Ok(None),
+        Some(Value::Bool(value)) => Ok(Some(value)),
+        Some(_) => Err(Invalid::new(field, "must be a boolean")),
+    }
+}
+
+/// Takes out an object.
+pub(super) fn take_object(body: &mut Object, field: &str) -> Result<Option<Object>, Invalid> {
+    match take(body, field) {
+        None => Ok(None),
+        Some(Value::Object(object)) => Ok(Some(object)),
+        Some(_) => Err(Invalid::new(field, "must be an object")),
+    }
+}
+
+/// Takes out a number of tokens, at least 1.
+pub(super) fn take_tokens(body: &mut Object, field: &str) -> Result<Option<u64>, Invalid> {
+    match take(body, field) {
+        None => Ok(None),
+        Some(value) => match value.as_u64() {
+            Some(tokens @ 1..=MAX_TOKENS) => Ok(Some(tokens)),
+            _ => Err(Invalid::new(field, "must be a positive integer")),
+        },
+    }
+}
+
+/// The string of a field that has to be one.
+pub(super) fn required_str<'a>(object: &'a Object, field: &str) -> Result<&'a str, Invalid> {
+    match object.get(field) {
+        Some(Value::String(text)) => Ok(text),
+        None | Some(Value::Null) => Err(Invalid::new(field, "is required")),
+        Some(_) => Err(Invalid::new(field, "must be a string")),
+    }
+}
+
+/// The object of a field that has to be one.
+pub(super) fn required_object<'a>(object: &'a Object, field: &str) -> Result<&'a Object, Invalid> {
+    match object.get(field) {
+        Some(Value::Object(value)) => Ok(value),
+        None | Some(Value::Null) => Err(Invalid::new(field, "is required")),
+        Some(_) => Err(Invalid::new(field, "must be an object")),
+    }
+}
+
+/// A field's string, when it is one.
+pub(super) fn str_of<'a>(object: &'a Object, field: &str) -> Option<&'a str> {
+    object.get(field)?.as_str()
+}
+
+/// A field's string, when it is one and not empty.
+pub(super) fn text_of<'a>(object: &'a Object, field: &str) -> Option<&'a str> {
+    str_of(object, field).filter(|text| !text.is_empty())
+}
+
+/// A field's entries; none when it is no array.
+pub(super) fn entries<'a>(object: &'a Object, field: &str) -> &'a [Value] {
+    object
+        .get(field)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}

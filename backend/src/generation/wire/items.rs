@@ -1,0 +1,101 @@
+//! The input items of a response, checked, and what is done to items that come back from earlier answers.
+
+use serde_json::{Value, json};
+
+use super::{
+    Object,
+    fields::{Invalid, entries, required_str, str_of, text_of},
+    retrieval,
+};
+
+/// The roles of the public API.
+const ROLES: [&str; 4] = ["developer", "system", "user", "assistant"];
+
+/// Checks the field `input`, and takes out the items that tell a client about retrieval: they come back when a client
+/// sends an earlier output again, and are nothing for a model.
+pub(super) fn check(input: Option<&mut Value>) -> Result<(), Invalid> {
+    let items = match input {
+        Some(Value::String(_)) => return Ok(()),
+        Some(Value::Array(items)) => items,
+        None | Some(Value::Null) => return Err(Invalid::new("input", "is required")),
+        Some(_) => return Err(Invalid::new("input", "must be a string or an array")),
+    };
+    for (index, item) in items.iter().enumerate() {
+        check_item(item).map_err(|error| error.within(format_args!("input[{index}]")))?;
+    }
+    items.retain(|item| !retrieval::is_visibility_item(item));
+    Ok(())
+}
+
+fn check_item(item: &Value) -> Result<(), Invalid> {
+    let Value::Object(item) = item else {
+        return Err(Invalid::new("", "must be an object"));
+    };
+    if !is_message(item) {
+        return required_str(item, "type").map(drop);
+    }
+    let role = required_str(item, "role")?;
+    if !ROLES.contains(&role) {
+        return Err(Invalid::new(
+            "role",
+            "must be developer, system, user or assistant",
+        ));
+    }
+    match item.get("content") {
+        Some(Value::String(_)) => Ok(()),
+        Some(Value::Array(parts)) => {
+            for (index, part) in parts.iter().enumerate() {
+                check_part(part).map_err(|error| error.within(format_args!("content[{index}]")))?;
+            }
+            Ok(())
+        }
+        None | Some(Value::Null) => Err(Invalid::new("content", "is required")),
+        Some(_) => Err(Invalid::new(
+            "content",
+            "must be a string or an array of parts",
+        )),
+    }
+}
+
+fn check_part(part: &Value) -> Result<(), Invalid> {
+    let Value::Object(part) = part else {
+        return Err(Invalid::new("", "must be an object"));
+    };
+    match required_str(part, "type")? {
+        "input_text" | "output_text" => required_str(part, "text").map(drop),
+        "refusal" => required_str(part, "refusal").map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// Whether an item is a message: it says so, or it has a role and no type.
+pub(super) fn is_message(item: &Object) -> bool {
+    match item.get("type") {
+        None | Some(Value::Null) => item.contains_key("role"),
+        Some(kind) => kind == "message",
+    }
+}
+
+/// The field `input` as items.
+pub(super) fn of_input(input: Option<&Value>) -> Vec<Value> {
+    match input {
+        Some(Value::String(text)) => vec![json!({
+            "type": "message",
+            "role": "user",
+            "content": [{"type": "input_text", "text": text}],
+        })],
+        Some(Value::Array(items)) => items.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a model that keeps nothing can take this item. Thinking that is only a reference to what a model has kept is
+/// none: with `store: false` it would be refused.
+pub(super) fn stands_alone(item: &Value) -> bool {
+    let Value::Object(item) = item else {
+        return true;
+    };
+    str_of(item, "type") != Some("reasoning")
+        || text_of(item, "encrypted_content").is_some()
+        || !entries(item, "content").is_empty()
+}

@@ -1,0 +1,165 @@
+//! The body that a model gets.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{
+    ModelApi, Object, ReasoningStyle, Request,
+    fields::{Invalid, str_of, take},
+    items,
+    reasoning::put_reasoning,
+    to_chat, to_responses,
+};
+use crate::http::ApiError;
+
+/// What a model's server understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Abilities {
+    /// The API that it speaks.
+    pub(crate) api: ModelApi,
+    /// How it is told how much to think.
+    pub(crate) reasoning: ReasoningStyle,
+    /// What it calls the limit of a chat completion.
+    pub(crate) limit_field: LimitField,
+    /// Whether it can be asked for the usage of a streamed chat completion.
+    pub(crate) stream_usage: bool,
+}
+
+/// What a server calls the limit of a chat completion.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LimitField {
+    /// The name of today.
+    #[default]
+    MaxCompletionTokens,
+    /// The old name, the only one that many servers know.
+    MaxTokens,
+}
+
+impl LimitField {
+    fn name(self) -> &'static str {
+        match self {
+            Self::MaxCompletionTokens => "max_completion_tokens",
+            Self::MaxTokens => "max_tokens",
+        }
+    }
+}
+
+/// The body for a model that is called `upstream_model` where it is served. When the client speaks the model's API,
+/// nothing changes but the model, the limits, the reasoning and what is put in front; otherwise it is translated.
+///
+/// # Errors
+/// 400 that names the field which has no counterpart in the model's API.
+pub(crate) fn upstream_body(
+    request: &Request,
+    abilities: &Abilities,
+    upstream_model: &str,
+) -> Result<Object, ApiError> {
+    let mut body = match (request.api, abilities.api) {
+        (ModelApi::Chat, ModelApi::Chat) => same_chat(request),
+        (ModelApi::Responses, ModelApi::Responses) => same_responses(request),
+        (ModelApi::Responses, ModelApi::Chat) => to_chat::translate(request)?,
+        (ModelApi::Chat, ModelApi::Responses) => to_responses::translate(request)?,
+    };
+    let limit = match abilities.api {
+        ModelApi::Chat => abilities.limit_field.name(),
+        ModelApi::Responses => "max_output_tokens",
+    };
+    if let Some(tokens) = request.max_output_tokens {
+        body.insert(limit.to_owned(), json!(tokens));
+    }
+    put_reasoning(
+        abilities.api,
+        abilities.reasoning,
+        request.reasoning.as_ref(),
+        request.max_output_tokens,
+        &mut body,
+    )?;
+    put_stream(request.stream, abilities, &mut body);
+    if abilities.api == ModelApi::Responses {
+        // Responses are stored here, where every model can go on from them.
+        body.insert("store".to_owned(), json!(false));
+    }
+    body.insert("model".to_owned(), json!(upstream_model));
+    Ok(body)
+}
+
+fn put_stream(stream: bool, abilities: &Abilities, body: &mut Object) {
+    if !stream {
+        body.remove("stream_options");
+        return;
+    }
+    body.insert("stream".to_owned(), json!(true));
+    if abilities.api == ModelApi::Chat && abilities.stream_usage {
+        let mut options = match take(body, "stream_options") {
+            Some(Value::Object(options)) => options,
+            _ => Object::new(),
+        };
+        options.insert("include_usage".to_owned(), json!(true));
+        body.insert("stream_options".to_owned(), Value::Object(options));
+    }
+}
+
+fn same_chat(request: &Request) -> Object {
+    let mut body = request.body.clone();
+    if request.choices > 1 {
+        body.insert("n".to_owned(), json!(request.choices));
+    }
+    if let (Some(system), Some(Value::Array(messages))) =
+        (&request.system, body.get_mut("messages"))
+    {
+        messages.insert(0, json!({"role": "system", "content": system}));
+    }
+    body
+}
+
+fn same_responses(request: &Request) -> Object {
+    let mut body = request.body.clone();
+    if let Some(instructions) = instructions(request) {
+        body.insert("instructions".to_owned(), json!(instructions));
+    }
+    let input = match body.remove("input") {
+        Some(Value::String(text)) if request.history.is_empty() => Value::String(text),
+        input => {
+            let mut items = request.history.clone();
+            items.extend(items::of_input(input.as_ref()));
+            items.retain(items::stands_alone);
+            Value::Array(items)
+        }
+    };
+    body.insert("input".to_owned(), input);
+    body
+}
+
+/// What was put in front, then the client's instructions.
+pub(super) fn instructions(request: &Request) -> Option<String> {
+    let client = match request.api {
+        ModelApi::Chat => None,
+        ModelApi::Responses => str_of(&request.body, "instructions"),
+    };
+    match (&request.system, client) {
+        (Some(system), Some(client)) => Some(format!("{system}\n\n{client}")),
+        (Some(text), None) => Some(text.clone()),
+        (None, client) => client.map(str::to_owned),
+    }
+}
+
+/// Refuses the fields of a body that mean something and have no counterpart.
+pub(super) fn refuse(body: &mut Object, fields: &[&str]) -> Result<(), Invalid> {
+    for field in fields {
+        let empty = match take(body, field) {
+            None | Some(Value::Bool(false)) => true,
+            Some(Value::Array(values)) => values.is_empty(),
+            Some(Value::Object(object)) => object.is_empty(),
+            Some(_) => false,
+        };
+        if !empty {
+            return Err(Invalid::unsupported(*field));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "upstream_tests.rs"]
+mod tests;
