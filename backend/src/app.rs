@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    accounts::{self, KeyRing},
+    accounts::{self, KeyRing, ledger::Ledger, quotas::QuotaCache},
     calls::Ring,
     characters::CharacterCache,
     clock::Clock,
@@ -40,6 +40,8 @@ pub struct Base {
     pub clock: Arc<dyn Clock>,
     /// What verifies API keys.
     pub key_ring: KeyRing,
+    /// Quotas that were read a moment ago.
+    pub quotas: QuotaCache,
     /// Saved characters that were read a moment ago.
     pub characters: CharacterCache,
 }
@@ -50,6 +52,7 @@ impl Base {
     pub fn new(config: Config, store: Store, clock: Arc<dyn Clock>) -> Self {
         Self {
             key_ring: KeyRing::new(Arc::clone(&clock)),
+            quotas: QuotaCache::new(Arc::clone(&clock)),
             characters: CharacterCache::new(Arc::clone(&clock)),
             config,
             store,
@@ -70,6 +73,8 @@ pub struct Parts {
     pub providers: Providers,
     /// When the server started, on the clock's monotonic time.
     pub started: Instant,
+    /// What reserves and settles usage.
+    pub ledger: Ledger,
     /// The rate limits of keys and addresses.
     pub limits: RateLimits,
     /// The counters, as `/metrics` shows them.
@@ -127,6 +132,7 @@ impl App {
         let fetcher = Fetcher::new(&base.config.fetch)?;
         Ok(Self(Arc::new(Parts {
             started: base.clock.instant(),
+            ledger: Ledger::new(Arc::clone(&base.clock)),
             limits: RateLimits::new(&base.config.limits, &base.clock),
             metrics: Metrics::get(),
             deep_health: DeepHealth::default(),

@@ -13,6 +13,9 @@ const LATENCY_BUCKETS_S: [f64; 12] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
 ];
 
+/// Upper bounds of histograms that count how much is done together.
+const BATCH_BUCKETS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0];
+
 /// The recorder's read side. The `metrics` crate has one recorder a process, so this is the process's, whichever
 /// [`crate::App`] asks for it.
 #[derive(Clone)]
@@ -43,12 +46,12 @@ impl Metrics {
 
 fn install() -> PrometheusHandle {
     let seconds = Matcher::Suffix("_seconds".to_owned());
-    let recorder =
-        match PrometheusBuilder::new().set_buckets_for_metric(seconds, &LATENCY_BUCKETS_S) {
-            Ok(builder) => builder.build_recorder(),
-            // The builder refuses an empty list of bounds only, which this is not.
-            Err(_) => PrometheusBuilder::new().build_recorder(),
-        };
+    let batches = Matcher::Suffix("_batch_operations".to_owned());
+    let builder = PrometheusBuilder::new()
+        .set_buckets_for_metric(seconds, &LATENCY_BUCKETS_S)
+        .and_then(|builder| builder.set_buckets_for_metric(batches, &BATCH_BUCKETS));
+    // The builder refuses an empty list of bounds only, which these are not.
+    let recorder = builder.unwrap_or_default().build_recorder();
     let handle = recorder.handle();
     if metrics::set_global_recorder(recorder).is_err() {
         tracing::warn!("another metrics recorder is installed; /metrics stays empty");

@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::{
-    App, Config, app::Base, calls, clock::SystemClock, http, jobs, media, providers, store::Store,
-    webhooks,
+    App, Config, accounts::ledger, app::Base, calls, clock::SystemClock, http, jobs, media,
+    providers, store::Store, webhooks,
 };
 
 /// What calls get beyond the time to drain, to be ended and stored.
@@ -66,8 +66,9 @@ pub fn install_tls_provider() {
 /// Starts the work beside requests. Each piece runs on `app.tasks` and ends when `app.shutdown` is cancelled.
 ///
 /// # Errors
-/// When the calls that an earlier process left behind cannot be ended.
+/// When the calls and reservations that an earlier process left behind cannot be ended.
 pub async fn start_background(app: &App) -> anyhow::Result<()> {
+    ledger::start(app).await?;
     media::start(app);
     calls::start(app).await?;
     webhooks::start(app);
@@ -110,6 +111,8 @@ pub async fn serve(app: App, listener: TcpListener) -> anyhow::Result<()> {
     // Calls are ended when the time is over; storing how they ended takes a moment more.
     let drained = async {
         let (ended, ()) = tokio::join!(answered, media::drain(&app));
+        // What still runs settles what it has reserved; the ledger ends with the last of it.
+        app.ledger.close();
         app.tasks.wait().await;
         ended
     };

@@ -2,11 +2,14 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use axum::extract::FromRequestParts as _;
 use colloquy::{
     App, Config,
+    accounts::quotas::{Quota, QuotaCaller},
     app::Base,
     clock::{Clock, ManualClock, SystemClock},
     config::Secret,
+    http::ApiError,
     jobs,
     providers::Providers,
     start,
@@ -157,6 +160,25 @@ pub struct TestPartner {
     pub key: String,
 }
 
+/// A quota and its key.
+#[derive(Debug, Clone)]
+pub struct TestQuota {
+    /// Where the API has it.
+    pub path: String,
+    /// The key.
+    pub key: String,
+}
+
+impl TestQuota {
+    /// The quota as this server's handlers get it.
+    pub async fn caller(&self, app: &App) -> Result<Arc<Quota>, ApiError> {
+        let request = axum::http::Request::get("/").header("x-api-key", &self.key);
+        let (mut parts, ()) = request.body(()).expect("a request").into_parts();
+        let caller = QuotaCaller::from_request_parts(&mut parts, app).await;
+        caller.map(|QuotaCaller(quota)| quota)
+    }
+}
+
 /// An answer, read in full.
 #[derive(Debug)]
 pub struct Answer {
@@ -296,6 +318,17 @@ impl TestApp {
         self.post(ADMIN_KEY, &format!("/api/keys/{partner}"), body)
             .await
             .expect(201)
+    }
+
+    /// Makes a quota of a partner through the API; `body` as the interface takes it.
+    pub async fn quota(&self, partner: &TestPartner, body: Value) -> TestQuota {
+        let path = format!("/api/quotas/{}", partner.id);
+        let made = self.post(&partner.key, &path, body).await.expect(201);
+        let id = made["id"].as_str().expect("an id");
+        TestQuota {
+            path: format!("{path}/{id}"),
+            key: made["api_key"].as_str().expect("a key").to_owned(),
+        }
     }
 
     /// Saves a character through the API.

@@ -216,15 +216,14 @@ pub(super) async fn prepare(base: &Base, new: NewKey) -> Result<(StoredKey, Stri
     let now_ms = base.clock.now_ms();
     let new = new.validated(now_ms)?;
     let id = base.clock.new_id().simple().to_string();
-    let random = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
-    let text = format!("{}{id}_{random}", new.kind.prefix());
+    let (text, mac) = mint(base, new.kind.prefix(), &id).await?;
     let publishable = new.kind == KeyKind::Publishable;
     let key = StoredKey {
         id,
         kind: new.kind,
         partner: new.tenant.map(|tenant| tenant.partner().clone()),
         name: new.name,
-        mac: base.key_ring.mac(&base.store, &text).await?,
+        mac,
         scopes: new.scopes,
         allowed_origins: publishable.then_some(new.allowed_origins),
         created_at: now_ms,
@@ -279,8 +278,7 @@ pub async fn authenticate(app: &App, text: &str) -> Result<Principal, ApiError> 
     let Some(key) = find(app, id).await? else {
         return Err(ApiError::unauthorized());
     };
-    let mac = app.key_ring.mac(&app.store, text).await?;
-    let known: bool = mac.as_bytes().ct_eq(key.mac.as_bytes()).into();
+    let known = verify(app, text, &key.mac).await?;
     let now_ms = app.clock.now_ms();
     let ended = key.revoked_at.is_some() || key.expires_at.is_some_and(|at| at <= now_ms);
     if !known || ended || key.kind != kind {
@@ -305,9 +303,33 @@ fn split(text: &str) -> Option<(KeyKind, &str)> {
     let kind = KeyKind::ALL
         .into_iter()
         .find(|kind| text.starts_with(kind.prefix()))?;
-    let (id, random) = text.get(kind.prefix().len()..)?.split_once('_')?;
+    Some((kind, id_of(kind.prefix(), text)?))
+}
+
+/// The text of a fresh key of this kind and id, which is the only copy, and its HMAC. Not to be called inside a
+/// transaction, as [`KeyRing::mac`].
+pub(super) async fn mint(
+    base: &Base,
+    prefix: &str,
+    id: &str,
+) -> Result<(String, String), ApiError> {
+    let random = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
+    let text = format!("{prefix}{id}_{random}");
+    let mac = base.key_ring.mac(&base.store, &text).await?;
+    Ok((text, mac))
+}
+
+/// The id that a key of this kind claims; `None` for what is no such key.
+pub(super) fn id_of<'a>(prefix: &str, text: &'a str) -> Option<&'a str> {
+    let (id, random) = text.strip_prefix(prefix)?.split_once('_')?;
     let hexadecimal = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
-    (id.len() == 32 && id.chars().all(hexadecimal) && random.len() == 43).then_some((kind, id))
+    (id.len() == 32 && id.chars().all(hexadecimal) && random.len() == 43).then_some(id)
+}
+
+/// Whether the HMAC is that of the key.
+pub(super) async fn verify(base: &Base, text: &str, mac: &str) -> Result<bool, ApiError> {
+    let expected = base.key_ring.mac(&base.store, text).await?;
+    Ok(expected.as_bytes().ct_eq(mac.as_bytes()).into())
 }
 
 async fn find(app: &App, id: &str) -> Result<Option<Arc<StoredKey>>, ApiError> {

@@ -1,11 +1,14 @@
-//! Partners and their API keys: who asks, and what they may do.
+//! Partners, their API keys and quotas: who asks, what they may do, and how much of it.
 //!
 //! Keys are random, shown once, stored as HMAC-SHA-256 with a server secret and compared in constant time. A handler
-//! gets a [`Principal`]; every finder of partner data takes a [`Tenant`], which only a principal can give. It stops at
-//! who may do a thing: what the thing is belongs to the other capabilities.
+//! gets a [`Principal`]; every finder of partner data takes a [`Tenant`], which only a principal can give. What costs
+//! something is asked for with the key of a quota ([`quotas`]) and accounted for in the [`ledger`]. It stops at who may do
+//! a thing: what the thing is belongs to the other capabilities.
 
 pub mod keys;
+pub mod ledger;
 pub mod partners;
+pub mod quotas;
 pub mod routes;
 mod secrets;
 mod store;
@@ -74,7 +77,7 @@ pub enum Scope {
     Characters,
     /// Read webhook deliveries and send them again.
     Webhooks,
-    /// Read and write the partner's keys.
+    /// Read and write the partner's keys and quotas.
     Keys,
 }
 

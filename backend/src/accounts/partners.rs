@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{PartnerId, Principal, Reach, Tenant, keys, keys::NewKey, store};
+use super::{PartnerId, Principal, Reach, Tenant, keys, keys::NewKey, quotas, store};
 use crate::{app::Base, calls, http::ApiError};
 
 /// A stored partner.
@@ -116,7 +116,7 @@ pub async fn update(
     Ok(partner)
 }
 
-/// Deletes a partner with its keys and characters.
+/// Deletes a partner with its keys, quotas and characters.
 ///
 /// # Errors
 /// 409 while calls of the partner are open, 404, or the database's failure.
@@ -126,9 +126,13 @@ pub async fn delete(base: &Base, tenant: &Tenant) -> Result<(), ApiError> {
             "The partner has calls that are starting or ongoing",
         ));
     }
-    let found = store::delete_partner(base.store.db(), tenant).await?;
+    let transaction = base.store.begin().await?;
+    quotas::lock_all(&transaction, tenant).await?;
+    let found = store::delete_partner(&transaction, tenant).await?;
+    transaction.commit().await?;
     base.key_ring
         .forget(|key| key.partner.as_ref() == Some(tenant.partner()));
+    base.quotas.forget_partner(tenant.partner());
     base.characters.forget_partner(tenant);
     if found {
         Ok(())

@@ -238,7 +238,7 @@ pub(crate) async fn update_partner(
     Ok(Json(partner.into()))
 }
 
-/// Deletes a partner with its keys and characters; administrators only.
+/// Deletes a partner with its keys, quotas and characters; administrators only.
 #[utoipa::path(
     delete, path = "/api/partners/{partner}", tag = "accounts", params(("partner" = String, Path)),
     responses((status = 204), (status = 404), (status = 409, description = "Calls are open"))

@@ -165,7 +165,7 @@ pub(super) async fn update_partner(
     Ok(())
 }
 
-/// Keys and characters go with it, by their foreign keys. `false` when there was none.
+/// Keys, quotas and characters go with it, by their foreign keys. `false` when there was none.
 pub(super) async fn delete_partner(
     connection: &impl ConnectionTrait,
     tenant: &Tenant,

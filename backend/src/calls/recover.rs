@@ -30,13 +30,14 @@ pub async fn sweep(app: &App) -> Result<(), DbErr> {
 /// How often the sweeper looks whether the last call of a stopping server has ended.
 const DRAIN_CHECK: Duration = Duration::from_secs(1);
 
-/// Sweeps until the server stops. While it drains the heartbeat goes on: otherwise other nodes would end calls that are
-/// still running here.
+/// Sweeps until the server stops. While it drains the heartbeat goes on: otherwise other nodes would end calls, and settle
+/// reservations, that are still open here.
 pub(super) async fn keep_sweeping(app: App) {
     loop {
         let stopping = app.shutdown.is_cancelled();
         let slots = app.config.media.max_calls as usize;
-        let running = slots.saturating_sub(app.call_slots.available_permits());
+        let calls = slots.saturating_sub(app.call_slots.available_permits());
+        let running = calls + app.ledger.open();
         if stopping && running == 0 {
             return;
         }

@@ -1,4 +1,4 @@
-//! Rate limits and size limits.
+//! Rate limits, size limits, and how long is kept what grows with every request.
 
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,8 @@ pub struct LimitsConfig {
     pub attempts_per_minute: u32,
     /// The largest JSON or form body, in bytes.
     pub body_bytes: usize,
+    /// How many days the usage of each request is kept in detail. The sums of days stay.
+    pub usage_record_days: u32,
 }
 
 impl Default for LimitsConfig {
@@ -24,6 +26,7 @@ impl Default for LimitsConfig {
             request_burst: 100,
             attempts_per_minute: 120,
             body_bytes: 1024 * 1024,
+            usage_record_days: 90,
         }
     }
 }
@@ -40,6 +43,10 @@ impl LimitsConfig {
             "limits.attempts_per_minute: at least 1"
         );
         ensure!(self.body_bytes >= 1024, "limits.body_bytes: at least 1024");
+        ensure!(
+            self.usage_record_days >= 1,
+            "limits.usage_record_days: at least 1"
+        );
         Ok(())
     }
 }

@@ -17,8 +17,12 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{ApiError, error::is_call_path, health, observe, openapi};
 use crate::{
-    App, accounts::routes as accounts, calls::routes as calls, characters::routes as characters,
-    media, webhooks::routes as webhooks,
+    App,
+    accounts::{quotas::routes as quotas, routes as accounts},
+    calls::routes as calls,
+    characters::routes as characters,
+    media,
+    webhooks::routes as webhooks,
 };
 
 /// The routes, without their layers; the OpenAPI document is made of the same list.
@@ -35,6 +39,10 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         ))
         .routes(routes!(accounts::list_keys, accounts::create_key))
         .routes(routes!(accounts::revoke_key))
+        .routes(routes!(quotas::list, quotas::create))
+        .routes(routes!(quotas::read, quotas::update, quotas::revoke))
+        .routes(routes!(quotas::rotate))
+        .routes(routes!(quotas::usage))
         // characters
         .routes(routes!(characters::list, characters::create))
         .routes(routes!(

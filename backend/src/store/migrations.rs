@@ -27,7 +27,8 @@ impl MigratorTrait for Migrator {
             "0002_characters",
             "0003_calls",
             "0004_work",
-            "0005_webhooks"
+            "0005_webhooks",
+            "0006_quotas"
         ]
     }
 }

@@ -1,0 +1,224 @@
+//! One batch in one transaction: settlements, then admissions.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
+
+use axum::http::StatusCode;
+use sea_orm::DbErr;
+
+use super::{
+    Amounts, Standing,
+    books::{self, Hope, Refusal},
+    queue::{Admission, Settlement},
+    store::{self, Account, DayKey, DaySum, NewRecord, NewReservation},
+};
+use crate::{app::App, http::ApiError};
+
+/// What became of a batch.
+pub(super) struct Stored {
+    /// Whether each settlement counted: it does not when somebody else had settled the reservation.
+    pub(super) counted: Vec<bool>,
+    /// What each admission came to.
+    pub(super) decisions: Vec<Result<Admitted, ApiError>>,
+}
+
+/// An admission that was stored.
+pub(super) struct Admitted {
+    pub(super) standing: Standing,
+    /// On the clock of its period, in milliseconds since 1970.
+    pub(super) created_at: i64,
+}
+
+/// Why a batch was not stored.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub(super) struct Failure {
+    error: DbErr,
+    /// Whether it may have been stored all the same: what went wrong is the answer to the commit.
+    pub(super) undecided: bool,
+}
+
+impl From<DbErr> for Failure {
+    fn from(error: DbErr) -> Self {
+        Self {
+            error,
+            undecided: false,
+        }
+    }
+}
+
+/// Stores a batch.
+pub(super) async fn store(
+    app: &App,
+    settlements: &[Settlement],
+    admissions: &[Admission],
+) -> Result<Stored, Failure> {
+    let now = app.clock.now_ms();
+    let transaction = app.store.begin().await?;
+    let mut accounts = store::lock(&transaction, &quotas_of(settlements, admissions)).await?;
+
+    let ids = settlements.iter().map(|end| end.held.id.as_str());
+    let settled = settle(
+        settlements,
+        store::take(&transaction, ids).await?,
+        &mut accounts,
+        now,
+    );
+    let decisions: Vec<_> = admissions
+        .iter()
+        .map(|admission| admit(admission, accounts.get_mut(&admission.quota), now))
+        .collect();
+    let admitted = admissions.iter().zip(&decisions);
+    let reservations: Vec<_> = admitted
+        .filter_map(|(admission, decision)| {
+            let admitted = decision.as_ref().ok()?;
+            Some(NewReservation {
+                id: &admission.id,
+                quota: &admission.quota,
+                node: &app.node.id,
+                period_start: admitted.standing.period_start,
+                bound: admission.bound,
+                entry: &admission.entry,
+                created_at: admitted.created_at,
+            })
+        })
+        .collect();
+
+    for account in accounts.values().filter(|account| account.changed) {
+        store::save(&transaction, account).await?;
+    }
+    store::insert(&transaction, &reservations).await?;
+    store::insert_records(&transaction, &settled.records).await?;
+    store::add_days(&transaction, settled.days.iter()).await?;
+    transaction.commit().await.map_err(|error| Failure {
+        error,
+        undecided: true,
+    })?;
+    count(&settled.days);
+    Ok(Stored {
+        counted: settled.counted,
+        decisions,
+    })
+}
+
+/// The quotas of a batch, sorted, each once.
+fn quotas_of<'a>(settlements: &'a [Settlement], admissions: &'a [Admission]) -> Vec<&'a str> {
+    let settlements = settlements.iter().map(|end| end.held.quota.as_str());
+    let admissions = admissions.iter().map(|admission| admission.quota.as_str());
+    let mut quotas: Vec<&str> = settlements.chain(admissions).collect();
+    quotas.sort_unstable();
+    quotas.dedup();
+    quotas
+}
+
+/// What the settlements of a batch leave to be written.
+struct Settled<'a> {
+    counted: Vec<bool>,
+    records: Vec<NewRecord<'a>>,
+    days: BTreeMap<DayKey<'a>, DaySum>,
+}
+
+/// Settles the reservations that `taken` holds, by id with the start of their period. Usage counts for the day of its
+/// reservation, so that the days of a period add up to what was used in it.
+fn settle<'a>(
+    settlements: &'a [Settlement],
+    mut taken: HashMap<String, i64>,
+    accounts: &mut HashMap<String, Account>,
+    now: i64,
+) -> Settled<'a> {
+    let mut settled = Settled {
+        counted: Vec::with_capacity(settlements.len()),
+        records: Vec::new(),
+        days: BTreeMap::new(),
+    };
+    for Settlement { held, used, .. } in settlements {
+        let period_start = taken.remove(&held.id);
+        settled.counted.push(period_start.is_some());
+        let (Some(period_start), Some(account)) = (period_start, accounts.get_mut(&held.quota))
+        else {
+            continue;
+        };
+        let amounts = used.map_or(Amounts::default(), |(usage, _)| usage.amounts());
+        account.standing.settle(period_start, held.bound, amounts);
+        account.changed = true;
+        let Some((usage, outcome)) = *used else {
+            continue;
+        };
+        settled.records.push(NewRecord {
+            held,
+            usage,
+            outcome,
+            settled_at: now,
+        });
+        let key = DayKey {
+            quota: &held.quota,
+            day: books::day(held.created_at),
+            model: &held.entry.model,
+            character: held.entry.character.as_deref().unwrap_or_default(),
+        };
+        let sum = settled.days.entry(key).or_default();
+        sum.requests += 1;
+        sum.usage = sum.usage.plus(usage);
+    }
+    settled
+}
+
+/// Admits or refuses.
+fn admit(
+    admission: &Admission,
+    account: Option<&mut Account>,
+    now: i64,
+) -> Result<Admitted, ApiError> {
+    let account = account.ok_or_else(ApiError::unauthorized)?;
+    account.force.check(now)?;
+    let standing = &mut account.standing;
+    standing.roll_over(now);
+    standing
+        .reserve(admission.bound)
+        .map_err(|refusal| exhausted(refusal, now))?;
+    account.last_used_at = Some(now);
+    account.changed = true;
+    Ok(Admitted {
+        standing: account.standing,
+        created_at: now.max(account.standing.period_start),
+    })
+}
+
+/// 429, in the words of the refusal.
+fn exhausted(refusal: Refusal, now: i64) -> ApiError {
+    let measure = refusal.measure.as_str();
+    let (message, wait) = match refusal.hope {
+        Hope::Soon => (
+            format!("The quota's {measure} are reserved by running requests"),
+            Some(Duration::from_secs(1)),
+        ),
+        Hope::At(end) => (
+            format!("The quota's {measure} are used up until its period ends"),
+            Some(Duration::from_millis((end - now).max(0).unsigned_abs())),
+        ),
+        Hope::Never => (
+            format!("The request may need more {measure} than the quota has"),
+            None,
+        ),
+    };
+    ApiError {
+        retry_after: wait,
+        ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, "quota_exhausted", message)
+    }
+}
+
+/// Counts stored usage by model.
+fn count(days: &BTreeMap<DayKey<'_>, DaySum>) {
+    for (key, sum) in days {
+        let model = || key.model.to_owned();
+        metrics::counter!("colloquy_tokens_total", "model" => model(), "kind" => "input")
+            .increment(sum.usage.input_tokens);
+        metrics::counter!("colloquy_tokens_total", "model" => model(), "kind" => "output")
+            .increment(sum.usage.output_tokens);
+        // A counter takes whole numbers only: 1e-9 USD.
+        metrics::counter!("colloquy_cost_nanodollars_total", "model" => model())
+            .increment(sum.usage.cost.saturating_mul(10));
+    }
+}

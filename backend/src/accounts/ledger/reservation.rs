@@ -1,0 +1,141 @@
+//! A reservation in the hands of whoever made it, and how it is settled.
+
+use std::{borrow::Cow, sync::Arc};
+
+use tokio::sync::oneshot;
+
+use super::{
+    About, Amounts, MOST, Outcome, Standing, Usage,
+    queue::{self, Open, Queue, Settlement},
+};
+use crate::http::ApiError;
+
+/// What is stored about a reservation and about its usage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) endpoint: Cow<'static, str>,
+    pub(super) model: String,
+    pub(super) character: Option<String>,
+    pub(super) request_id: String,
+}
+
+impl Entry {
+    pub(super) fn new(about: About) -> Self {
+        Self {
+            endpoint: Cow::Borrowed(about.endpoint),
+            model: storable(about.model),
+            character: about.character.map(storable),
+            request_id: storable(about.request_id),
+        }
+    }
+}
+
+/// PostgreSQL stores no NUL in text. Names have none; one that has must not keep the others from being stored.
+fn storable(text: String) -> String {
+    if text.contains('\0') {
+        text.replace('\0', "")
+    } else {
+        text
+    }
+}
+
+/// A stored reservation, as whoever settles it knows it.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) id: String,
+    pub(super) quota: String,
+    pub(super) bound: Amounts,
+    pub(super) entry: Entry,
+    /// When it was made, on the clock of its period, in milliseconds since 1970.
+    pub(super) created_at: i64,
+}
+
+/// A bound that is reserved until it is settled. Dropped without that, it is settled at the bound.
+#[derive(Debug)]
+#[must_use = "dropped, it is settled at its bound"]
+pub struct Reservation {
+    /// Gone once it is settled.
+    held: Option<(Held, Open)>,
+    queue: Arc<Queue>,
+    standing: Standing,
+}
+
+impl Reservation {
+    pub(super) fn new(held: Held, queue: &Arc<Queue>, standing: Standing) -> Self {
+        Self {
+            held: Some((held, Open::new(queue))),
+            queue: Arc::clone(queue),
+            standing,
+        }
+    }
+
+    /// How the quota stood after this reservation, for `x-ratelimit-*` headers.
+    #[must_use]
+    pub fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// Another model answered: usage is recorded under its name.
+    pub fn set_model(&mut self, model: &str) {
+        if let Some((held, _)) = &mut self.held {
+            held.entry.model = storable(model.to_owned());
+        }
+    }
+
+    /// Queues the settlement; never blocks, never fails: the writer tries until it is stored.
+    pub fn settle(mut self, usage: Usage, outcome: Outcome) {
+        self.end(Some((usage, outcome)), None);
+    }
+
+    /// The same, and waits until it is stored.
+    pub async fn settled(mut self, usage: Usage, outcome: Outcome) {
+        let (done, stored) = oneshot::channel();
+        self.end(Some((usage, outcome)), Some(done));
+        if stored.await.is_err() {
+            tracing::error!("the writer of the ledger ended before a settlement was stored");
+        }
+    }
+
+    fn end(&mut self, used: Option<(Usage, Outcome)>, done: Option<oneshot::Sender<bool>>) {
+        if let Some((held, open)) = self.held.take() {
+            self.queue.settle(Settlement {
+                held,
+                used: used.map(|(usage, outcome)| (usage.at_most(MOST), outcome)),
+                done,
+                _open: Some(open),
+            });
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if let Some((held, _)) = &self.held {
+            let usage = Usage::of_bound(held.bound);
+            self.end(Some((usage, Outcome::Bound)), None);
+        }
+    }
+}
+
+/// A reservation on its way to whoever asked for it. Dropped on the way, because they are gone, it is taken back: nothing
+/// was done with it.
+#[derive(Debug)]
+pub(super) struct Granted(Option<Reservation>);
+
+impl Granted {
+    pub(super) fn new(reservation: Reservation) -> Self {
+        Self(Some(reservation))
+    }
+
+    pub(super) fn take(mut self) -> Result<Reservation, ApiError> {
+        self.0.take().ok_or_else(queue::stopped)
+    }
+}
+
+impl Drop for Granted {
+    fn drop(&mut self) {
+        if let Some(mut reservation) = self.0.take() {
+            reservation.end(None, None);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The endpoints of quotas.
+
+use axum::{Json, extract::State, http::StatusCode};
+use jiff::{ToSpan as _, civil::Date, tz::TimeZone};
+
+use super::view::{QuotaBody, QuotaView, QuotaWithKey, UsageQuery, UsageReport};
+use crate::{
+    App,
+    accounts::{
+        Scope,
+        ledger::{self, UsageFilter},
+        quotas,
+    },
+    http::{ApiError, ApiJson, ApiPath, ApiQuery, PartnerTenant},
+};
+
+/// The most days of a usage report.
+const MOST_DAYS: i64 = 366;
+
+/// The partner's quotas, newest first; revoked ones too.
+#[utoipa::path(
+    get, path = "/api/quotas/{partner}", tag = "quotas", params(("partner" = String, Path)),
+    responses((status = 200, body = [QuotaView]))
+)]
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: PartnerTenant,
+) -> Result<Json<Vec<QuotaView>>, ApiError> {
+    caller.principal.require(Scope::Keys)?;
+    let quotas = quotas::list(&app, &caller.tenant).await?;
+    Ok(Json(quotas.into_iter().map(Into::into).collect()))
+}
+
+/// Makes a quota and its key, which is shown this once.
+#[utoipa::path(
+    post, path = "/api/quotas/{partner}", tag = "quotas", params(("partner" = String, Path)),
+    request_body = QuotaBody,
+    responses((status = 201, body = QuotaWithKey), (status = 404))
+)]
+pub(crate) async fn create(
+    State(app): State<App>,
+    caller: PartnerTenant,
+    ApiJson(body): ApiJson<QuotaBody>,
+) -> Result<(StatusCode, Json<QuotaWithKey>), ApiError> {
+    caller.principal.require(Scope::Keys)?;
+    let (state, api_key) = quotas::create(&app, &caller.tenant, body.change(&app)?).await?;
+    let quota = state.into();
+    Ok((StatusCode::CREATED, Json(QuotaWithKey { quota, api_key })))
+}
+
+/// A quota, and how much of it is left.
+#[utoipa::path(
+    get, path = "/api/quotas/{partner}/{quota_id}", tag = "quotas",
+    params(("partner" = String, Path), ("quota_id" = String, Path)),
+    responses((status = 200, body = QuotaView), (status = 404))
+)]
+pub(crate) async fn read(
+    State(app): State<App>,
+    caller: PartnerTenant,
+    ApiPath((_partner, id)): ApiPath<(String, String)>,
+) -> Result<Json<QuotaView>, ApiError> {
+    caller.principal.require(Scope::Keys)?;
+    let state = quotas::read(&app, &caller.tenant, &id).await?;
+    Ok(Json(state.into()))
+}
+
+/// Changes what the body names. Limits count at once; the rest within 5 s on other nodes.
+#[utoipa::path(
+    put, path = "/api/quotas/{partner}/{quota_id}", tag = "quotas",
+    params(("partner" = String, Path), ("quota_id" = String, Path)),
+    request_body = QuotaBody,
+    responses((status = 200, body = QuotaView), (status = 404), (status = 409, description = "It is revoked"))
+)]
+pub(crate) async fn update(
+    State(app): State<App>,
+    caller: PartnerTenant,
+    ApiPath((_partner, id)): ApiPath<(String, String)>,
+    ApiJson(body): ApiJson<QuotaBody>,
+) -> Result<Json<QuotaView>, ApiError> {
+    caller.principal.require(Scope::Keys)?;
+    let state = quotas::update(&app, &caller.tenant, &id, body.change(&app)?).await?;
+    Ok(Json(state.into()))
+}
+
+/// Revokes a quota for good. Its usage stays.
+#[utoipa::path(
+    delete, path = "/api/quotas/{partner}/{quota_id}", tag = "quotas",
+    params(("partner" = String, Path), ("quota_id" = String, Path)),
+    responses((status = 204), (status = 404))
+)]
+pub(crate) async fn revoke(
+    State(app): State<App>,
+    caller: PartnerTenant,
+    ApiPath((_partner, id)): ApiPath<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    caller.principal.require(Scope::Keys)?;
+    quotas::revoke(&app, &caller.tenant, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Gives a quota another key, which is shown this once. The old one ends.
+#[utoipa::path(
+    post, path = "/api/quotas/{partner}/{quota_id}/rotate", tag = "quotas",
+    params(("partner" = String, Path), ("quota_id" = String, Path)),
+    responses((status = 200, body = QuotaWithKey), (status = 404), (status = 409, description = "It is revoked"))
+)]
+pub(crate) async fn rotate(
+    State(app): State<App>,
+    caller: PartnerTenant,
+    ApiPath((_partner, id)): ApiPath<(String, String)>,
+) -> Result<Json<QuotaWithKey>, ApiError> {
+    caller.principal.require(Scope::Keys)?;
+    let (state, api_key) = quotas::rotate(&app, &caller.tenant, &id).await?;
+    let quota = state.into();
+    Ok(Json(QuotaWithKey { quota, api_key }))
+}
+
+/// What was used of a quota, by the day of the request.
+#[utoipa::path(
+    get, path = "/api/quotas/{partner}/{quota_id}/usage", tag = "quotas",
+    params(("partner" = String, Path), ("quota_id" = String, Path), UsageQuery),
+    responses((status = 200, body = UsageReport), (status = 404))
+)]
+pub(crate) async fn usage(
+    State(app): State<App>,
+    caller: PartnerTenant,
+    ApiPath((_partner, id)): ApiPath<(String, String)>,
+    ApiQuery(query): ApiQuery<UsageQuery>,
+) -> Result<Json<UsageReport>, ApiError> {
+    caller.principal.require(Scope::Keys)?;
+    let filter = filter(&app, query)?;
+    let state = quotas::read(&app, &caller.tenant, &id).await?;
+    let (rows, total) = ledger::usage(&app, &state.quota, &filter).await?;
+    Ok(Json(UsageReport {
+        from: filter.from.to_string(),
+        to: filter.to.to_string(),
+        rows: rows.into_iter().map(Into::into).collect(),
+        total: total.into(),
+    }))
+}
+
+fn filter(app: &App, query: UsageQuery) -> Result<UsageFilter, ApiError> {
+    let today = app.clock.now().to_zoned(TimeZone::UTC).date();
+    let to = day("to", query.to)?.unwrap_or(today);
+    let from = day("from", query.from)?.unwrap_or_else(|| to.saturating_sub(29.days()));
+    if from > to || from.duration_until(to).as_hours() >= MOST_DAYS * 24 {
+        return Err(ApiError::invalid("from", "1 to 366 days up to `to`"));
+    }
+    let mut filter = UsageFilter {
+        from,
+        to,
+        by_day: false,
+        by_model: false,
+        by_character: false,
+    };
+    for group in query.group_by.as_deref().unwrap_or("day").split(',') {
+        match group {
+            "day" => filter.by_day = true,
+            "model" => filter.by_model = true,
+            "character" => filter.by_character = true,
+            _ => {
+                return Err(ApiError::invalid(
+                    "group_by",
+                    "day, model, character, separated by commas",
+                ));
+            }
+        }
+    }
+    Ok(filter)
+}
+
+fn day(field: &str, text: Option<String>) -> Result<Option<Date>, ApiError> {
+    let parse = |text: String| {
+        let malformed = || ApiError::invalid(field, "write a day as YYYY-MM-DD");
+        let date: Date = text.parse().map_err(|_| malformed())?;
+        // More than a date, such as a time, is read and left out by the parser.
+        match date.to_string() == text {
+            true => Ok(date),
+            false => Err(malformed()),
+        }
+    };
+    text.map(parse).transpose()
+}

@@ -1,0 +1,591 @@
+//! The ledger: limits under concurrency and over nodes, lost processes, failing databases, shutdown.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+use colloquy::{
+    App,
+    accounts::{
+        ledger::{self, About, Amounts, Outcome, Reservation, Usage},
+        quotas::Quota,
+    },
+    clock::ManualClock,
+    http::ApiError,
+    store::statement,
+};
+use harness::{TestApp, TestDatabase, app::TestQuota, eventually, on_both_databases};
+use sea_orm::{ConnectionTrait as _, DbBackend};
+use serde_json::{Value, json};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+fn about(request_id: &str) -> About {
+    About {
+        endpoint: "chat.completions",
+        model: "gpt".to_owned(),
+        character: Some("acme/ada".to_owned()),
+        request_id: request_id.to_owned(),
+    }
+}
+
+fn bound(tokens: u64) -> Amounts {
+    Amounts {
+        tokens,
+        cost: tokens * 100,
+        ..Amounts::default()
+    }
+}
+
+fn usage(tokens: u64) -> Usage {
+    Usage {
+        input_tokens: tokens - tokens / 2,
+        output_tokens: tokens / 2,
+        cost: tokens * 100,
+        ..Usage::default()
+    }
+}
+
+async fn reserve(app: &App, quota: &Arc<Quota>, tokens: u64) -> Result<Reservation, ApiError> {
+    app.ledger
+        .reserve(quota, bound(tokens), about("request"))
+        .await
+}
+
+/// The partner `acme` and a quota of it with so many tokens for its lifetime.
+async fn quota(app: &TestApp, tokens: u64) -> TestQuota {
+    let acme = app.partner("acme").await;
+    let body = json!({"kinds": ["text"], "limits": {"tokens": tokens}, "period": "lifetime"});
+    app.quota(&acme, body).await
+}
+
+/// Tokens that are used and reserved, as the API shows them.
+async fn counters(app: &TestApp, quota: &TestQuota) -> (u64, u64) {
+    let read = app
+        .get(harness::app::ADMIN_KEY, &quota.path)
+        .await
+        .expect(200);
+    let tokens = |field: &str| read[field]["tokens"].as_u64().unwrap();
+    (tokens("used"), tokens("reserved"))
+}
+
+/// `(outcome, tokens, cost)` of each record, sorted.
+async fn records(app: &App) -> Vec<(String, i64, i64)> {
+    let db = app.store.db();
+    let sql = "SELECT outcome, input_tokens + output_tokens AS tokens, cost FROM usage_records ORDER BY 1, 2";
+    let rows = db.query_all_raw(statement(db, sql, [])).await.unwrap();
+    rows.iter()
+        .map(|row| {
+            let text = row.try_get("", "outcome").unwrap();
+            let number = |column| row.try_get("", column).unwrap();
+            (text, number("tokens"), number("cost"))
+        })
+        .collect()
+}
+
+fn record(outcome: &str, tokens: i64) -> (String, i64, i64) {
+    (outcome.to_owned(), tokens, tokens * 100)
+}
+
+async fn execute(app: &App, sql: &str) {
+    app.store.db().execute_unprepared(sql).await.unwrap();
+}
+
+/// Runs that many at once and gives those that were admitted.
+async fn rush(apps: &[&TestApp], quota: &TestQuota, each: usize, tokens: u64) -> Vec<Reservation> {
+    let mut asking = tokio::task::JoinSet::new();
+    for app in apps {
+        let caller = quota.caller(&app.app).await.unwrap();
+        for _ in 0..each {
+            let (app, caller) = (app.app.clone(), caller.clone());
+            asking.spawn(async move { reserve(&app, &caller, tokens).await });
+        }
+    }
+    let mut admitted = Vec::new();
+    for answer in asking.join_all().await {
+        match answer {
+            Ok(reservation) => admitted.push(reservation),
+            Err(error) => assert_eq!(error.code, "quota_exhausted", "{error:?}"),
+        }
+    }
+    admitted
+}
+
+on_both_databases!(sixty_four_at_once_against_a_limit_for_ten, |app| {
+    let quota = quota(&app, 1_009).await;
+    let admitted = rush(&[&app], &quota, 64, 100).await;
+    assert_eq!(admitted.len(), 10);
+    assert_eq!(counters(&app, &quota).await, (0, 1_000));
+    assert_eq!(app.app.ledger.open(), 10);
+    let settling = admitted
+        .into_iter()
+        .map(|reservation| reservation.settled(usage(30), Outcome::Completed));
+    futures_util::future::join_all(settling).await;
+    assert_eq!(counters(&app, &quota).await, (300, 0));
+    assert_eq!(records(&app.app).await, vec![record("completed", 30); 10]);
+    assert_eq!(app.app.ledger.open(), 0);
+    // What was not used can be reserved again.
+    assert_eq!(rush(&[&app], &quota, 64, 100).await.len(), 7);
+});
+
+/// Two nodes on one database, at the same time.
+async fn two_nodes_never_exceed_together(database: TestDatabase) {
+    let first = TestApp::builder(&database).node("first").start().await;
+    let second = TestApp::builder(&database).node("second").start().await;
+    let quota = quota(&first, 1_000).await;
+    let mut used = 0;
+    for round in 0_u64..5 {
+        let admitted = rush(&[&first, &second], &quota, 32, 100).await;
+        assert_eq!(admitted.len() as u64, (1_000 - used) / 100, "round {round}");
+        let settling = admitted
+            .into_iter()
+            .map(|reservation| reservation.settled(usage(20), Outcome::Completed));
+        used += 20 * futures_util::future::join_all(settling).await.len() as u64;
+        assert_eq!(counters(&second, &quota).await, (used, 0));
+    }
+    // A changed limit counts at once on both.
+    let body = json!({"limits": {"tokens": used + 5}});
+    first
+        .put(harness::app::ADMIN_KEY, &quota.path, body)
+        .await
+        .expect(200);
+    let caller = quota.caller(&second.app).await.unwrap();
+    assert!(reserve(&second.app, &caller, 6).await.is_err());
+    let _last = reserve(&second.app, &caller, 5).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_nodes_never_exceed_together_sqlite() {
+    two_nodes_never_exceed_together(TestDatabase::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_nodes_never_exceed_together_postgres() {
+    two_nodes_never_exceed_together(TestDatabase::postgres().await).await;
+}
+
+on_both_databases!(
+    a_refusal_says_when_to_come_back,
+    |builder| builder.manual_clock(),
+    |app| {
+        let acme = app.partner("acme").await;
+        let body =
+            json!({"kinds": ["text"], "limits": {"tokens": 100, "dollars": "1"}, "period": "day"});
+        let quota = app.quota(&acme, body).await;
+        let caller = quota.caller(&app.app).await.unwrap();
+        let refused = async |tokens| {
+            let error = reserve(&app.app, &caller, tokens).await.unwrap_err();
+            assert_eq!(
+                (error.status.as_u16(), error.code),
+                (429, "quota_exhausted")
+            );
+            error.retry_after.map(|wait| wait.as_secs())
+        };
+        let running = reserve(&app.app, &caller, 60).await.unwrap();
+        let standing = running.standing();
+        assert_eq!(standing.reserved, bound(60));
+        assert_eq!(standing.remaining(ledger::Measure::Tokens), Some(40));
+        assert_eq!(refused(41).await, Some(1));
+        assert_eq!(refused(101).await, None);
+        running.settled(usage(60), Outcome::Completed).await;
+        // At 03:04:05 the day has 75,355 seconds left.
+        assert_eq!(refused(41).await, Some(75_355));
+        app.advance(Duration::from_secs(75_355));
+        let tomorrow = reserve(&app.app, &caller, 100).await.unwrap();
+        assert_eq!(tomorrow.standing().used, Amounts::default());
+        tomorrow.settled(usage(100), Outcome::Completed).await;
+        let body = json!({"period": "lifetime"});
+        app.put(&acme.key, &quota.path, body).await.expect(200);
+        assert_eq!(refused(1).await, None);
+    }
+);
+
+on_both_databases!(
+    usage_counts_for_the_day_of_its_reservation,
+    |builder| builder.manual_clock(),
+    |app| {
+        let acme = app.partner("acme").await;
+        let body = json!({"kinds": ["text"], "limits": {"tokens": 100}, "period": "day"});
+        let quota = app.quota(&acme, body).await;
+        let caller = quota.caller(&app.app).await.unwrap();
+        let before = reserve(&app.app, &caller, 100).await.unwrap();
+        app.advance(DAY);
+        assert_eq!(counters(&app, &quota).await, (0, 0));
+        let after = reserve(&app.app, &caller, 70).await.unwrap();
+        before.settled(usage(90), Outcome::Completed).await;
+        assert_eq!(counters(&app, &quota).await, (0, 70));
+        after.settled(usage(10), Outcome::Completed).await;
+        assert_eq!(counters(&app, &quota).await, (10, 0));
+        let path = format!("{}/usage", quota.path);
+        let report = app.get(&acme.key, &path).await.expect(200);
+        let rows = report["rows"].as_array().unwrap().iter();
+        let rows: Vec<_> = rows
+            .map(|row| (row["day"].clone(), row["tokens"].clone()))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                (json!("2026-01-02"), json!(90)),
+                (json!("2026-01-03"), json!(10))
+            ]
+        );
+    }
+);
+
+on_both_databases!(whoever_is_gone_leaves_what_fits, |app| {
+    let quota = quota(&app, 10_000).await;
+    let caller = quota.caller(&app.app).await.unwrap();
+    // Dropped without a settlement: nobody knows what was used.
+    drop(reserve(&app.app, &caller, 100).await.unwrap());
+    eventually("the bound is settled", async || {
+        counters(&app, &quota).await == (100, 0)
+    })
+    .await;
+    // Dropped before it was answered, at any moment: nothing was used, and it is no request.
+    let mut answered = 0;
+    for patience_us in (0..2_000).step_by(50) {
+        let asking = reserve(&app.app, &caller, 100);
+        let patience = Duration::from_micros(patience_us);
+        if let Ok(reservation) = tokio::time::timeout(patience, asking).await {
+            reservation.unwrap().settle(usage(1), Outcome::Cancelled);
+            answered += 1;
+        }
+    }
+    let used = 100 + answered as u64;
+    eventually("the rest is given back", async || {
+        counters(&app, &quota).await == (used, 0)
+    })
+    .await;
+    let mut expected = vec![record("cancelled", 1); answered];
+    expected.insert(0, record("bound", 100));
+    assert_eq!(records(&app.app).await, expected);
+    assert_eq!(app.app.ledger.open(), 0);
+});
+
+on_both_databases!(what_is_recorded_says_who_answered_and_for_whom, |app| {
+    let quota = quota(&app, 1_000).await;
+    let caller = quota.caller(&app.app).await.unwrap();
+    let mut reservation = reserve(&app.app, &caller, 100).await.unwrap();
+    // Metrics are the process's; the other database's test has its own name.
+    let model = format!("{:?}", app.app.store.db().get_database_backend());
+    reservation.set_model(&format!("{model}\0"));
+    let used = Usage {
+        input_tokens: 7,
+        cached_tokens: 3,
+        output_tokens: 5,
+        reasoning_tokens: 2,
+        characters: 11,
+        seconds: 13,
+        cost: 17,
+    };
+    reservation.settled(used, Outcome::Incomplete).await;
+    let db = app.app.store.db();
+    let sql = "SELECT * FROM usage_records";
+    let row = db
+        .query_one_raw(statement(db, sql, []))
+        .await
+        .unwrap()
+        .unwrap();
+    for (column, text) in [
+        ("quota", caller.id.as_str()),
+        ("endpoint", "chat.completions"),
+        ("model", &model),
+        ("character_ref", "acme/ada"),
+        ("request_id", "request"),
+        ("outcome", "incomplete"),
+    ] {
+        assert_eq!(row.try_get::<String>("", column).unwrap(), text, "{column}");
+    }
+    for (column, number) in [
+        ("input_tokens", 7),
+        ("cached_tokens", 3),
+        ("output_tokens", 5),
+        ("reasoning_tokens", 2),
+        ("characters", 11),
+        ("seconds", 13),
+        ("cost", 17),
+    ] {
+        assert_eq!(row.try_get::<i64>("", column).unwrap(), number, "{column}");
+    }
+    let metrics = harness::app::send(app.request(reqwest::Method::GET, "/metrics"))
+        .await
+        .text;
+    for line in [
+        &format!("colloquy_tokens_total{{model=\"{model}\",kind=\"input\"}} 7"),
+        &format!("colloquy_tokens_total{{model=\"{model}\",kind=\"output\"}} 5"),
+        &format!("colloquy_cost_nanodollars_total{{model=\"{model}\"}} 170"),
+        "\ncolloquy_ledger_queue_depth ",
+        "\ncolloquy_reservations_open ",
+        "\ncolloquy_ledger_batch_operations_bucket{le=\"1\"} ",
+    ] {
+        assert!(metrics.contains(line), "{line}\n{metrics}");
+    }
+});
+
+on_both_databases!(nonsense_from_a_model_does_not_overflow, |app| {
+    let quota = quota(&app, 1_000).await;
+    let caller = quota.caller(&app.app).await.unwrap();
+    let nonsense = Usage {
+        input_tokens: u64::MAX,
+        output_tokens: u64::MAX,
+        cost: u64::MAX,
+        ..Usage::default()
+    };
+    for tokens in [10, 10] {
+        let reservation = reserve(&app.app, &caller, tokens).await;
+        if let Ok(reservation) = reservation {
+            reservation.settled(nonsense, Outcome::Completed).await;
+        }
+    }
+    assert_eq!(counters(&app, &quota).await, (2_000_000_000_000, 0));
+});
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reservations_of_a_silent_node_are_settled_at_their_bound_and_only_once() {
+    for database in TestDatabase::both().await {
+        let clock = Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()));
+        let node = |name: &str| TestApp::builder(&database).node(name).clock(clock.clone());
+        let alive = node("alive").without_worker().start().await;
+        let quota = quota(&alive, 1_000).await;
+        // Its ledger works, but it never says again that it lives.
+        let silent = node("silent").idle().await;
+        ledger::start(&silent).await.unwrap();
+        let caller = quota.caller(&silent).await.unwrap();
+        let late = reserve(&silent, &caller, 100).await.unwrap();
+        let own = reserve(&alive.app, &caller, 50).await.unwrap();
+
+        clock.advance(Duration::from_secs(30));
+        assert_eq!(ledger::sweep(&alive.app).await.unwrap(), 0);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(ledger::sweep(&alive.app).await.unwrap(), 1);
+        assert_eq!(counters(&alive, &quota).await, (100, 50));
+        // It comes back.
+        late.settled(usage(30), Outcome::Completed).await;
+        assert_eq!(counters(&alive, &quota).await, (100, 50));
+        own.settled(usage(5), Outcome::Completed).await;
+        assert_eq!(ledger::sweep(&alive.app).await.unwrap(), 0);
+        assert_eq!(counters(&alive, &quota).await, (105, 0));
+        assert_eq!(
+            records(&alive.app).await,
+            [record("bound", 100), record("completed", 5)]
+        );
+        silent.shutdown.cancel();
+        silent.ledger.close();
+    }
+}
+
+/// The database and the quota, as [`the_killed_process`] is told of them.
+const CHILD: &str = "COLLOQUY_TEST_CHILD";
+
+/// The node that is killed and starts again.
+const KILLED: &str = "killed";
+
+/// Not a test: the process that the test below kills. It reserves 100 tokens six times, settles half of them, and waits.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "the process that another test starts and kills"]
+async fn the_killed_process() {
+    let Ok(settings) = std::env::var(CHILD) else {
+        return;
+    };
+    let (database, path, key): (TestDatabase, String, String) =
+        serde_json::from_str(&settings).unwrap();
+    let app = TestApp::builder(&database).node(KILLED).start().await;
+    let caller = TestQuota { path, key }.caller(&app.app).await.unwrap();
+    let mut open = Vec::new();
+    for index in 0..6 {
+        let reservation = reserve(&app.app, &caller, 100).await.unwrap();
+        if index % 2 == 0 {
+            reservation.settled(usage(30), Outcome::Completed).await;
+        } else {
+            open.push(reservation);
+        }
+    }
+    println!("\nready");
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_killed_with_9_loses_no_usage_and_its_reservations_are_settled_at_their_bound() {
+    for database in TestDatabase::both().await {
+        let other = TestApp::builder(&database).node("other").start().await;
+        let quota = quota(&other, 1_000).await;
+        let settings = json!([database, quota.path, quota.key]);
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "ledger::the_killed_process",
+                "--ignored",
+                "--nocapture",
+            ])
+            .env(CHILD, settings.to_string())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+        let ready = output.any(|line| line.unwrap() == "ready");
+        // SIGKILL: nothing of it is cleaned up.
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(ready, "the process ended by itself");
+        assert_eq!(counters(&other, &quota).await, (90, 300));
+
+        let next = TestApp::builder(&database).node(KILLED).start().await;
+        assert_eq!(counters(&next, &quota).await, (390, 0));
+        let expected = [
+            vec![record("bound", 100); 3],
+            vec![record("completed", 30); 3],
+        ];
+        assert_eq!(records(&next.app).await, expected.concat());
+        next.stop().await;
+        other.stop().await;
+    }
+}
+
+on_both_databases!(
+    a_failing_database_refuses_reservations_and_loses_no_settlement,
+    |app| {
+        let quota = quota(&app, 10_000).await;
+        let caller = quota.caller(&app.app).await.unwrap();
+        let mut open = Vec::new();
+        for _ in 0..20 {
+            open.push(reserve(&app.app, &caller, 100).await.unwrap());
+        }
+        let last = open.pop().unwrap();
+        execute(&app.app, "ALTER TABLE reservations RENAME TO gone").await;
+        for reservation in open {
+            reservation.settle(usage(40), Outcome::Completed);
+        }
+        let waiting = app
+            .app
+            .tasks
+            .spawn(last.settled(usage(50), Outcome::Failed));
+        for _ in 0..3 {
+            let error = reserve(&app.app, &caller, 100).await.unwrap_err();
+            assert_eq!((error.status.as_u16(), error.code), (503, "unavailable"));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert!(!waiting.is_finished());
+        assert_eq!(app.app.ledger.open(), 20);
+        assert_eq!(counters(&app, &quota).await, (0, 2_000));
+
+        execute(&app.app, "ALTER TABLE gone RENAME TO reservations").await;
+        waiting.await.unwrap();
+        eventually("all is settled", async || app.app.ledger.open() == 0).await;
+        assert_eq!(counters(&app, &quota).await, (19 * 40 + 50, 0));
+        let mut expected = vec![record("completed", 40); 19];
+        expected.push(record("failed", 50));
+        assert_eq!(records(&app.app).await, expected);
+        reserve(&app.app, &caller, 100)
+            .await
+            .unwrap()
+            .settle(usage(1), Outcome::Completed);
+    }
+);
+
+/// Keeps records of the model `bad` from being stored.
+fn refuse_bad(backend: DbBackend) -> &'static str {
+    match backend {
+        DbBackend::Postgres => {
+            "ALTER TABLE usage_records ADD CONSTRAINT no_bad CHECK (model <> 'bad')"
+        }
+        _ => {
+            "CREATE TRIGGER no_bad BEFORE INSERT ON usage_records WHEN NEW.model = 'bad' \
+              BEGIN SELECT RAISE(ABORT, 'bad'); END"
+        }
+    }
+}
+
+fn allow_bad(backend: DbBackend) -> &'static str {
+    match backend {
+        DbBackend::Postgres => "ALTER TABLE usage_records DROP CONSTRAINT no_bad",
+        _ => "DROP TRIGGER no_bad",
+    }
+}
+
+on_both_databases!(
+    one_settlement_that_cannot_be_stored_does_not_stop_the_others,
+    |app| {
+        let backend = app.app.store.db().get_database_backend();
+        let quota = quota(&app, 10_000).await;
+        let caller = quota.caller(&app.app).await.unwrap();
+        let mut open = Vec::new();
+        for _ in 0..21 {
+            open.push(reserve(&app.app, &caller, 100).await.unwrap());
+        }
+        open[10].set_model("bad");
+        execute(&app.app, refuse_bad(backend)).await;
+        for reservation in open {
+            reservation.settle(usage(10), Outcome::Completed);
+        }
+        eventually("the others are settled", async || {
+            app.app.ledger.open() == 1
+        })
+        .await;
+        assert_eq!(counters(&app, &quota).await, (200, 100));
+        // New ones are not held up.
+        let next = reserve(&app.app, &caller, 100).await.unwrap();
+        next.settled(usage(10), Outcome::Completed).await;
+        assert_eq!(counters(&app, &quota).await, (210, 100));
+        execute(&app.app, allow_bad(backend)).await;
+        eventually("it is settled as well", async || app.app.ledger.open() == 0).await;
+        assert_eq!(counters(&app, &quota).await, (220, 0));
+    }
+);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_stores_what_was_settled_and_waits_for_what_is_open() {
+    for database in TestDatabase::both().await {
+        let app = TestApp::builder(&database).start().await;
+        let quota = quota(&app, 1_000_000).await;
+        let caller = quota.caller(&app.app).await.unwrap();
+        let mut open = rush(&[&app], &quota, 300, 100).await;
+        assert_eq!(open.len(), 300);
+        let last = open.pop().unwrap();
+        for reservation in open {
+            reservation.settle(usage(10), Outcome::Completed);
+        }
+        app.app.tasks.spawn(async move {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            last.settle(usage(1), Outcome::Cancelled);
+        });
+        let parts = app.app.clone();
+        app.stop().await;
+        assert_eq!(parts.ledger.open(), 0);
+        let error = reserve(&parts, &caller, 1).await.unwrap_err();
+        assert_eq!(error.status.as_u16(), 503);
+
+        let next = TestApp::builder(&database).start().await;
+        assert_eq!(counters(&next, &quota).await, (2_991, 0));
+        assert_eq!(records(&next.app).await.len(), 300);
+    }
+}
+
+on_both_databases!(
+    old_records_are_removed_and_the_sums_of_days_stay,
+    |builder| builder
+        .manual_clock()
+        .config(|config| config.limits.usage_record_days = 3),
+    |app| {
+        let quota = quota(&app, 1_000).await;
+        let caller = quota.caller(&app.app).await.unwrap();
+        for _ in 0..3 {
+            let reservation = reserve(&app.app, &caller, 10).await.unwrap();
+            reservation.settled(usage(10), Outcome::Completed).await;
+            app.advance(DAY);
+        }
+        assert_eq!(ledger::prune(&app.app).await.unwrap(), 0);
+        app.advance(Duration::from_millis(1));
+        assert_eq!(ledger::prune(&app.app).await.unwrap(), 1);
+        app.advance(DAY * 2);
+        assert_eq!(ledger::prune(&app.app).await.unwrap(), 2);
+        assert_eq!(records(&app.app).await, []);
+        let path = format!("{}/usage", quota.path);
+        let report = app.get(harness::app::ADMIN_KEY, &path).await.expect(200);
+        assert_eq!(report["total"]["requests"], 3);
+        assert_eq!(report["rows"].as_array().map(Vec::len), Some(3));
+        assert_eq!(report["rows"][0]["model"], Value::Null);
+    }
+);
