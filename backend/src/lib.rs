@@ -8,13 +8,14 @@
 //! - [`cli`]: the commands of the binary
 //! - [`start`]: what runs in a server, and in which order it starts and stops
 //! - [`observability`]: logs and metrics
+//! - [`money`]: amounts of US dollars
 //! - [`cache`]: a small map whose entries are short-lived
 //! - [`http`]: the list of routes, errors, extractors, limits, the OpenAPI document
-//! - [`accounts`]: partners and their API keys
+//! - [`accounts`]: partners, their API keys, their quotas and the ledger
 //! - [`characters`]: saved and inline characters, prompt templates
 //! - [`calls`]: the call resource, signed URLs, transcripts, completion
 //! - [`media`]: the driver between sockets, WebRTC and the conversation engine
-//! - [`generation`]: replies of a character from a chat model
+//! - [`generation`]: text generation: replies of models, as characters with knowledge, for clients and for calls
 //! - [`knowledge`]: what a character can look up
 //! - [`speech`]: the voice of a character
 //! - [`providers`]: one trait per outside service, its adapters and its embedded default
@@ -40,6 +41,7 @@ pub mod http;
 pub mod jobs;
 pub mod knowledge;
 pub mod media;
+pub mod money;
 pub mod node;
 pub mod observability;
 pub mod providers;

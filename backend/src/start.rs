@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::{
-    App, Config, accounts::ledger, app::Base, calls, clock::SystemClock, http, jobs, media,
-    providers, store::Store, webhooks,
+    App, Config, accounts::ledger, app::Base, calls, clock::SystemClock, generation, http, jobs,
+    media, providers, store::Store, webhooks,
 };
 
 /// What calls get beyond the time to drain, to be ended and stored.
@@ -72,6 +72,7 @@ pub async fn start_background(app: &App) -> anyhow::Result<()> {
     media::start(app);
     calls::start(app).await?;
     webhooks::start(app);
+    generation::stored::start(app);
     Ok(())
 }
 

@@ -99,7 +99,9 @@ impl TestAppBuilder {
         start::install_tls_provider();
         let store = Store::open(&self.config.store).await.expect("a database");
         store.migrate().await.expect("the migrations run");
-        let providers = self.providers.unwrap_or_else(|| self.doubles.providers());
+        let providers = self
+            .providers
+            .unwrap_or_else(|| self.doubles.providers(&self.config));
         let clock: Arc<dyn Clock> = match self.manual {
             Some(manual) => manual,
             None => Arc::new(SystemClock),

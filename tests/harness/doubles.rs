@@ -7,11 +7,16 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use colloquy::providers::{
-    ChatModel, ChatRequest, Pcm, ProviderError, ProviderErrorKind, Providers, SpeechRequest,
-    SpeechStream, Synthesizer, TextStream, Transcriber, Utterance,
+use colloquy::{
+    Config,
+    providers::{
+        ChatModel, ModelAnswer, ModelApi, ModelRequest, Models, Pcm, ProviderError,
+        ProviderErrorKind, Providers, SpeechRequest, SpeechStream, Synthesizer, Transcriber,
+        Utterance,
+    },
 };
 use futures_util::stream;
+use serde_json::json;
 
 const RATE_HZ: u32 = 16_000;
 
@@ -44,6 +49,7 @@ impl Switch {
             kind: ProviderErrorKind::Connect,
             message: "the double is down".to_owned(),
             retry_after: None,
+            told: None,
         })
     }
 }
@@ -70,9 +76,10 @@ impl Default for Doubles {
 }
 
 impl Doubles {
-    /// The providers behind the switches.
-    pub fn providers(&self) -> Providers {
+    /// The providers behind the switches; the models of the text interfaces are those of the settings.
+    pub fn providers(&self, config: &Config) -> Providers {
         Providers {
+            models: Models::from_config(config).expect("an HTTP client"),
             chat: Arc::new(Chat(self.chat.clone())),
             transcriber: Arc::new(Ears(self.transcriber.clone())),
             synthesizer: Arc::new(Voice(self.synthesizer.clone())),
@@ -90,12 +97,16 @@ impl ChatModel for Chat {
         self.0.name
     }
 
-    async fn stream(&self, _request: ChatRequest) -> Result<TextStream, ProviderError> {
+    fn api(&self) -> ModelApi {
+        ModelApi::Chat
+    }
+
+    async fn ask(&self, _request: &ModelRequest) -> Result<ModelAnswer, ProviderError> {
         self.0.check()?;
         let pieces = ["Hello ", "there. ", "How can I help?"];
-        Ok(Box::pin(stream::iter(
-            pieces.into_iter().map(|piece| Ok(piece.to_owned())),
-        )))
+        let events =
+            pieces.map(|piece| Ok(json!({"choices": [{"index": 0, "delta": {"content": piece}}]})));
+        Ok(ModelAnswer::Events(Box::pin(stream::iter(events))))
     }
 
     async fn check(&self) -> Result<(), ProviderError> {

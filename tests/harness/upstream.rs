@@ -5,6 +5,7 @@
 
 mod answers;
 mod script;
+mod text;
 
 use std::{
     collections::VecDeque,
@@ -22,7 +23,9 @@ use axum::{
 };
 use colloquy::{
     Config,
-    config::{ChatConfig, Secret, SynthesizerConfig, TranscriberConfig},
+    config::{ChatConfig, ModelConfig, Secret, SynthesizerConfig, TranscriberConfig},
+    money::Usd,
+    providers::ModelApi,
 };
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinSet, time::Instant};
@@ -31,6 +34,7 @@ use url::Url;
 pub use self::{
     answers::{SPEECH_RATE_HZ, voice_like},
     script::{Fault, Script},
+    text::{CACHED_TOKENS, INPUT_TOKENS, output_tokens},
 };
 
 /// Which of the APIs.
@@ -38,6 +42,8 @@ pub use self::{
 pub enum Api {
     /// `POST /v1/chat/completions`.
     Chat,
+    /// `POST /v1/responses`.
+    Responses,
     /// `POST /v1/audio/transcriptions`.
     Transcription,
     /// `POST /v1/audio/speech`.
@@ -102,6 +108,7 @@ impl Upstream {
         let router = Router::new()
             .route("/v1/models", get(models))
             .route("/v1/chat/completions", post(chat))
+            .route("/v1/responses", post(responses))
             .route("/v1/audio/transcriptions", post(transcription))
             .route("/v1/audio/speech", post(speech))
             .layer(DefaultBodyLimit::max(64 * 1024 * 1024))
@@ -150,6 +157,30 @@ impl Upstream {
             model: Some("scripted-voice".to_owned()),
             voice: None,
         };
+    }
+
+    /// Adds this upstream's models to a configuration: `scripted-chat` and `scripted-responses`, with prices.
+    ///
+    /// # Panics
+    /// Never; the prices are numbers.
+    #[expect(clippy::expect_used, reason = "the prices are numbers")]
+    pub fn offer(&self, config: &mut Config) {
+        let price = |usd: &str| usd.parse::<Usd>().expect("a price");
+        for (name, api) in [
+            ("scripted-chat", ModelApi::Chat),
+            ("scripted-responses", ModelApi::Responses),
+        ] {
+            let model = ModelConfig {
+                api,
+                base_url: Some(self.base_url()),
+                api_key: Some(Secret::new("upstream-key")),
+                input_usd: price("2.50"),
+                cached_input_usd: Some(price("1.25")),
+                output_usd: price("10"),
+                ..ModelConfig::default()
+            };
+            config.models.insert(name.to_owned(), model);
+        }
     }
 
     /// The next request of this API gets this script; further ones queue.
@@ -276,9 +307,29 @@ async fn chat(
     headers: HeaderMap,
     Json(body): Json<Value>,
 ) -> Response {
-    let (script, watch) = shared.begin(Api::Chat, &headers, body);
-    let answer = answers::chat(&script);
-    answers::send(script, "text/event-stream", answer, watch).await
+    let kind = kind(&body);
+    let (script, watch) = shared.begin(Api::Chat, &headers, body.clone());
+    let answer = text::chat(&script, &body);
+    answers::send(script, kind, answer, watch).await
+}
+
+async fn responses(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    Json(body): Json<Value>,
+) -> Response {
+    let kind = kind(&body);
+    let (script, watch) = shared.begin(Api::Responses, &headers, body.clone());
+    let answer = text::responses(&script, &body);
+    answers::send(script, kind, answer, watch).await
+}
+
+/// The content type of a text answer.
+fn kind(request: &Value) -> &'static str {
+    match request["stream"] == true {
+        true => "text/event-stream",
+        false => "application/json",
+    }
 }
 
 async fn transcription(

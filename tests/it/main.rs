@@ -19,4 +19,5 @@ mod media;
 mod process;
 mod providers;
 mod quotas;
+mod text;
 mod webhooks;

@@ -90,7 +90,7 @@ fn samples(pieces: &[Pcm]) -> usize {
 async fn chat(script: Script) -> (String, Option<ProviderErrorKind>, usize) {
     let (upstream, providers) = upstream().await;
     upstream.set_default(Api::Chat, script);
-    let (pieces, failure) = collect(providers.chat.stream(ask()).await).await;
+    let (pieces, failure) = collect(providers.chat.text(&ask()).await).await;
     (pieces.concat(), failure, upstream.requests(Api::Chat).len())
 }
 
@@ -132,7 +132,7 @@ async fn chat_faults() {
         ),
         (
             Fault::Huge {
-                bytes: 2 * 1024 * 1024,
+                bytes: 17 * 1024 * 1024,
             },
             "",
             Some(Malformed),
@@ -169,7 +169,7 @@ async fn chat_text_arrives_whole() {
 #[tokio::test]
 async fn a_request_says_who_asks_what() {
     let (upstream, providers) = upstream().await;
-    collect(providers.chat.stream(ask()).await).await;
+    collect(providers.chat.text(&ask()).await).await;
     let request = &upstream.requests(Api::Chat)[0];
     assert_eq!(
         request.authorization.as_deref(),
@@ -203,7 +203,7 @@ async fn the_retry_helps() {
         }),
     );
     upstream.set_default(Api::Transcription, Script::text("go forward"));
-    let (text, failure) = collect(providers.chat.stream(ask()).await).await;
+    let (text, failure) = collect(providers.chat.text(&ask()).await).await;
     assert!(failure.is_none() && text.concat().starts_with("This is"));
     let words = providers.transcriber.transcribe(utterance()).await.unwrap();
     assert_eq!(words, "go forward");
@@ -224,7 +224,7 @@ async fn the_retry_waits_as_asked_and_within_the_patience() {
         }),
     );
     let began = Instant::now();
-    let Err(error) = providers.chat.stream(ask()).await else {
+    let Err(error) = providers.chat.text(&ask()).await else {
         panic!("an answer");
     };
     assert_eq!(error.retry_after, Some(Duration::from_secs(30)));
@@ -238,7 +238,7 @@ async fn the_retry_waits_as_asked_and_within_the_patience() {
     let began = Instant::now();
     let kind = providers
         .chat
-        .stream(ask())
+        .text(&ask())
         .await
         .err()
         .map(|error| error.kind);
@@ -254,8 +254,9 @@ async fn a_stalled_request_is_overtaken_by_a_second_one() {
     }
     upstream.set_default(Api::Transcription, Script::text("go forward"));
     let began = Instant::now();
+    let ask = ask();
     let (chat, words, speech) = tokio::join!(
-        providers.chat.stream(ask()),
+        providers.chat.text(&ask),
         providers.transcriber.transcribe(utterance()),
         providers.synthesizer.speak(say("Hello.")),
     );
@@ -282,7 +283,7 @@ async fn a_slow_answer_counts_though_a_second_one_was_asked_for() {
     let slow = Script::text("one two").delayed(PATIENCE * 3 / 4, Duration::ZERO);
     upstream.script(Api::Chat, slow);
     upstream.set_default(Api::Chat, Script::fault(Fault::Status(500)));
-    let (text, failure) = collect(providers.chat.stream(ask()).await).await;
+    let (text, failure) = collect(providers.chat.text(&ask()).await).await;
     assert_eq!((text.concat().as_str(), failure), ("one two", None));
     assert_eq!(upstream.requests(Api::Chat).len(), 2);
 }
@@ -302,7 +303,7 @@ async fn transcription_faults() {
         (Fault::Malformed { after: 0 }, Err(Malformed), 2),
         (
             Fault::Huge {
-                bytes: 2 * 1024 * 1024,
+                bytes: 17 * 1024 * 1024,
             },
             Err(Malformed),
             2,
@@ -391,7 +392,7 @@ async fn what_is_dropped_is_cancelled_at_once() {
     upstream.set_default(Api::Speech, slow());
     upstream.set_default(Api::Transcription, Script::fault(Fault::Stall { after: 0 }));
 
-    let mut text = providers.chat.stream(ask()).await.unwrap();
+    let mut text = providers.chat.text(&ask()).await.unwrap();
     text.next().await.unwrap().unwrap();
     let speech = providers
         .synthesizer

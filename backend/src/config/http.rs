@@ -18,6 +18,8 @@ pub struct HttpConfig {
     pub trusted_proxies: usize,
     /// How long running requests and calls may take to end after SIGTERM, in seconds.
     pub drain_seconds: u64,
+    /// How long a stream of events may be silent before a comment keeps its connection open, in seconds.
+    pub keep_alive_seconds: u32,
     /// A folder whose files are served below `/`, for the demo; unset: none.
     pub static_dir: Option<std::path::PathBuf>,
 }
@@ -29,6 +31,7 @@ impl Default for HttpConfig {
             public_url: None,
             trusted_proxies: 0,
             drain_seconds: 30,
+            keep_alive_seconds: 15,
             static_dir: None,
         }
     }
@@ -36,6 +39,10 @@ impl Default for HttpConfig {
 
 impl HttpConfig {
     pub(super) fn validate(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.keep_alive_seconds >= 1,
+            "http.keep_alive_seconds: at least 1"
+        );
         if let Some(url) = &self.public_url {
             ensure!(
                 matches!(url.scheme(), "http" | "https"),

@@ -15,6 +15,10 @@ pub struct LimitsConfig {
     pub attempts_per_minute: u32,
     /// The largest JSON or form body, in bytes.
     pub body_bytes: usize,
+    /// The largest body of a text generation, which may hold images, in bytes.
+    pub text_body_bytes: usize,
+    /// How long responses are kept for requests that go on from them, in days.
+    pub response_days: u32,
     /// How many days the usage of each request is kept in detail. The sums of days stay.
     pub usage_record_days: u32,
 }
@@ -26,6 +30,8 @@ impl Default for LimitsConfig {
             request_burst: 100,
             attempts_per_minute: 120,
             body_bytes: 1024 * 1024,
+            text_body_bytes: 32 * 1024 * 1024,
+            response_days: 30,
             usage_record_days: 90,
         }
     }
@@ -43,6 +49,14 @@ impl LimitsConfig {
             "limits.attempts_per_minute: at least 1"
         );
         ensure!(self.body_bytes >= 1024, "limits.body_bytes: at least 1024");
+        ensure!(
+            self.text_body_bytes >= 1024,
+            "limits.text_body_bytes: at least 1024"
+        );
+        ensure!(
+            (1..=3_650).contains(&self.response_days),
+            "limits.response_days: 1 to 3650"
+        );
         ensure!(
             self.usage_record_days >= 1,
             "limits.usage_record_days: at least 1"

@@ -9,6 +9,7 @@ mod http;
 mod limits;
 mod log;
 mod media;
+mod models;
 mod providers;
 mod secret;
 mod store;
@@ -29,6 +30,7 @@ pub use self::{
     limits::LimitsConfig,
     log::{LogConfig, LogFormat},
     media::MediaConfig,
+    models::{LimitField, ModelConfig, ModelsConfig, ReasoningStyle},
     providers::{ChatConfig, SynthesizerConfig, TranscriberConfig},
     secret::{Secret, SigningKey, SigningKeys},
     store::StoreConfig,
@@ -54,8 +56,10 @@ pub struct Config {
     pub calls: CallsConfig,
     /// WebRTC.
     pub media: MediaConfig,
-    /// The chat model.
+    /// The model of calls.
     pub chat: ChatConfig,
+    /// The models of the text interfaces, besides that of calls.
+    pub models: ModelsConfig,
     /// Speech to text.
     pub transcriber: TranscriberConfig,
     /// Text to speech.
@@ -103,7 +107,10 @@ impl Config {
         self.limits.validate()?;
         self.calls.validate()?;
         self.media.validate()?;
-        self.chat.validate()?;
+        self.chat.validate(&self.models)?;
+        for (name, model) in &self.models {
+            model.validate(name)?;
+        }
         self.transcriber.validate()?;
         self.synthesizer.validate()?;
         self.webhooks.validate()

@@ -1,36 +1,45 @@
 //! The outside services, each optional: without a base URL the embedded default answers.
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::Secret;
+use super::{ModelsConfig, Secret};
+use crate::providers::embedded::Extractive;
 
-fn check_url(setting: &str, url: Option<&Url>) -> anyhow::Result<()> {
+pub(super) fn check_url(setting: &str, url: Option<&Url>) -> anyhow::Result<()> {
     let known = url.is_none_or(|url| matches!(url.scheme(), "http" | "https"));
-    ensure!(known, "{setting}.base_url: use an http or https URL");
+    ensure!(known, "{setting}: use an http or https URL");
     Ok(())
 }
 
-/// The chat model: an OpenAI-compatible server, or `builtin/extractive`.
+/// The model of calls: an OpenAI-compatible server, one of `models`, or `builtin/extractive`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChatConfig {
-    /// The server's base URL, up to and including `/v1`.
+    /// The server's base URL, up to and including `/v1`. The model is then offered to the text interfaces too.
     pub base_url: Option<Url>,
     /// The server's key.
     pub api_key: Option<Secret>,
-    /// The model; required with a base URL.
+    /// The model; required with a base URL. Without one, a name of `models`.
     pub model: Option<String>,
 }
 
 impl ChatConfig {
-    pub(super) fn validate(&self) -> anyhow::Result<()> {
-        ensure!(
-            self.base_url.is_none() || self.model.is_some(),
-            "chat.model: required with chat.base_url"
-        );
-        check_url("chat", self.base_url.as_ref())
+    pub(super) fn validate(&self, models: &ModelsConfig) -> anyhow::Result<()> {
+        match (&self.base_url, &self.model) {
+            (Some(_), None) => bail!("chat.model: required with chat.base_url"),
+            (Some(_), Some(name)) => ensure!(
+                !models.contains_key(name),
+                "chat.base_url: models.{name} says already where the model is"
+            ),
+            (None, Some(name)) => ensure!(
+                models.contains_key(name) || name == Extractive::NAME,
+                "chat.model: {name} is not among models, and there is no chat.base_url"
+            ),
+            (None, None) => {}
+        }
+        check_url("chat.base_url", self.base_url.as_ref())
     }
 }
 
@@ -52,7 +61,7 @@ impl TranscriberConfig {
             self.base_url.is_none() || self.model.is_some(),
             "transcriber.model: required with transcriber.base_url"
         );
-        check_url("transcriber", self.base_url.as_ref())
+        check_url("transcriber.base_url", self.base_url.as_ref())
     }
 }
 
@@ -76,6 +85,6 @@ impl SynthesizerConfig {
             self.base_url.is_none() || self.model.is_some(),
             "synthesizer.model: required with synthesizer.base_url"
         );
-        check_url("synthesizer", self.base_url.as_ref())
+        check_url("synthesizer.base_url", self.base_url.as_ref())
     }
 }

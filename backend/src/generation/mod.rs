@@ -1,38 +1,50 @@
-//! Replies of a character: what the model is asked, with which knowledge, and what it answers.
+//! Replies: what a model is asked, as which character and with which knowledge, what it answers, and what that cost.
 //!
-//! A call asks through [`reply`]; the text interfaces will ask on the same path. It stops at text: sentences, speech and
-//! the transcript are the engine's.
+//! The text interfaces ask for a client, in the words of the public APIs; a call asks through [`reply`], in plain text. Both
+//! get the character, its knowledge and the model in the same way. It stops at text: sentences, speech and the transcript
+//! of a call are the engine's.
+//!
+//! - [`wire`]: the formats of the two public APIs, and how one is spoken to a client while the model speaks the other
+//! - [`prepare`]: from a body to a request that may be sent: key, quota, character, reservation, knowledge
+//! - [`dispatch`]: which model is asked, for how long, and which one comes next
+//! - [`answer`]: what the client gets, streamed and whole
+//! - [`bill`]: what is reserved and settled
+//! - [`stored`]: responses that later ones go on from
 
+mod answer;
+mod bill;
+mod dispatch;
+mod failure;
+mod limits;
+mod prepare;
 mod prompt;
 mod retrieval;
-#[cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        unused_imports,
-        reason = "the routes of text generation will speak it"
-    )
-)]
-pub(crate) mod wire;
+pub mod routes;
+mod store;
+pub mod stored;
+mod wire;
 
 use std::{fmt, sync::Arc};
 
 use colloquy_voice::{Line, Originator};
 
-pub use self::retrieval::{Retrieval, RetrievedDocument, approximate_tokens};
+pub use self::retrieval::{Retrieval, RetrievedDocument};
 use crate::{
     app::App,
     characters::{Character, RenderedCharacter},
     knowledge::{CharacterDocuments, KnowledgeSource},
-    providers::{ChatMessage, ChatRequest, ChatRole, ProviderError, TextStream},
+    providers::{
+        ChatMessage, ChatRequest, ChatRole, Grounding, Passage, ProviderError, TextStream,
+    },
     speech::language_tag,
 };
 
-/// A character that is ready to reply: its prompt, its language, and what it can look up. Made once a call.
+/// A character that is ready to reply: its prompt, its language, and what it can look up. Made once a call or request.
 #[derive(Clone)]
 pub struct Speaker {
     name: Option<String>,
     personality: String,
+    greetings: Vec<String>,
     language: Option<String>,
     knowledge: Option<Arc<dyn KnowledgeSource>>,
 }
@@ -58,8 +70,23 @@ impl Speaker {
         Self {
             name: character.display_name().map(str::to_owned),
             personality: rendered.system.clone(),
+            greetings: rendered.greetings.clone(),
             language: parameters.language.as_deref().and_then(language_tag),
             knowledge,
+        }
+    }
+
+    /// What a model that reads no prompts is told.
+    fn grounding(&self, passages: Vec<Passage>) -> Grounding {
+        let knowledge = self.knowledge.as_ref();
+        Grounding {
+            name: self.name.clone(),
+            personality: self.personality.clone(),
+            topics: knowledge
+                .map(|knowledge| knowledge.titles())
+                .unwrap_or_default(),
+            passages,
+            language: self.language.clone(),
         }
     }
 
@@ -106,27 +133,18 @@ pub async fn reply(app: &App, ask: &CallReply<'_>) -> Result<Reply, ProviderErro
     let messages = messages(ask.lines);
     let (passages, retrieval) = match &speaker.knowledge {
         Some(knowledge) => {
-            let passages =
-                retrieval::search(knowledge.as_ref(), &messages, retrieval::PATIENCE).await;
-            let retrieval = Retrieval::of(&passages);
-            (passages, Some(retrieval))
+            let found = retrieval::search(knowledge.as_ref(), &messages, retrieval::PATIENCE).await;
+            let retrieval = Retrieval::of(&found.passages);
+            (found.passages, Some(retrieval))
         }
         None => (Vec::new(), None),
     };
     let request = ChatRequest {
-        system: prompt::system(speaker, &passages),
-        name: speaker.name.clone(),
-        personality: speaker.personality.clone(),
-        topics: speaker
-            .knowledge
-            .as_ref()
-            .map(|knowledge| knowledge.titles())
-            .unwrap_or_default(),
+        system: prompt::system(speaker, prompt::Manner::Spoken, &passages),
         messages,
-        passages,
-        language: speaker.language.clone(),
+        grounding: Arc::new(speaker.grounding(passages)),
     };
-    let text = app.providers.chat.stream(request).await?;
+    let text = app.providers.chat.text(&request).await?;
     Ok(Reply { retrieval, text })
 }
 

@@ -6,13 +6,17 @@ use tokio::time::timeout;
 
 use crate::{
     knowledge::{KnowledgeSource, Query, terms},
-    providers::{ChatMessage, ChatRole, Passage},
+    providers::{ChatMessage, ChatRole, Passage, approximate_tokens},
 };
 
 /// A reply without knowledge in time is better than one with it too late.
 pub(super) const PATIENCE: Duration = Duration::from_millis(1_000);
 /// The most passages of a reply.
 const MAX_PASSAGES: usize = 4;
+/// A longer passage is cut, so that what a reply costs is bounded before anything is looked up.
+const MAX_PASSAGE_BYTES: usize = 4_096;
+/// The most that passages add to a prompt, in bytes: their text, their titles and what stands around them.
+pub(super) const MAX_BYTES: u64 = 4 * (4_096 + 1_024);
 
 /// What was looked up for a reply; what the client is told.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -54,23 +58,26 @@ impl Retrieval {
     }
 }
 
-/// About how many tokens a text has: a quarter of its characters, rounded up. Models differ, and a figure for the eye
-/// does not need their vocabularies.
-#[must_use]
-pub fn approximate_tokens(text: &str) -> u64 {
-    (text.chars().count() as u64).div_ceil(4)
+/// What was looked for, and the passages that were found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The questions.
+    pub(super) queries: Vec<String>,
+    /// The passages, best first; none when the source failed or was too slow.
+    pub(super) passages: Vec<Passage>,
 }
 
-/// The passages for the last turn; none when the source fails or is too slow.
+/// Looks up what the last turn asks for.
 pub(super) async fn search(
     knowledge: &dyn KnowledgeSource,
     messages: &[ChatMessage],
     patience: Duration,
-) -> Vec<Passage> {
+) -> Found {
     let Some(query) = query(messages) else {
-        return Vec::new();
+        return Found::default();
     };
-    match timeout(patience, knowledge.search(query)).await {
+    let queries = vec![query.text.clone()];
+    let mut passages = match timeout(patience, knowledge.search(query)).await {
         Ok(Ok(passages)) => passages,
         Ok(Err(error)) => {
             tracing::warn!(%error, "the reply goes on without knowledge");
@@ -80,7 +87,12 @@ pub(super) async fn search(
             tracing::warn!("the knowledge source is too slow; the reply goes on without it");
             Vec::new()
         }
+    };
+    for passage in &mut passages {
+        let end = passage.text.floor_char_boundary(MAX_PASSAGE_BYTES);
+        passage.text.truncate(end);
     }
+    Found { queries, passages }
 }
 
 /// The last turn is the question. What was said just before is its context when it names little itself.
@@ -131,6 +143,7 @@ mod tests {
                 title: "T".to_owned(),
                 text: "12345".to_owned(),
                 score: 2.0,
+                ..Passage::default()
             }])
         }
     }
@@ -140,13 +153,16 @@ mod tests {
         let ask = [turn(ChatRole::User, "When?")];
         let patience = Duration::from_millis(200);
         let quick = search(&Slow(Duration::ZERO), &ask, patience).await;
+        assert_eq!(quick.queries, ["When?"]);
+        let quick = quick.passages;
         assert_eq!(quick.len(), 1);
         let slow = Slow(Duration::from_secs(60));
-        assert!(search(&slow, &ask, patience).await.is_empty());
+        assert!(search(&slow, &ask, patience).await.passages.is_empty());
         let failing = [turn(ChatRole::User, "fail")];
         assert!(
             search(&Slow(Duration::ZERO), &failing, patience)
                 .await
+                .passages
                 .is_empty()
         );
         let retrieval = Retrieval::of(&quick);

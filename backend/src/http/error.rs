@@ -151,6 +151,17 @@ pub enum ErrorShape {
     Detail,
     /// `{error: {code, message, field}}`: the call backend; codes in upper case.
     Call,
+    /// `{detail: {code, message, context: {request_id, endpoint, field}}}`: text generation.
+    Text,
+}
+
+/// The request that an error belongs to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ErrorContext {
+    /// The request's id.
+    pub request_id: String,
+    /// The path.
+    pub endpoint: String,
 }
 
 impl ErrorShape {
@@ -159,6 +170,8 @@ impl ErrorShape {
     pub fn of_path(path: &str) -> Self {
         if is_call_path(path) {
             Self::Call
+        } else if path.starts_with("/v3/") {
+            Self::Text
         } else {
             Self::Detail
         }
@@ -166,28 +179,34 @@ impl ErrorShape {
 
     /// The body of this error.
     #[must_use]
-    pub fn body(self, error: &ApiError) -> Value {
+    pub fn body(self, error: &ApiError, context: &ErrorContext) -> Value {
         let mut body = match self {
             Self::Detail => json!({"detail": error.message, "code": error.code}),
             Self::Call => {
                 json!({"error": {"code": error.code.to_ascii_uppercase(), "message": error.message}})
             }
+            Self::Text => json!({"detail": {
+                "code": error.code,
+                "message": error.message,
+                "context": {"request_id": context.request_id, "endpoint": context.endpoint},
+            }}),
         };
         if let Some(field) = &error.field {
             match self {
                 Self::Detail => body["field"] = json!(field),
                 Self::Call => body["error"]["field"] = json!(field),
+                Self::Text => body["detail"]["context"]["field"] = json!(field),
             }
         }
         body
     }
 
     /// Gives an error response the body of this shape; other responses pass.
-    pub fn apply(self, mut response: Response) -> Response {
+    pub fn apply(self, mut response: Response, context: &ErrorContext) -> Response {
         let Some(error) = response.extensions_mut().remove::<ApiError>() else {
             return response;
         };
-        let mut shaped = Json(self.body(&error)).into_response();
+        let mut shaped = Json(self.body(&error, context)).into_response();
         *shaped.status_mut() = error.status;
         for (name, value) in response.headers() {
             if *name != CONTENT_TYPE && *name != CONTENT_LENGTH {
@@ -201,7 +220,11 @@ impl ErrorShape {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = (self.status, Json(ErrorShape::Detail.body(&self))).into_response();
+        let mut response = (
+            self.status,
+            Json(ErrorShape::Detail.body(&self, &ErrorContext::default())),
+        )
+            .into_response();
         if let Some(wait) = self.retry_after {
             let seconds = wait.as_secs_f64().ceil().clamp(1.0, 86_400.0);
             if let Ok(value) = HeaderValue::from_str(&format!("{seconds:.0}")) {

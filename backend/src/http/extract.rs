@@ -15,10 +15,11 @@ use axum::{
     },
     http::{
         HeaderMap, StatusCode,
-        header::{AUTHORIZATION, CONTENT_TYPE, ORIGIN},
+        header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, ORIGIN},
         request::Parts,
     },
 };
+use http_body_util::LengthLimitError;
 use serde::de::DeserializeOwned;
 
 use super::{ApiError, error::is_call_path};
@@ -150,6 +151,31 @@ pub async fn body_bytes(request: Request, app: &App) -> Result<Bytes, ApiError> 
         .map_err(|rejection: BytesRejection| match rejection.status() {
             StatusCode::PAYLOAD_TOO_LARGE => too_large(),
             status => ApiError::new(status, "invalid_body", "The body did not arrive in full"),
+        })
+}
+
+/// The whole body, up to a limit of its own.
+///
+/// # Errors
+/// 413 when it is larger, 400 when it does not arrive.
+pub async fn body_up_to(request: Request, limit: usize) -> Result<Bytes, ApiError> {
+    let length = request.headers().get(CONTENT_LENGTH);
+    let announced = length.and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|announced| announced > limit) {
+        return Err(too_large());
+    }
+    axum::body::to_bytes(request.into_body(), limit)
+        .await
+        .map_err(|error| {
+            let source = std::error::Error::source(&error);
+            match source.is_some_and(|source| source.is::<LengthLimitError>()) {
+                true => too_large(),
+                false => ApiError::new(
+                    StatusCode::BAD_REQUEST,
+                    "invalid_body",
+                    "The body did not arrive in full",
+                ),
+            }
         })
 }
 

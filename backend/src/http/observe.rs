@@ -10,7 +10,7 @@ use axum::{
 };
 use tracing::{Instrument as _, field::Empty};
 
-use super::{ApiError, ErrorShape};
+use super::{ApiError, ErrorContext, ErrorShape};
 use crate::App;
 
 const REQUEST_ID: &str = "x-request-id";
@@ -125,6 +125,11 @@ fn count(method: &'static str, route: String, status: StatusCode, latency: Durat
 /// Gives every error the body of its interface, also those that the framework made without a handler.
 pub(super) async fn shape(request: Request, next: Next) -> Response {
     let shape = ErrorShape::of_path(request.uri().path());
+    let id = request.extensions().get::<RequestId>();
+    let context = ErrorContext {
+        request_id: id.map(|id| id.0.clone()).unwrap_or_default(),
+        endpoint: request.uri().path().to_owned(),
+    };
     let response = next.run(request).await;
     let status = response.status();
     let is_error = status.is_client_error() || status.is_server_error();
@@ -137,9 +142,9 @@ pub(super) async fn shape(request: Request, next: Next) -> Response {
                 response.headers_mut().append(name, value.clone());
             }
         }
-        return shape.apply(response);
+        return shape.apply(response, &context);
     }
-    shape.apply(response)
+    shape.apply(response, &context)
 }
 
 fn has_json(response: &Response) -> bool {

@@ -21,6 +21,7 @@ use crate::{
     accounts::{quotas::routes as quotas, routes as accounts},
     calls::routes as calls,
     characters::routes as characters,
+    generation::routes as generation,
     media,
     webhooks::routes as webhooks,
 };
@@ -57,6 +58,16 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(media::check::check_path))
         .routes(routes!(calls::read_call))
         .routes(routes!(calls::read_transcript))
+        // text generation
+        .routes(routes!(generation::chat_completions))
+        .routes(routes!(generation::create_response))
+        .routes(routes!(
+            generation::read_response,
+            generation::delete_response
+        ))
+        .routes(routes!(generation::list_input_items))
+        .routes(routes!(generation::list_models))
+        .routes(routes!(quotas::own_usage))
         // webhooks
         .routes(routes!(webhooks::list_deliveries))
         .routes(routes!(webhooks::read_delivery))

@@ -24,7 +24,8 @@ pub struct CharacterDocuments {
 
 #[derive(Debug)]
 struct Index {
-    passages: Vec<(String, String)>,
+    /// Without their scores.
+    passages: Vec<Passage>,
     bm25: Bm25,
 }
 
@@ -35,15 +36,20 @@ impl CharacterDocuments {
         let passages = documents
             .iter()
             .flat_map(|document| {
-                passages(&document.text)
-                    .into_iter()
-                    .map(|text| (document.title.clone(), text))
+                let texts = passages(&document.text).into_iter().enumerate();
+                texts.map(|(chunk_index, text)| Passage {
+                    title: document.title.clone(),
+                    text,
+                    score: 0.0,
+                    chunk_index,
+                    retrievers: vec!["bm25"],
+                })
             })
             .collect::<Vec<_>>();
         // A title is part of what its passages are about.
         let texts = passages
             .iter()
-            .map(|(title, text)| terms(&format!("{title} {text}")));
+            .map(|passage| terms(&format!("{} {}", passage.title, passage.text)));
         let bm25 = Bm25::new(texts);
         Self {
             index: Arc::new(Index { passages, bm25 }),
@@ -84,13 +90,9 @@ impl Index {
             .into_iter()
             .take(query.limit)
             .filter(|(score, _)| *score >= floor)
-            .map(|(score, at)| {
-                let (title, text) = &self.passages[at];
-                Passage {
-                    title: title.clone(),
-                    text: text.clone(),
-                    score,
-                }
+            .map(|(score, at)| Passage {
+                score,
+                ..self.passages[at].clone()
             })
             .collect()
     }

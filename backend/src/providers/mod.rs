@@ -3,7 +3,9 @@
 //! Dropping a stream or a future cancels the request behind it. Adapters know nothing of time-outs and retries: those
 //! belong to [`Resilient`], which [`from_config`] puts around each of them.
 
+mod chat;
 pub mod embedded;
+mod models;
 pub mod openai;
 mod resilient;
 mod wav;
@@ -13,24 +15,18 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
-pub use self::resilient::{Patience, Resilient};
+pub use self::{
+    chat::{
+        ChatMessage, ChatModel, ChatRequest, ChatRole, EventStream, Grounding, ModelAnswer,
+        ModelApi, ModelRequest, Passage, TextStream,
+    },
+    models::{Model, Models, TokenUsage, approximate_tokens},
+    resilient::{Patience, Resilient},
+};
 use crate::{
     clock::{Clock, SystemClock},
     config::Config,
 };
-
-/// A service that answers a conversation with text.
-#[async_trait]
-pub trait ChatModel: Send + Sync + 'static {
-    /// The model's public name.
-    fn name(&self) -> &str;
-
-    /// Starts a reply; the stream ends with the reply.
-    async fn stream(&self, request: ChatRequest) -> Result<TextStream, ProviderError>;
-
-    /// Whether the service answers; for the deep health check.
-    async fn check(&self) -> Result<(), ProviderError>;
-}
 
 /// A service that turns speech into text.
 #[async_trait]
@@ -61,59 +57,8 @@ pub trait Synthesizer: Send + Sync + 'static {
     async fn check(&self) -> Result<(), ProviderError>;
 }
 
-/// Pieces of a reply.
-pub type TextStream = BoxStream<'static, Result<String, ProviderError>>;
-
 /// Pieces of speech.
 pub type SpeechStream = BoxStream<'static, Result<Pcm, ProviderError>>;
-
-/// A conversation that wants a reply.
-#[derive(Debug, Clone, Default)]
-pub struct ChatRequest {
-    /// The system prompt.
-    pub system: String,
-    /// The character's name, for the embedded model; others find it in the system prompt.
-    pub name: Option<String>,
-    /// The personality alone, for the embedded model; others find it in the system prompt.
-    pub personality: String,
-    /// The titles of what can be looked up, for the embedded model.
-    pub topics: Vec<String>,
-    /// The turns so far, oldest first.
-    pub messages: Vec<ChatMessage>,
-    /// Passages that the reply may rest on, for the embedded model; others find them in the system prompt.
-    pub passages: Vec<Passage>,
-    /// The language of the reply, as a BCP 47 tag, when the character names one.
-    pub language: Option<String>,
-}
-
-/// A turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChatMessage {
-    /// Who said it.
-    pub role: ChatRole,
-    /// The words.
-    pub content: String,
-}
-
-/// Who said a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChatRole {
-    /// The visitor.
-    User,
-    /// The character.
-    Assistant,
-}
-
-/// A passage of a document.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Passage {
-    /// The document's title.
-    pub title: String,
-    /// The words.
-    pub text: String,
-    /// The relevance, larger is better.
-    pub score: f64,
-}
 
 /// Speech of one person: mono samples at 16,000 Hz.
 #[derive(Debug, Clone)]
@@ -158,6 +103,25 @@ pub struct ProviderError {
     pub message: String,
     /// When the provider wants to be asked again.
     pub retry_after: Option<Duration>,
+    /// What the provider itself said, for the client whose request it was.
+    pub told: Option<Told>,
+}
+
+/// What a provider said about its failure. It may repeat the request, so it is never logged.
+#[derive(Clone, PartialEq)]
+pub struct Told {
+    /// The HTTP status, when it was the answer to the request.
+    pub status: Option<u16>,
+    /// The error object, null when there was none.
+    pub error: serde_json::Value,
+}
+
+impl std::fmt::Debug for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Told")
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The kinds of failure.
@@ -191,7 +155,16 @@ impl ProviderError {
             kind,
             message: message.into(),
             retry_after: None,
+            told: None,
         }
+    }
+
+    /// Whether the request itself was refused. A key that the service does not take, and a model that it does not have,
+    /// are the operator's fault.
+    #[must_use]
+    pub fn is_of_request(&self) -> bool {
+        let status = self.told.as_ref().and_then(|told| told.status);
+        self.kind == ProviderErrorKind::Rejected && !matches!(status, None | Some(401 | 403 | 404))
     }
 }
 
@@ -220,7 +193,9 @@ impl ProviderErrorKind {
 /// The providers of this server.
 #[derive(Clone)]
 pub struct Providers {
-    /// Answers conversations.
+    /// The models of the text interfaces.
+    pub models: Models,
+    /// Answers in calls.
     pub chat: Arc<dyn ChatModel>,
     /// Turns speech into text.
     pub transcriber: Arc<dyn Transcriber>,
@@ -247,11 +222,14 @@ pub fn from_config(config: &Config) -> anyhow::Result<Providers> {
     let silence = Duration::from_millis(config.calls.provider_timeout_ms.into());
     let (remote, local) = (Patience::remote(silence), Patience::local(silence));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let (chat, patience): (Arc<dyn ChatModel>, _) = match openai::Chat::from_config(&config.chat)? {
-        Some(chat) => (Arc::new(chat), remote),
-        None => (Arc::new(embedded::Extractive), local),
+    let models = Models::from_config(config)?;
+    let of_calls = models.of_calls();
+    let patience = match of_calls.settings.base_url {
+        Some(_) => remote,
+        None => local,
     };
-    let chat = Arc::new(Resilient::new(chat, patience, Arc::clone(&clock)));
+    let chat = Resilient::new(Arc::clone(&of_calls.chat), patience, Arc::clone(&clock));
+    let chat = Arc::new(chat);
     let (transcriber, patience): (Arc<dyn Transcriber>, _) =
         match openai::Transcription::from_config(&config.transcriber)? {
             Some(transcription) => (Arc::new(transcription), remote),
@@ -265,6 +243,7 @@ pub fn from_config(config: &Config) -> anyhow::Result<Providers> {
         };
     let synthesizer = Arc::new(Resilient::new(synthesizer, patience, clock));
     Ok(Providers {
+        models,
         chat,
         transcriber,
         synthesizer,

@@ -27,8 +27,8 @@ use tokio::{
 };
 
 use super::{
-    ChatModel, ChatRequest, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream,
-    Synthesizer, TextStream, Transcriber, Utterance,
+    ChatModel, ChatRequest, ModelAnswer, ModelApi, ModelRequest, ProviderError, ProviderErrorKind,
+    SpeechRequest, SpeechStream, Synthesizer, TextStream, Transcriber, Utterance,
 };
 use crate::clock::Clock;
 
@@ -284,10 +284,18 @@ impl ChatModel for Resilient<dyn ChatModel> {
         self.inner.name()
     }
 
-    async fn stream(&self, request: ChatRequest) -> Result<TextStream, ProviderError> {
+    fn api(&self) -> ModelApi {
+        self.inner.api()
+    }
+
+    /// As it is: whoever asks in a model's own words decides about time-outs and other models.
+    async fn ask(&self, request: &ModelRequest) -> Result<ModelAnswer, ProviderError> {
+        self.inner.ask(request).await
+    }
+
+    async fn text(&self, request: &ChatRequest) -> Result<TextStream, ProviderError> {
         let meter = self.meter(self.name(), "chat");
-        self.ask_stream(meter, || self.inner.stream(request.clone()))
-            .await
+        self.ask_stream(meter, || self.inner.text(request)).await
     }
 
     async fn check(&self) -> Result<(), ProviderError> {

@@ -28,7 +28,8 @@ impl MigratorTrait for Migrator {
             "0003_calls",
             "0004_work",
             "0005_webhooks",
-            "0006_quotas"
+            "0006_quotas",
+            "0007_responses"
         ]
     }
 }

@@ -12,7 +12,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use futures_util::stream;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::sleep;
 
 use super::{Fault, Script, Watch};
@@ -36,56 +36,6 @@ enum Piece {
 /// An answer: its pieces, and what an ending without a fault adds.
 #[derive(Debug, Default)]
 pub(super) struct Answer(VecDeque<Piece>);
-
-/// The events of a streamed completion, a word each.
-pub(super) fn chat(script: &Script) -> Answer {
-    let chunk = |delta: &Value, finish: Option<&str>| {
-        let chunk = json!({
-            "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "scripted-chat",
-            "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
-        });
-        format!("data: {chunk}\n\n")
-    };
-    let role = chunk(&json!({"role": "assistant", "content": ""}), None);
-    let words = script
-        .text
-        .split_inclusive(' ')
-        .map(|word| chunk(&json!({"content": word}), None));
-    let mut end = vec![
-        chunk(&json!({}), Some("stop")),
-        "data: [DONE]\n\n".to_owned(),
-    ];
-    let mut pieces = words.collect::<Vec<_>>();
-    match &script.fault {
-        Some(Fault::Empty) => pieces.clear(),
-        Some(Fault::KeepAlives) => {
-            for piece in &mut pieces {
-                *piece = format!(": ping\n\n{piece}: ping\n");
-            }
-        }
-        Some(Fault::Huge { bytes }) => {
-            pieces = vec![chunk(&json!({"content": "x".repeat(*bytes)}), None)];
-        }
-        Some(Fault::ErrorFrame { after }) => {
-            pieces.truncate(*after);
-            let error = json!({"error": {"message": "scripted failure", "code": "overloaded"}});
-            end = vec![format!("data: {error}\n\n")];
-        }
-        Some(Fault::Malformed { after }) => {
-            pieces.truncate(*after);
-            end = vec!["data: {\"choices\": [\n\n".to_owned()];
-        }
-        _ => {}
-    }
-    let bytes = std::iter::once(role).chain(pieces).map(Bytes::from);
-    // The piece with the role is not one of those that faults count.
-    finished(
-        script,
-        bytes.collect(),
-        end.into_iter().map(Bytes::from).collect(),
-        1,
-    )
-}
 
 /// The body of a transcription.
 pub(super) fn transcription(script: &Script) -> Answer {
@@ -132,7 +82,12 @@ pub(super) fn speech(script: &Script, input: &str) -> Answer {
 }
 
 /// Puts the end behind the pieces, or the fault in its place.
-fn finished(script: &Script, mut pieces: Vec<Bytes>, end: Vec<Bytes>, uncounted: usize) -> Answer {
+pub(super) fn finished(
+    script: &Script,
+    mut pieces: Vec<Bytes>,
+    end: Vec<Bytes>,
+    uncounted: usize,
+) -> Answer {
     let fault = match script.fault {
         Some(Fault::Stall { after }) => Some((after, Some(Piece::Stall))),
         Some(Fault::Cut { after }) => Some((after, Some(Piece::Cut))),

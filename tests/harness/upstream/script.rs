@@ -7,6 +7,10 @@ use std::time::Duration;
 pub struct Script {
     /// The words of the reply, or of the transcription. Speech is made of the request's text.
     pub text: String,
+    /// What the model thinks before it answers.
+    pub thinking: String,
+    /// A tool that the model calls: its name and the arguments as JSON.
+    pub tool: Option<(String, String)>,
     /// How long the first byte of the response, its head, takes.
     pub first_delay: Duration,
     /// How long each further piece takes.
@@ -21,6 +25,8 @@ impl Default for Script {
     fn default() -> Self {
         Self {
             text: "This is the scripted answer. It has two sentences.".to_owned(),
+            thinking: String::new(),
+            tool: None,
             first_delay: Duration::ZERO,
             between_delay: Duration::ZERO,
             fault: None,
@@ -101,6 +107,22 @@ impl Script {
         self.first_delay = first;
         self.between_delay = between;
         self
+    }
+
+    /// The same, after thinking this.
+    #[must_use]
+    pub fn thinking(mut self, words: impl Into<String>) -> Self {
+        self.thinking = words.into();
+        self
+    }
+
+    /// Calls a tool, and says nothing.
+    pub fn tool(name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self {
+            text: String::new(),
+            tool: Some((name.into(), arguments.into())),
+            ..Self::default()
+        }
     }
 
     /// The same with a WAV header on speech.

@@ -1,7 +1,9 @@
 //! Conversations with the embedded chat model.
 
+use std::sync::Arc;
+
 use colloquy::providers::{
-    ChatMessage, ChatModel as _, ChatRequest, ChatRole, Passage, embedded::Extractive,
+    ChatMessage, ChatModel as _, ChatRequest, ChatRole, Grounding, Passage, embedded::Extractive,
 };
 use futures_util::TryStreamExt as _;
 
@@ -14,9 +16,10 @@ impl Dialogue {
             title: (*title).to_owned(),
             text: (*text).to_owned(),
             score: 1.0,
+            ..Passage::default()
         });
         let passages = passages.collect::<Vec<_>>();
-        Self(ChatRequest {
+        let grounding = Grounding {
             name: Some("Max".to_owned()),
             personality: personality.to_owned(),
             topics: passages
@@ -24,6 +27,10 @@ impl Dialogue {
                 .map(|passage| passage.title.clone())
                 .collect(),
             passages,
+            ..Grounding::default()
+        };
+        Self(ChatRequest {
+            grounding: Arc::new(grounding),
             ..ChatRequest::default()
         })
     }
@@ -52,14 +59,14 @@ impl Dialogue {
             content: content.to_owned(),
         };
         self.0.messages.push(turn(ChatRole::User, words));
-        let stream = Extractive.stream(self.0.clone()).await.unwrap();
+        let stream = Extractive.text(&self.0).await.unwrap();
         let pieces: Vec<String> = stream.try_collect().await.unwrap();
         let reply = pieces.concat();
         assert!(
             pieces.len() > 1 || !reply.contains(' '),
             "it streams word by word"
         );
-        let again = Extractive.stream(self.0.clone()).await.unwrap();
+        let again = Extractive.text(&self.0).await.unwrap();
         let again: Vec<String> = again.try_collect().await.unwrap();
         assert_eq!(again.concat(), reply, "the same request, the same reply");
         let last = self
@@ -225,14 +232,14 @@ async fn it_makes_small_talk_in_the_language_of_the_character() {
     ];
     for (language, hello, greeted, thanks, welcome, who, name) in cases {
         let mut dialogue = Dialogue::new("", &[]);
-        dialogue.0.language = Some(language.to_owned());
+        Arc::make_mut(&mut dialogue.0.grounding).language = Some(language.to_owned());
         for (words, part) in [(hello, greeted), (thanks, welcome), (who, name)] {
             let reply = dialogue.say(words).await;
             assert!(reply.contains(part), "{language}: {words}: {reply}");
         }
     }
     let mut german = Dialogue::new("", &[("Öffnungszeiten", "Der Zoo öffnet um neun Uhr.")]);
-    german.0.language = Some("de".to_owned());
+    Arc::make_mut(&mut german.0.grounding).language = Some("de".to_owned());
     let reply = german.say("Wann öffnet der Zoo?").await;
     assert!(
         reply.starts_with("Laut Öffnungszeiten: Der Zoo öffnet"),

@@ -12,7 +12,6 @@ mod batch;
 mod books;
 #[cfg(test)]
 mod books_tests;
-mod money;
 mod queue;
 mod report;
 mod reservation;
@@ -27,7 +26,6 @@ use tokio::sync::oneshot;
 
 pub use self::{
     books::{Amounts, Limits, Measure, Period, Standing},
-    money::Usd,
     report::{UsageFilter, UsageRow, usage},
     reservation::Reservation,
     sweep::{prune, sweep},

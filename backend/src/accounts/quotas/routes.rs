@@ -3,7 +3,10 @@
 use axum::{Json, extract::State, http::StatusCode};
 use jiff::{ToSpan as _, civil::Date, tz::TimeZone};
 
-use super::view::{QuotaBody, QuotaView, QuotaWithKey, UsageQuery, UsageReport};
+use super::{
+    Quota, QuotaCaller,
+    view::{OwnUsage, QuotaBody, QuotaView, QuotaWithKey, UsageQuery, UsageReport},
+};
 use crate::{
     App,
     accounts::{
@@ -128,15 +131,37 @@ pub(crate) async fn usage(
     ApiQuery(query): ApiQuery<UsageQuery>,
 ) -> Result<Json<UsageReport>, ApiError> {
     caller.principal.require(Scope::Keys)?;
-    let filter = filter(&app, query)?;
     let state = quotas::read(&app, &caller.tenant, &id).await?;
-    let (rows, total) = ledger::usage(&app, &state.quota, &filter).await?;
-    Ok(Json(UsageReport {
+    report(&app, &state.quota, query).await.map(Json)
+}
+
+/// What the key's own quota allows, and what was used of it.
+#[utoipa::path(
+    get, path = "/v3/usage", tag = "text", params(UsageQuery),
+    responses((status = 200, body = OwnUsage), (status = 401))
+)]
+pub(crate) async fn own_usage(
+    State(app): State<App>,
+    QuotaCaller(quota): QuotaCaller,
+    ApiQuery(query): ApiQuery<UsageQuery>,
+) -> Result<Json<OwnUsage>, ApiError> {
+    let usage = report(&app, &quota, query).await?;
+    let state = quotas::read(&app, &quota.tenant, &quota.id).await?;
+    Ok(Json(OwnUsage {
+        quota: state.into(),
+        usage,
+    }))
+}
+
+async fn report(app: &App, quota: &Quota, query: UsageQuery) -> Result<UsageReport, ApiError> {
+    let filter = filter(app, query)?;
+    let (rows, total) = ledger::usage(app, quota, &filter).await?;
+    Ok(UsageReport {
         from: filter.from.to_string(),
         to: filter.to.to_string(),
         rows: rows.into_iter().map(Into::into).collect(),
         total: total.into(),
-    }))
+    })
 }
 
 fn filter(app: &App, query: UsageQuery) -> Result<UsageFilter, ApiError> {

@@ -6,12 +6,13 @@ use utoipa::{IntoParams, ToSchema};
 use super::{QuotaChange, QuotaKind, QuotaState};
 use crate::{
     accounts::{
-        ledger::{Amounts, Limits, Measure, Period, Usage, UsageRow, Usd},
+        ledger::{Amounts, Limits, Measure, Period, Usage, UsageRow},
         routes::expiry,
     },
     app::Base,
     clock::rfc3339,
     http::ApiError,
+    money::Usd,
 };
 
 /// Limits; null for none.
@@ -241,6 +242,15 @@ pub(crate) struct UsageReport {
     pub(super) rows: Vec<UsageView>,
     /// All rows together.
     pub(super) total: UsageView,
+}
+
+/// A quota, and what was used of it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct OwnUsage {
+    /// The quota.
+    pub(super) quota: QuotaView,
+    /// What was used.
+    pub(super) usage: UsageReport,
 }
 
 /// Usage of a group.

@@ -30,24 +30,6 @@ impl Request {
         turns
     }
 
-    /// The client's own system text: system and developer messages, `instructions`.
-    pub(crate) fn system_texts(&self) -> Vec<&str> {
-        let instructions = match self.api {
-            ModelApi::Chat => None,
-            ModelApi::Responses => str_of(&self.body, "instructions"),
-        };
-        let messages = self.history.iter().chain(self.conversation());
-        let texts = messages
-            .filter_map(Value::as_object)
-            .filter(|message| matches!(str_of(message, "role"), Some("system" | "developer")))
-            .flat_map(|message| messages::texts(message.get("content")));
-        instructions
-            .into_iter()
-            .chain(texts)
-            .filter(|text| !text.trim().is_empty())
-            .collect()
-    }
-
     /// Puts system text in front of the client's own, and of what was put there before.
     pub(crate) fn prepend_system(&mut self, text: &str) {
         let text = text.trim();
@@ -68,7 +50,7 @@ impl Request {
 
     /// The input as items, for storing; without what was put in front of it.
     pub(crate) fn input_items(&self) -> Vec<Value> {
-        items::of_input(self.body.get("input"))
+        items::of_input(self.body.get("input")).into_owned()
     }
 
     /// An upper bound of the input's tokens: the UTF-8 bytes of everything that goes to the model, since a token of a

@@ -32,7 +32,6 @@ fn turns_are_what_was_said() {
         turn(ChatRole::Assistant, "Seven."),
     ];
     assert_eq!(request.turns(), turns);
-    assert_eq!(request.system_texts(), ["Be kind.", "Be brief."]);
 }
 
 #[test]
@@ -52,7 +51,6 @@ fn stored_items_come_before_the_input() {
         turn(ChatRole::User, "And you?"),
     ];
     assert_eq!(request.turns(), turns);
-    assert_eq!(request.system_texts(), ["Be kind."]);
     let stored = json!([{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "And you?"}]}]);
     assert_eq!(Value::Array(request.input_items()), stored);
     request.prepend_items(vec![json!({"role": "user", "content": "First"})]);

@@ -68,10 +68,13 @@ impl UpstreamFailure {
 
 /// A failure, when this event or whole answer is one: an error frame, `response.failed`, a choice that ends in an error.
 pub(crate) fn failure(api: ModelApi, event: &Value) -> Option<UpstreamFailure> {
-    let event = event.as_object()?;
+    of_object(api, event.as_object()?)
+}
+
+pub(super) fn of_object(api: ModelApi, event: &Object) -> Option<UpstreamFailure> {
     let is_error =
         str_of(event, "type") == Some("error") || str_of(event, "object") == Some("error");
-    let error = event.get("error").filter(|error| !error.is_null());
+    let error = event.get("error").filter(|error| is_told(error));
     match (is_error, error) {
         // A response that failed has its error inside, and says so by its status.
         (false, Some(_)) if str_of(event, "object") == Some("response") => {}
@@ -89,7 +92,7 @@ pub(crate) fn failure(api: ModelApi, event: &Value) -> Option<UpstreamFailure> {
 }
 
 fn of_choice(choice: &Object) -> Option<UpstreamFailure> {
-    if let Some(error) = choice.get("error").filter(|error| !error.is_null()) {
+    if let Some(error) = choice.get("error").filter(|error| is_told(error)) {
         return Some(UpstreamFailure::of_error(error));
     }
     match str_of(choice, "finish_reason")? {
@@ -108,9 +111,18 @@ fn of_response(event: &Object) -> Option<UpstreamFailure> {
     let failed = str_of(event, "type") == Some("response.failed")
         || matches!(str_of(response, "status"), Some("failed" | "cancelled"));
     failed.then(|| match response.get("error") {
-        Some(error) if !error.is_null() => UpstreamFailure::of_error(error),
+        Some(error) if is_told(error) => UpstreamFailure::of_error(error),
         _ => UpstreamFailure::coded("server_error"),
     })
+}
+
+/// Some servers write that there is no error.
+fn is_told(error: &Value) -> bool {
+    match error {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(message) => !message.is_empty(),
+        _ => true,
+    }
 }
 
 fn shortened(text: &str) -> String {

@@ -44,3 +44,22 @@ impl Frame {
         out.put_slice(b"\n\n");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn frames_as_clients_read_them() {
+        let mut out = BytesMut::new();
+        let text = json!({"a": "one\ntwo"});
+        Frame::new(Some(Cow::Borrowed("response.created")), &text).write(&mut out);
+        Frame::new(None, &text).write(&mut out);
+        Frame::done().write(&mut out);
+        let data = r#"data: {"a":"one\ntwo"}"#;
+        let expected = format!("event: response.created\n{data}\n\n{data}\n\ndata: [DONE]\n\n");
+        assert_eq!(out, expected.as_bytes());
+    }
+}

@@ -1,5 +1,7 @@
 //! The input items of a response, checked, and what is done to items that come back from earlier answers.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -77,15 +79,15 @@ pub(super) fn is_message(item: &Object) -> bool {
 }
 
 /// The field `input` as items.
-pub(super) fn of_input(input: Option<&Value>) -> Vec<Value> {
+pub(super) fn of_input(input: Option<&Value>) -> Cow<'_, [Value]> {
     match input {
-        Some(Value::String(text)) => vec![json!({
+        Some(Value::String(text)) => Cow::Owned(vec![json!({
             "type": "message",
             "role": "user",
             "content": [{"type": "input_text", "text": text}],
-        })],
-        Some(Value::Array(items)) => items.clone(),
-        _ => Vec::new(),
+        })]),
+        Some(Value::Array(items)) => Cow::Borrowed(items),
+        _ => Cow::Owned(Vec::new()),
     }
 }
 

@@ -25,7 +25,6 @@ mod to_responses;
 mod upstream;
 mod usage;
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub(crate) use self::{
@@ -33,27 +32,20 @@ pub(crate) use self::{
     error::ErrorBody,
     failure::{UpstreamFailure, failure},
     frame::Frame,
-    reasoning::{Reasoning, ReasoningStyle},
+    reasoning::Reasoning,
     request::Request,
-    retrieval::{VisibleResult, VisibleRetrieval},
+    retrieval::{VisibleResult, VisibleRetrieval, output_items},
     svc::Svc,
     tally::{Ending, Tally, has_content},
-    upstream::{Abilities, LimitField, upstream_body},
-    usage::TokenUsage,
+    upstream::{Abilities, upstream_body},
+};
+pub(crate) use crate::{
+    config::{LimitField, ReasoningStyle},
+    providers::{ModelApi, TokenUsage},
 };
 
 /// A JSON object.
 type Object = Map<String, Value>;
-
-/// The public API that a client or a model speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ModelApi {
-    /// `POST /chat/completions`.
-    Chat,
-    /// `POST /responses`.
-    Responses,
-}
 
 /// What an answer is called, and when it began.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,9 @@
 //! How much a model shall think: what requests say about it, and how each kind of model is told.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    ModelApi, Object,
+    ModelApi, Object, ReasoningStyle,
     fields::{Invalid, take, take_object, take_string, take_tokens},
 };
 
@@ -18,23 +17,6 @@ pub(crate) enum Reasoning {
     Effort(String),
     /// At most so many tokens.
     MaxTokens(u64),
-}
-
-/// How a model is told how much to think.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ReasoningStyle {
-    /// `reasoning_effort` in chat completions, `reasoning.effort` in responses. A budget becomes the nearest effort.
-    #[default]
-    Effort,
-    /// `reasoning: {effort | max_tokens}`.
-    Object,
-    /// `thinking: {type, budget_tokens}`. An effort becomes a budget.
-    Thinking,
-    /// `chat_template_kwargs: {enable_thinking, thinking_budget}`, which templates of open models read.
-    EnableThinking,
-    /// Not at all: the model does not reason, or always does.
-    None,
 }
 
 /// Takes what a request says about reasoning out of it; what `reasoning` says beyond the amount (`summary`, ..) stays

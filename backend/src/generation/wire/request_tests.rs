@@ -398,7 +398,6 @@ proptest! {
                 };
                 let Ok(request) = parse(api, &base) else { continue };
                 request.turns();
-                request.system_texts();
                 prop_assert!(request.bound_bytes() > 0);
             }
         }

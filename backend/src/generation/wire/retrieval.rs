@@ -105,6 +105,16 @@ fn preview(text: &str) -> String {
     preview
 }
 
+/// The items of a response that a later request goes on from: all but those about a search.
+pub(crate) fn output_items(response: &Value) -> Vec<Value> {
+    let output = response.get("output").and_then(Value::as_array);
+    let items = output.into_iter().flatten();
+    items
+        .filter(|item| !is_visibility_item(item))
+        .cloned()
+        .collect()
+}
+
 /// Whether an item is one of ours.
 pub(super) fn is_visibility_item(item: &Value) -> bool {
     item.as_object()

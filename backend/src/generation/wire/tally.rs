@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    ModelApi, Object, TokenUsage,
+    ModelApi, Object, TokenUsage, failure,
     fields::{entries, str_of},
 };
 
@@ -73,16 +73,20 @@ pub(crate) fn has_content(api: ModelApi, event: &Value) -> bool {
     if content_bytes(api, event) > 0 {
         return true;
     }
+    if failure::of_object(api, event).is_some() {
+        return false;
+    }
     match api {
         ModelApi::Chat => entries(event, "choices")
             .iter()
             .filter_map(Value::as_object)
             .any(|choice| {
-                str_of(choice, "finish_reason").is_some_and(|reason| !reason.is_empty())
+                choice.get("finish_reason").is_some_and(is_said)
                     || ["delta", "message"]
                         .iter()
                         .filter_map(|field| choice.get(*field)?.as_object())
-                        .any(|said| !entries(said, "tool_calls").is_empty() || has_audio(said))
+                        .flatten()
+                        .any(|(field, value)| field != "role" && is_said(value))
             }),
         ModelApi::Responses => match str_of(event, "type") {
             None => str_of(event, "object") == Some("response"),
@@ -105,8 +109,14 @@ pub(crate) fn has_content(api: ModelApi, event: &Value) -> bool {
     }
 }
 
-fn has_audio(said: &Object) -> bool {
-    said.get("audio").is_some_and(|audio| !audio.is_null())
+/// Whether a field of a delta says anything.
+pub(super) fn is_said(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(values) => !values.is_empty(),
+        _ => true,
+    }
 }
 
 /// The bytes of content in an event or a whole answer.

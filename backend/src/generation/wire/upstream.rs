@@ -1,10 +1,9 @@
 //! The body that a model gets.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    ModelApi, Object, ReasoningStyle, Request,
+    LimitField, ModelApi, Object, ReasoningStyle, Request,
     fields::{Invalid, str_of, take},
     items,
     reasoning::put_reasoning,
@@ -23,17 +22,6 @@ pub(crate) struct Abilities {
     pub(crate) limit_field: LimitField,
     /// Whether it can be asked for the usage of a streamed chat completion.
     pub(crate) stream_usage: bool,
-}
-
-/// What a server calls the limit of a chat completion.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum LimitField {
-    /// The name of today.
-    #[default]
-    MaxCompletionTokens,
-    /// The old name, the only one that many servers know.
-    MaxTokens,
 }
 
 impl LimitField {
@@ -122,7 +110,10 @@ fn same_responses(request: &Request) -> Object {
         Some(Value::String(text)) if request.history.is_empty() => Value::String(text),
         input => {
             let mut items = request.history.clone();
-            items.extend(items::of_input(input.as_ref()));
+            match input {
+                Some(Value::Array(input)) => items.extend(input),
+                input => items.extend(items::of_input(input.as_ref()).into_owned()),
+            }
             items.retain(items::stands_alone);
             Value::Array(items)
         }

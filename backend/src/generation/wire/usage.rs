@@ -2,23 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{ModelApi, Object};
+use super::{ModelApi, Object, TokenUsage};
 
 /// More than any answer has, so that sums and prices of what a broken server says stay within their integers.
 const MAX_TOKENS: u64 = 1 << 40;
-
-/// The tokens of an answer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct TokenUsage {
-    /// Tokens of the input.
-    pub(crate) input: u64,
-    /// Those of the input that came from the model's cache.
-    pub(crate) cached: u64,
-    /// Tokens of the output.
-    pub(crate) output: u64,
-    /// Those of the output that were thinking.
-    pub(crate) reasoning: u64,
-}
 
 /// What the two APIs call the same.
 struct Names {
@@ -86,6 +73,10 @@ impl TokenUsage {
                 _ => Object::new(),
             };
             object.insert(name.to_owned(), json!(tokens));
+            if api == ModelApi::Responses && details == names.input_details {
+                // The newest public schema asks for it, and few servers tell it.
+                object.entry("cache_write_tokens").or_insert(json!(0));
+            }
             usage.insert(details.to_owned(), Value::Object(object));
         }
         Value::Object(usage)

@@ -1,40 +1,50 @@
-//! Chat completions, streamed: `POST {base}/chat/completions`.
+//! Chat completions and responses: `POST {base}/chat/completions` and `POST {base}/responses`.
 
 use std::collections::VecDeque;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 use reqwest::{Response, header::CONTENT_TYPE};
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer, ser::SerializeMap as _};
+use serde_json::{Map, Value};
 
 use super::{
     super::{
-        ChatMessage, ChatModel, ChatRequest, ChatRole, ProviderError, ProviderErrorKind, TextStream,
+        ChatModel, EventStream, ModelAnswer, ModelApi, ModelRequest, ProviderError,
+        ProviderErrorKind,
     },
     Server,
-    chunk::Chunk,
+    failure::failure,
     sse,
 };
-use crate::config::ChatConfig;
+use crate::config::ModelConfig;
 
-/// A chat model behind an OpenAI-compatible server.
+/// A model behind an OpenAI-compatible server.
 #[derive(Debug)]
 pub struct Chat {
     server: Server,
+    api: ModelApi,
+    /// What the server calls the model.
+    upstream_name: String,
 }
 
 impl Chat {
-    /// The model of these settings; `None` without a base URL.
+    /// The model of these settings, under its public name; `None` without a base URL.
     ///
     /// # Errors
     /// When the HTTP client cannot be made.
-    pub fn from_config(config: &ChatConfig) -> anyhow::Result<Option<Self>> {
+    pub fn from_config(name: &str, config: &ModelConfig) -> anyhow::Result<Option<Self>> {
         let server = Server::new(
             config.base_url.as_ref(),
             config.api_key.as_ref(),
-            config.model.as_ref(),
+            Some(&name.to_owned()),
+            config.connect(),
         )?;
-        Ok(server.map(|server| Self { server }))
+        Ok(server.map(|server| Self {
+            server,
+            api: config.api,
+            upstream_name: config.model.clone().unwrap_or_else(|| name.to_owned()),
+        }))
     }
 }
 
@@ -44,33 +54,25 @@ impl ChatModel for Chat {
         &self.server.model
     }
 
-    async fn stream(&self, request: ChatRequest) -> Result<TextStream, ProviderError> {
-        let body = json!({
-            "model": self.server.model,
-            "messages": messages(&request),
-            "stream": true,
-        });
-        let request = self.server.post("chat/completions")?.json(&body);
+    fn api(&self) -> ModelApi {
+        self.api
+    }
+
+    async fn ask(&self, request: &ModelRequest) -> Result<ModelAnswer, ProviderError> {
+        let path = match self.api {
+            ModelApi::Chat => "chat/completions",
+            ModelApi::Responses => "responses",
+        };
+        let body = Named {
+            body: &request.body,
+            model: &self.upstream_name,
+        };
+        let request = self.server.post(path)?.json(&body);
         let response = self.server.send(request).await?;
         if is_json(&response) {
-            return self.whole(response).await;
+            return self.whole(response).await.map(ModelAnswer::Whole);
         }
-        let reading = Reading {
-            server: self.server.clone(),
-            response,
-            parser: sse::Parser::default(),
-            chunks: VecDeque::new(),
-            ended: false,
-        };
-        let pieces = stream::unfold(Some(reading), |reading| async move {
-            let mut reading = reading?;
-            match reading.next().await {
-                Ok(Some(text)) => Some((Ok(text), Some(reading))),
-                Ok(None) => None,
-                Err(error) => Some((Err(error), None)),
-            }
-        });
-        Ok(pieces.boxed())
+        Ok(ModelAnswer::Events(self.events(response)))
     }
 
     async fn check(&self) -> Result<(), ProviderError> {
@@ -79,44 +81,62 @@ impl ChatModel for Chat {
 }
 
 impl Chat {
-    /// The answer of a server that does not stream.
-    async fn whole(&self, response: Response) -> Result<TextStream, ProviderError> {
+    /// An answer that is no stream.
+    async fn whole(&self, response: Response) -> Result<Value, ProviderError> {
         let body = self.server.read(response).await?;
-        match Chunk::of_json(&body, false) {
-            Chunk::Failed { kind, message } => Err(self.server.error(kind, message)),
-            Chunk::Text { delta, .. } if !delta.is_empty() => Ok(stream::iter([Ok(delta)]).boxed()),
-            Chunk::Text { .. } | Chunk::Done => Ok(stream::empty().boxed()),
+        let answer = serde_json::from_slice::<Value>(&body)
+            .ok()
+            .filter(|answer| is_answer(self.api, answer));
+        let answer = answer.ok_or_else(|| {
+            self.server.error(
+                ProviderErrorKind::Malformed,
+                "an answer that is not of the API",
+            )
+        })?;
+        match failure(&answer) {
+            Some(failure) => Err(self.server.failed(failure)),
+            None => Ok(answer),
         }
+    }
+
+    fn events(&self, response: Response) -> EventStream {
+        let reading = Reading {
+            server: self.server.clone(),
+            api: self.api,
+            response,
+            parser: sse::Parser::default(),
+            events: VecDeque::new(),
+            ended: false,
+        };
+        stream::unfold(Some(reading), |reading| async move {
+            let mut reading = reading?;
+            match reading.next().await {
+                Ok(Some(event)) => Some((Ok(event), Some(reading))),
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        })
+        .boxed()
     }
 }
 
 /// A stream that is being read.
 struct Reading {
     server: Server,
+    api: ModelApi,
     response: Response,
     parser: sse::Parser,
-    chunks: VecDeque<Chunk>,
+    events: VecDeque<sse::Event>,
     /// The model said that it is done, so that a server without `[DONE]` is not taken for a cut one.
     ended: bool,
 }
 
 impl Reading {
-    /// The next piece of the answer that is not empty.
-    async fn next(&mut self) -> Result<Option<String>, ProviderError> {
+    /// The next event, `None` at the end of the answer.
+    async fn next(&mut self) -> Result<Option<Value>, ProviderError> {
         loop {
-            while let Some(chunk) = self.chunks.pop_front() {
-                match chunk {
-                    Chunk::Text { delta, ends } => {
-                        self.ended |= ends;
-                        if !delta.is_empty() {
-                            return Ok(Some(delta));
-                        }
-                    }
-                    Chunk::Done => return Ok(None),
-                    Chunk::Failed { kind, message } => {
-                        return Err(self.server.error(kind, message));
-                    }
-                }
+            if let Some(event) = self.events.pop_front() {
+                return self.read(&event);
             }
             match self.response.chunk().await {
                 Ok(Some(bytes)) => {
@@ -124,7 +144,7 @@ impl Reading {
                         self.server
                             .error(ProviderErrorKind::Malformed, error.to_string())
                     })?;
-                    self.chunks.extend(events.iter().map(Chunk::of_event));
+                    self.events.extend(events);
                 }
                 Ok(None) | Err(_) if self.ended => return Ok(None),
                 Ok(None) | Err(_) => {
@@ -134,6 +154,46 @@ impl Reading {
                 }
             }
         }
+    }
+
+    fn read(&mut self, event: &sse::Event) -> Result<Option<Value>, ProviderError> {
+        let data = event.data.trim();
+        if data == "[DONE]" {
+            return Ok(None);
+        }
+        let Ok(value) = serde_json::from_str::<Value>(data) else {
+            return Err(self
+                .server
+                .error(ProviderErrorKind::Malformed, "an event that is not JSON"));
+        };
+        if let Some(failure) = failure(&value) {
+            return Err(self.server.failed(failure));
+        }
+        if event.name == "error" || !is_event(self.api, &value) {
+            return Err(self.server.error(
+                ProviderErrorKind::Malformed,
+                "an event that is not of the API",
+            ));
+        }
+        self.ended |= ends(self.api, &value);
+        Ok(Some(value))
+    }
+}
+
+/// A body under the name that the server knows the model by.
+struct Named<'a> {
+    body: &'a Map<String, Value>,
+    model: &'a str,
+}
+
+impl Serialize for Named<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("model", self.model)?;
+        for (name, value) in self.body.iter().filter(|(name, _)| *name != "model") {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
     }
 }
 
@@ -145,71 +205,88 @@ fn is_json(response: &Response) -> bool {
         .is_some_and(|value| value.starts_with("application/json"))
 }
 
-/// The messages as the server gets them. Many templates of open models refuse a conversation that does not begin with
-/// the user; so what the character said before the visitor's first word is told in the system prompt.
-fn messages(request: &ChatRequest) -> Vec<Value> {
-    let began = request
-        .messages
-        .iter()
-        .position(|message| message.role == ChatRole::User)
-        .unwrap_or(0);
-    let (opening, turns) = request.messages.split_at(began);
-    let mut system = request.system.clone();
-    for ChatMessage { content, .. } in opening {
-        if !system.is_empty() {
-            system.push_str("\n\n");
+/// Whether this is a whole answer of the API, or a failure.
+fn is_answer(api: ModelApi, answer: &Value) -> bool {
+    let list = match api {
+        ModelApi::Chat => "choices",
+        ModelApi::Responses => "output",
+    };
+    answer.get(list).is_some_and(Value::is_array) || failure(answer).is_some()
+}
+
+/// Whether this is an event of the API. A last chunk may have no choices, only the usage.
+fn is_event(api: ModelApi, event: &Value) -> bool {
+    match api {
+        ModelApi::Chat => {
+            event.is_object()
+                && event
+                    .get("choices")
+                    .is_none_or(|choices| choices.is_array() || choices.is_null())
         }
-        system.push_str("You have already opened the conversation by saying: ");
-        system.push_str(content);
+        ModelApi::Responses => event.get("type").is_some_and(Value::is_string),
     }
-    let mut messages = Vec::with_capacity(turns.len() + 1);
-    if !system.is_empty() {
-        messages.push(json!({"role": "system", "content": system}));
+}
+
+/// Whether the model says with this event that it is done.
+fn ends(api: ModelApi, event: &Value) -> bool {
+    match api {
+        ModelApi::Chat => event
+            .pointer("/choices/0/finish_reason")
+            .is_some_and(|reason| !reason.is_null()),
+        ModelApi::Responses => matches!(
+            event.get("type").and_then(Value::as_str),
+            Some("response.completed" | "response.incomplete")
+        ),
     }
-    messages.extend(turns.iter().map(|message| {
-        let role = match message.role {
-            ChatRole::User => "user",
-            ChatRole::Assistant => "assistant",
-        };
-        json!({"role": role, "content": message.content})
-    }));
-    messages
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    fn message(role: ChatRole, content: &str) -> ChatMessage {
-        ChatMessage {
-            role,
-            content: content.to_owned(),
+    #[test]
+    fn events_of_servers() {
+        let chat = [
+            (
+                json!({"choices": [{"delta": {"role": "assistant"}, "finish_reason": null}]}),
+                false,
+            ),
+            (
+                json!({"choices": [{"delta": {"content": null}, "finish_reason": "stop"}]}),
+                true,
+            ),
+            (json!({"choices": [], "usage": {"total_tokens": 3}}), false),
+            (json!({"usage": {"total_tokens": 3}}), false),
+        ];
+        for (event, is_end) in chat {
+            assert!(is_event(ModelApi::Chat, &event), "{event}");
+            assert_eq!(ends(ModelApi::Chat, &event), is_end, "{event}");
         }
+        assert!(!is_event(ModelApi::Chat, &json!({"choices": "many"})));
+        assert!(!is_event(ModelApi::Chat, &json!([1])));
+        assert!(ends(
+            ModelApi::Responses,
+            &json!({"type": "response.incomplete"})
+        ));
+        assert!(!ends(
+            ModelApi::Responses,
+            &json!({"type": "response.output_text.done"})
+        ));
+        assert!(!is_event(ModelApi::Responses, &json!({"choices": []})));
     }
 
     #[test]
-    fn a_greeting_stands_in_the_system_prompt() {
-        let request = ChatRequest {
-            system: "You are Max.".to_owned(),
-            messages: vec![
-                message(ChatRole::Assistant, "Hello there."),
-                message(ChatRole::User, "Hi."),
-                message(ChatRole::Assistant, "How can I help?"),
-                message(ChatRole::User, "Tell me the time."),
-            ],
-            ..ChatRequest::default()
+    fn the_body_goes_out_under_the_servers_name_for_the_model() {
+        let body = json!({"model": "public", "stream": true});
+        let named = Named {
+            body: body.as_object().unwrap(),
+            model: "private",
         };
-        let messages = messages(&request);
-        let roles = messages.iter().map(|m| m["role"].as_str().unwrap());
         assert_eq!(
-            roles.collect::<Vec<_>>(),
-            ["system", "user", "assistant", "user"]
-        );
-        assert!(
-            messages[0]["content"]
-                .as_str()
-                .unwrap()
-                .ends_with("Hello there.")
+            serde_json::to_value(named).unwrap(),
+            json!({"model": "private", "stream": true})
         );
     }
 }

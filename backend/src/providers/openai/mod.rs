@@ -2,10 +2,10 @@
 //! Kokoro-FastAPI and their like.
 //!
 //! An adapter asks once and waits as long as it takes; dropping its future or stream closes the connection. Messages of
-//! servers are not passed on, since some of them repeat the request; their short error codes are.
+//! servers are for the client that sent the request, since some of them repeat it; logs get their short error codes.
 
 mod chat;
-mod chunk;
+mod failure;
 mod speech;
 pub mod sse;
 mod transcription;
@@ -21,14 +21,15 @@ use reqwest::{
 use serde_json::Value;
 use url::{Host, Url};
 
+use self::failure::{Failure, failure, kind_of};
 pub use self::{chat::Chat, speech::Speech, transcription::Transcription};
-use super::{ProviderError, ProviderErrorKind};
+use super::{ProviderError, ProviderErrorKind, Told};
 use crate::config::Secret;
 
-/// The longest that connecting may take; everything else is bounded by the caller.
+/// The longest that connecting to a transcriber or synthesizer may take; everything else is bounded by the caller.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest answer that is read as a whole.
-const MAX_ANSWER_BYTES: usize = 1024 * 1024;
+const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 /// The longest wait that a server may ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -47,6 +48,7 @@ impl Server {
         base: Option<&Url>,
         key: Option<&Secret>,
         model: Option<&String>,
+        connect: Duration,
     ) -> anyhow::Result<Option<Self>> {
         let Some(base) = base else { return Ok(None) };
         let model = model.context("a base URL needs a model")?.clone();
@@ -56,7 +58,7 @@ impl Server {
             base.set_path(&format!("{}/", base.path()));
         }
         Ok(Some(Self {
-            http: client(&base)?,
+            http: client(&base, connect)?,
             base,
             key: key.cloned(),
             model,
@@ -93,17 +95,19 @@ impl Server {
         }
         let retry_after = retry_after(response.headers());
         let body = self.read(response).await.unwrap_or_default();
-        let code = serde_json::from_slice::<Value>(&body)
+        let told = serde_json::from_slice::<Value>(&body)
             .ok()
-            .and_then(|body| error_code(&body));
-        let mut error = self.error(
-            kind_of(status),
-            match code {
-                Some(code) => format!("status {status}, {code}"),
-                None => format!("status {status}"),
-            },
-        );
+            .and_then(|body| failure(&body));
+        let message = match told.as_ref().and_then(|told| told.code.as_ref()) {
+            Some(code) => format!("status {status}, {code}"),
+            None => format!("status {status}"),
+        };
+        let mut error = self.error(kind_of(status), message);
         error.retry_after = retry_after;
+        error.told = Some(Told {
+            status: Some(status.as_u16()),
+            error: told.map(|told| told.error).unwrap_or_default(),
+        });
         Err(Refusal {
             status: Some(status),
             error,
@@ -157,6 +161,20 @@ impl Server {
         }
     }
 
+    /// A failure that the server reported after it had answered 200.
+    fn failed(&self, failure: Failure) -> ProviderError {
+        let message = match &failure.code {
+            Some(code) => format!("the server reports {code}"),
+            None => "the server reports a failure".to_owned(),
+        };
+        let mut error = self.error(failure.kind, message);
+        error.told = Some(Told {
+            status: None,
+            error: failure.error,
+        });
+        error
+    }
+
     fn error(&self, kind: ProviderErrorKind, message: impl Into<String>) -> ProviderError {
         ProviderError::new(&self.model, kind, message)
     }
@@ -176,7 +194,7 @@ impl From<Refusal> for ProviderError {
 }
 
 /// The connections to one server. A proxy of the environment is used, except to a server on this machine.
-fn client(base: &Url) -> anyhow::Result<Client> {
+fn client(base: &Url, connect: Duration) -> anyhow::Result<Client> {
     // Another part of the process may have chosen its cryptography already; either choice will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let local = match base.host() {
@@ -186,7 +204,7 @@ fn client(base: &Url) -> anyhow::Result<Client> {
         None => false,
     };
     let builder = Client::builder()
-        .connect_timeout(CONNECT_TIMEOUT)
+        .connect_timeout(connect)
         .tcp_nodelay(true)
         .tcp_keepalive(Duration::from_secs(30))
         .pool_idle_timeout(Duration::from_secs(60))
@@ -195,15 +213,6 @@ fn client(base: &Url) -> anyhow::Result<Client> {
         .user_agent(concat!("colloquy/", env!("CARGO_PKG_VERSION")));
     let builder = if local { builder.no_proxy() } else { builder };
     builder.build().context("making the HTTP client")
-}
-
-fn kind_of(status: StatusCode) -> ProviderErrorKind {
-    match status {
-        StatusCode::TOO_MANY_REQUESTS => ProviderErrorKind::RateLimited,
-        StatusCode::REQUEST_TIMEOUT => ProviderErrorKind::Timeout,
-        _ if status.is_server_error() => ProviderErrorKind::Failed,
-        _ => ProviderErrorKind::Rejected,
-    }
 }
 
 /// The wait that a server asks for, in seconds. The form with a date is not used by these servers.
@@ -218,17 +227,4 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds)
         .ok()
         .map(|wait| wait.min(MAX_RETRY_AFTER))
-}
-
-/// The short code of an error body, `{"error": {"code" | "type"}}`. Codes are words; anything else is not shown.
-fn error_code(body: &Value) -> Option<String> {
-    let error = body.get("error")?;
-    let code = ["code", "type"]
-        .into_iter()
-        .find_map(|name| error.get(name)?.as_str())?;
-    let short = code.len() <= 64
-        && code
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
-    short.then(|| code.to_owned())
 }

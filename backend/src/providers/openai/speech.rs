@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     super::{Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer, wav},
-    Server,
+    CONNECT_TIMEOUT, Server,
 };
 use crate::config::SynthesizerConfig;
 
@@ -33,6 +33,7 @@ impl Speech {
             config.base_url.as_ref(),
             config.api_key.as_ref(),
             config.model.as_ref(),
+            CONNECT_TIMEOUT,
         )?;
         let voice = config.voice.as_deref().unwrap_or(DEFAULT_VOICE).to_owned();
         Ok(server.map(|server| Self { server, voice }))

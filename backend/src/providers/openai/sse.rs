@@ -2,8 +2,8 @@
 
 use std::mem;
 
-/// The largest event, in bytes.
-pub const MAX_EVENT_BYTES: usize = 1024 * 1024;
+/// The largest event, in bytes. The last event of a response repeats all of it.
+pub const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
 
 /// An event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

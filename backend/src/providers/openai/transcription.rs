@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{
     super::{ProviderError, ProviderErrorKind, Transcriber, Utterance, wav},
-    Server,
+    CONNECT_TIMEOUT, Server,
 };
 use crate::config::TranscriberConfig;
 
@@ -34,6 +34,7 @@ impl Transcription {
             config.base_url.as_ref(),
             config.api_key.as_ref(),
             config.model.as_ref(),
+            CONNECT_TIMEOUT,
         )?;
         Ok(server.map(|server| Self { server }))
     }

@@ -8,6 +8,7 @@ use super::{
     super::{
         Ending, Object,
         fields::{str_of, text_of},
+        tally::is_said,
     },
     calls::{Calls, Kind, input_text, tool},
     chat_out::ChatOut,
@@ -97,12 +98,6 @@ impl Reader {
         }
         told.push(with_delta(choice, Object::new(), Some(finish)));
     }
-
-    /// Whether every choice that began has ended.
-    pub(super) fn complete(&self) -> bool {
-        !self.choices.is_empty() && self.choices.values().all(|choice| choice.finish.is_some())
-    }
-
     /// Ends the choices that the model did not end; `None` when there was not a single one.
     pub(super) fn end(&mut self, out: &mut ChatOut) -> Option<Ending> {
         let mut ending = None;
@@ -129,16 +124,6 @@ fn with_delta(mut choice: Object, delta: Object, finish: Option<Finish>) -> Obje
     let finish = finish.map(Finish::as_str);
     choice.insert("finish_reason".to_owned(), json!(finish));
     choice
-}
-
-/// Whether a value of a delta says anything.
-fn is_said(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::String(text) => !text.is_empty(),
-        Value::Array(values) => !values.is_empty(),
-        _ => true,
-    }
 }
 
 /// Gives a delta of a tool call what clients need to put it together: an index always; id, type, name and a text of

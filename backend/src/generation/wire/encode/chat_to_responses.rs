@@ -121,12 +121,6 @@ impl Reader {
             call.end(out, status);
         }
     }
-
-    /// Whether the model has said why it stopped.
-    pub(super) fn complete(&self) -> bool {
-        self.finish.is_some()
-    }
-
     /// Ends the response; `None` when the model said nothing at all.
     pub(super) fn end(
         &mut self,

@@ -87,6 +87,9 @@ impl Encoder {
 
     /// Another model answers, under this public name; only before content (see [`super::has_content`]).
     pub(crate) fn set_answering(&mut self, upstream: ModelApi, model: &str) {
+        if self.finished() {
+            return;
+        }
         self.upstream = upstream;
         self.tally = Tally::default();
         match &mut self.client {
@@ -148,18 +151,6 @@ impl Encoder {
         }
         self.take()
     }
-
-    /// Whether the model has said that it is done. Then the end of its connection is an end and not a cut; usage may still
-    /// come before it.
-    pub(crate) fn complete(&self) -> bool {
-        match &self.client {
-            Client::Chat(_, ChatReader::Chat(reader)) => reader.complete(),
-            Client::Chat(_, ChatReader::Responses(reader)) => reader.complete(),
-            Client::Responses(_, ResponseReader::Chat(reader)) => reader.complete(),
-            Client::Responses(..) => self.finished(),
-        }
-    }
-
     /// The usage to tell the client when the model tells none.
     pub(crate) fn set_estimate(&mut self, usage: TokenUsage) {
         self.tally.usage.get_or_insert(usage);
@@ -259,3 +250,6 @@ impl Encoder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -95,15 +95,21 @@ fn text(mut text: Value) -> Value {
     text
 }
 
-/// Functions have all of their fields where they are shown, and may leave some out where they are asked for.
+/// Tools have all of their fields where they are shown, and may leave some out where they are asked for.
 fn tools(mut tools: Value) -> Value {
     for tool in tools.as_array_mut().into_iter().flatten() {
-        if let Value::Object(tool) = tool
-            && str_of(tool, "type") == Some("function")
-        {
-            for field in ["description", "parameters", "strict"] {
-                tool.entry(field).or_insert(Value::Null);
+        let Value::Object(tool) = tool else { continue };
+        match str_of(tool, "type") {
+            Some("function") => {
+                for field in ["description", "parameters", "strict"] {
+                    tool.entry(field).or_insert(Value::Null);
+                }
             }
+            Some("custom") => {
+                tool.entry("format")
+                    .or_insert_with(|| json!({"type": "text"}));
+            }
+            _ => {}
         }
     }
     tools

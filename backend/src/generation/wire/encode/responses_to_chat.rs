@@ -196,12 +196,6 @@ impl Reader {
         out.finish(0, finish);
         self.finish = Some(finish);
     }
-
-    /// Whether the model has said that it is done.
-    pub(super) fn complete(&self) -> bool {
-        self.finish.is_some()
-    }
-
     /// How the answer ended; `None` when it was cut.
     pub(super) fn end(&self) -> Option<Ending> {
         self.finish.map(Finish::ending)

@@ -14,7 +14,8 @@ use super::{
 /// What was read so far.
 #[derive(Default)]
 pub(super) struct Reader {
-    /// Announcements of items and parts, which wait for what they announce: until then another model may answer.
+    /// Announcements of items and parts, which wait for what they announce: until then another model may answer. An empty
+    /// delta is not that yet.
     held: Vec<(Cow<'static, str>, Object)>,
     /// The names of functions that are called, by the items' indexes here.
     names: HashMap<u64, Value>,
@@ -47,17 +48,20 @@ impl Reader {
             "response.created" | "response.in_progress" | "response.queued" | "keepalive" => None,
             "response.completed" | "response.incomplete" | "response.failed" => {
                 self.release(out);
-                let response = match event.remove("response") {
+                let mut response = match event.remove("response") {
                     Some(Value::Object(response)) => response,
                     _ => Object::new(),
                 };
-                let mut response = response;
                 if let Some(status) = kind.strip_prefix("response.") {
                     response.insert("status".to_owned(), json!(status));
                 }
                 Some(end(out, response, usage, now))
             }
             "response.output_item.added" | "response.content_part.added" => {
+                self.held.push((Cow::Owned(kind), event));
+                None
+            }
+            _ if !self.held.is_empty() && is_empty_delta(&event) => {
                 self.held.push((Cow::Owned(kind), event));
                 None
             }
@@ -142,6 +146,10 @@ pub(super) fn end(
     out.overlay(said);
     out.terminate(ending, usage, now);
     ending
+}
+
+fn is_empty_delta(event: &Object) -> bool {
+    str_of(event, "delta") == Some("")
 }
 
 /// Gives texts the lists that clients count on.

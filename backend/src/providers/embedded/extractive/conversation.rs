@@ -54,7 +54,7 @@ impl<'a> Talk<'a> {
         let of = |role| move |message: &&'a ChatMessage| message.role == role;
         Self {
             request,
-            phrases: phrases::of(request.language.as_deref()),
+            phrases: phrases::of(request.grounding.language.as_deref()),
             said,
             asked_before: past
                 .iter()
@@ -71,14 +71,14 @@ impl<'a> Talk<'a> {
                 .filter(of(ChatRole::Assistant))
                 .map(|message| message.content.as_str())
                 .collect(),
-            facts: facts::of(&request.personality),
+            facts: facts::of(&request.grounding.personality),
         }
     }
 
     /// What could be said, the best first.
     fn options(&self) -> Vec<String> {
         let phrases = self.phrases;
-        match intent::of(&self.said, self.request.name.as_deref(), phrases) {
+        match intent::of(&self.said, self.request.grounding.name.as_deref(), phrases) {
             Intent::Greeting => self.greeting(),
             Intent::HowAreYou => vec![
                 format!("{} {}", phrases.fine, self.offer()),
@@ -108,7 +108,7 @@ impl<'a> Talk<'a> {
     fn greeting(&self) -> Vec<String> {
         let phrases = self.phrases;
         let plain = format!("{} {}", phrases.hello_back, self.offer());
-        match &self.request.name {
+        match &self.request.grounding.name {
             Some(name) if self.replies.is_empty() => vec![
                 format!(
                     "{} {}",
@@ -124,7 +124,7 @@ impl<'a> Talk<'a> {
     fn who(&self) -> Vec<String> {
         let brief = self.who_briefly();
         let own = self.facts.own.iter().map(String::as_str);
-        let about = match &self.request.name {
+        let about = match &self.request.grounding.name {
             Some(name) => own
                 .clone()
                 .find(|fact| fact.contains(name.as_str()))
@@ -137,7 +137,7 @@ impl<'a> Talk<'a> {
     }
 
     fn who_briefly(&self) -> String {
-        match &self.request.name {
+        match &self.request.grounding.name {
             Some(name) => self.phrases.i_am.replace("{name}", name),
             None => self.phrases.i_am_nobody.to_owned(),
         }
@@ -146,8 +146,13 @@ impl<'a> Talk<'a> {
     /// What the conversation can be about.
     fn offer(&self) -> String {
         let mut topics = Vec::new();
-        let passages = self.request.passages.iter().map(|passage| &passage.title);
-        for topic in self.request.topics.iter().chain(passages) {
+        let passages = self
+            .request
+            .grounding
+            .passages
+            .iter()
+            .map(|passage| &passage.title);
+        for topic in self.request.grounding.topics.iter().chain(passages) {
             let topic = readable(topic);
             if !topic.is_empty() && !topics.contains(&topic) && topics.len() < MAX_TOPICS {
                 topics.push(topic);
@@ -169,7 +174,7 @@ impl<'a> Talk<'a> {
 
     fn material(&self) -> Material {
         let facts = self.facts.other.iter().chain(&self.facts.own).cloned();
-        Material::new(&self.request.passages, facts)
+        Material::new(&self.request.grounding.passages, facts)
     }
 
     fn answer(&self) -> Option<Answer> {
@@ -219,7 +224,7 @@ impl<'a> Talk<'a> {
                 format!("{} {}", self.phrases.no_more, self.offer()),
                 self.phrases.no_more.to_owned(),
             ],
-            None => match self.request.passages.first() {
+            None => match self.request.grounding.passages.first() {
                 Some(passage) => {
                     let first = std::slice::from_ref(passage);
                     let material = Material::new(first, []);
@@ -239,7 +244,7 @@ impl<'a> Talk<'a> {
     }
 
     fn material_was_quoted(&self, last: &str) -> bool {
-        self.request.passages.iter().any(|passage| {
+        self.request.grounding.passages.iter().any(|passage| {
             crate::knowledge::sentences(&passage.text)
                 .iter()
                 .any(|sentence| last.contains(sentence))

@@ -11,28 +11,53 @@ mod facts;
 mod intent;
 mod phrases;
 
+mod wire;
+
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 
-use super::super::{ChatModel, ChatRequest, ProviderError, TextStream};
+use super::super::{
+    ChatModel, ChatRequest, ModelAnswer, ModelApi, ModelRequest, ProviderError, TextStream,
+};
 
 /// The embedded chat model.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extractive;
 
+impl Extractive {
+    /// The model's public name.
+    pub const NAME: &str = "builtin/extractive";
+
+    fn reply(request: &ChatRequest) -> String {
+        conversation::reply(request)
+    }
+}
+
 #[async_trait]
 impl ChatModel for Extractive {
     fn name(&self) -> &str {
-        "builtin/extractive"
+        Self::NAME
     }
 
-    async fn stream(&self, request: ChatRequest) -> Result<TextStream, ProviderError> {
-        let reply = conversation::reply(&request);
-        let words = reply
-            .split_inclusive([' ', '。', '，', '、'])
-            .map(|word| Ok(word.to_owned()))
-            .collect::<Vec<_>>();
-        Ok(stream::iter(words).boxed())
+    fn api(&self) -> ModelApi {
+        ModelApi::Chat
+    }
+
+    async fn ask(&self, request: &ModelRequest) -> Result<ModelAnswer, ProviderError> {
+        let conversation = wire::conversation(request);
+        let reply = wire::Reply::new(&request.body, &Self::reply(&conversation));
+        Ok(if request.streams() {
+            ModelAnswer::Events(stream::iter(reply.events().into_iter().map(Ok)).boxed())
+        } else {
+            ModelAnswer::Whole(reply.whole())
+        })
+    }
+
+    /// As the conversation is: the turns that the APIs' bodies leave out keep it from saying a thing twice.
+    async fn text(&self, request: &ChatRequest) -> Result<TextStream, ProviderError> {
+        let reply = Self::reply(request);
+        let words = wire::words(&reply).map(|word| Ok(word.to_owned()));
+        Ok(stream::iter(words.collect::<Vec<_>>()).boxed())
     }
 
     async fn check(&self) -> Result<(), ProviderError> {

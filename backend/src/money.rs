@@ -71,6 +71,11 @@ impl<'de> Deserialize<'de> for Usd {
                 self.visit_str(&whole.to_string())
             }
 
+            /// Settings have no unsigned numbers.
+            fn visit_i64<E: de::Error>(self, whole: i64) -> Result<Usd, E> {
+                self.visit_str(&whole.to_string())
+            }
+
             /// The shortest decimal text that means this float, which is what the client wrote.
             fn visit_f64<E: de::Error>(self, number: f64) -> Result<Usd, E> {
                 self.visit_str(&number.to_string())

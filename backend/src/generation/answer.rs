@@ -1,0 +1,337 @@
+//! What the client gets: a stream that is written as the model answers, or one body.
+//!
+//! A stream is pulled by its reader: nothing is read from the model that the client does not take, so a slow reader makes
+//! nothing grow. A reader that goes away drops the stream, which cancels the model and settles what was produced.
+
+use std::{mem, time::Duration};
+
+use axum::{
+    Json,
+    body::Body,
+    http::{
+        HeaderValue,
+        header::{CACHE_CONTROL, CONTENT_TYPE},
+    },
+    response::{IntoResponse as _, Response},
+};
+use bytes::{BufMut as _, Bytes, BytesMut};
+use futures_util::{FutureExt as _, stream};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::{
+    bill::Bill,
+    dispatch::{Dispatch, Step},
+    failure,
+    prepare::Prepared,
+    stored::Storing,
+    wire::{self, Encoder, Ending, Frame, Head, VisibleRetrieval},
+};
+use crate::{
+    accounts::ledger::Outcome,
+    app::App,
+    http::ApiError,
+    providers::{Model, ProviderError},
+};
+
+/// What keeps a connection open: a comment between events. A blank line after it would be an event to some clients.
+const PING: &[u8] = b": ping\n";
+/// Events that are there already are written together, up to about this size.
+const TOGETHER_BYTES: usize = 16 * 1024;
+
+/// Answers in one piece.
+///
+/// # Errors
+/// When the response cannot be stored.
+pub(super) async fn whole(
+    app: &App,
+    prepared: Prepared,
+    mut head: Head,
+    storing: Option<Storing>,
+) -> Result<Response, ApiError> {
+    let Prepared {
+        request,
+        mut dispatch,
+        mut bill,
+        retrieval,
+        ..
+    } = prepared;
+    let began = Instant::now();
+    // A client that hangs up drops all of this; nobody knows then what was produced, so the bound is settled.
+    let (model, answer) = match dispatch.whole().await {
+        Ok(answered) => answered,
+        Err(error) => {
+            bill.settle_unused(Outcome::Failed);
+            return Ok(failure::response(&error));
+        }
+    };
+    let waited = began.elapsed();
+    bill.answers(&model);
+    model.name().clone_into(&mut head.model);
+    let (answer, tally) = match wire::whole(
+        &request,
+        model.chat.api(),
+        &head,
+        retrieval.as_ref(),
+        answer,
+        seconds(app),
+    ) {
+        Ok(answer) => answer,
+        Err(error) => {
+            bill.settle_unused(Outcome::Failed);
+            return Ok(failure::told(error));
+        }
+    };
+    if let Some(storing) = storing {
+        storing.keep(app, &head.id, &answer).await?;
+    }
+    bill.settle(&tally, outcome(tally.ending));
+    measure(&model, began.elapsed(), waited);
+    Ok(Json(answer).into_response())
+}
+
+/// Answers event by event. The head of the response is sent once the model's first event is there, or once the connection
+/// has to be kept open; before that, a failure has a status of its own.
+pub(super) async fn streamed(
+    app: &App,
+    prepared: Prepared,
+    head: Head,
+    storing: Option<Storing>,
+) -> Response {
+    let Prepared {
+        request,
+        dispatch,
+        model,
+        bill,
+        retrieval,
+        ..
+    } = prepared;
+    let mut talk = Talk {
+        app: app.clone(),
+        encoder: Some(Encoder::new(&request, model.chat.api(), &head)),
+        id: head.id,
+        dispatch,
+        bill: Some(bill),
+        storing,
+        retrieval,
+        model,
+        ping_every: Duration::from_secs(app.config.http.keep_alive_seconds.into()),
+        began: Instant::now(),
+        waited: Duration::ZERO,
+        measured: false,
+        opened: false,
+        next: None,
+    };
+    if let Some(error) = talk.first().await {
+        talk.settle(Outcome::Failed);
+        return failure::response(&error);
+    }
+    let pieces = stream::unfold(talk, |mut talk| async move {
+        let piece = talk.piece().await?;
+        Some((Ok::<_, std::convert::Infallible>(piece), talk))
+    });
+    let mut response = Response::new(Body::from_stream(pieces));
+    let headers = response.headers_mut();
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream; charset=utf-8"),
+    );
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // A proxy that collects a stream would show it at its end.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// A streamed answer.
+struct Talk {
+    app: App,
+    id: String,
+    dispatch: Dispatch,
+    /// Gone when the answer is over.
+    encoder: Option<Encoder>,
+    /// Gone when it is settled.
+    bill: Option<Bill>,
+    storing: Option<Storing>,
+    retrieval: Option<VisibleRetrieval>,
+    /// Who answers.
+    model: std::sync::Arc<Model>,
+    ping_every: Duration,
+    began: Instant,
+    /// The time that the model took until the first content.
+    waited: Duration,
+    measured: bool,
+    /// The beginning was written.
+    opened: bool,
+    /// A step that was taken before the head of the response was sent.
+    next: Option<Step>,
+}
+
+impl Talk {
+    /// Waits for the first event, or until the connection has to be kept open. The failure, when there is one before.
+    async fn first(&mut self) -> Option<ProviderError> {
+        let due = self.began + self.ping_every;
+        let step = timeout_at(due, self.dispatch.next()).await;
+        self.waited += self.began.elapsed();
+        match step {
+            Ok(Step::Failed(error)) => Some(error),
+            Ok(step) => {
+                self.next = Some(step);
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// The next bytes; `None` at the end.
+    async fn piece(&mut self) -> Option<Bytes> {
+        let mut out = BytesMut::new();
+        let encoder = self.encoder.as_mut()?;
+        if !mem::replace(&mut self.opened, true) {
+            write(&encoder.begin(), &mut out);
+            if let Some(retrieval) = self.retrieval.take() {
+                write(&encoder.retrieval(&retrieval), &mut out);
+            }
+            if self.next.is_none() {
+                out.put_slice(PING);
+            }
+        }
+        if out.is_empty() {
+            match self.step().await {
+                Some(step) => self.take(step, &mut out).await,
+                None => out.put_slice(PING),
+            }
+        }
+        while out.len() < TOGETHER_BYTES && self.encoder.is_some() {
+            let step = match self.next.take() {
+                Some(step) => Some(step),
+                None if out.is_empty() => self.step().await,
+                None => self.dispatch.next().now_or_never(),
+            };
+            match step {
+                Some(step) => self.take(step, &mut out).await,
+                None if out.is_empty() => out.put_slice(PING),
+                None => break,
+            }
+        }
+        (!out.is_empty()).then(|| out.freeze())
+    }
+
+    /// The next step; `None` when the connection has to be kept open before it comes.
+    async fn step(&mut self) -> Option<Step> {
+        if let Some(step) = self.next.take() {
+            return Some(step);
+        }
+        let asked = Instant::now();
+        let step = tokio::select! {
+            biased;
+            step = self.dispatch.next() => Some(step),
+            () = sleep_until(asked + self.ping_every) => None,
+        };
+        self.waited += asked.elapsed();
+        step
+    }
+
+    async fn take(&mut self, step: Step, out: &mut BytesMut) {
+        let Some(encoder) = &mut self.encoder else {
+            return;
+        };
+        match step {
+            Step::Answers(model) => {
+                encoder.set_answering(model.chat.api(), model.name());
+                if let Some(bill) = &mut self.bill {
+                    bill.answers(&model);
+                }
+                self.model = model;
+            }
+            Step::Event(event) => {
+                let frames = encoder.event(seconds(&self.app), event);
+                let finished = encoder.finished();
+                if !mem::replace(&mut self.measured, true) {
+                    measure(&self.model, self.began.elapsed(), self.waited);
+                }
+                if finished {
+                    self.over(frames, out).await;
+                } else {
+                    write(&frames, out);
+                }
+            }
+            Step::End => {
+                if let Some(bill) = &self.bill {
+                    encoder.set_estimate(bill.estimate(encoder.tally()));
+                }
+                let frames = encoder.end(seconds(&self.app));
+                self.over(frames, out).await;
+            }
+            Step::Failed(error) => {
+                let frames = encoder.fail(&failure::body(&error));
+                self.over(frames, out).await;
+            }
+        }
+    }
+
+    /// The answer has ended: it is stored and settled before the client learns of it.
+    async fn over(&mut self, frames: Vec<Frame>, out: &mut BytesMut) {
+        let ending = self
+            .encoder
+            .as_ref()
+            .and_then(|encoder| encoder.tally().ending);
+        self.settle(outcome(ending));
+        let response = self.encoder.take().and_then(Encoder::into_response);
+        let kept = self
+            .storing
+            .take()
+            .filter(|_| ending != Some(Ending::Failed));
+        if let (Some(storing), Some(response)) = (kept, response)
+            && let Err(error) = storing.keep(&self.app, &self.id, &response).await
+        {
+            // The client has the answer; what it cannot do is to go on from it.
+            tracing::error!(%error, "a response was not stored");
+        }
+        write(&frames, out);
+    }
+
+    fn settle(&mut self, outcome: Outcome) {
+        let (Some(bill), Some(encoder)) = (self.bill.take(), &self.encoder) else {
+            return;
+        };
+        let tally = encoder.tally();
+        if outcome == Outcome::Failed && tally.usage.is_none() && tally.text_bytes == 0 {
+            bill.settle_unused(outcome);
+        } else {
+            bill.settle(tally, outcome);
+        }
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        // Only a client that went away leaves something to settle.
+        self.settle(Outcome::Cancelled);
+    }
+}
+
+fn write(frames: &[Frame], out: &mut BytesMut) {
+    for frame in frames {
+        frame.write(out);
+    }
+}
+
+fn outcome(ending: Option<Ending>) -> Outcome {
+    match ending {
+        Some(Ending::Completed) => Outcome::Completed,
+        Some(Ending::Incomplete) => Outcome::Incomplete,
+        Some(Ending::Failed) | None => Outcome::Failed,
+    }
+}
+
+/// The time as the public APIs write it.
+fn seconds(app: &App) -> i64 {
+    app.clock.now_ms() / 1_000
+}
+
+/// How long the client waited for the first content, and how much of that was ours.
+fn measure(model: &Model, total: Duration, waited: Duration) {
+    let name = || model.name().to_owned();
+    metrics::histogram!("colloquy_generation_first_token_seconds", "model" => name()).record(total);
+    metrics::histogram!("colloquy_generation_added_seconds", "model" => name())
+        .record(total.saturating_sub(waited));
+}

@@ -1,0 +1,244 @@
+//! Characters: their prompts, their knowledge, and what a client is shown of it.
+
+use super::*;
+
+const PERSONALITY: &str = "You are {{ robot_name }}, and you talk with {{ person_name }}.";
+
+fn inline() -> Value {
+    json!({
+        "personality": PERSONALITY,
+        "parameters": {
+            "robot_name": "Max", "person_name": "somebody", "conversation_prefix": "It is morning.",
+            "greetings": ["Welcome to the zoo!"], "max_new_tokens": 5, "rag_enabled": true,
+            "documents": [
+                {"title": "Opening hours", "text": "The zoo opens   at nine.\n\nIt closes at six. ".repeat(8)},
+                {"title": "Lions", "text": "The lions eat meat."},
+            ],
+        },
+    })
+}
+
+fn ask(model: &str, question: &str, character: &Value) -> Value {
+    json!({
+        "model": model, "input": question, "instructions": "Be brief.",
+        "metadata": {"svc": {"character": character, "character_params": {"person_name": "Ann"}}, "trace": "1"},
+    })
+}
+
+#[tokio::test]
+async fn a_character_stands_before_what_the_client_says() {
+    let text = Text::start().await;
+    let character = json!({"name": "max", "personality": PERSONALITY, "parameters": {"robot_name": "Max", "person_name": "x"}});
+    text.app
+        .post(&text.partner, "/api/characters/acme", character)
+        .await
+        .expect(201);
+    for reference in ["repo:acme/max", "repo-force:acme/max"] {
+        let body = json!({
+            "model": "scripted-chat",
+            "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
+            "metadata": {"svc": {"character": reference, "character_params": {"person_name": "Ann"}}},
+        });
+        text.post(CHAT, body).await.expect(200);
+    }
+    for asked in text.asked(Api::Chat) {
+        assert_eq!(asked.body.get("metadata"), None);
+        let messages = asked.body["messages"].as_array().unwrap();
+        let first = messages[0]["content"].to_string();
+        assert!(
+            first.contains("You are Max, and you talk with Ann."),
+            "{first}"
+        );
+        assert!(asked.body["messages"].to_string().contains("Be brief."));
+        assert_eq!(
+            messages.last().unwrap(),
+            &json!({"role": "user", "content": "Hi"})
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_inline_character_has_its_prefix_greeting_and_knowledge() {
+    let text = Text::start().await;
+    text.post(
+        RESPONSES,
+        ask("scripted-responses", "When do you open?", &inline()),
+    )
+    .await
+    .expect(200);
+    let body = &text.asked(Api::Responses)[0].body;
+    let prompt = body["instructions"].as_str().unwrap();
+    for part in [
+        "You are Max",
+        "with Ann",
+        "It is morning.",
+        "Welcome to the zoo!",
+        "opens   at nine",
+        "Be brief.",
+    ] {
+        assert!(prompt.contains(part), "{part} is not in {prompt}");
+    }
+    assert_eq!(body["metadata"], json!({"trace": "1"}));
+    assert_eq!(
+        body.get("max_output_tokens"),
+        None,
+        "max_new_tokens limits nothing"
+    );
+}
+
+#[tokio::test]
+async fn what_was_looked_up_is_shown() {
+    let text = Text::start().await;
+    for model in ["scripted-chat", "scripted-responses", "builtin/extractive"] {
+        let whole = text
+            .post(RESPONSES, ask(model, "When do you open?", &inline()))
+            .await
+            .expect(200);
+        shown(whole["output"].as_array().unwrap());
+
+        let events = text
+            .stream(RESPONSES, ask(model, "When do you open?", &inline()))
+            .await;
+        let names = events
+            .iter()
+            .map(|event| event.name.as_str())
+            .collect::<Vec<_>>();
+        let expected = [
+            "response.created",
+            "response.in_progress",
+            "response.output_item.added",
+            "response.output_item.done",
+            "response.output_item.added",
+            "response.file_search_call.in_progress",
+            "response.file_search_call.searching",
+            "response.file_search_call.completed",
+            "response.output_item.done",
+            "response.output_item.added",
+            "response.output_item.done",
+        ];
+        assert_eq!(names[..expected.len()], expected, "{model}");
+        for (number, event) in events.iter().enumerate() {
+            assert_eq!(event.json()["sequence_number"], number);
+        }
+        let completed = events
+            .iter()
+            .find(|event| event.name == "response.file_search_call.completed")
+            .unwrap()
+            .json();
+        assert_eq!(completed["output_index"], 1);
+        assert_eq!(completed["item"]["results"][0]["filename"], "Opening hours");
+        let added = events[2].json();
+        assert_eq!(
+            (&added["output_index"], &added["item"]["type"]),
+            (&json!(0), &json!("reasoning"))
+        );
+        // The model's own items come after those three.
+        let message = events
+            .iter()
+            .find(|event| event.name == "response.output_text.delta")
+            .unwrap()
+            .json();
+        assert_eq!(message["output_index"], 3, "{model}");
+        let last = events.last().unwrap().json();
+        shown(last["response"]["output"].as_array().unwrap());
+    }
+}
+
+/// The three items of the document, then the answer.
+fn shown(output: &[Value]) {
+    let id = |at: usize| output[at]["id"].as_str().unwrap();
+    assert!(id(0).starts_with("rs_svc_rag_loading_"));
+    assert_eq!(
+        output[0]["summary"][0]["text"],
+        "Looking through the knowledge base..."
+    );
+    assert!(id(1).starts_with("fs_svc_"));
+    assert_eq!(output[1]["type"], "file_search_call");
+    assert_eq!(output[1]["status"], "completed");
+    assert_eq!(output[1]["queries"], json!(["When do you open?"]));
+    let results = output[1]["results"].as_array().unwrap();
+    assert!(id(2).starts_with("rs_svc_rag_found_"));
+    let found = format!("Found {} relevant documents, thinking...", results.len());
+    assert_eq!(output[2]["summary"][0]["text"], found.as_str());
+    let first = &results[0];
+    assert!(first["file_id"].as_str().unwrap().starts_with("file_svc_"));
+    assert_eq!(first["filename"], "Opening hours");
+    assert!(first["score"].as_f64().unwrap() > 0.0);
+    let preview = first["text"].as_str().unwrap();
+    assert!(
+        preview.starts_with("The zoo opens at nine. It closes at six."),
+        "{preview}"
+    );
+    assert!(preview.chars().count() <= 200 && !preview.contains("  "));
+    assert_eq!(first["attributes"]["retrievers"], "bm25");
+    assert!(first["attributes"]["chunk_index"].is_u64());
+    assert_eq!(output[3]["type"], "message");
+}
+
+#[tokio::test]
+async fn nothing_found_is_shown_too_and_chat_completions_never_show_it() {
+    let text = Text::start().await;
+    let whole = text
+        .post(
+            RESPONSES,
+            ask("scripted-chat", "Quantum physics?", &inline()),
+        )
+        .await
+        .expect(200);
+    assert_eq!(whole["output"][1]["results"], json!([]));
+    assert_eq!(whole["output"][1]["status"], "completed");
+    assert_eq!(
+        whole["output"][2]["summary"][0]["text"],
+        "Found 0 relevant documents, thinking..."
+    );
+    let chat = json!({
+        "model": "scripted-chat", "messages": [{"role": "user", "content": "When do you open?"}],
+        "metadata": {"svc": {"character": inline()}},
+    });
+    let whole = text.post(CHAT, chat.clone()).await.expect(200);
+    assert!(!whole.to_string().contains("svc"), "{whole}");
+    let prompt = text.asked(Api::Chat).last().unwrap().body["messages"][0]["content"].to_string();
+    assert!(prompt.contains("opens   at nine"), "{prompt}");
+    let events = text.stream(CHAT, chat).await;
+    assert!(!events.iter().any(|event| event.data.contains("svc")));
+}
+
+#[tokio::test]
+async fn a_quota_may_use_its_characters_only() {
+    let text = Text::start().await;
+    let character = json!({"name": "max", "personality": "You are Max.", "parameters": {}});
+    text.app
+        .post(&text.partner, "/api/characters/acme", character)
+        .await
+        .expect(201);
+    let other = text.app.partner("other").await.key;
+    let character = json!({"name": "eve", "personality": "You are Eve.", "parameters": {}});
+    text.app
+        .post(&other, "/api/characters/other", character)
+        .await
+        .expect(201);
+    let with = |character: Value| {
+        let mut body = hello();
+        body["metadata"] = json!({"svc": {"character": character}});
+        body
+    };
+    text.post(CHAT, with(json!("repo:acme/max")))
+        .await
+        .expect(200);
+    // Whether another partner has a character of this name stays unknown.
+    let foreign = text.post(CHAT, with(json!("repo:other/eve"))).await;
+    let nobody = text.post(CHAT, with(json!("repo:other/nobody"))).await;
+    assert_eq!(foreign.status, nobody.status);
+    assert!(foreign.status == 403 || foreign.status == 400);
+    let (limited, _) = text
+        .quota(json!({"allowed_characters": ["repo:acme/guide"]}))
+        .await;
+    text.app
+        .post(&limited, CHAT, with(json!("repo:acme/max")))
+        .await
+        .expect(403);
+    text.app
+        .post(&limited, CHAT, with(inline()))
+        .await
+        .expect(403);
+}

@@ -1,0 +1,444 @@
+//! What is taken, what reaches the model, what is refused, and what it costs.
+
+use super::*;
+use harness::upstream::{INPUT_TOKENS, Script, output_tokens};
+
+#[tokio::test]
+async fn a_request_reaches_the_model_untouched() {
+    let text = Text::start().await;
+    let body = json!({
+        "model": "scripted-chat",
+        "messages": [
+            {"role": "developer", "content": "Be brief."},
+            {"role": "user", "name": "Ann", "content": [
+                {"type": "text", "text": "What is this?"},
+                {"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": "low"}},
+            ]},
+        ],
+        "temperature": 0.3, "top_p": 0.9, "seed": 7, "stop": ["\n"], "logprobs": true, "top_logprobs": 2, "n": 2,
+        "presence_penalty": 0.1, "logit_bias": {"50256": -100}, "parallel_tool_calls": false, "user": "ann",
+        "tools": [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}],
+        "tool_choice": "auto",
+        "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}},
+        "something_new": {"deep": [1, null]},
+        "metadata": {"trace": "t-1", "svc": {}},
+        "max_completion_tokens": 50,
+    });
+    text.post(CHAT, body.clone()).await.expect(200);
+    let asked = text.asked(Api::Chat);
+    assert_eq!(
+        asked[0].authorization.as_deref(),
+        Some("Bearer upstream-key")
+    );
+    let mut sent = asked[0].body.clone();
+    let mut expected = body;
+    expected["metadata"] = json!({"trace": "t-1"});
+    // Whether it is said that nothing is streamed is all the same.
+    sent.as_object_mut().unwrap().remove("stream");
+    assert_eq!(sent, expected);
+}
+
+#[tokio::test]
+async fn an_answer_and_what_it_costs() {
+    let text = Text::start().await;
+    let (key, quota) = text
+        .quota(json!({"limits": {"tokens": 100_000, "dollars": "5"}}))
+        .await;
+    let answer = text.app.post(&key, CHAT, hello()).await;
+    let body = answer.expect(200);
+    assert_eq!(body["model"], "scripted-chat");
+    assert_eq!(
+        body["choices"][0]["message"]["content"],
+        Script::default().text
+    );
+    let output = output_tokens(&Script::default());
+    assert_eq!(body["usage"]["total_tokens"], INPUT_TOKENS + output);
+    assert_eq!(answer.header("x-ratelimit-limit-tokens"), "100000");
+    let remaining: u64 = answer
+        .header("x-ratelimit-remaining-tokens")
+        .parse()
+        .unwrap();
+    assert!(remaining < 100_000);
+    assert_eq!(answer.header("x-ratelimit-limit-dollars"), "5");
+
+    let report = text.usage(&quota, 1).await;
+    let row = &report["rows"][0];
+    assert_eq!(row["model"], "scripted-chat");
+    assert_eq!(
+        (
+            &row["input_tokens"],
+            &row["cached_tokens"],
+            &row["output_tokens"]
+        ),
+        (&json!(INPUT_TOKENS), &json!(4), &json!(output))
+    );
+    // The key itself is told the same.
+    let own = text
+        .app
+        .get(&key, "/v3/usage?group_by=model")
+        .await
+        .expect(200);
+    assert_eq!(own["usage"], report);
+    assert_eq!(own["quota"]["limits"]["tokens"], 100_000);
+    assert!(!own.to_string().contains("cqq_"));
+
+    // 8 at 2.50, 4 at 1.25, the answer at 10 USD for a million.
+    let units = 8 * 250 + 4 * 125 + output * 1_000;
+    assert_eq!(
+        row["dollars"],
+        format!("0.{units:08}").trim_end_matches('0')
+    );
+}
+
+#[tokio::test]
+async fn both_apis_over_both_models() {
+    let text = Text::start().await;
+    text.upstream.set_default(
+        Api::Chat,
+        Script::text("Good day. How are you?").thinking("They greet me."),
+    );
+    text.upstream.set_default(
+        Api::Responses,
+        Script::text("Good day. How are you?").thinking("They greet me."),
+    );
+    for model in ["scripted-chat", "scripted-responses"] {
+        let chat = json!({"model": model, "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 99});
+        let whole = text.post(CHAT, chat.clone()).await.expect(200);
+        assert_eq!(whole["object"], "chat.completion");
+        assert_eq!(whole["model"], model);
+        assert_eq!(
+            whole["choices"][0]["message"]["content"], "Good day. How are you?",
+            "{model}"
+        );
+        assert_eq!(whole["choices"][0]["finish_reason"], "stop");
+        assert_eq!(whole["usage"]["prompt_tokens"], INPUT_TOKENS);
+        assert_eq!(
+            chat_text(&text.stream(CHAT, chat).await),
+            "Good day. How are you?",
+            "{model}"
+        );
+
+        let response = json!({"model": model, "input": "Hello", "max_output_tokens": 99});
+        let whole = text.post(RESPONSES, response.clone()).await.expect(200);
+        assert_eq!(
+            (&whole["object"], &whole["status"]),
+            (&json!("response"), &json!("completed"))
+        );
+        assert_eq!(whole["model"], model);
+        let output = whole["output"].as_array().unwrap();
+        let kinds = output
+            .iter()
+            .map(|item| item["type"].as_str().unwrap())
+            .collect::<Vec<_>>();
+        assert_eq!(kinds, ["reasoning", "message"], "{model}");
+        assert_eq!(output[1]["content"][0]["text"], "Good day. How are you?");
+        assert_eq!(whole["usage"]["input_tokens"], INPUT_TOKENS);
+        assert_eq!(
+            response_text(&text.stream(RESPONSES, response).await),
+            "Good day. How are you?"
+        );
+    }
+    let limits = text
+        .asked(Api::Chat)
+        .into_iter()
+        .map(|asked| asked.body["max_completion_tokens"].clone());
+    assert!(limits.eq(vec![json!(99); 4]));
+    let limits = text
+        .asked(Api::Responses)
+        .into_iter()
+        .map(|asked| asked.body["max_output_tokens"].clone());
+    assert!(limits.eq(vec![json!(99); 4]));
+}
+
+#[tokio::test]
+async fn tools_and_structured_output_over_both_models() {
+    let text = Text::start().await;
+    let arguments = r#"{"city": "Paris"}"#;
+    for model in ["scripted-chat", "scripted-responses"] {
+        let api = if model == "scripted-chat" {
+            Api::Chat
+        } else {
+            Api::Responses
+        };
+        text.upstream
+            .set_default(api, Script::tool("weather", arguments));
+        let parameters = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+        let chat = json!({
+            "model": model, "messages": [{"role": "user", "content": "Weather in Paris?"}],
+            "tools": [{"type": "function", "function": {"name": "weather", "description": "d", "parameters": parameters, "strict": true}}],
+            "tool_choice": {"type": "function", "function": {"name": "weather"}},
+            "response_format": {"type": "json_schema", "json_schema": {"name": "w", "schema": parameters, "strict": true}},
+        });
+        let whole = text.post(CHAT, chat.clone()).await.expect(200);
+        let call = &whole["choices"][0]["message"]["tool_calls"][0];
+        assert_eq!(
+            (&call["id"], &call["function"]["arguments"]),
+            (&json!("call_1"), &json!(arguments)),
+            "{model}"
+        );
+        assert_eq!(whole["choices"][0]["finish_reason"], "tool_calls");
+        let response = json!({
+            "model": model, "input": "Weather in Paris?",
+            "tools": [{"type": "function", "name": "weather", "description": "d", "parameters": parameters, "strict": true}],
+            "tool_choice": {"type": "function", "name": "weather"},
+            "text": {"format": {"type": "json_schema", "name": "w", "schema": parameters, "strict": true}},
+        });
+        let whole = text.post(RESPONSES, response.clone()).await.expect(200);
+        let call = &whole["output"][0];
+        assert_eq!(
+            (&call["type"], &call["arguments"]),
+            (&json!("function_call"), &json!(arguments)),
+            "{model}"
+        );
+        let events = text.stream(RESPONSES, response.clone()).await;
+        let done = events
+            .iter()
+            .find(|event| event.name == "response.function_call_arguments.done")
+            .unwrap()
+            .json();
+        assert_eq!(
+            (&done["name"], &done["arguments"]),
+            (&json!("weather"), &json!(arguments))
+        );
+
+        // Whatever the client spoke, the model was asked the same.
+        let asked = text.asked(api);
+        let asked = asked.iter().map(|asked| {
+            let body = &asked.body;
+            json!([
+                body["tools"],
+                body["tool_choice"],
+                body["response_format"],
+                body["text"]
+            ])
+        });
+        let asked = asked.collect::<Vec<_>>();
+        assert_eq!(asked[0], asked[1], "{model}");
+
+        // The result goes back.
+        let chat = json!({"model": model, "messages": [
+            {"role": "user", "content": "Weather?"},
+            {"role": "assistant", "content": null, "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": arguments}}]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "Sunny"},
+        ]});
+        text.post(CHAT, chat).await.expect(200);
+        let response = json!({"model": model, "input": [
+            {"role": "user", "content": "Weather?"},
+            {"type": "function_call", "call_id": "call_1", "name": "weather", "arguments": arguments},
+            {"type": "function_call_output", "call_id": "call_1", "output": "Sunny"},
+        ]});
+        text.post(RESPONSES, response).await.expect(200);
+        let last = text
+            .asked(api)
+            .into_iter()
+            .rev()
+            .take(2)
+            .map(|asked| asked.body)
+            .collect::<Vec<_>>();
+        let said = if api == Api::Chat {
+            "messages"
+        } else {
+            "input"
+        };
+        assert!(
+            last.iter()
+                .all(|body| body[said].to_string().contains("Sunny")),
+            "{model}: {last:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_named() {
+    let text = Text::start().await;
+    let message = json!([{"role": "user", "content": "Hi"}]);
+    let cases = [
+        (CHAT, json!({"messages": message}), "model"),
+        (
+            CHAT,
+            json!({"model": "nobody", "messages": message}),
+            "model",
+        ),
+        (
+            CHAT,
+            json!({"model": "scripted-chat", "messages": message, "fallback_model": "nobody"}),
+            "fallback_model",
+        ),
+        (CHAT, json!({"model": "scripted-chat"}), "messages"),
+        (
+            CHAT,
+            json!({"model": "scripted-chat", "messages": []}),
+            "messages",
+        ),
+        (
+            CHAT,
+            json!({"model": "scripted-chat", "messages": [{"content": "Hi"}]}),
+            "messages[0].role",
+        ),
+        (
+            CHAT,
+            json!({"model": "scripted-chat", "messages": message, "stream": "yes"}),
+            "stream",
+        ),
+        (
+            CHAT,
+            json!({"model": "scripted-chat", "messages": message, "max_tokens": -1}),
+            "max_tokens",
+        ),
+        (
+            CHAT,
+            json!({"model": "scripted-chat", "messages": message, "metadata": {"svc": {"routing": {}}}}),
+            "metadata.svc.routing",
+        ),
+        (
+            CHAT,
+            json!({"model": "scripted-chat", "messages": message, "metadata": {"svc": {"request_id": "1"}}}),
+            "metadata.svc.request_id",
+        ),
+        (
+            CHAT,
+            json!({"model": "scripted-chat", "messages": message, "metadata": {"svc": {"character": "repo:acme/nobody"}}}),
+            "metadata.svc.character",
+        ),
+        (
+            CHAT,
+            json!({"model": "scripted-chat", "messages": message, "metadata": {"svc": {"character_params": {"context": "x"}}}}),
+            "metadata.svc.character_params.context",
+        ),
+        (RESPONSES, json!({"model": "scripted-responses"}), "input"),
+        (
+            RESPONSES,
+            json!({"model": "scripted-responses", "input": "Hi", "max_output_tokens": "many"}),
+            "max_output_tokens",
+        ),
+        (
+            RESPONSES,
+            json!({"model": "scripted-responses", "input": "Hi", "previous_response_id": "resp_nobody"}),
+            "previous_response_id",
+        ),
+        (
+            RESPONSES,
+            json!({"model": "scripted-chat", "input": "Hi", "tools": [{"type": "web_search"}]}),
+            "tools[0].type",
+        ),
+    ];
+    for (path, body, field) in cases {
+        let answer = text.post(path, body.clone()).await;
+        let error = answer.expect(400);
+        let context = &error["detail"]["context"];
+        assert_eq!(context["field"], field, "{body}: {error}");
+        assert_eq!(context["endpoint"], path);
+        assert_eq!(context["request_id"], answer.header("x-request-id"));
+        assert!(error["detail"]["code"].is_string() && error["detail"]["message"].is_string());
+    }
+    let broken = text.app.request(Method::POST, CHAT).bearer_auth(&text.key);
+    let broken = broken
+        .header("content-type", "application/json")
+        .body("{\"model\":")
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(broken.status(), 400);
+    assert!(
+        text.asked(Api::Chat).is_empty(),
+        "nothing reached the model"
+    );
+}
+
+#[tokio::test]
+async fn keys_and_what_they_allow() {
+    let text = Text::start().await;
+    let none = text
+        .app
+        .request(Method::POST, CHAT)
+        .json(&hello())
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(none.status(), 401);
+    let wrong = text.app.post("cqq_wrong", CHAT, hello()).await.expect(401);
+    assert_eq!(wrong["detail"]["code"], "invalid_api_key");
+    // A partner's own key is no quota key.
+    text.app
+        .post(&text.partner, CHAT, hello())
+        .await
+        .expect(401);
+
+    let (speech, _) = text.quota(json!({"kinds": ["speech"]})).await;
+    text.app.post(&speech, CHAT, hello()).await.expect(403);
+    let (other, _) = text
+        .quota(json!({"allowed_models": ["builtin/extractive"]}))
+        .await;
+    text.app.post(&other, CHAT, hello()).await.expect(403);
+    let mut fallback = json!({"model": "builtin/extractive", "fallback_model": "scripted-chat"});
+    fallback["messages"] = hello()["messages"].clone();
+    text.app.post(&other, CHAT, fallback).await.expect(403);
+    let models = text.app.get(&other, "/v3/models").await.expect(200);
+    assert_eq!(models["data"].as_array().unwrap().len(), 1);
+    assert_eq!(models["data"][0]["id"], "builtin/extractive");
+
+    let (spent, _) = text.quota(json!({"limits": {"tokens": 10}})).await;
+    let answer = text.app.post(&spent, CHAT, hello()).await;
+    assert_eq!(answer.expect(429)["detail"]["code"], "quota_exhausted");
+    assert!(
+        text.asked(Api::Chat).is_empty(),
+        "nothing reached the model"
+    );
+}
+
+#[tokio::test]
+async fn no_more_than_the_limit_admits_at_once() {
+    let text = Text::start().await;
+    text.upstream.set_default(
+        Api::Chat,
+        Script::default().delayed(Duration::from_millis(300), Duration::ZERO),
+    );
+    let one = json!({
+        "model": "scripted-chat", "max_tokens": 100,
+        "messages": [{"role": "user", "content": "x"}],
+    });
+    // The bound of one request, as the key shows it.
+    let (key, id) = text.quota(json!({"limits": {"tokens": 1_000_000}})).await;
+    let answer = text.app.post(&key, CHAT, one.clone()).await;
+    answer.expect(200);
+    let remaining: u64 = answer
+        .header("x-ratelimit-remaining-tokens")
+        .parse()
+        .unwrap();
+    let bound = 1_000_000 - remaining;
+    text.usage(&id, 1).await;
+
+    let (key, _) = text.quota(json!({"limits": {"tokens": bound * 10}})).await;
+    let all = (0..64).map(|_| text.app.post(&key, CHAT, one.clone()));
+    let answers = futures_util::future::join_all(all).await;
+    let admitted = answers.iter().filter(|answer| answer.status == 200).count();
+    let refused = answers.iter().filter(|answer| answer.status == 429).count();
+    assert_eq!((admitted, refused), (10, 54));
+    assert!(
+        answers
+            .iter()
+            .all(|answer| answer.status == 200 || answer.header("retry-after") == "1")
+    );
+}
+
+#[tokio::test]
+async fn the_embedded_model_answers_without_an_upstream() {
+    let text = Text::start().await;
+    let ask =
+        json!({"model": "builtin/extractive", "messages": [{"role": "user", "content": "Hello!"}]});
+    let whole = text.post(CHAT, ask.clone()).await.expect(200);
+    let said = whole["choices"][0]["message"]["content"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(said.len() > 10);
+    assert_eq!(chat_text(&text.stream(CHAT, ask).await), said);
+    let response = text
+        .post(
+            RESPONSES,
+            json!({"model": "builtin/extractive", "input": "Hello!"}),
+        )
+        .await
+        .expect(200);
+    assert_eq!(response["output"][0]["content"][0]["text"], said.as_str());
+}

@@ -1,0 +1,122 @@
+//! Responses that are kept, and conversations that go on from them.
+
+use super::*;
+use harness::{on_both_databases, upstream::Script};
+
+#[tokio::test]
+async fn a_conversation_goes_on_from_a_response() {
+    let text = Text::start().await;
+    for (model, api, said) in [
+        ("scripted-responses", Api::Responses, "input"),
+        ("scripted-chat", Api::Chat, "messages"),
+    ] {
+        text.upstream.set_default(api, Script::text("You are Ann."));
+        let first = text
+            .post(RESPONSES, json!({"model": model, "input": "I am Ann."}))
+            .await
+            .expect(200);
+        let second =
+            json!({"model": model, "input": "Who am I?", "previous_response_id": first["id"]});
+        let second = text.post(RESPONSES, second).await.expect(200);
+        assert_eq!(second["previous_response_id"], first["id"]);
+        let third = json!({"model": model, "input": [{"role": "user", "content": "Sure?"}], "previous_response_id": second["id"]});
+        let events = text.stream(RESPONSES, third).await;
+        let id = events.last().unwrap().json()["response"]["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let asked = text.asked(api).last().unwrap().body[said].to_string();
+        let places = ["I am Ann.", "You are Ann.", "Who am I?", "Sure?"]
+            .map(|part| asked.find(part).expect(part));
+        assert!(places.is_sorted(), "{asked}");
+        // A stream is kept as well.
+        let kept = text
+            .app
+            .get(&text.key, &format!("/v3/responses/{id}"))
+            .await
+            .expect(200);
+        assert_eq!(kept, events.last().unwrap().json()["response"]);
+        let items = text
+            .app
+            .get(&text.key, &format!("/v3/responses/{id}/input_items"))
+            .await
+            .expect(200);
+        let asked = items["data"][0]["content"].to_string();
+        assert!(asked.contains("Sure?"), "{asked}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_kept_is_not_there() {
+    let text = Text::start().await;
+    let mut body = hello_response();
+    body["store"] = json!(false);
+    let gone = text.post(RESPONSES, body).await.expect(200);
+    let path = format!("/v3/responses/{}", gone["id"].as_str().unwrap());
+    text.app.get(&text.key, &path).await.expect(404);
+    assert!(text.asked(Api::Responses)[0].body["store"] == json!(false));
+
+    let kept = text.post(RESPONSES, hello_response()).await.expect(200);
+    let path = format!("/v3/responses/{}", kept["id"].as_str().unwrap());
+    let (stranger, _) = text.quota(json!({})).await;
+    text.app.get(&stranger, &path).await.expect(404);
+    let go_on =
+        json!({"model": "scripted-responses", "input": "x", "previous_response_id": kept["id"]});
+    text.app
+        .post(&stranger, RESPONSES, go_on.clone())
+        .await
+        .expect(400);
+    text.app.delete(&stranger, &path).await.expect(404);
+    text.app.get(&text.key, &path).await.expect(200);
+    assert_eq!(
+        text.app.delete(&text.key, &path).await.expect(200)["deleted"],
+        true
+    );
+    text.app.get(&text.key, &path).await.expect(404);
+    text.post(RESPONSES, go_on).await.expect(400);
+}
+
+#[tokio::test]
+async fn items_about_a_search_are_not_told_to_the_model_again() {
+    let text = Text::start().await;
+    let character = json!({"personality": "You are Max.", "parameters": {
+        "rag_enabled": true, "documents": [{"title": "Lions", "text": "The lions eat meat."}],
+    }});
+    let first = json!({"model": "scripted-responses", "input": "What do lions eat?", "metadata": {"svc": {"character": character}}});
+    let first = text.post(RESPONSES, first).await.expect(200);
+    let second = json!({"model": "scripted-responses", "input": "And?", "previous_response_id": first["id"]});
+    text.post(RESPONSES, second).await.expect(200);
+    let asked = text.asked(Api::Responses)[1].body["input"].to_string();
+    assert!(
+        !asked.contains("svc_") && asked.contains("What do lions eat?"),
+        "{asked}"
+    );
+}
+
+on_both_databases!(
+    responses_are_kept_for_a_time,
+    |builder| builder.manual_clock(),
+    |app| {
+        let partner = app.partner("acme").await;
+        let quota = json!({"kinds": ["text"], "period": "lifetime"});
+        let made = app
+            .post(&partner.key, "/api/quotas/acme", quota)
+            .await
+            .expect(201);
+        let key = made["api_key"].as_str().unwrap().to_owned();
+        let ask = json!({"model": "builtin/extractive", "input": "Hello!"});
+        let first = app.post(&key, RESPONSES, ask).await.expect(200);
+        let path = format!("/v3/responses/{}", first["id"].as_str().unwrap());
+        app.get(&key, &path).await.expect(200);
+        app.advance(Duration::from_secs(20 * 24 * 3_600));
+        let on = json!({"model": "builtin/extractive", "input": "Hello again!", "previous_response_id": first["id"]});
+        let second = app.post(&key, RESPONSES, on.clone()).await.expect(200);
+        app.advance(Duration::from_secs(11 * 24 * 3_600));
+        app.get(&key, &path).await.expect(404);
+        app.post(&key, RESPONSES, on).await.expect(400);
+        // What came before it is gone, so the second cannot be gone on from either.
+        let on = json!({"model": "builtin/extractive", "input": "Hi", "previous_response_id": second["id"]});
+        let error = app.post(&key, RESPONSES, on).await.expect(400);
+        assert_eq!(error["detail"]["code"], "previous_response_not_found");
+    }
+);
