@@ -82,8 +82,8 @@ npm_packages() {
   fi
 }
 
-# What the embedded providers run, and a recording of a human voice.
-setup_speech() { debian espeak-ng pocketsphinx pocketsphinx-en-us pocketsphinx-testdata; }
+# What the embedded providers run, a recording of a human voice, and a decoder that is not ours.
+setup_speech() { debian espeak-ng pocketsphinx pocketsphinx-en-us pocketsphinx-testdata ffmpeg; }
 
 setup_wasm_bindgen() {
   crate wasm-bindgen wasm-bindgen-cli "$(locked_version wasm-bindgen)" "wasm-bindgen --version"

@@ -26,6 +26,7 @@ use crate::{
     node::{self, Node},
     observability::Metrics,
     providers::Providers,
+    speech::SpeechCache,
     store::Store,
 };
 
@@ -91,6 +92,8 @@ pub struct Parts {
     pub jobs: Wake,
     /// The client for addresses that partners name.
     pub fetcher: Fetcher,
+    /// Speech that may be asked for again.
+    pub speech_cache: SpeechCache,
     /// The media side of this node.
     pub(crate) media: Media,
     /// Cancelled when the server stops taking work.
@@ -137,6 +140,7 @@ impl App {
             metrics: Metrics::get(),
             deep_health: DeepHealth::default(),
             call_slots: Arc::new(Semaphore::new(base.config.media.max_calls as usize)),
+            speech_cache: SpeechCache::new(&base.config.speech),
             base,
             providers,
             node,

@@ -71,7 +71,7 @@ impl<'de> Deserialize<'de> for Usd {
                 self.visit_str(&whole.to_string())
             }
 
-            /// Settings have no unsigned numbers.
+            /// Settings files have signed integers.
             fn visit_i64<E: de::Error>(self, whole: i64) -> Result<Usd, E> {
                 self.visit_str(&whole.to_string())
             }

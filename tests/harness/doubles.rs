@@ -12,7 +12,7 @@ use colloquy::{
     providers::{
         ChatModel, ModelAnswer, ModelApi, ModelRequest, Models, Pcm, ProviderError,
         ProviderErrorKind, Providers, SpeechRequest, SpeechStream, Synthesizer, Transcriber,
-        Utterance,
+        Utterance, VoiceInfo, VoiceList,
     },
 };
 use futures_util::stream;
@@ -151,6 +151,20 @@ impl Synthesizer for Voice {
             sample_rate_hz: RATE_HZ,
         };
         Ok(Box::pin(stream::iter([Ok(pcm)])))
+    }
+
+    async fn voices(&self) -> Result<VoiceList, ProviderError> {
+        self.0.check()?;
+        Ok(VoiceList {
+            voices: vec![VoiceInfo {
+                id: "tone".to_owned(),
+                name: "Tone".to_owned(),
+                language: None,
+                gender: None,
+                abroad: "tone".to_owned(),
+            }],
+            may_have_others: false,
+        })
     }
 
     async fn check(&self) -> Result<(), ProviderError> {

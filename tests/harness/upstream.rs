@@ -155,7 +155,7 @@ impl Upstream {
             base_url,
             api_key,
             model: Some("scripted-voice".to_owned()),
-            voice: None,
+            ..SynthesizerConfig::default()
         };
     }
 

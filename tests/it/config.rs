@@ -37,6 +37,29 @@ fn good_settings_are_taken() {
 }
 
 #[test]
+fn voices_and_prices_are_written_in_more_than_one_way() {
+    let toml = r#"
+        [speech]
+        usd_per_1m_characters = 15
+        [synthesizer]
+        base_url = "http://127.0.0.1:1/v1"
+        model = "kokoro"
+        [synthesizer.voices]
+        anna = "af_bella"
+    "#;
+    for (name, value) in [
+        ("COLLOQUY_LOG_FORMAT", "text"),
+        ("COLLOQUY_SPEECH_USD_PER_1M_CHARACTERS", "0.5"),
+        ("COLLOQUY_SPEECH_USD_PER_1M_CHARACTERS", "30"),
+        ("COLLOQUY_SYNTHESIZER_VOICES", "{anna=af_bella,ben=am_adam}"),
+    ] {
+        let output = migrate(Some(toml), &[(name, value)]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}={value}: {errors}");
+    }
+}
+
+#[test]
 fn the_environment_wins_over_the_file() {
     let output = migrate(
         Some("[limits]\nrequest_burst = 5\n"),
@@ -84,6 +107,18 @@ fn bad_settings_are_named() {
     refused(
         &migrate(None, &[("COLLOQUY_CHAT_BASE_URL", "http://127.0.0.1:1/v1")]),
         "chat.model",
+    );
+    refused(
+        &migrate(None, &[("COLLOQUY_SYNTHESIZER_VOICES", "{anna=af_bella}")]),
+        "synthesizer.voices",
+    );
+    refused(
+        &migrate(None, &[("COLLOQUY_SPEECH_MODEL", "\"\"")]),
+        "speech.model",
+    );
+    refused(
+        &migrate(None, &[("COLLOQUY_SPEECH_USD_PER_1M_CHARACTERS", "-1")]),
+        "USD_PER_1M_CHARACTERS",
     );
     refused(
         &migrate(None, &[("COLLOQUY_CONFIG", "/nowhere/colloquy.toml")]),

@@ -19,5 +19,6 @@ mod media;
 mod process;
 mod providers;
 mod quotas;
+mod speech;
 mod text;
 mod webhooks;

@@ -132,7 +132,7 @@ async fn chat_faults() {
         ),
         (
             Fault::Huge {
-                bytes: 17 * 1024 * 1024,
+                bytes: 5 * 1024 * 1024,
             },
             "",
             Some(Malformed),
@@ -303,7 +303,7 @@ async fn transcription_faults() {
         (Fault::Malformed { after: 0 }, Err(Malformed), 2),
         (
             Fault::Huge {
-                bytes: 17 * 1024 * 1024,
+                bytes: 2 * 1024 * 1024,
             },
             Err(Malformed),
             2,

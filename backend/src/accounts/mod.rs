@@ -79,6 +79,8 @@ pub enum Scope {
     Webhooks,
     /// Read and write the partner's keys and quotas.
     Keys,
+    /// Synthesize speech.
+    Speech,
 }
 
 /// Whose data a key reaches.

@@ -12,6 +12,7 @@ mod media;
 mod models;
 mod providers;
 mod secret;
+mod speech;
 mod store;
 mod webhooks;
 
@@ -33,6 +34,7 @@ pub use self::{
     models::{LimitField, ModelConfig, ModelsConfig, ReasoningStyle},
     providers::{ChatConfig, SynthesizerConfig, TranscriberConfig},
     secret::{Secret, SigningKey, SigningKeys},
+    speech::SpeechConfig,
     store::StoreConfig,
     webhooks::{FetchConfig, WebhooksConfig},
 };
@@ -64,6 +66,8 @@ pub struct Config {
     pub transcriber: TranscriberConfig,
     /// Text to speech.
     pub synthesizer: SynthesizerConfig,
+    /// The speech interface.
+    pub speech: SpeechConfig,
     /// Webhook delivery.
     pub webhooks: WebhooksConfig,
     /// Outbound requests to addresses that partners name.
@@ -113,6 +117,7 @@ impl Config {
         }
         self.transcriber.validate()?;
         self.synthesizer.validate()?;
+        self.speech.validate()?;
         self.webhooks.validate()
     }
 }

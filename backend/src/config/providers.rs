@@ -1,5 +1,7 @@
 //! The outside services, each optional: without a base URL the embedded default answers.
 
+use std::collections::BTreeMap;
+
 use anyhow::{bail, ensure};
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -77,6 +79,12 @@ pub struct SynthesizerConfig {
     pub model: Option<String>,
     /// The voice of characters that name none.
     pub voice: Option<String>,
+    /// The voices that the speech interface offers, each with what the server calls it; none: whatever a request names is
+    /// passed on. Only with a base URL; espeak-ng lists its own.
+    pub voices: BTreeMap<String, String>,
+    /// The field in which the server takes the language of the text (`lang_code` for one); unset: it is not told, since the
+    /// public interface has no such field.
+    pub language_field: Option<String>,
 }
 
 impl SynthesizerConfig {
@@ -84,6 +92,10 @@ impl SynthesizerConfig {
         ensure!(
             self.base_url.is_none() || self.model.is_some(),
             "synthesizer.model: required with synthesizer.base_url"
+        );
+        ensure!(
+            self.voices.is_empty() || self.base_url.is_some(),
+            "synthesizer.voices: only with synthesizer.base_url"
         );
         check_url("synthesizer.base_url", self.base_url.as_ref())
     }

@@ -40,6 +40,7 @@ pub(super) fn body(error: &ProviderError) -> ErrorBody {
     let text = |name: &str| told?.get(name)?.as_str().map(str::to_owned);
     let (kind, code) = match error.kind {
         ProviderErrorKind::Rejected => ("invalid_request_error", "upstream_rejected"),
+        ProviderErrorKind::Misconfigured => ("server_error", "upstream_misconfigured"),
         ProviderErrorKind::RateLimited => ("rate_limit_error", "upstream_rate_limited"),
         ProviderErrorKind::Timeout => ("server_error", "upstream_timeout"),
         ProviderErrorKind::Connect => ("server_error", "upstream_unreachable"),
@@ -127,11 +128,15 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_key_is_not_the_clients() {
-        for told in [401, 403, 404] {
-            assert_eq!(status(&refused(told)), StatusCode::BAD_GATEWAY);
-            assert_eq!(body(&refused(told)).message, "The model failed");
-            assert_eq!(body(&refused(told)).kind, "server_error");
+    fn a_refused_key_and_a_missing_model_are_not_the_clients() {
+        let key = ProviderError {
+            kind: ProviderErrorKind::Misconfigured,
+            ..refused(401)
+        };
+        for error in [key, refused(404)] {
+            assert_eq!(status(&error), StatusCode::BAD_GATEWAY);
+            assert_eq!(body(&error).message, "The model failed");
+            assert_eq!(body(&error).kind, "server_error");
         }
     }
 

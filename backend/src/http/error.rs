@@ -2,7 +2,7 @@
 //!
 //! A handler returns [`ApiError`]; the router wraps each interface in the [`ErrorShape`] that its document promises.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::{
     Json,
@@ -26,11 +26,32 @@ pub struct ApiError {
     pub message: String,
     /// The field of the request that is wrong.
     pub field: Option<String>,
+    /// Every wrong field, where an interface reports all of them at once.
+    pub fields: Box<[FieldError]>,
     /// When to try again.
     pub retry_after: Option<Duration>,
     /// The cause, for the log only.
     #[source]
     pub source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+/// A wrong field among others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldError {
+    /// The field.
+    pub field: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl FieldError {
+    /// What is wrong with a field.
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            field: field.into(),
+            message: message.into(),
+        }
+    }
 }
 
 impl ApiError {
@@ -41,6 +62,7 @@ impl ApiError {
             code,
             message: message.into(),
             field: None,
+            fields: Box::default(),
             retry_after: None,
             source: None,
         }
@@ -51,6 +73,20 @@ impl ApiError {
         Self {
             field: Some(field.into()),
             ..Self::new(StatusCode::BAD_REQUEST, "invalid_parameters", message)
+        }
+    }
+
+    /// 400: these fields are wrong.
+    #[must_use]
+    pub fn invalid_fields(fields: Vec<FieldError>) -> Self {
+        Self {
+            field: fields.first().map(|wrong| wrong.field.clone()),
+            fields: fields.into_boxed_slice(),
+            ..Self::new(
+                StatusCode::BAD_REQUEST,
+                "invalid_parameters",
+                "The request is not valid",
+            )
         }
     }
 
@@ -144,6 +180,12 @@ pub(crate) fn is_call_path(path: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// Whether a path belongs to the speech interface.
+fn is_speech_path(path: &str) -> bool {
+    path.strip_prefix("/v2/audio")
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// The body that an interface document promises for its errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorShape {
@@ -151,6 +193,9 @@ pub enum ErrorShape {
     Detail,
     /// `{error: {code, message, field}}`: the call backend; codes in upper case.
     Call,
+    /// `{message, errors: {field: [text]}}` for wrong fields, `{error, code: QUOTA_EXHAUSTED}` for an exhausted quota,
+    /// `{error}` for everything else: the speech interface.
+    Speech,
     /// `{detail: {code, message, context: {request_id, endpoint, field}}}`: text generation.
     Text,
 }
@@ -172,6 +217,8 @@ impl ErrorShape {
             Self::Call
         } else if path.starts_with("/v3/") {
             Self::Text
+        } else if is_speech_path(path) {
+            Self::Speech
         } else {
             Self::Detail
         }
@@ -180,25 +227,32 @@ impl ErrorShape {
     /// The body of this error.
     #[must_use]
     pub fn body(self, error: &ApiError, context: &ErrorContext) -> Value {
-        let mut body = match self {
-            Self::Detail => json!({"detail": error.message, "code": error.code}),
+        match self {
+            Self::Detail => {
+                let mut body = json!({"detail": error.message, "code": error.code});
+                if let Some(field) = &error.field {
+                    body["field"] = json!(field);
+                }
+                body
+            }
             Self::Call => {
-                json!({"error": {"code": error.code.to_ascii_uppercase(), "message": error.message}})
+                let code = error.code.to_ascii_uppercase();
+                let mut body = json!({"error": {"code": code, "message": error.message}});
+                if let Some(field) = &error.field {
+                    body["error"]["field"] = json!(field);
+                }
+                body
             }
-            Self::Text => json!({"detail": {
-                "code": error.code,
-                "message": error.message,
-                "context": {"request_id": context.request_id, "endpoint": context.endpoint},
-            }}),
-        };
-        if let Some(field) = &error.field {
-            match self {
-                Self::Detail => body["field"] = json!(field),
-                Self::Call => body["error"]["field"] = json!(field),
-                Self::Text => body["detail"]["context"]["field"] = json!(field),
+            Self::Text => {
+                let mut context =
+                    json!({"request_id": context.request_id, "endpoint": context.endpoint});
+                if let Some(field) = &error.field {
+                    context["field"] = json!(field);
+                }
+                json!({"detail": {"code": error.code, "message": error.message, "context": context}})
             }
+            Self::Speech => speech_body(error),
         }
-        body
     }
 
     /// Gives an error response the body of this shape; other responses pass.
@@ -215,6 +269,24 @@ impl ErrorShape {
         }
         shaped.extensions_mut().insert(error);
         shaped
+    }
+}
+
+fn speech_body(error: &ApiError) -> Value {
+    if let Some(field) = error.field.as_ref().filter(|_| error.fields.is_empty()) {
+        let errors = BTreeMap::from([(field, [&error.message])]);
+        return json!({"message": "The request is not valid", "errors": errors});
+    }
+    if !error.fields.is_empty() {
+        let mut errors = BTreeMap::<&str, Vec<&str>>::new();
+        for wrong in &error.fields {
+            errors.entry(&wrong.field).or_default().push(&wrong.message);
+        }
+        return json!({"message": error.message, "errors": errors});
+    }
+    match error.code {
+        "quota_exhausted" => json!({"error": error.message, "code": "QUOTA_EXHAUSTED"}),
+        _ => json!({"error": error.message}),
     }
 }
 

@@ -38,8 +38,23 @@ impl FromRequestParts<App> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        let principal = match key_text(parts) {
-            Some(text) => keys::authenticate(app, &text).await,
+        let key = key_text(parts);
+        Self::with_key(parts, app, key.as_deref()).await
+    }
+}
+
+impl Caller {
+    /// Whoever made a request whose key was looked for already, for interfaces with an order of their own.
+    ///
+    /// # Errors
+    /// 401 without a valid key, 403 when it may not be used from here, 429 beyond its rate.
+    pub(crate) async fn with_key(
+        parts: &Parts,
+        app: &App,
+        key: Option<&str>,
+    ) -> Result<Self, ApiError> {
+        let principal = match key {
+            Some(text) => keys::authenticate(app, text).await,
             None => Err(ApiError::unauthorized()),
         };
         let principal = match principal {
@@ -131,11 +146,7 @@ impl<T: DeserializeOwned> FromRequest<App> for ApiJson<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         if !is_json(request.headers()) {
-            return Err(ApiError::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "unsupported_media_type",
-                "Send JSON with Content-Type: application/json",
-            ));
+            return Err(unsupported_media_type());
         }
         parse_json(&body_bytes(request, app).await?).map(Self)
     }
@@ -177,6 +188,16 @@ pub async fn body_up_to(request: Request, limit: usize) -> Result<Bytes, ApiErro
                 ),
             }
         })
+}
+
+/// 415.
+#[must_use]
+pub fn unsupported_media_type() -> ApiError {
+    ApiError::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "unsupported_media_type",
+        "Send JSON with Content-Type: application/json",
+    )
 }
 
 /// 413.

@@ -10,7 +10,7 @@ mod observe;
 pub mod openapi;
 pub mod router;
 
-pub use error::{ApiError, ErrorContext, ErrorShape};
+pub use error::{ApiError, ErrorContext, ErrorShape, FieldError};
 pub use extract::{ApiJson, ApiPath, ApiQuery, Caller, ClientAddress, PartnerTenant};
 pub use observe::RequestId;
 pub use router::router;

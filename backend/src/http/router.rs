@@ -23,6 +23,7 @@ use crate::{
     characters::routes as characters,
     generation::routes as generation,
     media,
+    speech::routes as speech,
     webhooks::routes as webhooks,
 };
 
@@ -68,6 +69,9 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(generation::list_input_items))
         .routes(routes!(generation::list_models))
         .routes(routes!(quotas::own_usage))
+        // speech
+        .routes(routes!(speech::create_speech))
+        .routes(routes!(speech::list_voices))
         // webhooks
         .routes(routes!(webhooks::list_deliveries))
         .routes(routes!(webhooks::read_delivery))

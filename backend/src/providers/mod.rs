@@ -8,12 +8,14 @@ pub mod embedded;
 mod models;
 pub mod openai;
 mod resilient;
-mod wav;
+pub(crate) mod wav;
 
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 pub use self::{
     chat::{
@@ -53,6 +55,9 @@ pub trait Synthesizer: Send + Sync + 'static {
     /// Starts to speak; the stream ends with the speech.
     async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError>;
 
+    /// The voices that it has.
+    async fn voices(&self) -> Result<VoiceList, ProviderError>;
+
     /// Whether the service answers; for the deep health check.
     async fn check(&self) -> Result<(), ProviderError>;
 }
@@ -80,6 +85,40 @@ pub struct SpeechRequest {
     pub language: Option<String>,
     /// The speed, 1 is normal.
     pub speed: f32,
+}
+
+/// The voices of a synthesizer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct VoiceList {
+    /// Those that are known.
+    pub voices: Vec<VoiceInfo>,
+    /// Whether there may be others, which only the service itself knows.
+    pub may_have_others: bool,
+}
+
+/// A voice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VoiceInfo {
+    /// What [`SpeechRequest::voice`] calls it.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// Its language, as a BCP 47 tag; `None` where it is not known, or where it speaks several.
+    pub language: Option<String>,
+    /// How it sounds, where that is known.
+    pub gender: Option<Gender>,
+    /// The id to ask for when the text is in another language than the voice's own.
+    pub abroad: String,
+}
+
+/// How a voice sounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Gender {
+    /// Like a woman's.
+    Female,
+    /// Like a man's.
+    Male,
 }
 
 /// A piece of speech: mono samples.
@@ -135,6 +174,8 @@ pub enum ProviderErrorKind {
     RateLimited,
     /// The request was refused (another 4xx).
     Rejected,
+    /// This server is not set up to ask: its key is not taken (401, 403), or a program is not installed.
+    Misconfigured,
     /// 5xx, or an error frame.
     Failed,
     /// An answer that the adapter does not understand.
@@ -159,12 +200,11 @@ impl ProviderError {
         }
     }
 
-    /// Whether the request itself was refused. A key that the service does not take, and a model that it does not have,
-    /// are the operator's fault.
+    /// Whether the request itself was refused. A model that the service does not have is the operator's fault.
     #[must_use]
     pub fn is_of_request(&self) -> bool {
         let status = self.told.as_ref().and_then(|told| told.status);
-        self.kind == ProviderErrorKind::Rejected && !matches!(status, None | Some(401 | 403 | 404))
+        self.kind == ProviderErrorKind::Rejected && !matches!(status, None | Some(404))
     }
 }
 
@@ -172,7 +212,7 @@ impl ProviderErrorKind {
     /// Whether asking again may help.
     #[must_use]
     pub fn is_transient(self) -> bool {
-        !matches!(self, Self::Rejected)
+        !matches!(self, Self::Rejected | Self::Misconfigured)
     }
 
     /// The kind as metrics name it.
@@ -183,6 +223,7 @@ impl ProviderErrorKind {
             Self::Timeout => "timeout",
             Self::RateLimited => "rate_limited",
             Self::Rejected => "rejected",
+            Self::Misconfigured => "misconfigured",
             Self::Failed => "failed",
             Self::Malformed => "malformed",
             Self::Cut => "cut",

@@ -28,7 +28,7 @@ use tokio::{
 
 use super::{
     ChatModel, ChatRequest, ModelAnswer, ModelApi, ModelRequest, ProviderError, ProviderErrorKind,
-    SpeechRequest, SpeechStream, Synthesizer, TextStream, Transcriber, Utterance,
+    SpeechRequest, SpeechStream, Synthesizer, TextStream, Transcriber, Utterance, VoiceList,
 };
 use crate::clock::Clock;
 
@@ -263,13 +263,13 @@ impl Drop for Meter {
     }
 }
 
-/// Bounds a health check.
-async fn checked(
+/// Bounds a question beside the service's work.
+async fn bounded_question<T>(
     provider: &str,
     patience: Patience,
-    check: impl Future<Output = Result<(), ProviderError>>,
-) -> Result<(), ProviderError> {
-    timeout(patience.first, check).await.unwrap_or_else(|_| {
+    question: impl Future<Output = Result<T, ProviderError>>,
+) -> Result<T, ProviderError> {
+    timeout(patience.first, question).await.unwrap_or_else(|_| {
         Err(ProviderError::new(
             provider,
             ProviderErrorKind::Timeout,
@@ -299,7 +299,7 @@ impl ChatModel for Resilient<dyn ChatModel> {
     }
 
     async fn check(&self) -> Result<(), ProviderError> {
-        checked(self.name(), self.patience, self.inner.check()).await
+        bounded_question(self.name(), self.patience, self.inner.check()).await
     }
 }
 
@@ -329,7 +329,7 @@ impl Transcriber for Resilient<dyn Transcriber> {
     }
 
     async fn check(&self) -> Result<(), ProviderError> {
-        checked(self.name(), self.patience, self.inner.check()).await
+        bounded_question(self.name(), self.patience, self.inner.check()).await
     }
 }
 
@@ -345,7 +345,11 @@ impl Synthesizer for Resilient<dyn Synthesizer> {
             .await
     }
 
+    async fn voices(&self) -> Result<VoiceList, ProviderError> {
+        bounded_question(self.name(), self.patience, self.inner.voices()).await
+    }
+
     async fn check(&self) -> Result<(), ProviderError> {
-        checked(self.name(), self.patience, self.inner.check()).await
+        bounded_question(self.name(), self.patience, self.inner.check()).await
     }
 }

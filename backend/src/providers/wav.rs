@@ -6,7 +6,7 @@ use super::Pcm;
 const MAX_HEADER_BYTES: usize = 64 * 1024;
 
 /// A WAV file of mono samples.
-pub(super) fn encode(samples: &[i16], sample_rate_hz: u32) -> Vec<u8> {
+pub(crate) fn encode(samples: &[i16], sample_rate_hz: u32) -> Vec<u8> {
     let data_bytes = u32::try_from(samples.len() * 2).unwrap_or(u32::MAX);
     let mut wav = Vec::with_capacity(44 + samples.len() * 2);
     wav.extend_from_slice(b"RIFF");
@@ -26,7 +26,7 @@ pub(super) fn encode(samples: &[i16], sample_rate_hz: u32) -> Vec<u8> {
 }
 
 /// The samples of a raw file: little-endian, 16 bits.
-pub(super) fn raw(samples: &[i16]) -> Vec<u8> {
+pub(crate) fn raw(samples: &[i16]) -> Vec<u8> {
     samples
         .iter()
         .flat_map(|sample| sample.to_le_bytes())

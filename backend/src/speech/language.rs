@@ -19,6 +19,11 @@ const LANGUAGES: &[(&str, &[&str])] = &[
     ("he", &["hebrew", "עברית"]),
 ];
 
+/// The languages that the speech interface takes, by their short codes.
+pub fn language_codes() -> impl Iterator<Item = &'static str> {
+    LANGUAGES.iter().map(|(code, _)| *code)
+}
+
 /// The BCP 47 tag of a language that is given by name (`German`) or by tag (`de`, `en_US`). `None` for `auto`, and for
 /// what is neither.
 #[must_use]

@@ -1,14 +1,32 @@
-//! The voice of a character: which voice speaks, and what of a text is spoken.
+//! Speech: the voice of a character, and the speech interface (`/v2/audio`).
 //!
-//! It stops at samples; audio formats come with the speech endpoint, and playing is the engine's.
+//! It owns which voice speaks, what of a text is spoken, how sound becomes a file and a file sound, and the interface's
+//! requests. Calls and the interface take the same way to the synthesizer. It stops at samples where a call begins: playing
+//! is the engine's.
 
+mod aloud;
+mod cache;
+mod detect;
+mod formats;
 mod language;
+mod ogg_reader;
+mod payer;
+mod request;
+pub mod routes;
+mod sound;
 mod spoken;
 mod voice;
+mod voices;
 
 use futures_util::{StreamExt as _, stream};
 
-pub use self::{language::language_tag, spoken::spoken, voice::Voice};
+pub use self::{
+    cache::SpeechCache,
+    language::{language_codes, language_tag},
+    ogg_reader::{OggError, decode_ogg},
+    spoken::spoken,
+    voice::Voice,
+};
 use crate::{
     app::App,
     providers::{ProviderError, SpeechRequest, SpeechStream},
@@ -23,6 +41,11 @@ pub async fn speak(app: &App, voice: &Voice, text: &str) -> Result<SpeechStream,
     if !text.chars().any(char::is_alphanumeric) {
         return Ok(stream::empty().boxed());
     }
+    ask(app, voice, text).await
+}
+
+/// Asks the synthesizer for a text as it is.
+async fn ask(app: &App, voice: &Voice, text: String) -> Result<SpeechStream, ProviderError> {
     let default = app.config.synthesizer.voice.as_ref();
     let request = SpeechRequest {
         text,

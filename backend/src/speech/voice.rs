@@ -6,7 +6,7 @@ use super::language_tag;
 use crate::characters::CharacterParameters;
 
 /// The speeds of the interface document.
-const SPEED: std::ops::RangeInclusive<f32> = 0.5..=1.5;
+pub(super) const SPEED: std::ops::RangeInclusive<f32> = 0.5..=1.5;
 
 /// A voice.
 #[derive(Debug, Clone, PartialEq)]

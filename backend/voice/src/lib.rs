@@ -23,6 +23,8 @@
 //! - A failed provider is reported, what came before is played, and one apology follows. It never apologises for
 //!   itself.
 //!
+//! The splitter of sentences and the resampler are of use beside a call, too: [`Splitter`], [`Resampler`].
+//!
 //! Every utterance, reply and sentence has an id. A late answer to a cancelled question carries an id that is not
 //! current any more and is dropped by comparison.
 
@@ -37,5 +39,9 @@ pub use engine::{Engine, EngineError};
 pub use interface::{
     AgentState, EndReason, EngineConfig, Event, FailedProvider, Input, Line, LineId, Originator,
     OutgoingFrame, Output, ReplyId, RtpPacket, SentenceId, TurnSettings, UtteranceId,
+};
+pub use outbound::{
+    resample::{Resampler, UnsupportedRate},
+    sentences::Splitter,
 };
 pub use stats::Stats;

@@ -34,7 +34,8 @@ fn faults() -> Vec<(Fault, u16, &'static str)> {
         ),
         (Fault::Status(500), 502, "upstream_error"),
         (Fault::Status(503), 502, "upstream_error"),
-        (Fault::Status(401), 502, "upstream_rejected"),
+        (Fault::Status(401), 502, "upstream_misconfigured"),
+        (Fault::Status(404), 502, "upstream_rejected"),
         (Fault::Stall { after: 0 }, 504, "upstream_timeout"),
         (Fault::ErrorFrame { after: 0 }, 502, "upstream_error"),
         (Fault::Cut { after: 0 }, 502, "upstream_cut"),
@@ -234,7 +235,7 @@ async fn huge_events_are_taken_up_to_a_bound() {
     let answer = text.post(CHAT, body.clone()).await;
     assert_eq!(chat_text(&events(&answer.text)).len(), 3_000_000);
     text.upstream
-        .script(Api::Chat, Script::fault(Fault::Huge { bytes: 9_000_000 }));
+        .script(Api::Chat, Script::fault(Fault::Huge { bytes: 5_000_000 }));
     let answer = text.post(CHAT, body).await;
     let end = &answer.text[answer.text.len().saturating_sub(300)..];
     assert!(

@@ -71,7 +71,8 @@ impl FromRequestParts<App> for QuotaCaller {
     }
 }
 
-fn key_text(headers: &HeaderMap) -> Option<&str> {
+/// The key that a request for what costs something carries.
+pub(crate) fn key_text(headers: &HeaderMap) -> Option<&str> {
     let bearer = headers
         .get(AUTHORIZATION)
         .and_then(|value| value.to_str().ok()?.split_once(' '))
@@ -79,6 +80,11 @@ fn key_text(headers: &HeaderMap) -> Option<&str> {
         .map(|(_, key)| key);
     let header = || headers.get("x-api-key")?.to_str().ok();
     bearer.or_else(header).map(str::trim)
+}
+
+/// Whether this is a quota's key, by its form.
+pub(crate) fn is_quota_key(text: &str) -> bool {
+    text.starts_with(PREFIX)
 }
 
 /// Finds out whose key this is.

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{app::Base, characters::CharacterInput, http::ApiError};
 
+pub(crate) use self::caller::{is_quota_key, key_text};
 pub(super) use self::store::lock_all;
 pub use self::{
     caller::{QuotaCache, QuotaCaller},

@@ -11,13 +11,19 @@ use tokio::{
 };
 
 use super::{
-    super::{Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer, wav},
+    super::{
+        Gender, Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer,
+        VoiceInfo, VoiceList, wav,
+    },
     not_started,
 };
+use crate::speech::language_codes;
 
 const PROGRAM: &str = "espeak-ng";
 /// The voice where neither voice nor language is known.
 const DEFAULT_VOICE: &str = "en-us";
+/// The variant that makes a woman's voice of any language's.
+const FEMALE: &str = "f3";
 /// The program's normal speed, in words per minute.
 const NORMAL_WPM: f32 = 175.0;
 /// The speeds at which it can still be understood.
@@ -36,6 +42,19 @@ struct Voices {
     /// By language and by name; the value is the language, the form that the program takes everywhere.
     names: HashMap<String, String>,
     variants: HashMap<String, String>,
+    /// The file of each language's voice. A variant is added to it, since the program passes over one that is added to some
+    /// languages (`en-gb+f3`, `fr-fr+f3`).
+    files: HashMap<String, String>,
+    /// In the program's order.
+    listed: Vec<Listed>,
+}
+
+/// A row of the program's list.
+#[derive(Debug)]
+struct Listed {
+    language: String,
+    name: String,
+    gender: Option<Gender>,
 }
 
 #[async_trait]
@@ -84,6 +103,14 @@ impl Synthesizer for Espeak {
             }
         });
         Ok(pieces.boxed())
+    }
+
+    async fn voices(&self) -> Result<VoiceList, ProviderError> {
+        let voices = self.voices.get_or_try_init(Voices::ask).await?;
+        Ok(VoiceList {
+            voices: voices.offered(),
+            may_have_others: false,
+        })
     }
 
     async fn check(&self) -> Result<(), ProviderError> {
@@ -167,7 +194,20 @@ impl Voices {
             let Some(language) = columns.nth(1) else {
                 continue;
             };
-            for name in columns.nth(1).into_iter().chain([language]) {
+            let gender = columns.next().and_then(gender);
+            let name = columns.next();
+            if let Some(file) = columns.next() {
+                known
+                    .files
+                    .entry(language.to_owned())
+                    .or_insert_with(|| file.to_owned());
+            }
+            known.listed.push(Listed {
+                language: language.to_owned(),
+                name: name.unwrap_or(language).replace('_', " ").trim().to_owned(),
+                gender,
+            });
+            for name in name.into_iter().chain([language]) {
                 known
                     .names
                     .entry(name.to_lowercase())
@@ -197,30 +237,86 @@ impl Voices {
             None if self.variants.contains_key(&voice) => ("", Some(voice.as_str())),
             None => (voice.as_str(), None),
         };
-        let name = self.names.get(name).unwrap_or(&spoken);
+        let name = self.names.get(own_name(name)).unwrap_or(&spoken);
         match variant.and_then(|variant| self.variants.get(variant)) {
-            Some(variant) => format!("{name}+{variant}"),
+            Some(variant) => format!("{}+{variant}", self.files.get(name).unwrap_or(name)),
             None => name.clone(),
         }
     }
 
-    /// The voice of a language: the program's own names differ for some.
+    /// The voice of a language.
     fn of_language(&self, language: Option<&str>) -> String {
         let tag = language.unwrap_or(DEFAULT_VOICE).to_lowercase();
         let primary = tag.split('-').next().unwrap_or(&tag);
         let own = match primary {
-            "en" if tag == "en" => "en-us",
-            "fr" if tag == "fr" => "fr-fr",
             "zh" if tag.ends_with("hk") || tag.ends_with("yue") => "yue",
-            "zh" => "cmn",
-            "no" => "nb",
-            "iw" => "he",
-            _ => &tag,
+            "zh" => own_name("zh"),
+            "no" | "iw" => own_name(primary),
+            _ => own_name(&tag),
         };
         [own, primary]
             .into_iter()
             .find_map(|name| self.names.get(name))
             .map_or_else(|| DEFAULT_VOICE.to_owned(), String::clone)
+    }
+
+    /// What the speech interface offers: the voices of its languages and their regions, each as it is and as a woman's. The
+    /// voice that a language has by default goes by the language's code, whatever the program calls it.
+    fn offered(&self) -> Vec<VoiceInfo> {
+        let mut offered = Vec::new();
+        for code in language_codes() {
+            let default = self.names.get(own_name(code));
+            let is_default = |listed: &&Listed| Some(&listed.language) == default;
+            let regions = self.listed.iter().filter(|listed| {
+                listed.language.split('-').next() == Some(code) && !is_default(listed)
+            });
+            let first = self.listed.iter().find(is_default);
+            let voices = first
+                .map(|listed| (code, listed))
+                .into_iter()
+                .chain(regions.map(|listed| (listed.language.as_str(), listed)));
+            for (id, listed) in voices {
+                offered.push(VoiceInfo {
+                    id: id.to_owned(),
+                    name: listed.name.clone(),
+                    language: Some(id.to_owned()),
+                    gender: listed.gender,
+                    // A variant of no name: the other language's voice as it is.
+                    abroad: String::new(),
+                });
+                if let Some(variant) = self.variants.get(FEMALE) {
+                    offered.push(VoiceInfo {
+                        id: format!("{id}+{variant}"),
+                        name: format!("{}, female", listed.name),
+                        language: Some(id.to_owned()),
+                        gender: Some(Gender::Female),
+                        abroad: variant.clone(),
+                    });
+                }
+            }
+        }
+        offered
+    }
+}
+
+/// The column `Age/Gender`.
+fn gender(column: &str) -> Option<Gender> {
+    match column.rsplit('/').next() {
+        Some("F") => Some(Gender::Female),
+        Some("M") => Some(Gender::Male),
+        _ => None,
+    }
+}
+
+/// What the program calls the voice of a language, where that is not the language's code.
+fn own_name(code: &str) -> &str {
+    match code {
+        "en" => "en-us",
+        "fr" => "fr-fr",
+        "zh" | "zh-cn" => "cmn",
+        "no" => "nb",
+        "iw" => "he",
+        _ => code,
     }
 }
 
@@ -267,13 +363,16 @@ Pty Language       Age/Gender VoiceName          File                 Other Lang
             (None, Some("pt-BR"), "pt-br"),
             (None, Some("de-CH"), "de"),
             (None, Some("tlh"), "en-us"),
-            (Some("en-gb+f3"), Some("de"), "en-gb+f3"),
+            (Some("en-gb+f3"), Some("de"), "gmw/en+f3"),
             (Some("German"), None, "de"),
-            (Some("f3"), Some("de"), "de+f3"),
-            (Some("+andy"), None, "en-us+Andy"),
+            (Some("f3"), Some("de"), "gmw/de+f3"),
+            (Some("+andy"), None, "gmw/en-US+Andy"),
             (Some("de+nobody"), None, "de"),
             (Some("alloy"), Some("de"), "de"),
             (Some("--path=/etc"), None, "en-us"),
+            (Some("fr"), None, "fr-fr"),
+            (Some(""), Some("fr"), "fr-fr"),
+            (Some("zh-cn+f3"), Some("zh-cn"), "sit/cmn+f3"),
         ];
         for (voice, language, expected) in cases {
             assert_eq!(
@@ -282,6 +381,26 @@ Pty Language       Age/Gender VoiceName          File                 Other Lang
                 "{voice:?} {language:?}"
             );
         }
+    }
+
+    #[test]
+    fn voices_are_offered_by_the_codes_of_the_interface() {
+        let offered = Voices::of_lists(VOICES, VARIANTS).offered();
+        let ids = offered.iter().map(|voice| voice.id.as_str());
+        let expected = [
+            "en", "en+f3", "en-gb", "en-gb+f3", "fr", "fr+f3", "de", "de+f3", "pt", "pt+f3",
+            "pt-br", "pt-br+f3", "zh-cn", "zh-cn+f3",
+        ];
+        assert!(ids.eq(expected), "{offered:?}");
+        let woman = offered.iter().find(|voice| voice.id == "pt-br+f3");
+        let expected = VoiceInfo {
+            id: "pt-br+f3".to_owned(),
+            name: "Portuguese (Brazil), female".to_owned(),
+            language: Some("pt-br".to_owned()),
+            gender: Some(Gender::Female),
+            abroad: "f3".to_owned(),
+        };
+        assert_eq!(woman, Some(&expected));
     }
 
     #[test]

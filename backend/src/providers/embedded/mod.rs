@@ -20,7 +20,7 @@ fn not_started(program: &str, error: &std::io::Error) -> ProviderError {
         // Asking again does not install it.
         std::io::ErrorKind::NotFound => ProviderError::new(
             program,
-            ProviderErrorKind::Rejected,
+            ProviderErrorKind::Misconfigured,
             format!("the program {program} is not installed"),
         ),
         kind => ProviderError::new(

@@ -224,7 +224,7 @@ impl Process {
             if !file.exists() {
                 return Err(ProviderError::new(
                     NAME,
-                    ProviderErrorKind::Rejected,
+                    ProviderErrorKind::Misconfigured,
                     format!("the model {} is not installed", file.display()),
                 ));
             }
@@ -383,7 +383,7 @@ mod tests {
             dictionary: "/".into(),
         };
         let error = transcribe(program).await.unwrap_err();
-        assert_eq!(error.kind, ProviderErrorKind::Rejected);
+        assert_eq!(error.kind, ProviderErrorKind::Misconfigured);
         assert!(error.message.contains("not installed"), "{error}");
         let model = Models {
             language: "/no/such/model".into(),

@@ -19,6 +19,9 @@ use super::{
 };
 use crate::config::ModelConfig;
 
+/// The largest answer in one piece.
+const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
+
 /// A model behind an OpenAI-compatible server.
 #[derive(Debug)]
 pub struct Chat {
@@ -83,7 +86,7 @@ impl ChatModel for Chat {
 impl Chat {
     /// An answer that is no stream.
     async fn whole(&self, response: Response) -> Result<Value, ProviderError> {
-        let body = self.server.read(response).await?;
+        let body = self.server.read(response, MAX_ANSWER_BYTES).await?;
         let answer = serde_json::from_slice::<Value>(&body)
             .ok()
             .filter(|answer| is_answer(self.api, answer));

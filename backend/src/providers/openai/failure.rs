@@ -44,6 +44,7 @@ pub(super) fn kind_of(status: StatusCode) -> ProviderErrorKind {
     match status {
         StatusCode::TOO_MANY_REQUESTS => ProviderErrorKind::RateLimited,
         StatusCode::REQUEST_TIMEOUT => ProviderErrorKind::Timeout,
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ProviderErrorKind::Misconfigured,
         _ if status.is_server_error() => ProviderErrorKind::Failed,
         _ => ProviderErrorKind::Rejected,
     }

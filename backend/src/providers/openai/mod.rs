@@ -28,8 +28,8 @@ use crate::config::Secret;
 
 /// The longest that connecting to a transcriber or synthesizer may take; everything else is bounded by the caller.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The largest answer that is read as a whole.
-const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
+/// The largest answer that is read as a whole, unless it is a model's.
+const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 /// The longest wait that a server may ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -94,7 +94,10 @@ impl Server {
             return Ok(response);
         }
         let retry_after = retry_after(response.headers());
-        let body = self.read(response).await.unwrap_or_default();
+        let body = self
+            .read(response, MAX_ANSWER_BYTES)
+            .await
+            .unwrap_or_default();
         let told = serde_json::from_slice::<Value>(&body)
             .ok()
             .and_then(|body| failure(&body));
@@ -115,14 +118,14 @@ impl Server {
     }
 
     /// Reads an answer as a whole, up to a bound.
-    async fn read(&self, mut response: Response) -> Result<Vec<u8>, ProviderError> {
+    async fn read(&self, mut response: Response, most: usize) -> Result<Vec<u8>, ProviderError> {
         let mut body = Vec::new();
         while let Some(piece) = response
             .chunk()
             .await
             .map_err(|_| self.error(ProviderErrorKind::Cut, "the answer was cut off"))?
         {
-            if body.len() + piece.len() > MAX_ANSWER_BYTES {
+            if body.len() + piece.len() > most {
                 return Err(self.error(ProviderErrorKind::Malformed, "the answer is too large"));
             }
             body.extend_from_slice(&piece);
@@ -133,7 +136,7 @@ impl Server {
     fn address(&self, path: &str) -> Result<Url, ProviderError> {
         self.base.join(path).map_err(|_| {
             self.error(
-                ProviderErrorKind::Rejected,
+                ProviderErrorKind::Misconfigured,
                 "the base URL takes no path behind it",
             )
         })
@@ -153,7 +156,7 @@ impl Server {
             self.error(ProviderErrorKind::Timeout, "no answer in time")
         } else if error.is_builder() {
             self.error(
-                ProviderErrorKind::Rejected,
+                ProviderErrorKind::Misconfigured,
                 "the request cannot be written; is the key free of line breaks?",
             )
         } else {

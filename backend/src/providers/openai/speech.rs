@@ -1,12 +1,17 @@
 //! Speech: `POST {base}/audio/speech`, as raw samples so that they can be played while they are made.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 use reqwest::{Response, header::CONTENT_TYPE};
 use serde_json::json;
 
 use super::{
-    super::{Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer, wav},
+    super::{
+        Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer, VoiceInfo,
+        VoiceList, wav,
+    },
     CONNECT_TIMEOUT, Server,
 };
 use crate::config::SynthesizerConfig;
@@ -21,6 +26,10 @@ const DEFAULT_VOICE: &str = "alloy";
 pub struct Speech {
     server: Server,
     voice: String,
+    /// What the server calls the voices that the settings name.
+    voices: BTreeMap<String, String>,
+    /// The field for the language, when the server has one.
+    language_field: Option<String>,
 }
 
 impl Speech {
@@ -36,7 +45,13 @@ impl Speech {
             CONNECT_TIMEOUT,
         )?;
         let voice = config.voice.as_deref().unwrap_or(DEFAULT_VOICE).to_owned();
-        Ok(server.map(|server| Self { server, voice }))
+        let voices = config.voices.clone();
+        Ok(server.map(|server| Self {
+            server,
+            voice,
+            voices,
+            language_field: config.language_field.clone(),
+        }))
     }
 }
 
@@ -47,14 +62,18 @@ impl Synthesizer for Speech {
     }
 
     async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError> {
+        let voice = request.voice.as_ref().unwrap_or(&self.voice);
         let mut body = json!({
             "model": self.server.model,
-            "voice": request.voice.as_ref().unwrap_or(&self.voice),
+            "voice": self.voices.get(voice).unwrap_or(voice),
             "input": request.text,
             "response_format": "pcm",
         });
         if (request.speed - 1.0).abs() > f32::EPSILON {
             body["speed"] = json!(request.speed);
+        }
+        if let (Some(field), Some(language)) = (&self.language_field, &request.language) {
+            body[field] = json!(language);
         }
         let request = self.server.post("audio/speech")?.json(&body);
         let response = self.server.send(request).await?;
@@ -74,6 +93,28 @@ impl Synthesizer for Speech {
             }
         });
         Ok(pieces.boxed())
+    }
+
+    /// The voices that the settings name, or else the default one: the interface has no list of voices.
+    async fn voices(&self) -> Result<VoiceList, ProviderError> {
+        let known = |id: &String| VoiceInfo {
+            id: id.clone(),
+            name: id.clone(),
+            language: None,
+            gender: None,
+            abroad: id.clone(),
+        };
+        Ok(if self.voices.is_empty() {
+            VoiceList {
+                voices: vec![known(&self.voice)],
+                may_have_others: true,
+            }
+        } else {
+            VoiceList {
+                voices: self.voices.keys().map(known).collect(),
+                may_have_others: false,
+            }
+        })
     }
 
     async fn check(&self) -> Result<(), ProviderError> {

@@ -3,7 +3,7 @@
 use std::mem;
 
 /// The largest event, in bytes. The last event of a response repeats all of it.
-pub const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
+pub const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
 /// An event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{
     super::{ProviderError, ProviderErrorKind, Transcriber, Utterance, wav},
-    CONNECT_TIMEOUT, Server,
+    CONNECT_TIMEOUT, MAX_ANSWER_BYTES, Server,
 };
 use crate::config::TranscriberConfig;
 
@@ -63,7 +63,7 @@ impl Transcriber for Transcription {
         }
         let request = self.server.post("audio/transcriptions")?.multipart(form);
         let response = self.server.send(request).await?;
-        let body = self.server.read(response).await?;
+        let body = self.server.read(response, MAX_ANSWER_BYTES).await?;
         let answer: Answer = serde_json::from_slice(&body)
             .map_err(|_| malformed("an answer that is not a transcription"))?;
         Ok(answer.text.trim().to_owned())

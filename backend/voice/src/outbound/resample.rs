@@ -1,10 +1,8 @@
-//! Speech at any usual rate to 48 kHz, streamed. What comes out lasts exactly as long as what went in: the delay of
+//! Speech at any usual rate to another one, streamed. What comes out lasts exactly as long as what went in: the delay of
 //! the filter is cut off in front and pumped out at the end.
 
 use rubato::audioadapter_buffers::direct::InterleavedSlice;
 use rubato::{Fft, FixedSync, Indexing, Resampler as _};
-
-use super::RATE_HZ;
 
 /// Blocks of about this many milliseconds: the shorter, the sooner the first frame, the softer the high sounds.
 const BLOCK_MS: usize = 10;
@@ -14,12 +12,19 @@ const RATES_HZ: std::ops::RangeInclusive<u32> = 8_000..=192_000;
 
 /// The rate cannot be converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{0} Hz cannot be converted to 48,000 Hz")]
-pub(crate) struct UnsupportedRate(pub(crate) u32);
+#[error("{from_hz} Hz cannot be converted to {to_hz} Hz")]
+pub struct UnsupportedRate {
+    /// The rate of the sound.
+    pub from_hz: u32,
+    /// The rate that was wanted.
+    pub to_hz: u32,
+}
 
-pub(crate) struct Resampler {
-    rate_hz: u32,
-    /// `None` at 48 kHz: samples pass as they are.
+/// Converts mono sound from one rate to another, piece by piece.
+pub struct Resampler {
+    from_hz: u32,
+    to_hz: u32,
+    /// `None` between equal rates: samples pass as they are.
     filter: Option<Filter>,
     /// Samples taken and given so far.
     taken: u64,
@@ -36,51 +41,37 @@ struct Filter {
 }
 
 impl Resampler {
-    pub(crate) fn new(rate_hz: u32) -> Result<Self, UnsupportedRate> {
-        if rate_hz == RATE_HZ {
-            return Ok(Self {
-                rate_hz,
-                filter: None,
-                taken: 0,
-                given: 0,
-            });
+    /// A resampler from one rate to another, in samples a second.
+    ///
+    /// # Errors
+    /// When a rate is not a usual one of sound, or the two have no common block that is short enough.
+    pub fn new(from_hz: u32, to_hz: u32) -> Result<Self, UnsupportedRate> {
+        let unsupported = UnsupportedRate { from_hz, to_hz };
+        if !RATES_HZ.contains(&from_hz) || !RATES_HZ.contains(&to_hz) {
+            return Err(unsupported);
         }
-        let rate = rate_hz as usize;
-        if !RATES_HZ.contains(&rate_hz) {
-            return Err(UnsupportedRate(rate_hz));
-        }
-        let fft = Fft::new(
-            rate,
-            RATE_HZ as usize,
-            rate * BLOCK_MS / 1000,
-            1,
-            FixedSync::Both,
-        )
-        .map_err(|_| UnsupportedRate(rate_hz))?;
-        if fft.input_frames_max() > rate * MAX_BLOCK_MS / 1000 {
-            return Err(UnsupportedRate(rate_hz));
-        }
-        let filter = Filter {
-            input: vec![0.0; fft.input_frames_max()],
-            filled: 0,
-            output: vec![0.0; fft.output_frames_max()],
-            delay_left: fft.output_delay(),
-            fft,
+        let filter = if from_hz == to_hz {
+            None
+        } else {
+            Some(Filter::new(from_hz as usize, to_hz as usize).ok_or(unsupported)?)
         };
         Ok(Self {
-            rate_hz,
-            filter: Some(filter),
+            from_hz,
+            to_hz,
+            filter,
             taken: 0,
             given: 0,
         })
     }
 
-    pub(crate) fn rate_hz(&self) -> u32 {
-        self.rate_hz
+    /// The rate of what goes in.
+    #[must_use]
+    pub fn from_hz(&self) -> u32 {
+        self.from_hz
     }
 
     /// Makes ready for another stream of the same rate.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.taken = 0;
         self.given = 0;
         if let Some(filter) = &mut self.filter {
@@ -90,7 +81,8 @@ impl Resampler {
         }
     }
 
-    pub(crate) fn push(&mut self, samples: impl Iterator<Item = i16>, out: &mut impl Extend<i16>) {
+    /// Takes samples and gives out those that are ready.
+    pub fn push(&mut self, samples: impl Iterator<Item = i16>, out: &mut impl Extend<i16>) {
         let Some(filter) = &mut self.filter else {
             out.extend(samples);
             return;
@@ -106,11 +98,11 @@ impl Resampler {
     }
 
     /// The end of the stream: gives out what the filter still holds.
-    pub(crate) fn finish(&mut self, out: &mut impl Extend<i16>) {
+    pub fn finish(&mut self, out: &mut impl Extend<i16>) {
         let Some(filter) = &mut self.filter else {
             return;
         };
-        let due = (self.taken * u64::from(RATE_HZ)).div_ceil(u64::from(self.rate_hz));
+        let due = (self.taken * u64::from(self.to_hz)).div_ceil(u64::from(self.from_hz));
         // Each run gives something once the delay is over, so this ends; the bound guards against a filter that
         // fails.
         for _ in 0..8 {
@@ -124,6 +116,23 @@ impl Resampler {
 }
 
 impl Filter {
+    /// `None` when the two rates have no block that is short enough.
+    fn new(from: usize, to: usize) -> Option<Self> {
+        let longest = from * MAX_BLOCK_MS / 1000;
+        if from / greatest_common_divisor(from, to) > longest {
+            // Known before a filter is made, which takes its time for such rates.
+            return None;
+        }
+        let fft = Fft::new(from, to, from * BLOCK_MS / 1000, 1, FixedSync::Both).ok()?;
+        (fft.input_frames_max() <= longest).then(|| Self {
+            input: vec![0.0; fft.input_frames_max()],
+            filled: 0,
+            output: vec![0.0; fft.output_frames_max()],
+            delay_left: fft.output_delay(),
+            fft,
+        })
+    }
+
     /// Converts the block in `input`; gives out `limit` samples at most.
     fn run(&mut self, limit: u64, out: &mut impl Extend<i16>) -> u64 {
         self.filled = 0;
@@ -153,6 +162,14 @@ impl Filter {
     }
 }
 
+fn greatest_common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 {
+        a
+    } else {
+        greatest_common_divisor(b, a % b)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,7 +195,7 @@ mod tests {
         for rate_hz in [
             8_000, 11_025, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000,
         ] {
-            let mut resampler = Resampler::new(rate_hz).unwrap();
+            let mut resampler = Resampler::new(rate_hz, 48_000).unwrap();
             for (samples, piece) in [
                 (rate_hz as usize / 3 + 7, 333),
                 (rate_hz as usize / 200, 5),
@@ -208,17 +225,47 @@ mod tests {
     }
 
     #[test]
+    fn lower_rates_last_as_long_too() {
+        for (from_hz, to_hz) in [
+            (48_000, 24_000),
+            (44_100, 16_000),
+            (22_050, 24_000),
+            (22_050, 16_000),
+            (16_000, 24_000),
+            (11_025, 16_000),
+        ] {
+            let mut resampler = Resampler::new(from_hz, to_hz).unwrap();
+            for samples in [1, 777, from_hz as usize] {
+                resampler.reset();
+                let output = convert(&mut resampler, &tone(from_hz, samples), 333);
+                let expected = (samples * to_hz as usize).div_ceil(from_hz as usize);
+                assert_eq!(output.len(), expected, "{from_hz} to {to_hz} Hz");
+            }
+            // Away from the edges, where the signal is cut, it is as loud as it was.
+            resampler.reset();
+            let output = convert(&mut resampler, &tone(from_hz, from_hz as usize), 333);
+            let middle = &output[output.len() / 4..output.len() / 2];
+            let loudest = middle.iter().map(|sample| sample.abs()).max();
+            assert!(
+                loudest.is_some_and(|loudest| (7_800..8_200).contains(&loudest)),
+                "{from_hz} to {to_hz} Hz: {loudest:?}"
+            );
+        }
+    }
+
+    #[test]
     fn refuses_rates_without_a_usable_block() {
-        for rate_hz in [0, 1, 7_999, 47_999, 192_001, u32::MAX] {
+        for from_hz in [0, 1, 7_999, 47_999, 192_001, u32::MAX] {
+            let to_hz = 48_000;
             assert_eq!(
-                Resampler::new(rate_hz).err(),
-                Some(UnsupportedRate(rate_hz))
+                Resampler::new(from_hz, to_hz).err(),
+                Some(UnsupportedRate { from_hz, to_hz })
             );
         }
     }
 
     #[test]
     fn nothing_in_gives_nothing() {
-        assert!(convert(&mut Resampler::new(24_000).unwrap(), &[], 1).is_empty());
+        assert!(convert(&mut Resampler::new(24_000, 48_000).unwrap(), &[], 1).is_empty());
     }
 }

@@ -32,14 +32,15 @@ const BEFORE_NUMBERS: [&str; 10] = [
 /// Collects text and gives back sentences. A sentence keeps the white space before it, so that all of them together
 /// are the text again.
 #[derive(Debug, Default)]
-pub(crate) struct Splitter {
+pub struct Splitter {
     text: String,
     /// Whether a sentence was given out already.
     begun: bool,
 }
 
 impl Splitter {
-    pub(crate) fn push(&mut self, delta: &str) {
+    /// Takes the next piece of the text.
+    pub fn push(&mut self, delta: &str) {
         self.text.push_str(delta);
     }
 
@@ -49,13 +50,13 @@ impl Splitter {
     }
 
     /// The next complete sentence.
-    pub(crate) fn next_sentence(&mut self) -> Option<String> {
+    pub fn next_sentence(&mut self) -> Option<String> {
         let end = self.find_end()?;
         Some(self.cut(end))
     }
 
     /// The next sentence when no more text comes; the last one may be incomplete.
-    pub(crate) fn next_at_end(&mut self) -> Option<String> {
+    pub fn next_at_end(&mut self) -> Option<String> {
         if let Some(sentence) = self.next_sentence() {
             return Some(sentence);
         }

@@ -43,15 +43,15 @@ impl Speech {
         spare: &mut Option<Resampler>,
     ) -> Result<(), SpeechError> {
         match &self.resampler {
-            Some(resampler) if resampler.rate_hz() != rate_hz => {
+            Some(resampler) if resampler.from_hz() != rate_hz => {
                 return Err(SpeechError::RateChanged);
             }
             Some(_) => {}
             None => {
-                let fitting = spare.take().filter(|spare| spare.rate_hz() == rate_hz);
+                let fitting = spare.take().filter(|spare| spare.from_hz() == rate_hz);
                 let mut resampler = match fitting {
                     Some(resampler) => resampler,
-                    None => Resampler::new(rate_hz)?,
+                    None => Resampler::new(rate_hz, RATE_HZ)?,
                 };
                 resampler.reset();
                 self.resampler = Some(resampler);
@@ -86,7 +86,7 @@ impl Speech {
         let Some(resampler) = &mut self.resampler else {
             return 0;
         };
-        let step = (resampler.rate_hz() * STEP_MS / 1000) as usize;
+        let step = (resampler.from_hz() * STEP_MS / 1000) as usize;
         while self.ready.len() < wanted && !self.waiting.is_empty() {
             let step = step.min(self.waiting.len());
             resampler.push(self.waiting.drain(..step), &mut self.ready);
@@ -114,7 +114,7 @@ impl Speech {
 
     /// All samples that came, at 48 kHz.
     pub(crate) fn received(&self) -> u64 {
-        let rate_hz = self.resampler.as_ref().map_or(RATE_HZ, Resampler::rate_hz);
+        let rate_hz = self.resampler.as_ref().map_or(RATE_HZ, Resampler::from_hz);
         (self.received as u64 * u64::from(RATE_HZ)).div_ceil(u64::from(rate_hz))
     }
 

@@ -1,0 +1,157 @@
+//! Who asks for speech, and who pays for it.
+
+use std::sync::Arc;
+
+use axum::{extract::FromRequestParts as _, http::request::Parts};
+
+use crate::{
+    accounts::{
+        Principal, Reach, Scope,
+        ledger::{About, Amounts, Outcome, Reservation, Usage},
+        quotas::{self, Quota, QuotaCaller, QuotaKind},
+    },
+    app::App,
+    http::{ApiError, Caller},
+    money::Usd,
+};
+
+/// What a million characters are counted in.
+const PRICED_CHARACTERS: u128 = 1_000_000;
+
+/// Whoever asks: an application with the key of a quota, or a partner's server with an API key, which has no quota.
+pub(super) enum Payer {
+    Quota(Arc<Quota>),
+    Key(Principal),
+}
+
+impl Payer {
+    /// The key is in `Authorization: Bearer` or in `X-Api-Key`, looked for in this order.
+    ///
+    /// # Errors
+    /// 401 without a valid key; 403 when the quota is not for speech or the key lacks the scope `speech`; 429 beyond the
+    /// key's rate.
+    pub(super) async fn of_request(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let key = quotas::key_text(&parts.headers).map(str::to_owned);
+        if key.as_deref().is_some_and(quotas::is_quota_key) {
+            let QuotaCaller(quota) = QuotaCaller::from_request_parts(parts, app).await?;
+            quota.require_kind(QuotaKind::Speech)?;
+            Ok(Self::Quota(quota))
+        } else {
+            let Caller(principal) = Caller::with_key(parts, app, key.as_deref()).await?;
+            principal.require(Scope::Speech)?;
+            Ok(Self::Key(principal))
+        }
+    }
+
+    /// Whose answers may be repeated to this one.
+    pub(super) fn owner(&self) -> String {
+        match self {
+            Self::Quota(quota) => quota.tenant.partner().as_str().to_owned(),
+            Self::Key(principal) => match &principal.reach {
+                Reach::Partner(partner) => partner.as_str().to_owned(),
+                // No partner is called so.
+                Reach::Admin => String::new(),
+            },
+        }
+    }
+
+    /// Reserves the price of a text.
+    ///
+    /// # Errors
+    /// 403 when the quota is not for this model, 429 when it is exhausted, 503 when the ledger fails.
+    pub(super) async fn reserve(
+        &self,
+        app: &App,
+        characters: u64,
+        request_id: u64,
+    ) -> Result<Bill, ApiError> {
+        let config = &app.config.speech;
+        let price = config.usd_per_1m_characters;
+        let quota = match self {
+            Self::Quota(quota) => quota,
+            Self::Key(principal) => {
+                return Ok(Bill::Noted {
+                    key_id: principal.key_id.clone(),
+                    request_id,
+                });
+            }
+        };
+        quota.require_model(&config.model)?;
+        let bound = Amounts {
+            characters,
+            cost: cost(price, characters),
+            ..Amounts::default()
+        };
+        let about = About {
+            endpoint: "audio.speech",
+            model: config.model.clone(),
+            character: None,
+            request_id: request_id.to_string(),
+        };
+        let reservation = app.ledger.reserve(quota, bound, about).await?;
+        Ok(Bill::Reserved {
+            reservation: Box::new(reservation),
+            price,
+        })
+    }
+}
+
+/// A text that has to be paid for.
+pub(super) enum Bill {
+    /// Its price is reserved.
+    Reserved {
+        reservation: Box<Reservation>,
+        price: Usd,
+    },
+    /// Whoever asked has no quota: the log and the metrics have it.
+    Noted { key_id: String, request_id: u64 },
+}
+
+impl Bill {
+    /// Settles what was really spoken.
+    pub(super) fn settle(self, characters: u64, outcome: Outcome) {
+        metrics::counter!("colloquy_speech_characters_total", "outcome" => outcome.as_str())
+            .increment(characters);
+        match self {
+            Self::Reserved { reservation, price } => {
+                let usage = Usage {
+                    characters,
+                    cost: cost(price, characters),
+                    ..Usage::default()
+                };
+                reservation.settle(usage, outcome);
+            }
+            Self::Noted { key_id, request_id } => {
+                let outcome = outcome.as_str();
+                tracing::info!(
+                    key_id,
+                    tts_request_id = request_id,
+                    characters,
+                    outcome,
+                    "speech without a quota"
+                );
+            }
+        }
+    }
+}
+
+/// What characters cost, in 1e-8 USD, rounded up.
+fn cost(per_million: Usd, characters: u64) -> u64 {
+    let cost = (u128::from(per_million.0) * u128::from(characters)).div_ceil(PRICED_CHARACTERS);
+    u64::try_from(cost).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_are_whole_numbers() {
+        let price = |usd: &str| usd.parse::<Usd>().unwrap();
+        assert_eq!(cost(price("15"), 1_000_000), price("15").0);
+        assert_eq!(cost(price("15"), 1), 1_500);
+        assert_eq!(cost(price("0.001"), 1), 1, "rounded up");
+        assert_eq!(cost(price("0"), 2_000), 0);
+        assert_eq!(cost(Usd(u64::MAX), u64::MAX), u64::MAX);
+    }
+}

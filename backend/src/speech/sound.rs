@@ -1,0 +1,253 @@
+//! Sound on its way to a client: read, encoded and sent piece by piece, or collected where the format wants that.
+//!
+//! A failure before the first byte is an error with its own status. After it the body breaks off without its end, so that no
+//! client takes a part for the whole.
+
+use std::{future, sync::Arc, time::Duration};
+
+use axum::{
+    body::Body,
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+};
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+
+use super::{
+    aloud::Reading,
+    cache::Key,
+    formats::{EncodeError, Encoder, Format},
+    payer::Bill,
+};
+use crate::{
+    accounts::ledger::Outcome,
+    app::App,
+    http::ApiError,
+    providers::{Pcm, ProviderError, ProviderErrorKind},
+};
+
+/// What is encoded at a time. In between other tasks get their turn, and the connection sends what it has.
+const STEPS_A_SECOND: u32 = 5;
+/// A synthesizer that goes on for ever is cut off when a text has taken a second a character, and a minute.
+const SPARE_SECONDS: u64 = 60;
+/// When to come again to a service that does not say it itself.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Why there is no sound, or no more of it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SoundError {
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    #[error("no sound came")]
+    Silent,
+    #[error("the sample rate changed between two pieces")]
+    RateChanged,
+    #[error("the speech does not end")]
+    Endless,
+}
+
+impl From<SoundError> for ApiError {
+    fn from(error: SoundError) -> Self {
+        let asked_to_wait = match &error {
+            SoundError::Provider(error) => error.retry_after,
+            _ => None,
+        };
+        let (status, code, message) = match &error {
+            SoundError::Provider(error) => match error.kind {
+                ProviderErrorKind::Rejected => (
+                    StatusCode::BAD_REQUEST,
+                    "voice_refused",
+                    "The voice service refused the request; it may not have this voice",
+                ),
+                ProviderErrorKind::Connect
+                | ProviderErrorKind::Timeout
+                | ProviderErrorKind::RateLimited => (
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "voice_unavailable",
+                    "The voice service is not available, try again later",
+                ),
+                _ => FAILED,
+            },
+            _ => FAILED,
+        };
+        let unavailable = status == StatusCode::SERVICE_UNAVAILABLE;
+        Self {
+            retry_after: unavailable.then(|| asked_to_wait.unwrap_or(RETRY_AFTER)),
+            source: Some(Arc::new(error)),
+            ..Self::new(status, code, message)
+        }
+    }
+}
+
+const FAILED: (StatusCode, &str, &str) = (
+    StatusCode::BAD_GATEWAY,
+    "voice_failed",
+    "The voice service failed",
+);
+
+/// What is to be made of a text.
+pub(super) struct Order {
+    pub(super) request_id: u64,
+    pub(super) format: Format,
+    /// The text's length.
+    pub(super) characters: u64,
+    /// Under which the file is kept, where files are kept.
+    pub(super) key: Option<Key>,
+}
+
+/// A file that is being made. Dropped before its end, it settles what was spoken until then.
+pub(super) struct Making {
+    app: App,
+    order: Order,
+    reading: Reading,
+    /// Gone once it is settled, which is the end.
+    bill: Option<Bill>,
+    /// There from the first piece of sound on.
+    encoder: Option<Encoder>,
+    /// A piece of sound, and how much of it is encoded.
+    piece: Vec<i16>,
+    encoded: usize,
+    /// How many samples came.
+    samples: u64,
+    /// The file so far, while it may be kept.
+    file: Option<Vec<u8>>,
+    /// Whether the client gets what is made, while it is made.
+    is_leaving: bool,
+}
+
+impl Making {
+    pub(super) fn new(app: &App, order: Order, reading: Reading, bill: Bill) -> Self {
+        Self {
+            app: app.clone(),
+            file: order.key.is_some().then(Vec::new),
+            order,
+            reading,
+            bill: Some(bill),
+            encoder: None,
+            piece: Vec::new(),
+            encoded: 0,
+            samples: 0,
+            is_leaving: false,
+        }
+    }
+
+    /// The body of the answer: from its first bytes on where the format allows that, else when all of it is there.
+    ///
+    /// # Errors
+    /// When nothing, or not all, of what has to be there comes.
+    pub(super) async fn body(mut self) -> Result<Response, SoundError> {
+        if !self.order.format.is_streamed() {
+            let mut file = Vec::new();
+            while let Some(bytes) = self.next().await {
+                file.extend_from_slice(&bytes?);
+            }
+            return Ok(file.into_response());
+        }
+        let first = self.next().await.unwrap_or(Err(SoundError::Silent))?;
+        self.is_leaving = true;
+        let rest = stream::unfold(self, |mut making| async move {
+            let bytes = making.next().await?;
+            Some((bytes, making))
+        });
+        let all = stream::once(future::ready(Ok(first))).chain(rest);
+        Ok(Body::from_stream(all).into_response())
+    }
+
+    /// The next bytes of the file. The last ones, and a failure, settle the bill.
+    async fn next(&mut self) -> Option<Result<Bytes, SoundError>> {
+        self.bill.as_ref()?;
+        Some(match self.make().await {
+            Ok((bytes, is_last)) => {
+                let bytes = Bytes::from(bytes);
+                self.keep(&bytes, is_last);
+                if is_last {
+                    self.settle(self.order.characters, Outcome::Completed);
+                }
+                Ok(bytes)
+            }
+            Err(error) if self.is_leaving => {
+                let request_id = self.order.request_id;
+                tracing::warn!(tts_request_id = request_id, %error, "speech broke off");
+                self.settle(self.reading.sent_characters(), Outcome::Failed);
+                Err(error)
+            }
+            Err(error) => {
+                // The client gets an error and no sound.
+                self.settle(0, Outcome::Failed);
+                Err(error)
+            }
+        })
+    }
+
+    /// Makes some more of the file, and says whether that was the end.
+    async fn make(&mut self) -> Result<(Vec<u8>, bool), SoundError> {
+        loop {
+            if let Some(encoder) = &mut self.encoder
+                && self.encoded < self.piece.len()
+            {
+                let step = (encoder.rate_hz() / STEPS_A_SECOND) as usize;
+                let end = self.piece.len().min(self.encoded + step);
+                let bytes = encoder.push(&self.piece[self.encoded..end])?;
+                self.encoded = end;
+                tokio::task::yield_now().await;
+                if !bytes.is_empty() {
+                    return Ok((bytes, false));
+                }
+            } else if let Some(pcm) = self.reading.next().await {
+                self.take(pcm?)?;
+            } else {
+                let encoder = self.encoder.take().ok_or(SoundError::Silent)?;
+                return Ok((encoder.finish()?, true));
+            }
+        }
+    }
+
+    fn take(&mut self, pcm: Pcm) -> Result<(), SoundError> {
+        match &self.encoder {
+            Some(encoder) if encoder.rate_hz() != pcm.sample_rate_hz => {
+                return Err(SoundError::RateChanged);
+            }
+            Some(_) => {}
+            None => {
+                // The lower half of the number tells streams apart that are joined.
+                let serial = self.order.request_id as u32;
+                let format = self.order.format;
+                self.encoder = Some(Encoder::new(format, pcm.sample_rate_hz, serial)?);
+            }
+        }
+        self.samples += pcm.samples.len() as u64;
+        let most = (self.order.characters + SPARE_SECONDS) * u64::from(pcm.sample_rate_hz);
+        if self.samples > most {
+            return Err(SoundError::Endless);
+        }
+        self.piece = pcm.samples;
+        self.encoded = 0;
+        Ok(())
+    }
+
+    /// Keeps what may be asked for again, when it is not too large.
+    fn keep(&mut self, bytes: &Bytes, is_last: bool) {
+        let room = self.app.speech_cache.room();
+        self.file = self.file.take().and_then(|mut file| {
+            file.extend_from_slice(bytes);
+            (file.len() <= room).then_some(file)
+        });
+        if is_last && let (Some(key), Some(file)) = (self.order.key.take(), self.file.take()) {
+            self.app.speech_cache.insert(key, Bytes::from(file));
+        }
+    }
+
+    fn settle(&mut self, characters: u64, outcome: Outcome) {
+        if let Some(bill) = self.bill.take() {
+            bill.settle(characters.min(self.order.characters), outcome);
+        }
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        self.settle(self.reading.sent_characters(), Outcome::Cancelled);
+    }
+}

@@ -1,0 +1,261 @@
+//! Speech by espeak-ng.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+const TEXT: &str = "The museum opens at nine. Come early, and bring a friend! There is a café on the ground \
+    floor, with cakes. On Sundays it is closed.";
+
+#[tokio::test]
+async fn every_format_lasts_as_long_and_says_what_it_is() {
+    let (app, partner) = embedded().await;
+    let raw = sound(ask(
+        &app,
+        &partner.key,
+        TEXT,
+        json!({"response_format": "pcm"}),
+    ))
+    .await;
+    assert_eq!(raw.header("content-type"), "application/octet-stream");
+    assert_eq!(raw.header("x-svc-tts-sample-rate"), "24000");
+    let expected = samples(&raw.bytes);
+    assert!(expected.len() > 5 * 24_000, "{} samples", expected.len());
+    let formats = [
+        (json!({}), "audio/mpeg"),
+        (json!({"response_format": "mp3"}), "audio/mpeg"),
+        (json!({"response_format": "opus"}), "audio/ogg"),
+        (json!({"response_format": "wav"}), "audio/wav"),
+    ];
+    for (format, kind) in formats {
+        let answer = sound(ask(&app, &partner.key, TEXT, format)).await;
+        assert_eq!(answer.header("content-type"), kind);
+        let is_streamed = answer.header("transfer-encoding") == "chunked";
+        assert_eq!(is_streamed, kind != "audio/wav", "{kind}");
+        let decoded = decoded(&answer.bytes);
+        let longer_ms = (decoded.len() as i64 - expected.len() as i64) * 1_000 / 24_000;
+        println!(
+            "{kind}: {} bytes, {longer_ms} ms longer",
+            answer.bytes.len()
+        );
+        assert!(longer_ms.abs() <= 20, "{kind} is {longer_ms} ms longer");
+        if kind == "audio/wav" {
+            let length = answer.bytes.len();
+            assert_eq!(answer.header("content-length"), length.to_string());
+            assert_eq!(
+                answer.bytes[4..8],
+                u32::try_from(length - 8).unwrap().to_le_bytes()
+            );
+            assert_eq!(
+                answer.bytes[40..44],
+                u32::try_from(length - 44).unwrap().to_le_bytes()
+            );
+            assert!(decoded == expected);
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_language_speaks_audibly_and_in_its_own_way() {
+    let (app, partner) = embedded().await;
+    let greetings = [
+        ("en", "Hello there, how are you?"),
+        ("es", "Hola, ¿cómo estás?"),
+        ("fr", "Bonjour, comment allez-vous ?"),
+        ("de", "Guten Tag, wie geht es Ihnen?"),
+        ("it", "Buongiorno, come sta?"),
+        ("pt", "Olá, como está?"),
+        ("pl", "Dzień dobry, jak się masz?"),
+        ("ru", "Здравствуйте, как дела?"),
+        ("nl", "Goedendag, hoe gaat het?"),
+        ("ar", "مرحبا، كيف حالك؟"),
+        ("zh-cn", "你好，你好吗？"),
+        ("ja", "こんにちは、おげんきですか。"),
+        ("ko", "안녕하세요? 잘 지내세요?"),
+        ("hi", "नमस्ते, आप कैसे हैं?"),
+        ("he", "שלום, מה שלומך?"),
+    ];
+    let mut heard = BTreeSet::new();
+    for (language, greeting) in greetings {
+        // The same letters in each language, too. Its Hebrew voice passes over digits.
+        let digits = if language == "he" {
+            greeting
+        } else {
+            "1, 2, 3, 4, 5"
+        };
+        for (voice, text) in [("en", greeting), ("en+f3", greeting), ("de+f3", digits)] {
+            let more = json!({"language": language, "voice": voice, "response_format": "pcm"});
+            let answer = sound(ask(&app, &partner.key, text, more)).await;
+            let samples = samples(&answer.bytes);
+            let loud = samples.iter().filter(|s| s.unsigned_abs() > 1_000).count();
+            assert!(loud > 4_000, "{language} {voice}: {loud} loud samples");
+            let is_new = heard.insert(answer.bytes) || (language == "he" && voice == "de+f3");
+            assert!(is_new, "{language} {voice} sounds like another one");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_language_is_detected_when_that_is_sure() {
+    let (app, partner) = embedded().await;
+    let pcm = |text: &'static str, more: Value| {
+        let mut more = more;
+        more["response_format"] = json!("pcm");
+        let request = ask(&app, &partner.key, text, more);
+        async { sound(request).await.bytes }
+    };
+    let german =
+        "Das Museum öffnet um neun Uhr morgens, und wer früher kommt, muss draußen warten.";
+    let detected = pcm(german, json!({})).await;
+    assert!(detected == pcm(german, json!({"language": "de"})).await);
+    assert!(detected == pcm(german, json!({"language": "auto"})).await);
+    assert!(detected != pcm(german, json!({"language": "en"})).await);
+    // Nobody can be sure about this one, so it is the voice's own language that speaks.
+    let short = pcm("Taxi 12", json!({"voice": "fr"})).await;
+    assert!(short == pcm("Taxi 12", json!({"voice": "fr", "language": "fr"})).await);
+    assert!(short != pcm("Taxi 12", json!({"voice": "fr", "language": "de"})).await);
+}
+
+#[tokio::test]
+async fn speed_changes_how_long_it_lasts() {
+    let (app, partner) = embedded().await;
+    let mut lengths = Vec::new();
+    for speed in [json!(0.5), json!(1), json!(null), json!(1.5)] {
+        let more = json!({"speed": speed, "response_format": "pcm"});
+        lengths.push(sound(ask(&app, &partner.key, TEXT, more)).await.bytes.len());
+    }
+    assert!(lengths[0] * 2 > lengths[1] * 3, "{lengths:?}");
+    assert_eq!(lengths[1], lengths[2]);
+    assert!(lengths[1] * 5 > lengths[3] * 6, "{lengths:?}");
+}
+
+#[tokio::test]
+async fn the_listed_voices_speak() {
+    let (app, partner) = embedded().await;
+    let page = app.get(&partner.key, "/v2/audio/voices").await.expect(200);
+    assert_eq!(page["may_have_others"], false);
+    let voices = page["voices"].as_array().unwrap();
+    let german = json!({"id": "de", "name": "German", "language": "de", "gender": "male"});
+    assert!(voices.contains(&german), "{page}");
+    let ids = voices.iter().map(|voice| voice["id"].as_str().unwrap());
+    let ids = ids.collect::<BTreeSet<_>>();
+    assert_eq!(ids.len(), voices.len(), "ids are unique");
+    let languages = [
+        "en", "es", "fr", "de", "it", "pt", "pl", "ru", "nl", "ar", "zh-cn", "ja", "ko", "hi", "he",
+    ];
+    for language in languages {
+        let woman = format!("{language}+f3");
+        assert!(
+            ids.contains(language) && ids.contains(woman.as_str()),
+            "{language}"
+        );
+    }
+    let mut heard = BTreeSet::new();
+    for id in ["en", "en+f3", "en-gb", "pt-br", "zh-cn"] {
+        let more = json!({"voice": id, "response_format": "pcm"});
+        assert!(heard.insert(sound(ask(&app, &partner.key, "one 1", more)).await.bytes));
+    }
+}
+
+#[tokio::test]
+async fn the_longest_text_is_spoken_to_its_end() {
+    let (app, partner) = embedded().await;
+    let sentence = "This is a sentence of forty characters. ";
+    assert_eq!(sentence.len(), 40);
+    let text = sentence.repeat(50);
+    let began = tokio::time::Instant::now();
+    let mut response = ask(&app, &partner.key, &text, json!({"response_format": "pcm"}))
+        .send()
+        .await
+        .unwrap();
+    let first = response.chunk().await.unwrap().unwrap().len();
+    let first_after = began.elapsed();
+    let mut bytes = first;
+    while let Some(piece) = response.chunk().await.unwrap() {
+        bytes += piece.len();
+    }
+    println!(
+        "first bytes after {first_after:?}, all {bytes} after {:?}",
+        began.elapsed()
+    );
+    assert!(
+        first_after * 3 < began.elapsed(),
+        "first bytes after {first_after:?}"
+    );
+    let one = sound(ask(
+        &app,
+        &partner.key,
+        sentence,
+        json!({"response_format": "pcm"}),
+    ))
+    .await;
+    let ratio = bytes as f64 / one.bytes.len() as f64;
+    assert!((42.0..58.0).contains(&ratio), "{ratio} sentences");
+}
+
+#[tokio::test]
+async fn what_was_encoded_can_be_read_back() {
+    let (app, partner) = embedded().await;
+    let longest = Duration::from_secs(60);
+    let opus = sound(ask(
+        &app,
+        &partner.key,
+        TEXT,
+        json!({"response_format": "opus"}),
+    ))
+    .await;
+    let raw = sound(ask(
+        &app,
+        &partner.key,
+        TEXT,
+        json!({"response_format": "pcm"}),
+    ))
+    .await;
+    let seconds = (raw.bytes.len() / 2) as f64 / 24_000.0;
+    let near = |samples: &[i16]| {
+        let off = (samples.len() as f64 / 16_000.0 - seconds).abs();
+        let loud = samples.iter().filter(|s| s.unsigned_abs() > 1_000).count();
+        assert!(
+            off < 0.005 && loud > 8_000,
+            "{off} s off, {loud} loud samples"
+        );
+    };
+    near(&colloquy::speech::decode_ogg(&opus.bytes, longest).unwrap());
+    // What others record: Vorbis, stereo, long packets, other rates.
+    let wav = sound(ask(
+        &app,
+        &partner.key,
+        TEXT,
+        json!({"response_format": "wav"}),
+    ))
+    .await;
+    let recorders: [&[&str]; 4] = [
+        &["-c:a", "libopus", "-ac", "2", "-f", "ogg"],
+        &[
+            "-c:a",
+            "libopus",
+            "-frame_duration",
+            "60",
+            "-b:a",
+            "16k",
+            "-f",
+            "ogg",
+        ],
+        &["-c:a", "libvorbis", "-ar", "44100", "-ac", "2", "-f", "ogg"],
+        &["-c:a", "libvorbis", "-ar", "16000", "-f", "ogg"],
+    ];
+    for recorder in recorders {
+        let file = ffmpeg(&wav.bytes, recorder);
+        near(&colloquy::speech::decode_ogg(&file, longest).unwrap());
+        let short = colloquy::speech::decode_ogg(&file, Duration::from_secs(2));
+        assert!(short.is_err_and(|error| error.to_string() == "longer than 2 s"));
+        for cut in [file.len() / 3, 100, 20] {
+            // Whatever comes of a part, it is no panic, and no more than the whole.
+            let part = colloquy::speech::decode_ogg(&file[..cut], longest);
+            assert!(part.is_ok_and(|part| part.len() < 16_000 * 20) || cut < file.len() / 3);
+        }
+    }
+    for file in [&b""[..], b"OggS", &wav.bytes] {
+        assert!(colloquy::speech::decode_ogg(file, longest).is_err());
+    }
+}
