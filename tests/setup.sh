@@ -120,7 +120,8 @@ setup_wasm_pack() { crate wasm-pack wasm-pack "" ""; }
 # A PostgreSQL server for the tests, on a socket in a folder of its own; gone when the script ends.
 start_postgres() {
   debian postgresql
-  local bin folder
+  local bin folder port
+  port=$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close(); })')
   bin=$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
   folder=$(mktemp -d /tmp/colloquy-postgres.XXXXXX)
   local run=()
@@ -131,9 +132,9 @@ start_postgres() {
   say "starting PostgreSQL"
   "${run[@]}" "$bin/initdb" -D "$folder/data" -U postgres -A trust >/dev/null || fail "initdb failed"
   "${run[@]}" "$bin/pg_ctl" -D "$folder/data" -w -l "$folder/log" \
-    -o "-c listen_addresses=127.0.0.1 -c port=${COLLOQUY_TEST_POSTGRES_PORT:-54329} -c unix_socket_directories=$folder -c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_connections=300" \
+    -o "-c listen_addresses=127.0.0.1 -c port=$port -c unix_socket_directories=$folder -c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_connections=300" \
     start >/dev/null || fail "PostgreSQL did not start: $(tail -n 3 "$folder/log")"
-  export COLLOQUY_TEST_POSTGRES_URL="postgres://postgres@127.0.0.1:${COLLOQUY_TEST_POSTGRES_PORT:-54329}/postgres"
+  export COLLOQUY_TEST_POSTGRES_URL="postgres://postgres@127.0.0.1:$port/postgres"
   at_exit "${run[*]} '$bin/pg_ctl' -D '$folder/data' -m immediate stop >/dev/null 2>&1; rm -rf '$folder'"
 }
 
