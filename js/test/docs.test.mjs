@@ -21,8 +21,8 @@ import { reference } from "../docs/generate.mjs";
 const js = join(dirname(fileURLToPath(import.meta.url)), "..");
 const { name: packageName, exports } = JSON.parse(readFileSync(join(js, "package.json"), "utf8"));
 
-/** Languages that are only shown. */
-const SHOWN = new Set(["sh", "text"]);
+/** Languages that are only shown; settings are checked where the server's are tested. */
+const SHOWN = new Set(["sh", "text", "toml"]);
 
 const pages = ["../README.md", "../examples/README.md", "README.md", ...readdirSync(join(js, "docs")).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`)];
 const text = (page) => readFileSync(join(js, page), "utf8");

@@ -60,6 +60,20 @@ fn voices_and_prices_are_written_in_more_than_one_way() {
 }
 
 #[test]
+fn the_settings_of_the_readme_are_taken() {
+    let readme = include_str!("../../README.md");
+    let blocks = readme.split("```toml\n").skip(1);
+    let blocks = blocks.map(|rest| rest.split("```").next().unwrap());
+    let blocks = blocks.collect::<Vec<_>>();
+    assert!(!blocks.is_empty());
+    for block in blocks {
+        let output = migrate(Some(block), &[]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+    }
+}
+
+#[test]
 fn the_environment_wins_over_the_file() {
     let output = migrate(
         Some("[limits]\nrequest_burst = 5\n"),
