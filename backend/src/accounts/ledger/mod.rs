@@ -5,7 +5,7 @@
 //! anything free. Only integers: money is counted in 1e-8 USD.
 //!
 //! One task a process, the [`writer`], stores all that waits in one transaction. [`books`] says who is admitted,
-//! [`sweep`] settles what dead processes left. What the bound of a request is, and what was used, the capabilities know;
+//! [`mod@sweep`] settles what dead processes left. What the bound of a request is, and what was used, the capabilities know;
 //! whose the quota is and what it is for, [`quotas`](super::quotas) knows.
 
 mod batch;

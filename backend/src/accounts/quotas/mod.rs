@@ -2,7 +2,7 @@
 //!
 //! A quota's key reads `cqq_<id>_<secret>` and is kept like an API key. It opens the interfaces that cost something and
 //! nothing else; the routes under `/api/quotas` are for API keys with the scope `keys`. How much of a quota is left, the
-//! [`ledger`](super::ledger) knows: the limits stand in the quota's row, and it alone changes the counters beside them.
+//! [`ledger`] knows: the limits stand in the quota's row, and it alone changes the counters beside them.
 
 mod caller;
 mod change;

@@ -156,8 +156,7 @@ impl Encoder {
         self.tally.usage.get_or_insert(usage);
     }
 
-    /// The model's stream ended well: with `[DONE]`, or as [`Encoder::complete`] says. What is missing is closed, and the
-    /// terminal event follows. A stream that said nothing, or a response without its terminal event, has not ended well
+    /// The model's stream ended well. What is missing is closed, and the terminal event follows. A stream that said nothing, or a response without its terminal event, has not ended well
     /// whatever the caller thinks, and becomes an error.
     pub(crate) fn end(&mut self, now: i64) -> Vec<Frame> {
         if self.finished() {
