@@ -184,7 +184,7 @@ export interface Callbacks {
   onCallStarting?(): void;
   /** The audio connection is up. */
   onConnected?(): void;
-  /** There is new information about the visitor. */
+  /** What the visitor said in a turn that is over, spoken or typed, as the character understood it. */
   onUserInfo?(info: string): void;
   /** The character used retrieval documents. */
   onRagInfo?(ragData: RagData): void;

@@ -17,7 +17,7 @@ use tokio::{
 
 use self::{
     missed::Missed,
-    words::{server_message, stored_line},
+    words::{server_message, stored_line, user_info},
 };
 use super::{
     asks::{ANSWERS, Answer, Asks},
@@ -376,7 +376,13 @@ impl Session {
                 Output::CancelReply(reply) => self.asks.cancel_reply(reply),
                 Output::Speak { sentence, text } => self.asks.speak(sentence, text),
                 Output::CancelSpeech(sentence) => self.asks.cancel_speech(sentence),
-                Output::Event(event) => self.say(&server_message(event)),
+                Output::Event(event) => {
+                    let info = user_info(&event);
+                    self.say(&server_message(event));
+                    if let Some(info) = info {
+                        self.say(&info);
+                    }
+                }
                 Output::End(EndReason::TimeLimit) => {
                     self.end_with(End::completed(ByeReason::TimeLimit))
                 }

@@ -142,7 +142,7 @@ pub enum ServerMessage {
         /// Milliseconds since the call's media connected.
         at_ms: u64,
     },
-    /// New information about the visitor.
+    /// What the visitor said in a turn that is over, as it was understood. After the line of the transcript.
     UserInfo {
         /// The information.
         info: String,

@@ -40,6 +40,19 @@ pub(super) fn server_message(event: Event) -> ServerMessage {
     }
 }
 
+/// What an event tells about the visitor: what they said in a turn that is over, spoken or typed, as it was understood.
+pub(super) fn user_info(event: &Event) -> Option<ServerMessage> {
+    match event {
+        Event::Transcript {
+            line,
+            is_final: true,
+        } if line.originator == colloquy_voice::Originator::User => Some(ServerMessage::UserInfo {
+            info: line.text.clone(),
+        }),
+        _ => None,
+    }
+}
+
 fn originator(originator: colloquy_voice::Originator) -> Originator {
     match originator {
         colloquy_voice::Originator::User => Originator::User,
