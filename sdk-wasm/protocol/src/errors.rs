@@ -133,6 +133,9 @@ pub struct CallError {
     pub message: String,
 }
 
+/// The server's word for a call whose media never came.
+const NOT_CONNECTED: &str = "NOT_CONNECTED";
+
 impl CallError {
     /// The error with its code's advice as the message.
     #[must_use]
@@ -159,6 +162,7 @@ impl CallError {
     pub fn from_server(name: &str, message: &str, otherwise: ErrorCode) -> Self {
         match ErrorCode::from_name(name) {
             Some(code) => Self::with_detail(code, message),
+            None if name == NOT_CONNECTED => Self::with_detail(ErrorCode::Media, message),
             None if name.is_empty() => Self::with_detail(otherwise, message),
             None => Self::with_detail(otherwise, &[name, message].join(": ")),
         }
@@ -192,6 +196,12 @@ mod tests {
         for number in [1000, 1001, 1006, 4999] {
             assert_eq!(ErrorCode::from_close_number(number), None);
         }
+    }
+
+    #[test]
+    fn a_call_whose_media_never_came_failed_for_its_media() {
+        let error = CallError::from_server("NOT_CONNECTED", "", ErrorCode::Server);
+        assert_eq!(error.code, ErrorCode::Media);
     }
 
     #[test]
