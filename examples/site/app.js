@@ -51,9 +51,10 @@ const callbacks = report.every({
   onStatusUpdate: showState,
   onAgentStateChange: showAgent,
   onRagInfo: showSources,
-  // Only for the list of what is reported: the SDK itself shows the conversation.
+  // Only for the list of what is reported: the SDK itself shows the conversation, and `onCallError` gets the errors too.
   onTranscript() {},
   onUserInfo() {},
+  onError() {},
   onLevels: (levels) => meters.show(levels),
   onStats: (stats) => quality.show(stats),
   onDevicesChanged: (devices) => menus.show(devices),

@@ -1,14 +1,19 @@
-// The switches of the settings. A manager keeps what it was made with, so they count from the next call on.
+// What the settings say. A manager keeps what it was made with, so they count from the next call on.
 
-/** What is switched, as the SDK's configuration names it. */
+/** What is set, as the SDK's configuration names it. */
 export function callSettings({ elements }) {
   const on = (name) => elements.namedItem(name).checked;
+  const text = (name) => elements.namedItem(name).value.trim() || null;
+  const urls = text("iceServer");
   return {
     audio: {
       echoCancellation: on("echoCancellation"),
       noiseSuppression: on("noiseSuppression"),
       autoGainControl: on("autoGainControl"),
     },
+    personRole: text("personRole"),
+    characterRole: text("characterRole"),
+    iceServers: urls && [{ urls, username: text("iceUser") ?? "", credential: text("iceCredential") ?? "" }],
     iceTransportPolicy: on("relayOnly") ? "relay" : "all",
     wakeLock: on("wakeLock"),
   };
