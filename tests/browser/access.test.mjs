@@ -6,9 +6,8 @@ import { createRequire } from "node:module";
 
 import { Key } from "selenium-webdriver";
 
-import { scene, sharedStage } from "./stage/stage.mjs";
-
-sharedStage();
+import { scene } from "./stage/stage.mjs";
+import { until } from "./stage/waiting.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -17,47 +16,46 @@ const TARGET = 44;
 
 const PHONE = { width: 360, height: 740 };
 
-/** Fails on what axe-core finds serious or critical in the page as it is now. */
-async function accessible({ driver }, state) {
-  const violations = await driver.executeAsyncScript(`
-    ${AXE};
-    const done = arguments[arguments.length - 1];
-    axe.run(document).then(({ violations }) => done(violations), (error) => done([{ impact: "critical", id: String(error), nodes: [] }]));
-  `);
-  const bad = violations
-    .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
-  assert.deepEqual(bad, [], `${state}: axe finds something`);
+/** Fails on what axe-core finds serious or critical in the page as it is now, light and dark. */
+async function accessible({ browser, driver }, state) {
+  for (const scheme of ["dark", "light"]) {
+    await browser.prefer(scheme);
+    assert.ok(await driver.executeScript(`return matchMedia("(prefers-color-scheme: ${scheme})").matches`), `the page is not ${scheme}`);
+    const violations = await driver.executeAsyncScript(`
+      ${AXE};
+      const done = arguments[arguments.length - 1];
+      axe.run(document).then(({ violations }) => done(violations), (error) => done([{ impact: "critical", id: String(error), nodes: [] }]));
+    `);
+    const bad = violations
+      .filter(({ impact }) => impact === "serious" || impact === "critical")
+      .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
+    assert.deepEqual(bad, [], `${state}, ${scheme}: axe finds something`);
+  }
 }
 
-for (const dark of [false, true]) {
-  const light = dark ? "dark" : "light";
-  const browser = dark ? { dark } : undefined;
-  scene(`axe finds nothing serious before and in a call, and after an error, ${light}`, { character: "greeter", browser }, async (stage) => {
-    const { page } = stage;
-    assert.equal(await page.driver.executeScript("return matchMedia('(prefers-color-scheme: dark)').matches"), dark);
-    await accessible(page, "idle");
-    await page.click("check");
-    await page.shows("what the check found", ({ findings }) => findings.length > 1);
-    await accessible(page, "checked");
-    await page.openSettings();
-    await accessible(page, "settings open");
-    await page.call();
-    await page.says("bot", "its greeting");
-    await page.type("Hello");
-    await page.says("user", "the typed word");
-    await page.shows("the quality", ({ quality }) => quality);
-    await accessible(page, "in call");
-    await page.click("mute");
-    await accessible(page, "muted");
-    await page.click("hang-up");
-    await page.ended();
-    stage.customer.character = "demo/nobody";
-    await page.click("call");
-    await page.shows("an error", ({ error }) => error);
-    await accessible(page, "error");
-  });
-}
+scene("axe finds nothing serious before and in a call, and after an error", { busy: true, character: "greeter" }, async (stage) => {
+  const { page } = stage;
+  await accessible(page, "idle");
+  await page.click("check");
+  await page.shows("what the check found", ({ findings }) => findings.length > 1);
+  await accessible(page, "checked");
+  await page.openSettings();
+  await accessible(page, "settings open");
+  await page.call();
+  await page.says("bot", "its greeting");
+  await page.type("Hello");
+  await page.says("user", "the typed word");
+  await page.shows("the quality", ({ quality }) => quality);
+  await accessible(page, "in call");
+  await page.click("mute");
+  await accessible(page, "muted");
+  await page.click("hang-up");
+  await page.ended();
+  stage.customer.character = "demo/nobody";
+  await page.click("call");
+  await page.shows("an error", ({ error }) => error);
+  await accessible(page, "error");
+});
 
 /** Presses Tab until the element has the focus, and checks that it is to be seen wherever it goes. */
 async function tabTo(page, wanted, back = false) {
@@ -72,8 +70,19 @@ async function tabTo(page, wanted, back = false) {
 }
 
 scene("a call by keyboard alone", {}, async ({ page }) => {
+  const checked = (name) => page.driver.executeScript("return document.getElementsByName(arguments[0])[0].checked", name);
   await tabTo(page, "mode");
-  await tabTo(page, "call");
+  await tabTo(page, "check");
+  await page.press(Key.ENTER);
+  await page.shows("what the check found", ({ findings }) => findings.length > 1);
+  await tabTo(page, "settings-summary");
+  await page.press(Key.ENTER);
+  await tabTo(page, "wakeLock");
+  await page.press(Key.SPACE);
+  assert.equal(await checked("wakeLock"), false);
+  await tabTo(page, "personRole");
+  await page.press("Ada");
+  await tabTo(page, "call", true);
   await page.press(Key.ENTER);
   await page.shows("the call is connected", ({ state }) => state === "ongoing");
   // The button that was pressed is gone; the focus is at the next useful one.
@@ -84,6 +93,12 @@ scene("a call by keyboard alone", {}, async ({ page }) => {
   await page.press("What is your name?");
   await page.press(Key.ENTER);
   await page.says("user", "the typed words", (text) => text === "What is your name?");
+  assert.equal((await page.read()).lines[0].role, "Ada");
+  await tabTo(page, "microphone");
+  await page.press(Key.ARROW_DOWN);
+  await until("another microphone", () =>
+    page.driver.executeScript("const { dataset, selectedIndex, value } = document.getElementById('microphone'); return selectedIndex === 1 && dataset.inUse === value"),
+  );
   await tabTo(page, "hang-up", true);
   await page.press(Key.ENTER);
   await page.ended();

@@ -4,10 +4,8 @@ import assert from "node:assert/strict";
 
 import { LABELS } from "./stage/sound.mjs";
 import { understood } from "./stage/speech.mjs";
-import { scene, sharedStage } from "./stage/stage.mjs";
+import { scene } from "./stage/stage.mjs";
 import { sleep, until } from "./stage/waiting.mjs";
-
-sharedStage();
 
 /** Louder than silence on the sound card, quieter than any speech. */
 const LOUD = 0.005;
@@ -18,7 +16,7 @@ const NO_TURN_MS = 2_000;
 /** The callbacks whose order is documented. */
 const ORDER = ["onCallStart", "onCallStarting", "onConnected", "onHangUp"];
 
-scene("speech is understood and the answer is heard", {}, async (stage) => {
+scene("speech is understood and the answer is heard", { busy: true }, async (stage) => {
   const { page, backend, sound } = stage;
   await page.call();
   const recording = sound.record("A");
@@ -59,7 +57,7 @@ scene("a publishable key makes a call without a server", { character: "greeter" 
   assert.deepEqual(callbacks.map(({ name }) => name).filter((name) => ORDER.includes(name)), ORDER);
 });
 
-scene("speaking over the character silences it and cuts its line", { character: "talker" }, async (stage) => {
+scene("speaking over the character silences it and cuts its line", { alone: true, character: "talker" }, async (stage) => {
   const { page, backend } = stage;
   await page.call();
   await page.shows("the character speaks", ({ agent }) => agent === "speaking");
@@ -90,16 +88,45 @@ scene("speaking over the character silences it and cuts its line", { character: 
   assert.ok(!stored[0].text.includes("storms"), "the stored line is not cut to what was heard");
 });
 
-scene("a typed turn is answered aloud", {}, async ({ page }) => {
-  await page.call();
-  const from = await page.ears.now();
-  await page.type("What is your name?");
-  await page.says("user", "the typed words", (text) => text === "What is your name?");
-  await page.says("bot", "an answer");
-  assert.ok(await page.ears.audible("heard", from), "the answer was not audible");
+scene("the character's own voice from the loudspeaker interrupts it only without echo cancellation", { alone: true, character: "talker" }, async (stage) => {
+  const { page, sound } = stage;
+  const room = await sound.echo("A");
+  try {
+    await page.call();
+    await page.shows("the character speaks", ({ agent }) => agent === "speaking");
+    await sleep(6_000);
+    const { agent, lines } = await page.read();
+    assert.equal(agent, "speaking", "the character fell silent");
+    assert.deepEqual(lines.filter(({ originator }) => originator === "user"), []);
+    await page.click("hang-up");
+    await page.ended();
+
+    await page.openSettings();
+    await page.flip("echoCancellation");
+    await page.call();
+    await page.shows("the character speaks", (shown) => shown.agent === "speaking");
+    await page.shows("an interruption", (shown) => shown.agent !== "speaking");
+  } finally {
+    await room.close();
+  }
 });
 
-scene("a muted microphone gives no turn, and stays muted when devices change", {}, async (stage) => {
+scene("a typed turn is answered aloud, from the character's documents", { character: "librarian" }, async ({ page }) => {
+  await page.call();
+  const from = await page.ears.now();
+  const question = "When does the museum open?";
+  await page.type(question);
+  await page.says("user", "the typed words", (text) => text === question);
+  const { sources } = await page.shows("where the answer is from", (shown) => shown.sources);
+  assert.equal(sources, "From: Opening hours");
+  await page.answers(from);
+  const { callbacks } = await page.read();
+  const reported = (name) => callbacks.find((callback) => callback.name === name)?.text;
+  assert.match(reported("onUserInfo"), /\("When does the museum open\?"\)$/);
+  assert.match(reported("onRagInfo"), /"title":"Opening hours".*"count":1/);
+});
+
+scene("a muted microphone gives no turn, and stays muted when devices change", { busy: true }, async (stage) => {
   const { page, sound } = stage;
   await page.call();
   await page.click("mute");
@@ -149,7 +176,7 @@ scene("the secret key never reaches the page, and nothing breaks its policy", { 
   assert.deepEqual(complaints, []);
 });
 
-scene("a microphone that is unplugged is replaced by the other", { sound: true }, async (stage) => {
+scene("a microphone that is unplugged is replaced by the other", { busy: true, sound: true }, async (stage) => {
   const { page, sound } = stage;
   await page.call();
   await sound.unplug("A");

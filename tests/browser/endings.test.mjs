@@ -2,10 +2,8 @@
 
 import assert from "node:assert/strict";
 
-import { scene, sharedStage } from "./stage/stage.mjs";
+import { scene } from "./stage/stage.mjs";
 import { until } from "./stage/waiting.mjs";
-
-sharedStage();
 
 const completed = (stage) =>
   until("the call is completed", async () => {

@@ -3,10 +3,8 @@
 import assert from "node:assert/strict";
 
 import { createCallAtBackend } from "../../examples/server.mjs";
-import { scene, sharedStage } from "./stage/stage.mjs";
+import { scene } from "./stage/stage.mjs";
 import { sleep, until } from "./stage/waiting.mjs";
-
-sharedStage();
 
 /** Calls, and checks that the page ends up with this error and nothing else of a call. */
 async function fails({ page }, code, mode = "server") {
@@ -111,15 +109,33 @@ scene("a service that is full", { backend: { COLLOQUY_MEDIA_MAX_CALLS: "1" } }, 
   await fails(stage, "CAPACITY");
 });
 
-for (const [what, name, code] of [
-  ["is not allowed", "NotAllowedError", "MICROPHONE_DENIED"],
-  ["is not there", "NotFoundError", "MICROPHONE_MISSING"],
-  ["cannot be read", "NotReadableError", "MICROPHONE_BUSY"],
-]) {
-  scene(`a microphone that ${what}`, {}, async (stage) => {
-    await stage.page.driver.executeScript(
-      `navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException("no", "${name}"))`,
-    );
-    await fails(stage, code);
-  });
-}
+scene("a service that has been asked too often", { backend: { COLLOQUY_LIMITS_ATTEMPTS_PER_MINUTE: "1" } }, async (stage) => {
+  await stage.page.call();
+  await stage.page.click("hang-up");
+  await stage.page.ended();
+  await fails(stage, "RATE_LIMITED");
+});
+
+scene("media that gets through on no path", { backend: { COLLOQUY_CALLS_MEDIA_CONNECT_SECONDS: "3" } }, async (stage) => {
+  // There is no relay.
+  await stage.page.openSettings();
+  await stage.page.flip("relayOnly");
+  await fails(stage, "MEDIA");
+});
+
+scene("a microphone that is not allowed", { browser: { asking: true } }, async (stage) => {
+  await stage.browser.denyMicrophone();
+  await fails(stage, "MICROPHONE_DENIED");
+});
+
+const NO_SOUND_CARD = { env: { PULSE_SERVER: "unix:/nowhere" } };
+
+scene("a microphone that is not there", { browser: NO_SOUND_CARD }, (stage) => fails(stage, "MICROPHONE_MISSING"));
+
+// No device of PulseAudio is ever busy, so this is what browsers say of one.
+scene("a microphone that cannot be read", {}, async (stage) => {
+  await stage.page.driver.executeScript(
+    'navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException("no", "NotReadableError"))',
+  );
+  await fails(stage, "MICROPHONE_BUSY");
+});

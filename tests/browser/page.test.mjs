@@ -6,10 +6,8 @@ import path from "node:path";
 import { test } from "node:test";
 
 import { ROOT } from "./stage/backend.mjs";
-import { scene, sharedStage } from "./stage/stage.mjs";
+import { scene } from "./stage/stage.mjs";
 import { until } from "./stage/waiting.mjs";
-
-sharedStage();
 
 const checked = (page) =>
   page.shows("what the check found", ({ findings }) => findings.length > 1, 25_000).then(({ findings }) => findings);

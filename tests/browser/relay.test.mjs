@@ -1,38 +1,100 @@
-// Calls through a relay alone, as from a network that lets nothing else through: a TURN server that the backend names.
+// Calls through a relay alone, as from a network that lets nothing else through: a TURN server that the backend names, or
+// the page.
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
+import net from "node:net";
 import { networkInterfaces } from "node:os";
-import { after } from "node:test";
 
 import { freePort, Program } from "./stage/programs.mjs";
 import { understood } from "./stage/speech.mjs";
-import { scene, sharedStage } from "./stage/stage.mjs";
-
-sharedStage();
+import { scene } from "./stage/stage.mjs";
+import { until } from "./stage/waiting.mjs";
 
 // Browsers gather no candidates on loopback.
 const address = Object.values(networkInterfaces()).flat().find(({ family, internal }) => family === "IPv4" && !internal)?.address;
 const port = await freePort();
-const password = randomBytes(12).toString("hex");
+const username = "visitor";
+const credential = randomBytes(12).toString("hex");
+const urls = (transport) => `turn:${address}:${port}?transport=${transport}`;
 
-const relay = address && new Program("turnserver", [
-  "-n", "--no-cli", "--no-tls", "--no-dtls", "--log-file=stdout", "--pidfile=", "--lt-cred-mech", "--realm=test",
-  `--user=visitor:${password}`, `--listening-ip=${address}`, `--relay-ip=${address}`, `--listening-port=${port}`,
-]);
-after(() => relay?.stop());
+function accepts() {
+  return new Promise((resolve) => {
+    const socket = net.connect(port, address);
+    socket.once("connect", () => resolve(true)).once("error", () => resolve(false));
+    socket.once("connect", () => socket.destroy());
+  });
+}
 
-const servers = [{ urls: [`turn:${address}:${port}?transport=udp`], username: "visitor", credential: password }];
-const backend = { COLLOQUY_MEDIA_ICE_SERVERS: JSON.stringify(servers) };
+/** Starts the TURN server. Scenes that use it are busy, so that there is one at a time. */
+async function startRelay() {
+  assert.ok(address, "this machine has no address but loopback");
+  const relay = new Program("turnserver", [
+    "-n", "--no-cli", "--no-tls", "--no-dtls", "--log-file=stdout", "--pidfile=", "--lt-cred-mech", "--realm=test",
+    `--user=${username}:${credential}`, `--listening-ip=${address}`, `--relay-ip=${address}`, `--listening-port=${port}`,
+  ]);
+  try {
+    await until("the relay listens", () => relay.running && accepts());
+    return relay;
+  } catch (error) {
+    await relay.stop("SIGKILL");
+    throw new Error(`${error.message}\n${relay.tail()}`);
+  }
+}
 
-scene("media flows through a relay when nothing else may", { backend }, async (stage) => {
+const backend = { COLLOQUY_MEDIA_ICE_SERVERS: JSON.stringify([{ urls: [urls("udp")], username, credential }]) };
+
+scene("media flows through a relay when nothing else may", { busy: true, backend }, async (stage) => {
   const { page } = stage;
-  assert.ok(relay?.running, "there is no relay");
-  await page.openSettings();
-  await page.flip("relayOnly");
-  await page.call();
-  await page.shows("the relay", ({ quality }) => /through a relay/.test(quality ?? ""));
-  await stage.say();
-  await page.says("user", "the recorded words", understood);
-  await page.says("bot", "an answer");
+  const relay = await startRelay();
+  try {
+    await page.openSettings();
+    await page.flip("relayOnly");
+    await page.call();
+    await page.shows("the relay", ({ quality }) => /through a relay, UDP/.test(quality ?? ""));
+    const from = await page.ears.now();
+    await stage.say();
+    await page.says("user", "the recorded words", understood);
+    await page.answers(from);
+  } finally {
+    await relay.stop();
+  }
+});
+
+/** Put into the page: keeps what is sent to the session. */
+function keepFrames() {
+  window.sent = [];
+  const { send } = WebSocket.prototype;
+  WebSocket.prototype.send = function keep(frame) {
+    window.sent.push(JSON.parse(frame));
+    return send.call(this, frame);
+  };
+}
+
+scene("a relay of the page's own, over TCP, is found again after it was away", { busy: true }, async ({ page }) => {
+  let relay = await startRelay();
+  try {
+    await page.openSettings();
+    await page.flip("relayOnly");
+    await page.fill("iceServer", urls("tcp"));
+    await page.fill("iceUser", username);
+    await page.fill("iceCredential", credential);
+    await page.driver.executeScript(keepFrames);
+    await page.call();
+    await page.shows("the relay", ({ quality }) => /through a relay, TCP/.test(quality ?? ""));
+    await relay.stop("SIGKILL");
+    await page.shows("the loss", ({ state }) => state === "reconnecting", 20_000);
+    relay = await startRelay();
+    await page.shows("the connection", ({ state }) => state === "ongoing", 30_000);
+    const frames = await page.driver.executeScript("return window.sent");
+    const [first, ...restarts] = frames.filter(({ type }) => type === "offer").map((offer) => offer.ice_restart);
+    assert.equal(first, false);
+    assert.ok(restarts.length > 0 && restarts.every(Boolean), `ICE was not restarted: ${restarts}`);
+    const from = await page.ears.now();
+    await page.type("What is your name?");
+    await page.answers(from);
+    assert.equal((await page.read()).error, null);
+  } finally {
+    await relay.stop();
+  }
 });

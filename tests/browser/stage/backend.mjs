@@ -23,6 +23,8 @@ const CHARACTERS = {
   quiet: {},
   /** Says something short first. */
   greeter: { greetings: ["Hello, this is the greeter."] },
+  /** Knows something from a document. */
+  librarian: { rag_enabled: true, documents: [{ title: "Opening hours", text: "The museum opens at ten and closes at six." }] },
   /** Talks for about half a minute. */
   talker: {
     greetings: [

@@ -24,23 +24,24 @@ export const BROWSERS = process.env.BROWSER ? [process.env.BROWSER] : ["chromium
  * @param {string} [options.microphoneFile] - A WAV file that Chromium takes for its microphone.
  * @param {{ width: number, height: number, pixelRatio?: number }} [options.phone] - The screen of a phone.
  * @param {string} [options.windowSize] - Of the window otherwise.
+ * @param {boolean} [options.asking] - Whether the visitor is asked for the microphone; otherwise it is allowed.
  * @param {boolean} [options.dark] - Whether the visitor prefers dark pages.
  */
 export async function openBrowser(name, options = {}) {
   return name === "firefox" ? openFirefox(options) : openChromium(options);
 }
 
-async function openChromium({ env, microphoneFile, windowSize = "1200,900", phone, dark }) {
+async function openChromium({ env, microphoneFile, windowSize = "1200,900", phone, asking, dark }) {
   const options = new chrome.Options();
   options.setChromeBinaryPath("/usr/bin/chromium");
   options.addArguments(
     "--headless=new",
     "--no-sandbox",
-    "--use-fake-ui-for-media-stream",
     "--autoplay-policy=no-user-gesture-required",
     "--disable-background-networking",
     `--window-size=${windowSize}`,
   );
+  if (!asking) options.addArguments("--use-fake-ui-for-media-stream");
   if (microphoneFile) {
     options.addArguments(
       "--use-fake-device-for-media-stream",
@@ -51,11 +52,16 @@ async function openChromium({ env, microphoneFile, windowSize = "1200,900", phon
   options.setLoggingPrefs({ browser: "ALL" });
   const service = new chrome.ServiceBuilder("/usr/bin/chromedriver").setEnvironment({ ...process.env, ...env });
   const driver = await new Builder().forBrowser(Browser.CHROME).setChromeOptions(options).setChromeService(service).build();
-  const features = [{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }];
-  await driver.sendDevToolsCommand("Emulation.setEmulatedMedia", { features });
+  const prefer = (scheme) =>
+    driver.sendDevToolsCommand("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
+  await prefer(dark ? "dark" : "light");
   return {
     name: "chromium",
     driver,
+    /** Makes the visitor prefer `light` or `dark` pages. */
+    prefer,
+    /** Answers for the visitor, whom this page asks for the microphone: no. */
+    denyMicrophone: () => driver.setPermission("microphone", "denied"),
     /** What the console shows, as far as it was not read before. */
     async console() {
       const entries = await driver.manage().logs().get("browser");
@@ -65,28 +71,39 @@ async function openChromium({ env, microphoneFile, windowSize = "1200,900", phon
   };
 }
 
-async function openFirefox({ env, phone, dark }) {
+/** Firefox's setting for the pages that the visitor prefers: 0 is dark, 1 is light. */
+const SCHEME = "layout.css.prefers-color-scheme.content-override";
+
+async function openFirefox({ env, phone, asking, dark }) {
   const folder = mkdtempSync(path.join(tmpdir(), "colloquy-firefox-"));
   const log = path.join(folder, "log");
   const options = new firefox.Options();
   options.addArguments("-headless");
   // The microphone is the sound card's: Firefox's own fake one makes a tone, no speech.
-  options.setPreference("media.navigator.permission.disabled", true);
+  options.setPreference("media.navigator.permission.disabled", !asking);
   options.setPreference("media.autoplay.default", 0);
   options.setPreference("devtools.console.stdout.content", true);
-  options.setPreference("layout.css.prefers-color-scheme.content-override", dark ? 0 : 1);
+  options.setPreference(SCHEME, dark ? 0 : 1);
   const geckodriver = execFileSync("sh", ["-c", "command -v geckodriver"], { encoding: "utf8" }).trim();
-  const service = new firefox.ServiceBuilder(geckodriver).setEnvironment({ ...process.env, ...env }).setStdio([
+  // Access to the browser's own settings, while it runs.
+  const service = new firefox.ServiceBuilder(geckodriver).addArguments("--allow-system-access").setEnvironment({ ...process.env, ...env }).setStdio([
     "ignore",
     openSync(log, "a"),
     "ignore",
   ]);
   const driver = await new Builder().forBrowser(Browser.FIREFOX).setFirefoxOptions(options).setFirefoxService(service).build();
   if (phone) await popUp(driver, phone);
+  const setting = async (name, value) => {
+    await driver.setContext("chrome");
+    await driver.executeScript("Services.prefs.setIntPref(...arguments)", name, value);
+    await driver.setContext("content");
+  };
   let read = 0;
   return {
     name: "firefox",
     driver,
+    prefer: (scheme) => setting(SCHEME, scheme === "dark" ? 0 : 1),
+    denyMicrophone: () => setting("permissions.default.microphone", 2),
     async console() {
       const text = readFileSync(log, "utf8");
       const fresh = text.slice(read).split("\n").filter((line) => line.startsWith("console."));

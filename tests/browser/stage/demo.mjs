@@ -22,6 +22,7 @@ function snapshot() {
     error: shown("error")
       ? { code: text("error-code"), advice: text("error-advice"), message: text("error-message") }
       : null,
+    sources: shown("sources") ? text("sources") : null,
     quality: shown("quality") ? text("quality-words") : null,
     findings: [...document.querySelectorAll("#findings p")].map((item) => ({
       // Absent while the check runs.
@@ -52,10 +53,15 @@ export class DemoPage {
 
   async open() {
     await this.driver.get(this.url);
-    await until("the page is ready", () =>
+    await this.isReady();
+    await this.ears.open();
+  }
+
+  /** Waits until the page works. */
+  isReady() {
+    return until("the page is ready", () =>
       this.driver.executeScript("return document.querySelector('#microphone option') !== null"),
     );
-    await this.ears.open();
   }
 
   read() {
@@ -133,6 +139,11 @@ export class DemoPage {
     });
   }
 
+  /** Fills in a field of the settings. */
+  async fill(name, text) {
+    await this.driver.findElement(By.name(name)).sendKeys(text);
+  }
+
   async type(text) {
     await this.driver.findElement(By.id("text")).sendKeys(text);
     await this.click("send");
@@ -143,6 +154,12 @@ export class DemoPage {
     const found = (line) => line.originator === originator && line.final && test(line.text);
     const page = await this.shows(`${originator} says ${what}`, ({ lines }) => lines.some(found), withinMs);
     return page.lines.find(found).text;
+  }
+
+  /** Waits until the character has begun to answer, in words and aloud after `since`. Hearing all of it would take long. */
+  async answers(since) {
+    await this.shows("an answer", ({ lines }) => lines.some(({ originator }) => originator === "bot"));
+    await until("the answer is heard", () => this.ears.audible("heard", since));
   }
 
   /** Waits until the call has ended. */

@@ -17,6 +17,11 @@ function listen() {
     }
   };
   window.earSamples = samples;
+  // The energy that was heard on each connection, in the order in which they were made.
+  window.earEnergies = () => Promise.all(peers.map(async (peer) => {
+    const heard = [...(await peer.getStats()).values()].find(({ type }) => type === "inbound-rtp");
+    return heard?.totalAudioEnergy ?? 0;
+  }));
   const sum = { heard: [0, 0], said: [0, 0] };
   setInterval(async () => {
     const peer = peers.at(-1);

@@ -68,6 +68,18 @@ export class SoundCard {
     if (code !== 0) throw new Error(`microphone ${microphone} could not be taken away`);
   }
 
+  /** Lets the microphone `A` or `B` hear the loudspeaker beside it, as in a room, until it is closed. */
+  async echo(which) {
+    const asked = new Program("pactl", [
+      "load-module", "module-loopback", `source=speaker${which}.monitor`, `sink=mouth${which}`, "latency_msec=60",
+      "source_dont_move=true", "sink_dont_move=true",
+    ], this.env);
+    await asked.ended;
+    const index = asked.tail().trim();
+    if (!/^\d+$/.test(index)) throw new Error(`no echo: ${index}`);
+    return { close: () => new Program("pactl", ["unload-module", index], this.env).ended };
+  }
+
   /** What makes a program use this card. */
   get env() {
     return { PULSE_SERVER: `unix:${this.#folder}/native` };

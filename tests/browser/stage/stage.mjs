@@ -1,10 +1,10 @@
-// The stage of a test: shared sound card, backend and browsers, a customer's server and a tab of its own. A
-// failure says what the page showed, what the browser's console said and what the backend logged last.
+// The stage of a test: shared backend and browsers, a sound card for each of them, a customer's server and a tab of its
+// own. A failure says what the page showed, what the browser's console said and what the backend logged last.
 
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { after, before, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 
 import { createCallAtBackend, customerServer } from "../../../examples/server.mjs";
 import { webhookReceiver } from "../../../examples/webhook.mjs";
@@ -13,39 +13,22 @@ import { BROWSERS, BrowserPool } from "./browsers.mjs";
 import { DemoPage } from "./demo.mjs";
 import { SoundCard } from "./sound.mjs";
 import { writeNoise, writeSpeech } from "./speech.mjs";
-import { within } from "./waiting.mjs";
+import { takingTurns, within } from "./waiting.mjs";
 import { Wire } from "./wire.mjs";
 
 const PATIENCE_MS = 55_000;
 
+const scenes = [];
 const shared = {};
-let isShared = false;
-
-/** Opens what the tests of all files in this process share. Call it once in each file, at the top. */
-export function sharedStage() {
-  if (isShared) return;
-  isShared = true;
-  before(async () => {
-    shared.folder = mkdtempSync(path.join(tmpdir(), "colloquy-stage-"));
-    shared.speech = writeSpeech(path.join(shared.folder, "speech.wav"));
-    shared.noise = writeNoise(path.join(shared.folder, "noise.wav"));
-    shared.sound = await SoundCard.open();
-    shared.backend = await Backend.start();
-    shared.browsers = new BrowserPool(shared.sound.env);
-  });
-  after(async () => {
-    await shared.browsers?.close();
-    await shared.backend?.close();
-    await shared.sound?.close();
-    rmSync(shared.folder, { recursive: true, force: true });
-  });
-}
 
 /**
  * A test in every browser.
  *
  * @param {string} name
  * @param {object} options
+ * @param {boolean} [options.busy] - Whether somebody speaks in it, or the browser works hard: no other busy scene is
+ *   played meanwhile, so that what is said comes in time.
+ * @param {boolean} [options.alone] - Whether it measures what anything beside it would change: nothing else is played.
  * @param {string} [options.character] - Of the test characters; `quiet` waits for the visitor.
  * @param {number} [options.timeLimitSeconds]
  * @param {boolean} [options.webhook] - Whether the call has a completion webhook.
@@ -53,32 +36,84 @@ export function sharedStage() {
  * @param {boolean} [options.wire] - Whether the page reaches the backend over a wire that the test can cut.
  * @param {Record<string, string>} [options.backend] - Settings of a backend for this test alone.
  * @param {boolean} [options.sound] - Whether the test has a sound card of its own, which it may take apart.
- * @param {object} [options.browser] - Other options, `phone` or `dark` or none, for a browser of this test alone.
+ * @param {object} [options.browser] - Other options, `phone` or `dark`, `asking`, `env` or none, for a browser of this test
+ *   alone.
  * @param {(stage: Stage) => Promise<void>} play
  */
 export function scene(name, options, play) {
-  for (const browser of BROWSERS) {
-    test(`${browser}: ${name}`, async () => {
-      const stage = new Stage();
-      try {
-        await within(PATIENCE_MS, name, stage.open(browser, options).then(() => play(stage)));
-      } catch (error) {
-        stage.failed = true;
-        error.message += `\n\n${await within(5_000, "the report", stage.report()).catch(String)}`;
-        throw error;
-      } finally {
-        await stage.close();
-      }
+  scenes.push({ name, options, play });
+}
+
+/** Plays all scenes, the browsers beside each other: one begins with the busy scenes, the other ends with them. */
+export function playScenes() {
+  if (scenes.length === 0) return;
+  before(async () => {
+    shared.folder = mkdtempSync(path.join(tmpdir(), "colloquy-stage-"));
+    shared.speech = writeSpeech(path.join(shared.folder, "speech.wav"));
+    shared.noise = writeNoise(path.join(shared.folder, "noise.wav"));
+    shared.backend = await Backend.start();
+  });
+  after(async () => {
+    await shared.backend?.close();
+    rmSync(shared.folder, { recursive: true, force: true });
+  });
+
+  const inTurn = takingTurns();
+  const alone = scenes.filter(({ options }) => options.alone);
+  const busy = scenes.filter(({ options }) => options.busy);
+  const light = scenes.filter((each) => !alone.includes(each) && !busy.includes(each));
+  const orders = [[...busy, ...light], [...light, ...busy]];
+  describe("side by side", { concurrency: BROWSERS.length }, () => {
+    BROWSERS.forEach((browser, index) => playIn(browser, orders[index % orders.length], inTurn));
+  });
+  describe("alone", { concurrency: 1 }, () => BROWSERS.forEach((browser) => playIn(browser, alone, inTurn)));
+}
+
+/** Plays scenes in a browser, one after the other. */
+function playIn(browser, played, inTurn) {
+  describe(browser, { concurrency: 1 }, () => {
+    const own = {};
+    before(async () => {
+      own.sound = await SoundCard.open();
+      own.browsers = new BrowserPool(own.sound.env);
     });
+    after(async () => {
+      await own.browsers?.close();
+      await own.sound?.close();
+    });
+    for (const each of played) {
+      const play = () => perform(new Stage(browser, own), each);
+      test(each.name, () => (each.options.busy ? inTurn(play) : play()));
+    }
+  });
+}
+
+async function perform(stage, { name, options, play }) {
+  try {
+    await within(PATIENCE_MS, name, stage.open(options).then(() => play(stage)));
+  } catch (error) {
+    stage.failed = true;
+    error.message += `\n\n${await within(5_000, "the report", stage.report()).catch(String)}`;
+    throw error;
+  } finally {
+    await stage.close();
   }
 }
 
 export class Stage {
   #servers = [];
+  #browserName;
+  #own;
 
-  async open(browserName, options) {
+  /** A stage for this browser, with what its scenes share: `sound` and `browsers`. */
+  constructor(browserName, own) {
+    this.#browserName = browserName;
+    this.#own = own;
+  }
+
+  async open(options) {
     const { character = "quiet", timeLimitSeconds = 60 } = options;
-    this.sound = options.sound ? await SoundCard.open() : shared.sound;
+    this.sound = options.sound ? await SoundCard.open() : this.#own.sound;
     this.backend = options.backend ? await Backend.start(options.backend) : shared.backend;
     this.ownBackend = Boolean(options.backend);
     this.wire = options.wire && (await Wire.to(this.backend.url));
@@ -104,8 +139,8 @@ export class Stage {
     this.origin = `http://localhost:${await this.#listen(server)}`;
     this.customer.publishableKey ??= await this.backend.publishableKey(this.origin);
 
-    const own = options.sound ? { env: this.sound.env } : options.browser;
-    this.browser = await shared.browsers.lend(browserName, own);
+    const special = options.sound ? { env: this.sound.env } : options.browser;
+    this.browser = await this.#own.browsers.lend(this.#browserName, special);
     this.page = new DemoPage(this.browser, `${this.origin}/`);
     await this.page.open();
   }
@@ -145,13 +180,13 @@ export class Stage {
   }
 
   async close() {
-    if (this.browser) await shared.browsers.takeBack(this.browser, this.failed);
+    if (this.browser) await this.#own.browsers.takeBack(this.browser, this.failed);
     for (const server of this.#servers) {
       server.closeAllConnections();
       server.close();
     }
     if (this.wire) this.wire.close();
     if (this.ownBackend) await this.backend.close();
-    if (this.sound !== shared.sound) await this.sound?.close();
+    if (this.sound !== this.#own.sound) await this.sound?.close();
   }
 }
