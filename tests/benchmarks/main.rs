@@ -1,8 +1,11 @@
 //! The benchmarks: `tests/bench NAME [--json]`.
 
 mod call;
+mod figures;
+mod server;
+mod text;
 
-use std::io::Write as _;
+use std::{fmt::Display, io::Write as _};
 
 use clap::{Parser, Subcommand};
 
@@ -18,13 +21,16 @@ struct Cli {
 enum Benchmark {
     /// Voice calls: latencies, processor and memory, with several calls at once.
     Call(call::CallOptions),
+    /// Text generation: what the server adds to its upstream, with one client and with many.
+    Text(text::TextOptions),
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> anyhow::Result<()> {
     colloquy::start::install_tls_provider();
-    let report = match Cli::parse().benchmark {
-        Benchmark::Call(options) => call::run(options).await?,
+    let report: Box<dyn Display> = match Cli::parse().benchmark {
+        Benchmark::Call(options) => Box::new(call::run(options).await?),
+        Benchmark::Text(options) => Box::new(text::run(options).await?),
     };
     writeln!(std::io::stdout().lock(), "{report}")?;
     Ok(())

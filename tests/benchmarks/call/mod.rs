@@ -22,7 +22,6 @@
 //! and not of `cpu_core_per_call`.
 
 mod report;
-mod server;
 mod visitor;
 
 use std::time::Duration;
@@ -35,9 +34,11 @@ use harness::{
     upstream::{Api, Script, Upstream},
 };
 use report::{Figures, Report};
-use server::Server;
+use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
 use visitor::Visitor;
+
+use crate::server::{Server, Start};
 
 /// What the character answers: 3.5 seconds of speech, longer than it takes to speak over it.
 const REPLY: &str = "The library opens at nine. You can borrow ten books there.";
@@ -97,7 +98,7 @@ async fn measure(
     turns: usize,
     options: &CallOptions,
 ) -> anyhow::Result<Figures> {
-    let server = Server::start(upstream, options.server.as_deref(), options.debug).await?;
+    let server = start(upstream, options).await?;
     let speech = Speech::go_forward_trimmed()?;
     let visitor = |index| Visitor {
         index,
@@ -105,14 +106,14 @@ async fn measure(
         debug: options.debug,
     };
     visitor(calls)
-        .visit(&server.create_call().await?, 1, || {})
+        .visit(&create_call(&server).await?, 1, || {})
         .await
         .context("the first visitor")?;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let idle_bytes = server.resident_bytes()?;
     let mut urls = Vec::new();
     for _ in 0..calls {
-        urls.push(server.create_call().await?);
+        urls.push(create_call(&server).await?);
     }
     let observer = Observer {
         server: &server,
@@ -135,6 +136,35 @@ async fn measure(
     let (visits, window) = tokio::try_join!(try_join_all(visits), observer.watch())?;
     server.stop().await?;
     Ok(Figures::new(&visits, &window, idle_bytes))
+}
+
+/// Starts a server that asks the upstream, and gives it a character.
+async fn start(upstream: &Upstream, options: &CallOptions) -> anyhow::Result<Server> {
+    let mut settings = vec![("COLLOQUY_CALLS_TURN_STOP_MS".to_owned(), "200".to_owned())];
+    for service in ["CHAT", "TRANSCRIBER", "SYNTHESIZER"] {
+        let setting = |what, value: &str| (format!("COLLOQUY_{service}_{what}"), value.to_owned());
+        settings.push(setting("BASE_URL", upstream.base_url().as_str()));
+        settings.push(setting("MODEL", "scripted"));
+    }
+    let server = Server::start(Start {
+        program: options.server.as_deref(),
+        debug: options.debug,
+        settings,
+        ..Start::default()
+    })
+    .await?;
+    let character =
+        json!({"name": "guide", "personality": "You are a friendly guide.", "parameters": {}});
+    server.post("/api/characters/bench", character).await?;
+    Ok(server)
+}
+
+/// Makes a call and returns its signed URL.
+async fn create_call(server: &Server) -> anyhow::Result<String> {
+    let body = json!({"character": "repo:bench/guide", "call_time_limit_seconds": "600"});
+    let call = server.post("/v2/calls", body).await?;
+    let url = call["data"]["signedUrl"].as_str();
+    Ok(url.context("the call has no signedUrl")?.to_owned())
 }
 
 /// Looks at the server while all calls are active.

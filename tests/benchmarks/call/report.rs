@@ -5,6 +5,7 @@ use std::{fmt, time::Duration};
 use serde::Serialize;
 
 use super::{Window, visitor::Visit};
+use crate::figures::{megabytes, percentile, rounded};
 
 /// The figures of one number of calls at once. Milliseconds are rounded to hundredths.
 #[derive(Debug, Serialize)]
@@ -74,23 +75,6 @@ impl Figures {
     }
 }
 
-/// The nearest-rank percentile of sorted samples, in milliseconds.
-fn percentile(sorted: &[Duration], percent: usize) -> Option<f64> {
-    let rank = (sorted.len() * percent).div_ceil(100).max(1);
-    Some(rounded(
-        sorted.get(rank - 1)?.as_secs_f64() * 1_000.0,
-        100.0,
-    ))
-}
-
-fn rounded(value: f64, per_unit: f64) -> f64 {
-    (value * per_unit).round() / per_unit
-}
-
-fn megabytes(bytes: u64) -> f64 {
-    bytes as f64 / 1e6
-}
-
 /// How a figure is shown.
 type Cell<'a> = &'a dyn Fn(&Figures) -> String;
 
@@ -153,15 +137,6 @@ impl fmt::Display for Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn percentiles_are_of_the_nearest_rank() {
-        let samples: Vec<Duration> = (1..=20).map(Duration::from_millis).collect();
-        assert_eq!(percentile(&samples, 50), Some(10.0));
-        assert_eq!(percentile(&samples, 95), Some(19.0));
-        assert_eq!(percentile(&samples[..1], 95), Some(1.0));
-        assert_eq!(percentile(&[], 50), None);
-    }
 
     #[test]
     fn figures_are_per_call() {

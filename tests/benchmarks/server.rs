@@ -1,4 +1,4 @@
-//! The server under measurement: a process of its own, with a partner, a key and a character.
+//! The server under measurement: a process of its own, with a partner and its key.
 
 use std::{
     fs,
@@ -8,7 +8,6 @@ use std::{
 };
 
 use anyhow::{Context as _, bail, ensure};
-use harness::upstream::Upstream;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -24,9 +23,22 @@ const TICKS_PER_SECOND: u64 = 100;
 /// How long the server may take to start.
 const START: Duration = Duration::from_secs(20);
 
+/// How to start a server.
+#[derive(Debug, Default)]
+pub(crate) struct Start<'a> {
+    /// The program to measure; the `colloquy` beside this program unless given.
+    pub(crate) program: Option<&'a Path>,
+    /// Whether its log and its process id are shown.
+    pub(crate) debug: bool,
+    /// Settings as in the environment, beside where it listens and stores.
+    pub(crate) settings: Vec<(String, String)>,
+    /// Its configuration file.
+    pub(crate) config: String,
+}
+
 /// A running server; it is killed when this is dropped.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     pid: u32,
     base: String,
@@ -36,17 +48,15 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts a server that asks the upstream, and gives it a partner and a character.
-    pub(super) async fn start(
-        upstream: &Upstream,
-        program: Option<&Path>,
-        debug: bool,
-    ) -> anyhow::Result<Self> {
-        let program = match program {
+    /// Starts a server and gives it the partner `bench`.
+    pub(crate) async fn start(start: Start<'_>) -> anyhow::Result<Self> {
+        let program = match start.program {
             Some(program) => program.to_owned(),
             None => beside_this_program()?,
         };
         let data = tempfile::tempdir()?;
+        let config = data.path().join("colloquy.toml");
+        fs::write(&config, start.config)?;
         let mut command = Command::new(&program);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("COLLOQUY_") {
@@ -55,24 +65,19 @@ impl Server {
         }
         command
             .arg("serve")
+            .arg("--config")
+            .arg(config)
             .env("COLLOQUY_STORE_DIR", data.path())
             .env("COLLOQUY_HTTP_LISTEN", "127.0.0.1:0")
             .env("COLLOQUY_ADMIN_KEY", ADMIN_KEY)
-            .env("COLLOQUY_CALLS_TURN_STOP_MS", "200")
+            .envs(start.settings)
             .stdout(Stdio::piped())
-            .stderr(if debug {
+            .stderr(if start.debug {
                 Stdio::inherit()
             } else {
                 Stdio::null()
             })
             .kill_on_drop(true);
-        for service in ["CHAT", "TRANSCRIBER", "SYNTHESIZER"] {
-            command.env(
-                format!("COLLOQUY_{service}_BASE_URL"),
-                upstream.base_url().as_str(),
-            );
-            command.env(format!("COLLOQUY_{service}_MODEL"), "scripted");
-        }
         let mut child = command
             .spawn()
             .with_context(|| format!("starting {}", program.display()))?;
@@ -82,7 +87,7 @@ impl Server {
         let base = ready
             .await
             .context("the server did not say that it is ready")??;
-        show_process(debug, pid);
+        show_process(start.debug, pid);
         let http = reqwest::Client::builder()
             .no_proxy()
             .timeout(START)
@@ -100,37 +105,39 @@ impl Server {
             .as_str()
             .context("the partner has no key")?
             .to_owned();
-        let character =
-            json!({"name": "guide", "personality": "You are a friendly guide.", "parameters": {}});
-        server.post("/api/characters/bench", character).await?;
         Ok(server)
     }
 
-    /// Makes a call and returns its signed URL.
-    pub(super) async fn create_call(&self) -> anyhow::Result<String> {
-        let body = json!({"character": "repo:bench/guide", "call_time_limit_seconds": "600"});
-        let call = self.post("/v2/calls", body).await?;
-        Ok(call["data"]["signedUrl"]
-            .as_str()
-            .context("the call has no signedUrl")?
-            .to_owned())
+    /// Where it listens: `host:port`.
+    pub(crate) fn address(&self) -> &str {
+        self.base.trim_start_matches("http://")
     }
 
-    async fn post(&self, path: &str, body: Value) -> anyhow::Result<Value> {
-        let request = self
-            .http
-            .post(format!("{}{path}", self.base))
-            .header("x-api-key", &self.key)
-            .json(&body);
-        let response = request.send().await?;
+    /// Sends JSON as the partner.
+    pub(crate) async fn post(&self, path: &str, body: Value) -> anyhow::Result<Value> {
+        self.ask(
+            path,
+            self.http.post(format!("{}{path}", self.base)).json(&body),
+        )
+        .await
+    }
+
+    /// Reads JSON as the partner.
+    pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Value> {
+        self.ask(path, self.http.get(format!("{}{path}", self.base)))
+            .await
+    }
+
+    async fn ask(&self, path: &str, request: reqwest::RequestBuilder) -> anyhow::Result<Value> {
+        let response = request.header("x-api-key", &self.key).send().await?;
         let status = response.status();
         let text = response.text().await?;
-        ensure!(status.is_success(), "POST {path}: {status} {text}");
+        ensure!(status.is_success(), "{path}: {status} {text}");
         Ok(serde_json::from_str(&text)?)
     }
 
     /// The user and system time of the process so far.
-    pub(super) fn processor_time(&self) -> anyhow::Result<Duration> {
+    pub(crate) fn processor_time(&self) -> anyhow::Result<Duration> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid))?;
         // The name in parentheses may hold anything; the fields after it begin with the third.
         let (_, fields) = stat.rsplit_once(')').context("/proc/PID/stat")?;
@@ -144,7 +151,7 @@ impl Server {
     }
 
     /// The resident set of the process.
-    pub(super) fn resident_bytes(&self) -> anyhow::Result<u64> {
+    pub(crate) fn resident_bytes(&self) -> anyhow::Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid))?;
         let line = status
             .lines()
@@ -155,7 +162,7 @@ impl Server {
     }
 
     /// Stops the server.
-    pub(super) async fn stop(mut self) -> anyhow::Result<()> {
+    pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         Ok(self.child.kill().await?)
     }
 }
