@@ -7,6 +7,7 @@ use axum::{
     body::Body,
     http::{Request, Response},
 };
+use colloquy::config::ModelConfig;
 use harness::{
     TestApp, TestDatabase,
     app::{ADMIN_KEY, client, send},
@@ -193,6 +194,26 @@ on_both_databases!(
             .expect(200);
     }
 );
+
+#[tokio::test]
+async fn a_model_that_is_away_is_told_and_no_reason_to_be_down() {
+    let away = ModelConfig {
+        base_url: Some("http://127.0.0.1:9/v1".parse().unwrap()),
+        ..ModelConfig::default()
+    };
+    let app = TestApp::builder(&TestDatabase::sqlite())
+        .config(|config| {
+            config.models.insert("away".to_owned(), away);
+        })
+        .start()
+        .await;
+    let deep = send(app.request(Method::GET, "/health/deep"))
+        .await
+        .expect(200);
+    assert_eq!(deep["status"], "ok");
+    assert_eq!(deep["models"]["away"]["state"], "down");
+    assert_eq!(deep["models"]["builtin/extractive"]["state"], "up");
+}
 
 #[tokio::test]
 async fn requests_are_counted_by_route() {

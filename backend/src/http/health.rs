@@ -12,7 +12,7 @@ use axum::{
     http::{StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
-use futures_util::join;
+use futures_util::{future::join_all, join};
 use serde::Serialize;
 use tokio::sync::Mutex;
 use utoipa::ToSchema;
@@ -40,8 +40,10 @@ pub struct Health {
 pub struct DeepReport {
     /// `ok`, or `down` when a dependency does not answer; the status code is 503 then.
     status: &'static str,
-    /// `database`, `chat`, `transcriber`, `synthesizer`.
+    /// `database`, `chat`, `transcriber`, `synthesizer`: what calls need.
     checks: BTreeMap<&'static str, Check>,
+    /// The models of text generation by name. One that is down is no reason for 503: others may serve.
+    models: BTreeMap<String, Check>,
 }
 
 /// One dependency.
@@ -72,7 +74,7 @@ pub(super) async fn health(State(app): State<App>) -> Json<Health> {
     })
 }
 
-/// Asks the database and the providers; all of them are needed for a call.
+/// Asks the database, the providers, all of which are needed for a call, and the models of text generation.
 #[utoipa::path(
     get,
     path = "/health/deep",
@@ -98,11 +100,16 @@ pub(super) async fn deep(State(app): State<App>) -> Response {
 }
 
 async fn ask(app: &App) -> DeepReport {
-    let (database, chat, transcriber, synthesizer) = join!(
+    let models = app.providers.models.all().map(|model| async {
+        let name = model.name();
+        (name.to_owned(), check(app, name, model.chat.check()).await)
+    });
+    let (database, chat, transcriber, synthesizer, models) = join!(
         check(app, "database", app.store.ping()),
         check(app, "chat", app.providers.chat.check()),
         check(app, "transcriber", app.providers.transcriber.check()),
         check(app, "synthesizer", app.providers.synthesizer.check()),
+        join_all(models),
     );
     let checks = BTreeMap::from([
         ("database", database),
@@ -114,13 +121,14 @@ async fn ask(app: &App) -> DeepReport {
     DeepReport {
         status: if all_up { "ok" } else { "down" },
         checks,
+        models: models.into_iter().collect(),
     }
 }
 
 /// The reason goes to the log only: it may name addresses.
 async fn check<E: Display>(
     app: &App,
-    name: &'static str,
+    name: &str,
     answer: impl Future<Output = Result<(), E>>,
 ) -> Check {
     let started = app.clock.instant();
