@@ -49,13 +49,14 @@ pub(super) async fn whole(
     storing: Option<Storing>,
 ) -> Result<Response, ApiError> {
     let Prepared {
+        came_at,
         request,
         mut dispatch,
         mut bill,
         retrieval,
         ..
     } = prepared;
-    let began = Instant::now();
+    let asked = Instant::now();
     // A client that hangs up drops all of this; nobody knows then what was produced, so the bound is settled.
     let (model, answer) = match dispatch.whole().await {
         Ok(answered) => answered,
@@ -64,7 +65,7 @@ pub(super) async fn whole(
             return Ok(failure::response(&error));
         }
     };
-    let waited = began.elapsed();
+    let waited = asked.elapsed();
     bill.answers(&model);
     model.name().clone_into(&mut head.model);
     let (answer, tally) = match wire::whole(
@@ -85,7 +86,7 @@ pub(super) async fn whole(
         storing.keep(app, &head.id, &answer).await?;
     }
     bill.settle(&tally, outcome(tally.ending));
-    measure(&model, began.elapsed(), waited);
+    measure(&model, came_at.elapsed(), waited);
     Ok(Json(answer).into_response())
 }
 
@@ -98,6 +99,7 @@ pub(super) async fn streamed(
     storing: Option<Storing>,
 ) -> Response {
     let Prepared {
+        came_at,
         request,
         dispatch,
         model,
@@ -115,7 +117,7 @@ pub(super) async fn streamed(
         retrieval,
         model,
         ping_every: Duration::from_secs(app.config.http.keep_alive_seconds.into()),
-        began: Instant::now(),
+        came_at,
         waited: Duration::ZERO,
         measured: false,
         opened: false,
@@ -155,7 +157,8 @@ struct Talk {
     /// Who answers.
     model: std::sync::Arc<Model>,
     ping_every: Duration,
-    began: Instant,
+    /// When the request came.
+    came_at: Instant,
     /// The time that the model took until the first content.
     waited: Duration,
     measured: bool,
@@ -168,9 +171,9 @@ struct Talk {
 impl Talk {
     /// Waits for the first event, or until the connection has to be kept open. The failure, when there is one before.
     async fn first(&mut self) -> Option<ProviderError> {
-        let due = self.began + self.ping_every;
-        let step = timeout_at(due, self.dispatch.next()).await;
-        self.waited += self.began.elapsed();
+        let asked = Instant::now();
+        let step = timeout_at(asked + self.ping_every, self.dispatch.next()).await;
+        self.waited += asked.elapsed();
         match step {
             Ok(Step::Failed(error)) => Some(error),
             Ok(step) => {
@@ -246,7 +249,7 @@ impl Talk {
                 let frames = encoder.event(seconds(&self.app), event);
                 let finished = encoder.finished();
                 if !mem::replace(&mut self.measured, true) {
-                    measure(&self.model, self.began.elapsed(), self.waited);
+                    measure(&self.model, self.came_at.elapsed(), self.waited);
                 }
                 if finished {
                     self.over(frames, out).await;

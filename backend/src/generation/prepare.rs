@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
 
 use super::{
     Speaker,
@@ -28,6 +29,8 @@ use crate::{
 
 /// A request that is paid for and may be sent.
 pub(super) struct Prepared {
+    /// When it came.
+    pub(super) came_at: Instant,
     /// The request, with the character and its knowledge in it.
     pub(super) request: Request,
     /// What the client gave, as items, for storing.
@@ -61,6 +64,7 @@ pub(super) async fn prepare(
     asker: &Asker<'_>,
     mut request: Request,
 ) -> Result<Prepared, ApiError> {
+    let came_at = Instant::now();
     let quota = asker.quota;
     quota.require_kind(QuotaKind::Text)?;
     let models = models(app, quota, &request)?;
@@ -102,6 +106,7 @@ pub(super) async fn prepare(
     bill.set_input_bytes(request.bound_bytes());
     let dispatch = Dispatch::new(app, &request, &models, grounding.as_ref())?;
     Ok(Prepared {
+        came_at,
         dispatch,
         own_items,
         model: Arc::clone(&models[0]),
