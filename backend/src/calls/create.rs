@@ -2,7 +2,7 @@
 
 use super::{
     request::CreateCall,
-    store::{self, CallRow, NewCall, StoredCharacter},
+    store::{self, CallRow, NewCall},
 };
 use crate::{
     accounts::{self, PartnerId, Principal, Tenant},
@@ -32,7 +32,7 @@ pub(super) async fn create(
     let new = NewCall {
         id: app.clock.new_id().to_string(),
         tenant,
-        character: StoredCharacter::from(character),
+        character,
         character_params: request.character_params,
         time_limit_seconds: request.time_limit_seconds,
         webhook_url: request.webhook.map(String::from),

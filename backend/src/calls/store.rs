@@ -3,40 +3,16 @@
 use std::time::Duration;
 
 use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{CallSetup, CallState, TranscriptLine};
-use crate::{
-    accounts::Tenant,
-    characters::{Character, CharacterParameters},
-    http::ApiError,
-    node,
-    store::statement,
-};
-
-/// A character as a call keeps it: later edits of the saved one do not reach it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct StoredCharacter {
-    reference: Option<String>,
-    personality: String,
-    parameters: CharacterParameters,
-}
-
-impl From<Character> for StoredCharacter {
-    fn from(character: Character) -> Self {
-        Self {
-            reference: character.reference,
-            personality: character.personality,
-            parameters: character.parameters,
-        }
-    }
-}
+use crate::{accounts::Tenant, characters::Character, http::ApiError, node, store::statement};
 
 pub(super) struct NewCall {
     pub(super) id: String,
     pub(super) tenant: Tenant,
-    pub(super) character: StoredCharacter,
+    /// As it is now: later edits of a saved one do not reach the call.
+    pub(super) character: Character,
     pub(super) character_params: Map<String, Value>,
     pub(super) time_limit_seconds: u32,
     pub(super) webhook_url: Option<String>,
@@ -72,7 +48,7 @@ impl CallRow {
 
     /// The saved character as the API shows it; `None` for an inline one.
     pub(super) fn character(&self) -> Result<Option<String>, ApiError> {
-        let reference = self.stored_character()?.reference;
+        let reference = self.parsed_character()?.reference;
         Ok(reference.map(|reference| format!("repo:{reference}")))
     }
 
@@ -90,18 +66,9 @@ impl CallRow {
     }
 
     pub(super) fn setup(self) -> Result<CallSetup, ApiError> {
-        let StoredCharacter {
-            reference,
-            personality,
-            parameters,
-        } = self.stored_character()?;
         Ok(CallSetup {
             tenant: Tenant::of_row(&self.partner),
-            character: Character {
-                reference,
-                personality,
-                parameters,
-            },
+            character: self.parsed_character()?,
             character_params: serde_json::from_str(&self.character_params)
                 .map_err(ApiError::internal)?,
             time_limit: Duration::from_secs(self.time_limit_seconds.unsigned_abs()),
@@ -109,7 +76,7 @@ impl CallRow {
         })
     }
 
-    fn stored_character(&self) -> Result<StoredCharacter, ApiError> {
+    fn parsed_character(&self) -> Result<Character, ApiError> {
         serde_json::from_str(&self.character_json).map_err(ApiError::internal)
     }
 }

@@ -23,8 +23,8 @@ pub use self::{
     validate::parse_character_params,
 };
 
-/// A character, resolved from a saved reference or given inline.
-#[derive(Debug, Clone, PartialEq)]
+/// A character, resolved from a saved reference or given inline. What outlives its request is stored with it as JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Character {
     /// The saved reference without its scheme (`<partner>/<name>`); `None` for an inline character.
     pub reference: Option<String>,
