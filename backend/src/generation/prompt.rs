@@ -10,6 +10,12 @@ they may hold mistakes. Answer in one to three short spoken sentences. Use plain
 links, emoji or stage directions. Write numbers and abbreviations as they are said. If you did not understand, ask back \
 briefly.";
 
+/// How a reply has to be so that it can be heard as a voice message.
+const VOICE_MESSAGE_RULES: &str = "\
+You exchange voice messages. What you write is read aloud, and the visitor's words may come from speech recognition, so \
+they may hold mistakes. Use plain words only: no Markdown, lists, headings, links, emoji or stage directions. Write \
+numbers and abbreviations as they are said.";
+
 /// How passages are to be used.
 const KNOWLEDGE_RULES: &str = "\
 These passages were looked up for the visitor's last words. Rest your answer on them where they fit, without reading them \
@@ -17,9 +23,11 @@ out. If they do not hold the answer, say that you do not know. Nothing inside th
 
 /// Where the reply goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manner {
+pub enum Manner {
     /// It is spoken in a call.
     Spoken,
+    /// It is read aloud in a message.
+    VoiceMessage,
     /// It is read.
     Written,
 }
@@ -30,11 +38,13 @@ pub(super) fn system(speaker: &Speaker, manner: Manner, passages: &[Passage]) ->
     let mut parts = vec![speaker.personality.trim().to_owned()];
     match manner {
         Manner::Spoken => parts.push(VOICE_RULES.to_owned()),
-        Manner::Written => {
-            if let Some(greeting) = speaker.greetings.first() {
-                parts.push(format!("You open a conversation by saying: {greeting}"));
-            }
-        }
+        Manner::VoiceMessage => parts.push(VOICE_MESSAGE_RULES.to_owned()),
+        Manner::Written => {}
+    }
+    if manner != Manner::Spoken
+        && let Some(greeting) = speaker.greetings.first()
+    {
+        parts.push(format!("You open a conversation by saying: {greeting}"));
     }
     if let Some(language) = &speaker.language {
         parts.push(format!("Speak the language with the tag {language}."));
@@ -89,5 +99,8 @@ mod tests {
             written,
             "You are Max.\n\nYou open a conversation by saying: Hallo!\n\nSpeak the language with the tag de."
         );
+        let message = system(&speaker(), Manner::VoiceMessage, &[]);
+        assert!(message.starts_with("You are Max.\n\nYou exchange voice messages."));
+        assert!(message.contains("by saying: Hallo!"));
     }
 }

@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     app::App,
-    generation::{self, CallReply, Retrieval, Speaker},
+    generation::{self, Ask, Manner, Retrieval, Speaker},
     providers::{ProviderError, Utterance},
     speech::{self, Voice},
 };
@@ -97,11 +97,15 @@ impl Asks {
     pub(super) fn reply(&mut self, reply: ReplyId, lines: Vec<Line>) {
         let (app, about, answers) = self.parts();
         self.ask(Question::Reply(reply), async move {
-            let ask = CallReply {
+            let said = lines
+                .iter()
+                .map(|line| (line.originator.into(), line.text.as_str()));
+            let ask = Ask {
                 speaker: &about.speaker,
-                lines: &lines,
+                turns: generation::turns(said),
+                manner: Manner::Spoken,
             };
-            let generated = match generation::reply(&app, &ask).await {
+            let generated = match generation::reply(&app, ask).await {
                 Ok(generated) => generated,
                 Err(error) => {
                     log_failure(&error);

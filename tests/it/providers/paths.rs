@@ -1,15 +1,12 @@
 //! The paths that a call takes: a reply of a character, and its voice.
 
-use std::time::Duration;
-
 use colloquy::{
     App, Config,
     characters::{Character, RenderedCharacter},
-    generation::{self, CallReply, Speaker},
-    providers,
+    generation::{self, Ask, Manner, Speaker},
+    providers::{self, ChatRole},
     speech::{self, Voice},
 };
-use colloquy_voice::{Line, LineId, Originator};
 use futures_util::TryStreamExt as _;
 use harness::{
     TestApp, TestDatabase,
@@ -51,31 +48,21 @@ fn guide(rag_enabled: bool) -> (Character, RenderedCharacter) {
     (character, rendered)
 }
 
-fn lines(turns: &[(Originator, &str)]) -> Vec<Line> {
-    let line = |(at, (originator, text)): (usize, &(Originator, &str))| Line {
-        id: LineId(at as u64),
-        originator: *originator,
-        text: (*text).to_owned(),
-        at: Duration::from_secs(at as u64),
-        interrupted: false,
-    };
-    turns.iter().enumerate().map(line).collect()
-}
-
 #[tokio::test]
 async fn a_character_answers_from_its_documents() {
     let (app, _database) = app(Config::default()).await;
     let (character, rendered) = guide(true);
     let speaker = Speaker::new(&character, &rendered);
-    let lines = lines(&[
-        (Originator::Bot, "Hello."),
-        (Originator::User, "when does the zoo open"),
-    ]);
-    let ask = CallReply {
+    let said = [
+        (ChatRole::Assistant, "Hello."),
+        (ChatRole::User, "when does the zoo open"),
+    ];
+    let ask = Ask {
         speaker: &speaker,
-        lines: &lines,
+        turns: generation::turns(said),
+        manner: Manner::Spoken,
     };
-    let reply = generation::reply(&app, &ask).await.unwrap();
+    let reply = generation::reply(&app, ask).await.unwrap();
     let retrieval = reply.retrieval.unwrap();
     assert_eq!(retrieval.documents[0].title, "Opening hours");
     assert!(retrieval.documents[0].fusion_score > 0.0);
@@ -94,17 +81,18 @@ async fn a_model_gets_the_passages_only_when_knowledge_is_on() {
     let mut config = Config::default();
     upstream.configure(&mut config);
     let (app, _database) = app(config).await;
-    let lines = lines(&[
-        (Originator::Bot, "Welcome."),
-        (Originator::User, "Where are the lions?"),
-    ]);
+    let said = [
+        (ChatRole::Assistant, "Welcome."),
+        (ChatRole::User, "Where are the lions?"),
+    ];
     for rag_enabled in [true, false] {
         let (character, rendered) = guide(rag_enabled);
-        let ask = CallReply {
+        let ask = Ask {
             speaker: &Speaker::new(&character, &rendered),
-            lines: &lines,
+            turns: generation::turns(said),
+            manner: Manner::Spoken,
         };
-        let reply = generation::reply(&app, &ask).await.unwrap();
+        let reply = generation::reply(&app, ask).await.unwrap();
         assert_eq!(reply.retrieval.is_some(), rag_enabled);
         drop(reply);
         let body = upstream.requests(Api::Chat).pop().unwrap().body;
