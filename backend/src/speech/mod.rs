@@ -11,6 +11,7 @@ mod formats;
 mod language;
 mod ogg_reader;
 mod payer;
+mod recording;
 mod request;
 pub mod routes;
 mod sound;
@@ -20,10 +21,13 @@ mod voices;
 
 use futures_util::{StreamExt as _, stream};
 
+use self::{aloud::Reading, formats::Format, recording::Recording};
 pub use self::{
     cache::SpeechCache,
+    formats::EncodeError,
     language::{language_codes, language_tag},
     ogg_reader::{OggError, decode_ogg},
+    recording::SoundError,
     spoken::spoken,
     voice::Voice,
 };
@@ -42,6 +46,20 @@ pub async fn speak(app: &App, voice: &Voice, text: &str) -> Result<SpeechStream,
         return Ok(stream::empty().boxed());
     }
     ask(app, voice, text).await
+}
+
+/// Reads a text aloud into a file of Opus in Ogg; `None` when nothing in it can be heard.
+///
+/// # Errors
+/// When the synthesizer fails, after its retry.
+pub async fn record(app: &App, voice: &Voice, text: &str) -> Result<Option<Vec<u8>>, SoundError> {
+    let Some(reading) = Reading::new(app, voice.clone(), text) else {
+        return Ok(None);
+    };
+    let characters = text.chars().count() as u64;
+    let serial = app.clock.new_id().as_u128() as u32;
+    let recording = Recording::new(reading, Format::Opus, characters, serial);
+    recording.whole().await.map(Some)
 }
 
 /// Asks the synthesizer for a text as it is.

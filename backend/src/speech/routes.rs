@@ -15,8 +15,9 @@ use super::{
     detect::detect,
     formats::{Format, RATE_HZ},
     payer::Payer,
+    recording::SoundError,
     request::SpeechBody,
-    sound::{Making, Order, SoundError},
+    sound::{Making, Order},
     voices,
 };
 use crate::{

@@ -1,4 +1,4 @@
-//! Sound on its way to a client: read, encoded and sent piece by piece, or collected where the format wants that.
+//! Sound on its way to a client: sent piece by piece while it is made, or collected where the format wants that.
 //!
 //! A failure before the first byte is an error with its own status. After it the body breaks off without its end, so that no
 //! client takes a part for the whole.
@@ -16,37 +16,14 @@ use futures_util::{StreamExt as _, stream};
 use super::{
     aloud::Reading,
     cache::Key,
-    formats::{EncodeError, Encoder, Format},
+    formats::Format,
     payer::Bill,
+    recording::{Recording, SoundError},
 };
-use crate::{
-    accounts::ledger::Outcome,
-    app::App,
-    http::ApiError,
-    providers::{Pcm, ProviderError, ProviderErrorKind},
-};
+use crate::{accounts::ledger::Outcome, app::App, http::ApiError, providers::ProviderErrorKind};
 
-/// What is encoded at a time. In between other tasks get their turn, and the connection sends what it has.
-const STEPS_A_SECOND: u32 = 5;
-/// A synthesizer that goes on for ever is cut off when a text has taken a second a character, and a minute.
-const SPARE_SECONDS: u64 = 60;
 /// When to come again to a service that does not say it itself.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-
-/// Why there is no sound, or no more of it.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum SoundError {
-    #[error(transparent)]
-    Provider(#[from] ProviderError),
-    #[error(transparent)]
-    Encode(#[from] EncodeError),
-    #[error("no sound came")]
-    Silent,
-    #[error("the sample rate changed between two pieces")]
-    RateChanged,
-    #[error("the speech does not end")]
-    Endless,
-}
 
 impl From<SoundError> for ApiError {
     fn from(error: SoundError) -> Self {
@@ -101,16 +78,9 @@ pub(super) struct Order {
 pub(super) struct Making {
     app: App,
     order: Order,
-    reading: Reading,
+    recording: Recording,
     /// Gone once it is settled, which is the end.
     bill: Option<Bill>,
-    /// There from the first piece of sound on.
-    encoder: Option<Encoder>,
-    /// A piece of sound, and how much of it is encoded.
-    piece: Vec<i16>,
-    encoded: usize,
-    /// How many samples came.
-    samples: u64,
     /// The file so far, while it may be kept.
     file: Option<Vec<u8>>,
     /// Whether the client gets what is made, while it is made.
@@ -122,13 +92,15 @@ impl Making {
         Self {
             app: app.clone(),
             file: order.key.is_some().then(Vec::new),
+            // The lower half of the number tells streams apart that are joined.
+            recording: Recording::new(
+                reading,
+                order.format,
+                order.characters,
+                order.request_id as u32,
+            ),
             order,
-            reading,
             bill: Some(bill),
-            encoder: None,
-            piece: Vec::new(),
-            encoded: 0,
-            samples: 0,
             is_leaving: false,
         }
     }
@@ -158,7 +130,7 @@ impl Making {
     /// The next bytes of the file. The last ones, and a failure, settle the bill.
     async fn next(&mut self) -> Option<Result<Bytes, SoundError>> {
         self.bill.as_ref()?;
-        Some(match self.make().await {
+        Some(match self.recording.next().await {
             Ok((bytes, is_last)) => {
                 let bytes = Bytes::from(bytes);
                 self.keep(&bytes, is_last);
@@ -170,7 +142,7 @@ impl Making {
             Err(error) if self.is_leaving => {
                 let request_id = self.order.request_id;
                 tracing::warn!(tts_request_id = request_id, %error, "speech broke off");
-                self.settle(self.reading.sent_characters(), Outcome::Failed);
+                self.settle(self.recording.sent_characters(), Outcome::Failed);
                 Err(error)
             }
             Err(error) => {
@@ -179,52 +151,6 @@ impl Making {
                 Err(error)
             }
         })
-    }
-
-    /// Makes some more of the file, and says whether that was the end.
-    async fn make(&mut self) -> Result<(Vec<u8>, bool), SoundError> {
-        loop {
-            if let Some(encoder) = &mut self.encoder
-                && self.encoded < self.piece.len()
-            {
-                let step = (encoder.rate_hz() / STEPS_A_SECOND) as usize;
-                let end = self.piece.len().min(self.encoded + step);
-                let bytes = encoder.push(&self.piece[self.encoded..end])?;
-                self.encoded = end;
-                tokio::task::yield_now().await;
-                if !bytes.is_empty() {
-                    return Ok((bytes, false));
-                }
-            } else if let Some(pcm) = self.reading.next().await {
-                self.take(pcm?)?;
-            } else {
-                let encoder = self.encoder.take().ok_or(SoundError::Silent)?;
-                return Ok((encoder.finish()?, true));
-            }
-        }
-    }
-
-    fn take(&mut self, pcm: Pcm) -> Result<(), SoundError> {
-        match &self.encoder {
-            Some(encoder) if encoder.rate_hz() != pcm.sample_rate_hz => {
-                return Err(SoundError::RateChanged);
-            }
-            Some(_) => {}
-            None => {
-                // The lower half of the number tells streams apart that are joined.
-                let serial = self.order.request_id as u32;
-                let format = self.order.format;
-                self.encoder = Some(Encoder::new(format, pcm.sample_rate_hz, serial)?);
-            }
-        }
-        self.samples += pcm.samples.len() as u64;
-        let most = (self.order.characters + SPARE_SECONDS) * u64::from(pcm.sample_rate_hz);
-        if self.samples > most {
-            return Err(SoundError::Endless);
-        }
-        self.piece = pcm.samples;
-        self.encoded = 0;
-        Ok(())
     }
 
     /// Keeps what may be asked for again, when it is not too large.
@@ -248,6 +174,6 @@ impl Making {
 
 impl Drop for Making {
     fn drop(&mut self) {
-        self.settle(self.reading.sent_characters(), Outcome::Cancelled);
+        self.settle(self.recording.sent_characters(), Outcome::Cancelled);
     }
 }

@@ -63,13 +63,17 @@ impl Format {
 
 /// The sound cannot be brought into the format.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum EncodeError {
+pub enum EncodeError {
+    /// Its rate cannot be converted.
     #[error(transparent)]
     Rate(#[from] UnsupportedRate),
+    /// Opus failed.
     #[error("Opus: {0}")]
     Opus(#[from] opus::Error),
+    /// Ogg failed.
     #[error("Ogg: {0}")]
     Ogg(#[from] std::io::Error),
+    /// MP3 failed.
     #[error("MP3: {0}")]
     Mp3(String),
 }
