@@ -103,7 +103,7 @@ struct KeyCreate {
     /// An origin whose pages may use the key; may be repeated.
     #[arg(long, requires = "publishable")]
     origin: Vec<String>,
-    /// calls, characters, webhooks or keys; may be repeated. Everything without it.
+    /// calls, characters, webhooks, keys, speech or messaging; may be repeated. Everything without it.
     #[arg(long, value_parser = parse_scope)]
     scope: Vec<Scope>,
     /// When it ends, in days from now.

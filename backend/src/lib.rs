@@ -18,6 +18,7 @@
 //! - [`generation`]: text generation: replies of models, as characters with knowledge, for clients and for calls
 //! - [`knowledge`]: what a character can look up
 //! - [`speech`]: the voice of a character
+//! - [`messaging`]: legacy conversations of text and voice messages, answered in the background
 //! - [`providers`]: one trait per outside service, its adapters and its embedded default
 //! - [`node`]: this process among the nodes of the installation
 //! - [`jobs`]: durable background work
@@ -41,6 +42,7 @@ pub mod http;
 pub mod jobs;
 pub mod knowledge;
 pub mod media;
+pub mod messaging;
 pub mod money;
 pub mod node;
 pub mod observability;

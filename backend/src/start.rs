@@ -13,7 +13,7 @@ use url::Url;
 
 use crate::{
     App, Config, accounts::ledger, app::Base, calls, clock::SystemClock, generation, http, jobs,
-    media, providers, store::Store, webhooks,
+    media, messaging, providers, store::Store, webhooks,
 };
 
 /// What calls get beyond the time to drain, to be ended and stored.
@@ -73,6 +73,7 @@ pub async fn start_background(app: &App) -> anyhow::Result<()> {
     calls::start(app).await?;
     webhooks::start(app);
     generation::stored::start(app);
+    messaging::start(app);
     Ok(())
 }
 
@@ -81,7 +82,9 @@ pub async fn start_background(app: &App) -> anyhow::Result<()> {
 /// # Errors
 /// When the database fails.
 pub async fn start_worker(app: &App, settings: jobs::Settings) -> anyhow::Result<()> {
-    let registry = jobs::Registry::default().with::<webhooks::Deliver>();
+    let registry = jobs::Registry::default()
+        .with::<webhooks::Deliver>()
+        .with::<messaging::Complete>();
     jobs::start(app, registry, settings).await
 }
 

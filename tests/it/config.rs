@@ -131,6 +131,10 @@ fn bad_settings_are_named() {
         "speech.model",
     );
     refused(
+        &migrate(None, &[("COLLOQUY_LIMITS_COMPLETION_MINUTES", "0")]),
+        "limits.completion_minutes",
+    );
+    refused(
         &migrate(None, &[("COLLOQUY_SPEECH_USD_PER_1M_CHARACTERS", "-1")]),
         "USD_PER_1M_CHARACTERS",
     );

@@ -16,6 +16,7 @@ mod http;
 mod jobs;
 mod ledger;
 mod media;
+mod messaging;
 mod process;
 mod providers;
 mod quotas;

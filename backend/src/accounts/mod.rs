@@ -81,6 +81,8 @@ pub enum Scope {
     Keys,
     /// Synthesize speech.
     Speech,
+    /// Use legacy messaging.
+    Messaging,
 }
 
 /// Whose data a key reaches.

@@ -19,6 +19,10 @@ pub struct LimitsConfig {
     pub text_body_bytes: usize,
     /// How long responses are kept for requests that go on from them, in days.
     pub response_days: u32,
+    /// How long the result of a legacy completion is kept once it ended, in minutes.
+    pub completion_minutes: u32,
+    /// How long the voice messages of a legacy completion may last together, in seconds.
+    pub completion_audio_seconds: u32,
     /// How many days the usage of each request is kept in detail. The sums of days stay.
     pub usage_record_days: u32,
 }
@@ -32,6 +36,8 @@ impl Default for LimitsConfig {
             body_bytes: 1024 * 1024,
             text_body_bytes: 32 * 1024 * 1024,
             response_days: 30,
+            completion_minutes: 20,
+            completion_audio_seconds: 600,
             usage_record_days: 90,
         }
     }
@@ -56,6 +62,14 @@ impl LimitsConfig {
         ensure!(
             (1..=3_650).contains(&self.response_days),
             "limits.response_days: 1 to 3650"
+        );
+        ensure!(
+            (1..=1_440).contains(&self.completion_minutes),
+            "limits.completion_minutes: 1 to 1440"
+        );
+        ensure!(
+            (1..=3_600).contains(&self.completion_audio_seconds),
+            "limits.completion_audio_seconds: 1 to 3600"
         );
         ensure!(
             self.usage_record_days >= 1,

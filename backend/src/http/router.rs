@@ -23,6 +23,7 @@ use crate::{
     characters::routes as characters,
     generation::routes as generation,
     media,
+    messaging::routes as messaging,
     speech::routes as speech,
     webhooks::routes as webhooks,
 };
@@ -72,6 +73,8 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         // speech
         .routes(routes!(speech::create_speech))
         .routes(routes!(speech::list_voices))
+        // legacy messaging
+        .merge(legacy())
         // webhooks
         .routes(routes!(webhooks::list_deliveries))
         .routes(routes!(webhooks::read_delivery))
@@ -80,6 +83,15 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(health::health))
         .routes(routes!(health::deep))
         .routes(routes!(health::metrics))
+}
+
+/// The interface whose answers say that it is deprecated.
+#[expect(deprecated, reason = "it is its clients who are to leave it")]
+fn legacy() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(messaging::create_completion))
+        .routes(routes!(messaging::read_completion))
+        .layer(middleware::map_response(messaging::mark_deprecated))
 }
 
 /// The whole server.

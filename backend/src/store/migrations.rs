@@ -29,7 +29,8 @@ impl MigratorTrait for Migrator {
             "0004_work",
             "0005_webhooks",
             "0006_quotas",
-            "0007_responses"
+            "0007_responses",
+            "0008_messaging"
         ]
     }
 }

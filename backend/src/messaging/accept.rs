@@ -1,0 +1,78 @@
+//! Taking a completion: the character as it is now, the stored row and its job.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{
+    complete::Complete,
+    request::{Checked, Question, in_input},
+    store,
+};
+use crate::{
+    accounts::{Principal, Tenant},
+    app::App,
+    characters::{self, Character, CharacterInput},
+    http::ApiError,
+    jobs,
+};
+
+/// Everything that the job needs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Accepted {
+    /// What is asked.
+    pub(super) question: Question,
+    /// Who answers: later edits of a saved character do not reach the completion.
+    pub(super) character: Character,
+    /// The template parameters.
+    pub(super) character_params: Map<String, Value>,
+}
+
+/// Stores a completion and its job, and gives its id.
+///
+/// # Errors
+/// 400 when the character is unknown or its templates cannot be filled in; the database's failure.
+pub(super) async fn accept(
+    app: &App,
+    principal: &Principal,
+    body: Checked,
+) -> Result<String, ApiError> {
+    let Checked {
+        question,
+        character,
+        character_params,
+    } = body;
+    let own = principal.own_tenant();
+    let character = character.of_key(own.as_ref())?;
+    let tenant = match own {
+        Some(tenant) => tenant,
+        None => tenant_of(principal, &character)?,
+    };
+    let character = characters::resolve(app, principal, character)
+        .await
+        .map_err(in_input)?;
+    // A template that cannot be filled in is an error of this request, not of the job later on.
+    character.render(&character_params).map_err(in_input)?;
+    let accepted = Accepted {
+        question,
+        character,
+        character_params,
+    };
+    let id = app.clock.new_id().to_string();
+    let job = Complete {
+        completion: id.clone(),
+    };
+    let transaction = app.store.begin().await?;
+    store::insert(&transaction, &tenant, &id, &accepted, app.clock.now_ms()).await?;
+    jobs::enqueue(app, &transaction, &job).await?;
+    transaction.commit().await?;
+    app.jobs.wake();
+    Ok(id)
+}
+
+/// Whose completion an admin key makes: the saved character's partner's.
+fn tenant_of(principal: &Principal, character: &CharacterInput) -> Result<Tenant, ApiError> {
+    let partner = character.partner().ok_or_else(|| {
+        ApiError::invalid("input.character", "an admin key names a saved character")
+    })?;
+    principal.tenant(partner)
+}

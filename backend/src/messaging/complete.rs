@@ -1,0 +1,179 @@
+//! The job of a completion: hears the voice messages, asks for the reply, speaks it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
+
+use super::{
+    accept::Accepted,
+    failure::Failure,
+    hear::Ears,
+    output::{Output, OutputMessage},
+    request::{Content, MessageKind, Question},
+    store,
+};
+use crate::{
+    app::App,
+    generation::{self, Ask, Manner, Speaker},
+    jobs::{Job, Next, RetryRule, Run},
+    providers::ChatRole,
+    speech::{self, Voice},
+};
+
+/// How often a completion is begun when its process dies in the middle.
+const ATTEMPTS: u32 = 3;
+/// How long one attempt may take.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// Works on a completion until it ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Complete {
+    /// The completion's id.
+    pub completion: String,
+}
+
+impl Job for Complete {
+    const KIND: &'static str = "messaging.complete";
+
+    /// For our own failures (database, process). It gives up by itself, after [`ATTEMPTS`], and says so in its row: so the
+    /// worker never has to.
+    const RETRY: RetryRule = RetryRule {
+        attempts: u32::MAX,
+        first: Duration::from_secs(1),
+        most: Duration::from_secs(60),
+    };
+
+    fn dedup_key(&self) -> Option<String> {
+        Some(self.completion.clone())
+    }
+
+    async fn run(self, app: App, run: Run) -> anyhow::Result<Next> {
+        let Some(row) = store::load_open(app.store.db(), &self.completion).await? else {
+            return Ok(Next::Done);
+        };
+        let outcome = if run.attempt > ATTEMPTS {
+            Err(Failure::Interrupted)
+        } else {
+            let accepted = row.accepted()?;
+            match timeout(LONGEST, complete(&app, &accepted)).await {
+                Ok(Ok(output)) => Ok(output),
+                // What is no reason for the client is a failure of ours: the attempt counts as broken off.
+                Ok(Err(error)) => Err(error.downcast()?),
+                Err(_) => Err(Failure::TimedOut),
+            }
+        };
+        let transaction = app.store.begin().await?;
+        if !run.holds(&transaction).await? {
+            return Ok(Next::Done);
+        }
+        let now = app.clock.now_ms();
+        match &outcome {
+            Ok(output) => store::complete(&transaction, &self.completion, output, now).await?,
+            Err(failure) => {
+                store::fail(&transaction, &self.completion, &failure.reason(), now).await?;
+            }
+        }
+        transaction.commit().await?;
+        note(&self.completion, &outcome, now - row.created_at);
+        Ok(Next::Done)
+    }
+}
+
+/// Counts how a completion ended.
+fn note(id: &str, outcome: &Result<Output, Failure>, took_ms: i64) {
+    let code = match outcome {
+        Ok(_) => "completed",
+        Err(failure) => {
+            tracing::warn!(completion = id, reason = %failure, "a completion failed");
+            failure.code()
+        }
+    };
+    metrics::counter!("colloquy_messaging_completions_total", "outcome" => code).increment(1);
+    metrics::histogram!("colloquy_messaging_completion_seconds").record(took_ms as f64 / 1_000.0);
+}
+
+/// The result. What the client is told about is a [`Failure`].
+async fn complete(app: &App, accepted: &Accepted) -> anyhow::Result<Output> {
+    let Accepted {
+        question,
+        character,
+        character_params,
+    } = accepted;
+    let rendered = character.render(character_params)?;
+    let voice = Voice::of(&character.parameters);
+    let messages = heard(app, question, voice.language.as_deref()).await?;
+    let speaker = Speaker::new(character, &rendered);
+    Ok(answered(app, question, messages, &speaker, &voice).await?)
+}
+
+/// The new messages with their words.
+async fn heard(
+    app: &App,
+    question: &Question,
+    language: Option<&str>,
+) -> anyhow::Result<Vec<OutputMessage>> {
+    let mut ears = Ears::new(app, question, language);
+    let mut messages = Vec::with_capacity(question.new.len());
+    for message in &question.new {
+        let (kind, text) = match &message.content {
+            Content::Text(text) => (MessageKind::Text, text.clone()),
+            Content::Audio(file) => (MessageKind::Audio, ears.hear(file).await?),
+        };
+        messages.push(OutputMessage {
+            id: Some(message.id.clone()),
+            kind,
+            text,
+            audio_file_id: None,
+            options: None,
+        });
+    }
+    Ok(messages)
+}
+
+/// The user's messages and the answer to them.
+async fn answered(
+    app: &App,
+    question: &Question,
+    messages: Vec<OutputMessage>,
+    speaker: &Speaker,
+    voice: &Voice,
+) -> Result<Output, Failure> {
+    if messages
+        .iter()
+        .all(|message| message.text.trim().is_empty())
+    {
+        return Err(Failure::NothingHeard);
+    }
+    let past = question.past.iter();
+    let past = past.map(|message| (message.role(), message.text.as_str()));
+    let new = messages.iter();
+    let new = new.map(|message| (ChatRole::User, message.text.as_str()));
+    let ask = Ask {
+        speaker,
+        turns: generation::turns(past.chain(new)),
+        manner: match question.generate_audio {
+            true => Manner::VoiceMessage,
+            false => Manner::Written,
+        },
+    };
+    let replies = generation::variants(app, ask, question.num_options).await;
+    let replies = replies.map_err(Failure::Reply)?;
+    let replies = replies.iter().map(|reply| reply.trim().to_owned());
+    let replies = replies.collect::<Vec<_>>();
+    let first = match replies.first() {
+        Some(first) if replies.iter().all(|reply| !reply.is_empty()) => first.clone(),
+        _ => return Err(Failure::EmptyReply),
+    };
+    let mut output = Output::new(messages);
+    if question.num_options > 1 {
+        output.variants(first, replies);
+        return Ok(output);
+    }
+    let sound = match question.generate_audio {
+        true => speech::record(app, voice, &first).await,
+        false => Ok(None),
+    };
+    output.answer(first, sound.map_err(Failure::Speech)?);
+    Ok(output)
+}

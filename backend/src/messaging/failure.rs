@@ -1,0 +1,65 @@
+//! Why a completion failed: for the client without anything of the services behind, for the log with it.
+
+use super::output::Reason;
+use crate::{
+    providers::ProviderError,
+    speech::{OggError, SoundError},
+};
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error("an audio file: {0}")]
+    Unreadable(OggError),
+    #[error("the audio is too long")]
+    TooLong,
+    #[error("no words in the new messages")]
+    NothingHeard,
+    #[error("transcription: {0}")]
+    Transcription(ProviderError),
+    #[error("reply: {0}")]
+    Reply(ProviderError),
+    #[error("the reply is empty")]
+    EmptyReply,
+    #[error("speech: {0}")]
+    Speech(SoundError),
+    #[error("it took too long")]
+    TimedOut,
+    #[error("its process ended too often")]
+    Interrupted,
+}
+
+impl Failure {
+    /// A stable name.
+    pub(super) fn code(&self) -> &'static str {
+        match self {
+            Self::Unreadable(_) => "audio_unreadable",
+            Self::TooLong => "audio_too_long",
+            Self::NothingHeard => "nothing_heard",
+            Self::Transcription(_) => "transcription_failed",
+            Self::Reply(_) | Self::EmptyReply => "reply_failed",
+            Self::Speech(_) => "speech_failed",
+            Self::TimedOut => "timed_out",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// What the client is told.
+    pub(super) fn reason(&self) -> Reason {
+        let message = match self {
+            Self::Unreadable(error) => format!("An audio file cannot be read: {error}"),
+            Self::TooLong => "The audio messages last too long".to_owned(),
+            Self::NothingHeard => "There are no words in the new messages".to_owned(),
+            Self::Transcription(_) => "The audio messages could not be transcribed".to_owned(),
+            Self::Reply(_) => "The model failed".to_owned(),
+            Self::EmptyReply => "The model gave no answer".to_owned(),
+            Self::Speech(_) => "The answer could not be spoken".to_owned(),
+            Self::TimedOut => "The answer took too long".to_owned(),
+            Self::Interrupted => "The server was interrupted too often".to_owned(),
+        };
+        Reason {
+            code: self.code().to_owned(),
+            message,
+        }
+    }
+}

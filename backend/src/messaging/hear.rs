@@ -1,0 +1,123 @@
+//! The words of voice messages.
+//!
+//! Transcribers have a few seconds for what a caller says in a turn, and voice messages are longer than that: they are cut
+//! at pauses, and the parts are transcribed one after the other.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use super::{
+    failure::Failure,
+    request::{Question, decode_file},
+};
+use crate::{
+    app::App,
+    providers::Utterance,
+    speech::{OggError, decode_ogg},
+};
+
+/// The rate of decoded sound.
+const RATE_HZ: usize = 16_000;
+/// The longest part that is transcribed at once, in samples.
+const MAX_PART: usize = 15 * RATE_HZ;
+/// The pause that is looked for, in samples.
+const PAUSE: usize = RATE_HZ / 5;
+
+/// The voice messages of a completion.
+pub(super) struct Ears<'a> {
+    app: &'a App,
+    question: &'a Question,
+    language: Option<&'a str>,
+    /// How much more may be heard.
+    left: Duration,
+}
+
+impl<'a> Ears<'a> {
+    /// Ears that have heard nothing yet; `language` is the expected one, as a BCP 47 tag.
+    pub(super) fn new(app: &'a App, question: &'a Question, language: Option<&'a str>) -> Self {
+        Self {
+            app,
+            question,
+            language,
+            left: Duration::from_secs(app.config.limits.completion_audio_seconds.into()),
+        }
+    }
+
+    /// The words of an audio file; empty when there are none.
+    pub(super) async fn hear(&mut self, file: &str) -> anyhow::Result<String> {
+        let file = self
+            .question
+            .audio_files
+            .get(file)
+            .context("an audio file")?;
+        let (file, left) = (decode_file(file)?, self.left);
+        let decoded = tokio::task::spawn_blocking(move || decode_ogg(&file, left)).await?;
+        let samples = decoded.map_err(|error| match error {
+            OggError::TooLong(_) => Failure::TooLong,
+            error => Failure::Unreadable(error),
+        })?;
+        let lasts = Duration::from_secs_f64(samples.len() as f64 / RATE_HZ as f64);
+        self.left = self.left.saturating_sub(lasts);
+        let mut words = Vec::new();
+        for part in parts(&samples) {
+            let utterance = Utterance {
+                samples: part.into(),
+                language: self.language.map(str::to_owned),
+            };
+            let heard = self.app.providers.transcriber.transcribe(utterance).await;
+            words.push(heard.map_err(Failure::Transcription)?);
+        }
+        words.retain(|text| !text.is_empty());
+        Ok(words.join(" "))
+    }
+}
+
+/// Cuts sound at pauses.
+fn parts(samples: &[i16]) -> Vec<&[i16]> {
+    let mut parts = Vec::new();
+    let mut rest = samples;
+    while let Some(longest) = rest.get(..MAX_PART) {
+        let (part, after) = rest.split_at(pause(longest));
+        parts.push(part);
+        rest = after;
+    }
+    if !rest.is_empty() {
+        parts.push(rest);
+    }
+    parts
+}
+
+/// The middle of the quietest moment in the later half.
+fn pause(samples: &[i16]) -> usize {
+    let half = samples.len() / 2;
+    let loudness = |moment: &[i16]| -> u64 {
+        let squares = moment.iter().map(|sample| i64::from(*sample).pow(2));
+        squares.sum::<i64>().unsigned_abs()
+    };
+    let (moments, _) = samples[half..].as_chunks::<PAUSE>();
+    moments
+        .iter()
+        .enumerate()
+        .min_by_key(|(_, moment)| loudness(moment.as_slice()))
+        .map_or(samples.len(), |(at, _)| half + at * PAUSE + PAUSE / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_sound_is_cut_where_nobody_speaks() {
+        let speech = |seconds: usize| vec![9_000; seconds * RATE_HZ];
+        let pause = vec![3; RATE_HZ];
+        let sound = [speech(11), pause, speech(20)].concat();
+        let parts = parts(&sound);
+        assert_eq!(parts.concat(), sound, "nothing is lost");
+        assert!(parts.iter().all(|part| part.len() <= MAX_PART));
+        let first = parts[0].len() as f64 / RATE_HZ as f64;
+        assert!((11.0..12.0).contains(&first), "cut at {first} s");
+        assert!(super::parts(&[]).is_empty());
+        assert_eq!(super::parts(&sound[..MAX_PART - 1]).len(), 1);
+    }
+}

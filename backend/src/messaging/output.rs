@@ -1,0 +1,157 @@
+//! What a client gets: the state of a completion, and its result.
+
+use std::collections::BTreeMap;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::request::MessageKind;
+
+/// The id of the generated audio.
+const RESPONSE: &str = "response";
+
+/// Where a completion stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum CompletionState {
+    /// It is being worked on.
+    InProgress,
+    /// `output` has the result.
+    Completed,
+    /// `error` has the reason.
+    Failed,
+}
+
+impl CompletionState {
+    const ALL: [Self; 3] = [Self::InProgress, Self::Completed, Self::Failed];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::InProgress => "in-progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+
+    pub(super) fn from_stored(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// A completion.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Completion)]
+pub(crate) struct CompletionView {
+    /// Its path.
+    #[schema(example = "/v2/completions/01890c5e-0000-7000-8000-000000000000")]
+    pub(super) id: String,
+    /// Where it stands.
+    pub(super) state: CompletionState,
+    /// The result, once it is `completed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) output: Option<Output>,
+    /// Why it is `failed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<Reason>,
+}
+
+impl CompletionView {
+    /// A completion without a result.
+    pub(super) fn new(id: &str, state: CompletionState) -> Self {
+        Self {
+            id: format!("/v2/completions/{id}"),
+            state,
+            output: None,
+            error: None,
+        }
+    }
+}
+
+/// Why a completion failed.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = CompletionError)]
+pub(super) struct Reason {
+    /// `audio_unreadable`, `audio_too_long`, `nothing_heard`, `transcription_failed`, `reply_failed`, `speech_failed`,
+    /// `timed_out` or `interrupted`.
+    pub(super) code: String,
+    /// What happened, for a developer.
+    pub(super) message: String,
+}
+
+/// The result.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = CompletionOutput)]
+pub(super) struct Output {
+    /// The new messages of the user with their words, then the answer.
+    pub(super) messages: Vec<OutputMessage>,
+    /// The answer's sound under the id `response`: Opus in Ogg, base64. Without sound it is empty.
+    pub(super) audio_files: BTreeMap<String, String>,
+}
+
+/// A message of the result.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub(super) struct OutputMessage {
+    /// The client's id of a new message; the answer has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<String>,
+    /// What sort it is of.
+    #[serde(rename = "type")]
+    pub(super) kind: MessageKind,
+    /// The words: of the user, transcribed where they were spoken, or of the answer.
+    pub(super) text: String,
+    /// Where the answer's sound is in `audio_files`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) audio_file_id: Option<String>,
+    /// All variants of the answer, when more than one was asked for; `text` is the first one's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) options: Option<Vec<ReplyOption>>,
+}
+
+/// A variant of the answer.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub(super) struct ReplyOption {
+    /// Its words.
+    pub(super) text: String,
+}
+
+impl Output {
+    /// The result that consists of the user's messages so far.
+    pub(super) fn new(messages: Vec<OutputMessage>) -> Self {
+        Self {
+            messages,
+            audio_files: BTreeMap::new(),
+        }
+    }
+
+    /// Adds the answer.
+    pub(super) fn answer(&mut self, text: String, sound: Option<Vec<u8>>) {
+        let (kind, audio_file_id) = match sound {
+            Some(file) => {
+                let file = STANDARD.encode(file);
+                self.audio_files.insert(RESPONSE.to_owned(), file);
+                (MessageKind::Audio, Some(RESPONSE.to_owned()))
+            }
+            None => (MessageKind::Text, None),
+        };
+        self.messages.push(OutputMessage {
+            id: None,
+            kind,
+            text,
+            audio_file_id,
+            options: None,
+        });
+    }
+
+    /// Adds the answer in its variants.
+    pub(super) fn variants(&mut self, first: String, options: Vec<String>) {
+        let options = options.into_iter().map(|text| ReplyOption { text });
+        self.messages.push(OutputMessage {
+            id: None,
+            kind: MessageKind::Text,
+            text: first,
+            audio_file_id: None,
+            options: Some(options.collect()),
+        });
+    }
+}

@@ -1,0 +1,245 @@
+//! What a model is asked, and the shapes of what comes back.
+
+use super::*;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use colloquy::{providers, speech::decode_ogg};
+use harness::{on_both_databases, upstream::Script};
+
+/// What the chat model of the doubles says.
+const SAID: &str = "Hello there. How can I help?";
+
+on_both_databases!(
+    an_answer_has_the_shape_of_the_document,
+    |builder| builder.quick_worker(),
+    |app| {
+        let (acme, _) = app.acme_and_other().await;
+        let messages = json!([
+            {"id": "p1", "originator": "user", "text": "Hello", "is_processed": true},
+            {"id": "p2", "originator": "bot", "text": "Hi \u{0}.", "is_processed": true},
+            {"id": "m1", "type": "text", "text": "Who are you?", "audio_file_id": null, "is_processed": false},
+            {"id": "m2", "type": "text", "text": "Really.", "is_processed": false, "originator": "user"},
+        ]);
+        let asked = json!([
+            {"id": "m1", "type": "text", "text": "Who are you?"},
+            {"id": "m2", "type": "text", "text": "Really."},
+        ]);
+        let silent = output(&app, &acme.key, question(messages.clone(), json!({}))).await;
+        let expected = json!({
+            "messages": [asked[0], asked[1], {"type": "text", "text": SAID}],
+            "audio_files": {},
+        });
+        assert_eq!(silent, expected);
+
+        let options = json!({"num_options": 2});
+        let several = output(&app, &acme.key, question(messages.clone(), options)).await;
+        let option = json!({"text": SAID});
+        let expected = json!({
+            "messages": [asked[0], asked[1], {"type": "text", "text": SAID, "options": [option, option]}],
+            "audio_files": {},
+        });
+        assert_eq!(several, expected);
+
+        // Sound is what is made unless nobody wants it.
+        for more in [
+            json!({"generate_audio": null}),
+            json!({"generate_audio": true, "num_options": 1}),
+        ] {
+            let mut spoken = output(&app, &acme.key, question(messages.clone(), more)).await;
+            let file = spoken["audio_files"]["response"].take();
+            let file = STANDARD.decode(file.as_str().unwrap()).unwrap();
+            let samples = decode_ogg(&file, Duration::from_secs(10)).unwrap();
+            // The double takes 50 ms for a character.
+            let seconds = samples.len() as f64 / 16_000.0;
+            let expected = SAID.len() as f64 * 0.05;
+            assert!(
+                (seconds - expected).abs() < 0.06,
+                "{seconds} s instead of {expected} s"
+            );
+            let loud = samples
+                .iter()
+                .filter(|sample| sample.unsigned_abs() > 2_000)
+                .count();
+            assert!(loud * 2 > samples.len(), "{loud} loud samples");
+            let expected = json!({
+                "messages": [asked[0], asked[1], {"type": "audio", "text": SAID, "audio_file_id": "response"}],
+                "audio_files": {"response": null},
+            });
+            assert_eq!(spoken, expected);
+        }
+    }
+);
+
+/// A server whose chat model is an upstream.
+async fn with_upstream() -> (TestApp, TestPartner, Upstream) {
+    let upstream = Upstream::start().await;
+    let mut config = colloquy::Config::default();
+    upstream.configure(&mut config);
+    let builder = TestApp::builder(&TestDatabase::sqlite()).quick_worker();
+    let app = builder
+        .providers(providers::from_config(&config).unwrap())
+        .start()
+        .await;
+    let (acme, _) = app.acme_and_other().await;
+    (app, acme, upstream)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn options_are_asked_for_by_themselves_and_a_few_at_once() {
+    let (app, acme, upstream) = with_upstream().await;
+    let slow = Duration::from_millis(60);
+    for number in 0..12 {
+        let script = Script::text(format!(" Answer {number}.\n"));
+        upstream.script(Api::Chat, script.delayed(slow, Duration::ZERO));
+    }
+    let body = question(json!([written("m1", "Hello")]), json!({"num_options": 12}));
+    let output = output(&app, &acme.key, body).await;
+    let answer = &output["messages"][1];
+    assert_eq!(answer.as_object().unwrap().len(), 3);
+    let options = answer["options"].as_array().unwrap();
+    assert_eq!(answer["text"], options[0]["text"]);
+    let mut texts = options
+        .iter()
+        .map(|option| option["text"].as_str().unwrap())
+        .collect::<Vec<_>>();
+    texts.sort_unstable();
+    let mut expected = (0..12)
+        .map(|number| format!("Answer {number}."))
+        .collect::<Vec<_>>();
+    expected.sort_unstable();
+    assert_eq!(texts, expected);
+
+    let requests = upstream.requests(Api::Chat);
+    assert_eq!(requests.len(), 12);
+    let running = |at: &Recorded| {
+        let during = |other: &&Recorded| other.at <= at.at && other.end.unwrap().1 > at.at;
+        requests.iter().filter(during).count()
+    };
+    let most = requests.iter().map(running).max().unwrap();
+    assert!((2..=4).contains(&most), "{most} at once");
+
+    // One of them fails for good: so does the completion.
+    upstream.script(Api::Chat, Script::text("Fine."));
+    upstream.set_default(
+        Api::Chat,
+        Script::fault(harness::upstream::Fault::Status(400)),
+    );
+    let body = question(json!([written("m1", "Hello")]), json!({"num_options": 3}));
+    let (code, message) = reason(&app, &acme.key, body).await;
+    assert_eq!(
+        (code.as_str(), message.as_str()),
+        ("reply_failed", "The model failed")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_form_of_a_character_answers_with_its_knowledge() {
+    let (app, acme, upstream) = with_upstream().await;
+    let parameters = json!({
+        "ship": "a boat", "rag_enabled": true, "greetings": ["Ahoy!"],
+        "documents": [{"title": "Tides", "text": "The tide is high at seven."}],
+    });
+    let personality = "You are Eve, a pilot of {{ ship }}.";
+    app.character(&acme, "eve", personality, parameters.clone())
+        .await;
+    let custom = json!({"description": parameters.to_string(), "personality": personality});
+    let characters = [
+        json!({"character": "repo:acme/eve"}),
+        json!({"character": "repo-force:acme/eve"}),
+        json!({"character": custom}),
+        json!({"character": null, "character_name": "eve"}),
+        json!({"character": null, "character_name": "repo:acme/eve"}),
+    ];
+    for mut more in characters {
+        let messages = json!([
+            {"id": "p1", "originator": "user", "text": "Hello", "is_processed": true},
+            {"id": "p2", "originator": "bot", "text": "Ahoy!", "is_processed": true},
+            written("m1", "When is the tide high?"),
+            written("m2", "Today?"),
+        ]);
+        more["character_params"] = json!({"ship": "the Argo"});
+        let silent = more["character"] == "repo:acme/eve";
+        more["generate_audio"] = json!(!silent);
+        let shown = more.to_string();
+        output(&app, &acme.key, question(messages, more)).await;
+        let body = upstream.requests(Api::Chat).pop().unwrap().body;
+        let messages = body["messages"].as_array().unwrap();
+        let prompt = messages[0]["content"].as_str().unwrap();
+        assert!(
+            prompt.starts_with("You are Eve, a pilot of the Argo."),
+            "{shown}: {prompt}"
+        );
+        for part in ["The tide is high at seven.", "by saying: Ahoy!"] {
+            assert!(prompt.contains(part), "{part} is not in {prompt}");
+        }
+        assert_eq!(
+            prompt.contains("You exchange voice messages."),
+            !silent,
+            "{prompt}"
+        );
+        let turns = json!([
+            {"role": "user", "content": "Hello"},
+            {"role": "assistant", "content": "Ahoy!"},
+            {"role": "user", "content": "When is the tide high?\nToday?"},
+        ]);
+        assert_eq!(messages[1..], turns.as_array().unwrap()[..], "{shown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_sound_is_transcribed_in_parts_and_silence_is_no_question() {
+    let (app, acme, upstream) = with_upstream().await;
+    // 0.06 s a character: 24 s.
+    let long = "This is a sentence of forty characters. ".repeat(10);
+    upstream.script(Api::Chat, Script::text(long));
+    let spoken = json!({"generate_audio": true});
+    let spoken = output(
+        &app,
+        &acme.key,
+        question(json!([written("m1", "Hello")]), spoken),
+    )
+    .await;
+    let file = &spoken["audio_files"]["response"];
+
+    upstream.script(Api::Transcription, Script::text("to the left"));
+    upstream.script(Api::Transcription, Script::text("to the right"));
+    let heard = question(
+        json!([voiced("m1", "a")]),
+        json!({"audio_files": {"a": file}}),
+    );
+    let heard = output(&app, &acme.key, heard).await;
+    let expected = json!({"id": "m1", "type": "audio", "text": "to the left to the right"});
+    assert_eq!(heard["messages"][0], expected);
+    let requests = upstream.requests(Api::Transcription);
+    let bytes = requests
+        .iter()
+        .map(|request| request.body["file_bytes"].as_u64().unwrap());
+    let bytes = bytes.collect::<Vec<_>>();
+    assert_eq!(bytes.len(), 2);
+    assert!(
+        bytes.iter().all(|bytes| *bytes <= 15 * 32_000 + 100),
+        "{bytes:?}"
+    );
+    let body = upstream.requests(Api::Chat).pop().unwrap().body;
+    let turns = body["messages"].as_array().unwrap();
+    assert_eq!(turns[1]["content"], "to the left to the right");
+
+    upstream.set_default(
+        Api::Transcription,
+        Script::fault(harness::upstream::Fault::Empty),
+    );
+    let silence = question(
+        json!([voiced("m1", "a")]),
+        json!({"audio_files": {"a": file}}),
+    );
+    let (code, _) = reason(&app, &acme.key, silence).await;
+    assert_eq!(code, "nothing_heard");
+    // With words beside it, there is something to answer.
+    let both = json!([voiced("m1", "a"), written("m2", "And now?")]);
+    let both = output(
+        &app,
+        &acme.key,
+        question(both, json!({"audio_files": {"a": file}})),
+    )
+    .await;
+    assert_eq!(both["messages"][0]["text"], "");
+}

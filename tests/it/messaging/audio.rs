@@ -1,0 +1,144 @@
+//! Sound in and out with the programs as they are installed, and sound that cannot be used.
+
+use std::{process::Command, sync::Arc};
+
+use super::*;
+use async_trait::async_trait;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use colloquy::{
+    Config,
+    providers::{
+        Pcm, ProviderError, SpeechRequest, SpeechStream, Synthesizer, VoiceList,
+        embedded::PocketSphinx,
+    },
+    speech::decode_ogg,
+};
+use futures_util::stream;
+use harness::{client::go_forward, doubles::Doubles};
+
+/// A voice that says "go forward ten meters", whatever it is to say.
+struct Parrot;
+
+#[async_trait]
+impl Synthesizer for Parrot {
+    fn name(&self) -> &str {
+        "parrot"
+    }
+
+    async fn speak(&self, _request: SpeechRequest) -> Result<SpeechStream, ProviderError> {
+        let pcm = Pcm {
+            samples: go_forward(),
+            sample_rate_hz: 16_000,
+        };
+        Ok(Box::pin(stream::iter([Ok(pcm)])))
+    }
+
+    async fn voices(&self) -> Result<VoiceList, ProviderError> {
+        Ok(VoiceList::default())
+    }
+
+    async fn check(&self) -> Result<(), ProviderError> {
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_in_an_answer_is_understood_in_a_question() {
+    let mut providers = Doubles::default().providers(&Config::default());
+    providers.synthesizer = Arc::new(Parrot);
+    providers.transcriber = Arc::new(PocketSphinx::default());
+    let builder = TestApp::builder(&TestDatabase::sqlite()).quick_worker();
+    let app = builder.providers(providers).start().await;
+    let (acme, _) = app.acme_and_other().await;
+
+    let personality = json!({"personality": "You say one thing."});
+    let spoken = json!({"generate_audio": true, "character": personality});
+    let first = output(
+        &app,
+        &acme.key,
+        question(json!([written("m1", "Hello")]), spoken),
+    )
+    .await;
+    let file = first["audio_files"]["response"].as_str().unwrap();
+    let said = decode_ogg(&STANDARD.decode(file).unwrap(), Duration::from_secs(10)).unwrap();
+    // The answer has two sentences, and each is this recording.
+    assert!(said.len().abs_diff(2 * go_forward().len()) < 32);
+
+    let unpadded = file.trim_end_matches('=');
+    let messages = json!([
+        voiced("m1", "a"),
+        written("m2", "Understood?"),
+        voiced("m3", "b")
+    ]);
+    let files = json!({"audio_files": {"a": file, "b": unpadded, "not named": file}});
+    let second = output(&app, &acme.key, question(messages, files)).await;
+    let twice = "go forward ten meters go forward ten meters";
+    for (index, expected) in [
+        json!({"id": "m1", "type": "audio", "text": twice}),
+        json!({"id": "m2", "type": "text", "text": "Understood?"}),
+        json!({"id": "m3", "type": "audio", "text": twice}),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert_eq!(second["messages"][index], expected);
+    }
+}
+
+/// What ffmpeg makes of its own source of sound, base64.
+fn recorded(source: &str, codec: &[&str]) -> String {
+    let output = Command::new("ffmpeg")
+        .args(["-v", "error", "-f", "lavfi", "-i", source])
+        .args(codec)
+        .args(["-f", "ogg", "pipe:1"])
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    STANDARD.encode(output.stdout)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_says_what_failed_and_nothing_of_who() {
+    let builder = TestApp::builder(&TestDatabase::sqlite()).quick_worker();
+    let builder = builder.config(|config| config.limits.completion_audio_seconds = 1);
+    let app = builder.start().await;
+    let (acme, _) = app.acme_and_other().await;
+    let tone = recorded("sine=duration=0.5:sample_rate=16000", &["-c:a", "libopus"]);
+    let other = recorded("sine=duration=0.5:sample_rate=16000", &["-c:a", "flac"]);
+    let heard = |files: Value, audio: bool| {
+        let ids = files.as_object().unwrap().keys();
+        let messages = ids.map(|id| voiced(id, id)).collect::<Vec<_>>();
+        let more = json!({"audio_files": files, "generate_audio": audio});
+        question(json!(messages), more)
+    };
+    output(&app, &acme.key, heard(json!({"a": tone}), true)).await;
+
+    let (code, message) = reason(&app, &acme.key, heard(json!({"a": other}), false)).await;
+    assert_eq!(code, "audio_unreadable");
+    assert_eq!(
+        message,
+        "An audio file cannot be read: not Opus or Vorbis of one or two channels"
+    );
+    // Each of them is short enough, both are not.
+    let longer = recorded(
+        "sine=duration=0.7:sample_rate=16000",
+        &["-c:a", "libvorbis"],
+    );
+    output(&app, &acme.key, heard(json!({"a": longer}), false)).await;
+    let both = json!({"a": tone, "b": longer});
+    let (code, _) = reason(&app, &acme.key, heard(both, false)).await;
+    assert_eq!(code, "audio_too_long");
+
+    let switches = [
+        (&app.doubles.transcriber, "transcription_failed"),
+        (&app.doubles.chat, "reply_failed"),
+        (&app.doubles.synthesizer, "speech_failed"),
+    ];
+    for (switch, expected) in switches {
+        switch.set_up(false);
+        let (code, message) = reason(&app, &acme.key, heard(json!({"a": tone}), true)).await;
+        assert_eq!(code, expected);
+        assert!(!message.contains("double"), "{message}");
+        switch.set_up(true);
+    }
+}

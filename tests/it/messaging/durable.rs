@@ -1,0 +1,151 @@
+//! Completions in time: kept for a while, and not lost with a process.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    process::{Child, Stdio},
+};
+
+use super::*;
+use colloquy::{messaging, start, store::statement};
+use harness::{
+    app::{ADMIN_KEY, client, quick},
+    eventually, on_both_databases,
+    process::{command, run_ok},
+    upstream::{Fault, Script},
+};
+use sea_orm::ConnectionTrait as _;
+
+fn hello() -> Value {
+    question(json!([written("m1", "Hello")]), json!({}))
+}
+
+/// How many completions still hold what was asked.
+async fn open(app: &TestApp) -> i64 {
+    let db = app.app.store.db();
+    let sql = "SELECT COUNT(*) AS open FROM completions WHERE question IS NOT NULL";
+    let row = db.query_one_raw(statement(db, sql, [])).await.unwrap();
+    row.unwrap().try_get("", "open").unwrap()
+}
+
+on_both_databases!(
+    a_result_is_kept_for_twenty_minutes_after_its_end,
+    |builder| builder.manual_clock().without_worker(),
+    |app| {
+        let (acme, _) = app.acme_and_other().await;
+        let path = asked(&app, &acme.key, hello()).await;
+        // What nobody has worked on yet waits for as long as that takes.
+        app.advance(Duration::from_secs(24 * 3600));
+        assert_eq!(messaging::purge(&app.app).await.unwrap(), 0);
+        let waiting = app.get(&acme.key, &path).await.expect(200);
+        assert_eq!(waiting, json!({"id": path, "state": "in-progress"}));
+        assert_eq!(open(&app).await, 1);
+
+        start::start_worker(&app.app, quick()).await.unwrap();
+        assert_eq!(ended(&app, &acme.key, &path).await["state"], "completed");
+        assert_eq!(open(&app).await, 0, "what was asked is gone");
+        app.advance(Duration::from_secs(20 * 60 - 1));
+        assert_eq!(messaging::purge(&app.app).await.unwrap(), 0);
+        app.get(&acme.key, &path).await.expect(200);
+        app.advance(Duration::from_secs(1));
+        app.get(&acme.key, &path).await.expect(404);
+        assert_eq!(messaging::purge(&app.app).await.unwrap(), 1);
+    }
+);
+
+on_both_databases!(
+    a_completion_whose_process_dies_every_time_fails,
+    |builder| builder.without_worker(),
+    |app| {
+        let (acme, _) = app.acme_and_other().await;
+        let path = asked(&app, &acme.key, hello()).await;
+        let db = app.app.store.db();
+        // As three processes leave it that were killed while they worked on it.
+        let sql =
+            "UPDATE work SET attempts = 3, state = 'running', lease_until = 1 WHERE kind = $1";
+        let done = db
+            .execute_raw(statement(db, sql, ["messaging.complete".into()]))
+            .await;
+        assert_eq!(done.unwrap().rows_affected(), 1);
+        start::start_worker(&app.app, quick()).await.unwrap();
+        let completion = ended(&app, &acme.key, &path).await;
+        assert_eq!(completion["state"], "failed");
+        assert_eq!(completion["error"]["code"], "interrupted");
+    }
+);
+
+/// The server's binary.
+struct Server {
+    child: Child,
+    base: String,
+}
+
+impl Server {
+    fn start(database: &TestDatabase, upstream: &Upstream) -> Self {
+        let mut child = command(database, &["serve"])
+            .env("COLLOQUY_HTTP_LISTEN", "127.0.0.1:0")
+            .env("COLLOQUY_ADMIN_KEY", ADMIN_KEY)
+            .env("COLLOQUY_CHAT_BASE_URL", upstream.base_url().as_str())
+            .env("COLLOQUY_CHAT_MODEL", "scripted-chat")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
+        let base = line.trim().strip_prefix("colloquy listening on ");
+        let base = base.unwrap_or_else(|| panic!("{line}")).to_owned();
+        Self { child, base }
+    }
+
+    async fn send(&self, key: &str, path: &str, body: Option<&Value>) -> Value {
+        let url = format!("{}{path}", self.base);
+        let request = match body {
+            Some(body) => client().post(url).json(body),
+            None => client().get(url),
+        };
+        let answer = request.header("x-api-key", key).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        answer.json().await.unwrap()
+    }
+}
+
+impl Drop for Server {
+    /// SIGKILL: nothing of it is cleaned up.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_completion_outlives_a_process_that_is_killed_in_the_middle() {
+    for database in TestDatabase::both().await {
+        let upstream = Upstream::start().await;
+        upstream.script(Api::Chat, Script::fault(Fault::Stall { after: 1 }));
+        let key = run_ok(&database, &["migrate"]);
+        assert_eq!(key, "");
+        let key = run_ok(&database, &["partner", "create", "acme", "--quiet"]);
+        let key = key.trim();
+        let first = Server::start(&database, &upstream);
+        let character = json!({"character": {"description": "{}", "personality": "You are Ada."}});
+        let body = question(json!([written("m1", "Hello")]), character);
+        let accepted = first.send(key, PATH, Some(&body)).await;
+        let path = accepted["id"].as_str().unwrap();
+        eventually("the model is asked", || async {
+            upstream.requests(Api::Chat).len() == 1
+        })
+        .await;
+        assert_eq!(first.send(key, path, None).await, accepted);
+        drop(first);
+
+        let second = Server::start(&database, &upstream);
+        eventually("it is completed", || async {
+            second.send(key, path, None).await["state"] == "completed"
+        })
+        .await;
+        let completion = second.send(key, path, None).await;
+        let answer = &completion["output"]["messages"][1]["text"];
+        assert_eq!(answer, Script::default().text.as_str());
+        assert_eq!(upstream.requests(Api::Chat).len(), 2);
+    }
+}
