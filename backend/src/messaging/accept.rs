@@ -42,6 +42,7 @@ pub(super) async fn accept(
         character_params,
     } = body;
     let own = principal.own_tenant();
+    let field = character.field;
     let character = character.of_key(own.as_ref())?;
     let tenant = match own {
         Some(tenant) => tenant,
@@ -49,7 +50,10 @@ pub(super) async fn accept(
     };
     let character = characters::resolve(app, principal, character)
         .await
-        .map_err(in_input)?;
+        .map_err(|error| ApiError {
+            field: error.field.is_some().then(|| field.to_owned()),
+            ..error
+        })?;
     // A template that cannot be filled in is an error of this request, not of the job later on.
     character.render(&character_params).map_err(in_input)?;
     let accepted = Accepted {

@@ -124,10 +124,17 @@ pub(super) struct Checked {
 
 /// A character as the request names it.
 #[derive(Debug, PartialEq)]
-pub(super) enum NamedCharacter {
-    /// By `character`.
-    Given(CharacterInput),
-    /// By `character_name` alone: one of the key's partner.
+pub(super) struct NamedCharacter {
+    /// The field that names it.
+    pub(super) field: &'static str,
+    named: Named,
+}
+
+#[derive(Debug, PartialEq)]
+enum Named {
+    /// With its partner, or inline.
+    Fully(CharacterInput),
+    /// By its name alone: one of the key's partner.
     OfPartner(CharacterName),
 }
 
@@ -235,15 +242,15 @@ impl NamedCharacter {
     /// # Errors
     /// 400 when an admin key names a character without its partner.
     pub(super) fn of_key(self, own: Option<&Tenant>) -> Result<CharacterInput, ApiError> {
-        match (self, own) {
-            (Self::Given(input), _) => Ok(input),
-            (Self::OfPartner(name), Some(tenant)) => Ok(CharacterInput::Saved {
+        match (self.named, own) {
+            (Named::Fully(input), _) => Ok(input),
+            (Named::OfPartner(name), Some(tenant)) => Ok(CharacterInput::Saved {
                 partner: tenant.partner().clone(),
                 name,
                 force: false,
             }),
-            (Self::OfPartner(_), None) => Err(ApiError::invalid(
-                "input.character_name",
+            (Named::OfPartner(_), None) => Err(ApiError::invalid(
+                self.field,
                 "an admin key names a character as repo:<partner>/<character>",
             )),
         }
@@ -261,24 +268,27 @@ pub(super) fn in_input(error: ApiError) -> ApiError {
 
 /// The character of either field.
 fn character(given: Option<Value>, name: Option<String>) -> Result<NamedCharacter, ApiError> {
-    let wrong = |message: &str| ApiError::invalid("input.character_name", message);
+    let field = "input.character_name";
+    let wrong = |message: &str| ApiError::invalid(field, message);
     let name = match (given, name) {
         (Some(character), None) => {
-            let input = CharacterInput::parse(&character).map_err(in_input)?;
-            return Ok(NamedCharacter::Given(input));
+            return Ok(NamedCharacter {
+                field: "input.character",
+                named: Named::Fully(CharacterInput::parse(&character).map_err(in_input)?),
+            });
         }
         (None, Some(name)) => name,
         (Some(_), Some(_)) => return Err(wrong("give either character or character_name")),
         (None, None) => return Err(ApiError::invalid("input.character", "is required")),
     };
-    if !name.contains(':') {
-        return CharacterName::parse(&name)
-            .map(NamedCharacter::OfPartner)
-            .map_err(|error| wrong(&error.message));
-    }
-    CharacterInput::parse(&Value::String(name))
-        .map(NamedCharacter::Given)
-        .map_err(|error| wrong(&error.message))
+    let schemes = ["repo:", "repo-force:"];
+    let named = if schemes.iter().any(|scheme| name.starts_with(scheme)) {
+        CharacterInput::parse(&Value::String(name)).map(Named::Fully)
+    } else {
+        CharacterName::parse(&name).map(Named::OfPartner)
+    };
+    let named = named.map_err(|error| wrong(&error.message))?;
+    Ok(NamedCharacter { field, named })
 }
 
 /// The past messages and the new ones.

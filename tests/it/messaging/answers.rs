@@ -1,6 +1,6 @@
 //! What a model is asked, and the shapes of what comes back.
 
-use super::*;
+use super::{audio::recorded, *};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use colloquy::{providers, speech::decode_ogg};
 use harness::{on_both_databases, upstream::Script};
@@ -188,8 +188,8 @@ async fn every_form_of_a_character_answers_with_its_knowledge() {
 #[tokio::test(flavor = "multi_thread")]
 async fn long_sound_is_transcribed_in_parts_and_silence_is_no_question() {
     let (app, acme, upstream) = with_upstream().await;
-    // 0.06 s a character: 24 s.
-    let long = "This is a sentence of forty characters. ".repeat(10);
+    // 0.06 s a character: 17 s.
+    let long = "This is a sentence of forty characters. ".repeat(7);
     upstream.script(Api::Chat, Script::text(long));
     let spoken = json!({"generate_audio": true});
     let spoken = output(
@@ -227,9 +227,10 @@ async fn long_sound_is_transcribed_in_parts_and_silence_is_no_question() {
         Api::Transcription,
         Script::fault(harness::upstream::Fault::Empty),
     );
+    let tone = recorded("sine=duration=0.5", &["-c:a", "libopus"]);
     let silence = question(
         json!([voiced("m1", "a")]),
-        json!({"audio_files": {"a": file}}),
+        json!({"audio_files": {"a": tone}}),
     );
     let (code, _) = reason(&app, &acme.key, silence).await;
     assert_eq!(code, "nothing_heard");
@@ -238,7 +239,7 @@ async fn long_sound_is_transcribed_in_parts_and_silence_is_no_question() {
     let both = output(
         &app,
         &acme.key,
-        question(both, json!({"audio_files": {"a": file}})),
+        question(both, json!({"audio_files": {"a": tone}})),
     )
     .await;
     assert_eq!(both["messages"][0]["text"], "");

@@ -64,29 +64,23 @@ async fn what_is_said_in_an_answer_is_understood_in_a_question() {
     // The answer has two sentences, and each is this recording.
     assert!(said.len().abs_diff(2 * go_forward().len()) < 32);
 
-    let unpadded = file.trim_end_matches('=');
-    let messages = json!([
-        voiced("m1", "a"),
-        written("m2", "Understood?"),
-        voiced("m3", "b")
-    ]);
-    let files = json!({"audio_files": {"a": file, "b": unpadded, "not named": file}});
-    let second = output(&app, &acme.key, question(messages, files)).await;
+    let messages = json!([voiced("m1", "a"), written("m2", "Understood?")]);
+    let files = json!({"a": file.trim_end_matches('='), "not named": file});
+    let more = json!({"audio_files": files});
+    let second = output(&app, &acme.key, question(messages, more)).await;
     let twice = "go forward ten meters go forward ten meters";
-    for (index, expected) in [
-        json!({"id": "m1", "type": "audio", "text": twice}),
-        json!({"id": "m2", "type": "text", "text": "Understood?"}),
-        json!({"id": "m3", "type": "audio", "text": twice}),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        assert_eq!(second["messages"][index], expected);
-    }
+    let heard = json!([
+        {"id": "m1", "type": "audio", "text": twice},
+        {"id": "m2", "type": "text", "text": "Understood?"},
+    ]);
+    assert_eq!(
+        second["messages"].as_array().unwrap()[..2],
+        heard.as_array().unwrap()[..]
+    );
 }
 
 /// What ffmpeg makes of its own source of sound, base64.
-fn recorded(source: &str, codec: &[&str]) -> String {
+pub(super) fn recorded(source: &str, codec: &[&str]) -> String {
     let output = Command::new("ffmpeg")
         .args(["-v", "error", "-f", "lavfi", "-i", source])
         .args(codec)

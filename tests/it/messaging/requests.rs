@@ -165,6 +165,14 @@ async fn a_wrong_field_is_named() {
             "input.character_name",
         ),
         (
+            json!({"character": null, "character_name": "nobody"}),
+            "input.character_name",
+        ),
+        (
+            json!({"character": null, "character_name": "{\"personality\": \"You are Ada.\"}"}),
+            "input.character_name",
+        ),
+        (
             json!({"character": null, "character_name": "repo:acme"}),
             "input.character_name",
         ),
