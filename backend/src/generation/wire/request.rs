@@ -140,6 +140,13 @@ impl Request {
         self.max_output_tokens = take_tokens(body, "max_output_tokens")?;
         self.store = take_bool(body, "store")?.unwrap_or(true);
         self.previous_response_id = take_string(body, "previous_response_id")?;
+        // The upstream keeps conversations for the service's key, which all partners share.
+        if take(body, "conversation").is_some() {
+            return Err(Invalid::new(
+                "conversation",
+                "is not supported: go on with previous_response_id",
+            ));
+        }
         if take_bool(body, "background")?.unwrap_or(false) {
             return Err(Invalid::new(
                 "background",

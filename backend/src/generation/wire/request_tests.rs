@@ -272,6 +272,7 @@ fn errors_name_the_field() {
         (json!({"store": 1}), "store"),
         (json!({"previous_response_id": 1}), "previous_response_id"),
         (json!({"background": true}), "background"),
+        (json!({"conversation": "conv_1"}), "conversation"),
         (
             json!({"metadata": {"svc": {"routing": "x"}}}),
             "metadata.svc.routing",
