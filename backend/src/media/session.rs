@@ -33,9 +33,6 @@ use crate::{
     speech::Voice,
 };
 
-/// The longest typed turn, in characters.
-const MAX_TEXT_CHARS: usize = 4_000;
-
 /// Heartbeats that a client may miss before its connection counts as lost.
 const MISSED_HEARTBEATS: u32 = 3;
 

@@ -16,7 +16,7 @@ pub use codes::{ByeReason, CloseCode};
 pub use create::{Character, CreateAnswer, CreateRequest, NewCall};
 pub use errors::{CallError, ErrorCode};
 pub use messages::{
-    AgentState, ClientMessage, IceServer, MAX_FRAME_BYTES, MAX_MESSAGES_PER_SECOND, Originator,
-    PROTOCOL_VERSION, RagDocument, ServerMessage, SessionState,
+    AgentState, ClientMessage, IceServer, MAX_FRAME_BYTES, MAX_MESSAGES_PER_SECOND, MAX_TEXT_CHARS,
+    Originator, PROTOCOL_VERSION, RagDocument, ServerMessage, SessionState,
 };
 pub use wire::{Fields, read_server_message};

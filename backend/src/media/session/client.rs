@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use colloquy_protocol::{ByeReason, ClientMessage, CloseCode, ServerMessage};
+use colloquy_protocol::{ByeReason, ClientMessage, CloseCode, MAX_TEXT_CHARS, ServerMessage};
 use colloquy_voice::Input;
 
-use super::{End, MAX_TEXT_CHARS, MediaPath, Session};
+use super::{End, MediaPath, Session};
 use crate::media::{peer::Peer, signalling::Wire};
 
 impl Session {

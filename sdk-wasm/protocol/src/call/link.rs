@@ -129,8 +129,13 @@ impl Link {
         self.unanswered = 0;
     }
 
+    /// Whether a frame would be kept.
+    pub(super) fn has_room(&self) -> bool {
+        self.outbox.len() < OUTBOX_MESSAGES
+    }
+
     pub(super) fn keep(&mut self, frame: String) {
-        if self.outbox.len() < OUTBOX_MESSAGES {
+        if self.has_room() {
             self.outbox.push_back(frame);
         }
     }

@@ -22,7 +22,8 @@ use std::collections::VecDeque;
 use self::link::{Link, LinkTick};
 use self::media::{Media, MediaTick, RemoteCandidate};
 use crate::{
-    CallError, CloseCode, CreateAnswer, ErrorCode, MAX_FRAME_BYTES, Originator, SessionState,
+    CallError, CloseCode, CreateAnswer, ErrorCode, MAX_FRAME_BYTES, MAX_TEXT_CHARS, Originator,
+    SessionState,
 };
 
 pub use link::RECONNECT_WINDOW_MS;
@@ -73,7 +74,7 @@ pub struct Call {
     playback_blocked: bool,
     /// What the server last said; `Starting` before it says anything.
     server_state: SessionState,
-    /// What the application last heard.
+    /// What the application last heard, or how a call ended that was never created.
     status: Option<SessionState>,
     outputs: VecDeque<Output>,
 }
@@ -168,18 +169,20 @@ impl Call {
         self.phase == Phase::Ended
     }
 
-    /// The status the application heard last; `None` before the call exists.
+    /// The status the application heard last, or how the call ended when it was never created; `None` before the call
+    /// exists.
     #[must_use]
     pub fn status(&self) -> Option<SessionState> {
         self.status
     }
 
-    /// Whether a typed turn can be taken: the call is connected and the text is neither empty nor too long.
+    /// Whether a typed turn can be taken: the call is connected, what waits for a link that is away is not too much, and
+    /// the text is neither empty nor too long.
     #[must_use]
     pub fn accepts_text(&self, text: &str) -> bool {
         self.phase == Phase::Talking
-            && !text.trim().is_empty()
-            && frames::text(text).len() <= MAX_FRAME_BYTES
+            && (self.link.is_open() || self.link.has_room())
+            && (1..=MAX_TEXT_CHARS).contains(&text.trim().chars().count())
     }
 
     /// Takes in what happened. After the end nothing counts any more.
@@ -250,7 +253,7 @@ impl Call {
             }
             Input::Mute(muted) => self.mute(muted),
             Input::Text(text) if self.accepts_text(&text) => {
-                self.send(frames::text(&text));
+                self.send(frames::text(text.trim()));
             }
             Input::CreateFailed
             | Input::MicrophoneReady
@@ -317,8 +320,13 @@ impl Call {
         self.command(Command::OpenSocket(self.link.url.clone()));
     }
 
+    /// The first frame of a connection. The metadata is the call's, so it is said once: with a resume token beside it, it
+    /// could be too large for a frame.
     fn hello(&self) -> String {
-        frames::hello(self.metadata.as_deref(), self.link.resume.as_deref())
+        match &self.link.resume {
+            Some(token) => frames::hello(None, Some(token)),
+            None => frames::hello(self.metadata.as_deref(), None),
+        }
     }
 
     fn socket_opened(&mut self, now_ms: u64) {
@@ -493,9 +501,10 @@ impl Call {
         if let Some(error) = error {
             self.event(Event::CallError { error, fatal: true });
         }
-        // A call that was never created has no status to change.
-        if self.status.is_some() {
-            self.set_status(last);
+        match self.status {
+            Some(_) => self.set_status(last),
+            // A call that was never created has no status to change.
+            None => self.status = Some(last),
         }
         self.event(Event::HangUp);
     }

@@ -214,6 +214,7 @@ fn a_hang_up_at_any_moment_is_one_hang_up() {
     during_creation.take();
     during_creation.input(Input::HangUp);
     assert_eq!(during_creation.take(), ["close", "onHangUp"]);
+    assert_eq!(during_creation.call.status(), Some(SessionState::Completed));
     during_creation.created(200, "{}");
     assert!(during_creation.take().is_empty());
 
@@ -258,6 +259,7 @@ fn failures_before_the_session_are_told_before_the_hang_up() {
     refused.take();
     refused.created(401, "");
     assert_eq!(refused.take(), ["close", "error INVALID_KEY", "onHangUp"]);
+    assert_eq!(refused.call.status(), Some(SessionState::Error));
 
     let mut unreachable = Scene::client();
     unreachable.take();
@@ -471,7 +473,9 @@ fn typed_turns_are_sent_when_they_can_be() {
     let mut scene = Scene::talking();
     scene.input(Input::Text("hello".into()));
     scene.input(Input::Text("  ".into()));
-    scene.input(Input::Text("x".repeat(MAX_FRAME_BYTES)));
-    assert_eq!(scene.take(), ["send text"]);
+    // Characters count, not bytes, and not the blanks around them.
+    scene.input(Input::Text(format!(" {} ", "é".repeat(MAX_TEXT_CHARS))));
+    scene.input(Input::Text("x".repeat(MAX_TEXT_CHARS + 1)));
+    assert_eq!(scene.take(), ["send text", "send text"]);
     assert!(!Scene::server().call.accepts_text("hello"));
 }

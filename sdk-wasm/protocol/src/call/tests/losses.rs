@@ -45,6 +45,54 @@ fn a_lost_socket_comes_back_with_the_resume_token() {
 }
 
 #[test]
+fn what_is_typed_meanwhile_is_kept_or_refused() {
+    let mut scene = Scene::talking();
+    scene.input(Input::SocketClosed { code: 1006 });
+    let taken = (0..100).filter(|_| {
+        let taken = scene.call.accepts_text("hello");
+        scene.call.handle(0, Input::Text("hello".into()));
+        taken
+    });
+    let taken = taken.count();
+    scene.take();
+    scene.pass(250);
+    scene.input(Input::SocketOpened);
+    scene.frame(WELCOME);
+    let log = scene.take();
+    let sent = log.iter().filter(|line| *line == "send text").count();
+    assert_eq!((taken, sent), (64, 64));
+    assert!(scene.call.accepts_text("hello"));
+}
+
+#[test]
+fn the_largest_metadata_leaves_room_to_come_back() {
+    let around = frames::hello(Some(r#"{"a":""}"#), None).len();
+    let metadata = json!({"a": "x".repeat(MAX_FRAME_BYTES - around)}).to_string();
+    let options = Options {
+        metadata: Some(metadata.clone()),
+        ..Options::default()
+    };
+    let signed_url = "wss://h/s".to_owned();
+    let mut scene = Scene::start(Start::Server { signed_url }, options);
+    scene.input(Input::MicrophoneReady);
+    let hello = |scene: &mut Scene| {
+        scene.call.handle(scene.now_ms, Input::SocketOpened);
+        match scene.call.poll() {
+            Some(Output::Command(Command::Send(frame))) => frame,
+            other => panic!("no hello but {other:?}"),
+        }
+    };
+    let first = hello(&mut scene);
+    assert_eq!(first.len(), MAX_FRAME_BYTES);
+    assert!(first.contains(&metadata));
+    scene.frame(WELCOME);
+    scene.input(Input::SocketClosed { code: 1006 });
+    scene.pass(250);
+    let second = hello(&mut scene);
+    assert_eq!(second, frames::hello(None, Some("token-1")));
+}
+
+#[test]
 fn a_socket_that_stays_away_ends_the_call_after_thirty_seconds() {
     let mut scene = Scene::talking();
     scene.input(Input::SocketClosed { code: 1006 });
