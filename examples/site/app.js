@@ -60,8 +60,8 @@ const callbacks = report.every({
   onDevicesChanged: (devices) => menus.show(devices),
   onCallError: showError,
   onHangUp() {
-    // A call that failed before it was created has had no status.
-    if (document.body.dataset.call === "starting") showState("error");
+    // A call that ended before it was created has told of no status.
+    showState(manager.getState());
     leave();
   },
 });

@@ -6,24 +6,13 @@
 import { CallManager as Core, bind, imports } from "#bindings";
 import { advice, wasm, worklet } from "#files";
 
-const REQUIRED_CALLBACKS = ["onCallStart", "onCallError", "onHangUp", "onStatusUpdate"];
+import { checkCallbacks, checkConfig } from "./check.mjs";
+import { CallError } from "./error.mjs";
 
 let loading;
 let workletUrl;
 
-export class CallError extends Error {
-  constructor(code, message, { fatal = false, ...options } = {}) {
-    super(message, options);
-    this.name = "CallError";
-    this.code = code;
-    this.fatal = fatal;
-  }
-
-  // The wasm makes plain errors with the same name and code, so that it needs no class from here.
-  static [Symbol.hasInstance](value) {
-    return value instanceof Error && value.name === "CallError";
-  }
-}
+export { CallError };
 
 export function init(options = {}) {
   loading ??= start(options).catch((cause) => {
@@ -52,16 +41,6 @@ async function start(options) {
   bind(loaded.instance, loaded.module);
 }
 
-function check(callbacks, config) {
-  if (typeof callbacks !== "object" || callbacks === null) throw invalid("callbacks must be an object");
-  for (const name of REQUIRED_CALLBACKS) {
-    if (typeof callbacks[name] !== "function") throw invalid(`callbacks.${name} must be a function`);
-  }
-  if (config != null && typeof config !== "object") throw invalid("config must be an object");
-}
-
-const invalid = (what) => new CallError("INVALID_ARGUMENT", `An argument is not valid. (${what})`);
-
 function fire(callback, argument) {
   try {
     callback(argument);
@@ -74,12 +53,17 @@ export class CallManager {
   #callbacks;
   #config;
   #core;
-  /** The call that waits for the wasm, and whether it was hung up meanwhile. */
+  /** The call that waits for the wasm. */
   #waiting;
+  /** Whether the call that begins now was already told of. */
+  #told = false;
+  /** How the last call ended, when it never got to the wasm. */
+  #ended;
   #muted = false;
 
   constructor(callbacks, config) {
-    check(callbacks, config);
+    checkCallbacks(callbacks);
+    checkConfig(config);
     this.#callbacks = callbacks;
     this.#config = config;
     // So that the first call does not wait, and its audio starts within the visitor's click.
@@ -88,43 +72,59 @@ export class CallManager {
 
   #make() {
     if (this.#core === undefined) {
-      this.#core = new Core(this.#callbacks, this.#config, workletUrl);
+      const { onCallStart } = this.#callbacks;
+      const value = () => {
+        const told = this.#told;
+        this.#told = false;
+        if (!told) onCallStart();
+      };
+      this.#core = new Core(Object.create(this.#callbacks, { onCallStart: { value } }), this.#config, workletUrl);
       if (this.#muted) this.#core.mute(true);
     }
     return this.#core;
   }
 
   async handleCall2(partner, character, credential, customMetadata) {
-    const waiting = this.#core === undefined ? await this.#load() : undefined;
-    if (waiting?.failed) return;
-    const started = this.#core.handleCall2(partner, character, credential, customMetadata);
-    if (waiting?.hungUp) this.#core.hangUp();
-    await started;
+    if (this.#waiting) throw new CallError("CALL_ACTIVE", "A call is active. Call hangUp() before starting another.");
+    if (this.#core === undefined) {
+      const waiting = await this.#load();
+      if (this.#waiting !== waiting) return;
+      this.#waiting = undefined;
+      this.#told = true;
+    }
+    this.#ended = undefined;
+    await this.#core.handleCall2(partner, character, credential, customMetadata);
   }
 
-  /** Loads the wasm for a call. A call that cannot even be loaded has its start, its error and its end. */
+  /** Begins a call that must wait for the wasm, until the wasm is there or the call is over. */
   async #load() {
-    if (this.#waiting) throw new CallError("CALL_ACTIVE", "A call is active. Call hangUp() before starting another.");
-    const waiting = { hungUp: false, failed: false };
+    const waiting = { status: "completed" };
+    const over = new Promise((resolve) => { waiting.end = resolve; });
     this.#waiting = waiting;
-    try {
-      await init();
-      this.#make();
-    } catch (error) {
-      waiting.failed = true;
-      this.#waiting = undefined;
-      fire(this.#callbacks.onCallStart);
+    fire(this.#callbacks.onCallStart);
+    const failed = (error) => {
+      if (this.#waiting !== waiting) return;
+      waiting.status = "error";
       if (this.#callbacks.onError) fire(this.#callbacks.onError, error);
       fire(this.#callbacks.onCallError, error);
-      fire(this.#callbacks.onHangUp);
-    } finally {
-      this.#waiting = undefined;
-    }
+      // Unless one of the two has hung up.
+      if (this.#waiting === waiting) this.#end();
+    };
+    await Promise.race([over, init().then(() => this.#make(), failed)]);
     return waiting;
   }
 
+  /** Ends the call that waits for the wasm. */
+  #end() {
+    const { status, end } = this.#waiting;
+    this.#waiting = undefined;
+    this.#ended = status;
+    fire(this.#callbacks.onHangUp);
+    end();
+  }
+
   hangUp() {
-    if (this.#waiting) this.#waiting.hungUp = true;
+    if (this.#waiting) this.#end();
     this.#core?.hangUp();
   }
 
@@ -139,6 +139,7 @@ export class CallManager {
   }
 
   static async preCallCheck(config) {
+    checkConfig(config);
     await init();
     return Core.preCallCheck(config);
   }
@@ -157,6 +158,7 @@ export class CallManager {
   }
 
   getState() {
-    return this.#core?.getState() ?? (this.#waiting ? "starting" : "idle");
+    if (this.#waiting) return "starting";
+    return this.#ended ?? this.#core?.getState() ?? "idle";
   }
 }

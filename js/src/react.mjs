@@ -85,10 +85,7 @@ class Line {
     if (!ACTIVE.includes(this.#manager.getState()) && !same(this.#made, this.options)) this.open();
     const { signedUrl, partner, character, apiKey } = call;
     const [of, to, credential] = apiKey === undefined ? [null, null, signedUrl] : [partner, character, apiKey];
-    const started = this.#manager.handleCall2(of, to, credential, customMetadata);
-    // While the wasm is being loaded, no callback tells so.
-    if (this.#manager.getState() === "starting") this.#show(began);
-    await started;
+    await this.#manager.handleCall2(of, to, credential, customMetadata);
   };
 
   hangUp = () => {
@@ -105,9 +102,18 @@ class Line {
   sendText = (text) => this.#manager?.sendText(text) ?? false;
 
   changeDevices = async (microphoneId, speakerId) => {
-    await this.#manager?.changeDevices(microphoneId, speakerId);
-    if (microphoneId !== null) this.#chosen.microphoneId = microphoneId;
-    if (speakerId !== null) this.#chosen.speakerId = speakerId;
+    const before = this.#chosen;
+    const chosen = { ...before };
+    if (microphoneId !== null) chosen.microphoneId = microphoneId;
+    if (speakerId !== null) chosen.speakerId = speakerId;
+    // At once, because of two quick choices the later one counts.
+    this.#chosen = chosen;
+    try {
+      await this.#manager?.changeDevices(microphoneId, speakerId);
+    } catch (error) {
+      if (this.#chosen === chosen) this.#chosen = before;
+      throw error;
+    }
   };
 
   startAudio = async () => {
@@ -124,8 +130,6 @@ function same(made, options) {
   });
   return made.historyElement === options.historyElement && facts(made) === facts(options);
 }
-
-const began = (state) => (isActive(state) ? state : next(state, "onCallStart"));
 
 /** The state after a callback. */
 function next(state, name, argument) {

@@ -10,6 +10,37 @@ use crate::errors::to_js;
 use crate::js;
 use crate::microphone::media_devices;
 
+/// The device of one kind that is chosen, and by which choice: a later one that a browser is done with sooner stays.
+pub(crate) struct Chosen {
+    /// `None` for the system's device.
+    pub(crate) id: Option<String>,
+    /// The number of the choice; 0 for the configuration's.
+    pub(crate) choice: u32,
+}
+
+impl Chosen {
+    pub(crate) fn configured(id: &Option<String>) -> Self {
+        let id = id.clone();
+        Self { id, choice: 0 }
+    }
+
+    pub(crate) fn is_newer_than(&self, choice: u32) -> bool {
+        self.choice > choice
+    }
+
+    /// Takes a device that can be used; false when a later choice is already in use.
+    pub(crate) fn choose(&mut self, choice: u32, id: String) -> bool {
+        let counts = !self.is_newer_than(choice);
+        if counts {
+            *self = Self {
+                id: Some(id),
+                choice,
+            };
+        }
+        counts
+    }
+}
+
 /// `{microphones, speakers}`, each a list of `{deviceId, label, isDefault}`.
 pub(crate) async fn available() -> Result<JsValue, JsValue> {
     let unsupported = || to_js(&CallError::new(missing_devices_code()));

@@ -12,8 +12,10 @@ use colloquy_protocol::{CallError, ErrorCode};
 use js_sys::Function;
 use wasm_bindgen::prelude::*;
 
+use crate::audio_session::AudioSession;
 use crate::config::{Callbacks, Config};
 use crate::create::Creation;
+use crate::devices::Chosen;
 use crate::history::History;
 use crate::js::{self, Listener, Timeout};
 use crate::microphone::Microphone;
@@ -32,6 +34,7 @@ pub(crate) struct Resources {
     creation: Option<Creation>,
     /// The audio context that waits for the microphone.
     pub(crate) audio: Option<Audio>,
+    pub(crate) audio_session: Option<Rc<AudioSession>>,
     pub(crate) microphone: Option<Microphone>,
     socket: Option<Socket>,
     pub(crate) peer: Option<Peer>,
@@ -50,8 +53,10 @@ pub(crate) struct State {
     pub(crate) generation: u32,
     pub(crate) resources: Resources,
     pub(crate) muted: bool,
-    pub(crate) microphone_id: Option<String>,
-    pub(crate) speaker_id: Option<String>,
+    /// Counts the choices of devices.
+    choices: u32,
+    pub(crate) microphone: Chosen,
+    pub(crate) speaker: Chosen,
     /// The conversation in the page; it stays when the call is over.
     history: Option<History>,
     draining: bool,
@@ -59,6 +64,14 @@ pub(crate) struct State {
     started: Option<Function>,
     /// Keeps a running call alive when the page lets go of the manager.
     keep_alive: Option<Rc<Driver>>,
+}
+
+impl State {
+    /// The number of a choice of devices that is being made.
+    pub(crate) fn next_choice(&mut self) -> u32 {
+        self.choices += 1;
+        self.choices
+    }
 }
 
 /// A manager's state and what it was constructed with.
@@ -111,8 +124,9 @@ impl Driver {
                     generation: 0,
                     resources: Resources::default(),
                     muted: false,
-                    microphone_id: config.microphone_id.clone(),
-                    speaker_id: config.speaker_id.clone(),
+                    choices: 0,
+                    microphone: Chosen::configured(&config.microphone_id),
+                    speaker: Chosen::configured(&config.speaker_id),
                     history: None,
                     draining: false,
                     started: None,
@@ -161,17 +175,20 @@ impl Driver {
 
     /// Runs a call; `started` is called once it is connected or over.
     pub(crate) fn run(self: &Rc<Self>, call: Call, started: Function) {
+        let is_ended = call.is_ended();
         {
             let mut state = self.state.borrow_mut();
             state.generation = state.generation.wrapping_add(1);
-            if !call.is_ended() {
-                // Here and now, because the visitor's click is still being handled.
-                state.resources.audio = Audio::open(&self.worklet_url);
-                state.resources.page_watch = Some(PageWatch::new(&Rc::downgrade(self)));
-            }
             state.call = Some(call);
             state.started = Some(started);
             state.keep_alive = Some(Rc::clone(self));
+        }
+        if !is_ended {
+            // Here and now, because the visitor's click is still being handled.
+            let audio = Audio::open(&self.worklet_url, &self.reporter());
+            let mut state = self.state.borrow_mut();
+            state.resources.audio = audio;
+            state.resources.page_watch = Some(PageWatch::new(&Rc::downgrade(self)));
         }
         self.drain();
     }

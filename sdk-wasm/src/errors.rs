@@ -20,11 +20,6 @@ pub(crate) fn of_call(error: &CallError, fatal: bool) -> JsValue {
     object.into()
 }
 
-/// The `Error` object for a wrong argument.
-pub(crate) fn invalid_argument(detail: &str) -> JsValue {
-    to_js(&CallError::with_detail(ErrorCode::InvalidArgument, detail))
-}
-
 /// What a rejection of `getUserMedia` means.
 pub(crate) fn microphone_code(rejection: &JsValue) -> ErrorCode {
     let name = rejection

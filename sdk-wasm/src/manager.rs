@@ -21,21 +21,14 @@ pub struct CallManager {
 
 #[wasm_bindgen]
 impl CallManager {
-    /// Checks callbacks and configuration. `worklet_url` is where `worklet.js` is served.
-    ///
-    /// # Errors
-    ///
-    /// A `CallError` with the code `INVALID_ARGUMENT` that names what is wrong.
+    /// Takes callbacks and configuration as the loader has checked them. `worklet_url` is where `worklet.js` is served.
     #[wasm_bindgen(constructor)]
-    pub fn new(
-        callbacks: &JsValue,
-        config: &JsValue,
-        worklet_url: Option<String>,
-    ) -> Result<CallManager, JsValue> {
-        let callbacks = Callbacks::read(callbacks)?;
-        let config = Config::read(config)?;
+    #[must_use]
+    pub fn new(callbacks: &JsValue, config: &JsValue, worklet_url: Option<String>) -> Self {
+        let callbacks = Callbacks::read(callbacks);
+        let config = Config::read(config);
         let driver = Driver::new(callbacks, config, worklet_url.unwrap_or_default());
-        Ok(Self { driver })
+        Self { driver }
     }
 
     /// Starts a call: with partner, character and API key, or with `null`, `null` and a signed URL.
@@ -87,16 +80,10 @@ impl CallManager {
     }
 
     /// What a call would need: `config` is the constructor's.
-    ///
-    /// # Errors
-    ///
-    /// A `CallError` with the code `INVALID_ARGUMENT` that names what is wrong in `config`.
     #[wasm_bindgen(js_name = preCallCheck)]
-    pub fn pre_call_check(config: &JsValue) -> Result<Promise, JsValue> {
-        let config = Config::read(config)?;
-        Ok(future_to_promise(
-            async move { Ok(check::run(&config).await) },
-        ))
+    pub fn pre_call_check(config: &JsValue) -> Promise {
+        let config = Config::read(config);
+        future_to_promise(async move { Ok(check::run(&config).await) })
     }
 
     /// Plays what the browser held back, and gets going again what it stopped. The promise resolves when the character
@@ -114,7 +101,8 @@ impl CallManager {
         })
     }
 
-    /// Switches devices; `null` keeps the current one. Without a call it chooses for the next one.
+    /// Switches devices; `null` keeps the current one. Without a call it chooses for the next one, while a call asks for
+    /// the microphone for this one. Of two choices the later one counts, whichever the browser is done with first.
     ///
     /// The promise rejects with a `CallError` when a device cannot be used; the one in use then stays.
     #[wasm_bindgen(js_name = changeDevices)]
@@ -124,18 +112,20 @@ impl CallManager {
         speaker_id: Option<String>,
     ) -> Promise {
         let driver = Rc::clone(&self.driver);
+        let choice = driver.state.borrow_mut().next_choice();
         future_to_promise(async move {
             if let Some(id) = microphone_id {
-                change_microphone(&driver, id).await?;
+                change_microphone(&driver, choice, id).await?;
             }
             if let Some(id) = speaker_id {
-                change_speaker(&driver, id).await?;
+                change_speaker(&driver, choice, id).await?;
             }
             Ok(JsValue::UNDEFINED)
         })
     }
 
-    /// Sends a typed turn; false when there is no connected call or the text is empty or too long.
+    /// Sends a typed turn; false when there is no connected call, the text is empty or too long, or too much waits for a
+    /// connection that is away.
     #[wasm_bindgen(js_name = sendText)]
     pub fn send_text(&self, text: String) -> bool {
         let accepted = {
@@ -153,11 +143,7 @@ impl CallManager {
         let state = self.driver.state.borrow();
         let name = match &state.call {
             None => "idle",
-            Some(call) => match call.status() {
-                Some(status) => status.as_str(),
-                None if call.is_ended() => "idle",
-                None => SessionState::Starting.as_str(),
-            },
+            Some(call) => call.status().unwrap_or(SessionState::Starting).as_str(),
         };
         name.to_owned()
     }
@@ -226,38 +212,43 @@ fn preflight() -> Result<(), CallError> {
     Ok(())
 }
 
-async fn change_microphone(driver: &Rc<Driver>, id: String) -> Result<(), JsValue> {
+async fn change_microphone(driver: &Rc<Driver>, choice: u32, id: String) -> Result<(), JsValue> {
     let reporter = driver.reporter();
-    if driver.state.borrow().resources.microphone.is_none() {
-        driver.state.borrow_mut().microphone_id = Some(id);
-        return Ok(());
-    }
-    let processing = driver.config.processing;
-    let capture = Capture::open(Wish::Exact(&id), processing, reporter.clone())
-        .await
-        .map_err(|code| errors::to_js(&code.into()))?;
-    driver.state.borrow_mut().microphone_id = Some(id);
+    let opened = if driver.state.borrow().resources.microphone.is_some() {
+        let processing = driver.config.processing;
+        let capture = Capture::open(Wish::Exact(&id), processing, reporter.clone()).await;
+        Some(capture.map_err(|code| errors::to_js(&code.into()))?)
+    } else {
+        None
+    };
+    let chosen = driver.state.borrow_mut().microphone.choose(choice, id);
     // A call that ended meanwhile wants no microphone any more.
-    if reporter.active().is_some() {
+    if let Some(capture) = opened
+        && chosen
+        && reporter.active().is_some()
+    {
         driver.use_capture(capture)?;
         driver.handle(Input::MicrophoneReady);
     }
     Ok(())
 }
 
-async fn change_speaker(driver: &Rc<Driver>, id: String) -> Result<(), JsValue> {
-    let chosen = {
+async fn change_speaker(driver: &Rc<Driver>, choice: u32, id: String) -> Result<(), JsValue> {
+    let switched = {
         let state = driver.state.borrow();
+        if state.speaker.is_newer_than(choice) {
+            return Ok(());
+        }
         state.resources.speaker.as_ref().map(|s| s.choose(&id))
     };
     let missing = || errors::to_js(&ErrorCode::SpeakerMissing.into());
-    match chosen {
+    match switched {
         None => {}
         Some(None) => return Err(missing()),
-        Some(Some(chosen)) => {
-            JsFuture::from(chosen).await.map_err(|_| missing())?;
+        Some(Some(switched)) => {
+            JsFuture::from(switched).await.map_err(|_| missing())?;
         }
     }
-    driver.state.borrow_mut().speaker_id = Some(id);
+    driver.state.borrow_mut().speaker.choose(choice, id);
     Ok(())
 }

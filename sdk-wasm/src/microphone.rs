@@ -101,37 +101,40 @@ fn ask(devices: &MediaDevices, wish: Wish<'_>, processing: Processing) -> Result
 
 /// The microphone of a call, released by `Drop`.
 pub(crate) struct Microphone {
-    // The graph goes before the capture that it reads.
+    // The graph goes before the capture that it reads, and before the context that it runs in.
     graph: Option<Graph>,
     capture: Capture,
+    audio: Option<Audio>,
     muted: bool,
 }
 
 impl Microphone {
-    /// Leads a capture through the worklet where that works.
-    pub(crate) async fn new(
-        capture: Capture,
-        audio: Option<Audio>,
-        levels: bool,
-        reporter: &Reporter,
-    ) -> Self {
-        let graph = match audio {
-            Some(audio) if audio.is_ready().await => {
-                Graph::build(audio, &capture.stream, levels, reporter).ok()
-            }
-            _ => None,
-        };
+    /// A microphone that sends the device's own sound; `audio` is where a graph can be built.
+    pub(crate) fn new(capture: Capture, audio: Option<Audio>) -> Self {
         Self {
-            graph,
+            graph: None,
             capture,
+            audio,
             muted: false,
+        }
+    }
+
+    /// Leads the sound through the worklet from now on, where that works.
+    pub(crate) fn build_graph(&mut self, levels: bool) {
+        if let Some(audio) = &self.audio
+            && self.graph.is_none()
+            && audio.is_running()
+        {
+            // Without its worklet, which a policy may block, the call does without a graph.
+            self.graph = Graph::build(audio, &self.capture.stream, levels).ok();
+            self.mute(self.muted);
         }
     }
 
     /// The track to send: the graph's while it runs, the device's own otherwise.
     pub(crate) fn track(&self) -> Option<MediaStreamTrack> {
-        match &self.graph {
-            Some(graph) if graph.is_running() => graph.track(),
+        match (&self.graph, &self.audio) {
+            (Some(graph), Some(audio)) if audio.is_running() => graph.track(),
             _ => self.capture.track(),
         }
     }
@@ -153,18 +156,26 @@ impl Microphone {
 
     /// Takes the sound from another device and keeps the mute. The track to send may be another one afterwards.
     pub(crate) fn switch(&mut self, capture: Capture) -> Result<(), JsValue> {
-        if let Some(graph) = &mut self.graph {
-            graph.switch(&capture.stream)?;
+        if let (Some(graph), Some(audio)) = (&mut self.graph, &self.audio) {
+            graph.switch(audio, &capture.stream)?;
         }
         self.capture = capture;
         self.mute(self.muted);
         Ok(())
     }
 
-    /// Gets the audio graph going again when the browser stopped it.
+    /// Gets the audio graph going when the browser stopped it, or has not let it begin.
     pub(crate) fn resume(&self) {
-        if let Some(graph) = &self.graph {
-            graph.resume();
+        if let Some(audio) = &self.audio {
+            audio.resume();
+        }
+    }
+
+    /// Measures how loud a track is that an element plays, where there is a graph.
+    pub(crate) fn meter(&mut self, track: &MediaStreamTrack) {
+        if let (Some(graph), Some(audio)) = (&mut self.graph, &self.audio) {
+            // A meter that a browser refuses shows nothing; the call needs none.
+            let _ = graph.meter(audio, track);
         }
     }
 
@@ -176,8 +187,8 @@ impl Microphone {
         }
     }
 
-    /// The audio graph, which can measure the speaker too; `None` where the worklet is missing.
-    pub(crate) fn graph(&mut self) -> Option<&mut Graph> {
-        self.graph.as_mut()
+    /// The level of what is played, 0 to 1; 0 where the worklet is missing.
+    pub(crate) fn speaker_level(&mut self) -> f64 {
+        self.graph.as_mut().map_or(0.0, Graph::speaker_level)
     }
 }

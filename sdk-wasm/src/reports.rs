@@ -9,7 +9,6 @@ use crate::driver::Driver;
 use crate::events;
 use crate::js::{self, Timeout};
 use crate::stats::Meter;
-use crate::worklet::Graph;
 
 /// How often `onLevels` fires.
 const LEVELS_EVERY_MS: f64 = 50.0;
@@ -31,8 +30,7 @@ impl Driver {
             let mut state = self.state.borrow_mut();
             let microphone = state.resources.microphone.as_mut();
             let (microphone, speaker) = microphone.map_or((0.0, 0.0), |microphone| {
-                let speaker = microphone.graph().map_or(0.0, Graph::speaker_level);
-                (microphone.level(), speaker)
+                (microphone.level(), microphone.speaker_level())
             });
             js::object([
                 ("microphone", microphone.into()),

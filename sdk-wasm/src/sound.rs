@@ -9,45 +9,46 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::MediaStreamTrack;
 
+use crate::audio_session::AudioSession;
 use crate::driver::{Driver, Reporter, Resources};
 use crate::js::quietly;
 use crate::microphone::{Capture, Microphone, Wish};
 use crate::peer::Peer;
 use crate::speaker::Speaker;
 use crate::wake_lock::WakeLock;
+use crate::worklet::Audio;
 use crate::{devices, events, js};
+
+/// How long the context may take to run and the worklet to load, once there is a microphone, before a call does without.
+const READY_TIMEOUT_MS: f64 = 1_000.0;
 
 impl Driver {
     /// Opens the microphone of the call and reports it.
     pub(crate) fn acquire_microphone(self: &Rc<Self>) {
         let reporter = self.reporter();
-        let (device_id, audio) = {
-            let mut state = self.state.borrow_mut();
-            (state.microphone_id.clone(), state.resources.audio.take())
-        };
-        let levels = self.callbacks.on_levels.is_some();
         let processing = self.config.processing;
-        expect_both_directions();
         spawn_local(async move {
-            let wish = device_id.as_deref().map_or(Wish::Any, Wish::Ideal);
-            let opened = match Capture::open(wish, processing, reporter.clone()).await {
-                Ok(capture) => Ok(Microphone::new(capture, audio, levels, &reporter).await),
-                Err(code) => Err(code),
-            };
-            // A microphone that comes after the end of its call is dropped here, and so released.
-            let Some(driver) = reporter.active() else {
-                return;
-            };
-            let input = match opened {
-                Ok(mut microphone) => {
-                    let mut state = driver.state.borrow_mut();
-                    microphone.mute(state.muted);
-                    state.resources.microphone = Some(microphone);
-                    Input::MicrophoneReady
+            let capture = loop {
+                // Nobody is asked for the microphone of a call that is over.
+                let Some(driver) = reporter.active() else {
+                    return;
+                };
+                driver.state.borrow_mut().resources.audio_session = AudioSession::hold();
+                let id = driver.state.borrow().microphone.id.clone();
+                let wish = id.as_deref().map_or(Wish::Any, Wish::Ideal);
+                let opened = Capture::open(wish, processing, reporter.clone()).await;
+                // A microphone that comes after the end of its call is dropped here, and so released.
+                let Some(driver) = reporter.active() else {
+                    return;
+                };
+                match opened {
+                    // Another one may have been chosen while the visitor was asked.
+                    Ok(capture) if driver.state.borrow().microphone.id == id => break capture,
+                    Ok(_) => {}
+                    Err(code) => return driver.handle(Input::MicrophoneFailed(code)),
                 }
-                Err(code) => Input::MicrophoneFailed(code),
             };
-            driver.handle(input);
+            lead_through_worklet(capture, &reporter).await;
         });
     }
 
@@ -55,11 +56,16 @@ impl Driver {
     pub(crate) fn replace_microphone(self: &Rc<Self>) {
         let reporter = self.reporter();
         let processing = self.config.processing;
+        let replaced = self.state.borrow().microphone.choice;
         spawn_local(async move {
             let opened = Capture::open(Wish::Any, processing, reporter.clone()).await;
             let Some(driver) = reporter.active() else {
                 return;
             };
+            // What was chosen meanwhile stays.
+            if driver.state.borrow().microphone.is_newer_than(replaced) {
+                return;
+            }
             let input = match opened.map(|capture| driver.use_capture(capture)) {
                 Ok(Ok(())) => Input::MicrophoneReady,
                 Ok(Err(_)) => Input::MicrophoneFailed(ErrorCode::MicrophoneBusy),
@@ -88,11 +94,23 @@ impl Driver {
         }
     }
 
-    /// The audio context stopped, for a telephone call perhaps, or runs again.
+    /// The audio context stopped, for a telephone call perhaps, or runs, perhaps for the first time.
     pub(crate) fn audio_changed(&self) {
-        if let Some(microphone) = &self.state.borrow().resources.microphone {
+        let mut state = self.state.borrow_mut();
+        let Resources {
+            microphone,
+            speaker,
+            ..
+        } = &mut state.resources;
+        if let Some(microphone) = microphone {
             microphone.resume();
+            let levels = self.callbacks.on_levels.is_some();
+            microphone.build_graph(levels);
+            if levels && let Some(track) = speaker.as_ref().and_then(Speaker::track) {
+                microphone.meter(&track);
+            }
         }
+        drop(state);
         self.send_sound();
     }
 
@@ -101,6 +119,9 @@ impl Driver {
     pub(crate) fn wake(self: &Rc<Self>) -> Option<Promise> {
         self.keep_awake();
         let state = self.state.borrow();
+        if let Some(audio) = &state.resources.audio {
+            audio.resume();
+        }
         if let Some(microphone) = &state.resources.microphone {
             microphone.resume();
         }
@@ -146,7 +167,7 @@ impl Driver {
     /// Plays on the system's speaker when the chosen one is gone.
     fn leave_missing_speaker(&self, list: &JsValue) {
         let state = self.state.borrow();
-        let (Some(id), Some(speaker)) = (&state.speaker_id, &state.resources.speaker) else {
+        let (Some(id), Some(speaker)) = (&state.speaker.id, &state.resources.speaker) else {
             return;
         };
         let speakers: Array = js::get(list, "speakers").unchecked_into();
@@ -167,12 +188,10 @@ impl Driver {
             .and_then(Microphone::track)
             .ok_or(JsValue::UNDEFINED)?;
         let speaker = Speaker::new()?;
-        let chosen = state
-            .speaker_id
-            .as_deref()
-            .and_then(|id| speaker.choose(id));
-        if let Some(chosen) = chosen {
-            report_speaker(chosen, reporter.clone());
+        // Empty is the system's.
+        let wanted = state.speaker.id.as_deref().filter(|id| !id.is_empty());
+        if let Some(id) = wanted {
+            report_speaker(speaker.choose(id), reporter.clone());
         }
         let heard = reporter.clone();
         let play = move |track: MediaStreamTrack| {
@@ -188,37 +207,53 @@ impl Driver {
     }
 
     fn play(self: &Rc<Self>, track: &MediaStreamTrack) {
-        let reporter = self.reporter();
-        let mut state = self.state.borrow_mut();
-        let Resources {
-            microphone,
-            speaker,
-            ..
-        } = &mut state.resources;
-        if let Some(speaker) = speaker {
-            speaker.play(track, reporter);
+        if let Some(speaker) = &self.state.borrow().resources.speaker {
+            speaker.play(track, self.reporter());
         }
-        if self.callbacks.on_levels.is_some()
-            && let Some(graph) = microphone.as_mut().and_then(Microphone::graph)
-        {
-            // A meter that a browser refuses shows nothing; the call needs none.
-            let _ = graph.meter(track);
+        self.audio_changed();
+    }
+}
+
+/// Puts the microphone of a call to use as soon as the worklet and the audio context are ready, or without them when that
+/// takes long. They may follow: a context that waits for a click, a worklet on a slow network.
+async fn lead_through_worklet(capture: Capture, reporter: &Reporter) {
+    let ready = {
+        let Some(driver) = reporter.active() else {
+            return;
+        };
+        let mut state = driver.state.borrow_mut();
+        let audio = state.resources.audio.take();
+        let ready = audio.as_ref().map(Audio::ready);
+        let mut microphone = Microphone::new(capture, audio);
+        microphone.mute(state.muted);
+        state.resources.microphone = Some(microphone);
+        ready
+    };
+    if let Some(ready) = &ready {
+        // It says nothing that the graph does not say.
+        let _ = JsFuture::from(js::race(ready, &js::sleep(READY_TIMEOUT_MS))).await;
+    }
+    if let Some(driver) = reporter.active() {
+        driver.audio_changed();
+        driver.handle(Input::MicrophoneReady);
+    }
+    if let Some(ready) = ready {
+        let _ = JsFuture::from(ready).await;
+        if let Some(driver) = reporter.active() {
+            driver.audio_changed();
         }
     }
 }
 
-/// Tells the audio session of an iPhone what comes, so that it does not change over in the middle of the first words.
-fn expect_both_directions() {
-    let session = js::get(&js::navigator(), "audioSession");
-    if session.is_object() {
-        let _ = js_sys::Reflect::set(&session, &"type".into(), &"play-and-record".into());
-    }
-}
-
-/// A configured speaker that cannot be used is told, and the call goes on with the system's.
-fn report_speaker(chosen: Promise, reporter: Reporter) {
+/// A configured speaker that cannot be used, or that the browser does not let a page choose, is told, and the call goes on
+/// with the system's.
+fn report_speaker(chosen: Option<Promise>, reporter: Reporter) {
     spawn_local(async move {
-        if JsFuture::from(chosen).await.is_err() {
+        let used = match chosen {
+            Some(chosen) => JsFuture::from(chosen).await.is_ok(),
+            None => false,
+        };
+        if !used {
             reporter.report(Input::SpeakerFailed);
         }
     });

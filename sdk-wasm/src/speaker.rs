@@ -44,6 +44,12 @@ impl Speaker {
         });
     }
 
+    /// The track that is played.
+    pub(crate) fn track(&self) -> Option<MediaStreamTrack> {
+        let stream = self.element.src_object()?;
+        stream.get_audio_tracks().get(0).dyn_into().ok()
+    }
+
     /// Plays what is not playing yet, `None` when it does.
     pub(crate) fn unlock(&self) -> Option<Promise> {
         let waits = self.element.paused() && self.element.src_object().is_some();

@@ -1,9 +1,8 @@
 //! The audio graph between the microphone and the track that is sent: source, worklet node, destination.
 //!
 //! The worklet gives true silence on mute, the microphone's level, and a track that stays the same when the device
-//! changes. Beside it an analyser measures the level of what is played. A browser without worklets, a worklet that a
-//! policy blocks, and a context that stays suspended do without; one that the system interrupts in the middle of a call
-//! does without until it runs again.
+//! changes. Beside it an analyser measures the level of what is played. A browser without worklets and a worklet that a
+//! policy blocks do without; so does a context that is suspended or that the system interrupts, until it runs.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -22,9 +21,6 @@ use crate::js::{self, Listener, quietly};
 /// The name that `worklet.js` registers.
 const PROCESSOR: &str = "colloquy-microphone";
 
-/// How long the context may take to run and the worklet to load, once there is a microphone.
-const READY_TIMEOUT_MS: f64 = 1_000.0;
-
 /// How long a context outlives its nodes: Chromium keeps what a worklet node holds for ever when its context is closed
 /// before the audio thread has seen that the node is disconnected.
 const CLOSE_AFTER_MS: f64 = 100.0;
@@ -34,43 +30,52 @@ const CLOSE_AFTER_MS: f64 = 100.0;
 /// It is made while the visitor's click is being handled, because browsers let only such a context run.
 pub(crate) struct Audio {
     context: AudioContext,
-    loaded: Promise,
+    ready: Promise,
+    _on_state: Listener,
 }
 
 impl Audio {
-    /// Opens a context and begins to load the worklet, `None` where the browser has none.
-    pub(crate) fn open(worklet_url: &str) -> Option<Self> {
+    /// Opens a context and begins to load the worklet, `None` where the browser has none. That the context stops or runs
+    /// again is reported.
+    pub(crate) fn open(worklet_url: &str, reporter: &Reporter) -> Option<Self> {
         js::get_function(&js_sys::global(), "AudioWorkletNode")?;
         let context = AudioContext::new().ok()?;
         let module = context
             .audio_worklet()
             .and_then(|worklet| worklet.add_module(worklet_url));
-        let Ok(module) = module else {
+        let (Ok(module), Ok(resumed)) = (module, context.resume()) else {
             quietly(context.close());
             return None;
         };
-        let loaded = Promise::all_settled(&Array::of1(&module));
-        quietly(context.resume());
-        Some(Self { context, loaded })
+        let ready = Promise::all_settled(&Array::of2(&module, &resumed));
+        let changed = reporter.clone();
+        let on_state = Listener::new(&context, "statechange", move || {
+            if let Some(driver) = changed.active() {
+                driver.audio_changed();
+            }
+        });
+        Some(Self {
+            context,
+            ready,
+            _on_state: on_state,
+        })
     }
 
-    /// Whether the graph can be built: the worklet is loaded and the context runs.
-    pub(crate) async fn is_ready(&self) -> bool {
-        let Ok(resumed) = self.context.resume() else {
-            return false;
-        };
-        let both = Promise::all(&Array::of2(&self.loaded, &resumed));
-        let first = JsFuture::from(js::race(&both, &js::sleep(READY_TIMEOUT_MS))).await;
-        // When the time is over, there is nothing in it.
-        let settled = first.unwrap_or_default();
-        let module = js::get(&js::get(&settled, "0"), "0");
-        let outcome = js::get(&module, "status");
-        outcome == "fulfilled" && self.is_running()
+    /// Resolves when it is known whether the context runs and whether the worklet is there.
+    pub(crate) fn ready(&self) -> Promise {
+        self.ready.clone()
     }
 
     /// Safari has a state more than the standard, `interrupted`, which is as little running as the others.
-    fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         self.context.state() == AudioContextState::Running
+    }
+
+    /// Asks the browser to run the context; it may want the visitor to do something first.
+    pub(crate) fn resume(&self) {
+        if !self.is_running() {
+            quietly(self.context.resume());
+        }
     }
 }
 
@@ -94,9 +99,7 @@ pub(crate) struct Graph {
     destination: MediaStreamAudioDestinationNode,
     level: Rc<Cell<f64>>,
     _on_level: Closure<dyn FnMut(MessageEvent)>,
-    _on_state: Listener,
     meter: Option<Meter>,
-    audio: Audio,
 }
 
 /// Listens to what is played, without playing it; disconnected by `Drop`.
@@ -107,16 +110,13 @@ struct Meter {
 }
 
 impl Graph {
-    /// Builds the graph; closes the context when the browser refuses. That the context stops or runs again is reported.
+    /// Builds the graph; the error is that the worklet is not there.
     pub(crate) fn build(
-        audio: Audio,
+        audio: &Audio,
         stream: &MediaStream,
         levels: bool,
-        reporter: &Reporter,
     ) -> Result<Self, JsValue> {
         let context = &audio.context;
-        let source = context.create_media_stream_source(stream)?;
-        let destination = context.create_media_stream_destination()?;
         let options = js::object([
             ("numberOfInputs", 1.into()),
             ("numberOfOutputs", 1.into()),
@@ -126,6 +126,8 @@ impl Graph {
             ("processorOptions", js::object([("levels", levels.into())])),
         ]);
         let node = AudioWorkletNode::new_with_options(context, PROCESSOR, options.unchecked_ref())?;
+        let source = context.create_media_stream_source(stream)?;
+        let destination = context.create_media_stream_destination()?;
         let level = Rc::new(Cell::new(0.0));
         let heard = Rc::clone(&level);
         let on_level = Closure::<dyn FnMut(_)>::new(move |event: MessageEvent| {
@@ -135,42 +137,23 @@ impl Graph {
             .set_onmessage(Some(on_level.as_ref().unchecked_ref()));
         source.connect_with_audio_node(&node)?;
         node.connect_with_audio_node(&destination)?;
-        let changed = reporter.clone();
-        let on_state = Listener::new(context, "statechange", move || {
-            if let Some(driver) = changed.active() {
-                driver.audio_changed();
-            }
-        });
         Ok(Self {
             source,
             node,
             destination,
             level,
             _on_level: on_level,
-            _on_state: on_state,
             meter: None,
-            audio,
         })
     }
 
     /// Takes the sound from another stream; the track that is sent stays.
-    pub(crate) fn switch(&mut self, stream: &MediaStream) -> Result<(), JsValue> {
-        let source = self.audio.context.create_media_stream_source(stream)?;
+    pub(crate) fn switch(&mut self, audio: &Audio, stream: &MediaStream) -> Result<(), JsValue> {
+        let source = audio.context.create_media_stream_source(stream)?;
         source.connect_with_audio_node(&self.node)?;
         let _ = self.source.disconnect();
         self.source = source;
         Ok(())
-    }
-
-    pub(crate) fn is_running(&self) -> bool {
-        self.audio.is_running()
-    }
-
-    /// Asks the browser to run the graph again; it may want the visitor to do something first.
-    pub(crate) fn resume(&self) {
-        if !self.is_running() {
-            quietly(self.audio.context.resume());
-        }
     }
 
     pub(crate) fn mute(&self, muted: bool) {
@@ -195,8 +178,11 @@ impl Graph {
     }
 
     /// Measures from now on how loud a track is, which an element must play: Chromium decodes no other.
-    pub(crate) fn meter(&mut self, track: &MediaStreamTrack) -> Result<(), JsValue> {
-        let context = &self.audio.context;
+    pub(crate) fn meter(&mut self, audio: &Audio, track: &MediaStreamTrack) -> Result<(), JsValue> {
+        if self.meter.is_some() {
+            return Ok(());
+        }
+        let context = &audio.context;
         let stream = MediaStream::new_with_tracks(&Array::of1(track))?;
         let source = context.create_media_stream_source(&stream)?;
         let analyser = context.create_analyser()?;

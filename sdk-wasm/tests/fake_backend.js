@@ -5,9 +5,19 @@ const real = {
   fetch: window.fetch,
   WebSocket: window.WebSocket,
   createMediaStreamDestination: AudioContext.prototype.createMediaStreamDestination,
+  resume: AudioContext.prototype.resume,
+  addModule: AudioWorklet.prototype.addModule,
+  addTransceiver: RTCPeerConnection.prototype.addTransceiver,
   getUserMedia: navigator.mediaDevices.getUserMedia,
   play: HTMLMediaElement.prototype.play,
+  setSinkId: HTMLMediaElement.prototype.setSinkId,
 };
+
+/** What nobody caught. */
+const uncaught = [];
+for (const name of ["error", "unhandledrejection"]) {
+  window.addEventListener(name, ({ reason, message }) => uncaught.push(`${name}: ${reason?.stack ?? reason ?? message}`));
+}
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -18,11 +28,19 @@ export class Backend {
   #frames = [];
   #requests = [];
   #captured = [];
-  #constraints;
+  #constraints = [];
+  #microphoneDelay = 0;
   #contexts = [];
+  /** The SDK's contexts, also those that have no graph. */
+  #opened = [];
+  #configuration;
+  #sinks = [];
+  #sessionTypes = [];
+  #level = 0;
   #locks = [];
   #element;
   #stats;
+  #style;
   #probe;
   #voice;
   #speaker;
@@ -48,40 +66,163 @@ export class Backend {
       backend.#contexts.push(this);
       return real.createMediaStreamDestination.call(this);
     };
+    AudioContext.prototype.resume = function resume() {
+      backend.#opened.push(this);
+      return real.resume.call(this);
+    };
+    RTCPeerConnection.prototype.addTransceiver = function add(...given) {
+      backend.#configuration = this.getConfiguration();
+      return real.addTransceiver.apply(this, given);
+    };
     Object.defineProperty(navigator, "wakeLock", { configurable: true, value: { request: async () => this.#lock() } });
     this.allowMicrophone();
   }
 
+  /** Leaves the page as it was; throws when something failed in it that nobody caught. */
   uninstall() {
     window.fetch = real.fetch;
     window.WebSocket = real.WebSocket;
     AudioContext.prototype.createMediaStreamDestination = real.createMediaStreamDestination;
+    AudioContext.prototype.resume = real.resume;
+    delete AudioContext.prototype.state;
+    AudioWorklet.prototype.addModule = real.addModule;
+    RTCPeerConnection.prototype.addTransceiver = real.addTransceiver;
     navigator.mediaDevices.getUserMedia = real.getUserMedia;
+    delete navigator.mediaDevices.enumerateDevices;
     HTMLMediaElement.prototype.play = real.play;
+    HTMLMediaElement.prototype.setSinkId = real.setSinkId;
     delete navigator.wakeLock;
+    delete navigator.audioSession;
     this.#element?.remove();
+    this.#style?.remove();
     this.#probe?.close();
     this.#peer?.close();
     this.#voice?.close();
+    const caught = uncaught.splice(0);
+    if (caught.length > 0) throw new Error(`nobody caught ${caught.join("\n")}`);
   }
 
   allowMicrophone() {
+    this.#microphone((constraints) => constraints);
+  }
+
+  /** Allows microphones of any identifier: all of them are the one that the browser has. */
+  allowAnyMicrophone() {
+    this.#microphone(({ audio }) => ({ audio: { ...audio, deviceId: undefined } }));
+  }
+
+  #microphone(given) {
     navigator.mediaDevices.getUserMedia = async (constraints) => {
-      this.#constraints = constraints;
-      const stream = await real.getUserMedia.call(navigator.mediaDevices, constraints);
-      this.#captured.push(...stream.getTracks());
+      this.#constraints.push(constraints);
+      this.#sessionTypes.push(navigator.audioSession?.type);
+      const delay = this.#microphoneDelay;
+      this.#microphoneDelay = 0;
+      if (delay > 0) await sleep(delay);
+      const stream = await real.getUserMedia.call(navigator.mediaDevices, given(constraints));
+      for (const track of stream.getTracks()) this.#captured.push(Object.assign(track, { asked: constraints.audio.deviceId }));
       return stream;
     };
   }
 
-  /** What the microphone was last asked for. */
-  constraints() {
-    return JSON.stringify(this.#constraints);
+  /** Lets the next microphone come late. */
+  delayMicrophone(ms) {
+    this.#microphoneDelay = ms;
   }
 
-  /** Takes the microphone that was opened last away, as a browser tells it. */
+  /** What the microphone was last asked for. */
+  constraints() {
+    return JSON.stringify(this.#constraints.at(-1));
+  }
+
+  /** How often a microphone was asked for. */
+  asked() {
+    return this.#constraints.length;
+  }
+
+  /** By which identifiers the microphones were asked for that are open. */
+  openMicrophones() {
+    const open = this.#captured.filter(({ readyState }) => readyState === "live");
+    return JSON.stringify(open.map(({ asked }) => asked));
+  }
+
+  /** The servers and the policy of the client's peer connection. */
+  configuration() {
+    return JSON.stringify(this.#configuration);
+  }
+
+  /** An audio session as an iPhone's page has one. */
+  addAudioSession() {
+    Object.defineProperty(navigator, "audioSession", { configurable: true, value: { type: "auto" } });
+  }
+
+  /** The types that the session had whenever a microphone was asked for, and has now. */
+  sessionTypes() {
+    return [...this.#sessionTypes, navigator.audioSession.type].join(" ");
+  }
+
+  /** Speakers that can be chosen, all of them or none, or a browser that lets nobody choose. */
+  chooseSpeakers(how) {
+    HTMLMediaElement.prototype.setSinkId = how === "never" ? undefined : async (id) => {
+      this.#sinks.push(id);
+      if (how === "missing") throw new DOMException("not found", "NotFoundError");
+    };
+  }
+
+  /** The speakers that were chosen. */
+  sinks() {
+    return JSON.stringify(this.#sinks);
+  }
+
+  /** Lists these speakers and no other devices, and tells that devices have changed. */
+  listSpeakers(ids) {
+    const list = ids.split(" ").map((deviceId) => ({ kind: "audiooutput", deviceId, label: deviceId }));
+    navigator.mediaDevices.enumerateDevices = async () => list;
+    this.deviceChange();
+  }
+
+  /** Lets the worklet come late. */
+  delayWorklet(ms) {
+    AudioWorklet.prototype.addModule = async function add(url) {
+      await sleep(ms);
+      return real.addModule.call(this, url);
+    };
+  }
+
+  /** Lets no context run until `releaseAudio`: it is `suspended`, and waits, or `interrupted`, and refuses to resume. */
+  holdAudio(state) {
+    const backend = this;
+    AudioContext.prototype.resume = function resume() {
+      backend.#opened.push(this);
+      this.suspend();
+      return state === "suspended" ? new Promise(() => {}) : Promise.reject(new DOMException(state, "InvalidStateError"));
+    };
+    if (state !== "suspended") Object.defineProperty(AudioContext.prototype, "state", { configurable: true, get: () => state });
+  }
+
+  async releaseAudio() {
+    delete AudioContext.prototype.state;
+    AudioContext.prototype.resume = real.resume;
+    await this.#opened[0].resume();
+  }
+
+  /** Whether every context of the SDK is closed. */
+  audioIsClosed() {
+    return this.#opened.length > 0 && this.#opened.every(({ state }) => state === "closed");
+  }
+
+  /** Waits until the microphone has a level. */
+  async hasLevel() {
+    this.#level = 0;
+    for (let i = 0; i < 100; i += 1) {
+      if (this.#level > 1e-3) return;
+      await sleep(50);
+    }
+    throw new Error("the microphone has no level");
+  }
+
+  /** Takes the microphone away that is in use, as a browser tells it. */
   unplug() {
-    const track = this.#captured.at(-1);
+    const track = this.#captured.findLast(({ readyState }) => readyState === "live");
     track.stop();
     track.dispatchEvent(new Event("ended"));
   }
@@ -118,6 +259,12 @@ export class Backend {
     return lock;
   }
 
+  /** Hides the page and shows it again, as far as the wake lock goes: the browser takes it away. */
+  hidePage() {
+    for (const lock of this.#locks) lock.released = true;
+    document.dispatchEvent(new Event("visibilitychange"));
+  }
+
   /** What became of every wake lock. */
   wakeLocks() {
     return this.#locks.map(({ released }) => (released ? "released" : "held")).join(" ");
@@ -130,6 +277,29 @@ export class Backend {
     document.body.append(this.#element);
   }
 
+  element() {
+    return this.#element;
+  }
+
+  /** Gives the page these styles, and the element no others. */
+  restyle(css) {
+    this.#element.removeAttribute("style");
+    this.#style ??= document.head.appendChild(document.createElement("style"));
+    this.#style.textContent = css;
+  }
+
+  /** A style of what is shown as a part. */
+  styleOf(part, property) {
+    const element = this.#element.shadowRoot.querySelector(`[part~=${part}]`);
+    return getComputedStyle(element).getPropertyValue(property);
+  }
+
+  /** Whether the SDK brought styles of its own. */
+  isStyled() {
+    const { shadowRoot } = this.#element;
+    return shadowRoot.querySelector("style, link, [style]") !== null || shadowRoot.adoptedStyleSheets.length > 0;
+  }
+
   /** What the element shows: the role of the log, and each line's parts and words. */
   history() {
     const log = this.#element.shadowRoot.firstElementChild;
@@ -137,12 +307,18 @@ export class Backend {
     return `${log.getAttribute("role")}: ${lines.join(" | ")}`;
   }
 
+  /** What scrolls: the element itself, or the log in it. */
+  #scroller() {
+    const log = this.#element.shadowRoot.firstElementChild;
+    return getComputedStyle(log).overflowY === "auto" ? log : this.#element;
+  }
+
   scrollUp() {
-    this.#element.scrollTop = 0;
+    this.#scroller().scrollTop = 0;
   }
 
   scrolledToEnd() {
-    const { scrollHeight, scrollTop, clientHeight } = this.#element;
+    const { scrollHeight, scrollTop, clientHeight } = this.#scroller();
     return scrollHeight > clientHeight && scrollHeight - scrollTop - clientHeight < 2;
   }
 
@@ -158,6 +334,7 @@ export class Backend {
     if (String(url).endsWith("/v2/calls/check")) return this.#check(JSON.parse(init.body).sdp);
     if (!String(url).endsWith("/v2/calls")) return real.fetch.call(window, url, init);
     this.#requests.push({ url, key: init.headers.get("X-Api-Key"), body: JSON.parse(init.body) });
+    if (this.status === 0) return Promise.reject(new TypeError("Failed to fetch"));
     const body =
       this.status === 200
         ? { data: { id: "/v2/calls/1", signedUrl: "wss://calls.invalid/v2/calls/1/session" } }
@@ -165,6 +342,7 @@ export class Backend {
     return Promise.resolve(new Response(JSON.stringify(body), { status: this.status }));
   }
 
+  /** 0 for a network that is away. */
   refuse(status) {
     this.status = status;
   }
@@ -251,6 +429,11 @@ export class Backend {
     this.#deliver(this.#sockets.at(-1), JSON.parse(frame));
   }
 
+  /** Sends a frame to the client that is no message. */
+  sayRaw(data) {
+    this.#sockets.at(-1).onmessage?.(new MessageEvent("message", { data }));
+  }
+
   /** Cuts the connection without a goodbye. */
   cut() {
     this.#sockets.at(-1).onclose?.(new CloseEvent("close", { code: 1006 }));
@@ -258,6 +441,10 @@ export class Backend {
 
   callbacks(throwing) {
     const hear = (name) => (argument) => {
+      if (name === "onLevels") {
+        this.#level = Math.max(this.#level, argument.microphone);
+        return;
+      }
       if (name === "onStats") this.#stats = argument;
       const told = argument instanceof Error ? `${argument.name}:${argument.code}` : JSON.stringify(argument);
       this.#log.push(argument === undefined ? name : `${name} ${told}`);
@@ -266,6 +453,7 @@ export class Backend {
     const names = [
       "onCallStart", "onCallError", "onHangUp", "onStatusUpdate", "onCallStarting", "onConnected", "onUserInfo",
       "onRagInfo", "onTranscript", "onAgentStateChange", "onError", "onStats", "onDevicesChanged",
+      "onLevels",
     ];
     return Object.fromEntries(names.map((name) => [name, hear(name)]));
   }
@@ -283,7 +471,7 @@ export class Backend {
   }
 
   request() {
-    return JSON.stringify(this.#requests[0]);
+    return JSON.stringify(this.#requests.at(-1));
   }
 
   /** Whether every microphone track has ended and every socket is closed. */

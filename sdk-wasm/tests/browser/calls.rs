@@ -5,23 +5,6 @@ use wasm_bindgen_test::wasm_bindgen_test;
 use super::*;
 
 #[wasm_bindgen_test]
-fn the_constructor_names_a_missing_callback() {
-    let none = JsValue::UNDEFINED;
-    let error = CallManager::new(&none, &none, None).err().unwrap();
-    assert_eq!(code_of(&error), "INVALID_ARGUMENT");
-    for name in ["onCallStart", "onCallError", "onHangUp", "onStatusUpdate"] {
-        let backend = Backend::new();
-        let callbacks = backend.callbacks(false);
-        Reflect::set(&callbacks, &name.into(), &7.into()).unwrap();
-        let error = CallManager::new(&callbacks, &none, None).err().unwrap();
-        let error: js_sys::Error = error.unchecked_into();
-        assert!(error.message().includes(name, 0));
-        assert_eq!(error.name(), "CallError");
-        backend.uninstall();
-    }
-}
-
-#[wasm_bindgen_test]
 async fn a_call_in_client_mode_runs_in_the_documents_order() {
     let scene = Scene::new();
     assert_eq!(scene.manager.get_state(), "idle");
@@ -82,12 +65,12 @@ async fn a_call_in_client_mode_runs_in_the_documents_order() {
 }
 
 #[wasm_bindgen_test]
-async fn a_hang_up_during_the_permission_releases_the_microphone() {
+async fn a_hang_up_before_the_permission_asks_nobody() {
     let scene = Scene::new();
     let started = scene.call();
     scene.manager.hang_up();
     settle(started).await;
-    settle(wait(1_500)).await;
+    settle(wait(200)).await;
     assert_eq!(
         scene.log(),
         [
@@ -97,8 +80,42 @@ async fn a_hang_up_during_the_permission_releases_the_microphone() {
             "onHangUp"
         ]
     );
-    assert!(scene.backend.captures() <= 1);
+    assert_eq!(scene.backend.asked(), 0);
+    assert!(scene.backend.audio_is_closed());
+}
+
+#[wasm_bindgen_test]
+async fn a_hang_up_during_the_permission_releases_the_microphone() {
+    let scene = Scene::new();
+    scene.backend.delay_microphone(300);
+    let started = scene.call();
+    settle(wait(50)).await;
+    assert_eq!(scene.backend.asked(), 1);
+    scene.manager.hang_up();
+    settle(started).await;
+    assert_eq!(scene.log().last().map(String::as_str), Some("onHangUp"));
+    assert_eq!(scene.backend.captures(), 0);
+    while scene.backend.captures() == 0 {
+        settle(wait(50)).await;
+    }
     assert!(scene.backend.is_released());
+}
+
+#[wasm_bindgen_test]
+async fn a_hang_up_while_the_worklet_loads_is_clean() {
+    let scene = Scene::new();
+    scene.backend.delay_worklet(700);
+    let started = scene.call();
+    while scene.backend.captures() == 0 {
+        settle(wait(20)).await;
+    }
+    scene.manager.hang_up();
+    settle(started).await;
+    // Until the module has come, or was refused by a context that is closed.
+    settle(wait(1_000)).await;
+    assert!(scene.backend.is_released());
+    assert!(scene.backend.audio_is_closed());
+    assert_eq!(scene.backend.captures(), 1);
 }
 
 #[wasm_bindgen_test]
@@ -136,6 +153,38 @@ async fn a_refused_microphone_and_a_refused_key_have_their_codes() {
             "onHangUp"
         ]
     );
+    assert_eq!(scene.manager.get_state(), "error");
+
+    scene.backend.refuse(0);
+    settle(
+        scene
+            .manager
+            .handle_call2(&"repo:acme".into(), &"guide".into(), &key, &null),
+    )
+    .await;
+    assert_eq!(
+        scene.log()[4..],
+        [
+            "onCallStart",
+            "onError CallError:NETWORK",
+            "onCallError CallError:NETWORK",
+            "onHangUp"
+        ]
+    );
+}
+
+#[wasm_bindgen_test]
+async fn a_server_that_speaks_something_else_ends_the_call() {
+    let scene = Scene::connected().await;
+    scene.backend.say_raw("<!doctype html>");
+    scene.heard("onHangUp").await;
+    assert!(
+        scene
+            .log()
+            .contains(&"onCallError CallError:PROTOCOL".to_owned())
+    );
+    assert_eq!(scene.manager.get_state(), "error");
+    assert!(scene.backend.is_released());
 }
 
 #[wasm_bindgen_test]

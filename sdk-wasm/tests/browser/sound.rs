@@ -66,6 +66,116 @@ async fn a_device_that_is_not_there_leaves_the_call_as_it_is() {
 }
 
 #[wasm_bindgen_test]
+async fn a_microphone_that_is_chosen_while_the_visitor_is_asked_is_used() {
+    let scene = Scene::new();
+    scene.backend.allow_any_microphone();
+    scene.backend.delay_microphone(300);
+    let started = scene.call();
+    settle(wait(50)).await;
+    assert_eq!(scene.backend.asked(), 1);
+    settle(scene.manager.change_devices(Some("second".into()), None)).await;
+    settle(started).await;
+    assert_eq!(scene.backend.open_microphones(), r#"[{"ideal":"second"}]"#);
+    scene.heard("\"ongoing\"").await;
+    scene.hears().await;
+}
+
+#[wasm_bindgen_test]
+async fn of_two_quick_choices_the_later_one_counts() {
+    let scene = Scene::connected().await;
+    scene.backend.allow_any_microphone();
+    let choose = |id: &str| scene.manager.change_devices(Some(id.to_owned()), None);
+    scene.backend.delay_microphone(400);
+    let slow = choose("first");
+    settle(choose("second")).await;
+    settle(slow).await;
+    assert_eq!(scene.backend.asked(), 3);
+    assert_eq!(scene.backend.open_microphones(), r#"[{"exact":"second"}]"#);
+
+    // What takes the place of one that is unplugged is no choice.
+    scene.backend.delay_microphone(400);
+    scene.backend.unplug();
+    settle(choose("third")).await;
+    settle(wait(600)).await;
+    assert_eq!(scene.backend.captures(), 5);
+    assert_eq!(scene.backend.open_microphones(), r#"[{"exact":"third"}]"#);
+    scene.hears().await;
+    scene.manager.hang_up();
+    assert!(scene.backend.is_released());
+}
+
+#[wasm_bindgen_test]
+async fn a_speaker_that_cannot_be_chosen_is_told_and_the_call_goes_on() {
+    for how in ["never", "missing"] {
+        let scene = Scene::configured(false, worklet(), r#"{"speakerId":"hall"}"#);
+        scene.backend.choose_speakers(how);
+        scene.connect().await;
+        scene.heard("onCallError CallError:SPEAKER_MISSING").await;
+        assert_eq!(scene.manager.get_state(), "ongoing");
+        let changed = scene.manager.change_devices(None, Some("yard".into()));
+        let refused = JsFuture::from(changed).await.unwrap_err();
+        assert_eq!(code_of(&refused), "SPEAKER_MISSING", "{how}");
+    }
+}
+
+#[wasm_bindgen_test]
+async fn an_unplugged_speaker_is_left_for_the_systems() {
+    let scene = Scene::configured(false, worklet(), r#"{"speakerId":"hall"}"#);
+    scene.backend.choose_speakers("any");
+    scene.connect().await;
+    scene.backend.list_speakers("default hall");
+    scene.heard("\"deviceId\":\"hall\"").await;
+    assert_eq!(scene.backend.sinks(), r#"["hall"]"#);
+    scene.backend.list_speakers("default yard");
+    scene.heard("\"deviceId\":\"yard\"").await;
+    assert_eq!(scene.backend.sinks(), r#"["hall",""]"#);
+    assert!(!scene.backend.log().contains("onCallError"));
+}
+
+#[wasm_bindgen_test]
+async fn a_phones_audio_session_is_told_what_comes_and_given_back() {
+    let scene = Scene::new();
+    scene.backend.add_audio_session();
+    settle(scene.call()).await;
+    let both = "play-and-record";
+    assert_eq!(scene.backend.session_types(), format!("{both} {both}"));
+    let null = JsValue::NULL;
+    let other = CallManager::new(&scene.backend.callbacks(false), &null, None);
+    let started = other.handle_call2(&null, &null, &SIGNED_URL.into(), &null);
+    while scene.backend.asked() < 2 {
+        settle(wait(20)).await;
+    }
+    scene.manager.hang_up();
+    let types = scene.backend.session_types();
+    assert!(types.ends_with(both), "the other call goes on: {types}");
+    other.hang_up();
+    assert!(scene.backend.session_types().ends_with(" auto"));
+    settle(started).await;
+}
+
+#[wasm_bindgen_test]
+async fn audio_that_runs_later_than_the_call_is_used_from_then_on() {
+    for why in ["suspended", "interrupted", "slow"] {
+        let scene = Scene::new();
+        match why {
+            "slow" => scene.backend.delay_worklet(1_500),
+            state => scene.backend.hold_audio(state),
+        }
+        scene.connect().await;
+        scene.hears().await;
+        if why != "slow" {
+            settle(scene.backend.release_audio()).await;
+        }
+        settle(scene.backend.has_level()).await;
+        scene.hears().await;
+        scene.manager.mute(true);
+        scene.hears_nothing(why).await;
+        scene.manager.hang_up();
+        assert!(scene.backend.is_released());
+    }
+}
+
+#[wasm_bindgen_test]
 async fn a_worklet_that_cannot_be_loaded_is_done_without() {
     let scene = Scene::with(false, "/no-such-worklet.js".to_owned());
     settle(scene.call()).await;

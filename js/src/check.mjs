@@ -1,0 +1,66 @@
+// What a page gives to a manager, checked when it gives it: a mistake is named to the developer at once, and not when a
+// visitor calls. The wasm takes what comes through here as it is.
+
+import { CallError } from "./error.mjs";
+
+const REQUIRED = ["onCallStart", "onCallError", "onHangUp", "onStatusUpdate"];
+const OPTIONAL = [
+  "onCallStarting", "onConnected", "onUserInfo", "onRagInfo", "onTranscript", "onAgentStateChange", "onLevels",
+  "onStats", "onDevicesChanged", "onError",
+];
+
+const isObject = (value) => typeof value === "object" && value !== null;
+
+function hasJson(value) {
+  try {
+    return JSON.stringify(value).startsWith("{");
+  } catch {
+    return false;
+  }
+}
+
+const TEXT = ["a string", (value) => typeof value === "string"];
+const FLAG = ["a boolean", (value) => typeof value === "boolean"];
+
+/** What each key must be, in words and as a test; an absent one always may be. */
+const CONFIG = {
+  characterRole: TEXT,
+  personRole: TEXT,
+  microphoneId: TEXT,
+  speakerId: TEXT,
+  backendUrl: TEXT,
+  BACKEND_URL: TEXT,
+  callTimeLimitSeconds: ["a positive number", (value) => typeof value === "number" && value >= 1 && value < 2 ** 32],
+  characterParams: ["an object", hasJson],
+  historyElement: ["an element or its id", (value) => typeof value === "string" || isObject(value)],
+  audio: ["an object", isObject],
+  iceServers: ["an array", Array.isArray],
+  iceTransportPolicy: ["all or relay", (value) => value === "all" || value === "relay"],
+  wakeLock: FLAG,
+};
+
+const AUDIO = { echoCancellation: FLAG, noiseSuppression: FLAG, autoGainControl: FLAG };
+
+export function checkCallbacks(callbacks) {
+  expect(isObject(callbacks), "callbacks", "an object");
+  for (const name of [...REQUIRED, ...OPTIONAL]) {
+    const there = callbacks[name] != null || REQUIRED.includes(name);
+    expect(!there || typeof callbacks[name] === "function", `callbacks.${name}`, "a function");
+  }
+}
+
+export function checkConfig(config) {
+  expect(config == null || isObject(config), "config", "an object");
+  checkKeys(config, "config", CONFIG);
+  checkKeys(config?.audio, "config.audio", AUDIO);
+}
+
+function checkKeys(given, path, keys) {
+  for (const [key, [kind, fits]] of Object.entries(keys)) {
+    expect(given?.[key] == null || fits(given[key]), `${path}.${key}`, kind);
+  }
+}
+
+function expect(holds, name, kind) {
+  if (!holds) throw new CallError("INVALID_ARGUMENT", `An argument is not valid. (${name} must be ${kind})`);
+}
