@@ -12,6 +12,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 import * as vite from "vite";
+import * as vite7 from "vite-7";
 import * as viteOldest from "vite-oldest";
 
 import { STRICT, files, goodCall, inChromium, page, visit } from "../browser.mjs";
@@ -51,6 +52,7 @@ test("Node imports every entry", async () => {
 
 for (const [name, bundler, optimizeDeps] of [
   ["the newest Vite", vite, {}],
+  ["Vite 7", vite7, { exclude: ["@colloquy/sdk"] }],
   ["the oldest maintained Vite", viteOldest, { exclude: ["@colloquy/sdk"] }],
 ]) {
   test(`${name}, built`, inChromium, async (t) => {
