@@ -89,12 +89,16 @@ const scenarios = {
     backend.say(line("2", "two"));
     await stage.until(({ transcript }) => transcript.length === 2);
     const captures = backend.captures();
+    backend.allowAnyMicrophone();
+    backend.delayMicrophone(200);
+    await Promise.all(["first", "second"].map((id) => stage.call.changeDevices(id, null)));
     stage.call.hangUp();
     await stage.call.start({ signedUrl: URL });
     backend.say(line("3", "three"));
     await stage.until(({ transcript }) => transcript.length === 1);
     stage.unmount();
-    return [captures, ...heard, backend.captures(), backend.isReleased()];
+    const { ideal } = JSON.parse(backend.constraints()).audio.deviceId;
+    return [captures, ...heard, ideal, backend.isReleased()];
   },
 
   async "a failed start is an error, and the next call clears it"(backend) {

@@ -25,27 +25,30 @@ test("a server renders the hook as idle", () => {
   );
 });
 
-test("the hook makes calls under StrictMode", inChromium, async (t) => {
-  const { outputFiles } = await build({
-    entryPoints: [join(here, "react-page.jsx")],
-    bundle: true,
-    write: false,
-    format: "esm",
-    jsx: "automatic",
-    define: { "process.env.NODE_ENV": '"development"' },
-    logLevel: "warning",
+for (const [version, alias] of [["newest", {}], ["oldest", { react: "react18", "react-dom": "react-dom18" }]]) {
+  test(`the hook makes calls under StrictMode, in the ${version} React`, inChromium, async (t) => {
+    const { outputFiles } = await build({
+      entryPoints: [join(here, "react-page.jsx")],
+      bundle: true,
+      write: false,
+      format: "esm",
+      jsx: "automatic",
+      alias,
+      define: { "process.env.NODE_ENV": '"development"' },
+      logLevel: "warning",
+    });
+    const pages = { "/index.html": page("/page.js"), "/page.js": outputFiles[0].text };
+    const report = await visit(t, files([join(here, "..", "dist")], { pages }));
+    assert.ok(report.startsWith("{"), report);
+    assert.deepEqual(JSON.parse(report), {
+      "StrictMode makes one call, and unmounting ends it": [1, 1, true, "idle starting ongoing", 1, true],
+      "what the call tells is state, and the operations reach it": [
+        "CALL_ACTIVE", "thinking", "three two", true, "hello", "completed", null, true, true,
+      ],
+      "callbacks change during a call, configuration from the next call on": [
+        1, "Ann:Ann:one", "Bob:Ann:two", "Bob:Bob:three", "second", true,
+      ],
+      "a failed start is an error, and the next call clears it": ["error", "MICROPHONE_DENIED", true, null, "key", true],
+    });
   });
-  const pages = { "/index.html": page("/page.js"), "/page.js": outputFiles[0].text };
-  const report = await visit(t, files([join(here, "..", "dist")], { pages }));
-  assert.ok(report.startsWith("{"), report);
-  assert.deepEqual(JSON.parse(report), {
-    "StrictMode makes one call, and unmounting ends it": [1, 1, true, "idle starting ongoing", 1, true],
-    "what the call tells is state, and the operations reach it": [
-      "CALL_ACTIVE", "thinking", "three two", true, "hello", "completed", null, true, true,
-    ],
-    "callbacks change during a call, configuration from the next call on": [
-      1, "Ann:Ann:one", "Bob:Ann:two", "Bob:Bob:three", 2, true,
-    ],
-    "a failed start is an error, and the next call clears it": ["error", "MICROPHONE_DENIED", true, null, "key", true],
-  });
-});
+}
