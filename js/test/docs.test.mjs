@@ -2,8 +2,8 @@
 // package's types, and the reference is the one that the types have.
 //
 // `js` is checked as JavaScript, `ts` and `tsx` strictly, `html` by its script, `css` and `json` by parsing. A comment
-// right before a block holds what the reader need not see: <!-- with: const key = ""; -->. A block that imports what the
-// package does not export is skipped, and the skip says so.
+// right before a block holds what the reader need not see: <!-- with: const key = ""; -->. The examples in the comments of
+// the types are checked too, and with them those of the reference, which is made from there.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -25,20 +25,24 @@ const { name: packageName, exports } = JSON.parse(readFileSync(join(js, "package
 const SHOWN = new Set(["sh", "text", "toml"]);
 
 const pages = ["../README.md", "../examples/README.md", "README.md", ...readdirSync(join(js, "docs")).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`)];
+const types = ["src/index.d.ts", "src/react.d.ts"];
 const text = (page) => readFileSync(join(js, page), "utf8");
 
 /** Every block of code: where it stands, its language, its code and what comes before it. */
 const blocks = pages
-  // Its blocks are declarations, made from the types themselves.
+  // Its blocks are declarations and examples, made from the types themselves.
   .filter((page) => page !== "docs/api.md")
-  .flatMap((page) =>
-    [...text(page).matchAll(/(?:<!-- with: ([\s\S]*?) -->\n)?^```(\w*)\n([\s\S]*?)^```$/gm)].map(
-      ({ 1: before = "", 2: language, 3: code, index }) => {
-        const line = text(page).slice(0, index).split("\n").length;
-        return { name: `${page}:${line}`, language, before, code };
-      },
-    ),
+  .flatMap((page) => blocksOf(page, text(page)))
+  .concat(types.flatMap((file) => blocksOf(file, text(file).replace(/^ *\* ?/gm, ""))));
+
+function blocksOf(page, words) {
+  return [...words.matchAll(/(?:<!-- with: ([\s\S]*?) -->\n)?^```(\w*)\n([\s\S]*?)^```$/gm)].map(
+    ({ 1: before = "", 2: language, 3: code, index }) => {
+      const line = words.slice(0, index).split("\n").length;
+      return { name: `${page}:${line}`, language, before, code };
+    },
   );
+}
 
 const inLanguage = (...languages) => blocks.filter(({ language }) => languages.includes(language));
 
@@ -60,12 +64,11 @@ const usesGlobal = (code) => /\bColloquy\./.test(code);
 
 /** Checks blocks with TypeScript, all in one run. */
 async function compile(t, given, extension, options) {
-  const skipped = given.filter(missing);
-  for (const block of skipped) t.diagnostic(`skipped ${block.name}: the package has no ${missing(block)}`);
+  for (const block of given) assert.equal(missing(block), undefined, `${block.name}: the package does not export it`);
   // Inside the package, so that its name leads to its own exports.
   const folder = mkdtempSync(join(js, "test", "docs-"));
   t.after(() => rmSync(folder, { recursive: true }));
-  const files = given.filter((block) => !skipped.includes(block)).map(({ name, language, before, code }) => {
+  const files = given.map(({ name, language, before, code }) => {
     const file = `${name.replace(/\W+/g, "-")}.${extension ?? language}`;
     const global = usesGlobal(code) ? `import "${packageName}/global";\n` : "";
     writeFileSync(join(folder, file), `${global}${before}\n${code}`);
