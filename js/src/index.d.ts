@@ -2,8 +2,12 @@
  * Live voice conversations with an AI character.
  *
  * ```ts
- * const manager = new CallManager({ onCallStart, onCallError, onHangUp, onStatusUpdate });
- * await manager.handleCall2(null, null, signedUrl);
+ * import { CallManager, type Callbacks } from "@colloquy/sdk";
+ *
+ * export function call(signedUrl: string, callbacks: Callbacks) {
+ *   const manager = new CallManager(callbacks);
+ *   return manager.handleCall2(null, null, signedUrl);
+ * }
  * ```
  */
 
@@ -112,7 +116,10 @@ export interface TranscriptLine {
   atMs: number;
 }
 
-/** Loudness, the root mean square of the samples, 0 to 1; 0 where the browser runs without the audio worklet. */
+/**
+ * Loudness, the root mean square of the samples, 0 to 1; 0 where the browser runs without the audio worklet, and while it
+ * holds the page's audio back.
+ */
 export interface Levels {
   /** What the visitor says; 0 while muted. */
   microphone: number;
@@ -271,7 +278,10 @@ export interface Devices {
 
 /** Makes voice calls with a character, one at a time. */
 export class CallManager {
-  /** Throws a `CallError` with the code `INVALID_ARGUMENT` when a required callback is missing. */
+  /**
+   * Throws a `CallError` with the code `INVALID_ARGUMENT` that names what is wrong: a required callback that is missing,
+   * or a key of `config` that cannot be used.
+   */
   constructor(callbacks: Callbacks, config?: Config | null);
 
   /**
@@ -319,6 +329,8 @@ export class CallManager {
    * connection as a call does, without a call, and asks for no permission. TURN servers that the backend hands out to
    * calls are not tried; `iceServers` of `config` are.
    *
+   * Rejects with `INVALID_ARGUMENT` where the constructor would throw it.
+   *
    * @param config what will be given to the constructor: `backendUrl`, `iceServers` and `iceTransportPolicy` count
    */
   static preCallCheck(config?: Config | null): Promise<CheckReport>;
@@ -330,14 +342,21 @@ export class CallManager {
   startAudio(): Promise<void>;
 
   /**
-   * Switches devices during a call; `null` keeps the current one. Without a call it chooses for the next one.
+   * Switches devices during a call; `null` keeps the current one. Without a call it chooses for the next one, and while
+   * the visitor is asked for the microphone for the one that starts. Of two choices the later one counts.
    * Rejects with a `CallError` when a device cannot be used; the one in use then stays.
    */
   changeDevices(microphoneId: string | null, speakerId: string | null): Promise<void>;
 
-  /** Sends a typed turn; false when there is no connected call, or the text is empty or longer than 64 KiB. */
+  /**
+   * Sends a typed turn. False when there is no connected call, when the text is empty or longer than 4,000 characters,
+   * and when too many turns wait for a lost connection.
+   */
   sendText(text: string): boolean;
 
-  /** `idle` before the first call, then the status of the running or last call. */
+  /**
+   * `idle` before the first call, then the status of the running or last call, also of one that ended before it was
+   * created and so had no `onStatusUpdate`.
+   */
   getState(): "idle" | CallStatus;
 }

@@ -43,7 +43,10 @@ export interface UseCall {
   /** True sends silence, false resumes. It also holds for later calls. */
   mute(isMuted: boolean): void;
 
-  /** Sends a typed turn; false when there is no connected call, or the text is empty or longer than 64 KiB. */
+  /**
+   * Sends a typed turn. False when there is no connected call, when the text is empty or longer than 4,000 characters,
+   * and when too many turns wait for a lost connection.
+   */
   sendText(text: string): boolean;
 
   /**
@@ -63,10 +66,14 @@ export interface UseCall {
  * Calls for as long as the component is mounted; unmounting hangs up. The server renders it as `idle`.
  *
  * ```tsx
- * const { status, isActive, start, hangUp } = useCall();
- * return isActive
- *   ? <button onClick={hangUp}>Hang up ({status})</button>
- *   : <button onClick={async () => start({ signedUrl: await newCall() })}>Call</button>;
+ * import { useCall } from "@colloquy/sdk/react";
+ *
+ * export function Caller({ newCall }: { newCall: () => Promise<string> }) {
+ *   const { status, isActive, start, hangUp } = useCall();
+ *   return isActive
+ *     ? <button onClick={hangUp}>Hang up ({status})</button>
+ *     : <button onClick={async () => start({ signedUrl: await newCall() })}>Call</button>;
+ * }
  * ```
  */
 export function useCall(options?: UseCallOptions): UseCall;

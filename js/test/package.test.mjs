@@ -38,35 +38,85 @@ test("a missing or wrong required callback is named", () => {
       );
     }
   }
-  assert.throws(() => new CallManager(callbacks(), "config"), { code: "INVALID_ARGUMENT" });
+  assert.throws(
+    () => new CallManager({ ...callbacks(), onLevels: 1 }),
+    { code: "INVALID_ARGUMENT", message: /callbacks\.onLevels must be a function/ },
+  );
 });
 
-test("a wasm that cannot be loaded ends the call with its code, and may be tried again", async () => {
+test("a wrong key of the configuration is named when the manager is made", async () => {
+  const circle = {};
+  circle.circle = circle;
+  for (const [config, name] of [
+    ["config", "config must be an object"],
+    [{ characterRole: 7 }, "config.characterRole must be a string"],
+    [{ callTimeLimitSeconds: "600" }, "config.callTimeLimitSeconds must be a positive number"],
+    [{ callTimeLimitSeconds: Number.NaN }, "config.callTimeLimitSeconds"],
+    [{ characterParams: [] }, "config.characterParams must be an object"],
+    [{ characterParams: circle }, "config.characterParams"],
+    [{ audio: 7 }, "config.audio must be an object"],
+    [{ audio: { echoCancellation: "yes" } }, "config.audio.echoCancellation must be a boolean"],
+    [{ iceServers: {} }, "config.iceServers must be an array"],
+    [{ iceTransportPolicy: "direct" }, "config.iceTransportPolicy must be all or relay"],
+    [{ wakeLock: 1 }, "config.wakeLock must be a boolean"],
+    [{ historyElement: 1 }, "config.historyElement must be an element or its id"],
+  ]) {
+    const named = (error) => error instanceof CallError && error.code === "INVALID_ARGUMENT" && error.message.includes(name);
+    assert.throws(() => new CallManager(callbacks(), config), named, name);
+    await assert.rejects(CallManager.preCallCheck(config), named, name);
+  }
+  // Absent ones have their defaults, and a server has no elements.
+  const absent = { characterRole: null, audio: null, iceServers: undefined, historyElement: {}, characterParams: {} };
+  assert.equal(new CallManager(callbacks(), absent).getState(), "idle");
+});
+
+/** A manager and what its callbacks hear. */
+function listening() {
   const log = [];
-  const hear = (name) => (argument) => log.push(argument ? `${name} ${argument.code}` : name);
+  const hear = (name) => (argument) => log.push(argument ? `${name} ${argument.code} ${argument.fatal}` : name);
   const names = ["onCallStart", "onCallError", "onHangUp", "onStatusUpdate"];
-  const manager = new CallManager(Object.fromEntries(names.map((name) => [name, hear(name)])));
+  return { log, manager: new CallManager(Object.fromEntries(names.map((name) => [name, hear(name)]))) };
+}
+
+test("a wasm that cannot be loaded ends the call with its code, and may be tried again", async () => {
+  const { log, manager } = listening();
   await assert.rejects(init({ wasmUrl: "data:application/wasm,broken" }), { code: "LOAD_FAILED", message: /wasmUrl/ });
   // Node's fetch reads no file URLs, so the default does not load here either.
   await manager.handleCall2(null, null, "wss://calls.invalid/session");
-  assert.deepEqual(log, ["onCallStart", "onCallError LOAD_FAILED", "onHangUp"]);
+  assert.deepEqual(log, ["onCallStart", "onCallError LOAD_FAILED true", "onHangUp"]);
+  assert.equal(manager.getState(), "error");
+});
+
+test("a call begins at once and ends at once while the wasm is being loaded", async () => {
+  const { log, manager } = listening();
+  const url = "wss://calls.invalid/session";
+  const first = manager.handleCall2(null, null, url);
+  assert.deepEqual(log.splice(0), ["onCallStart"]);
+  assert.equal(manager.getState(), "starting");
+  await assert.rejects(manager.handleCall2(null, null, url), { code: "CALL_ACTIVE" });
+  manager.hangUp();
+  manager.hangUp();
+  assert.deepEqual(log.splice(0), ["onHangUp"]);
+  assert.equal(manager.getState(), "completed");
+  // The manager is free for the next call, whose failure is its own.
+  const second = manager.handleCall2(null, null, url);
+  await first;
+  assert.deepEqual(log.splice(0), ["onCallStart"]);
+  await second;
+  assert.deepEqual(log, ["onCallError LOAD_FAILED true", "onHangUp"]);
 });
 
 test("the wasm loads, and without a browser a call says what is missing", async () => {
-  const log = [];
-  const manager = new CallManager({
-    onCallStart: () => log.push("start"),
-    onCallError: (error) => log.push(error.code, error instanceof CallError),
-    onHangUp: () => log.push("end"),
-    onStatusUpdate() {},
-  });
+  const { log, manager } = listening();
   const bytes = readFileSync(join(js, "dist", "colloquy_sdk_bg.wasm"));
   await init({ wasmUrl: `data:application/wasm;base64,${bytes.toString("base64")}` });
-  const call = manager.handleCall2(null, null, "wss://calls.invalid/session");
-  await assert.rejects(manager.handleCall2(null, null, "x"), { code: "CALL_ACTIVE" });
-  manager.hangUp();
-  await call;
-  assert.deepEqual(log, ["start", "UNSUPPORTED_BROWSER", true, "end"]);
+  for (let i = 0; i < 2; i += 1) {
+    const call = manager.handleCall2(null, null, "wss://calls.invalid/session");
+    assert.equal(log[0], "onCallStart");
+    await call;
+    assert.deepEqual(log.splice(0), ["onCallStart", "onCallError UNSUPPORTED_BROWSER true", "onHangUp"]);
+    assert.equal(manager.getState(), "error");
+  }
 });
 
 test("the package in one file loads without any other", async () => {
@@ -92,10 +142,14 @@ test("publint finds nothing in the packed package", async () => {
   assert.deepEqual(messages, []);
 });
 
-test("the types fit their use", () => {
-  const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
-  execFileSync(process.execPath, [tsc, "--noEmit", "-p", join(js, "test")], { stdio: "inherit" });
-});
+for (const compiler of ["typescript", "typescript5"]) {
+  const { resolve } = createRequire(import.meta.url);
+  const { version } = JSON.parse(readFileSync(resolve(`${compiler}/package.json`), "utf8"));
+  test(`the types fit their use, TypeScript ${version}`, () => {
+    const tsc = join(dirname(resolve(`${compiler}/package.json`)), "bin", "tsc");
+    execFileSync(process.execPath, [tsc, "--noEmit", "-p", join(js, "test")], { stdio: "inherit" });
+  });
+}
 
 test("types and README have every error code of the crate", () => {
   const source = readFileSync(join(js, "..", "sdk-wasm", "protocol", "src", "errors.rs"), "utf8");
@@ -113,4 +167,11 @@ test("JavaScript, worklet and wasm together keep the size budget", (t) => {
   const { entry, gzipped } = sizes[0];
   assert.equal(entry, "@colloquy/sdk");
   assert.ok(gzipped <= BUDGET_BYTES, `${gzipped} bytes`);
+  // What the READMEs say of it.
+  const kilobytes = (name) => `${Math.ceil(sizes.find((size) => size.entry === `@colloquy/sdk${name}`).gzipped / 1000)} kB`;
+  const readme = readFileSync(join(js, "README.md"), "utf8");
+  for (const name of ["", "/inline", "/global"]) {
+    assert.match(readme, new RegExp(`^\\| \`@colloquy/sdk${name}\` \\|.*\\| ${kilobytes(name)} \\|$`, "m"));
+  }
+  assert.ok(readFileSync(join(js, "..", "README.md"), "utf8").includes(kilobytes("")), kilobytes(""));
 });
