@@ -33,6 +33,7 @@ export function placeCall({ CallManager }) {
       manager.hangUp();
     }
     const facts = [backend.log(), levels > AUDIBLE ? "level" : "no level", backend.isReleased() ? "released" : "held"];
+    backend.uninstall();
     return facts.join("\n");
   });
 }

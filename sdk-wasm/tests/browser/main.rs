@@ -125,6 +125,9 @@ extern "C" {
 /// What was said before a change is still in the jitter buffer for a moment.
 const SETTLES_MS: u32 = 1_000;
 
+/// The sound energy below which nothing is heard.
+const SILENCE: f64 = 1e-6;
+
 const BACKEND_URL: &str = "https://calls.invalid";
 
 const SIGNED_URL: &str = "wss://calls.invalid/v2/calls/1/session";
@@ -193,21 +196,21 @@ impl Scene {
         JsFuture::from(self.backend.hears()).await.unwrap();
     }
 
-    /// Listens to a visitor who is muted, for longer than the fake microphone pauses. On a busy machine what was said
-    /// before takes its time to arrive.
+    /// Listens to a visitor who is muted, each time for longer than the fake microphone pauses. On a busy machine what was
+    /// said before takes its time to arrive.
     async fn hears_nothing(&self, when: &str) {
-        let mut energy = f64::MAX;
-        for _ in 0..4 {
-            energy = JsFuture::from(self.backend.energy())
-                .await
-                .unwrap()
-                .as_f64()
-                .unwrap();
-            if energy < 1e-6 {
-                return;
+        let mut heard = self.energy().await;
+        for _ in 0..3 {
+            if heard >= SILENCE {
+                heard = self.energy().await;
             }
         }
-        panic!("heard {energy} {when}");
+        assert!(heard < SILENCE, "heard {heard} {when}");
+    }
+
+    async fn energy(&self) -> f64 {
+        let energy = JsFuture::from(self.backend.energy()).await.unwrap();
+        energy.as_f64().unwrap()
     }
 
     fn log(&self) -> Vec<String> {

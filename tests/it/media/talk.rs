@@ -1,6 +1,6 @@
 //! What a visitor hears and reads.
 
-use colloquy_protocol::{AgentState, ByeReason, ClientMessage, SessionState};
+use colloquy_protocol::{AgentState, ByeReason, ClientMessage, MAX_TEXT_CHARS, SessionState};
 use harness::client::{Between, ClientOptions};
 
 use super::*;
@@ -171,6 +171,19 @@ async fn a_visitor_who_speaks_over_a_reply_cuts_it() {
 async fn a_typed_turn_is_answered_aloud() {
     let stage = Stage::new().await;
     let (_, client) = stage.join().await;
+    // One that is too long is refused, and the call goes on.
+    let too_long = now();
+    client
+        .say(&ClientMessage::Text {
+            text: "é".repeat(MAX_TEXT_CHARS + 1),
+        })
+        .await
+        .unwrap();
+    let refused = client.message(too_long, SOON, |message| match message {
+        ServerMessage::Error { code, fatal, .. } => Some((code.clone(), *fatal)),
+        _ => None,
+    });
+    assert_eq!(refused.await.unwrap(), ("TEXT_TOO_LONG".to_owned(), false));
     let typed = now();
     client
         .say(&ClientMessage::Text {
