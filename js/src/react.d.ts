@@ -31,7 +31,8 @@ export interface UseCall {
   /**
    * Starts a call; to be called when the visitor clicks, so that the browser plays sound. Resolves when the call is
    * connected or over. Failures go to `error` and `onCallError`; the promise rejects only with `CALL_ACTIVE`, when a
-   * call is under way, which is left alone. Without a mounted component it does nothing.
+   * call is under way, which is left alone, and with `INVALID_ARGUMENT` for changed options that cannot be used. Without
+   * a mounted component it does nothing.
    *
    * @param customMetadata passed to the backend
    */
@@ -63,7 +64,8 @@ export interface UseCall {
 }
 
 /**
- * Calls for as long as the component is mounted; unmounting hangs up. The server renders it as `idle`.
+ * Calls for as long as the component is mounted; unmounting hangs up. The server renders it as `idle`. Mounting with
+ * options that cannot be used throws a `CallError` with the code `INVALID_ARGUMENT`.
  *
  * ```tsx
  * import { useCall } from "@colloquy/sdk/react";

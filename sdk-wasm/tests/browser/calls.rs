@@ -95,9 +95,7 @@ async fn a_hang_up_during_the_permission_releases_the_microphone() {
     settle(started).await;
     assert_eq!(scene.log().last().map(String::as_str), Some("onHangUp"));
     assert_eq!(scene.backend.captures(), 0);
-    while scene.backend.captures() == 0 {
-        settle(wait(50)).await;
-    }
+    until("the microphone is there", || scene.backend.captures() == 1).await;
     assert!(scene.backend.is_released());
 }
 
@@ -106,9 +104,7 @@ async fn a_hang_up_while_the_worklet_loads_is_clean() {
     let scene = Scene::new();
     scene.backend.delay_worklet(700);
     let started = scene.call();
-    while scene.backend.captures() == 0 {
-        settle(wait(20)).await;
-    }
+    until("the microphone is there", || scene.backend.captures() == 1).await;
     scene.manager.hang_up();
     settle(started).await;
     // Until the module has come, or was refused by a context that is closed.

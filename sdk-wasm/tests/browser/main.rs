@@ -229,6 +229,17 @@ fn parsed(json: &str) -> Object {
     js_sys::JSON::parse(json).unwrap().unchecked_into()
 }
 
+/// Waits until something is so.
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..500 {
+        if is_so() {
+            return;
+        }
+        settle(wait(20)).await;
+    }
+    assert!(is_so(), "{what}");
+}
+
 async fn settle(promise: Promise) {
     JsFuture::from(promise).await.unwrap();
 }

@@ -96,8 +96,8 @@ async fn of_two_quick_choices_the_later_one_counts() {
     scene.backend.delay_microphone(400);
     scene.backend.unplug();
     settle(choose("third")).await;
-    settle(wait(600)).await;
-    assert_eq!(scene.backend.captures(), 5);
+    until("the replacement is there", || scene.backend.captures() == 5).await;
+    settle(wait(50)).await;
     assert_eq!(scene.backend.open_microphones(), r#"[{"exact":"third"}]"#);
     scene.hears().await;
     scene.manager.hang_up();
@@ -142,9 +142,7 @@ async fn a_phones_audio_session_is_told_what_comes_and_given_back() {
     let null = JsValue::NULL;
     let other = CallManager::new(&scene.backend.callbacks(false), &null, None);
     let started = other.handle_call2(&null, &null, &SIGNED_URL.into(), &null);
-    while scene.backend.asked() < 2 {
-        settle(wait(20)).await;
-    }
+    until("both have asked", || scene.backend.asked() == 2).await;
     scene.manager.hang_up();
     let types = scene.backend.session_types();
     assert!(types.ends_with(both), "the other call goes on: {types}");
