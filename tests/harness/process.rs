@@ -2,11 +2,28 @@
 
 use std::{
     path::PathBuf,
-    process::{Command, Output},
+    process::{Command, ExitStatus, Output, Stdio},
     sync::OnceLock,
+    time::Duration,
 };
 
-use crate::TestDatabase;
+use colloquy::Config;
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+use tempfile::NamedTempFile;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::Child,
+    time::timeout,
+};
+
+use crate::{
+    TestDatabase,
+    app::{ADMIN_KEY, TestPartner, TestQuota, client, send},
+};
+
+/// How long a server may take to start, and to stop once its time to drain is over.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The binary of this checkout: `COLLOQUY_TEST_BINARY`, or built now, which is quick when nothing changed.
 pub fn binary() -> &'static PathBuf {
@@ -73,4 +90,139 @@ pub fn run_ok(database: &TestDatabase, arguments: &[&str]) -> String {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{arguments:?}: {errors}");
     String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// The binary, serving in a process of its own; it is killed when this is dropped.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    base: String,
+    http: reqwest::Client,
+    _settings: NamedTempFile,
+}
+
+impl Server {
+    /// Starts it on this database with changed settings. Their secrets do not go along: a service gets `[redacted]` for its
+    /// key.
+    pub async fn start(database: &TestDatabase, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config::default();
+        config.http.listen = ([127, 0, 0, 1], 0).into();
+        change(&mut config);
+        let settings = tempfile::Builder::new().suffix(".toml").tempfile();
+        let settings = settings.expect("a file");
+        let json = serde_json::to_value(&config).expect("settings");
+        std::fs::write(&settings, toml(&json)).expect("the settings are written");
+        let file = settings.path().to_str().expect("a path");
+        let mut command = command(database, &["serve", "--config", file]);
+        command
+            .env("COLLOQUY_ADMIN_KEY", ADMIN_KEY)
+            .stdout(Stdio::piped());
+        let mut child = tokio::process::Command::from(command)
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the binary runs");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let base = async {
+            while let Some(line) = lines.next_line().await.expect("its output") {
+                if let Some((_, base)) = line.split_once(" listening on ") {
+                    return base.to_owned();
+                }
+            }
+            panic!("the server ended before it was ready");
+        };
+        let base = timeout(PATIENCE, base).await.expect("the server is ready");
+        // Whatever else it prints has a reader.
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        Self {
+            child,
+            base,
+            http: client(),
+            _settings: settings,
+        }
+    }
+
+    /// The address of a path.
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// A request with a key.
+    pub fn request(&self, key: &str, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, self.url(path)).bearer_auth(key)
+    }
+
+    /// `GET` with a key.
+    pub async fn get(&self, key: &str, path: &str) -> Value {
+        send(self.request(key, Method::GET, path)).await.expect(200)
+    }
+
+    /// Makes a partner.
+    pub async fn partner(&self, id: &str) -> TestPartner {
+        let path = format!("/api/partners/{id}");
+        let made = self.made(ADMIN_KEY, &path, &json!({})).await;
+        TestPartner {
+            id: id.to_owned(),
+            key: text(&made, "api_key"),
+        }
+    }
+
+    /// Makes a quota of a partner; `body` as the interface takes it.
+    pub async fn quota(&self, partner: &TestPartner, body: &Value) -> TestQuota {
+        let path = format!("/api/quotas/{}", partner.id);
+        let made = self.made(&partner.key, &path, body).await;
+        TestQuota {
+            path: format!("{path}/{}", text(&made, "id")),
+            key: text(&made, "api_key"),
+        }
+    }
+
+    async fn made(&self, key: &str, path: &str, body: &Value) -> Value {
+        let request = self.request(key, Method::POST, path).json(body);
+        send(request).await.expect(201)
+    }
+
+    /// Sends SIGTERM.
+    pub fn terminate(&self) {
+        let pid = self.child.id().expect("it runs").to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
+    /// Sends SIGKILL, and waits until the process is gone.
+    pub async fn kill(mut self) {
+        self.child.kill().await.expect("it is killed");
+    }
+
+    /// Waits until it has ended by itself.
+    pub async fn ended(mut self) -> ExitStatus {
+        let ended = timeout(PATIENCE, self.child.wait()).await;
+        ended.expect("the server ends").expect("its status")
+    }
+}
+
+fn text(made: &Value, field: &str) -> String {
+    made[field].as_str().expect("a text").to_owned()
+}
+
+/// An object as TOML, which writes the same strings, numbers, booleans and arrays as JSON, and leaves null out.
+fn toml(value: &Value) -> String {
+    let entries = value.as_object().into_iter().flatten();
+    let entries = entries.filter(|(_, value)| !value.is_null());
+    let lines = entries.map(|(key, value)| format!("{key:?} = {}\n", inline(value)));
+    lines.collect()
+}
+
+fn inline(value: &Value) -> String {
+    match value {
+        Value::Object(entries) => {
+            let entries = entries.iter().filter(|(_, value)| !value.is_null());
+            let entries = entries.map(|(key, value)| format!("{key:?} = {}", inline(value)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
+        Value::Array(values) => {
+            let values = values.iter().map(inline).collect::<Vec<_>>();
+            format!("[{}]", values.join(", "))
+        }
+        value => value.to_string(),
+    }
 }

@@ -27,6 +27,7 @@ use colloquy::{
     money::Usd,
     providers::ModelApi,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinSet, time::Instant};
 use url::Url;
@@ -38,7 +39,8 @@ pub use self::{
 };
 
 /// Which of the APIs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Api {
     /// `POST /v1/chat/completions`.
     Chat,
@@ -61,12 +63,15 @@ pub struct Recorded {
     pub body: Value,
     /// When it came.
     pub at: Instant,
+    /// How many pieces of the answer were handed to the connection; the first one of a stream is no word yet.
+    pub pieces: usize,
     /// How it ended; `None` while it runs.
     pub end: Option<(End, Instant)>,
 }
 
 /// How a request ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum End {
     /// The answer, or the failure that the script wants, was sent.
     Answered,
@@ -192,6 +197,11 @@ impl Upstream {
         }
     }
 
+    /// No request has a script of its own any more.
+    pub fn forget_scripts(&self) {
+        self.shared.lock().queued.clear();
+    }
+
     /// Requests of this API without a script of their own get this one.
     pub fn set_default(&self, api: Api, script: Script) {
         let mut state = self.shared.lock();
@@ -245,6 +255,7 @@ impl Shared {
             authorization,
             body,
             at: Instant::now(),
+            pieces: 0,
             end: None,
         });
         let index = state.requests.len() - 1;
@@ -280,6 +291,12 @@ struct Watch {
 }
 
 impl Watch {
+    fn handed_out(&self) {
+        if let Some(request) = self.shared.lock().requests.get_mut(self.index) {
+            request.pieces += 1;
+        }
+    }
+
     fn answered(&mut self) {
         self.answered = true;
     }

@@ -150,6 +150,7 @@ pub(super) async fn send(
         }
         match piece {
             Piece::Bytes(bytes) => {
+                watch.handed_out();
                 if pieces.is_empty() {
                     // The server may drop the body once it has the last piece, without asking for one more.
                     watch.answered();

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-/// How a request is answered.
-#[derive(Debug, Clone, PartialEq)]
+use serde::{Deserialize, Deserializer};
+
+/// How a request is answered. Programs in other languages write it as JSON.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Script {
     /// The words of the reply, or of the transcription. Speech is made of the request's text.
     pub text: String,
@@ -12,8 +15,10 @@ pub struct Script {
     /// A tool that the model calls: its name and the arguments as JSON.
     pub tool: Option<(String, String)>,
     /// How long the first byte of the response, its head, takes.
+    #[serde(rename = "first_delay_ms", deserialize_with = "millis")]
     pub first_delay: Duration,
     /// How long each further piece takes.
+    #[serde(rename = "between_delay_ms", deserialize_with = "millis")]
     pub between_delay: Duration,
     /// What goes wrong.
     pub fault: Option<Fault>,
@@ -36,7 +41,8 @@ impl Default for Script {
 }
 
 /// What goes wrong. Pieces are counted from 0: the words of a reply, the tenths of a second of speech.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Fault {
     /// 429, with `Retry-After` in seconds.
     RateLimited {
@@ -81,6 +87,10 @@ pub enum Fault {
     KeepAlives,
     /// 200 without any content.
     Empty,
+}
+
+fn millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    u64::deserialize(deserializer).map(Duration::from_millis)
 }
 
 impl Script {
