@@ -2,7 +2,7 @@
 //!
 //! Start: logs, the listening address, database, migrations, providers, the other parts of the [`App`] (node, media port,
 //! keys), background work, then the listener says that it is ready. Stop, after SIGTERM or SIGINT: no new work, open
-//! requests and tasks get `http.drain_seconds`, then the process ends.
+//! requests and tasks get `http.drain_seconds`, then calls and answers are ended, and the process ends.
 
 use std::{io::Write as _, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
     media, messaging, providers, store::Store, webhooks,
 };
 
-/// What calls get beyond the time to drain, to be ended and stored.
+/// What calls and answers get beyond the time to drain, to be ended and stored.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Runs a server with these settings until it is told to stop.
@@ -112,19 +112,25 @@ pub async fn serve(app: App, listener: TcpListener) -> anyhow::Result<()> {
             None => server.await,
         }
     };
-    // Calls are ended when the time is over; storing how they ended takes a moment more.
+    let patience = Duration::from_secs(app.config.http.drain_seconds);
+    // Calls and answers are ended when the time is over; storing how they ended takes a moment more.
     let drained = async {
-        let (ended, ()) = tokio::join!(answered, media::drain(&app));
+        let mut work = std::pin::pin!(async { tokio::join!(answered, media::drained(&app)) });
+        let early = tokio::time::timeout(patience, &mut work).await.ok();
+        app.drain_over.cancel();
+        let (ended, ()) = match early {
+            Some(done) => done,
+            None => work.await,
+        };
         // What still runs settles what it has reserved; the ledger ends with the last of it.
         app.ledger.close();
         app.tasks.wait().await;
         ended
     };
-    let limit = Duration::from_secs(app.config.http.drain_seconds) + LAST_WORDS;
-    match tokio::time::timeout(limit, drained).await {
+    match tokio::time::timeout(patience + LAST_WORDS, drained).await {
         Ok(ended) => ended.context("the listener failed"),
         Err(_) => {
-            let seconds = limit.as_secs();
+            let seconds = (patience + LAST_WORDS).as_secs();
             tracing::warn!(seconds, "work was left when the time to drain was over");
             Ok(())
         }

@@ -11,6 +11,7 @@ mod calls;
 mod calls_recovery;
 mod characters;
 mod config;
+mod drain;
 mod fetch;
 mod http;
 mod jobs;

@@ -29,8 +29,8 @@ struct Text {
     key: String,
 }
 
-const CHAT: &str = "/v3/chat/completions";
-const RESPONSES: &str = "/v3/responses";
+pub(crate) const CHAT: &str = "/v3/chat/completions";
+pub(crate) const RESPONSES: &str = "/v3/responses";
 
 impl Text {
     async fn start() -> Self {
@@ -116,19 +116,19 @@ impl Text {
 
 /// An event of a stream.
 #[derive(Debug, Clone, PartialEq)]
-struct Event {
-    name: String,
-    data: String,
+pub(crate) struct Event {
+    pub(crate) name: String,
+    pub(crate) data: String,
 }
 
 impl Event {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.data).unwrap_or_else(|error| panic!("{error}: {}", self.data))
     }
 }
 
 /// The events of a stream, read strictly: nothing but `event`, `data` and comments.
-fn events(text: &str) -> Vec<Event> {
+pub(crate) fn events(text: &str) -> Vec<Event> {
     let mut events = Vec::new();
     let mut event = Event {
         name: String::new(),
@@ -172,7 +172,7 @@ fn hello_response() -> Value {
 }
 
 /// The text that a stream of chat completions brought.
-fn chat_text(events: &[Event]) -> String {
+pub(crate) fn chat_text(events: &[Event]) -> String {
     let deltas = events
         .iter()
         .filter(|event| event.data != "[DONE]")
@@ -188,7 +188,7 @@ fn chat_text(events: &[Event]) -> String {
 }
 
 /// The text that a stream of a response brought.
-fn response_text(events: &[Event]) -> String {
+pub(crate) fn response_text(events: &[Event]) -> String {
     let deltas = events
         .iter()
         .filter(|event| event.name == "response.output_text.delta");

@@ -16,7 +16,7 @@ use axum::{
 };
 use bytes::{BufMut as _, Bytes, BytesMut};
 use futures_util::{FutureExt as _, stream};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
 use super::{
     bill::Bill,
@@ -26,12 +26,7 @@ use super::{
     stored::Storing,
     wire::{self, Encoder, Ending, Frame, Head, VisibleRetrieval},
 };
-use crate::{
-    accounts::ledger::Outcome,
-    app::App,
-    http::ApiError,
-    providers::{Model, ProviderError},
-};
+use crate::{accounts::ledger::Outcome, app::App, http::ApiError, providers::Model};
 
 /// What keeps a connection open: a comment between events. A blank line after it would be an event to some clients.
 const PING: &[u8] = b": ping\n";
@@ -41,7 +36,7 @@ const TOGETHER_BYTES: usize = 16 * 1024;
 /// Answers in one piece.
 ///
 /// # Errors
-/// When the response cannot be stored.
+/// When the response cannot be stored; 503 when the server stops before it is there.
 pub(super) async fn whole(
     app: &App,
     prepared: Prepared,
@@ -57,8 +52,14 @@ pub(super) async fn whole(
         ..
     } = prepared;
     let asked = Instant::now();
-    // A client that hangs up drops all of this; nobody knows then what was produced, so the bound is settled.
-    let (model, answer) = match dispatch.whole().await {
+    // A client that hangs up drops all of this; nobody knows then what was produced, so the bound is settled. The same goes
+    // for a server that stops.
+    let answered = tokio::select! {
+        biased;
+        answered = dispatch.whole() => answered,
+        () = app.drain_over.cancelled() => return Err(failure::stopping()),
+    };
+    let (model, answer) = match answered {
         Ok(answered) => answered,
         Err(error) => {
             bill.settle_unused(Outcome::Failed);
@@ -123,9 +124,9 @@ pub(super) async fn streamed(
         opened: false,
         next: None,
     };
-    if let Some(error) = talk.first().await {
+    if let Some(refusal) = talk.first().await {
         talk.settle(Outcome::Failed);
-        return failure::response(&error);
+        return refusal;
     }
     let pieces = stream::unfold(talk, |mut talk| async move {
         let piece = talk.piece().await?;
@@ -141,6 +142,16 @@ pub(super) async fn streamed(
     // A proxy that collects a stream would show it at its end.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
+}
+
+/// What a streamed answer waits for.
+enum Wake {
+    /// The model.
+    Step(Step),
+    /// The connection has to be kept open.
+    Silence,
+    /// The server stops, and its time to drain is over.
+    Stopping,
 }
 
 /// A streamed answer.
@@ -169,18 +180,17 @@ struct Talk {
 }
 
 impl Talk {
-    /// Waits for the first event, or until the connection has to be kept open. The failure, when there is one before.
-    async fn first(&mut self) -> Option<ProviderError> {
-        let asked = Instant::now();
-        let step = timeout_at(asked + self.ping_every, self.dispatch.next()).await;
-        self.waited += asked.elapsed();
-        match step {
-            Ok(Step::Failed(error)) => Some(error),
-            Ok(step) => {
+    /// Waits for the first event, or until the connection has to be kept open. What is answered instead of a stream, when
+    /// there is a failure before.
+    async fn first(&mut self) -> Option<Response> {
+        match self.wait().await {
+            Wake::Step(Step::Failed(error)) => Some(failure::response(&error)),
+            Wake::Step(step) => {
                 self.next = Some(step);
                 None
             }
-            Err(_) => None,
+            Wake::Silence => None,
+            Wake::Stopping => Some(failure::stopping().into_response()),
         }
     }
 
@@ -197,40 +207,51 @@ impl Talk {
                 out.put_slice(PING);
             }
         }
-        if out.is_empty() {
-            match self.step().await {
-                Some(step) => self.take(step, &mut out).await,
-                None => out.put_slice(PING),
-            }
-        }
         while out.len() < TOGETHER_BYTES && self.encoder.is_some() {
             let step = match self.next.take() {
                 Some(step) => Some(step),
-                None if out.is_empty() => self.step().await,
+                None if out.is_empty() => {
+                    self.hear(&mut out).await;
+                    continue;
+                }
                 None => self.dispatch.next().now_or_never(),
             };
             match step {
                 Some(step) => self.take(step, &mut out).await,
-                None if out.is_empty() => out.put_slice(PING),
                 None => break,
             }
         }
         (!out.is_empty()).then(|| out.freeze())
     }
 
-    /// The next step; `None` when the connection has to be kept open before it comes.
-    async fn step(&mut self) -> Option<Step> {
+    /// Waits for what comes next, and writes what the client gets of it.
+    async fn hear(&mut self, out: &mut BytesMut) {
+        match self.wait().await {
+            Wake::Step(step) => self.take(step, out).await,
+            Wake::Silence => out.put_slice(PING),
+            Wake::Stopping => {
+                let frames = match &mut self.encoder {
+                    Some(encoder) => encoder.fail(&failure::stopped()),
+                    None => Vec::new(),
+                };
+                self.over(frames, out).await;
+            }
+        }
+    }
+
+    async fn wait(&mut self) -> Wake {
         if let Some(step) = self.next.take() {
-            return Some(step);
+            return Wake::Step(step);
         }
         let asked = Instant::now();
-        let step = tokio::select! {
+        let wake = tokio::select! {
             biased;
-            step = self.dispatch.next() => Some(step),
-            () = sleep_until(asked + self.ping_every) => None,
+            () = self.app.drain_over.cancelled() => Wake::Stopping,
+            step = self.dispatch.next() => Wake::Step(step),
+            () = sleep_until(asked + self.ping_every) => Wake::Silence,
         };
         self.waited += asked.elapsed();
-        step
+        wake
     }
 
     async fn take(&mut self, step: Step, out: &mut BytesMut) {

@@ -13,7 +13,10 @@ use axum::{
 use serde_json::json;
 
 use super::wire::{ErrorBody, UpstreamFailure};
-use crate::providers::{ProviderError, ProviderErrorKind};
+use crate::{
+    http::ApiError,
+    providers::{ProviderError, ProviderErrorKind},
+};
 
 /// What is told instead of an answer.
 pub(super) fn response(error: &ProviderError) -> Response {
@@ -32,6 +35,19 @@ pub(super) fn response(error: &ProviderError) -> Response {
 pub(super) fn told(failure: UpstreamFailure) -> Response {
     let body = json!({"error": ErrorBody::from(failure).to_value()});
     (StatusCode::BAD_GATEWAY, Json(body)).into_response()
+}
+
+/// What is told instead of an answer when the server stops before there is one.
+pub(super) fn stopping() -> ApiError {
+    ApiError::unavailable("The server stops; ask again", Duration::from_secs(1))
+}
+
+/// What ends a stream that has begun when the server stops.
+pub(super) fn stopped() -> ErrorBody {
+    ErrorBody::server(
+        "server_stopped",
+        "The server stopped before the answer was complete",
+    )
 }
 
 /// What ends a stream that has begun.

@@ -58,17 +58,9 @@ pub fn start(app: &App) {
     Arc::clone(&app.media.net).start(app);
 }
 
-/// Lets the calls of this node end: they go on for `http.drain_seconds`, then they are ended. Returns when none is left.
-pub async fn drain(app: &App) {
-    let patience = std::time::Duration::from_secs(app.config.http.drain_seconds);
-    if tokio::time::timeout(patience, app.media.live.drained())
-        .await
-        .is_err()
-    {
-        app.drain_over.cancel();
-        app.media.live.drained().await;
-    }
-    app.drain_over.cancel();
+/// Returns when no call of this node is left. They go on until `app.drain_over`.
+pub async fn drained(app: &App) {
+    app.media.live.drained().await;
 }
 
 /// Reads `COLLOQUY_MEDIA_ICE_SERVERS`: a JSON array, or URLs separated by commas.

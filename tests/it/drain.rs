@@ -1,0 +1,436 @@
+//! The real binary under 200 streams, told to stop and killed: what every client was told, what every row of usage says
+//! and what the upstream served agree.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use colloquy::{
+    Config,
+    store::{Store, statement},
+};
+use harness::{
+    TestDatabase,
+    app::{TestPartner, TestQuota},
+    eventually,
+    process::Server,
+    upstream::{Api, CACHED_TOKENS, End, INPUT_TOKENS, Recorded, Script, Upstream},
+};
+use reqwest::{Method, RequestBuilder};
+use sea_orm::FromQueryResult;
+use serde_json::json;
+use tokio::{task::JoinSet, time::Instant};
+
+use crate::text::{CHAT, RESPONSES, chat_text, events, response_text};
+
+const STREAMS: usize = 200;
+/// Every tenth client goes away when it has this many words.
+const ENOUGH: usize = 3;
+const WORD: &str = "word ";
+/// The answers of `scripted-chat`, which end before the time to drain is over.
+const SHORT: usize = 12;
+/// Those of `scripted-responses`, which do not.
+const LONG: usize = 60;
+const BETWEEN: Duration = Duration::from_millis(150);
+const DRAIN_SECONDS: u64 = 3;
+
+/// How a stream ended for its client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Complete,
+    /// With the event of an error.
+    Stopped,
+    /// The client went away.
+    Left,
+    /// The connection broke off.
+    Broken,
+}
+
+/// What a client got.
+#[derive(Debug)]
+struct Seen {
+    id: String,
+    words: usize,
+    ending: Ending,
+}
+
+/// A row of `usage_records`.
+#[derive(Debug, FromQueryResult)]
+struct Row {
+    request_id: String,
+    model: String,
+    outcome: String,
+    input_tokens: i64,
+    cached_tokens: i64,
+    output_tokens: i64,
+    cost: i64,
+}
+
+/// A row of `reservations`.
+#[derive(Debug, FromQueryResult)]
+struct Reserved {
+    request_id: String,
+    tokens: i64,
+    cost: i64,
+}
+
+/// The database, the upstream, and who asks.
+struct World {
+    database: TestDatabase,
+    upstream: Upstream,
+    partner: TestPartner,
+    quota: TestQuota,
+}
+
+impl World {
+    /// With a server that has made the partner and the quota.
+    async fn new(database: TestDatabase) -> (Self, Server) {
+        let upstream = Upstream::start().await;
+        for (api, words) in [(Api::Chat, SHORT), (Api::Responses, LONG)] {
+            let script = Script::text(WORD.repeat(words)).delayed(Duration::ZERO, BETWEEN);
+            upstream.set_default(api, script);
+        }
+        let server = Server::start(&database, |config| settings(config, &upstream)).await;
+        let partner = server.partner("acme").await;
+        let quota = json!({"kinds": ["text"], "period": "lifetime"});
+        let world = Self {
+            quota: server.quota(&partner, &quota).await,
+            database,
+            upstream,
+            partner,
+        };
+        (world, server)
+    }
+
+    async fn start(&self) -> Server {
+        Server::start(&self.database, |config| settings(config, &self.upstream)).await
+    }
+
+    /// Opens all streams; returns when each of them has begun to answer.
+    async fn open(&self, server: &Server, name: &str) -> Streams {
+        let begun = Arc::new(AtomicUsize::new(0));
+        let complete = Arc::new(AtomicUsize::new(0));
+        let mut running = JoinSet::new();
+        for nth in 0..STREAMS {
+            let request = self.request(server, nth, format!("{name}-{nth}"));
+            running.spawn(client(
+                nth,
+                request,
+                Arc::clone(&begun),
+                Arc::clone(&complete),
+            ));
+        }
+        eventually("all streams have begun", async || {
+            begun.load(Ordering::Relaxed) == STREAMS
+        })
+        .await;
+        Streams { running, complete }
+    }
+
+    /// Both APIs, over a model of either.
+    fn request(&self, server: &Server, nth: usize, id: String) -> (String, RequestBuilder) {
+        let model = ["scripted-chat", "scripted-responses"][nth / 2 % 2];
+        let mut body = json!({"model": model, "stream": true, "user": id});
+        match path(nth) {
+            CHAT => {
+                body["messages"] = json!([{"role": "user", "content": "Go on."}]);
+                body["max_completion_tokens"] = json!(100);
+            }
+            _ => {
+                body["input"] = json!("Go on.");
+                body["max_output_tokens"] = json!(100);
+            }
+        }
+        let request = server.request(&self.quota.key, Method::POST, path(nth));
+        let request = request.header("x-request-id", &id).json(&body);
+        (id, request)
+    }
+
+    async fn rows<T: FromQueryResult + Named>(&self, sql: &str) -> HashMap<String, T> {
+        let store = Store::open(&self.database.config()).await.unwrap();
+        let rows = T::find_by_statement(statement(store.db(), sql, []));
+        let rows = rows.all(store.db()).await.unwrap();
+        let count = rows.len();
+        let rows = rows
+            .into_iter()
+            .map(|row| (row.request_id().to_owned(), row));
+        let rows = rows.collect::<HashMap<_, _>>();
+        assert_eq!(rows.len(), count, "a request is there twice");
+        store.db().clone().close().await.unwrap();
+        rows
+    }
+
+    async fn reservations(&self) -> HashMap<String, Reserved> {
+        self.rows("SELECT request_id, tokens, cost FROM reservations")
+            .await
+    }
+
+    /// The rows of the streams of this name; there is one of each.
+    async fn usage(&self, name: &str) -> HashMap<String, Row> {
+        let mut rows = self
+            .rows::<Row>(
+                "SELECT request_id, model, outcome, input_tokens, cached_tokens, output_tokens, cost FROM usage_records",
+            )
+            .await;
+        rows.retain(|id, _| id.starts_with(name));
+        assert_eq!(rows.len(), STREAMS, "rows of usage");
+        rows
+    }
+
+    /// What the upstream was asked for the stream of this id.
+    fn served(&self) -> HashMap<String, Recorded> {
+        let all = [Api::Chat, Api::Responses].map(|api| self.upstream.requests(api));
+        let all = all.into_iter().flatten();
+        let all = all.map(|asked| (asked.body["user"].as_str().unwrap().to_owned(), asked));
+        all.collect()
+    }
+
+    /// The interface tells the sums of the rows, and nothing is reserved.
+    async fn check_sums<'a>(&self, server: &Server, rows: impl Iterator<Item = &'a Row>) {
+        let mut sums = [0; 4];
+        for row in rows {
+            let row = [1, row.input_tokens, row.output_tokens, row.cost];
+            for (sum, value) in sums.iter_mut().zip(row) {
+                *sum += value;
+            }
+        }
+        let [requests, input, output, cost] = sums;
+        let total = server
+            .get(&self.partner.key, &format!("{}/usage", self.quota.path))
+            .await["total"]
+            .clone();
+        let told = ["requests", "input_tokens", "output_tokens"].map(|field| &total[field]);
+        assert_eq!(told, [&json!(requests), &json!(input), &json!(output)]);
+        let quota = server.get(&self.partner.key, &self.quota.path).await;
+        assert_eq!(quota["used"]["tokens"], input + output);
+        assert_eq!(quota["used"]["dollars"], total["dollars"]);
+        let dollars = total["dollars"].as_str().unwrap().parse::<f64>().unwrap();
+        assert!(
+            (dollars * 1e8 - cost as f64).abs() < 0.5,
+            "{dollars} {cost}"
+        );
+        assert_eq!(quota["reserved"]["tokens"], 0);
+        assert!(self.reservations().await.is_empty());
+    }
+}
+
+/// What belongs to a request.
+trait Named {
+    fn request_id(&self) -> &str;
+}
+
+impl Named for Row {
+    fn request_id(&self) -> &str {
+        &self.request_id
+    }
+}
+
+impl Named for Reserved {
+    fn request_id(&self) -> &str {
+        &self.request_id
+    }
+}
+
+fn settings(config: &mut Config, upstream: &Upstream) {
+    upstream.offer(config);
+    config.http.drain_seconds = DRAIN_SECONDS;
+    config.limits.request_burst = 100_000;
+    // Hundreds of lines that nobody asked for.
+    config.log.filter = "error".to_owned();
+}
+
+fn path(nth: usize) -> &'static str {
+    [CHAT, RESPONSES][nth % 2]
+}
+
+fn leaves(nth: usize) -> bool {
+    nth % 10 == 9
+}
+
+/// Streams that run.
+struct Streams {
+    running: JoinSet<Seen>,
+    complete: Arc<AtomicUsize>,
+}
+
+impl Streams {
+    async fn seen(self) -> Vec<Seen> {
+        self.running.join_all().await
+    }
+}
+
+/// Reads a stream.
+async fn client(
+    nth: usize,
+    (id, request): (String, RequestBuilder),
+    begun: Arc<AtomicUsize>,
+    complete: Arc<AtomicUsize>,
+) -> Seen {
+    let mut response = request.send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    let (mut text, mut words, mut last) = (String::new(), 0, None);
+    let broken = loop {
+        match response.chunk().await {
+            Ok(Some(bytes)) => text.push_str(std::str::from_utf8(&bytes).unwrap()),
+            Ok(None) => break false,
+            Err(_) => break true,
+        }
+        // The events that are complete.
+        let Some(end) = text.rfind("\n\n") else {
+            continue;
+        };
+        let events = events(&text[..end + 2]);
+        text.drain(..end + 2);
+        let before = words;
+        words += match path(nth) {
+            CHAT => chat_text(&events),
+            _ => response_text(&events),
+        }
+        .len()
+            / WORD.len();
+        if before == 0 && words > 0 {
+            begun.fetch_add(1, Ordering::Relaxed);
+        }
+        if leaves(nth) && words >= ENOUGH {
+            let ending = Ending::Left;
+            return Seen { id, words, ending };
+        }
+        last = events.into_iter().last();
+    };
+    let last = last.unwrap();
+    let ending = if last.data == "[DONE]" || last.name == "response.completed" {
+        complete.fetch_add(1, Ordering::Relaxed);
+        Ending::Complete
+    } else if broken {
+        Ending::Broken
+    } else {
+        let error = last.json()["error"].clone();
+        assert_eq!(error["code"], "server_stopped", "{last:?}");
+        Ending::Stopped
+    };
+    Seen { id, words, ending }
+}
+
+/// A row that was settled as it is told here agrees with what the client saw and the upstream served.
+fn check(row: &Row, seen: &Seen, served: &Recorded, reserved: Option<&Reserved>) {
+    let context = format!("{row:?} {seen:?}, {} pieces", served.pieces);
+    let words = match row.model.as_str() {
+        "scripted-chat" => SHORT,
+        _ => LONG,
+    };
+    let tokens = |count: usize| i64::try_from((count * WORD.len()).div_ceil(4)).unwrap();
+    match row.outcome.as_str() {
+        "completed" => {
+            let output = words as i64;
+            let told = [row.input_tokens, row.cached_tokens, row.output_tokens];
+            assert_eq!(
+                told,
+                [INPUT_TOKENS as i64, CACHED_TOKENS as i64, output],
+                "{context}"
+            );
+            // 8 at 2.50, 4 at 1.25, the answer at 10 USD for a million.
+            assert_eq!(row.cost, 8 * 250 + 4 * 125 + output * 1_000, "{context}");
+            assert_eq!(served.end.map(|(end, _)| end), Some(End::Answered));
+            assert!(seen.words <= words, "{context}");
+        }
+        "cancelled" | "failed" => {
+            // At least what the client has, at most what the upstream served, whose first piece is no word.
+            let most = served.pieces.saturating_sub(1).min(words);
+            let made = tokens(seen.words)..=tokens(most);
+            assert!(made.contains(&row.output_tokens), "{context}");
+            assert!(row.input_tokens > 0, "{context}");
+            assert_eq!(
+                row.cost,
+                row.input_tokens * 250 + row.output_tokens * 1_000,
+                "{context}"
+            );
+            assert_eq!(served.end.map(|(end, _)| end), Some(End::Disconnected));
+        }
+        "bound" => {
+            let reserved = reserved.unwrap();
+            let bound = (row.input_tokens + row.output_tokens, row.cost);
+            assert_eq!(bound, (reserved.tokens, reserved.cost), "{context}");
+            // It covers what was made.
+            assert!(bound.0 > INPUT_TOKENS as i64 + words as i64, "{context}");
+        }
+        outcome => panic!("{outcome}: {context}"),
+    }
+}
+
+/// SIGTERM: short answers end well within the time to drain, long ones are cut with an error, and all are settled before
+/// the process ends. SIGKILL: what was settled stays, everything else is settled at its bound by the next process.
+async fn every_row_agrees_with_what_was_served(database: TestDatabase) {
+    let (world, server) = World::new(database).await;
+
+    let streams = world.open(&server, "term").await;
+    let told = Instant::now();
+    server.terminate();
+    let seen = streams.seen().await;
+    assert!(server.ended().await.success());
+    let took = told.elapsed();
+    assert!(took < Duration::from_secs(DRAIN_SECONDS + 5), "{took:?}");
+    assert!(world.reservations().await.is_empty());
+    let stopped = world.usage("term").await;
+    let served = world.served();
+    for seen in &seen {
+        let row = &stopped[&seen.id];
+        let expected = match (seen.ending, row.model.as_str()) {
+            (Ending::Left, _) => "cancelled",
+            (Ending::Complete, "scripted-chat") => "completed",
+            (Ending::Stopped, "scripted-responses") => "failed",
+            other => panic!("{other:?}: {seen:?}"),
+        };
+        assert_eq!(row.outcome, expected, "{seen:?}");
+        check(row, seen, &served[&seen.id], None);
+    }
+
+    let server = world.start().await;
+    world.check_sums(&server, stopped.values()).await;
+    let streams = world.open(&server, "kill").await;
+    let reserved = world.reservations().await;
+    assert!(reserved.len() > STREAMS / 2, "{}", reserved.len());
+    eventually("some are complete", async || {
+        streams.complete.load(Ordering::Relaxed) >= 20
+    })
+    .await;
+    server.kill().await;
+    let seen = streams.seen().await;
+
+    let server = world.start().await;
+    let killed = world.usage("kill").await;
+    let served = world.served();
+    for seen in &seen {
+        let row = &killed[&seen.id];
+        let expected: &[&str] = match seen.ending {
+            // Settlements are stored in groups; one that was still waiting is lost with its process.
+            Ending::Complete => &["completed", "bound"],
+            Ending::Left => &["cancelled", "bound"],
+            // It may have been settled while its last words were on the way.
+            Ending::Broken => &["bound", "completed"],
+            Ending::Stopped => &[],
+        };
+        assert!(expected.contains(&row.outcome.as_str()), "{row:?} {seen:?}");
+        check(row, seen, &served[&seen.id], reserved.get(&seen.id));
+    }
+    let of = |outcome: &str| killed.values().filter(|row| row.outcome == outcome).count();
+    assert!(of("completed") > 0 && of("cancelled") > 0, "{killed:?}");
+    assert!(of("bound") >= STREAMS / 3, "{killed:?}");
+    world
+        .check_sums(&server, stopped.values().chain(killed.values()))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_row_agrees_with_what_was_served_sqlite() {
+    every_row_agrees_with_what_was_served(TestDatabase::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_row_agrees_with_what_was_served_postgres() {
+    every_row_agrees_with_what_was_served(TestDatabase::postgres().await).await;
+}
