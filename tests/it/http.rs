@@ -15,6 +15,10 @@ use harness::{
 };
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 use tower::ServiceExt as _;
 
 async fn app() -> TestApp {
@@ -96,6 +100,34 @@ async fn bodies_are_checked_at_the_edge() {
     let large = format!("{{\"name\": \"{}\"}}", "x".repeat(1024 * 1024));
     let large = send(post(large, "application/json")).await;
     assert_eq!(large.expect(413)["code"], "body_too_large");
+}
+
+#[tokio::test]
+async fn a_body_that_is_refused_unread_leaves_its_connection_in_order() {
+    let app = app().await;
+    let mut stream = TcpStream::connect(app.address).await.unwrap();
+    let mut ask = async |length: usize, body: &str| {
+        let head =
+            format!("POST /v3/responses HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // The official clients write the body by itself, too.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        stream.write_all(body.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"}}") {
+            assert_ne!(stream.read_buf(&mut answer).await.unwrap(), 0);
+        }
+        String::from_utf8(answer).unwrap()
+    };
+    for _ in 0..3 {
+        let answer = ask(2, "{}").await;
+        assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+        assert!(!answer.contains("connection: close"), "{answer}");
+    }
+    // What does not come is not waited for.
+    let answer = ask(1_000_000, "{").await;
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    assert!(answer.contains("connection: close\r\n"), "{answer}");
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ pub mod limits;
 mod observe;
 pub mod openapi;
 pub mod router;
+mod unread;
 
 pub use error::{ApiError, ErrorContext, ErrorShape, FieldError};
 pub use extract::{ApiJson, ApiPath, ApiQuery, Caller, ClientAddress, PartnerTenant};

@@ -15,7 +15,7 @@ use tower_http::{
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{ApiError, error::is_call_path, health, observe, openapi};
+use super::{ApiError, error::is_call_path, health, observe, openapi, unread};
 use crate::{
     App,
     accounts::{quotas::routes as quotas, routes as accounts},
@@ -107,12 +107,14 @@ pub fn router(app: App) -> Router {
     with_layers(router, app)
 }
 
-/// What is around every route: ids, log, metrics, CORS, the shape of errors, panics, the size of bodies.
+/// What is around every route: ids, log, metrics, CORS, bodies that nobody read, the shape of errors, panics, the size of
+/// bodies.
 pub fn with_layers(router: Router<App>, app: App) -> Router {
     router
         .layer(DefaultBodyLimit::max(app.config.limits.body_bytes))
         .layer(CatchPanicLayer::custom(observe::panicked))
         .layer(middleware::from_fn(observe::shape))
+        .layer(middleware::from_fn(unread::read_rest))
         .layer(cors())
         .layer(middleware::from_fn_with_state(
             app.clone(),
