@@ -6,7 +6,10 @@ use std::{borrow::Cow, collections::HashMap};
 use serde_json::{Value, json};
 
 use super::{
-    super::{Ending, Object, fields::str_of},
+    super::{
+        Ending, Object,
+        fields::{entries, str_of},
+    },
     response_out::ResponseOut,
     unfold,
 };
@@ -69,11 +72,30 @@ impl Reader {
                 // The kind is written into a line of its own.
                 let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
                 if kind.bytes().all(is_name) {
+                    if kind.starts_with("response.reasoning_text.") {
+                        self.open_thought(&event);
+                    }
                     self.release(out);
                     self.pass(out, Cow::Owned(kind), event);
                 }
                 None
             }
+        }
+    }
+
+    /// A model may begin to think without an announcement of the part that it thinks into. A client that puts the deltas
+    /// together needs the part, so it stands in the item then.
+    fn open_thought(&mut self, delta: &Object) {
+        let of_item = |event: &Object| event.get("output_index") == delta.get("output_index");
+        let mut held = self.held.iter_mut().filter(|(_, event)| of_item(event));
+        let Some((_, item)) = held.next() else { return };
+        let item = item.get_mut("item").and_then(Value::as_object_mut);
+        if let (Some(item), None) = (item, held.next())
+            && str_of(item, "type") == Some("reasoning")
+            && entries(item, "content").is_empty()
+        {
+            let part = json!({"type": "reasoning_text", "text": ""});
+            item.insert("content".to_owned(), json!([part]));
         }
     }
 

@@ -155,6 +155,25 @@ fn a_model_s_own_events_pass() {
 }
 
 #[test]
+fn thinking_that_nobody_announced_has_its_part_from_the_start() {
+    let delta = json!({"type": "response.reasoning_text.delta", "output_index": 0, "item_id": "rs_1", "content_index": 0, "delta": "Hm"});
+    let part = json!({"type": "reasoning_text", "text": ""});
+    let announced = json!({"type": "response.content_part.added", "output_index": 0, "item_id": "rs_1", "content_index": 0, "part": part});
+    for (parts, expected) in [(vec![], json!([part])), (vec![announced], json!([]))] {
+        let item = json!({"id": "rs_1", "type": "reasoning", "summary": [], "content": []});
+        let added = json!({"type": "response.output_item.added", "output_index": 0, "item": item});
+        let part = json!({"type": "reasoning_text", "text": "Hm"});
+        let item = json!({"id": "rs_1", "type": "reasoning", "summary": [], "content": [part]});
+        let done = json!({"type": "response.output_item.done", "output_index": 0, "item": item});
+        let end = json!({"type": "response.completed", "response": upstream_response("completed", json!([item]))});
+        let events = [vec![added], parts, vec![delta.clone(), done, end]].concat();
+        let response = read(ModelApi::Responses, &events);
+        let added = &response.of_kind("response.output_item.added")[0];
+        assert_eq!(added["item"]["content"], expected);
+    }
+}
+
+#[test]
 fn events_that_are_not_known_pass_too() {
     let item = json!({"id": "ws_1", "type": "web_search_call", "status": "completed"});
     let event = |kind: &str, mut more: Value| {
