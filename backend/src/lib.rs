@@ -37,6 +37,8 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod fetch;
+#[cfg(test)]
+mod fuzz;
 pub mod generation;
 pub mod http;
 pub mod jobs;

@@ -152,6 +152,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::fuzz::fuzz;
 
     fn parse(body: &Value) -> Result<SpeechBody, Vec<(String, String)>> {
         SpeechBody::parse(body.to_string().as_bytes(), "tts").map_err(|error| {
@@ -189,6 +190,28 @@ mod tests {
             ..expected
         };
         assert_eq!(parse(&all), Ok(expected));
+    }
+
+    #[test]
+    fn changed_bodies_are_taken_within_the_limits_or_refused_with_their_fields() {
+        let all = json!({
+            "model": "tts", "voice": "en", "input": "Grüße 👋🏽", "language": "zh-cn", "response_format": "opus",
+            "speed": 1.25,
+        });
+        let seeds = [json!({"model": "tts", "voice": "en", "input": "x"}), all];
+        let seeds = seeds.map(|body| body.to_string().into_bytes());
+        fuzz(&seeds, |bytes| match SpeechBody::parse(bytes, "tts") {
+            Ok(body) => {
+                assert!(!body.voice.is_empty() && SPEED.contains(&body.speed));
+                assert!((1..=MAX_CHARACTERS).contains(&body.input.chars().count()));
+                format!("{:?} {:?}", body.format, body.language)
+            }
+            Err(error) => {
+                assert_eq!(error.status.as_u16(), 400, "{error}");
+                let names = error.fields.iter().map(|wrong| wrong.field.as_str());
+                names.collect::<Vec<_>>().join(" ")
+            }
+        });
     }
 
     #[test]

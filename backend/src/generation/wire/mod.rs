@@ -17,6 +17,8 @@ mod items;
 mod messages;
 mod reasoning;
 mod request;
+#[cfg(test)]
+mod request_fuzz;
 mod retrieval;
 mod svc;
 mod tally;

@@ -2,6 +2,7 @@
 
 mod chat;
 mod failures;
+mod fuzz;
 mod oracle;
 mod properties;
 mod reading;

@@ -106,7 +106,8 @@ fn thought(chunks: &[Value]) -> String {
         .collect()
 }
 
-fn check_numbers(frames: &[Frame]) {
+/// Numbers without a gap, one terminal event, and it is the last.
+pub(super) fn check_numbers(frames: &[Frame]) {
     let ends = frames.iter().filter(|frame| {
         let name = frame.event.as_deref().unwrap();
         TERMINAL.contains(&name)
@@ -118,6 +119,13 @@ fn check_numbers(frames: &[Frame]) {
         assert_eq!(event["sequence_number"], json!(number));
         assert_eq!(event["type"].as_str(), frame.event.as_deref());
     }
+}
+
+/// One end, a good or a bad one, and it is the last.
+pub(super) fn check_end(frames: &[Frame]) {
+    let ends = |frame: &Frame| frame.data == "[DONE]" || frame.data.starts_with("{\"error\"");
+    assert_eq!(frames.iter().filter(|frame| ends(frame)).count(), 1);
+    assert!(ends(frames.last().unwrap()));
 }
 
 proptest! {
@@ -162,10 +170,7 @@ proptest! {
             prop_assert!(encoder.finished());
             match client {
                 ModelApi::Responses => check_numbers(&frames),
-                ModelApi::Chat => {
-                    let ends = frames.iter().filter(|frame| frame.data == "[DONE]" || frame.data.starts_with("{\"error\""));
-                    prop_assert_eq!(ends.count(), 1);
-                }
+                ModelApi::Chat => check_end(&frames),
             }
             prop_assert_eq!(encoder.into_response().is_some(), client == ModelApi::Responses);
         }
