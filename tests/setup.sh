@@ -96,6 +96,21 @@ setup_sdk() {
 
 setup_chromium() { debian chromium chromium-driver; npm_packages tests/browser; }
 
+# The official clients of the public APIs. Python's are looked for again when their list has changed.
+setup_clients() {
+  debian python3-venv
+  npm_packages tests/clients/node
+  local folder=tests/clients/python
+  cmp -s "$folder/requirements.txt" "$folder/.venv/.list-seen" && return
+  say "installing Python packages of $folder"
+  rm -rf "$folder/.venv"
+  # Debian's Python, which the package above is for.
+  /usr/bin/python3 -m venv "$folder/.venv" || fail "python3 could not make a virtual environment"
+  "$folder/.venv/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: --require-hashes -r "$folder/requirements.txt" \
+    || fail "pip could not install the packages of $folder"
+  cp "$folder/requirements.txt" "$folder/.venv/.list-seen"
+}
+
 # Each bundler that customers use.
 setup_bundlers() { npm_packages js/test/bundlers; }
 

@@ -10,6 +10,7 @@ mod accounts;
 mod calls;
 mod calls_recovery;
 mod characters;
+mod clients;
 mod config;
 mod drain;
 mod fetch;

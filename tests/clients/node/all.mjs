@@ -1,0 +1,9 @@
+// Every case of the official client for Node.js.
+
+import "./chat.mjs";
+import "./responses.mjs";
+import "./speech.mjs";
+import "./troubles.mjs";
+import { run } from "./world.mjs";
+
+await run();

@@ -1,0 +1,117 @@
+//! The official clients of the public APIs, unmodified, each in its own language, against the real binary. What they do is
+//! in `tests/clients`, where each case prints a line; `tests/run clients` installs them first.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use axum::{
+    Json, Router,
+    extract::{Query, State},
+    routing::{get, post},
+};
+use colloquy::Config;
+use harness::{
+    TestDatabase,
+    process::Server,
+    upstream::{Api, Script, Upstream},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, process::Command, task::JoinSet, time::timeout};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clients");
+/// All cases of a client take far less.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the next request of an API is answered with.
+#[derive(Deserialize)]
+struct Order {
+    api: Api,
+    script: Script,
+}
+
+async fn script(State(upstream): State<Arc<Upstream>>, Json(order): Json<Order>) {
+    upstream.script(order.api, order.script);
+}
+
+/// A case begins: nothing is left of the one before.
+async fn forget(State(upstream): State<Arc<Upstream>>) {
+    upstream.forget_scripts();
+}
+
+#[derive(Deserialize)]
+struct Which {
+    api: Api,
+}
+
+/// What the upstream was asked, oldest first, and how it ended.
+async fn asked(
+    State(upstream): State<Arc<Upstream>>,
+    Query(which): Query<Which>,
+) -> Json<Vec<Value>> {
+    let asked = upstream.requests(which.api).into_iter();
+    let asked =
+        asked.map(|asked| json!({"body": asked.body, "end": asked.end.map(|(end, _)| end)}));
+    Json(asked.collect())
+}
+
+/// Runs a client's cases; they are told where everything is in their one argument.
+async fn run(program: &Path, cases: &str) {
+    let upstream = Arc::new(Upstream::start().await);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let control = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new()
+        .route("/script", post(script).delete(forget))
+        .route("/asked", get(asked))
+        .with_state(Arc::clone(&upstream));
+    let mut controlled = JoinSet::new();
+    controlled.spawn(async move { axum::serve(listener, router).await });
+
+    let server = Server::start(&TestDatabase::sqlite(), |config| {
+        upstream.offer(config);
+        let mut all = Config::default();
+        upstream.configure(&mut all);
+        config.synthesizer = all.synthesizer;
+        // The lines of the cases are what there is to see.
+        config.log.filter = "error".to_owned();
+    })
+    .await;
+    let partner = server.partner("acme").await;
+    let key = async |more: Value| {
+        let mut quota = json!({"kinds": ["text", "speech"], "period": "lifetime"});
+        for (name, value) in more.as_object().unwrap() {
+            quota[name] = value.clone();
+        }
+        server.quota(&partner, &quota).await.key
+    };
+    let world = json!({
+        "url": server.url(""),
+        "control": control,
+        "keys": {
+            "all": key(json!({})).await,
+            "spent": key(json!({"limits": {"tokens": 1, "characters": 1}})).await,
+            "speech": key(json!({"kinds": ["speech"]})).await,
+            "text": key(json!({"kinds": ["text"]})).await,
+            "chat": key(json!({"allowed_models": ["scripted-chat"]})).await,
+        },
+    });
+    let mut command = Command::new(program);
+    command
+        .arg(cases)
+        .arg(world.to_string())
+        .current_dir(FOLDER)
+        .kill_on_drop(true);
+    let status = timeout(PATIENCE, command.status()).await.unwrap();
+    let status = status.unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+    assert!(status.success(), "a case failed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn python() {
+    let program = Path::new(FOLDER).join("python/.venv/bin/python");
+    run(&program, "python/all.py").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn node() {
+    run(Path::new("node"), "node/all.mjs").await;
+}
