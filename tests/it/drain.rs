@@ -16,10 +16,10 @@ use colloquy::{
 };
 use harness::{
     TestDatabase,
-    app::{TestPartner, TestQuota},
+    app::{Answer, TestPartner, TestQuota, send},
     eventually,
     process::Server,
-    upstream::{Api, CACHED_TOKENS, End, INPUT_TOKENS, Recorded, Script, Upstream},
+    upstream::{Api, CACHED_TOKENS, End, Fault, INPUT_TOKENS, Recorded, Script, Upstream},
 };
 use reqwest::{Method, RequestBuilder};
 use sea_orm::FromQueryResult;
@@ -170,15 +170,30 @@ impl World {
             .await
     }
 
-    /// The rows of the streams of this name; there is one of each.
-    async fn usage(&self, name: &str) -> HashMap<String, Row> {
+    /// Asks for an answer in one piece that never comes; returns when the model has been asked.
+    async fn stall(&self, server: &Server) -> JoinSet<Answer> {
+        let never = Script::fault(Fault::Stall { after: 0 });
+        self.upstream.script(Api::Responses, never);
+        let body = json!({"model": "scripted-responses", "input": "Go on.", "user": "whole"});
+        let request = server.request(&self.quota.key, Method::POST, RESPONSES);
+        let mut waiting = JoinSet::new();
+        waiting.spawn(send(request.header("x-request-id", "whole").json(&body)));
+        eventually("the model is asked", async || {
+            self.upstream.requests(Api::Responses).len() == 1
+        })
+        .await;
+        waiting
+    }
+
+    /// The rows of requests whose ids begin with this; there are as many.
+    async fn usage(&self, name: &str, count: usize) -> HashMap<String, Row> {
         let mut rows = self
             .rows::<Row>(
                 "SELECT request_id, model, outcome, input_tokens, cached_tokens, output_tokens, cost FROM usage_records",
             )
             .await;
         rows.retain(|id, _| id.starts_with(name));
-        assert_eq!(rows.len(), STREAMS, "rows of usage");
+        assert_eq!(rows.len(), count, "rows of usage");
         rows
     }
 
@@ -362,20 +377,30 @@ fn check(row: &Row, seen: &Seen, served: &Recorded, reserved: Option<&Reserved>)
     }
 }
 
-/// SIGTERM: short answers end well within the time to drain, long ones are cut with an error, and all are settled before
-/// the process ends. SIGKILL: what was settled stays, everything else is settled at its bound by the next process.
+/// SIGTERM: short answers end well within the time to drain, long ones are cut with an error, one that has not begun is
+/// refused, and all are settled before the process ends. SIGKILL: what was settled stays, everything else is settled at its bound by the next process.
 async fn every_row_agrees_with_what_was_served(database: TestDatabase) {
     let (world, server) = World::new(database).await;
 
+    let waiting = world.stall(&server).await;
+    let bound = world.reservations().await;
     let streams = world.open(&server, "term").await;
     let told = Instant::now();
     server.terminate();
     let seen = streams.seen().await;
+    let [refused] = waiting.join_all().await.try_into().unwrap();
+    assert_eq!(refused.expect(503)["detail"]["code"], "unavailable");
     assert!(server.ended().await.success());
     let took = told.elapsed();
     assert!(took < Duration::from_secs(DRAIN_SECONDS + 5), "{took:?}");
     assert!(world.reservations().await.is_empty());
-    let stopped = world.usage("term").await;
+    let whole = world.usage("whole", 1).await;
+    let row = &whole["whole"];
+    assert_eq!(
+        (row.outcome.as_str(), row.output_tokens),
+        ("bound", bound["whole"].tokens)
+    );
+    let stopped = world.usage("term", STREAMS).await;
     let served = world.served();
     for seen in &seen {
         let row = &stopped[&seen.id];
@@ -390,7 +415,9 @@ async fn every_row_agrees_with_what_was_served(database: TestDatabase) {
     }
 
     let server = world.start().await;
-    world.check_sums(&server, stopped.values()).await;
+    let stopped = stopped.into_values().chain(whole.into_values());
+    let stopped = stopped.collect::<Vec<_>>();
+    world.check_sums(&server, stopped.iter()).await;
     let streams = world.open(&server, "kill").await;
     let reserved = world.reservations().await;
     assert!(reserved.len() > STREAMS / 2, "{}", reserved.len());
@@ -402,7 +429,7 @@ async fn every_row_agrees_with_what_was_served(database: TestDatabase) {
     let seen = streams.seen().await;
 
     let server = world.start().await;
-    let killed = world.usage("kill").await;
+    let killed = world.usage("kill", STREAMS).await;
     let served = world.served();
     for seen in &seen {
         let row = &killed[&seen.id];
@@ -421,7 +448,7 @@ async fn every_row_agrees_with_what_was_served(database: TestDatabase) {
     assert!(of("completed") > 0 && of("cancelled") > 0, "{killed:?}");
     assert!(of("bound") >= STREAMS / 3, "{killed:?}");
     world
-        .check_sums(&server, stopped.values().chain(killed.values()))
+        .check_sums(&server, stopped.iter().chain(killed.values()))
         .await;
 }
 
