@@ -16,15 +16,12 @@
 
 mod wire;
 
-use std::{
-    fmt,
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use futures_util::future::try_join_all;
+use harness::client::now;
 use serde::Serialize;
 use serde_json::json;
 
@@ -201,10 +198,10 @@ async fn at_once(answer: Answer, target: &Target, time: Duration) -> anyhow::Res
     for _ in 0..CLIENTS {
         clients.push(Client::connect(target).await?);
     }
-    let end = Instant::now() + time;
+    let end = now() + time;
     let counts = clients.into_iter().map(|mut client| async move {
         let mut count = 0;
-        while Instant::now() < end {
+        while now() < end {
             answer.get(&mut client).await?;
             count += 1;
         }
@@ -231,7 +228,7 @@ async fn watched(
 
 /// The requests in the stored usage, once all are settled.
 async fn recorded(server: &Server, quota: &str, requests: u64) -> anyhow::Result<u64> {
-    let end = Instant::now() + SETTLED;
+    let end = now() + SETTLED;
     loop {
         let usage = server
             .get(&format!("/api/quotas/bench/{quota}/usage"))
@@ -243,7 +240,7 @@ async fn recorded(server: &Server, quota: &str, requests: u64) -> anyhow::Result
             return Ok(count);
         }
         ensure!(
-            Instant::now() < end,
+            now() < end,
             "{requests} requests were answered, {count} are recorded"
         );
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -1,15 +1,12 @@
 //! The two ends of the measurement: an upstream that answers at once, and a client that keeps its connection. Both are
 //! as plain as HTTP allows, since they share the processor with the server.
 
-use std::{
-    convert::Infallible,
-    net::SocketAddr,
-    time::{Duration, Instant},
-};
+use std::{convert::Infallible, net::SocketAddr, time::Duration};
 
 use anyhow::{Context as _, ensure};
 use bytes::Bytes;
 use futures_util::stream;
+use harness::client::now;
 use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::{
     Request, Response,
@@ -139,7 +136,7 @@ impl Client {
 
     /// A whole answer: how long it took.
     pub(super) async fn ask(&mut self) -> anyhow::Result<Duration> {
-        let begun = Instant::now();
+        let begun = now();
         let mut answer = self.send(self.whole.clone()).await?;
         while answer.frame().await.transpose()?.is_some() {}
         Ok(begun.elapsed())
@@ -147,7 +144,7 @@ impl Client {
 
     /// A streamed answer, to its end: how long the first piece of content took.
     pub(super) async fn listen(&mut self) -> anyhow::Result<Duration> {
-        let begun = Instant::now();
+        let begun = now();
         let mut answer = self.send(self.streamed.clone()).await?;
         let mut first = None;
         let mut last = Bytes::new();
