@@ -30,7 +30,7 @@ pub(super) fn translate(request: &Request) -> Result<Object, Invalid> {
     let mut body = request.body.clone();
     // What a client of responses may have sent besides must not change what this chat completion costs.
     refuse(&mut body, &["n", "max_tokens", "max_completion_tokens"])?;
-    refuse(&mut body, &["conversation", "prompt", "context_management"])?;
+    refuse(&mut body, &["prompt", "context_management"])?;
     match take(&mut body, "truncation") {
         None => {}
         Some(truncation) if truncation == "disabled" => {}

@@ -356,7 +356,6 @@ fn what_has_no_counterpart_is_named() {
         ),
         (json!({"truncation": "auto"}), "truncation"),
         (json!({"prompt": {"id": "p"}}), "prompt"),
-        (json!({"conversation": "c"}), "conversation"),
         (json!({"n": 2}), "n"),
         (json!({"max_tokens": 2}), "max_tokens"),
         (
