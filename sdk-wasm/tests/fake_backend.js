@@ -13,10 +13,13 @@ const real = {
   setSinkId: HTMLMediaElement.prototype.setSinkId,
 };
 
-/** What nobody caught. */
+/** What nobody caught. Vite's client, which a test's development server has nothing to tell, says that too. */
 const uncaught = [];
 for (const name of ["error", "unhandledrejection"]) {
-  window.addEventListener(name, ({ reason, message }) => uncaught.push(`${name}: ${reason?.stack ?? reason ?? message}`));
+  window.addEventListener(name, ({ reason, message }) => {
+    const what = `${name}: ${reason?.stack ?? reason ?? message}`;
+    if (!what.includes("/@vite/client")) uncaught.push(what);
+  });
 }
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
