@@ -13,12 +13,11 @@ import { until } from "./stage/waiting.mjs";
 
 // Browsers gather no candidates on loopback.
 const address = Object.values(networkInterfaces()).flat().find(({ family, internal }) => family === "IPv4" && !internal)?.address;
-const port = await freePort();
 const username = "visitor";
 const credential = randomBytes(12).toString("hex");
-const urls = (transport) => `turn:${address}:${port}?transport=${transport}`;
+const urls = (port, transport) => `turn:${address}:${port}?transport=${transport}`;
 
-function accepts() {
+function accepts(port) {
   return new Promise((resolve) => {
     const socket = net.connect(port, address);
     socket.once("connect", () => resolve(true)).once("error", () => resolve(false));
@@ -26,15 +25,15 @@ function accepts() {
   });
 }
 
-/** Starts the TURN server. Scenes that use it are busy, so that there is one at a time. */
-async function startRelay() {
+/** Starts a TURN server. */
+async function startRelay(port) {
   assert.ok(address, "this machine has no address but loopback");
   const relay = new Program("turnserver", [
     "-n", "--no-cli", "--no-tls", "--no-dtls", "--log-file=stdout", "--pidfile=", "--lt-cred-mech", "--realm=test",
     `--user=${username}:${credential}`, `--listening-ip=${address}`, `--relay-ip=${address}`, `--listening-port=${port}`,
   ]);
   try {
-    await until("the relay listens", () => relay.running && accepts());
+    await until("the relay listens", () => relay.running && accepts(port));
     return relay;
   } catch (error) {
     await relay.stop("SIGKILL");
@@ -42,11 +41,14 @@ async function startRelay() {
   }
 }
 
-const backend = { COLLOQUY_MEDIA_ICE_SERVERS: JSON.stringify([{ urls: [urls("udp")], username, credential }]) };
+// The scene is busy, so its port is needed by one browser at a time.
+const shared = await freePort();
+const servers = [{ urls: [urls(shared, "udp")], username, credential }];
+const backend = { COLLOQUY_MEDIA_ICE_SERVERS: JSON.stringify(servers) };
 
 scene("media flows through a relay when nothing else may", { busy: true, backend }, async (stage) => {
   const { page } = stage;
-  const relay = await startRelay();
+  const relay = await startRelay(shared);
   try {
     await page.openSettings();
     await page.flip("relayOnly");
@@ -71,20 +73,22 @@ function keepFrames() {
   };
 }
 
-scene("a relay of the page's own, over TCP, is found again after it was away", { busy: true }, async ({ page }) => {
-  let relay = await startRelay();
+scene("a relay of the page's own, over TCP, is found again after it was away", {}, async ({ page }) => {
+  const port = await freePort();
+  let relay = await startRelay(port);
   try {
     await page.openSettings();
     await page.flip("relayOnly");
-    await page.fill("iceServer", urls("tcp"));
+    await page.fill("iceServer", urls(port, "tcp"));
     await page.fill("iceUser", username);
     await page.fill("iceCredential", credential);
     await page.driver.executeScript(keepFrames);
     await page.call();
     await page.shows("the relay", ({ quality }) => /through a relay, TCP/.test(quality ?? ""));
     await relay.stop("SIGKILL");
+    // It is there again at once, but knows nothing of the call.
+    relay = await startRelay(port);
     await page.shows("the loss", ({ state }) => state === "reconnecting", 20_000);
-    relay = await startRelay();
     await page.shows("the connection", ({ state }) => state === "ongoing", 30_000);
     const frames = await page.driver.executeScript("return window.sent");
     const [first, ...restarts] = frames.filter(({ type }) => type === "offer").map((offer) => offer.ice_restart);
