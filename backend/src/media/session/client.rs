@@ -139,7 +139,8 @@ impl Session {
     }
 
     pub(super) fn say(&mut self, message: &ServerMessage) {
-        self.missed.said(message, self.app.clock.instant());
+        let is_away = self.wire.is_none();
+        self.missed.said(message, is_away, self.app.clock.instant());
         if let Some(wire) = &self.wire
             && !wire.say(message)
         {

@@ -1,5 +1,6 @@
 //! What a client may have missed: what was said to it while its connection was away, or shortly before that was noticed.
-//! It is said again when the client comes back. Lines have ids and replace each other, so that twice does no harm.
+//! It is said again when the client comes back. Lines have ids and replace each other, so that twice does no harm; what has
+//! none is kept only while the connection is known to be away, and so said once.
 
 use std::{
     collections::VecDeque,
@@ -22,14 +23,13 @@ pub(super) struct Missed {
 
 impl Missed {
     /// Keeps a message that is part of the conversation; what is about the connection is made anew.
-    pub(super) fn said(&mut self, message: &ServerMessage, now: Instant) {
-        if !matches!(
-            message,
-            ServerMessage::Transcript { .. }
-                | ServerMessage::AgentState { .. }
-                | ServerMessage::UserInfo { .. }
-                | ServerMessage::RagInfo { .. }
-        ) {
+    pub(super) fn said(&mut self, message: &ServerMessage, is_away: bool, now: Instant) {
+        let kept = match message {
+            ServerMessage::Transcript { .. } | ServerMessage::AgentState { .. } => true,
+            ServerMessage::UserInfo { .. } | ServerMessage::RagInfo { .. } => is_away,
+            _ => false,
+        };
+        if !kept {
             return;
         }
         self.messages
@@ -91,27 +91,39 @@ mod tests {
         let start = SystemClock.instant();
         let after = |ms| start + Duration::from_millis(ms);
         let mut missed = Missed::default();
-        missed.said(&line("1", "old"), start);
-        missed.said(&line("2", "under way"), after(4_000));
+        missed.said(&line("1", "old"), false, start);
+        missed.said(&line("2", "under way"), false, after(4_000));
         missed.heard(after(5_000));
-        missed.said(&line("3", "hel"), after(6_000));
-        missed.said(&line("3", "hello"), after(7_000));
+        missed.said(&line("3", "hel"), false, after(6_000));
+        missed.said(&line("3", "hello"), true, after(7_000));
         assert_eq!(missed.take(), [line("2", "under way"), line("3", "hello")]);
         assert!(missed.take().is_empty());
+    }
+
+    #[test]
+    fn what_has_no_id_is_said_once() {
+        let now = SystemClock.instant();
+        let told = |info: &str| ServerMessage::UserInfo {
+            info: info.to_owned(),
+        };
+        let mut missed = Missed::default();
+        missed.said(&told("heard"), false, now);
+        missed.said(&told("said while it was away"), true, now);
+        assert_eq!(missed.take(), [told("said while it was away")]);
     }
 
     #[test]
     fn only_the_conversation_and_its_last_state_are_kept_and_not_for_ever() {
         let now = SystemClock.instant();
         let mut missed = Missed::default();
-        missed.said(&ServerMessage::Pong { t: 1.0 }, now);
+        missed.said(&ServerMessage::Pong { t: 1.0 }, true, now);
         for state in [AgentState::Thinking, AgentState::Speaking] {
-            missed.said(&ServerMessage::AgentState { state }, now);
+            missed.said(&ServerMessage::AgentState { state }, false, now);
         }
         let state = AgentState::Speaking;
         assert_eq!(missed.take(), [ServerMessage::AgentState { state }]);
         for id in 0..300 {
-            missed.said(&line(&id.to_string(), "text"), now);
+            missed.said(&line(&id.to_string(), "text"), false, now);
         }
         assert_eq!(missed.take().len(), KEPT);
     }
