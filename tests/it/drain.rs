@@ -33,11 +33,11 @@ const STREAMS: usize = 200;
 const ENOUGH: usize = 3;
 const WORD: &str = "word ";
 /// The answers of `scripted-chat`, which end before the time to drain is over.
-const SHORT: usize = 12;
+const SHORT: usize = 8;
 /// Those of `scripted-responses`, which do not.
 const LONG: usize = 60;
 const BETWEEN: Duration = Duration::from_millis(150);
-const DRAIN_SECONDS: u64 = 3;
+const DRAIN_SECONDS: u64 = 4;
 
 /// How a stream ended for its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
