@@ -18,6 +18,9 @@ const ADDED_BUCKETS_S: [f64; 12] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0015, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5,
 ];
 
+/// Upper bounds of work in the background, in seconds.
+const WORK_BUCKETS_S: [f64; 9] = [0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0];
+
 /// Upper bounds of histograms that count how much is done together.
 const BATCH_BUCKETS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0];
 
@@ -52,10 +55,12 @@ impl Metrics {
 fn install() -> PrometheusHandle {
     let seconds = Matcher::Suffix("_seconds".to_owned());
     let added = Matcher::Full("colloquy_generation_added_seconds".to_owned());
+    let work = Matcher::Full("colloquy_messaging_completion_seconds".to_owned());
     let batches = Matcher::Suffix("_batch_operations".to_owned());
     let builder = PrometheusBuilder::new()
         .set_buckets_for_metric(seconds, &LATENCY_BUCKETS_S)
         .and_then(|builder| builder.set_buckets_for_metric(added, &ADDED_BUCKETS_S))
+        .and_then(|builder| builder.set_buckets_for_metric(work, &WORK_BUCKETS_S))
         .and_then(|builder| builder.set_buckets_for_metric(batches, &BATCH_BUCKETS));
     // The builder refuses an empty list of bounds only, which these are not.
     let recorder = builder.unwrap_or_default().build_recorder();

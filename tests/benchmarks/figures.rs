@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-/// The nearest-rank percentile of sorted samples, in milliseconds.
+/// The nearest-rank percentile of sorted samples, in milliseconds, rounded to hundredths.
 pub(crate) fn percentile(sorted: &[Duration], percent: usize) -> Option<f64> {
+    Some(rounded(exact(sorted, percent)?, 100.0))
+}
+
+/// The same, not rounded.
+pub(crate) fn exact(sorted: &[Duration], percent: usize) -> Option<f64> {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
-    Some(rounded(
-        sorted.get(rank - 1)?.as_secs_f64() * 1_000.0,
-        100.0,
-    ))
+    Some(sorted.get(rank - 1)?.as_secs_f64() * 1_000.0)
 }
 
 /// A value with so many steps to a unit.

@@ -27,7 +27,7 @@ use serde_json::json;
 
 use self::wire::{Client, Target};
 use crate::{
-    figures::{megabytes, percentile, rounded},
+    figures::{exact, megabytes, rounded},
     server::{Server, Start},
 };
 
@@ -146,7 +146,7 @@ pub(crate) async fn run(options: TextOptions) -> anyhow::Result<Report> {
     let usage_recorded = recorded(&server, &id, requests).await?;
     server.stop().await?;
 
-    let at = |samples: &[Duration], percent| percentile(samples, percent).unwrap_or_default();
+    let at = |samples: &[Duration], percent| exact(samples, percent).unwrap_or_default();
     let added = |percent| rounded(at(&through, percent) - at(&alone, percent), 1_000.0);
     let first = at(&through_streamed, 50) - at(&alone_streamed, 50);
     let a_second = |count: usize| rounded(count as f64 / time.as_secs_f64(), 1.0);
@@ -157,10 +157,10 @@ pub(crate) async fn run(options: TextOptions) -> anyhow::Result<Report> {
         stream_ttft_added_p50_ms: rounded(first, 1_000.0),
         stream_rps: a_second(stream_rps),
         rss_mb: rounded(megabytes(rss.max(streamed_rss)), 10.0),
-        upstream_p50_ms: at(&alone, 50),
-        upstream_p99_ms: at(&alone, 99),
+        upstream_p50_ms: rounded(at(&alone, 50), 1_000.0),
+        upstream_p99_ms: rounded(at(&alone, 99), 1_000.0),
         upstream_rps_c16: a_second(upstream_rps_c16),
-        upstream_stream_ttft_p50_ms: at(&alone_streamed, 50),
+        upstream_stream_ttft_p50_ms: rounded(at(&alone_streamed, 50), 1_000.0),
         upstream_stream_rps: a_second(upstream_stream_rps),
         requests,
         usage_recorded,
