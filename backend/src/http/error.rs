@@ -189,7 +189,7 @@ fn is_speech_path(path: &str) -> bool {
 /// The body that an interface document promises for its errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorShape {
-    /// `{detail, code, field}`: everything under `/api`.
+    /// `{detail, code, field}`: everything under `/api`, and legacy messaging.
     Detail,
     /// `{error: {code, message, field}}`: the call backend; codes in upper case.
     Call,

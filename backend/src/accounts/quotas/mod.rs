@@ -42,7 +42,7 @@ const PREFIX: &str = "cqq_";
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum QuotaKind {
-    /// Text generation and legacy messaging.
+    /// Text generation.
     Text,
     /// Speech synthesis.
     Speech,
