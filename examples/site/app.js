@@ -100,13 +100,13 @@ async function call() {
   if (isBusy("call")) return;
   setBusy("call", true);
   clearError();
-  if (settingsChanged) manager = new CallManager(callbacks, configuration());
-  settingsChanged = false;
-  setMuted(false);
   showState("starting");
   const metadata = { page: location.pathname, language: navigator.language };
   const mode = document.querySelector("input[name=mode]:checked").value;
   try {
+    if (settingsChanged) manager = new CallManager(callbacks, configuration());
+    settingsChanged = false;
+    setMuted(false);
     if (mode === "client") {
       const { partner, character, publishableKey } = published;
       await manager.handleCall2(`repo:${partner}`, character, publishableKey, metadata);

@@ -19,6 +19,16 @@ function hasJson(value) {
   }
 }
 
+/** Whether the browser takes them; elsewhere only the list itself is looked at. */
+function areIceServers(iceServers) {
+  try {
+    if (typeof RTCPeerConnection !== "undefined") new RTCPeerConnection({ iceServers }).close();
+    return Array.isArray(iceServers);
+  } catch {
+    return false;
+  }
+}
+
 const TEXT = ["a string", (value) => typeof value === "string"];
 const FLAG = ["a boolean", (value) => typeof value === "boolean"];
 
@@ -34,7 +44,7 @@ const CONFIG = {
   characterParams: ["an object", hasJson],
   historyElement: ["an element or its id", (value) => typeof value === "string" || isObject(value)],
   audio: ["an object", isObject],
-  iceServers: ["an array", Array.isArray],
+  iceServers: ["an array of ICE servers", areIceServers],
   iceTransportPolicy: ["all or relay", (value) => value === "all" || value === "relay"],
   wakeLock: FLAG,
 };

@@ -109,6 +109,7 @@ export interface TranscriptLine {
   originator: "user" | "bot";
   /** The name to show: `personRole` or `characterRole`. */
   role: string;
+  /** The words; empty when they were taken back, because nothing was understood in the end. */
   text: string;
   /** Whether the line will not change any more. */
   final: boolean;

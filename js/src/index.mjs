@@ -11,14 +11,17 @@ import { CallError } from "./error.mjs";
 
 let loading;
 let workletUrl;
+/** Where the page said that the files are. */
+let given = {};
 
 export { CallError };
 
-export function init(options = {}) {
-  loading ??= start(options).catch((cause) => {
-    // The next call tries again: a network may have come back.
+export function init(options) {
+  given = options ?? given;
+  loading ??= start(given).catch((cause) => {
+    // The next call tries again, at the same place: a network may have come back.
     loading = undefined;
-    const remedy = options.wasmUrl ? "Check init({ wasmUrl })." : advice;
+    const remedy = given.wasmUrl ? "Check init({ wasmUrl })." : advice;
     throw new CallError(
       "LOAD_FAILED",
       `The SDK's wasm could not be loaded. ${remedy} A Content-Security-Policy needs 'wasm-unsafe-eval' in script-src.`,
@@ -101,16 +104,20 @@ export class CallManager {
     const waiting = { status: "completed" };
     const over = new Promise((resolve) => { waiting.end = resolve; });
     this.#waiting = waiting;
+    // A page that is left ends its call, as it does later.
+    const leave = () => this.hangUp();
+    globalThis.addEventListener?.("pagehide", leave);
     fire(this.#callbacks.onCallStart);
     const failed = (error) => {
       if (this.#waiting !== waiting) return;
       waiting.status = "error";
+      // The end comes after both, whatever they do.
       if (this.#callbacks.onError) fire(this.#callbacks.onError, error);
       fire(this.#callbacks.onCallError, error);
-      // Unless one of the two has hung up.
-      if (this.#waiting === waiting) this.#end();
+      this.#end();
     };
     await Promise.race([over, init().then(() => this.#make(), failed)]);
+    globalThis.removeEventListener?.("pagehide", leave);
     return waiting;
   }
 
@@ -124,7 +131,7 @@ export class CallManager {
   }
 
   hangUp() {
-    if (this.#waiting) this.#end();
+    if (this.#waiting?.status === "completed") this.#end();
     this.#core?.hangUp();
   }
 

@@ -69,7 +69,6 @@ export interface UseCall {
  *
  * ```tsx
  * import { useCall } from "@colloquy/sdk/react";
- *
  * export function Caller({ newCall }: { newCall: () => Promise<string> }) {
  *   const { status, isActive, start, hangUp } = useCall();
  *   return isActive

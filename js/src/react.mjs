@@ -155,6 +155,8 @@ function next(state, name, argument) {
 }
 
 function withLine(lines, line) {
+  // Words that were taken back.
+  if (line.text === "") return lines.filter(({ id }) => id !== line.id);
   const known = lines.some(({ id }) => id === line.id);
   return known ? lines.map((other) => (other.id === line.id ? line : other)) : [...lines, line];
 }

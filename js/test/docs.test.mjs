@@ -146,6 +146,9 @@ test("the guide to errors has every code", () => {
   assert.deepEqual(codes.filter((code) => !text("docs/errors.md").includes(`| \`${code}\` |`)), []);
 });
 
-test("the reference is up to date", () => {
+test("the reference is up to date, and its blocks of code are whole", () => {
+  const fences = text("docs/api.md").split("\n").filter((words) => words.includes("```"));
+  assert.deepEqual(fences.filter((words) => !/^```\w*$/.test(words)), []);
+  assert.equal(fences.length % 2, 0);
   assert.equal(text("docs/api.md"), reference(), "docs/api.md is out of date: node docs/generate.mjs");
 });

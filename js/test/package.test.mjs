@@ -65,6 +65,21 @@ test("a wrong key of the configuration is named when the manager is made", async
     assert.throws(() => new CallManager(callbacks(), config), named, name);
     await assert.rejects(CallManager.preCallCheck(config), named, name);
   }
+  // A browser looks into the servers, too.
+  globalThis.RTCPeerConnection = class {
+    constructor({ iceServers: [{ urls }] }) {
+      if (!urls.startsWith("turn:")) throw new SyntaxError(urls);
+    }
+
+    close() {}
+  };
+  const calling = (urls) => () => new CallManager(callbacks(), { iceServers: [{ urls }] });
+  try {
+    assert.throws(calling("host:3478"), { code: "INVALID_ARGUMENT", message: /config\.iceServers must be an array of ICE servers/ });
+    assert.doesNotThrow(calling("turn:host:3478"));
+  } finally {
+    delete globalThis.RTCPeerConnection;
+  }
   // Absent ones have their defaults, and a server has no elements.
   const absent = { characterRole: null, audio: null, iceServers: undefined, historyElement: {}, characterParams: {} };
   assert.equal(new CallManager(callbacks(), absent).getState(), "idle");
@@ -85,6 +100,23 @@ test("a wasm that cannot be loaded ends the call with its code, and may be tried
   await manager.handleCall2(null, null, "wss://calls.invalid/session");
   assert.deepEqual(log, ["onCallStart", "onCallError LOAD_FAILED true", "onHangUp"]);
   assert.equal(manager.getState(), "error");
+});
+
+test("the end of a call that could not be loaded comes last, even when it is hung up before", async () => {
+  const log = [];
+  const hear = (name) => () => log.push(name);
+  const manager = new CallManager({
+    onCallStart: hear("onCallStart"),
+    onCallError: hear("onCallError"),
+    onHangUp: hear("onHangUp"),
+    onStatusUpdate: hear("onStatusUpdate"),
+    onError() {
+      log.push("onError");
+      manager.hangUp();
+    },
+  });
+  await manager.handleCall2(null, null, "wss://calls.invalid/session");
+  assert.deepEqual(log, ["onCallStart", "onError", "onCallError", "onHangUp"]);
 });
 
 test("a call begins at once and ends at once while the wasm is being loaded", async () => {
@@ -109,7 +141,13 @@ test("a call begins at once and ends at once while the wasm is being loaded", as
 test("the wasm loads, and without a browser a call says what is missing", async () => {
   const { log, manager } = listening();
   const bytes = readFileSync(join(js, "dist", "colloquy_sdk_bg.wasm"));
-  await init({ wasmUrl: `data:application/wasm;base64,${bytes.toString("base64")}` });
+  const wasmUrl = `data:application/wasm;base64,${bytes.toString("base64")}`;
+  // The network is away at first; the next try is for the same place.
+  const { fetch } = globalThis;
+  globalThis.fetch = () => Promise.reject(new TypeError("away"));
+  await assert.rejects(init({ wasmUrl }), { code: "LOAD_FAILED" });
+  globalThis.fetch = fetch;
+  await init();
   for (let i = 0; i < 2; i += 1) {
     const call = manager.handleCall2(null, null, "wss://calls.invalid/session");
     assert.equal(log[0], "onCallStart");

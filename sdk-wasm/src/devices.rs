@@ -28,16 +28,14 @@ impl Chosen {
         self.choice > choice
     }
 
-    /// Takes a device that can be used; false when a later choice is already in use.
-    pub(crate) fn choose(&mut self, choice: u32, id: String) -> bool {
-        let counts = !self.is_newer_than(choice);
-        if counts {
+    /// Takes a device that can be used, unless a later choice is already in use.
+    pub(crate) fn choose(&mut self, choice: u32, id: String) {
+        if !self.is_newer_than(choice) {
             *self = Self {
                 id: Some(id),
                 choice,
             };
         }
-        counts
     }
 }
 

@@ -221,13 +221,18 @@ async fn change_microphone(driver: &Rc<Driver>, choice: u32, id: String) -> Resu
     } else {
         None
     };
-    let chosen = driver.state.borrow_mut().microphone.choose(choice, id);
+    if driver.state.borrow().microphone.is_newer_than(choice) {
+        return Ok(());
+    }
     // A call that ended meanwhile wants no microphone any more.
-    if let Some(capture) = opened
-        && chosen
-        && reporter.active().is_some()
-    {
-        driver.use_capture(capture)?;
+    let switched = opened.filter(|_| reporter.active().is_some());
+    let is_switched = switched.is_some();
+    if let Some(capture) = switched {
+        let busy = |_| errors::to_js(&ErrorCode::MicrophoneBusy.into());
+        driver.use_capture(capture).map_err(busy)?;
+    }
+    driver.state.borrow_mut().microphone.choose(choice, id);
+    if is_switched {
         driver.handle(Input::MicrophoneReady);
     }
     Ok(())

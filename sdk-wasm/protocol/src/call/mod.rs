@@ -198,14 +198,21 @@ impl Call {
                 self.phase = Phase::Connecting;
                 self.event(Event::CallStarting);
                 self.open_socket(now_ms);
+                if self.microphone == Microphone::Gone {
+                    self.replace_microphone(false);
+                }
             }
             Input::MicrophoneReady if self.has_session() => self.microphone = Microphone::Live,
             Input::MicrophoneFailed(code) if self.phase == Phase::Asking => self.fail(code.into()),
             Input::MicrophoneFailed(code) => self.microphone_failed(code),
+            // It may go while the worklet is still being loaded.
+            Input::MicrophoneLost if self.phase == Phase::Asking => {
+                self.microphone = Microphone::Gone;
+            }
             Input::MicrophoneLost if self.has_session() && self.microphone == Microphone::Live => {
                 self.replace_microphone(false);
             }
-            Input::DevicesChanged if self.microphone == Microphone::Gone => {
+            Input::DevicesChanged if self.has_session() && self.microphone == Microphone::Gone => {
                 self.replace_microphone(true);
             }
             Input::SpeakerFailed => self.trouble(ErrorCode::SpeakerMissing.into()),
