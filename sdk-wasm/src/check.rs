@@ -13,7 +13,7 @@ use web_sys::{
 };
 
 use crate::config::Config;
-use crate::js;
+use crate::js::{self, Alarm};
 use crate::microphone::media_devices;
 use crate::{create, devices, peer, stats};
 
@@ -150,7 +150,8 @@ async fn ask(config: &Config, offer: &str) -> Result<(u64, String), ErrorCode> {
     let begun = js::now_ms();
     let (url, body) = check_request(&config.backend_url, offer);
     let sent = create::post(&url, None, &body, None).map_err(|_| ErrorCode::Network)?;
-    let first = js::race(&sent, &js::sleep(ANSWER_TIMEOUT_MS));
+    let patience = Alarm::after(ANSWER_TIMEOUT_MS);
+    let first = js::race(&sent, patience.promise());
     let response = JsFuture::from(first)
         .await
         .map_err(|_| ErrorCode::Network)?;

@@ -17,7 +17,7 @@ use crate::config::{Callbacks, Config};
 use crate::create::Creation;
 use crate::devices::Chosen;
 use crate::history::History;
-use crate::js::{self, Listener, Timeout};
+use crate::js::{self, Alarm, Listener, Timeout};
 use crate::microphone::Microphone;
 use crate::page::PageWatch;
 use crate::peer::Peer;
@@ -35,6 +35,8 @@ pub(crate) struct Resources {
     /// The audio context that waits for the microphone.
     pub(crate) audio: Option<Audio>,
     pub(crate) audio_session: Option<Rc<AudioSession>>,
+    /// How long the call waits for the audio context.
+    pub(crate) patience: Option<Alarm>,
     pub(crate) microphone: Option<Microphone>,
     socket: Option<Socket>,
     pub(crate) peer: Option<Peer>,

@@ -198,3 +198,36 @@ impl Drop for Timeout {
         clear_timeout(&self.id);
     }
 }
+
+/// A promise that resolves with `undefined` after a while, or when this is dropped.
+pub(crate) struct Alarm {
+    promise: Promise,
+    resolve: Option<Function>,
+    _timeout: Option<Timeout>,
+}
+
+impl Alarm {
+    pub(crate) fn after(timeout_ms: f64) -> Self {
+        let mut resolve = None;
+        let promise = Promise::new(&mut |given, _reject| resolve = Some(given));
+        let timeout = resolve.as_ref().map(|r| Timeout::new(r, timeout_ms));
+        Self {
+            promise,
+            resolve,
+            _timeout: timeout,
+        }
+    }
+
+    pub(crate) fn promise(&self) -> &Promise {
+        &self.promise
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if let Some(resolve) = &self.resolve {
+            // A promise that is resolved already stays as it is.
+            let _ = resolve.call0(&JsValue::UNDEFINED);
+        }
+    }
+}

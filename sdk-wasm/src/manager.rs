@@ -239,21 +239,34 @@ async fn change_microphone(driver: &Rc<Driver>, choice: u32, id: String) -> Resu
 }
 
 async fn change_speaker(driver: &Rc<Driver>, choice: u32, id: String) -> Result<(), JsValue> {
-    let switched = {
+    if driver.state.borrow().speaker.is_newer_than(choice) {
+        return Ok(());
+    }
+    play_on(driver, &id).await?;
+    let overtaken = {
+        let mut state = driver.state.borrow_mut();
+        state.speaker.choose(choice, id);
+        let newer = state.speaker.is_newer_than(choice);
+        newer.then(|| state.speaker.id.clone()).flatten()
+    };
+    // The browser was done with a later choice sooner, and then undid it.
+    match overtaken {
+        Some(later) => play_on(driver, &later).await,
+        None => Ok(()),
+    }
+}
+
+/// Plays the running call, if there is one, on this speaker.
+async fn play_on(driver: &Rc<Driver>, id: &str) -> Result<(), JsValue> {
+    let chosen = {
         let state = driver.state.borrow();
-        if state.speaker.is_newer_than(choice) {
-            return Ok(());
-        }
-        state.resources.speaker.as_ref().map(|s| s.choose(&id))
+        state.resources.speaker.as_ref().map(|s| s.choose(id))
+    };
+    let used = match chosen {
+        None => true,
+        Some(None) => false,
+        Some(Some(chosen)) => JsFuture::from(chosen).await.is_ok(),
     };
     let missing = || errors::to_js(&ErrorCode::SpeakerMissing.into());
-    match switched {
-        None => {}
-        Some(None) => return Err(missing()),
-        Some(Some(switched)) => {
-            JsFuture::from(switched).await.map_err(|_| missing())?;
-        }
-    }
-    driver.state.borrow_mut().speaker.choose(choice, id);
-    Ok(())
+    used.then_some(()).ok_or_else(missing)
 }

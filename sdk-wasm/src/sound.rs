@@ -11,7 +11,7 @@ use web_sys::MediaStreamTrack;
 
 use crate::audio_session::AudioSession;
 use crate::driver::{Driver, Reporter, Resources};
-use crate::js::quietly;
+use crate::js::{Alarm, quietly};
 use crate::microphone::{Capture, Microphone, Wish};
 use crate::peer::Peer;
 use crate::speaker::Speaker;
@@ -41,10 +41,12 @@ impl Driver {
                 let Some(driver) = reporter.active() else {
                     return;
                 };
+                // Another one may have been chosen while the visitor was asked.
+                if driver.state.borrow().microphone.id != id {
+                    continue;
+                }
                 match opened {
-                    // Another one may have been chosen while the visitor was asked.
-                    Ok(capture) if driver.state.borrow().microphone.id == id => break capture,
-                    Ok(_) => {}
+                    Ok(capture) => break capture,
                     Err(code) => return driver.handle(Input::MicrophoneFailed(code)),
                 }
             };
@@ -227,13 +229,20 @@ async fn lead_through_worklet(capture: Capture, reporter: &Reporter) {
         let mut microphone = Microphone::new(capture, audio);
         microphone.mute(state.muted);
         state.resources.microphone = Some(microphone);
-        ready
+        ready.map(|ready| {
+            let patience = Alarm::after(READY_TIMEOUT_MS);
+            let first = js::race(&ready, patience.promise());
+            state.resources.patience = Some(patience);
+            (ready, first)
+        })
     };
-    if let Some(ready) = &ready {
+    let (ready, first) = ready.unzip();
+    if let Some(first) = first {
         // It says nothing that the graph does not say.
-        let _ = JsFuture::from(js::race(ready, &js::sleep(READY_TIMEOUT_MS))).await;
+        let _ = JsFuture::from(first).await;
     }
     if let Some(driver) = reporter.active() {
+        driver.state.borrow_mut().resources.patience = None;
         driver.audio_changed();
         driver.handle(Input::MicrophoneReady);
     }

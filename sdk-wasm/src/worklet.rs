@@ -125,9 +125,10 @@ impl Graph {
             ("channelCountMode", "explicit".into()),
             ("processorOptions", js::object([("levels", levels.into())])),
         ]);
-        let node = AudioWorkletNode::new_with_options(context, PROCESSOR, options.unchecked_ref())?;
+        // The node comes last, since nothing takes it away when another part fails.
         let source = context.create_media_stream_source(stream)?;
         let destination = context.create_media_stream_destination()?;
+        let node = AudioWorkletNode::new_with_options(context, PROCESSOR, options.unchecked_ref())?;
         let level = Rc::new(Cell::new(0.0));
         let heard = Rc::clone(&level);
         let on_level = Closure::<dyn FnMut(_)>::new(move |event: MessageEvent| {

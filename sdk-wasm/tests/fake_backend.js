@@ -2,6 +2,8 @@
 // of the same page, so that a whole call really runs.
 
 const real = {
+  setTimeout: window.setTimeout,
+  clearTimeout: window.clearTimeout,
   fetch: window.fetch,
   WebSocket: window.WebSocket,
   createMediaStreamDestination: AudioContext.prototype.createMediaStreamDestination,
@@ -22,7 +24,10 @@ for (const name of ["error", "unhandledrejection"]) {
   });
 }
 
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const sleep = (ms) => new Promise((resolve) => real.setTimeout.call(window, resolve, ms));
+
+/** Timers shorter than this, in milliseconds, are let run out. */
+const SHORT_MS = 500;
 
 export class Backend {
   #log = [];
@@ -31,6 +36,8 @@ export class Backend {
   #frames = [];
   #requests = [];
   #captured = [];
+  /** The SDK's long timers that run. */
+  #timers = new Set();
   #constraints = [];
   #microphoneDelay = 0;
   #contexts = [];
@@ -50,6 +57,18 @@ export class Backend {
 
   constructor() {
     const backend = this;
+    window.setTimeout = (handler, ms, ...given) => {
+      const id = real.setTimeout.call(window, (...told) => {
+        this.#timers.delete(id);
+        handler(...told);
+      }, ms, ...given);
+      if (ms >= SHORT_MS) this.#timers.add(id);
+      return id;
+    };
+    window.clearTimeout = (id) => {
+      this.#timers.delete(id);
+      real.clearTimeout.call(window, id);
+    };
     window.fetch = (url, init) => this.#fetch(url, init);
     window.WebSocket = class {
       constructor(url) {
@@ -83,6 +102,8 @@ export class Backend {
 
   /** Leaves the page as it was; throws when something failed in it that nobody caught. */
   uninstall() {
+    window.setTimeout = real.setTimeout;
+    window.clearTimeout = real.clearTimeout;
     window.fetch = real.fetch;
     window.WebSocket = real.WebSocket;
     AudioContext.prototype.createMediaStreamDestination = real.createMediaStreamDestination;
@@ -163,9 +184,16 @@ export class Backend {
     return [...this.#sessionTypes, navigator.audioSession.type].join(" ");
   }
 
-  /** Speakers that can be chosen, all of them or none, or a browser that lets nobody choose. */
-  chooseSpeakers(how) {
+  /**
+   * Speakers that can be chosen, all of them or none, or a browser that lets nobody choose; the first choice takes `ms`
+   * milliseconds longer than the others.
+   */
+  chooseSpeakers(how, ms) {
+    let delay = ms;
     HTMLMediaElement.prototype.setSinkId = how === "never" ? undefined : async (id) => {
+      const wait = delay;
+      delay = 0;
+      if (wait > 0) await sleep(wait);
       this.#sinks.push(id);
       if (how === "missing") throw new DOMException("not found", "NotFoundError");
     };
@@ -361,8 +389,12 @@ export class Backend {
     return new Response(JSON.stringify({ data: { sdp: this.#probe.localDescription.sdp } }));
   }
 
-  refuseMicrophone(name) {
-    navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException("refused", name));
+  /** Refuses every microphone for a reason that takes `ms` milliseconds to find out. */
+  refuseMicrophone(name, ms) {
+    navigator.mediaDevices.getUserMedia = async () => {
+      await sleep(ms);
+      throw new DOMException("refused", name);
+    };
   }
 
   async #received(socket, message) {
@@ -477,9 +509,10 @@ export class Backend {
     return JSON.stringify(this.#requests.at(-1));
   }
 
-  /** Whether every microphone track has ended and every socket is closed. */
+  /** Whether every microphone track has ended, every socket is closed, and no long timer runs. */
   isReleased() {
-    return this.#captured.every((track) => track.readyState === "ended")
+    return this.#timers.size === 0
+      && this.#captured.every((track) => track.readyState === "ended")
       && this.#sockets.every((socket) => socket.closed === 1000);
   }
 

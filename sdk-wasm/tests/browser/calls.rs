@@ -117,7 +117,7 @@ async fn a_hang_up_while_the_worklet_loads_is_clean() {
 #[wasm_bindgen_test]
 async fn a_refused_microphone_and_a_refused_key_have_their_codes() {
     let scene = Scene::new();
-    scene.backend.refuse_microphone("NotAllowedError");
+    scene.backend.refuse_microphone("NotAllowedError", 0);
     settle(scene.call()).await;
     assert_eq!(
         scene.log()[2..],

@@ -26,7 +26,7 @@ extern "C" {
     #[wasm_bindgen(method)]
     fn refuse(this: &Backend, status: u16);
     #[wasm_bindgen(method, js_name = refuseMicrophone)]
-    fn refuse_microphone(this: &Backend, name: &str);
+    fn refuse_microphone(this: &Backend, name: &str, ms: u32);
     #[wasm_bindgen(method, js_name = allowMicrophone)]
     fn allow_microphone(this: &Backend);
     #[wasm_bindgen(method, js_name = allowAnyMicrophone)]
@@ -44,7 +44,7 @@ extern "C" {
     #[wasm_bindgen(method, js_name = sessionTypes)]
     fn session_types(this: &Backend) -> String;
     #[wasm_bindgen(method, js_name = chooseSpeakers)]
-    fn choose_speakers(this: &Backend, how: &str);
+    fn choose_speakers(this: &Backend, how: &str, ms: u32);
     #[wasm_bindgen(method)]
     fn sinks(this: &Backend) -> String;
     #[wasm_bindgen(method, js_name = listSpeakers)]

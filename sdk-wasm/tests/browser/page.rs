@@ -118,7 +118,7 @@ async fn an_element_that_is_not_there_is_named() {
 async fn the_configuration_reaches_what_it_is_for() {
     let backend = Backend::new();
     backend.add_element("history");
-    backend.choose_speakers("any");
+    backend.choose_speakers("any", 0);
     backend.allow_any_microphone();
     let config = parsed(
         r#"{"backendUrl":"https://own.invalid/","callTimeLimitSeconds":90,"characterParams":{"name":"Ann"},

@@ -81,6 +81,32 @@ async fn a_microphone_that_is_chosen_while_the_visitor_is_asked_is_used() {
 }
 
 #[wasm_bindgen_test]
+async fn a_microphone_that_is_chosen_in_place_of_a_busy_one_is_used() {
+    let scene = Scene::new();
+    scene.backend.refuse_microphone("NotReadableError", 300);
+    let started = scene.call();
+    settle(wait(50)).await;
+    settle(scene.manager.change_devices(Some("second".into()), None)).await;
+    scene.backend.allow_any_microphone();
+    settle(started).await;
+    assert_eq!(scene.backend.open_microphones(), r#"[{"ideal":"second"}]"#);
+    scene.heard("\"ongoing\"").await;
+    assert!(!scene.backend.log().contains("onCallError"));
+}
+
+#[wasm_bindgen_test]
+async fn a_call_that_ends_while_it_waits_for_its_audio_leaves_no_timer() {
+    let scene = Scene::new();
+    scene.backend.hold_audio("suspended");
+    let started = scene.call();
+    until("the microphone is open", || scene.backend.captures() == 1).await;
+    assert!(!scene.backend.is_released());
+    scene.manager.hang_up();
+    assert!(scene.backend.is_released());
+    settle(started).await;
+}
+
+#[wasm_bindgen_test]
 async fn of_two_quick_choices_the_later_one_counts() {
     let scene = Scene::connected().await;
     scene.backend.allow_any_microphone();
@@ -108,7 +134,7 @@ async fn of_two_quick_choices_the_later_one_counts() {
 async fn a_speaker_that_cannot_be_chosen_is_told_and_the_call_goes_on() {
     for how in ["never", "missing"] {
         let scene = Scene::configured(false, worklet(), r#"{"speakerId":"hall"}"#);
-        scene.backend.choose_speakers(how);
+        scene.backend.choose_speakers(how, 0);
         scene.connect().await;
         scene.heard("onCallError CallError:SPEAKER_MISSING").await;
         assert_eq!(scene.manager.get_state(), "ongoing");
@@ -119,9 +145,20 @@ async fn a_speaker_that_cannot_be_chosen_is_told_and_the_call_goes_on() {
 }
 
 #[wasm_bindgen_test]
+async fn of_two_speakers_the_later_choice_is_played_on_even_if_the_first_takes_longer() {
+    let scene = Scene::connected().await;
+    scene.backend.choose_speakers("any", 300);
+    let choose = |id: &str| scene.manager.change_devices(None, Some(id.to_owned()));
+    let slow = choose("hall");
+    settle(choose("yard")).await;
+    settle(slow).await;
+    assert_eq!(scene.backend.sinks(), r#"["yard","hall","yard"]"#);
+}
+
+#[wasm_bindgen_test]
 async fn an_unplugged_speaker_is_left_for_the_systems() {
     let scene = Scene::configured(false, worklet(), r#"{"speakerId":"hall"}"#);
-    scene.backend.choose_speakers("any");
+    scene.backend.choose_speakers("any", 0);
     scene.connect().await;
     scene.backend.list_speakers("default hall");
     scene.heard("\"deviceId\":\"hall\"").await;
@@ -212,7 +249,7 @@ async fn an_unplugged_microphone_is_replaced_and_the_mute_stays() {
 #[wasm_bindgen_test]
 async fn without_any_microphone_the_call_waits_for_the_next() {
     let scene = Scene::connected().await;
-    scene.backend.refuse_microphone("NotFoundError");
+    scene.backend.refuse_microphone("NotFoundError", 0);
     scene.backend.unplug();
     scene.heard("onError CallError:MICROPHONE_MISSING").await;
     scene
