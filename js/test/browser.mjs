@@ -1,17 +1,39 @@
-// Chromium visits a page that a test serves, and the page reports how it went with a POST to /report.
+// Chromium and Firefox visit a page that a test serves, and the page reports how it went with a POST to /report.
 
+import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { readFile, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 
-const chromium = process.env.CHROMIUM ?? "/usr/bin/chromium";
+/** The browsers, with a microphone that beeps, and what starts each with a profile of its own. */
+const BROWSERS = [
+  {
+    program: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    options: (profile) => [
+      "--headless", "--no-sandbox", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",
+      "--autoplay-policy=no-user-gesture-required", "--disable-background-networking", "--remote-debugging-port=0",
+      `--user-data-dir=${profile}`,
+    ],
+  },
+  {
+    program: process.env.FIREFOX ?? "/usr/bin/firefox-esr",
+    options(profile) {
+      const settings = { "media.navigator.streams.fake": true, "media.navigator.permission.disabled": true, "media.autoplay.default": 0 };
+      const lines = Object.entries(settings).map(([name, value]) => `user_pref("${name}", ${value});\n`);
+      writeFileSync(join(profile, "user.js"), lines.join(""));
+      return ["--headless", "--no-remote", "--profile", profile];
+    },
+  },
+];
 
-/** The options of a test that needs a browser. CHROMIUM names another one. */
-export const inChromium = {
-  skip: existsSync(chromium) ? false : `there is no ${chromium}`,
+const missing = BROWSERS.find(({ program }) => !existsSync(program));
+
+/** The options of a test that needs the browsers. CHROMIUM and FIREFOX name other ones. */
+export const inBrowsers = {
+  skip: missing ? `there is no ${missing.program}` : false,
   timeout: 120_000,
 };
 
@@ -46,8 +68,17 @@ export function files(folders, { pages = {}, policy = STRICT } = {}) {
 export const page = (module, script) =>
   `<!doctype html>${script ? `<script src="${script}"></script>` : ""}<script type="module" src="${module}"></script>`;
 
-/** Opens a page, which `handler` serves, and gives back its report. `address` makes its URL from the server's port. */
+/**
+ * Opens a page, which `handler` serves, in each browser, and gives back its report, which is the same in all of them.
+ * `address` makes its URL from the server's port.
+ */
 export async function visit(t, handler, address = (port) => `http://127.0.0.1:${port}/`) {
+  const [report, ...others] = await Promise.all(BROWSERS.map((browser) => visitIn(browser, t, handler, address)));
+  for (const other of others) assert.equal(other, report, "the browsers do not agree");
+  return report;
+}
+
+async function visitIn({ program, options }, t, handler, address) {
   let reported;
   const report = new Promise((resolve) => { reported = resolve; });
   const server = createServer(async (request, response) => {
@@ -58,19 +89,15 @@ export async function visit(t, handler, address = (port) => `http://127.0.0.1:${
     reported(text);
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const profile = mkdtempSync(join(tmpdir(), "colloquy-chromium-"));
-  const browser = execFile(chromium, [
-    "--headless", "--no-sandbox", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",
-    "--autoplay-policy=no-user-gesture-required", "--disable-background-networking", "--remote-debugging-port=0",
-    `--user-data-dir=${profile}`, address(server.address().port),
-  ]);
+  const profile = mkdtempSync(join(tmpdir(), "colloquy-browser-"));
+  const browser = execFile(program, [...options(profile), address(server.address().port)]);
   t.after(async () => {
     const exited = new Promise((resolve) => browser.once("exit", resolve));
     browser.kill();
     await exited;
     server.closeAllConnections();
     server.close();
-    // Chromium's other processes end a little later, and write until then.
+    // The browser's other processes end a little later, and write until then.
     await rm(profile, { recursive: true, force: true, maxRetries: 20 });
   });
   return report;

@@ -1,11 +1,11 @@
-// The built package in Chromium without a bundler: whole calls from `dist/`, and what a page hears that cannot load it.
+// The built package in browsers without a bundler: whole calls from `dist/`, and what a page hears that cannot load it.
 
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { STRICT, files, goodCall, inChromium, page, visit } from "./browser.mjs";
+import { STRICT, files, goodCall, inBrowsers, page, visit } from "./browser.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const dist = join(here, "..", "dist");
@@ -16,12 +16,12 @@ const call = (module) => ({
   "/page.mjs": `import * as sdk from "${module}"; import { placeCall } from "/call.mjs"; placeCall(sdk);`,
 });
 
-test("a call from the built package runs under a strict policy", inChromium, async (t) => {
+test("a call from the built package runs under a strict policy", inBrowsers, async (t) => {
   const report = await visit(t, files([dist, here, root], { pages: call("/index.mjs") }));
   assert.equal(report, goodCall());
 });
 
-test("the package in one file has its worklet where the policy allows blob:", inChromium, async (t) => {
+test("the package in one file has its worklet where the policy allows blob:", inBrowsers, async (t) => {
   const policy = STRICT.replace("script-src", "script-src blob:");
   const report = await visit(t, files([dist, here, root], { pages: call("/inline.mjs"), policy }));
   assert.equal(report, goodCall());
@@ -31,7 +31,7 @@ for (const [why, missing, policy] of [
   ["that is not served", "/colloquy_sdk_bg.wasm", STRICT],
   ["that the policy blocks", "/none", STRICT.replace(" 'wasm-unsafe-eval'", "")],
 ]) {
-  test(`a wasm ${why} is a LOAD_FAILED that says what to do`, inChromium, async (t) => {
+  test(`a wasm ${why} is a LOAD_FAILED that says what to do`, inBrowsers, async (t) => {
     const pages = {
       "/index.html": page("/page.mjs"),
       "/page.mjs": `
@@ -80,7 +80,7 @@ const HANG_UPS = `
   });
 `;
 
-test("a hang-up in any callback is one hang-up, and releases everything", inChromium, async (t) => {
+test("a hang-up in any callback is one hang-up, and releases everything", inBrowsers, async (t) => {
   const pages = { "/index.html": page("/page.mjs"), "/page.mjs": HANG_UPS };
   const report = await visit(t, files([dist, here, root], { pages }));
   const names = ["onCallStart", "onStatusUpdate", "onCallStarting", "onConnected", "onHangUp"];

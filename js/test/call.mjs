@@ -16,7 +16,7 @@ export async function reporting(script) {
   }
 }
 
-/** Chromium's fake microphone beeps, louder than this. */
+/** The browsers' fake microphones beep, louder than this. */
 const AUDIBLE = 0.001;
 
 export function placeCall({ CallManager }) {
@@ -29,7 +29,7 @@ export function placeCall({ CallManager }) {
     await manager.handleCall2(null, null, "wss://calls.invalid/session", { page: "test" });
     if (manager.getState() !== "error") {
       await backend.waitFor("ongoing");
-      for (let i = 0; levels <= AUDIBLE && i < 30; i += 1) await wait(50);
+      for (let i = 0; levels <= AUDIBLE && i < 100; i += 1) await wait(50);
       manager.hangUp();
     }
     const facts = [backend.log(), levels > AUDIBLE ? "level" : "no level", backend.isReleased() ? "released" : "held"];

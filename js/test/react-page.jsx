@@ -1,4 +1,4 @@
-// What react.test.mjs runs in Chromium: the hook under StrictMode, against a backend inside the page. Each scenario
+// What react.test.mjs runs in browsers: the hook under StrictMode, against a backend inside the page. Each scenario
 // returns facts.
 
 import { StrictMode, useEffect } from "react";

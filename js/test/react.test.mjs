@@ -10,7 +10,7 @@ import { build } from "esbuild";
 import { createElement } from "react";
 import { renderToString } from "react-dom/server";
 
-import { files, inChromium, page, visit } from "./browser.mjs";
+import { files, inBrowsers, page, visit } from "./browser.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 
@@ -26,7 +26,7 @@ test("a server renders the hook as idle", () => {
 });
 
 for (const [version, alias] of [["newest", {}], ["oldest", { react: "react18", "react-dom": "react-dom18" }]]) {
-  test(`the hook makes calls under StrictMode, in the ${version} React`, inChromium, async (t) => {
+  test(`the hook makes calls under StrictMode, in the ${version} React`, inBrowsers, async (t) => {
     const { outputFiles } = await build({
       entryPoints: [join(here, "react-page.jsx")],
       bundle: true,

@@ -42,6 +42,8 @@ scene("speech is understood and the answer is heard", { busy: true }, async (sta
     return status.data.state === "completed" && status;
   });
   assert.ok(data.duration.call_seconds >= 1);
+  const language = await page.driver.executeScript("return navigator.language");
+  assert.deepEqual(data.metadata, { page: "/", language });
   const { available, transcript } = await backend.transcript(id);
   assert.equal(available, true);
   assert.ok(transcript.some((line) => line.originator === "user" && line.text === said), "the visitor's line is stored");

@@ -1,16 +1,17 @@
 // Calls that cannot be: the page shows the right code, what to do, and is ready for another call.
 
 import assert from "node:assert/strict";
+import { createServer } from "node:http";
 
 import { createCallAtBackend } from "../../examples/server.mjs";
 import { scene } from "./stage/stage.mjs";
 import { sleep, until } from "./stage/waiting.mjs";
 
 /** Calls, and checks that the page ends up with this error and nothing else of a call. */
-async function fails({ page }, code, mode = "server") {
+async function fails({ page }, code, { mode = "server", withinMs } = {}) {
   await page.choose(mode);
   await page.click("call");
-  const shown = await page.shows(`the error ${code}`, ({ error, inCall }) => error && !inCall);
+  const shown = await page.shows(`the error ${code}`, ({ error, inCall }) => error && !inCall, withinMs);
   assert.equal(shown.error.code, code);
   assert.ok(shown.error.advice.length > 10);
   assert.ok(shown.error.message.length > 10);
@@ -27,9 +28,9 @@ async function fails({ page }, code, mode = "server") {
 }
 
 /** Makes the customer's server hand out a URL that something was done to. */
-const withUrl = (change) => async (settings, backend) => {
+const withUrl = (change) => async (settings, stage) => {
   const call = await createCallAtBackend(settings);
-  return { ...call, signedUrl: await change(call.signedUrl, backend) };
+  return { ...call, signedUrl: await change(call.signedUrl, stage) };
 };
 
 const otherSignature = (url) => url.replace(/.$/, (last) => (last === "0" ? "1" : "0"));
@@ -39,9 +40,22 @@ async function afterTwoSeconds(url) {
   return url;
 }
 
-async function backendStopped(url, backend) {
+async function backendStopped(url, { backend }) {
   await backend.program.stop();
   return url;
+}
+
+async function wireSilenced(url, { wire }) {
+  wire.silence();
+  return url;
+}
+
+/** Calls in vain, and checks that the SDK waited as long as it says, and no longer. */
+async function givesUp(stage, code, afterMs, mode) {
+  const { callbacks } = await fails(stage, code, { mode, withinMs: afterMs + 5_000 });
+  const at = Object.fromEntries(callbacks.map((callback) => [callback.name, callback.atMs]));
+  const waited = at.onHangUp - at.onCallStart;
+  assert.ok(waited > afterMs - 500 && waited < afterMs + 3_000, `the SDK gave up after ${waited} ms`);
 }
 
 const firstCalls = new WeakMap();
@@ -53,16 +67,16 @@ async function sameCall(settings) {
 }
 
 scene("a key that is not valid", { customer: { publishableKey: "cqp_wrong_key" } }, (stage) =>
-  fails(stage, "INVALID_KEY", "client"));
+  fails(stage, "INVALID_KEY", { mode: "client" }));
 
 scene("a key for another origin", {}, async (stage) => {
   stage.page.url = stage.page.url.replace("localhost", "127.0.0.1");
   await stage.page.open();
-  await fails(stage, "INVALID_KEY", "client");
+  await fails(stage, "INVALID_KEY", { mode: "client" });
 });
 
 scene("a character that does not exist, from the page", { customer: { character: "demo/nobody" } }, (stage) =>
-  fails(stage, "INVALID_CHARACTER", "client"));
+  fails(stage, "INVALID_CHARACTER", { mode: "client" }));
 
 scene("a character that does not exist, from the server", { customer: { character: "demo/nobody" } }, (stage) =>
   fails(stage, "INVALID_CHARACTER"));
@@ -100,12 +114,47 @@ scene("a call that is over", { customer: { createCall: sameCall } }, async (stag
 scene("a backend that is gone", { backend: {}, customer: { createCall: withUrl(backendStopped) } }, (stage) =>
   fails(stage, "NETWORK"));
 
+scene("a backend that does not answer", { wire: true }, async (stage) => {
+  stage.wire.silence();
+  await givesUp(stage, "NETWORK", 20_000, "client");
+});
+
+scene("a session that does not answer", { wire: true, customer: { createCall: withUrl(wireSilenced) } }, (stage) =>
+  givesUp(stage, "NETWORK", 30_000));
+
+scene("a visitor who has waited enough for a backend that does not answer", { wire: true }, async ({ wire, page }) => {
+  wire.silence();
+  await page.choose("client");
+  await page.click("call");
+  await page.shows("the call is placed", ({ state, inCall }) => state === "starting" && inCall);
+  await page.click("hang-up");
+  const { callbacks, error } = await page.ended();
+  assert.deepEqual(callbacks.map(({ name }) => name).filter((name) => name !== "onStatusUpdate"), ["onCallStart", "onHangUp"]);
+  assert.equal(error, null);
+});
+
+scene("a backend that has a problem", { wire: true }, async (stage) => {
+  const broken = createServer((request, response) => {
+    const asks = request.method === "OPTIONS";
+    response.writeHead(asks ? 204 : 500, { "access-control-allow-origin": "*", "access-control-allow-headers": "*" });
+    response.end(asks ? undefined : "<h1>Internal Server Error</h1>");
+  });
+  await new Promise((resolve) => broken.listen(0, "127.0.0.1", resolve));
+  try {
+    stage.wire.lead(`http://127.0.0.1:${broken.address().port}`);
+    await fails(stage, "SERVER", { mode: "client" });
+  } finally {
+    broken.closeAllConnections();
+    broken.close();
+  }
+});
+
 scene("a service that is full", { backend: { COLLOQUY_MEDIA_MAX_CALLS: "1" } }, async (stage) => {
   const { page } = stage;
   await page.call();
   await page.driver.switchTo().newWindow("tab");
   await page.open();
-  await fails(stage, "CAPACITY", "client");
+  await fails(stage, "CAPACITY", { mode: "client" });
   await fails(stage, "CAPACITY");
 });
 
@@ -121,6 +170,12 @@ scene("media that gets through on no path", { backend: { COLLOQUY_CALLS_MEDIA_CO
   await stage.page.openSettings();
   await stage.page.flip("relayOnly");
   await fails(stage, "MEDIA");
+});
+
+scene("media that gets through on no path, at a patient backend", { backend: { COLLOQUY_CALLS_MEDIA_CONNECT_SECONDS: "50" } }, async (stage) => {
+  await stage.page.openSettings();
+  await stage.page.flip("relayOnly");
+  await givesUp(stage, "MEDIA", 20_000);
 });
 
 scene("a microphone that is not allowed", { browser: { asking: true } }, async (stage) => {

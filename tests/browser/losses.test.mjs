@@ -211,9 +211,16 @@ scene("a hundred calls leave nothing behind", { busy: true, browser: {}, backend
   await stage.page.driver.get(`${stage.origin}/style.css`);
   const held = await holdings(stage);
   await calls(12);
-  const before = await held();
+  let before = await held();
   await calls(100);
-  const after = await held();
+  let after = await held();
+  if (after.wasmBytes !== before.wasmBytes) {
+    // This memory never shrinks, and a moment in which more was going on than before made it grow. What calls leave behind
+    // makes it grow again, the more so with twice as many of them.
+    before = after;
+    await calls(200);
+    after = await held();
+  }
   assert.deepEqual(after.opened, before.opened);
   assert.equal(after.wasmBytes, before.wasmBytes, "the SDK's memory grew");
   for (const [what, amount] of Object.entries(before.browser)) {

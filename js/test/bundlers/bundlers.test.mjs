@@ -1,5 +1,5 @@
 // The packed package as customers use it: with each bundler, in each form, on a server and in a frame. Every page makes
-// a whole call in Chromium, under a strict Content-Security-Policy where the bundler's output allows one.
+// a whole call in Chromium and in Firefox, under a strict Content-Security-Policy where the bundler's output allows one.
 
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
@@ -15,7 +15,7 @@ import * as vite from "vite";
 import * as vite7 from "vite-7";
 import * as viteOldest from "vite-oldest";
 
-import { STRICT, files, goodCall, inChromium, page, visit } from "../browser.mjs";
+import { STRICT, files, goodCall, inBrowsers, page, visit } from "../browser.mjs";
 import { copyFiles, esbuildBuild, rollupBuild, viteBuild, viteOptions, webpackBuild } from "./builds.mjs";
 
 const run = promisify(execFile);
@@ -55,13 +55,13 @@ for (const [name, bundler, optimizeDeps] of [
   ["Vite 7", vite7, { exclude: ["@colloquy/sdk"] }],
   ["the oldest maintained Vite", viteOldest, { exclude: ["@colloquy/sdk"] }],
 ]) {
-  test(`${name}, built`, inChromium, async (t) => {
+  test(`${name}, built`, inBrowsers, async (t) => {
     const out = folder(`vite-${bundler.version}`);
     await viteBuild(bundler, out);
     assert.equal(await visit(t, files([out])), goodCall());
   });
 
-  test(`${name}, development server`, inChromium, async (t) => {
+  test(`${name}, development server`, inBrowsers, async (t) => {
     const server = await bundler.createServer({
       ...viteOptions(folder(`vite-${bundler.version}-cache`)),
       optimizeDeps,
@@ -73,40 +73,40 @@ for (const [name, bundler, optimizeDeps] of [
   });
 }
 
-test("webpack", inChromium, async (t) => {
+test("webpack", inBrowsers, async (t) => {
   const out = folder("webpack");
   await webpackBuild(out);
   assert.equal(await visit(t, files([out], { pages: mainPage })), goodCall());
 });
 
-test("Rollup", inChromium, async (t) => {
+test("Rollup", inBrowsers, async (t) => {
   const out = folder("rollup");
   await rollupBuild(out);
   assert.equal(await visit(t, files([out], { pages: mainPage })), goodCall());
 });
 
-test("esbuild, a module with the files beside it", inChromium, async (t) => {
+test("esbuild, a module with the files beside it", inBrowsers, async (t) => {
   const out = folder("esbuild");
   await esbuildBuild("main.js", out, "esm");
   copyFiles(out);
   assert.equal(await visit(t, files([out], { pages: mainPage })), goodCall());
 });
 
-test("esbuild, a classic script with the files elsewhere", inChromium, async (t) => {
+test("esbuild, a classic script with the files elsewhere", inBrowsers, async (t) => {
   const out = folder("esbuild-elsewhere");
   await esbuildBuild("elsewhere.js", out, "iife");
   copyFiles(folder("esbuild-elsewhere/sdk"));
   assert.equal(await visit(t, files([out], { pages: mainPage })), goodCall());
 });
 
-test("the package in one file makes calls without its worklet, which the policy blocks", inChromium, async (t) => {
+test("the package in one file makes calls without its worklet, which the policy blocks", inBrowsers, async (t) => {
   const out = folder("inline");
   await esbuildBuild("inline.js", out, "iife");
   assert.deepEqual(readdirSync(out), ["main.js"]);
   assert.equal(await visit(t, files([out], { pages: mainPage })), goodCall({ level: "no level" }));
 });
 
-test("a plain script tag", inChromium, async (t) => {
+test("a plain script tag", inBrowsers, async (t) => {
   const out = folder("global");
   await esbuildBuild("global.js", out, "esm");
   cpSync(join(installed, "dist"), join(out, "vendor"), { recursive: true });
@@ -118,7 +118,7 @@ for (const [what, allow, expected] of [
   ["with the microphone allowed", ' allow="microphone"', /^onCallStart\n.*\nonConnected\n.*\nlevel\nreleased$/s],
   ["with nothing allowed", "", /\nonCallError CallError:MICROPHONE_DENIED\n.*\nonHangUp\nno level\nreleased$/s],
 ]) {
-  test(`a frame of another site ${what}`, inChromium, async (t) => {
+  test(`a frame of another site ${what}`, inBrowsers, async (t) => {
     const out = folder("frame");
     await esbuildBuild("main.js", out, "esm");
     copyFiles(out);
@@ -133,7 +133,7 @@ for (const [what, allow, expected] of [
   });
 }
 
-test("Next.js renders on the server and makes calls", { ...inChromium, timeout: 300_000 }, async (t) => {
+test("Next.js renders on the server and makes calls", { ...inBrowsers, timeout: 300_000 }, async (t) => {
   const app = join(here, "next");
   const next = join(here, "node_modules", "next", "dist", "bin", "next");
   const env = { ...process.env, NEXT_TELEMETRY_DISABLED: "1", NODE_ENV: "production" };

@@ -43,6 +43,15 @@ function snapshot() {
   };
 }
 
+/** Put into the page: keeps what nobody caught. */
+function keepUncaught() {
+  if (window.uncaught) return;
+  window.uncaught = [];
+  const keep = (what) => window.uncaught.push(String(what?.stack ?? what));
+  addEventListener("error", ({ error, message }) => keep(error ?? message));
+  addEventListener("unhandledrejection", ({ reason }) => keep(reason));
+}
+
 export class DemoPage {
   constructor(browser, url) {
     this.browser = browser;
@@ -58,10 +67,16 @@ export class DemoPage {
   }
 
   /** Waits until the page works. */
-  isReady() {
-    return until("the page is ready", () =>
+  async isReady() {
+    await until("the page is ready", () =>
       this.driver.executeScript("return document.querySelector('#microphone option') !== null"),
     );
+    await this.driver.executeScript(keepUncaught);
+  }
+
+  /** The errors that nobody in the page caught since it is ready. */
+  uncaught() {
+    return this.driver.executeScript("return window.uncaught ?? []");
   }
 
   read() {

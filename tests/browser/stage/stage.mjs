@@ -1,6 +1,7 @@
 // The stage of a test: shared backend and browsers, a sound card for each of them, a customer's server and a tab of its
 // own. A failure says what the page showed, what the browser's console said and what the backend logged last.
 
+import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -13,7 +14,7 @@ import { BROWSERS, BrowserPool } from "./browsers.mjs";
 import { DemoPage } from "./demo.mjs";
 import { SoundCard } from "./sound.mjs";
 import { writeNoise, writeSpeech } from "./speech.mjs";
-import { takingTurns, within } from "./waiting.mjs";
+import { within } from "./waiting.mjs";
 import { Wire } from "./wire.mjs";
 
 const PATIENCE_MS = 55_000;
@@ -44,7 +45,7 @@ export function scene(name, options, play) {
   scenes.push({ name, options, play });
 }
 
-/** Plays all scenes, the browsers beside each other: one begins with the busy scenes, the other ends with them. */
+/** Plays all scenes: the busy ones in one browser after the other, and beside them all others, the browsers side by side. */
 export function playScenes() {
   if (scenes.length === 0) return;
   before(async () => {
@@ -58,19 +59,19 @@ export function playScenes() {
     rmSync(shared.folder, { recursive: true, force: true });
   });
 
-  const inTurn = takingTurns();
   const alone = scenes.filter(({ options }) => options.alone);
   const busy = scenes.filter(({ options }) => options.busy);
-  const light = scenes.filter((each) => !alone.includes(each) && !busy.includes(each));
-  const orders = [[...busy, ...light], [...light, ...busy]];
-  describe("side by side", { concurrency: BROWSERS.length }, () => {
-    BROWSERS.forEach((browser, index) => playIn(browser, orders[index % orders.length], inTurn));
+  const light = scenes.filter(({ options }) => !options.alone && !options.busy);
+  const inTurn = (name, played) => describe(name, { concurrency: 1 }, () => BROWSERS.forEach((browser) => playIn(browser, played)));
+  describe("side by side", { concurrency: 1 + BROWSERS.length }, () => {
+    inTurn("busy", busy);
+    BROWSERS.forEach((browser) => playIn(browser, light));
   });
-  describe("alone", { concurrency: 1 }, () => BROWSERS.forEach((browser) => playIn(browser, alone, inTurn)));
+  inTurn("alone", alone);
 }
 
-/** Plays scenes in a browser, one after the other. */
-function playIn(browser, played, inTurn) {
+/** Plays scenes in a browser, one after the other, with a sound card of their own. */
+function playIn(browser, played) {
   describe(browser, { concurrency: 1 }, () => {
     const own = {};
     before(async () => {
@@ -81,16 +82,14 @@ function playIn(browser, played, inTurn) {
       await own.browsers?.close();
       await own.sound?.close();
     });
-    for (const each of played) {
-      const play = () => perform(new Stage(browser, own), each);
-      test(each.name, () => (each.options.busy ? inTurn(play) : play()));
-    }
+    for (const each of played) test(each.name, () => perform(new Stage(browser, own), each));
   });
 }
 
 async function perform(stage, { name, options, play }) {
   try {
     await within(PATIENCE_MS, name, stage.open(options).then(() => play(stage)));
+    assert.deepEqual(await stage.page.uncaught(), [], "nobody in the page caught this");
   } catch (error) {
     stage.failed = true;
     error.message += `\n\n${await within(5_000, "the report", stage.report()).catch(String)}`;
@@ -120,6 +119,7 @@ export class Stage {
     this.deliveries = [];
     const webhookUrl = options.webhook && (await this.#receiver());
 
+    /** Gets the settings of the customer's server, and the stage. */
     const createCall = options.customer?.createCall ?? createCallAtBackend;
     /** The settings of the customer's server; what is changed counts from the next request on. */
     this.customer = {
@@ -130,7 +130,7 @@ export class Stage {
       webhookUrl,
       ...options.customer,
       createCall: async (given) => {
-        const call = await createCall(given, this.backend);
+        const call = await createCall(given, this);
         this.callId = call.id;
         return this.wire ? { ...call, signedUrl: this.wire.over(call.signedUrl) } : call;
       },

@@ -21,13 +21,3 @@ export async function within(ms, what, promise) {
   });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
-
-/** Runs what it is given one after the other, in the order in which it is given. */
-export function takingTurns() {
-  let last = Promise.resolve();
-  return (work) => {
-    const turn = last.then(work);
-    last = turn.catch(() => {});
-    return turn;
-  };
-}

@@ -1,21 +1,28 @@
-// A wire between a page and the backend that can be cut. Media does not go over it.
+// A wire between a page and the backend that can be cut, carry nothing, or lead elsewhere. Media does not go over it.
 
 import net from "node:net";
 
 export class Wire {
   #sockets = new Set();
   #broken = false;
+  #silent = false;
+
+  #end;
 
   /** A wire to the server at this URL; its own is `url`. */
   static async to(url) {
     const wire = new Wire();
-    const { hostname, port } = new URL(url);
+    wire.lead(url);
     wire.server = net.createServer((near) => {
       if (wire.#broken) {
         near.destroy();
         return;
       }
-      const far = net.connect(Number(port), hostname);
+      if (wire.#silent) {
+        wire.#sockets.add(near.on("error", () => {}));
+        return;
+      }
+      const far = net.connect(Number(wire.#end.port), wire.#end.hostname);
       for (const [one, other] of [[near, far], [far, near]]) {
         wire.#sockets.add(one);
         one.on("error", () => {}).on("close", () => other.destroy()).pipe(other);
@@ -42,6 +49,16 @@ export class Wire {
 
   mend() {
     this.#broken = false;
+  }
+
+  /** From now on, who connects reaches the server at this URL. */
+  lead(url) {
+    this.#end = new URL(url);
+  }
+
+  /** From now on, who connects hears nothing. */
+  silence() {
+    this.#silent = true;
   }
 
   close() {
