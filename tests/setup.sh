@@ -47,7 +47,7 @@ crate() {
   # One profile and one target folder for all of them: what they share is built once. None of them works long enough to
   # earn back the time that optimization or debugging information takes.
   CARGO_TARGET_DIR="$CARGO_TARGET_DIR/tools" CARGO_PROFILE_DEV_DEBUG=0 \
-    cargo install --quiet --debug "$@" "$package${version:+@$version}" \
+    nice -n "${CRATE_NICE:-0}" cargo install --quiet --debug "$@" "$package${version:+@$version}" \
     || fail "cargo could not install $package"
 }
 

@@ -1,19 +1,20 @@
 //! What runs in a server, and in which order it starts and stops.
 //!
-//! Start: logs, the listening address, database, migrations, providers, the other parts of the [`App`] (node, media port,
+//! Start: logs, traces, the listening address, database, migrations, providers, the other parts of the [`App`] (node, media port,
 //! keys), background work, then the listener says that it is ready. Stop, after SIGTERM or SIGINT: no new work, open
 //! requests and tasks get `http.drain_seconds`, then calls and answers are ended, and the process ends.
 
 use std::{io::Write as _, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
+use axum::serve::ListenerExt as _;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::{
     App, Config, accounts::ledger, app::Base, calls, clock::SystemClock, generation, http, jobs,
-    media, messaging, providers, store::Store, webhooks,
+    media, messaging, observability::Traces, providers, store::Store, webhooks,
 };
 
 /// What calls and answers get beyond the time to drain, to be ended and stored.
@@ -25,6 +26,7 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 /// When something does not start; a failure of the listener later on.
 pub async fn run(mut config: Config) -> anyhow::Result<()> {
     install_tls_provider();
+    let traces = Traces::open(&config.traces)?;
     let listener = bind(&mut config).await?;
     let store = Store::open(&config.store).await?;
     store.migrate().await?;
@@ -33,7 +35,11 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
     let app = App::open(base, providers).await?;
     start_background(&app).await?;
     start_worker(&app, jobs::Settings::default()).await?;
-    serve(app, listener).await
+    let served = serve(app, listener).await;
+    if let Some(traces) = traces {
+        traces.close().await;
+    }
+    served
 }
 
 /// Takes the listening address, so that port 0 becomes a real one, and settles how clients reach the server.
@@ -95,6 +101,12 @@ pub async fn start_worker(app: &App, settings: jobs::Settings) -> anyhow::Result
 pub async fn serve(app: App, listener: TcpListener) -> anyhow::Result<()> {
     let address = listener.local_addr()?;
     let service = http::router(app.clone()).into_make_service_with_connect_info::<SocketAddr>();
+    // Each piece of an answer goes out when it is there, not when the client has acknowledged the one before.
+    let listener = listener.tap_io(|connection| {
+        if let Err(error) = connection.set_nodelay(true) {
+            tracing::debug!(%error, "a connection that is gone already");
+        }
+    });
     let server = axum::serve(listener, service)
         .with_graceful_shutdown(app.shutdown.clone().cancelled_owned());
     let mut server = std::pin::pin!(server.into_future());

@@ -1,10 +1,7 @@
 //! Doubles of the outside services, for tests that are not about them: a chat model that answers with a fixed text, a
 //! transcriber that hears a fixed text, a synthesizer that makes a tone. Each can be taken down.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use colloquy::{
@@ -12,7 +9,7 @@ use colloquy::{
     providers::{
         ChatModel, ModelAnswer, ModelApi, ModelRequest, Models, Pcm, ProviderError,
         ProviderErrorKind, Providers, SpeechRequest, SpeechStream, Synthesizer, Transcriber,
-        Utterance, VoiceInfo, VoiceList,
+        Unhurried, Utterance, VoiceInfo, VoiceList,
     },
 };
 use futures_util::stream;
@@ -24,33 +21,32 @@ const RATE_HZ: u32 = 16_000;
 #[derive(Debug)]
 pub struct Switch {
     name: &'static str,
-    up: AtomicBool,
+    failure: Mutex<Option<ProviderErrorKind>>,
 }
 
 impl Switch {
     fn new(name: &'static str) -> Arc<Self> {
         Arc::new(Self {
             name,
-            up: AtomicBool::new(true),
+            failure: Mutex::default(),
         })
     }
 
     /// Takes the service down, or up again.
     pub fn set_up(&self, up: bool) {
-        self.up.store(up, Ordering::SeqCst);
+        self.fail((!up).then_some(ProviderErrorKind::Connect));
+    }
+
+    /// Lets the service fail in this way, or not any more.
+    pub fn fail(&self, failure: Option<ProviderErrorKind>) {
+        *self.failure.lock().expect("nobody panics with it") = failure;
     }
 
     fn check(&self) -> Result<(), ProviderError> {
-        if self.up.load(Ordering::SeqCst) {
-            return Ok(());
+        match *self.failure.lock().expect("nobody panics with it") {
+            None => Ok(()),
+            Some(kind) => Err(ProviderError::new(self.name, kind, "the double is down")),
         }
-        Err(ProviderError {
-            provider: self.name.to_owned(),
-            kind: ProviderErrorKind::Connect,
-            message: "the double is down".to_owned(),
-            retry_after: None,
-            told: None,
-        })
     }
 }
 
@@ -78,11 +74,14 @@ impl Default for Doubles {
 impl Doubles {
     /// The providers behind the switches; the models of the text interfaces are those of the settings.
     pub fn providers(&self, config: &Config) -> Providers {
+        let chat = Arc::new(Chat(self.chat.clone()));
+        let transcriber = Arc::new(Ears(self.transcriber.clone()));
         Providers {
             models: Models::from_config(config).expect("an HTTP client"),
-            chat: Arc::new(Chat(self.chat.clone())),
-            transcriber: Arc::new(Ears(self.transcriber.clone())),
+            chat: chat.clone(),
+            transcriber: transcriber.clone(),
             synthesizer: Arc::new(Voice(self.synthesizer.clone())),
+            unhurried: Unhurried { chat, transcriber },
         }
     }
 }

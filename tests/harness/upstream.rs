@@ -59,6 +59,8 @@ pub struct Recorded {
     pub api: Api,
     /// The `Authorization` header.
     pub authorization: Option<String>,
+    /// The `traceparent` header.
+    pub traceparent: Option<String>,
     /// The body; for a transcription `{model, language, response_format, file_bytes}`.
     pub body: Value,
     /// When it came.
@@ -246,13 +248,11 @@ impl Shared {
     /// Remembers a request and gives its script.
     fn begin(self: &Arc<Self>, api: Api, headers: &HeaderMap, body: Value) -> (Script, Watch) {
         let mut state = self.lock();
-        let authorization = headers
-            .get("authorization")
-            .and_then(|value| value.to_str().ok())
-            .map(str::to_owned);
+        let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
         state.requests.push(Recorded {
             api,
-            authorization,
+            authorization: header("authorization"),
+            traceparent: header("traceparent"),
             body,
             at: Instant::now(),
             pieces: 0,

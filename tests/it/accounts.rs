@@ -8,9 +8,25 @@ use harness::{
     on_both_databases,
 };
 use reqwest::Method;
+use sea_orm::ConnectionTrait as _;
 use serde_json::{Value, json};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+on_both_databases!(a_partner_with_open_calls_stays, |app| {
+    let acme = app.partner("acme").await;
+    let character = json!({"personality": "You are Ada."});
+    let call = json!({"character": character, "call_time_limit_seconds": 60});
+    app.post(&acme.key, "/v2/calls", call).await.expect(200);
+    let refused = app.delete(ADMIN_KEY, "/api/partners/acme").await;
+    assert_eq!(refused.expect(409)["code"], "conflict");
+    let db = app.app.store.db();
+    let ended = "UPDATE calls SET state = 'completed' WHERE partner = 'acme'";
+    db.execute_unprepared(ended).await.unwrap();
+    app.delete(ADMIN_KEY, "/api/partners/acme")
+        .await
+        .expect(204);
+});
 
 on_both_databases!(partners_are_made_read_changed_and_deleted, |app| {
     let made = app

@@ -88,6 +88,8 @@ impl Job for Scripted {
         most: Duration::from_millis(40),
     };
 
+    const AT_ONCE: usize = 2;
+
     fn dedup_key(&self) -> Option<String> {
         self.keyed.then(|| self.name.clone())
     }
@@ -121,7 +123,7 @@ impl Job for Scripted {
     }
 }
 
-async fn enqueue(app: &App, job: &Scripted) {
+async fn enqueue(app: &App, job: &impl Job) {
     let transaction = app.store.begin().await.unwrap();
     jobs::enqueue(app, &transaction, job).await.unwrap();
     transaction.commit().await.unwrap();
@@ -166,14 +168,7 @@ async fn two_workers_never_run_a_job_twice_and_miss_none() {
     for database in TestDatabase::both().await {
         let nodes = [node(&database, "a").await, node(&database, "b").await];
         for node in &nodes {
-            start(
-                node,
-                Settings {
-                    concurrency: 4,
-                    ..quick()
-                },
-            )
-            .await;
+            start(node, quick()).await;
         }
         let names: Vec<_> = (0..40)
             .map(|n| format!("{}-two-{n}", database.kind()))
@@ -198,14 +193,7 @@ async fn two_workers_never_run_a_job_twice_and_miss_none() {
 async fn the_bound_on_jobs_at_once_is_kept() {
     for database in TestDatabase::both().await {
         let app = node(&database, "a").await;
-        start(
-            &app,
-            Settings {
-                concurrency: 2,
-                ..quick()
-            },
-        )
-        .await;
+        start(&app, quick()).await;
         let name = format!("{}-bound", database.kind());
         let job = Scripted {
             keyed: false,
@@ -216,6 +204,57 @@ async fn the_bound_on_jobs_at_once_is_kept() {
         }
         eventually("all ran", || async { runs(&name) == 8 }).await;
         assert_eq!(record(&name).most_at_once.load(Ordering::SeqCst), 2);
+        stop(app).await;
+    }
+}
+
+/// Another sort of job.
+#[derive(Debug, Serialize, Deserialize)]
+struct Other(Scripted);
+
+impl Job for Other {
+    const KIND: &'static str = "test.other";
+    const RETRY: RetryRule = Scripted::RETRY;
+    const AT_ONCE: usize = 1;
+
+    fn dedup_key(&self) -> Option<String> {
+        self.0.dedup_key()
+    }
+
+    async fn run(self, app: App, run: Run) -> anyhow::Result<Next> {
+        self.0.run(app, run).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_jobs_of_one_sort_leave_room_for_another() {
+    for database in TestDatabase::both().await {
+        let app = node(&database, "a").await;
+        let registry = Registry::default().with::<Scripted>().with::<Other>();
+        jobs::start(&app, registry, quick()).await.unwrap();
+        let names = [1, 2, 3].map(|n| format!("{}-full-{n}", database.kind()));
+        for name in &names {
+            enqueue(&app, &Scripted::new(name, Script::Wait)).await;
+        }
+        reaches(&app, &names[1], JobState::Running).await;
+        eventually("the depth of the queues is told", || async {
+            let metrics = app.metrics.render();
+            ["test.scripted", "test.other"]
+                .map(|kind| format!("colloquy_job_queue_depth{{kind=\"{kind}\"}} "))
+                .iter()
+                .all(|depth| metrics.contains(depth))
+        })
+        .await;
+        let other = Scripted::new(format!("{}-other", database.kind()), Script::Work(1));
+        enqueue(&app, &Other(other.clone())).await;
+        eventually("the other one is done", || async {
+            let row = jobs::find::<Other>(app.store.db(), &other.name).await;
+            row.unwrap().unwrap().state == JobState::Done.as_str()
+        })
+        .await;
+        assert_eq!(row(&app, &names[2]).await.state, "queued");
+        record(&names[0]).go_on.notify_one();
+        reaches(&app, &names[2], JobState::Running).await;
         stop(app).await;
     }
 }
@@ -246,12 +285,11 @@ async fn a_worker_that_lost_its_lease_cannot_write_and_the_job_runs_elsewhere() 
     for database in TestDatabase::both().await {
         let a = node(&database, "a").await;
         let name = format!("{}-fence", database.kind());
-        // Room for one: while its first run waits, it cannot claim the job itself.
-        let one = Settings {
-            concurrency: 1,
-            ..quick()
-        };
-        start(&a, one).await;
+        start(&a, quick()).await;
+        // What leaves it room for one: while the first run waits, it cannot claim the job itself.
+        let other = format!("{name}-other");
+        enqueue(&a, &Scripted::new(&other, Script::Wait)).await;
+        reaches(&a, &other, JobState::Running).await;
         enqueue(&a, &Scripted::new(&name, Script::Wait)).await;
         reaches(&a, &name, JobState::Running).await;
         eventually("it waits", || async { runs(&name) == 1 }).await;
@@ -275,6 +313,8 @@ async fn a_worker_that_lost_its_lease_cannot_write_and_the_job_runs_elsewhere() 
         let done = reaches(&b, &name, JobState::Done).await;
         assert_eq!(*record(&name).held.lock().unwrap(), [false, true]);
         assert_eq!(done.fence, 2);
+        record(&other).go_on.notify_one();
+        reaches(&a, &other, JobState::Done).await;
         stop(a).await;
         stop(b).await;
     }

@@ -131,6 +131,47 @@ on_both_databases!(sixty_four_at_once_against_a_limit_for_ten, |app| {
     assert_eq!(rush(&[&app], &quota, 64, 100).await.len(), 7);
 });
 
+on_both_databases!(
+    a_request_is_not_refused_for_what_an_ended_one_has_not_used,
+    |app| {
+        let quota = quota(&app, 100).await;
+        let caller = quota.caller(&app.app).await.unwrap();
+        // Each bound is all that is left; what was used of it is stored a moment later, and then it is really gone.
+        for used in 0..10 {
+            let left = 100 - 10 * used;
+            let reservation = reserve(&app.app, &caller, left).await.unwrap();
+            reservation.settle(usage(10), Outcome::Completed);
+        }
+        let refused = reserve(&app.app, &caller, 1).await.unwrap_err();
+        assert_eq!(refused.code, "quota_exhausted");
+        assert_eq!(counters(&app, &quota).await, (100, 0));
+    }
+);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_for_too_much_of_a_busy_quota_hears_so() {
+    let app = TestApp::builder(&TestDatabase::sqlite()).start().await;
+    let quota = quota(&app, 1_000_000).await;
+    let caller = quota.caller(&app.app).await.unwrap();
+    let busy = (0..16).map(async |_| {
+        loop {
+            let reservation = reserve(&app.app, &caller, 1).await.unwrap();
+            reservation.settle(usage(1), Outcome::Completed);
+        }
+    });
+    let asked = async {
+        for _ in 0..20 {
+            let refused = reserve(&app.app, &caller, 1_000_001).await.unwrap_err();
+            assert_eq!(refused.code, "quota_exhausted");
+        }
+    };
+    tokio::select! {
+        _ = futures_util::future::join_all(busy) => unreachable!("it goes on"),
+        () = asked => {}
+        () = tokio::time::sleep(Duration::from_secs(5)) => panic!("no answer"),
+    }
+}
+
 /// Two nodes on one database, at the same time.
 async fn two_nodes_never_exceed_together(database: TestDatabase) {
     let first = TestApp::builder(&database).node("first").start().await;

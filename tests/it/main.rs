@@ -24,4 +24,5 @@ mod providers;
 mod quotas;
 mod speech;
 mod text;
+mod traces;
 mod webhooks;

@@ -63,6 +63,7 @@ impl Stage {
             .config(|config| {
                 config.calls = scripted.calls;
                 config.media = scripted.media;
+                config.limits.attempts_per_minute = scripted.limits.attempts_per_minute;
                 config.http.drain_seconds = scripted.http.drain_seconds.min(5);
             });
         let app = builder.start().await;

@@ -6,7 +6,13 @@ use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
 use serde_json::{Map, Value};
 
 use super::{CallSetup, CallState, TranscriptLine};
-use crate::{accounts::Tenant, characters::Character, http::ApiError, node, store::statement};
+use crate::{
+    accounts::Tenant,
+    characters::Character,
+    http::ApiError,
+    node,
+    store::{self, statement},
+};
 
 pub(super) struct NewCall {
     pub(super) id: String,
@@ -228,13 +234,6 @@ pub(super) async fn end_lost(
 }
 
 pub(super) async fn count_open(db: &impl ConnectionTrait, tenant: &Tenant) -> Result<u64, DbErr> {
-    #[derive(FromQueryResult)]
-    struct Count {
-        open: i64,
-    }
-    let sql = "SELECT COUNT(*) AS open FROM calls WHERE partner = $1 AND state IN ('starting', 'ongoing')";
-    let count = Count::find_by_statement(statement(db, sql, [tenant.partner().as_str().into()]))
-        .one(db)
-        .await?;
-    Ok(count.map_or(0, |count| count.open.unsigned_abs()))
+    let sql = "SELECT COUNT(*) FROM calls WHERE partner = $1 AND state IN ('starting', 'ongoing')";
+    store::count(db, sql, [tenant.partner().as_str().into()]).await
 }

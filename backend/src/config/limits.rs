@@ -19,10 +19,16 @@ pub struct LimitsConfig {
     pub text_body_bytes: usize,
     /// How long responses are kept for requests that go on from them, in days.
     pub response_days: u32,
+    /// How long a reply waits for what is looked up for it, in milliseconds.
+    pub retrieval_ms: u32,
     /// How long the result of a legacy completion is kept once it ended, in minutes.
     pub completion_minutes: u32,
     /// How long the voice messages of a legacy completion may last together, in seconds.
     pub completion_audio_seconds: u32,
+    /// How long a service that a legacy completion asks may be silent, in seconds.
+    pub completion_provider_seconds: u32,
+    /// How many legacy completions a partner may have in progress.
+    pub completions_in_progress: u32,
     /// How many days the usage of each request is kept in detail. The sums of days stay.
     pub usage_record_days: u32,
 }
@@ -36,8 +42,11 @@ impl Default for LimitsConfig {
             body_bytes: 1024 * 1024,
             text_body_bytes: 32 * 1024 * 1024,
             response_days: 30,
+            retrieval_ms: 1_000,
             completion_minutes: 20,
             completion_audio_seconds: 600,
+            completion_provider_seconds: 60,
+            completions_in_progress: 100,
             usage_record_days: 90,
         }
     }
@@ -64,12 +73,24 @@ impl LimitsConfig {
             "limits.response_days: 1 to 3650"
         );
         ensure!(
+            (1..=60_000).contains(&self.retrieval_ms),
+            "limits.retrieval_ms: 1 to 60000"
+        );
+        ensure!(
             (1..=1_440).contains(&self.completion_minutes),
             "limits.completion_minutes: 1 to 1440"
         );
         ensure!(
             (1..=3_600).contains(&self.completion_audio_seconds),
             "limits.completion_audio_seconds: 1 to 3600"
+        );
+        ensure!(
+            (1..=600).contains(&self.completion_provider_seconds),
+            "limits.completion_provider_seconds: 1 to 600"
+        );
+        ensure!(
+            self.completions_in_progress >= 1,
+            "limits.completions_in_progress: at least 1"
         );
         ensure!(
             self.usage_record_days >= 1,

@@ -14,6 +14,7 @@ mod providers;
 mod secret;
 mod speech;
 mod store;
+mod traces;
 mod webhooks;
 
 use std::path::Path;
@@ -36,6 +37,7 @@ pub use self::{
     secret::{Secret, SigningKey, SigningKeys},
     speech::SpeechConfig,
     store::StoreConfig,
+    traces::TracesConfig,
     webhooks::{FetchConfig, WebhooksConfig},
 };
 
@@ -74,6 +76,8 @@ pub struct Config {
     pub fetch: FetchConfig,
     /// Logs.
     pub log: LogConfig,
+    /// Traces.
+    pub traces: TracesConfig,
 }
 
 impl Config {
@@ -118,6 +122,7 @@ impl Config {
         self.transcriber.validate()?;
         self.synthesizer.validate()?;
         self.speech.validate()?;
+        self.traces.validate()?;
         self.webhooks.validate()
     }
 }

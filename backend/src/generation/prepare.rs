@@ -96,7 +96,7 @@ pub(super) async fn prepare(
     let mut grounding = None;
     let mut visible = None;
     if let Some(persona) = character {
-        let found = persona.look_up(&request).await;
+        let found = persona.look_up(app, &request).await;
         let passages = found.as_ref().map_or(&[][..], |found| &found.passages);
         request.prepend_system(&prompt::system(&persona.speaker, Manner::Written, passages));
         visible = found.as_ref().map(|found| persona.visible(found));
@@ -203,9 +203,10 @@ impl Persona {
         prompt.saturating_add(knowledge)
     }
 
-    async fn look_up(&self, request: &Request) -> Option<Found> {
+    async fn look_up(&self, app: &App, request: &Request) -> Option<Found> {
         let knowledge = self.speaker.knowledge.as_ref()?;
-        Some(retrieval::search(knowledge.as_ref(), &request.turns(), retrieval::PATIENCE).await)
+        let patience = retrieval::patience(app);
+        Some(retrieval::search(knowledge.as_ref(), &request.turns(), patience).await)
     }
 
     fn visible(&self, found: &Found) -> VisibleRetrieval {

@@ -56,7 +56,7 @@ impl fmt::Debug for Reply {
 /// # Errors
 /// When the model gives no first piece, after its retry.
 pub async fn reply(app: &App, ask: Ask<'_>) -> Result<Reply, ProviderError> {
-    let (request, retrieval) = request(ask).await;
+    let (request, retrieval) = request(app, ask).await;
     let text = app.providers.chat.text(&request).await?;
     Ok(Reply { retrieval, text })
 }
@@ -67,7 +67,7 @@ pub async fn reply(app: &App, ask: Ask<'_>) -> Result<Reply, ProviderError> {
 /// # Errors
 /// When one of them fails; the others are cancelled.
 pub async fn variants(app: &App, ask: Ask<'_>, count: usize) -> Result<Vec<String>, ProviderError> {
-    let (request, _) = request(ask).await;
+    let (request, _) = request(app, ask).await;
     let request = Arc::new(request);
     let replies = (0..count).map(|_| whole(app.clone(), Arc::clone(&request)));
     let replies: BoxStream<'_, _> = stream::iter(replies).buffered(VARIANTS_AT_ONCE).boxed();
@@ -75,7 +75,7 @@ pub async fn variants(app: &App, ask: Ask<'_>, count: usize) -> Result<Vec<Strin
 }
 
 async fn whole(app: App, request: Arc<ChatRequest>) -> Result<String, ProviderError> {
-    let chat = &app.providers.chat;
+    let chat = &app.providers.unhurried.chat;
     let mut pieces = chat.text(&request).await?;
     let mut text = String::new();
     while let Some(piece) = pieces.next().await {
@@ -89,7 +89,7 @@ async fn whole(app: App, request: Arc<ChatRequest>) -> Result<String, ProviderEr
 }
 
 /// What the model is asked, and what was looked up for it.
-async fn request(ask: Ask<'_>) -> (ChatRequest, Option<Retrieval>) {
+async fn request(app: &App, ask: Ask<'_>) -> (ChatRequest, Option<Retrieval>) {
     let Ask {
         speaker,
         turns,
@@ -97,7 +97,8 @@ async fn request(ask: Ask<'_>) -> (ChatRequest, Option<Retrieval>) {
     } = ask;
     let (passages, retrieval) = match &speaker.knowledge {
         Some(knowledge) => {
-            let found = retrieval::search(knowledge.as_ref(), &turns, retrieval::PATIENCE).await;
+            let patience = retrieval::patience(app);
+            let found = retrieval::search(knowledge.as_ref(), &turns, patience).await;
             let retrieval = Retrieval::of(&found.passages);
             (found.passages, Some(retrieval))
         }

@@ -5,12 +5,11 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::{
+    app::App,
     knowledge::{KnowledgeSource, Query, terms},
     providers::{ChatMessage, ChatRole, Passage, approximate_tokens},
 };
 
-/// A reply without knowledge in time is better than one with it too late.
-pub(super) const PATIENCE: Duration = Duration::from_millis(1_000);
 /// The most passages of a reply.
 const MAX_PASSAGES: usize = 4;
 /// A longer passage is cut, so that what a reply costs is bounded before anything is looked up.
@@ -65,6 +64,11 @@ pub(super) struct Found {
     pub(super) queries: Vec<String>,
     /// The passages, best first; none when the source failed or was too slow.
     pub(super) passages: Vec<Passage>,
+}
+
+/// How long a reply waits for its knowledge: one without it in time is better than one with it too late.
+pub(super) fn patience(app: &App) -> Duration {
+    Duration::from_millis(app.config.limits.retrieval_ms.into())
 }
 
 /// Looks up what the last turn asks for.

@@ -3,15 +3,17 @@
 use std::{any::Any, time::Duration};
 
 use axum::{
+    body::{Body, HttpBody as _},
     extract::{MatchedPath, Request, State},
     http::{HeaderValue, Method, StatusCode, header::CONTENT_TYPE},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
+use http_body_util::BodyExt as _;
 use tracing::{Instrument as _, field::Empty};
 
 use super::{ApiError, ErrorContext, ErrorShape};
-use crate::App;
+use crate::{App, observability::Span};
 
 const REQUEST_ID: &str = "x-request-id";
 
@@ -38,19 +40,46 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
         status = Empty,
         latency_ms = Empty,
     );
+    let trace = trace(&request, method, &route, &id);
     let started = app.clock.instant();
-    let mut response = next.run(request).instrument(span.clone()).await;
+    let handled = next.run(request).instrument(span.clone());
+    let mut response = trace.around(handled).await;
     let latency = app.clock.instant().saturating_duration_since(started);
 
     let _entered = span.enter();
     span.record("status", response.status().as_u16());
     span.record("latency_ms", latency.as_millis() as u64);
     log_end(&response, &route);
-    count(method, route, response.status(), latency);
+    let status = response.status();
+    trace.set("http.response.status_code", i64::from(status.as_u16()));
+    if status.is_server_error() {
+        trace.fail(status.as_u16().to_string());
+    }
+    count(method, route, status, latency);
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
-    response
+    if !trace.is_recording() || response.body().size_hint().exact().is_some() {
+        return response;
+    }
+    // It ends with the stream.
+    response.map(|body| {
+        Body::new(body.map_frame(move |frame| {
+            let _ = &trace;
+            frame
+        }))
+    })
+}
+
+/// The trace of a request, in the words of OpenTelemetry's conventions for HTTP. Without a status its client went away first.
+fn trace(request: &Request, method: &'static str, route: &str, id: &str) -> Span {
+    let trace = Span::of_request(request.headers(), || format!("{method} {route}"));
+    if trace.is_recording() {
+        trace.set("http.request.method", method);
+        trace.set("http.route", route.to_owned());
+        trace.set("colloquy.request_id", id.to_owned());
+    }
+    trace
 }
 
 /// The client's id when it is short and plain, else a new one.

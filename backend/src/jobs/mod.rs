@@ -27,6 +27,9 @@ pub trait Job: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// What happens after an error.
     const RETRY: RetryRule;
 
+    /// The most jobs of this sort that a process works on at once, so that many long ones leave room for the others.
+    const AT_ONCE: usize;
+
     /// Names the work completely: while a job of this sort with the same key is unfinished, queueing another one only
     /// makes that one run (again). `None`: every job stands for itself.
     fn dedup_key(&self) -> Option<String> {

@@ -2,7 +2,10 @@
 
 use sea_orm::{ConnectionTrait, DbBackend, DbErr, FromQueryResult};
 
-use crate::{node, store::statement};
+use crate::{
+    node,
+    store::{self, statement},
+};
 
 /// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +84,16 @@ pub(super) async fn insert(db: &impl ConnectionTrait, new: NewWork) -> Result<()
         new.now.into(),
     ];
     db.execute_raw(statement(db, sql, values)).await.map(|_| ())
+}
+
+/// How many jobs of a sort wait although they are due.
+pub(super) async fn count_due(
+    db: &impl ConnectionTrait,
+    kind: &str,
+    now: i64,
+) -> Result<u64, DbErr> {
+    let sql = "SELECT COUNT(*) FROM work WHERE kind = $1 AND state = 'queued' AND run_at <= $2";
+    store::count(db, sql, [kind.into(), now.into()]).await
 }
 
 /// Takes the lease of the job that is due for longest: a queued one, or one whose lease ran out.

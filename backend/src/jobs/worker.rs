@@ -1,10 +1,11 @@
-//! The worker: claims due jobs, runs them side by side up to a bound, renews their leases, and gives the leases back
-//! when the server stops.
+//! The worker: claims due jobs, runs them side by side up to the bound of each sort, renews their leases, and gives the
+//! leases back when the server stops.
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, anyhow};
 use futures_util::future::BoxFuture;
+use opentelemetry::trace::SpanKind;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, sleep, timeout_at},
@@ -14,13 +15,11 @@ use super::{
     Job, Next, RetryRule, Run,
     store::{self, Ending, JobState, WorkRow},
 };
-use crate::{app::App, node};
+use crate::{app::App, node, observability::Span};
 
 /// How the worker works.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// The most jobs at once.
-    pub concurrency: usize,
     /// How long a lease lasts; it is renewed three times in that time.
     pub lease: Duration,
     /// How often the table is looked at when nothing wakes the worker.
@@ -34,7 +33,6 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            concurrency: 16,
             lease: Duration::from_secs(30),
             poll: Duration::from_secs(1),
             grace: Duration::from_secs(2),
@@ -46,12 +44,16 @@ impl Default for Settings {
 /// How often finished rows are removed.
 const PURGE_EVERY: Duration = Duration::from_secs(3600);
 
+/// How often it is counted what waits.
+const MEASURE_EVERY: Duration = Duration::from_secs(5);
+
 type RunAny = dyn Fn(String, App, Run) -> BoxFuture<'static, anyhow::Result<Next>> + Send + Sync;
 
 #[derive(Clone)]
 struct Handler {
     retry: RetryRule,
     run: Arc<RunAny>,
+    room: Arc<Semaphore>,
 }
 
 /// The sorts of jobs that a worker runs.
@@ -79,6 +81,7 @@ impl Registry {
         let handler = Handler {
             retry: J::RETRY,
             run: Arc::new(run),
+            room: Arc::new(Semaphore::new(J::AT_ONCE)),
         };
         self.handlers.insert(J::KIND, handler);
         self
@@ -98,10 +101,8 @@ pub async fn start(app: &App, registry: Registry, settings: Settings) -> anyhow:
     let worker = Worker {
         app: app.clone(),
         node: app.node.id.clone(),
-        kinds: registry.handlers.keys().copied().collect(),
         registry,
         settings,
-        room: Arc::new(Semaphore::new(settings.concurrency)),
     };
     app.tasks.spawn(worker.work());
     Ok(())
@@ -111,30 +112,35 @@ pub async fn start(app: &App, registry: Registry, settings: Settings) -> anyhow:
 struct Worker {
     app: App,
     node: String,
-    kinds: Vec<&'static str>,
     registry: Registry,
     settings: Settings,
-    room: Arc<Semaphore>,
 }
 
 impl Worker {
     async fn work(self) {
         let mut purge_at = Instant::now();
+        let mut measure_at = purge_at;
         loop {
             if Instant::now() >= purge_at {
                 purge_at = Instant::now() + PURGE_EVERY;
                 self.purge().await;
             }
-            let permit = tokio::select! {
-                () = self.app.shutdown.cancelled() => return,
-                permit = self.room.clone().acquire_owned() => permit,
-            };
-            let Ok(permit) = permit else { return };
-            if let Some(row) = self.claim().await {
-                self.spawn(row, permit);
+            if Instant::now() >= measure_at {
+                measure_at = Instant::now() + MEASURE_EVERY;
+                self.measure().await;
+            }
+            if self.app.shutdown.is_cancelled() {
+                return;
+            }
+            let mut rooms = self.rooms();
+            if !rooms.is_empty()
+                && let Some(row) = self.claim(&rooms).await
+                && let Some((handler, permit)) = rooms.remove(row.kind.as_str())
+            {
+                self.spawn(row, handler, permit);
                 continue;
             }
-            drop(permit);
+            drop(rooms);
             tokio::select! {
                 () = self.app.shutdown.cancelled() => return,
                 () = self.app.jobs.0.notified() => {}
@@ -143,11 +149,23 @@ impl Worker {
         }
     }
 
-    /// The next due job. A claim is never cancelled half-way: a lease that nobody knows of would have to run out.
-    async fn claim(&self) -> Option<WorkRow> {
+    /// The sorts that have room for another job, with that room.
+    fn rooms(&self) -> HashMap<&'static str, (Handler, OwnedSemaphorePermit)> {
+        let handlers = self.registry.handlers.iter();
+        let room = |(kind, handler): (&&'static str, &Handler)| {
+            let permit = Arc::clone(&handler.room).try_acquire_owned().ok()?;
+            Some((*kind, (handler.clone(), permit)))
+        };
+        handlers.filter_map(room).collect()
+    }
+
+    /// The next due job of these sorts. A claim is never cancelled half-way: a lease that nobody knows of would have to run
+    /// out.
+    async fn claim<T>(&self, sorts: &HashMap<&'static str, T>) -> Option<WorkRow> {
+        let kinds = sorts.keys().copied().collect::<Vec<_>>();
         let now = self.app.clock.now_ms();
         let until = now + self.settings.lease.as_millis() as i64;
-        store::claim(self.app.store.db(), &self.kinds, &self.node, now, until)
+        store::claim(self.app.store.db(), &kinds, &self.node, now, until)
             .await
             .unwrap_or_else(|error| {
                 tracing::error!(%error, "claiming a job");
@@ -162,18 +180,30 @@ impl Worker {
         }
     }
 
-    fn spawn(&self, row: WorkRow, permit: OwnedSemaphorePermit) {
+    /// Says how many jobs of each sort are due and wait, on all nodes together.
+    async fn measure(&self) {
+        let now = self.app.clock.now_ms();
+        for kind in self.registry.handlers.keys().copied() {
+            match store::count_due(self.app.store.db(), kind, now).await {
+                Ok(due) => {
+                    metrics::gauge!("colloquy_job_queue_depth", "kind" => kind).set(due as f64);
+                }
+                Err(error) => tracing::error!(%error, "counting the jobs that wait"),
+            }
+        }
+    }
+
+    fn spawn(&self, row: WorkRow, handler: Handler, permit: OwnedSemaphorePermit) {
         let worker = self.clone();
         self.app.tasks.spawn(async move {
-            let _permit = permit;
-            worker.run(row).await;
+            worker.run(row, handler).await;
+            drop(permit);
+            // There is room for another one.
+            worker.app.jobs.wake();
         });
     }
 
-    async fn run(&self, row: WorkRow) {
-        let Some(handler) = self.registry.handlers.get(row.kind.as_str()) else {
-            return;
-        };
+    async fn run(&self, row: WorkRow, handler: Handler) {
         let attempts = u32::try_from(row.attempts).unwrap_or(u32::MAX);
         let result = if attempts > handler.retry.attempts {
             // Only processes that died in the middle get here.
@@ -187,16 +217,22 @@ impl Worker {
                 attempt: attempts,
             };
             // A task of its own, so that a panic is an error of this job and nothing else.
-            let job = (handler.run)(row.payload.clone(), self.app.clone(), run);
+            let trace = Span::begin(SpanKind::Consumer, || format!("job {}", row.kind));
+            let job = trace.around((handler.run)(row.payload.clone(), self.app.clone(), run));
             let job = tokio_util::task::AbortOnDropHandle::new(self.app.tasks.spawn(job));
-            tokio::select! {
+            trace.set("colloquy.job.id", row.id.clone());
+            let result = tokio::select! {
                 result = job => Some(result.unwrap_or_else(|error| Err(error.into()))),
                 () = self.lose_lease(&row) => {
                     tracing::warn!(job = row.id, kind = row.kind, "the lease was lost; the run is given up");
                     return;
                 }
                 () = self.stop() => None,
+            };
+            if let Some(Err(_)) = &result {
+                trace.fail("error");
             }
+            result
         };
         self.end(&row, handler.retry, result).await;
     }
@@ -283,7 +319,7 @@ impl Worker {
             now,
         };
         match store::end(self.app.store.db(), &row.id, row.fence, ending).await {
-            Ok(true) => self.app.jobs.wake(),
+            Ok(true) => {}
             Ok(false) => tracing::warn!(job = row.id, "the lease was lost before the run ended"),
             Err(error) => {
                 tracing::error!(%error, job = row.id, "ending a job; its lease will run out")

@@ -13,6 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::{
     app::App,
     generation::{self, Ask, Manner, Retrieval, Speaker},
+    observability::carried,
     providers::{ProviderError, Utterance},
     speech::{self, Voice},
 };
@@ -203,8 +204,10 @@ impl Asks {
 
     fn ask(&mut self, question: Question, work: impl Future<Output = ()> + Send + 'static) {
         self.open.retain(|_, task| !task.is_finished());
-        self.open
-            .insert(question, AbortOnDropHandle::new(self.app.tasks.spawn(work)));
+        self.open.insert(
+            question,
+            AbortOnDropHandle::new(self.app.tasks.spawn(carried(work))),
+        );
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use colloquy_protocol::{ByeReason, CloseCode, RagDocument, ServerMessage, SessionState};
 use colloquy_voice::{EndReason, Engine, EngineConfig, Input, Output, TurnSettings};
+use opentelemetry::trace::SpanKind;
 use tokio::{
     sync::{OwnedSemaphorePermit, mpsc},
     task::JoinHandle,
@@ -30,6 +31,7 @@ use crate::{
     app::App,
     calls::{self, CallSetup, Outcome},
     generation::Speaker,
+    observability::Span,
     speech::Voice,
 };
 
@@ -123,7 +125,13 @@ impl Session {
                     datagrams,
                     attach: attach_in,
                 };
-                app.media.live.spawn(session.run(sources));
+                let trace = Span::begin(SpanKind::Internal, || "call".to_owned());
+                trace.set("gen_ai.conversation.id", session.id.clone());
+                let run = trace.around(session.run(sources));
+                app.media.live.spawn(async move {
+                    run.await;
+                    drop(trace);
+                });
             }
             Err(error) => {
                 tracing::error!(call = %id, error = format!("{error:#}"), "a session could not start");

@@ -5,6 +5,7 @@
 //! checked, nothing of a call is touched.
 
 use std::{
+    net::IpAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -60,11 +61,8 @@ pub async fn session_socket(
         .max_frame_size(2 * MAX_FRAME_BYTES)
         .on_upgrade(move |socket| async move {
             let mut wire = Wire::open(&app, socket);
-            let admitted = match app.limits.check_attempt(address) {
-                Ok(()) => admit(&app, &id, query.ok().map(|Query(query)| query), &mut wire).await,
-                Err(_) => Err(Refusal::RATE_LIMITED),
-            };
-            match admitted {
+            let query = query.ok().map(|Query(query)| query);
+            match admit(&app, &id, query, address, &mut wire).await {
                 Ok(Entry::First(setup, slot)) => Session::start(&app, *setup, slot, wire),
                 Ok(Entry::Again(session)) => {
                     // A session that ends at this moment drops the connection, which tells the client enough.
@@ -123,12 +121,18 @@ enum Entry {
     Again(mpsc::Sender<Attach>),
 }
 
+/// Counts the attempts of an address. To come back with a resume token is none: after a cut, all pages of an office do.
 async fn admit(
     app: &App,
     id: &str,
     query: Option<SignedQuery>,
+    address: IpAddr,
     wire: &mut Wire,
 ) -> Result<Entry, Refusal> {
+    let count_attempt = || {
+        let counted = app.limits.check_attempt(address);
+        counted.map_err(|_| Refusal::RATE_LIMITED)
+    };
     let url = match &query {
         Some(query) => calls::check_session_url(app, id, query),
         None => Err(CloseCode::InvalidSignature),
@@ -137,16 +141,20 @@ async fn admit(
     if let Err(code) = url
         && code != CloseCode::UrlExpired
     {
+        count_attempt()?;
         return Err(code.into());
     }
     let resume = wire.hello().await?;
     if let Some(token) = resume {
-        return match app.media.live.resume(id, &token) {
-            Ok(session) => Ok(Entry::Again(session)),
-            Err(NotAttached::NoSession) => Err(CloseCode::CallNotFound.into()),
-            Err(_) => Err(CloseCode::InvalidSignature.into()),
+        let refused = match app.media.live.resume(id, &token) {
+            Ok(session) => return Ok(Entry::Again(session)),
+            Err(NotAttached::NoSession) => CloseCode::CallNotFound,
+            Err(_) => CloseCode::InvalidSignature,
         };
+        count_attempt()?;
+        return Err(refused.into());
     }
+    count_attempt()?;
     url?;
     match app.media.live.reopen(id) {
         Ok(session) => return Ok(Entry::Again(session)),

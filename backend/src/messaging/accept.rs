@@ -1,5 +1,7 @@
 //! Taking a completion: the character as it is now, the stored row and its job.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -16,6 +18,9 @@ use crate::{
     jobs,
 };
 
+/// When a partner with too many completions in progress is to try again.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
+
 /// Everything that the job needs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Accepted {
@@ -30,7 +35,8 @@ pub(super) struct Accepted {
 /// Stores a completion and its job, and gives its id.
 ///
 /// # Errors
-/// 400 when the character is unknown or its templates cannot be filled in; the database's failure.
+/// 400 when the character is unknown or its templates cannot be filled in; 429 when the partner has too many completions
+/// in progress; the database's failure.
 pub(super) async fn accept(
     app: &App,
     principal: &Principal,
@@ -66,6 +72,13 @@ pub(super) async fn accept(
         completion: id.clone(),
     };
     let transaction = app.store.begin().await?;
+    let open = store::count_open(&transaction, &tenant).await?;
+    if open >= u64::from(app.config.limits.completions_in_progress) {
+        return Err(ApiError {
+            message: "Too many completions are in progress".to_owned(),
+            ..ApiError::rate_limited(TRY_AGAIN)
+        });
+    }
     store::insert(&transaction, &tenant, &id, &accepted, app.clock.now_ms()).await?;
     jobs::enqueue(app, &transaction, &job).await?;
     transaction.commit().await?;

@@ -21,8 +21,8 @@ use crate::{
     speech::{self, Voice},
 };
 
-/// How often a completion is begun when its process dies in the middle.
-const ATTEMPTS: u32 = 3;
+/// How often a completion is begun: after a process that died in the middle, and after a failure that may pass.
+const ATTEMPTS: u32 = 4;
 /// How long one attempt may take.
 const LONGEST: Duration = Duration::from_secs(600);
 
@@ -36,13 +36,15 @@ pub struct Complete {
 impl Job for Complete {
     const KIND: &'static str = "messaging.complete";
 
-    /// For our own failures (database, process). It gives up by itself, after [`ATTEMPTS`], and says so in its row: so the
-    /// worker never has to.
+    /// It gives up by itself, after [`ATTEMPTS`], and says so in its row: so the worker never has to.
     const RETRY: RetryRule = RetryRule {
         attempts: u32::MAX,
         first: Duration::from_secs(1),
         most: Duration::from_secs(60),
     };
+
+    /// Few, since somebody who is called waits for the same services with more right.
+    const AT_ONCE: usize = 4;
 
     fn dedup_key(&self) -> Option<String> {
         Some(self.completion.clone())
@@ -59,7 +61,12 @@ impl Job for Complete {
             match timeout(LONGEST, complete(&app, &accepted)).await {
                 Ok(Ok(output)) => Ok(output),
                 // What is no reason for the client is a failure of ours: the attempt counts as broken off.
-                Ok(Err(error)) => Err(error.downcast()?),
+                Ok(Err(error)) => match error.downcast::<Failure>()? {
+                    failure if failure.may_pass() && run.attempt < ATTEMPTS => {
+                        return Err(failure.into());
+                    }
+                    failure => Err(failure),
+                },
                 Err(_) => Err(Failure::TimedOut),
             }
         };

@@ -30,6 +30,17 @@ pub(super) enum Failure {
 }
 
 impl Failure {
+    /// Whether another attempt may succeed.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            Self::Transcription(error)
+            | Self::Reply(error)
+            | Self::Speech(SoundError::Provider(error)) => error.kind.is_transient(),
+            Self::EmptyReply | Self::Speech(SoundError::Silent) => true,
+            _ => false,
+        }
+    }
+
     /// A stable name.
     pub(super) fn code(&self) -> &'static str {
         match self {

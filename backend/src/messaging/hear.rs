@@ -65,12 +65,31 @@ impl<'a> Ears<'a> {
                 samples: part.into(),
                 language: self.language.map(str::to_owned),
             };
-            let heard = self.app.providers.transcriber.transcribe(utterance).await;
+            let transcriber = &self.app.providers.unhurried.transcriber;
+            let heard = transcriber.transcribe(utterance).await;
             words.push(heard.map_err(Failure::Transcription)?);
         }
-        words.retain(|text| !text.is_empty());
-        Ok(words.join(" "))
+        Ok(joined(&words))
     }
+}
+
+/// The words of all parts. Between those of a script without spaces there is none.
+fn joined(parts: &[String]) -> String {
+    let mut words = String::new();
+    for part in parts.iter().map(|part| part.trim()) {
+        let is_spaced = |character: Option<char>| character.is_some_and(|c| !is_unspaced(c));
+        if is_spaced(words.chars().next_back()) && is_spaced(part.chars().next()) {
+            words.push(' ');
+        }
+        words.push_str(part);
+    }
+    words
+}
+
+/// Whether a character belongs to a script whose words stand side by side: Thai, Japanese, Chinese.
+fn is_unspaced(character: char) -> bool {
+    matches!(character, '\u{e00}'..='\u{e7f}' | '\u{3000}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}'
+        | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}')
 }
 
 /// Cuts sound at pauses.
@@ -106,6 +125,27 @@ fn pause(samples: &[i16]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_are_joined_as_their_script_is_written() {
+        let join = |parts: &[&str]| {
+            let parts = parts.iter().map(|part| (*part).to_owned());
+            joined(&parts.collect::<Vec<_>>())
+        };
+        assert_eq!(
+            join(&["go forward", "", " ten meters "]),
+            "go forward ten meters"
+        );
+        assert_eq!(
+            join(&["今天天气", "很好。", "你好吗"]),
+            "今天天气很好。你好吗"
+        );
+        assert_eq!(
+            join(&["안녕하세요.", "반갑습니다"]),
+            "안녕하세요. 반갑습니다"
+        );
+        assert_eq!(join(&["", ""]), "");
+    }
 
     #[test]
     fn long_sound_is_cut_where_nobody_speaks() {

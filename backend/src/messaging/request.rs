@@ -49,7 +49,7 @@ pub(super) struct CompletionBody {
 /// A conversation that wants an answer.
 #[derive(Debug, Deserialize, ToSchema)]
 struct CompletionInput {
-    /// The conversation, oldest first: past messages, then one or more new ones.
+    /// The conversation, oldest first: past messages, then one or more new ones; at most 1,000.
     messages: Vec<Message>,
     /// Opus or Vorbis in Ogg, base64, by the ids that messages name. Those of a request may last ten minutes together,
     /// unless that is configured otherwise.
@@ -88,6 +88,13 @@ struct Message {
     audio_file_id: Option<String>,
     /// Whether the message is past.
     is_processed: bool,
+}
+
+impl Message {
+    /// The audio file that it names; empty is none.
+    fn file(&self) -> Option<&str> {
+        self.audio_file_id.as_deref().filter(|id| !id.is_empty())
+    }
 }
 
 /// Who said a message.
@@ -333,7 +340,7 @@ fn past_message(
     message: Message,
     wrong: impl Fn(&str, &str) -> ApiError,
 ) -> Result<PastMessage, ApiError> {
-    if message.audio_file_id.is_some() {
+    if message.file().is_some() {
         return Err(wrong("audio_file_id", "past messages carry text only"));
     }
     let originator = message
@@ -353,7 +360,7 @@ fn new_content(
     if message.originator == Some(Originator::Bot) {
         return Err(wrong("originator", "new messages are the user's"));
     }
-    let file = message.audio_file_id.as_ref();
+    let file = message.file();
     match message.kind {
         None => Err(wrong("type", "is required in a new message")),
         Some(MessageKind::Text) if file.is_some() => {
@@ -371,7 +378,7 @@ fn new_content(
             Some(id) if !files.contains_key(id) => {
                 Err(wrong("audio_file_id", "audio_files has no such file"))
             }
-            Some(id) => Ok(Content::Audio(id.clone())),
+            Some(id) => Ok(Content::Audio(id.to_owned())),
         },
     }
 }

@@ -53,7 +53,9 @@ pub(crate) async fn mark_deprecated(mut response: Response) -> Response {
     responses(
         (status = 200, body = CompletionView, description = "It is `in-progress`"),
         (status = 400, description = "`field` names what is wrong, such as `input.messages[2].audio_file_id`"),
-        (status = 413, description = "The body is larger than 5 MB"),
+        (status = 401), (status = 403, description = "The key has no scope `messaging`"),
+        (status = 413, description = "The body is larger than 5 MB"), (status = 415),
+        (status = 429, description = "The key asks too often, or its partner has too many completions in progress"),
     ),
 )]
 #[deprecated = "clients are to use `/v3/responses`"]
@@ -75,7 +77,7 @@ pub(crate) async fn create_completion(
 #[utoipa::path(
     get, path = "/v2/completions/{id}", tag = "messaging",
     params(("id" = String, Path, description = "The UUID of the completion")),
-    responses((status = 200, body = CompletionView), (status = 404)),
+    responses((status = 200, body = CompletionView), (status = 401), (status = 403), (status = 404), (status = 429)),
 )]
 #[deprecated = "clients are to use `/v3/responses`"]
 pub(crate) async fn read_completion(

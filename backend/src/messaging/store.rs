@@ -1,5 +1,6 @@
 //! The SQL of completions.
 
+use anyhow::anyhow;
 use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
 use serde::Serialize;
 
@@ -7,7 +8,11 @@ use super::{
     accept::Accepted,
     output::{CompletionState, CompletionView, Output, Reason},
 };
-use crate::{accounts::Tenant, http::ApiError, store::statement};
+use crate::{
+    accounts::Tenant,
+    http::ApiError,
+    store::{self, statement},
+};
 
 /// A completion that has not ended.
 #[derive(Debug, FromQueryResult)]
@@ -17,8 +22,13 @@ pub(super) struct OpenRow {
 }
 
 impl OpenRow {
-    pub(super) fn accepted(&self) -> serde_json::Result<Accepted> {
-        serde_json::from_str(&self.question)
+    /// # Errors
+    /// When it cannot be read; where, and nothing of what it says, since that is what people said.
+    pub(super) fn accepted(&self) -> anyhow::Result<Accepted> {
+        serde_json::from_str(&self.question).map_err(|error| {
+            let column = error.column();
+            anyhow!("the stored question cannot be read at column {column}")
+        })
     }
 }
 
@@ -49,6 +59,12 @@ pub(super) async fn insert(
     ];
     db.execute_raw(statement(db, sql, values)).await?;
     Ok(())
+}
+
+/// How many completions of a partner are in progress.
+pub(super) async fn count_open(db: &impl ConnectionTrait, tenant: &Tenant) -> Result<u64, DbErr> {
+    let sql = "SELECT COUNT(*) FROM completions WHERE partner = $1 AND state = 'in-progress'";
+    store::count(db, sql, [tenant.partner().as_str().into()]).await
 }
 
 /// A completion of a partner, or of anyone for an admin key, unless it ended at `kept_since` or before.

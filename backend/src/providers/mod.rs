@@ -8,6 +8,8 @@ pub mod embedded;
 mod models;
 pub mod openai;
 mod resilient;
+mod traced;
+mod usage;
 pub(crate) mod wav;
 
 use std::{sync::Arc, time::Duration};
@@ -25,10 +27,7 @@ pub use self::{
     models::{Model, Models, TokenUsage, approximate_tokens},
     resilient::{Patience, Resilient},
 };
-use crate::{
-    clock::{Clock, SystemClock},
-    config::Config,
-};
+use crate::{clock::SystemClock, config::Config};
 
 /// A service that turns speech into text.
 #[async_trait]
@@ -242,6 +241,17 @@ pub struct Providers {
     pub transcriber: Arc<dyn Transcriber>,
     /// Turns text into speech.
     pub synthesizer: Arc<dyn Synthesizer>,
+    /// The services of calls for those who are not on the line.
+    pub unhurried: Unhurried,
+}
+
+/// Services that may take longer to answer before they count as failed: somebody looks for the answer later.
+#[derive(Clone)]
+pub struct Unhurried {
+    /// Answers.
+    pub chat: Arc<dyn ChatModel>,
+    /// Turns speech into text.
+    pub transcriber: Arc<dyn Transcriber>,
 }
 
 impl std::fmt::Debug for Providers {
@@ -260,33 +270,53 @@ impl std::fmt::Debug for Providers {
 /// # Errors
 /// When the HTTP client cannot be made. No provider is asked anything.
 pub fn from_config(config: &Config) -> anyhow::Result<Providers> {
-    let silence = Duration::from_millis(config.calls.provider_timeout_ms.into());
-    let (remote, local) = (Patience::remote(silence), Patience::local(silence));
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let on_the_line = Duration::from_millis(config.calls.provider_timeout_ms.into());
+    let unhurried = Duration::from_secs(config.limits.completion_provider_seconds.into());
     let models = Models::from_config(config)?;
     let of_calls = models.of_calls();
-    let patience = match of_calls.settings.base_url {
-        Some(_) => remote,
-        None => local,
-    };
-    let chat = Resilient::new(Arc::clone(&of_calls.chat), patience, Arc::clone(&clock));
-    let chat = Arc::new(chat);
-    let (transcriber, patience): (Arc<dyn Transcriber>, _) =
+    let chat_distance = Distance::of(of_calls.settings.base_url.is_some());
+    let chat = &of_calls.chat;
+    let (transcriber, transcriber_distance): (Arc<dyn Transcriber>, _) =
         match openai::Transcription::from_config(&config.transcriber)? {
-            Some(transcription) => (Arc::new(transcription), remote),
-            None => (Arc::new(embedded::PocketSphinx::default()), local),
+            Some(transcription) => (Arc::new(transcription), Distance::Remote),
+            None => (Arc::new(embedded::PocketSphinx::default()), Distance::Local),
         };
-    let transcriber = Arc::new(Resilient::new(transcriber, patience, Arc::clone(&clock)));
-    let (synthesizer, patience): (Arc<dyn Synthesizer>, _) =
+    let (synthesizer, synthesizer_distance): (Arc<dyn Synthesizer>, _) =
         match openai::Speech::from_config(&config.synthesizer)? {
-            Some(speech) => (Arc::new(speech), remote),
-            None => (Arc::new(embedded::Espeak::default()), local),
+            Some(speech) => (Arc::new(speech), Distance::Remote),
+            None => (Arc::new(embedded::Espeak::default()), Distance::Local),
         };
-    let synthesizer = Arc::new(Resilient::new(synthesizer, patience, clock));
     Ok(Providers {
+        chat: chat_distance.resilient(chat, on_the_line),
+        transcriber: transcriber_distance.resilient(&transcriber, on_the_line),
+        synthesizer: synthesizer_distance.resilient(&synthesizer, on_the_line),
+        unhurried: Unhurried {
+            chat: chat_distance.resilient(chat, unhurried),
+            transcriber: transcriber_distance.resilient(&transcriber, unhurried),
+        },
         models,
-        chat,
-        transcriber,
-        synthesizer,
     })
+}
+
+/// Where a service is.
+#[derive(Clone, Copy)]
+enum Distance {
+    Local,
+    Remote,
+}
+
+impl Distance {
+    fn of(is_remote: bool) -> Self {
+        if is_remote { Self::Remote } else { Self::Local }
+    }
+
+    /// The service with its time-outs and its retry.
+    fn resilient<P: ?Sized>(self, service: &Arc<P>, silence: Duration) -> Arc<Resilient<P>> {
+        let patience = match self {
+            Self::Local => Patience::local(silence),
+            Self::Remote => Patience::remote(silence),
+        };
+        let service = Arc::clone(service);
+        Arc::new(Resilient::new(service, patience, Arc::new(SystemClock)))
+    }
 }

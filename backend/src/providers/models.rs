@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{ChatModel, ProviderErrorKind, embedded::Extractive, openai};
+use super::{ChatModel, ProviderErrorKind, embedded::Extractive, openai, traced::Traced};
 use crate::{
     config::{Config, ModelConfig},
     money::Usd,
@@ -77,6 +77,7 @@ impl Models {
         let named = config.chat.model.iter().map(|name| (name, &of_calls));
         for (name, settings) in named.chain(&config.models) {
             if let Some(chat) = openai::Chat::from_config(name, settings)? {
+                let chat = Traced::new(chat, settings);
                 let model = Model::new(Arc::new(chat), settings.clone());
                 by_name.insert(name.clone(), Arc::new(model));
             }

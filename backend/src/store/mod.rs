@@ -15,6 +15,9 @@ use sea_orm_migration::MigratorTrait as _;
 
 use crate::config::StoreConfig;
 
+/// How long SQLite's write-ahead log grows before it is written into the database, which holds a request up: 32 MB.
+const WAL_PAGES: &str = "8192";
+
 /// The database.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -49,6 +52,7 @@ impl Store {
                 .foreign_keys(true)
                 .journal_mode(sea_orm::sqlx::sqlite::SqliteJournalMode::Wal)
                 .synchronous(sea_orm::sqlx::sqlite::SqliteSynchronous::Normal)
+                .pragma("wal_autocheckpoint", WAL_PAGES)
                 .busy_timeout(std::time::Duration::from_secs(10))
         });
         let connection = Database::connect(options)
@@ -106,4 +110,15 @@ pub fn statement<C: ConnectionTrait>(
     values: impl IntoIterator<Item = Value>,
 ) -> Statement {
     Statement::from_sql_and_values(db.get_database_backend(), sql, values)
+}
+
+/// How many rows there are: the number that a statement selects, as its one column.
+pub(crate) async fn count(
+    db: &impl ConnectionTrait,
+    sql: &str,
+    values: impl IntoIterator<Item = Value>,
+) -> Result<u64, DbErr> {
+    let row = db.query_one_raw(statement(db, sql, values)).await?;
+    let count = row.map(|row| row.try_get_by_index::<i64>(0)).transpose()?;
+    Ok(count.unwrap_or_default().unsigned_abs())
 }

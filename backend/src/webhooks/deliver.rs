@@ -37,6 +37,8 @@ impl Job for Deliver {
         most: Duration::from_secs(300),
     };
 
+    const AT_ONCE: usize = 16;
+
     fn dedup_key(&self) -> Option<String> {
         Some(self.delivery.clone())
     }

@@ -3,7 +3,7 @@
 
 use std::{convert::Infallible, net::SocketAddr, time::Duration};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 use futures_util::stream;
 use harness::client::now;
@@ -170,7 +170,11 @@ impl Client {
         self.sender.ready().await?;
         let response = self.sender.send_request(request).await?;
         let status = response.status();
-        ensure!(status.is_success(), "{}: {status}", self.target.path);
+        if !status.is_success() {
+            let body = response.into_body().collect().await?.to_bytes();
+            let body = String::from_utf8_lossy(&body);
+            bail!("{}: {status} {body}", self.target.path);
+        }
         Ok(response.into_body())
     }
 }

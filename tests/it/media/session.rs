@@ -254,6 +254,31 @@ async fn only_the_last_token_opens_the_session() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn attempts_from_one_address_are_limited_and_coming_back_is_none() {
+    let stage = Stage::with(|config| config.limits.attempts_per_minute = 2).await;
+    let (call, client) = stage.join().await;
+    for _ in 0..3 {
+        client.drop_socket().await.unwrap();
+        client.resume().await.unwrap();
+    }
+    let guess = with_parameter(&call.url, "sig", "guess");
+    assert_eq!(refusal(&guess).await, refused(CloseCode::InvalidSignature));
+    let limited = Refused {
+        close: Some(4503),
+        code: Some("RATE_LIMITED".to_owned()),
+    };
+    assert_eq!(refusal(&guess).await, limited);
+    assert_eq!(refusal(&call.url).await, limited);
+    let mut socket = Socket::open(&call.url).await.unwrap();
+    socket.hello(Some("guess")).await.unwrap();
+    assert_eq!(socket.refusal().await.unwrap(), limited);
+    client.drop_socket().await.unwrap();
+    client.resume().await.unwrap();
+    client.hang_up().await.unwrap();
+    stage.reaches(&call, "completed").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_connection_with_the_token_replaces_the_first() {
     let stage = Stage::new().await;
     let (call, client) = stage.join().await;

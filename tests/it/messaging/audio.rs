@@ -6,15 +6,16 @@ use super::*;
 use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use colloquy::{
-    Config,
+    Config, jobs,
+    messaging::Complete,
     providers::{
-        Pcm, ProviderError, SpeechRequest, SpeechStream, Synthesizer, VoiceList,
+        Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer, VoiceList,
         embedded::PocketSphinx,
     },
     speech::decode_ogg,
 };
 use futures_util::stream;
-use harness::{client::go_forward, doubles::Doubles};
+use harness::{client::go_forward, doubles::Doubles, eventually};
 
 /// A voice that says "go forward ten meters", whatever it is to say.
 struct Parrot;
@@ -46,7 +47,7 @@ impl Synthesizer for Parrot {
 async fn what_is_said_in_an_answer_is_understood_in_a_question() {
     let mut providers = Doubles::default().providers(&Config::default());
     providers.synthesizer = Arc::new(Parrot);
-    providers.transcriber = Arc::new(PocketSphinx::default());
+    providers.unhurried.transcriber = Arc::new(PocketSphinx::default());
     let builder = TestApp::builder(&TestDatabase::sqlite()).quick_worker();
     let app = builder.providers(providers).start().await;
     let (acme, _) = app.acme_and_other().await;
@@ -129,10 +130,40 @@ async fn a_failure_says_what_failed_and_nothing_of_who() {
         (&app.doubles.synthesizer, "speech_failed"),
     ];
     for (switch, expected) in switches {
-        switch.set_up(false);
+        switch.fail(Some(ProviderErrorKind::Rejected));
         let (code, message) = reason(&app, &acme.key, heard(json!({"a": tone}), true)).await;
         assert_eq!(code, expected);
         assert!(!message.contains("double"), "{message}");
+        switch.fail(None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_that_passes_is_none_of_the_completion() {
+    let builder = TestApp::builder(&TestDatabase::sqlite()).quick_worker();
+    let app = builder.start().await;
+    let (acme, _) = app.acme_and_other().await;
+    for switch in [&app.doubles.chat, &app.doubles.synthesizer] {
+        switch.set_up(false);
+        let path = asked(
+            &app,
+            &acme.key,
+            question(
+                json!([written("m1", "Hi")]),
+                json!({"generate_audio": true}),
+            ),
+        )
+        .await;
+        eventually("it was tried", || async {
+            let id = path.rsplit_once('/').unwrap().1;
+            let job = jobs::find::<Complete>(app.app.store.db(), id).await;
+            job.unwrap().unwrap().last_error.is_some()
+        })
+        .await;
+        let waiting = app.get(&acme.key, &path).await.expect(200);
+        assert_eq!(waiting["state"], "in-progress");
         switch.set_up(true);
+        let ended = ended(&app, &acme.key, &path).await;
+        assert_eq!(ended["state"], "completed", "{ended}");
     }
 }

@@ -59,9 +59,9 @@ on_both_databases!(
         let (acme, _) = app.acme_and_other().await;
         let path = asked(&app, &acme.key, hello()).await;
         let db = app.app.store.db();
-        // As three processes leave it that were killed while they worked on it.
+        // As four processes leave it that were killed while they worked on it.
         let sql =
-            "UPDATE work SET attempts = 3, state = 'running', lease_until = 1 WHERE kind = $1";
+            "UPDATE work SET attempts = 4, state = 'running', lease_until = 1 WHERE kind = $1";
         let done = db
             .execute_raw(statement(db, sql, ["messaging.complete".into()]))
             .await;

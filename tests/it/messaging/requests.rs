@@ -217,6 +217,24 @@ async fn a_body_may_have_five_megabytes() {
     }
 }
 
+#[tokio::test]
+async fn few_are_in_progress_at_a_time() {
+    let app = TestApp::builder(&TestDatabase::sqlite()).without_worker();
+    let app = app.config(|config| config.limits.completions_in_progress = 2);
+    let app = app.start().await;
+    let (acme, other) = app.acme_and_other().await;
+    for _ in 0..2 {
+        asked(&app, &acme.key, question(hello(), json!({}))).await;
+    }
+    let more = app
+        .post(&acme.key, PATH, question(hello(), json!({})))
+        .await;
+    assert_eq!(more.expect(429)["code"], "rate_limited");
+    assert_eq!(more.header("retry-after"), "5");
+    let own = json!({"character": {"personality": "You are Ada."}});
+    asked(&app, &other.key, question(hello(), own)).await;
+}
+
 on_both_databases!(
     completions_are_their_partners_own,
     |builder| builder.without_worker(),

@@ -16,6 +16,9 @@ use super::{
 };
 use crate::{app::App, http::ApiError};
 
+/// The code of a quota that has no room.
+const EXHAUSTED: &str = "quota_exhausted";
+
 /// What became of a batch.
 pub(super) struct Stored {
     /// Whether each settlement counted: it does not when somebody else had settled the reservation.
@@ -205,8 +208,13 @@ fn exhausted(refusal: Refusal, now: i64) -> ApiError {
     };
     ApiError {
         retry_after: wait,
-        ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, "quota_exhausted", message)
+        ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, EXHAUSTED, message)
     }
+}
+
+/// Whether a quota has no room.
+pub(super) fn is_exhausted(error: &ApiError) -> bool {
+    error.code == EXHAUSTED
 }
 
 /// Counts stored usage by model.

@@ -189,6 +189,7 @@ impl Ledger {
             bound: bound.zip(MOST.amounts(), u64::min),
             entry: Entry::new(about),
             reply,
+            again: false,
         };
         self.queue.admit(admission)?;
         match answer.await {

@@ -8,13 +8,21 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{Notify, oneshot};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::{Instant, sleep_until},
+};
 
 use super::{
     Amounts, Outcome, Usage,
     reservation::{Entry, Granted, Held},
 };
 use crate::http::ApiError;
+
+/// How long settlements wait for others to be stored with, while nobody waits for them: an admission has somebody who does.
+const PATIENCE: Duration = Duration::from_millis(5);
+/// So many settlements wait no longer.
+const MANY: usize = 64;
 
 type Reply = oneshot::Sender<Result<Granted, ApiError>>;
 
@@ -26,6 +34,8 @@ pub(super) struct Admission {
     pub(super) bound: Amounts,
     pub(super) entry: Entry,
     pub(super) reply: Reply,
+    /// Whether it was refused before for want of room, and settlements were stored since.
+    pub(super) again: bool,
 }
 
 impl Admission {
@@ -76,7 +86,34 @@ pub(super) struct Batch {
 #[derive(Debug, Default)]
 struct State {
     batch: Batch,
+    /// When settlements have waited for long enough.
+    settle_at: Option<Instant>,
     closed: bool,
+}
+
+impl State {
+    /// Whether settlements are stored now, rather than together with more of them.
+    fn settles(&self) -> bool {
+        let due = self.settle_at.is_some_and(|at| at <= Instant::now());
+        due || self.closed || self.batch.settlements.len() >= MANY
+    }
+
+    /// The admissions that wait, and the settlements when it is time for them.
+    fn take(&mut self, most: usize) -> Batch {
+        let settlements = if self.settles() {
+            let settlements = first(&mut self.batch.settlements, most);
+            if self.batch.settlements.is_empty() {
+                self.settle_at = None;
+            }
+            settlements
+        } else {
+            Vec::new()
+        };
+        Batch {
+            settlements,
+            admissions: first(&mut self.batch.admissions, most),
+        }
+    }
 }
 
 /// The queue of a process.
@@ -105,31 +142,54 @@ impl Queue {
 
     /// Queues a settlement.
     pub(super) fn settle(&self, settlement: Settlement) {
-        self.lock().batch.settlements.push(settlement);
+        let mut state = self.lock();
+        let now = Instant::now();
+        if settlement.done.is_some() {
+            state.settle_at = Some(now);
+        }
+        state.settle_at.get_or_insert(now + PATIENCE);
+        state.batch.settlements.push(settlement);
+        drop(state);
         self.wake.notify_one();
+    }
+
+    /// Queues an admission again that was refused while settlements of its quota waited, with them before it. Gives it back
+    /// when there are none, and the second time: on a busy quota there are always some.
+    pub(super) fn settle_first(&self, mut admission: Admission) -> Option<Admission> {
+        let mut state = self.lock();
+        let mut waiting = state.batch.settlements.iter();
+        if std::mem::replace(&mut admission.again, true)
+            || !waiting.any(|settlement| settlement.held.quota == admission.quota)
+        {
+            return Some(admission);
+        }
+        state.settle_at = Some(Instant::now());
+        state.batch.admissions.insert(0, admission);
+        drop(state);
+        self.wake.notify_one();
+        None
     }
 
     /// Waits for something to do and takes up to so many settlements and so many admissions; `None` when there will never
     /// be any more. Nothing is lost when it is dropped while it waits.
     pub(super) async fn next(&self, most: usize) -> Option<Batch> {
         loop {
-            {
+            let settle_at = {
                 let mut state = self.lock();
-                let Batch {
-                    settlements,
-                    admissions,
-                } = &mut state.batch;
-                if !settlements.is_empty() || !admissions.is_empty() {
-                    return Some(Batch {
-                        settlements: first(settlements, most),
-                        admissions: first(admissions, most),
-                    });
+                if state.settles() && !state.batch.settlements.is_empty()
+                    || !state.batch.admissions.is_empty()
+                {
+                    return Some(state.take(most));
                 }
                 if state.closed && self.open() == 0 {
                     return None;
                 }
+                state.settle_at
+            };
+            tokio::select! {
+                () = self.wake.notified() => {}
+                () = wait_until(settle_at) => {}
             }
-            self.wake.notified().await;
         }
     }
 
@@ -150,6 +210,13 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn wait_until(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -1,7 +1,8 @@
 //! The one task of a process that writes the ledger.
 //!
 //! While a transaction is on its way to the disk, the next admissions and settlements gather; they then share one
-//! transaction (group commit). The rows of their quotas are locked in it, so limits hold over all nodes.
+//! transaction (group commit). Nobody waits for most settlements, so they gather for some milliseconds more. The rows of
+//! their quotas are locked in it, so limits hold over all nodes.
 //!
 //! When the database fails, whoever waits for an admission hears it at once. Settlements wait and are tried again, in
 //! transactions of their own that get smaller: one that cannot be stored must not keep the others from it.
@@ -58,7 +59,14 @@ async fn run(app: &App, queue: &Arc<Queue>, batch: Batch, retries: &mut Retries)
         Ok(Stored { counted, decisions }) => {
             finish(settlements, counted);
             for (admission, decision) in admissions.into_iter().zip(decisions) {
-                answer(admission, decision, queue);
+                if decision.as_ref().is_err_and(batch::is_exhausted) {
+                    // What it has no room for may only wait to be settled.
+                    if let Some(admission) = queue.settle_first(admission) {
+                        answer(admission, decision, queue);
+                    }
+                } else {
+                    answer(admission, decision, queue);
+                }
             }
         }
         Err(failure) => {

@@ -25,7 +25,6 @@ mod tally;
 mod to_chat;
 mod to_responses;
 mod upstream;
-mod usage;
 
 use serde_json::{Map, Value};
 

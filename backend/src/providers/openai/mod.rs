@@ -24,7 +24,7 @@ use url::{Host, Url};
 use self::failure::{Failure, failure, kind_of};
 pub use self::{chat::Chat, speech::Speech, transcription::Transcription};
 use super::{ProviderError, ProviderErrorKind, Told};
-use crate::config::Secret;
+use crate::{config::Secret, observability::hand_on};
 
 /// The longest that connecting to a transcriber or synthesizer may take; everything else is bounded by the caller.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -85,6 +85,9 @@ impl Server {
 
     /// Sends a request and gives the response when it is a success.
     async fn send(&self, request: RequestBuilder) -> Result<Response, Refusal> {
+        let mut trace = HeaderMap::new();
+        hand_on(&mut trace);
+        let request = request.headers(trace);
         let response = request.send().await.map_err(|error| Refusal {
             status: None,
             error: self.transport(&error),

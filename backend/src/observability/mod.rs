@@ -1,4 +1,6 @@
-//! Logs and metrics: what this process tells its operators. Names of metrics stand beside the code that counts.
+//! Logs, metrics and traces: what this process tells its operators. Names of metrics stand beside the code that counts.
+
+mod traces;
 
 use std::{io::IsTerminal as _, sync::OnceLock};
 
@@ -6,6 +8,8 @@ use anyhow::Context as _;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::EnvFilter;
 
+pub use self::traces::Traces;
+pub(crate) use self::traces::{Span, carried, hand_on};
 use crate::config::{LogConfig, LogFormat};
 
 /// Upper bounds of the latency histograms, in seconds.

@@ -1,8 +1,10 @@
 //! Token usage, read from and written in the shapes of both APIs.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{ModelApi, Object, TokenUsage};
+use super::{ModelApi, TokenUsage};
+
+type Object = Map<String, Value>;
 
 /// More than any answer has, so that sums and prices of what a broken server says stay within their integers.
 const MAX_TOKENS: u64 = 1 << 40;
@@ -34,7 +36,7 @@ const fn names(api: ModelApi) -> Names {
 
 impl TokenUsage {
     /// Reads a `usage` object; `None` when it is none of this API.
-    pub(super) fn read(api: ModelApi, usage: &Object) -> Option<Self> {
+    pub(crate) fn read(api: ModelApi, usage: &Object) -> Option<Self> {
         let names = names(api);
         let input = tokens(usage.get(names.input)?)?;
         let told = usage.get(names.output).and_then(tokens).unwrap_or(0);
@@ -55,7 +57,7 @@ impl TokenUsage {
     }
 
     /// The `usage` object of this API. What a server of the same API said beyond the tokens is kept.
-    pub(super) fn write(self, api: ModelApi, said: Option<&Object>) -> Value {
+    pub(crate) fn write(self, api: ModelApi, said: Option<&Object>) -> Value {
         let names = names(api);
         let mut usage = said.cloned().unwrap_or_default();
         usage.insert(names.input.to_owned(), json!(self.input));
