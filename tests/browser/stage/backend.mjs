@@ -13,7 +13,7 @@ import {
 import { freePort, Program } from "./programs.mjs";
 
 export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
-const BINARY = process.env.COLLOQUY_BIN ?? path.join(process.env.CARGO_TARGET_DIR ?? path.join(ROOT, "target"), "debug/colloquy");
+const BINARY = path.join(process.env.CARGO_TARGET_DIR ?? path.join(ROOT, "target"), "debug/colloquy");
 
 export const PARTNER = "demo";
 
