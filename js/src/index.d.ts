@@ -178,13 +178,16 @@ export interface CheckReport {
   media: { ok: true; ms: number; candidateType: string | null; protocol: string | null } | CheckFailure;
 }
 
-/** What the application hears. An exception in a callback is logged and does not touch the call. */
+/**
+ * What the application hears. The callbacks are called as methods of the object that the constructor was given, and may
+ * use every operation. An exception in a callback is logged and does not touch the call.
+ */
 export interface Callbacks {
   /** `handleCall2` begins. */
   onCallStart(): void;
   /** A call could not be started, or something failed in it. When the failure ends the call, `onHangUp` follows. */
   onCallError(error: CallError): void;
-  /** The call is over and everything is released. Fires exactly once after each `onCallStart`. */
+  /** The call is over and everything is released. Fires exactly once after each `onCallStart`; the next call may begin here. */
   onHangUp(): void;
   /** The call's status changed. */
   onStatusUpdate(status: CallStatus): void;
@@ -204,7 +207,7 @@ export interface Callbacks {
   onLevels?(levels: Levels): void;
   /** The quality of the call, every two seconds. */
   onStats?(stats: CallStats): void;
-  /** Microphones or speakers were plugged or unplugged, also while there is no call. */
+  /** Microphones or speakers were plugged or unplugged, in a call and for as long as the page holds the manager. */
   onDevicesChanged?(devices: Devices): void;
   /** The same failures as `onCallError`, just before it. */
   onError?(error: CallError): void;
@@ -231,7 +234,9 @@ export interface Config {
   /**
    * The element that shows the conversation, or its id; it must be able to hold a shadow root, as a `div` is. The
    * `log` in it has `line`s of `role`, `separator` and `text`, to be styled as parts: `#history::part(line)`. A line is
-   * also `user` or `bot`, and `interim` until its words are final. Each call begins with an empty log.
+   * also `user` or `bot`, and `interim` until its words are final. Each call begins with an empty log. Its name for
+   * screen readers is the element's `aria-label`, or `Conversation`. An element with a shadow root of its own is refused
+   * with `INVALID_ARGUMENT` when the call starts.
    */
   historyElement?: HTMLElement | string | null;
   /** What the browser does with the microphone's sound. */
@@ -277,7 +282,10 @@ export interface Devices {
   speakers: Device[];
 }
 
-/** Makes voice calls with a character, one at a time. */
+/**
+ * Makes voice calls with a character, one at a time. A page may let go of a manager: a call goes on to its end, and a
+ * manager without one is collected with all that it holds.
+ */
 export class CallManager {
   /**
    * Throws a `CallError` with the code `INVALID_ARGUMENT` that names what is wrong: a required callback that is missing,

@@ -44,22 +44,12 @@ async function start(options) {
   bind(loaded.instance, loaded.module);
 }
 
-function fire(callback, argument) {
-  try {
-    callback(argument);
-  } catch (thrown) {
-    console.error("colloquy: a callback threw", thrown);
-  }
-}
-
 export class CallManager {
   #callbacks;
   #config;
   #core;
   /** The call that waits for the wasm. */
   #waiting;
-  /** Whether the call that begins now was already told of. */
-  #told = false;
   /** How the last call ended, when it never got to the wasm. */
   #ended;
   #muted = false;
@@ -75,13 +65,8 @@ export class CallManager {
 
   #make() {
     if (this.#core === undefined) {
-      const { onCallStart } = this.#callbacks;
-      const value = () => {
-        const told = this.#told;
-        this.#told = false;
-        if (!told) onCallStart();
-      };
-      this.#core = new Core(Object.create(this.#callbacks, { onCallStart: { value } }), this.#config, workletUrl);
+      // It holds the two weakly: whoever has the manager holds them, and nobody's manager can be collected.
+      this.#core = new Core(this.#callbacks, this.#config, workletUrl);
       if (this.#muted) this.#core.mute(true);
     }
     return this.#core;
@@ -89,14 +74,24 @@ export class CallManager {
 
   async handleCall2(partner, character, credential, customMetadata) {
     if (this.#waiting) throw new CallError("CALL_ACTIVE", "A call is active. Call hangUp() before starting another.");
+    let told = false;
     if (this.#core === undefined) {
       const waiting = await this.#load();
       if (this.#waiting !== waiting) return;
       this.#waiting = undefined;
-      this.#told = true;
+      told = true;
     }
     this.#ended = undefined;
-    await this.#core.handleCall2(partner, character, credential, customMetadata);
+    await this.#core.handleCall2(partner, character, credential, customMetadata, told);
+  }
+
+  /** Tells of what happens before the wasm is there. */
+  #fire(name, ...given) {
+    try {
+      this.#callbacks[name]?.(...given);
+    } catch (thrown) {
+      console.error("colloquy: a callback threw", thrown);
+    }
   }
 
   /** Begins a call that must wait for the wasm, until the wasm is there or the call is over. */
@@ -107,13 +102,13 @@ export class CallManager {
     // A page that is left ends its call, as it does later.
     const leave = () => this.hangUp();
     globalThis.addEventListener?.("pagehide", leave);
-    fire(this.#callbacks.onCallStart);
+    this.#fire("onCallStart");
     const failed = (error) => {
       if (this.#waiting !== waiting) return;
       waiting.status = "error";
       // The end comes after both, whatever they do.
-      if (this.#callbacks.onError) fire(this.#callbacks.onError, error);
-      fire(this.#callbacks.onCallError, error);
+      this.#fire("onError", error);
+      this.#fire("onCallError", error);
       this.#end();
     };
     await Promise.race([over, init().then(() => this.#make(), failed)]);
@@ -126,7 +121,7 @@ export class CallManager {
     const { status, end } = this.#waiting;
     this.#waiting = undefined;
     this.#ended = status;
-    fire(this.#callbacks.onHangUp);
+    this.#fire("onHangUp");
     end();
   }
 

@@ -15,13 +15,19 @@ const BROWSERS = [
     options: (profile) => [
       "--headless", "--no-sandbox", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",
       "--autoplay-policy=no-user-gesture-required", "--disable-background-networking", "--remote-debugging-port=0",
+      "--js-flags=--expose-gc",
       `--user-data-dir=${profile}`,
     ],
   },
   {
     program: process.env.FIREFOX ?? "/usr/bin/firefox-esr",
     options(profile) {
-      const settings = { "media.navigator.streams.fake": true, "media.navigator.permission.disabled": true, "media.autoplay.default": 0 };
+      const settings = {
+        "media.navigator.streams.fake": true,
+        "media.navigator.permission.disabled": true,
+        "media.autoplay.default": 0,
+        "dom.testing.testutils.enabled": true,
+      };
       const lines = Object.entries(settings).map(([name, value]) => `user_pref("${name}", ${value});\n`);
       writeFileSync(join(profile, "user.js"), lines.join(""));
       return ["--headless", "--no-remote", "--profile", profile];

@@ -47,32 +47,65 @@ for (const [why, missing, policy] of [
   });
 }
 
-const HANG_UPS = `
-  import { CallManager } from "/index.mjs";
-  import { reporting } from "/call.mjs";
+/** A test of a page that runs a script against the backend inside it. */
+const inPage = (name, script, check, options = {}) => test(name, inBrowsers, async (t) => {
+  const pages = { "/index.html": page("/page.mjs"), "/page.mjs": script };
+  check(await visit(t, files([dist, here, root], { pages, ...options })));
+});
+
+const IMPORTS = `
+  import { CallManager, init } from "/index.mjs";
+  import { collectUntil, reporting } from "/call.mjs";
   import { Backend, wait } from "/sdk-wasm/tests/fake_backend.js";
 
-  const names = ["onCallStart", "onStatusUpdate", "onCallStarting", "onConnected", "onHangUp"];
+  const URL = "wss://calls.invalid/session";
+`;
+
+const HANG_UPS = `${IMPORTS}
+  const TALK = [
+    '{"type":"agent_state","state":"thinking"}',
+    '{"type":"transcript","id":"1","originator":"bot","text":"Hello.","final":true,"at_ms":5}',
+    '{"type":"user_info","info":"likes tea"}',
+    '{"type":"rag_info","total_tokens":3,"documents":[]}',
+    '{"type":"error","code":"SERVER","message":"slow","fatal":false}',
+  ];
+  /** What brings a callback about, where a call alone does not. */
+  const CAUSES = {
+    onDevicesChanged: (backend) => backend.deviceChange(),
+    "onError fatal": (backend) => backend.cut(4409),
+    "onCallError fatal": (backend) => backend.cut(4409),
+  };
+
   reporting(async () => {
     const reports = [];
+    const names = Object.keys(new Backend().callbacks(false)).concat("onError fatal", "onCallError fatal");
     for (const name of names) {
       const backend = new Backend();
       const callbacks = backend.callbacks(false);
-      const hear = callbacks[name];
-      callbacks[name] = (argument) => {
+      const [callback] = name.split(" ");
+      const hear = callbacks[callback];
+      let heard = 0;
+      callbacks[callback] = (argument) => {
         hear(argument);
+        heard += 1;
         manager.hangUp();
         manager.hangUp();
       };
       const manager = new CallManager(callbacks);
-      await manager.handleCall2(null, null, "wss://calls.invalid/session");
+      await manager.handleCall2(null, null, URL);
+      if (manager.getState() === "ongoing") {
+        const cause = CAUSES[name] ?? (() => TALK.forEach((frame) => backend.say(frame)));
+        cause(backend);
+      }
+      for (let i = 0; i < 100 && heard === 0; i += 1) await wait(50);
       manager.hangUp();
       // A microphone that is granted late is given back.
-      await wait(1_500);
-      const log = backend.log().split("\\n");
+      for (let i = 0; i < 100 && backend.captures() < backend.asked(); i += 1) await wait(50);
+      await wait(300);
+      const log = backend.log().split("\\n").filter((line) => !line.startsWith("onDevicesChanged"));
       const count = (callback) => log.filter((line) => line === callback).length;
       const released = backend.isReleased() ? "released" : "held";
-      const facts = [count("onCallStart"), count("onHangUp"), log.at(-1), released, backend.asked()];
+      const facts = [count("onCallStart"), count("onHangUp"), log.at(-1), released, backend.asked(), heard > 0];
       reports.push([name, ...facts].join(" "));
       backend.uninstall();
     }
@@ -80,11 +113,150 @@ const HANG_UPS = `
   });
 `;
 
-test("a hang-up in any callback is one hang-up, and releases everything", inBrowsers, async (t) => {
-  const pages = { "/index.html": page("/page.mjs"), "/page.mjs": HANG_UPS };
-  const report = await visit(t, files([dist, here, root], { pages }));
-  const names = ["onCallStart", "onStatusUpdate", "onCallStarting", "onConnected", "onHangUp"];
+inPage("a hang-up in any callback is one hang-up, and releases everything", HANG_UPS, (report) => {
+  const lines = report.split("\n");
   // Nobody is asked for the microphone of a call that is over.
   const asked = { onCallStart: 0, onStatusUpdate: 0 };
-  assert.deepEqual(report.split("\n"), names.map((name) => `${name} 1 1 onHangUp released ${asked[name] ?? 1}`));
+  assert.deepEqual(lines, lines.map((line) => {
+    const name = line.slice(0, line.indexOf(" 1"));
+    return `${name} 1 1 onHangUp released ${asked[name] ?? 1} true`;
+  }));
+  assert.equal(lines.length, 16);
 });
+
+const REDIAL = `${IMPORTS}
+  reporting(async () => {
+    const backend = new Backend();
+    const callbacks = backend.callbacks(false);
+    const hear = callbacks.onHangUp;
+    let again;
+    callbacks.onHangUp = () => {
+      hear();
+      again ??= manager.handleCall2(null, null, URL);
+    };
+    const manager = new CallManager(callbacks);
+    const first = manager.handleCall2(null, null, URL);
+    // The first call of all waits for the wasm.
+    for (let calls = 0; calls < 2; calls += 1) {
+      if (calls > 0) {
+        again = undefined;
+        await backend.waitFor("ongoing");
+      }
+      manager.hangUp();
+    }
+    await first;
+    await again;
+    const redialled = manager.getState();
+    manager.hangUp();
+    const log = backend.log().split("\\n");
+    const count = (callback) => log.filter((line) => line === callback).length;
+    await wait(200);
+    const facts = [redialled, count("onCallStart"), count("onHangUp"), backend.isReleased()];
+    backend.uninstall();
+    return facts.join(" ");
+  });
+`;
+
+inPage("the next call may begin in onHangUp", REDIAL, (report) => assert.equal(report, "ongoing 3 3 true"));
+
+const METHODS = `${IMPORTS}
+  class Page {
+    #log = [];
+    onCallStart() { this.#log.push("start"); }
+    onCallError({ code }) { this.#log.push(code); }
+    onStatusUpdate(status) { this.#log.push(status); }
+    onHangUp() { this.#log.push("end"); }
+    log() { return this.#log.splice(0).join(" "); }
+  }
+
+  reporting(async () => {
+    const backend = new Backend();
+    const page = new Page();
+    const manager = new CallManager(page);
+    // The first call waits for the wasm, the second does not.
+    manager.handleCall2(null, null, URL);
+    manager.hangUp();
+    const waited = page.log();
+    await init();
+    const call = manager.handleCall2(null, null, URL);
+    manager.hangUp();
+    await call;
+    backend.uninstall();
+    return [waited, page.log()].join(" | ");
+  });
+`;
+
+inPage("callbacks are methods of their object", METHODS, (report) => {
+  assert.equal(report, "start end | start starting completed end");
+});
+
+const LEAKS = `${IMPORTS}
+  reporting(async () => {
+    const backend = new Backend();
+    await init();
+    let left = 100;
+    const registry = new FinalizationRegistry(() => { left -= 1; });
+    /** Everything that a page gives to a manager uses the manager. */
+    const make = async (calls) => {
+      const historyElement = document.createElement("div");
+      const manager = new CallManager({
+        ...backend.callbacks(false),
+        onDevicesChanged: () => manager.getState(),
+      }, { historyElement });
+      historyElement.addEventListener("click", () => manager.hangUp());
+      registry.register(manager);
+      if (!calls) return;
+      await manager.handleCall2(null, null, URL);
+      manager.hangUp();
+    };
+    for (let i = 0; i < left; i += 1) await make(i % 50 === 0);
+    await wait(200);
+    const before = backend.listeners();
+    await collectUntil(() => left === 0 && backend.listeners() === 0);
+    const facts = [before, left, backend.listeners()];
+    backend.uninstall();
+    return facts.join(" ");
+  });
+`;
+
+inPage("a manager that nobody holds is collected, with its listeners", LEAKS, (report) => assert.equal(report, "100 0 0"));
+
+const KEPT = `${IMPORTS}
+  reporting(async () => {
+    const backend = new Backend();
+    await init();
+    await new CallManager(backend.callbacks(false)).handleCall2(null, null, URL);
+    await collectUntil(() => false);
+    backend.say('{"type":"bye","reason":"time_limit"}');
+    await backend.waitFor("onHangUp");
+    backend.uninstall();
+    return "heard";
+  });
+`;
+
+inPage("a call goes on when the page lets go of its manager", KEPT, (report) => assert.equal(report, "heard"));
+
+const SHOWN = `${IMPORTS}
+  reporting(async () => {
+    const backend = new Backend();
+    backend.addElement("history");
+    const manager = new CallManager(backend.callbacks(false), { historyElement: "history" });
+    await manager.handleCall2(null, null, URL);
+    backend.say('{"type":"transcript","id":"1","originator":"bot","text":"<i>Hello.</i>","final":true,"at_ms":5}');
+    await backend.waitFor("Hello");
+    const shown = backend.history();
+    manager.hangUp();
+    await manager.handleCall2(null, null, URL);
+    const facts = [shown, backend.history()];
+    manager.hangUp();
+    backend.uninstall();
+    return facts.join("; ");
+  });
+`;
+
+inPage(
+  "the conversation needs no script from text",
+  SHOWN,
+  (report) => assert.equal(report, "log: line bot=Guide: <i>Hello.</i>; log: "),
+  { policy: `${STRICT}; require-trusted-types-for 'script'` },
+);

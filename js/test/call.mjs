@@ -16,6 +16,15 @@ export async function reporting(script) {
   }
 }
 
+/** Waits until a condition holds, while what nobody holds is collected. */
+export async function collectUntil(holds) {
+  for (let i = 0; i < 100 && !holds(); i += 1) {
+    await (globalThis.gc?.() ?? globalThis.TestUtils?.gc());
+    // The SDK hears of it in a task of its own.
+    await wait(20);
+  }
+}
+
 /** The browsers' fake microphones beep, louder than this. */
 const AUDIBLE = 0.001;
 

@@ -1,54 +1,12 @@
-//! The two arguments of the constructor, which the loader has checked, as the crate uses them.
+//! The configuration, which the loader has checked, as the crate uses it.
 
-use js_sys::{Array, Function};
+use js_sys::{Array, Object, WeakRef};
 use wasm_bindgen::prelude::*;
 
 use crate::js;
 use crate::microphone::Processing;
 
 const DEFAULT_TIME_LIMIT_SECONDS: u32 = 600;
-
-/// The application's functions; an absent one is skipped.
-pub(crate) struct Callbacks {
-    pub(crate) on_call_start: Function,
-    pub(crate) on_call_error: Function,
-    pub(crate) on_hang_up: Function,
-    pub(crate) on_status_update: Function,
-    pub(crate) on_call_starting: Option<Function>,
-    pub(crate) on_connected: Option<Function>,
-    pub(crate) on_user_info: Option<Function>,
-    pub(crate) on_rag_info: Option<Function>,
-    pub(crate) on_transcript: Option<Function>,
-    pub(crate) on_agent_state_change: Option<Function>,
-    pub(crate) on_levels: Option<Function>,
-    pub(crate) on_devices_changed: Option<Function>,
-    pub(crate) on_stats: Option<Function>,
-    pub(crate) on_error: Option<Function>,
-}
-
-impl Callbacks {
-    /// Reads the callbacks; the loader has seen that the required ones are there.
-    pub(crate) fn read(callbacks: &JsValue) -> Self {
-        let optional = |name: &str| js::get_function(callbacks, name);
-        let required = |name: &str| js::get(callbacks, name).unchecked_into();
-        Self {
-            on_call_start: required("onCallStart"),
-            on_call_error: required("onCallError"),
-            on_hang_up: required("onHangUp"),
-            on_status_update: required("onStatusUpdate"),
-            on_call_starting: optional("onCallStarting"),
-            on_connected: optional("onConnected"),
-            on_user_info: optional("onUserInfo"),
-            on_rag_info: optional("onRagInfo"),
-            on_transcript: optional("onTranscript"),
-            on_agent_state_change: optional("onAgentStateChange"),
-            on_levels: optional("onLevels"),
-            on_devices_changed: optional("onDevicesChanged"),
-            on_stats: optional("onStats"),
-            on_error: optional("onError"),
-        }
-    }
-}
 
 /// The configuration, with the defaults filled in where they do not depend on the call.
 pub(crate) struct Config {
@@ -64,8 +22,8 @@ pub(crate) struct Config {
     pub(crate) ice: Ice,
     /// Whether the screen stays on during a call.
     pub(crate) wake_lock: bool,
-    /// The element that shows the conversation, or its id; `undefined` without one.
-    pub(crate) history_element: JsValue,
+    /// The page's own object, which the manager holds: held here, its element could hold the manager in turn.
+    object: Option<WeakRef>,
 }
 
 /// How the peer connection looks for a path.
@@ -103,8 +61,14 @@ impl Config {
                 relay_only: js::get(config, "iceTransportPolicy") == "relay",
             },
             wake_lock: flag(config, "wakeLock"),
-            history_element: js::get(config, "historyElement"),
+            object: config.dyn_ref::<Object>().map(WeakRef::new),
         }
+    }
+
+    /// The element that shows the conversation, or its id; `undefined` without one.
+    pub(crate) fn history_element(&self) -> JsValue {
+        let object = self.object.as_ref().and_then(WeakRef::deref);
+        js::get(&object.into(), "historyElement")
     }
 }
 

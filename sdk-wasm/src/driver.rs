@@ -9,13 +9,14 @@ use std::rc::{Rc, Weak};
 
 use colloquy_protocol::call::{Call, Command, Event, Input, Output};
 use colloquy_protocol::{CallError, ErrorCode};
-use js_sys::Function;
+use js_sys::{Function, Object};
 use wasm_bindgen::prelude::*;
 
 use crate::audio_session::AudioSession;
-use crate::config::{Callbacks, Config};
+use crate::config::Config;
 use crate::create::Creation;
 use crate::devices::Chosen;
+use crate::events::Callbacks;
 use crate::history::History;
 use crate::js::{self, Alarm, Listener, Timeout};
 use crate::microphone::Microphone;
@@ -26,7 +27,7 @@ use crate::speaker::Speaker;
 use crate::stats::Meter;
 use crate::wake_lock::WakeLock;
 use crate::worklet::Audio;
-use crate::{errors, events, page};
+use crate::{errors, page};
 
 /// What a call holds in the browser; dropping it releases everything.
 #[derive(Default)]
@@ -46,6 +47,8 @@ pub(crate) struct Resources {
     pub(crate) stats: Option<(Meter, Timeout)>,
     pub(crate) wake_lock: Option<WakeLock>,
     page_watch: Option<PageWatch>,
+    /// The conversation in the page, which keeps what it shows.
+    history: Option<History>,
 }
 
 /// What changes while a manager lives.
@@ -59,13 +62,11 @@ pub(crate) struct State {
     choices: u32,
     pub(crate) microphone: Chosen,
     pub(crate) speaker: Chosen,
-    /// The conversation in the page; it stays when the call is over.
-    history: Option<History>,
     draining: bool,
     /// Settles the promise of `handleCall2`.
     started: Option<Function>,
-    /// Keeps a running call alive when the page lets go of the manager.
-    keep_alive: Option<Rc<Driver>>,
+    /// Keeps a running call and its callbacks alive when the page lets go of the manager.
+    keep_alive: Option<(Rc<Driver>, Option<Object>)>,
 }
 
 impl State {
@@ -118,6 +119,8 @@ impl Driver {
     pub(crate) fn new(callbacks: Callbacks, config: Config, worklet_url: String) -> Rc<Self> {
         Rc::new_cyclic(|weak: &Weak<Self>| {
             let (timed, levelled, measured) = (weak.clone(), weak.clone(), weak.clone());
+            let lists_devices = callbacks.has("onDevicesChanged");
+            let watched = lists_devices.then(|| page::watch_devices(weak.clone()));
             Self {
                 callbacks,
                 worklet_url,
@@ -129,7 +132,6 @@ impl Driver {
                     choices: 0,
                     microphone: Chosen::configured(&config.microphone_id),
                     speaker: Chosen::configured(&config.speaker_id),
-                    history: None,
                     draining: false,
                     started: None,
                     keep_alive: None,
@@ -151,12 +153,12 @@ impl Driver {
                         driver.report_stats();
                     }
                 }),
-                _device_watch: page::watch_devices(weak.clone()),
+                _device_watch: watched.flatten(),
             }
         })
     }
 
-    /// Whether a call is under way, up to the end of its `onHangUp`.
+    /// Whether a call is under way. One whose `onHangUp` has begun is not any more: the next may start there.
     pub(crate) fn is_busy(&self) -> bool {
         let state = self.state.borrow();
         state.call.as_ref().is_some_and(|call| !call.is_over())
@@ -164,13 +166,13 @@ impl Driver {
 
     /// Makes the log of the conversation anew, where the page wants one.
     pub(crate) fn open_history(&self) -> Result<(), CallError> {
-        let target = &self.config.history_element;
-        if !js::is_absent(target) {
-            let opened = History::open(target).map_err(|why| {
+        let target = self.config.history_element();
+        if !js::is_absent(&target) {
+            let opened = History::open(&target).map_err(|why| {
                 let detail = ["config.historyElement: ", why].concat();
                 CallError::with_detail(ErrorCode::InvalidArgument, &detail)
             });
-            self.state.borrow_mut().history = Some(opened?);
+            self.state.borrow_mut().resources.history = Some(opened?);
         }
         Ok(())
     }
@@ -183,7 +185,7 @@ impl Driver {
             state.generation = state.generation.wrapping_add(1);
             state.call = Some(call);
             state.started = Some(started);
-            state.keep_alive = Some(Rc::clone(self));
+            state.keep_alive = Some((Rc::clone(self), self.callbacks.object()));
         }
         if !is_ended {
             // Here and now, because the visitor's click is still being handled.
@@ -254,16 +256,17 @@ impl Driver {
                 (state.started.take(), state.keep_alive.take())
             }
             Event::Transcript(line) => {
-                if let Some(history) = &mut self.state.borrow_mut().history {
+                if let Some(history) = &mut self.state.borrow_mut().resources.history {
                     history.show(line);
                 }
                 (None, None)
             }
             _ => (None, None),
         };
-        events::tell(&self.callbacks, event);
+        self.callbacks.tell(event);
         if let Some(started) = started {
-            events::fire(&started, &JsValue::UNDEFINED);
+            // What resolves a promise does not throw.
+            let _ = started.call0(&JsValue::UNDEFINED);
         }
     }
 

@@ -1,58 +1,70 @@
-//! From the state machine's events to the application's callbacks.
+//! The application's callbacks, and which of them each of the state machine's events is for.
 
 use colloquy_protocol::RagDocument;
 use colloquy_protocol::call::{Event, TranscriptLine};
-use js_sys::{Array, Function};
+use js_sys::{Array, Object, WeakRef};
 use wasm_bindgen::prelude::*;
 
-use crate::config::Callbacks;
 use crate::{errors, js};
 
-/// Tells the application of an event, where it listens.
-pub(crate) fn tell(callbacks: &Callbacks, event: Event) {
-    let nothing = JsValue::UNDEFINED;
-    let (function, argument) = match event {
-        Event::CallStart => (Some(&callbacks.on_call_start), nothing),
-        Event::CallStarting => (callbacks.on_call_starting.as_ref(), nothing),
-        Event::Connected => (callbacks.on_connected.as_ref(), nothing),
-        Event::StatusUpdate(status) => (Some(&callbacks.on_status_update), status.as_str().into()),
-        Event::UserInfo(info) => (callbacks.on_user_info.as_ref(), info.into()),
-        Event::RagInfo {
-            documents,
-            count,
-            total_tokens,
-        } => (
-            callbacks.on_rag_info.as_ref(),
-            rag_info(&documents, count, total_tokens),
-        ),
-        Event::Transcript(line) => (callbacks.on_transcript.as_ref(), transcript_line(&line)),
-        Event::AgentStateChange(state) => (
-            callbacks.on_agent_state_change.as_ref(),
-            state.as_str().into(),
-        ),
-        Event::CallError { error, fatal } => {
-            let error = errors::of_call(&error, fatal);
-            if let Some(function) = &callbacks.on_error {
-                fire(function, &error);
-            }
-            (Some(&callbacks.on_call_error), error)
-        }
-        Event::HangUp => (Some(&callbacks.on_hang_up), nothing),
-    };
-    if let Some(function) = function {
-        fire(function, &argument);
-    }
-}
+/// The object with the application's callbacks.
+///
+/// The manager holds it, and a call while it runs. Held here, it would hold the manager, which its functions use, and
+/// neither could ever be collected.
+pub(crate) struct Callbacks(WeakRef);
 
-/// Calls a callback. What it throws is shown in the console and does not touch the call.
-pub(crate) fn fire(function: &Function, argument: &JsValue) {
-    let result = if argument.is_undefined() {
-        function.call0(&JsValue::UNDEFINED)
-    } else {
-        function.call1(&JsValue::UNDEFINED, argument)
-    };
-    if let Err(thrown) = result {
-        js::console_error("colloquy: a callback threw", &thrown);
+impl Callbacks {
+    pub(crate) fn new(object: &Object) -> Self {
+        Self(WeakRef::new(object))
+    }
+
+    /// The object, for a call to hold; `None` when the manager is gone.
+    pub(crate) fn object(&self) -> Option<Object> {
+        self.0.deref()
+    }
+
+    /// Whether the application listens.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let object = self.object();
+        object.is_some_and(|object| js::get_function(&object, name).is_some())
+    }
+
+    /// Calls a callback as a method of its object, where the application listens. What it throws is shown in the console
+    /// and does not touch the call.
+    pub(crate) fn fire(&self, name: &str, arguments: &Array) {
+        let Some(object) = self.object() else {
+            return;
+        };
+        if let Some(function) = js::get_function(&object, name)
+            && let Err(thrown) = function.apply(&object, arguments)
+        {
+            js::console_error("colloquy: a callback threw", &thrown);
+        }
+    }
+
+    /// Tells the application of an event.
+    pub(crate) fn tell(&self, event: Event) {
+        let (name, argument) = match event {
+            Event::CallStart => ("onCallStart", None),
+            Event::CallStarting => ("onCallStarting", None),
+            Event::Connected => ("onConnected", None),
+            Event::StatusUpdate(status) => ("onStatusUpdate", Some(status.as_str().into())),
+            Event::UserInfo(info) => ("onUserInfo", Some(info.into())),
+            Event::RagInfo {
+                documents,
+                count,
+                total_tokens,
+            } => ("onRagInfo", Some(rag_info(&documents, count, total_tokens))),
+            Event::Transcript(line) => ("onTranscript", Some(transcript_line(&line))),
+            Event::AgentStateChange(state) => ("onAgentStateChange", Some(state.as_str().into())),
+            Event::CallError { error, fatal } => {
+                let error = errors::of_call(&error, fatal);
+                self.fire("onError", &Array::of1(&error));
+                ("onCallError", Some(error))
+            }
+            Event::HangUp => ("onHangUp", None),
+        };
+        self.fire(name, &argument.into_iter().collect());
     }
 }
 

@@ -35,12 +35,21 @@ impl History {
                 .attach_shadow(&ShadowRootInit::new(ShadowRootMode::Open))
                 .map_err(|_| "the element takes no shadow root; use a div")?,
         };
-        root.set_inner_html("");
-        let log = new_element(&document, "div", "log").ok_or("the log cannot be made")?;
-        for (name, value) in [("role", "log"), ("tabindex", "0")] {
-            let _ = log.set_attribute(name, value);
+        // What else is in a shadow root belongs to the page.
+        let shown = root.first_element_child();
+        if shown.is_some_and(|shown| shown.get_attribute("part").as_deref() != Some("log")) {
+            return Err("the element has a shadow root of its own; use another");
         }
-        let _ = root.append_child(&log);
+        let log = new_element(&document, "div", "log").ok_or("the log cannot be made")?;
+        let name = host.get_attribute("aria-label");
+        for (attribute, value) in [
+            ("role", "log"),
+            ("tabindex", "0"),
+            ("aria-label", name.as_deref().unwrap_or("Conversation")),
+        ] {
+            let _ = log.set_attribute(attribute, value);
+        }
+        root.replace_children_with_node_1(&log);
         Ok(Self {
             document,
             host,
@@ -82,6 +91,8 @@ impl History {
         }
         // The words may be of another direction than the page's.
         let _ = element.last_element_child()?.set_attribute("dir", "auto");
+        // A screen reader says who said them, too.
+        let _ = element.set_attribute("aria-atomic", "true");
         self.log.append_child(&element).ok()?;
         self.lines.push((line.id.clone(), element.clone()));
         Some(element)
@@ -100,7 +111,8 @@ fn fill(element: &Element, line: &TranscriptLine) {
     let live = if line.is_final { "polite" } else { "off" };
     let _ = element.set_attribute("aria-live", live);
     if let Some(text) = element.last_element_child() {
-        text.set_text_content(Some(&line.text));
+        // Always a new node: the last words of a line are often those that it has, and text that stays is not said.
+        text.replace_children_with_str_1(&line.text);
     }
     // A line of which nothing was played is no line.
     let _ = if line.text.is_empty() {

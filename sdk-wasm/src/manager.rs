@@ -4,12 +4,13 @@ use std::rc::Rc;
 
 use colloquy_protocol::call::{Call, Input, Options, Start};
 use colloquy_protocol::{CallError, Character, ErrorCode, NewCall, SessionState};
-use js_sys::Promise;
+use js_sys::{Object, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, future_to_promise};
 
-use crate::config::{Callbacks, Config};
+use crate::config::Config;
 use crate::driver::Driver;
+use crate::events::Callbacks;
 use crate::microphone::{Capture, Wish, media_devices};
 use crate::{check, devices, errors, js};
 
@@ -21,11 +22,12 @@ pub struct CallManager {
 
 #[wasm_bindgen]
 impl CallManager {
-    /// Takes callbacks and configuration as the loader has checked them. `worklet_url` is where `worklet.js` is served.
+    /// Takes callbacks and configuration as the loader has checked them, and holds them while there is a call: the loader
+    /// holds them as long as there is a manager. `worklet_url` is where `worklet.js` is served.
     #[wasm_bindgen(constructor)]
     #[must_use]
-    pub fn new(callbacks: &JsValue, config: &JsValue, worklet_url: Option<String>) -> Self {
-        let callbacks = Callbacks::read(callbacks);
+    pub fn new(callbacks: &Object, config: &JsValue, worklet_url: Option<String>) -> Self {
+        let callbacks = Callbacks::new(callbacks);
         let config = Config::read(config);
         let driver = Driver::new(callbacks, config, worklet_url.unwrap_or_default());
         Self { driver }
@@ -34,7 +36,8 @@ impl CallManager {
     /// Starts a call: with partner, character and API key, or with `null`, `null` and a signed URL.
     ///
     /// The promise resolves when the call is connected or over; failures of the call go to `onCallError`. It rejects
-    /// only with `CALL_ACTIVE`, when a call is under way, which is left alone.
+    /// only with `CALL_ACTIVE`, when a call is under way, which is left alone. `told` says that `onCallStart` was fired
+    /// already, while the wasm was being loaded.
     #[wasm_bindgen(js_name = handleCall2)]
     pub fn handle_call2(
         &self,
@@ -42,6 +45,7 @@ impl CallManager {
         character: &JsValue,
         credential: &JsValue,
         custom_metadata: &JsValue,
+        told: bool,
     ) -> Promise {
         if self.driver.is_busy() {
             return Promise::reject(&errors::to_js(&ErrorCode::CallActive.into()));
@@ -52,7 +56,11 @@ impl CallManager {
             let start = self.start(partner, character, credential)?;
             Ok(Call::start(js::now_ms(), start, options))
         });
-        let call = begun.unwrap_or_else(Call::refused);
+        let mut call = begun.unwrap_or_else(Call::refused);
+        if told {
+            // The first of all outputs is the event for `onCallStart`.
+            call.poll();
+        }
         let mut call = Some(call);
         Promise::new(&mut |resolve, _reject| {
             if let Some(call) = call.take() {
@@ -259,8 +267,8 @@ async fn change_speaker(driver: &Rc<Driver>, choice: u32, id: String) -> Result<
 /// Plays the running call, if there is one, on this speaker.
 async fn play_on(driver: &Rc<Driver>, id: &str) -> Result<(), JsValue> {
     let chosen = {
-        let state = driver.state.borrow();
-        state.resources.speaker.as_ref().map(|s| s.choose(id))
+        let mut state = driver.state.borrow_mut();
+        state.resources.speaker.as_mut().map(|s| s.choose(id))
     };
     let used = match chosen {
         None => true,

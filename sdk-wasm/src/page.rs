@@ -10,13 +10,14 @@ use crate::microphone::media_devices;
 
 /// The listeners of a running call.
 pub(crate) struct PageWatch {
-    _listeners: [Listener; 4],
+    _listeners: [Listener; 5],
 }
 
 impl PageWatch {
     pub(crate) fn new(driver: &Weak<Driver>) -> Self {
         let global = js_sys::global();
         let document = js::get(&global, "document");
+        let devices = js::get(&js::navigator(), "mediaDevices");
         let listen = |target, name, act: fn(&Rc<Driver>)| {
             let driver = driver.clone();
             Listener::new(target, name, move || {
@@ -37,17 +38,18 @@ impl PageWatch {
                 listen(&document, "visibilitychange", wake),
                 listen(&global, "click", wake),
                 listen(&global, "keydown", wake),
+                listen(&devices, "devicechange", Driver::follow_devices),
             ],
         }
     }
 }
 
-/// Follows the devices for as long as the manager lives, for pages that offer them.
+/// Follows the devices for as long as the manager lives, for a page that lists them.
 pub(crate) fn watch_devices(driver: Weak<Driver>) -> Option<Listener> {
     let devices = media_devices()?;
     Some(Listener::new(&devices, "devicechange", move || {
         if let Some(driver) = driver.upgrade() {
-            driver.devices_changed();
+            driver.tell_devices();
         }
     }))
 }

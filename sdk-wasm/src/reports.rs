@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
+use js_sys::Array;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use crate::driver::Driver;
-use crate::events;
 use crate::js::{self, Timeout};
 use crate::stats::Meter;
 
@@ -18,7 +18,7 @@ const STATS_EVERY_MS: f64 = 2_000.0;
 
 impl Driver {
     pub(crate) fn watch_levels(&self) {
-        if self.callbacks.on_levels.is_some() {
+        if self.callbacks.has("onLevels") {
             let handler = self.on_levels.as_ref().unchecked_ref();
             let timeout = Timeout::new(handler, LEVELS_EVERY_MS);
             self.state.borrow_mut().resources.levels = Some(timeout);
@@ -38,9 +38,7 @@ impl Driver {
             ])
         };
         self.watch_levels();
-        if let Some(function) = &self.callbacks.on_levels {
-            events::fire(function, &levels);
-        }
+        self.callbacks.fire("onLevels", &Array::of1(&levels));
     }
 
     pub(crate) fn watch_stats(&self) {
@@ -48,7 +46,7 @@ impl Driver {
     }
 
     fn watch_stats_from(&self, meter: Meter) {
-        if self.callbacks.on_stats.is_some() {
+        if self.callbacks.has("onStats") {
             let handler = self.on_stats.as_ref().unchecked_ref();
             let timeout = Timeout::new(handler, STATS_EVERY_MS);
             self.state.borrow_mut().resources.stats = Some((meter, timeout));
@@ -72,8 +70,8 @@ impl Driver {
                 return;
             };
             driver.watch_stats_from(meter);
-            if let (Some(function), Ok(stats)) = (&driver.callbacks.on_stats, stats) {
-                events::fire(function, &stats);
+            if let Ok(stats) = stats {
+                driver.callbacks.fire("onStats", &Array::of1(&stats));
             }
         });
     }

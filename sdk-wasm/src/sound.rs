@@ -10,14 +10,14 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::MediaStreamTrack;
 
 use crate::audio_session::AudioSession;
-use crate::driver::{Driver, Reporter, Resources};
+use crate::driver::{Driver, Reporter, Resources, State};
 use crate::js::{Alarm, quietly};
 use crate::microphone::{Capture, Microphone, Wish};
 use crate::peer::Peer;
 use crate::speaker::Speaker;
 use crate::wake_lock::WakeLock;
 use crate::worklet::Audio;
-use crate::{devices, events, js};
+use crate::{devices, js};
 
 /// How long the context may take to run and the worklet to load, once there is a microphone, before a call does without.
 const READY_TIMEOUT_MS: f64 = 1_000.0;
@@ -106,7 +106,7 @@ impl Driver {
         } = &mut state.resources;
         if let Some(microphone) = microphone {
             microphone.resume();
-            let levels = self.callbacks.on_levels.is_some();
+            let levels = self.callbacks.has("onLevels");
             microphone.build_graph(levels);
             if levels && let Some(track) = speaker.as_ref().and_then(Speaker::track) {
                 microphone.meter(&track);
@@ -151,34 +151,47 @@ impl Driver {
         });
     }
 
-    /// Devices came or went.
-    pub(crate) fn devices_changed(self: &Rc<Self>) {
+    /// Devices came or went during a call.
+    pub(crate) fn follow_devices(self: &Rc<Self>) {
         self.handle(Input::DevicesChanged);
-        let driver = Rc::clone(self);
+        let reporter = self.reporter();
         spawn_local(async move {
-            let Ok(list) = devices::available().await else {
-                return;
-            };
-            driver.leave_missing_speaker(&list);
-            if let Some(function) = &driver.callbacks.on_devices_changed {
-                events::fire(function, &list);
+            if let Ok(list) = devices::available().await
+                && let Some(driver) = reporter.active()
+            {
+                driver.follow_speaker(&list);
             }
         });
     }
 
-    /// Plays on the system's speaker when the chosen one is gone.
-    fn leave_missing_speaker(&self, list: &JsValue) {
-        let state = self.state.borrow();
-        let (Some(id), Some(speaker)) = (&state.speaker.id, &state.resources.speaker) else {
+    /// Plays on the system's speaker while the chosen one is away, and on the chosen one when it is back.
+    fn follow_speaker(&self, list: &JsValue) {
+        let mut state = self.state.borrow_mut();
+        let State {
+            speaker: chosen,
+            resources,
+            ..
+        } = &mut *state;
+        // Empty is the system's.
+        let wanted = chosen.id.as_deref().filter(|id| !id.is_empty());
+        let (Some(id), Some(speaker)) = (wanted, &mut resources.speaker) else {
             return;
         };
         let speakers: Array = js::get(list, "speakers").unchecked_into();
-        let there = |device: JsValue| js::get(&device, "deviceId") == id.as_str();
-        if !speakers.iter().any(there)
-            && let Some(chosen) = speaker.choose("")
-        {
-            quietly(Ok(chosen));
-        }
+        let there = |device: JsValue| js::get(&device, "deviceId") == id;
+        speaker.follow(id, speakers.iter().any(there));
+    }
+
+    /// Tells the page that lists them which devices there are now.
+    pub(crate) fn tell_devices(self: &Rc<Self>) {
+        let driver = Rc::clone(self);
+        spawn_local(async move {
+            if let Ok(list) = devices::available().await {
+                driver
+                    .callbacks
+                    .fire("onDevicesChanged", &Array::of1(&list));
+            }
+        });
     }
 
     /// Makes the peer connection with the microphone's track, and its offer.
@@ -189,7 +202,7 @@ impl Driver {
         let track = microphone
             .and_then(Microphone::track)
             .ok_or(JsValue::UNDEFINED)?;
-        let speaker = Speaker::new()?;
+        let mut speaker = Speaker::new()?;
         // Empty is the system's.
         let wanted = state.speaker.id.as_deref().filter(|id| !id.is_empty());
         if let Some(id) = wanted {

@@ -12,6 +12,8 @@ use crate::js;
 /// An audio element, silenced by `Drop`.
 pub(crate) struct Speaker {
     element: HtmlAudioElement,
+    /// Whether the system's device plays because the chosen one was unplugged.
+    away: bool,
 }
 
 impl Speaker {
@@ -20,7 +22,10 @@ impl Speaker {
         element.set_autoplay(true);
         // Without it an iPhone opens a player.
         element.set_attribute("playsinline", "")?;
-        Ok(Self { element })
+        Ok(Self {
+            element,
+            away: false,
+        })
     }
 
     /// Plays a track. A browser that wants the visitor to do something first is reported.
@@ -57,7 +62,21 @@ impl Speaker {
     }
 
     /// Plays on another device, `None` where the browser does not let a page choose.
-    pub(crate) fn choose(&self, device_id: &str) -> Option<Promise> {
+    pub(crate) fn choose(&mut self, device_id: &str) -> Option<Promise> {
+        self.away = false;
+        self.play_on(device_id)
+    }
+
+    /// Plays on the system's device while the chosen one is not there, and on the chosen one again when it is back.
+    pub(crate) fn follow(&mut self, device_id: &str, is_there: bool) {
+        if self.away == is_there {
+            self.away = !is_there;
+            let playing = self.play_on(if is_there { device_id } else { "" });
+            js::quietly(playing.ok_or(JsValue::UNDEFINED));
+        }
+    }
+
+    fn play_on(&self, device_id: &str) -> Option<Promise> {
         js::invoke(&self.element, "setSinkId", &Array::of1(&device_id.into()))
             .ok()?
             .dyn_into()

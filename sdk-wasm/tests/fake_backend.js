@@ -54,6 +54,15 @@ export class Backend {
   #probe;
   #voice;
   #speaker;
+  /** The SDK's listeners for devices that change. */
+  #listeners = new Set();
+  /** What a screen reader was given to say. */
+  #said = [];
+  #openDelay = 5;
+  /** How many times faster than real the SDK's timers run. */
+  #hurry = 1;
+  /** How the backend fails a check, if it does. */
+  #failing;
 
   constructor() {
     const backend = this;
@@ -61,7 +70,7 @@ export class Backend {
       const id = real.setTimeout.call(window, (...told) => {
         this.#timers.delete(id);
         handler(...told);
-      }, ms, ...given);
+      }, ms / this.#hurry, ...given);
       if (ms >= SHORT_MS) this.#timers.add(id);
       return id;
     };
@@ -74,9 +83,15 @@ export class Backend {
       constructor(url) {
         this.url = url;
         backend.#sockets.push(this);
-        setTimeout(() => this.onopen?.(), 5);
+        real.setTimeout.call(window, () => this.#open(), backend.#openDelay);
+      }
+      #open() {
+        if (this.closed) return;
+        this.opened = true;
+        this.onopen?.();
       }
       send(frame) {
+        if (!this.opened) throw new DOMException("not open", "InvalidStateError");
         backend.#frames.push(frame);
         setTimeout(() => backend.#received(this, JSON.parse(frame)), 1);
       }
@@ -96,6 +111,15 @@ export class Backend {
       backend.#configuration = this.getConfiguration();
       return real.addTransceiver.apply(this, given);
     };
+    const { mediaDevices } = navigator;
+    mediaDevices.addEventListener = (name, listener, ...given) => {
+      if (name === "devicechange") this.#listeners.add(listener);
+      EventTarget.prototype.addEventListener.call(mediaDevices, name, listener, ...given);
+    };
+    mediaDevices.removeEventListener = (name, listener, ...given) => {
+      this.#listeners.delete(listener);
+      EventTarget.prototype.removeEventListener.call(mediaDevices, name, listener, ...given);
+    };
     Object.defineProperty(navigator, "wakeLock", { configurable: true, value: { request: async () => this.#lock() } });
     this.allowMicrophone();
   }
@@ -113,6 +137,9 @@ export class Backend {
     RTCPeerConnection.prototype.addTransceiver = real.addTransceiver;
     navigator.mediaDevices.getUserMedia = real.getUserMedia;
     delete navigator.mediaDevices.enumerateDevices;
+    delete navigator.mediaDevices.addEventListener;
+    delete navigator.mediaDevices.removeEventListener;
+    delete navigator.permissions.query;
     HTMLMediaElement.prototype.play = real.play;
     HTMLMediaElement.prototype.setSinkId = real.setSinkId;
     delete navigator.wakeLock;
@@ -258,6 +285,11 @@ export class Backend {
     track.dispatchEvent(new Event("ended"));
   }
 
+  /** How many listeners the SDK has for devices that change. */
+  listeners() {
+    return this.#listeners.size;
+  }
+
   deviceChange() {
     navigator.mediaDevices.dispatchEvent(new Event("devicechange"));
   }
@@ -336,6 +368,25 @@ export class Backend {
     const log = this.#element.shadowRoot.firstElementChild;
     const lines = [...log.children].map((line) => `${line.getAttribute("part")}=${line.textContent}`);
     return `${log.getAttribute("role")}: ${lines.join(" | ")}`;
+  }
+
+  /** What a screen reader is given from now on: the lines that change where changes are said. */
+  readAloud() {
+    new MutationObserver((changes) => {
+      for (const { target, addedNodes } of changes) {
+        const line = target.closest?.("[part~=line]");
+        if (addedNodes.length > 0 && line?.ariaLive === "polite" && line.ariaAtomic === "true") this.#said.push(line.textContent);
+      }
+    }).observe(this.#element.shadowRoot, { childList: true, subtree: true });
+  }
+
+  said() {
+    return this.#said.join(" | ");
+  }
+
+  /** The name of the log. */
+  historyName() {
+    return this.#element.shadowRoot.firstElementChild.ariaLabel;
   }
 
   /** What scrolls: the element itself, or the log in it. */
@@ -469,9 +520,9 @@ export class Backend {
     this.#sockets.at(-1).onmessage?.(new MessageEvent("message", { data }));
   }
 
-  /** Cuts the connection without a goodbye. */
-  cut() {
-    this.#sockets.at(-1).onclose?.(new CloseEvent("close", { code: 1006 }));
+  /** Cuts the connection, without a goodbye unless a code is given. */
+  cut(code = 1006) {
+    this.#sockets.at(-1).onclose?.(new CloseEvent("close", { code }));
   }
 
   callbacks(throwing) {

@@ -14,6 +14,7 @@ async fn a_call_in_client_mode_runs_in_the_documents_order() {
         &"guide".into(),
         &"the-key".into(),
         &metadata,
+        false,
     );
     assert_eq!(scene.manager.get_state(), "starting");
     settle(started).await;
@@ -137,7 +138,7 @@ async fn a_refused_microphone_and_a_refused_key_have_their_codes() {
     settle(
         scene
             .manager
-            .handle_call2(&"repo:acme".into(), &"guide".into(), &key, &null),
+            .handle_call2(&"repo:acme".into(), &"guide".into(), &key, &null, false),
     )
     .await;
     assert_eq!(
@@ -155,7 +156,7 @@ async fn a_refused_microphone_and_a_refused_key_have_their_codes() {
     settle(
         scene
             .manager
-            .handle_call2(&"repo:acme".into(), &"guide".into(), &key, &null),
+            .handle_call2(&"repo:acme".into(), &"guide".into(), &key, &null, false),
     )
     .await;
     assert_eq!(
@@ -187,7 +188,12 @@ async fn a_server_that_speaks_something_else_ends_the_call() {
 async fn arguments_that_cannot_work_end_the_call_and_not_the_page() {
     let scene = Scene::new();
     let null = JsValue::NULL;
-    settle(scene.manager.handle_call2(&null, &null, &null, &null)).await;
+    settle(
+        scene
+            .manager
+            .handle_call2(&null, &null, &null, &null, false),
+    )
+    .await;
     assert_eq!(
         scene.log(),
         [

@@ -22,7 +22,7 @@ extern "C" {
     #[wasm_bindgen(method)]
     fn uninstall(this: &Backend);
     #[wasm_bindgen(method)]
-    fn callbacks(this: &Backend, throwing: bool) -> JsValue;
+    fn callbacks(this: &Backend, throwing: bool) -> Object;
     #[wasm_bindgen(method)]
     fn refuse(this: &Backend, status: u16);
     #[wasm_bindgen(method, js_name = refuseMicrophone)]
@@ -63,6 +63,14 @@ extern "C" {
     fn unplug(this: &Backend);
     #[wasm_bindgen(method, js_name = deviceChange)]
     fn device_change(this: &Backend);
+    #[wasm_bindgen(method)]
+    fn listeners(this: &Backend) -> u32;
+    #[wasm_bindgen(method, js_name = readAloud)]
+    fn read_aloud(this: &Backend);
+    #[wasm_bindgen(method)]
+    fn said(this: &Backend) -> String;
+    #[wasm_bindgen(method, js_name = historyName)]
+    fn history_name(this: &Backend) -> String;
     #[wasm_bindgen(method, js_name = stopAudio)]
     fn stop_audio(this: &Backend, for_good: bool) -> Promise;
     #[wasm_bindgen(method, js_name = restartAudio)]
@@ -136,6 +144,8 @@ const SIGNED_URL: &str = "wss://calls.invalid/v2/calls/1/session";
 struct Scene {
     backend: Backend,
     manager: CallManager,
+    /// Callbacks and configuration, which the manager does not hold.
+    _held: [Object; 2],
 }
 
 /// Where the SDK finds its worklet.
@@ -167,13 +177,17 @@ impl Scene {
         let callbacks = backend.callbacks(throwing);
         Reflect::set(config, &"BACKEND_URL".into(), &BACKEND_URL.into()).unwrap();
         let manager = CallManager::new(&callbacks, config, Some(worklet_url));
-        Self { backend, manager }
+        Self {
+            backend,
+            manager,
+            _held: [callbacks, config.clone()],
+        }
     }
 
     fn call(&self) -> Promise {
         let null = JsValue::NULL;
         self.manager
-            .handle_call2(&null, &null, &SIGNED_URL.into(), &null)
+            .handle_call2(&null, &null, &SIGNED_URL.into(), &null, false)
     }
 
     async fn connected() -> Self {

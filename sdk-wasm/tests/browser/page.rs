@@ -1,6 +1,7 @@
 //! What surrounds a call: the conversation in the page, statistics, the screen, the check before a call.
 
 use wasm_bindgen_test::wasm_bindgen_test;
+use web_sys::{Element, ShadowRootInit, ShadowRootMode};
 
 use super::*;
 
@@ -40,6 +41,82 @@ async fn the_conversation_is_shown_in_an_element() {
         "log: ",
         "the next call begins anew"
     );
+}
+
+#[wasm_bindgen_test]
+async fn a_screen_reader_is_given_each_line_once_when_its_words_are_final() {
+    let scene = Scene::configured(false, worklet(), r#"{"historyElement":"history"}"#);
+    scene.backend.add_element("history");
+    scene.connect().await;
+    assert_eq!(scene.backend.history_name(), "Conversation");
+    scene.backend.read_aloud();
+    // The last words of a line are those that it has.
+    let spoken = BOT_LINE.replace("true", "false");
+    for frame in [USER_LINE, USER_LINE_LATER, &spoken, BOT_LINE] {
+        scene.backend.say(frame);
+    }
+    scene.heard(r#""Hello.","final":true"#).await;
+    settle(wait(0)).await;
+    assert_eq!(scene.backend.said(), "You: <b>Hi</b> there | Guide: Hello.");
+    scene.manager.hang_up();
+    let element: Element = scene.backend.element().unchecked_into();
+    element.set_attribute("aria-label", "Talk").unwrap();
+    scene.connect().await;
+    assert_eq!(scene.backend.history_name(), "Talk");
+}
+
+#[wasm_bindgen_test]
+async fn words_that_were_taken_back_are_hidden() {
+    let scene = Scene::configured(false, worklet(), r#"{"historyElement":"history"}"#);
+    scene.backend.add_element("history");
+    scene.connect().await;
+    scene.backend.say(USER_LINE);
+    scene.heard("<b>Hi</b>").await;
+    let element: Element = scene.backend.element().unchecked_into();
+    let hidden = || {
+        let root = element.shadow_root().unwrap();
+        root.query_selector("p[hidden]").unwrap().is_some()
+    };
+    assert!(!hidden());
+    scene
+        .backend
+        .say(&USER_LINE_LATER.replace("<b>Hi</b> there", ""));
+    scene.heard(r#""text":"","final":true"#).await;
+    assert!(hidden());
+}
+
+#[wasm_bindgen_test]
+async fn what_a_page_has_in_a_shadow_root_stays() {
+    let scene = Scene::configured(false, worklet(), r#"{"historyElement":"history"}"#);
+    scene.backend.add_element("history");
+    let element: Element = scene.backend.element().unchecked_into();
+    let open = ShadowRootInit::new(ShadowRootMode::Open);
+    let root = element.attach_shadow(&open).unwrap();
+    root.set_inner_html("<p>the page's</p>");
+    settle(scene.call()).await;
+    assert_eq!(scene.log()[1], "onError CallError:INVALID_ARGUMENT");
+    assert_eq!(root.inner_html(), "<p>the page's</p>");
+}
+
+#[wasm_bindgen_test]
+async fn devices_are_listened_to_in_a_call_and_for_a_page_that_lists_them() {
+    let scene = Scene::new();
+    assert_eq!(scene.backend.listeners(), 1);
+    scene.connect().await;
+    assert_eq!(scene.backend.listeners(), 2);
+    let callbacks = scene.backend.callbacks(false);
+    Reflect::delete_property(&callbacks, &"onDevicesChanged".into()).unwrap();
+    let null = JsValue::NULL;
+    let other = CallManager::new(&callbacks, &null, None);
+    assert_eq!(scene.backend.listeners(), 2, "nobody listens to it");
+    scene.manager.hang_up();
+    settle(other.handle_call2(&null, &null, &SIGNED_URL.into(), &null, false)).await;
+    assert_eq!(scene.backend.listeners(), 2);
+    // The page may let go of a manager in a call.
+    drop(other);
+    assert_eq!(scene.backend.listeners(), 2);
+    scene.backend.say(r#"{"type":"bye","reason":"time_limit"}"#);
+    until("the call is over", || scene.backend.listeners() == 1).await;
 }
 
 #[wasm_bindgen_test]
@@ -129,7 +206,12 @@ async fn the_configuration_reaches_what_it_is_for() {
     let scene = Scene::with_backend(backend, false, worklet(), &config);
     let (partner, name, key) = ("repo:acme".into(), "guide".into(), "key".into());
     let null = JsValue::NULL;
-    settle(scene.manager.handle_call2(&partner, &name, &key, &null)).await;
+    settle(
+        scene
+            .manager
+            .handle_call2(&partner, &name, &key, &null, false),
+    )
+    .await;
     scene.heard("\"ongoing\"").await;
     assert_eq!(
         scene.backend.request(),
@@ -153,8 +235,9 @@ async fn the_configuration_reaches_what_it_is_for() {
 
     // Without a backend it is the page's own server.
     let backend = &scene.backend;
-    let manager = CallManager::new(&backend.callbacks(false), &null, None);
-    let started = manager.handle_call2(&partner, &name, &key, &null);
+    let callbacks = backend.callbacks(false);
+    let manager = CallManager::new(&callbacks, &null, None);
+    let started = manager.handle_call2(&partner, &name, &key, &null, false);
     let location = Reflect::get(&js_sys::global(), &"location".into()).unwrap();
     let origin = Reflect::get(&location, &"origin".into()).unwrap();
     let url = format!(r#"{{"url":"{}/v2/calls""#, origin.as_string().unwrap());
