@@ -219,6 +219,12 @@ impl Upstream {
         requests.cloned().collect()
     }
 
+    /// How many requests there were so far, of all APIs.
+    #[must_use]
+    pub fn all_requests(&self) -> usize {
+        self.shared.lock().requests.len()
+    }
+
     /// Waits until a request of this API has ended.
     ///
     /// # Errors

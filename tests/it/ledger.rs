@@ -50,9 +50,10 @@ fn usage(tokens: u64) -> Usage {
 }
 
 async fn reserve(app: &App, quota: &Arc<Quota>, tokens: u64) -> Result<Reservation, ApiError> {
-    app.ledger
-        .reserve(quota, bound(tokens), about("request"))
-        .await
+    let bound = bound(tokens);
+    let mut reservation = app.ledger.reserve(quota, bound, about("request")).await?;
+    reservation.begin();
+    Ok(reservation)
 }
 
 /// The partner `acme` and a quota of it with so many tokens for its lifetime.
@@ -113,6 +114,17 @@ async fn rush(apps: &[&TestApp], quota: &TestQuota, each: usize, tokens: u64) ->
     }
     admitted
 }
+
+on_both_databases!(what_never_began_is_taken_back, |app| {
+    let quota = quota(&app, 100).await;
+    let caller = quota.caller(&app.app).await.unwrap();
+    let unused = app.app.ledger.reserve(&caller, bound(60), about("request"));
+    drop(unused.await.unwrap());
+    drop(reserve(&app.app, &caller, 70).await.unwrap());
+    eventually("both are settled", async || app.app.ledger.open() == 0).await;
+    assert_eq!(counters(&app, &quota).await, (70, 0));
+    assert_eq!(records(&app.app).await, [record("bound", 70)]);
+});
 
 on_both_databases!(sixty_four_at_once_against_a_limit_for_ten, |app| {
     let quota = quota(&app, 1_009).await;

@@ -10,7 +10,7 @@ use crate::{
 
 /// The longest personality, in bytes.
 const MAX_PERSONALITY_BYTES: usize = 128 * 1024;
-/// The longest name or language, in characters.
+/// The longest name, title or language, in characters.
 const MAX_NAME_CHARS: usize = 200;
 /// The longest text that is spoken or set before a conversation, in characters.
 const MAX_LINE_CHARS: usize = 4_000;
@@ -75,6 +75,12 @@ pub(super) fn character(character: &Character) -> Result<(), ApiError> {
         if greeting.chars().count() > MAX_LINE_CHARS {
             let message = format!("at most {MAX_LINE_CHARS} characters");
             return Err(invalid(&format!("greetings[{index}]"), message));
+        }
+    }
+    for (index, document) in parameters.documents.iter().enumerate() {
+        if document.title.chars().count() > MAX_NAME_CHARS {
+            let message = format!("at most {MAX_NAME_CHARS} characters");
+            return Err(invalid(&format!("documents[{index}].title"), message));
         }
     }
     if parameters.other.contains_key("context") {

@@ -30,7 +30,8 @@ pub struct ModelConfig {
     pub limit_field: LimitField,
     /// Whether the server understands `stream_options.include_usage`. Without it usage is estimated.
     pub stream_usage: bool,
-    /// What an answer without a limit of its own may have at most, in tokens; the bound that is reserved for it.
+    /// What is reserved for an answer for which the client sets no limit, in tokens. Where the quota has a limit, it is also
+    /// the answer's: name what the model can give at most.
     pub max_output_tokens: u64,
     /// The price of 1,000,000 input tokens, in USD.
     pub input_usd: Usd,

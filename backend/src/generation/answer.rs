@@ -24,9 +24,14 @@ use super::{
     failure,
     prepare::Prepared,
     stored::Storing,
-    wire::{self, Encoder, Ending, Frame, Head, VisibleRetrieval},
+    wire::{self, Encoder, Ending, Frame, Head, Tally, VisibleRetrieval},
 };
-use crate::{accounts::ledger::Outcome, app::App, http::ApiError, providers::Model};
+use crate::{
+    accounts::ledger::Outcome,
+    app::App,
+    http::ApiError,
+    providers::{Model, ProviderError},
+};
 
 /// What keeps a connection open: a comment between events. A blank line after it would be an event to some clients.
 const PING: &[u8] = b": ping\n";
@@ -36,7 +41,7 @@ const TOGETHER_BYTES: usize = 16 * 1024;
 /// Answers in one piece.
 ///
 /// # Errors
-/// When the response cannot be stored; 503 when the server stops before it is there.
+/// 503 when the server stops before it is there.
 pub(super) async fn whole(
     app: &App,
     prepared: Prepared,
@@ -52,6 +57,7 @@ pub(super) async fn whole(
         ..
     } = prepared;
     let asked = Instant::now();
+    bill.begin();
     // A client that hangs up drops all of this; nobody knows then what was produced, so the bound is settled. The same goes
     // for a server that stops.
     let answered = tokio::select! {
@@ -62,7 +68,7 @@ pub(super) async fn whole(
     let (model, answer) = match answered {
         Ok(answered) => answered,
         Err(error) => {
-            bill.settle_unused(Outcome::Failed);
+            settle_failed(app, bill, &error);
             return Ok(failure::response(&error));
         }
     };
@@ -83,10 +89,10 @@ pub(super) async fn whole(
             return Ok(failure::told(error));
         }
     };
-    if let Some(storing) = storing {
-        storing.keep(app, &head.id, &answer).await?;
-    }
     bill.settle(&tally, outcome(tally.ending));
+    if let Some(storing) = storing {
+        storing.keep(app, &head.id, &answer).await;
+    }
     measure(&model, came_at.elapsed(), waited);
     Ok(Json(answer).into_response())
 }
@@ -104,10 +110,11 @@ pub(super) async fn streamed(
         request,
         dispatch,
         model,
-        bill,
+        mut bill,
         retrieval,
         ..
     } = prepared;
+    bill.begin();
     let mut talk = Talk {
         app: app.clone(),
         encoder: Some(Encoder::new(&request, model.chat.api(), &head)),
@@ -280,19 +287,22 @@ impl Talk {
             }
             Step::End => {
                 if let Some(bill) = &self.bill {
-                    encoder.set_estimate(bill.estimate(encoder.tally()));
+                    encoder.set_usage(bill.estimate(encoder.tally()));
                 }
                 let frames = encoder.end(seconds(&self.app));
                 self.over(frames, out).await;
             }
             Step::Failed(error) => {
+                if let Some(used) = error.used {
+                    encoder.set_usage(used);
+                }
                 let frames = encoder.fail(&failure::body(&error));
                 self.over(frames, out).await;
             }
         }
     }
 
-    /// The answer has ended: it is stored and settled before the client learns of it.
+    /// The answer has ended: its settlement is queued and the response stored before the client learns of it.
     async fn over(&mut self, frames: Vec<Frame>, out: &mut BytesMut) {
         let ending = self
             .encoder
@@ -304,11 +314,8 @@ impl Talk {
             .storing
             .take()
             .filter(|_| ending != Some(Ending::Failed));
-        if let (Some(storing), Some(response)) = (kept, response)
-            && let Err(error) = storing.keep(&self.app, &self.id, &response).await
-        {
-            // The client has the answer; what it cannot do is to go on from it.
-            tracing::error!(%error, "a response was not stored");
+        if let (Some(storing), Some(response)) = (kept, response) {
+            storing.keep(&self.app, &self.id, &response).await;
         }
         write(&frames, out);
     }
@@ -331,6 +338,17 @@ impl Drop for Talk {
         // Only a client that went away leaves something to settle.
         self.settle(Outcome::Cancelled);
     }
+}
+
+/// Settles what no model answered: with what the last one says it took all the same.
+fn settle_failed(app: &App, mut bill: Bill, error: &ProviderError) {
+    let Some(used) = error.used else {
+        return bill.settle_unused(Outcome::Failed);
+    };
+    if let Some(model) = app.providers.models.get(&error.provider) {
+        bill.answers(model);
+    }
+    bill.settle(&Tally::of(used), Outcome::Failed);
 }
 
 fn write(frames: &[Frame], out: &mut BytesMut) {

@@ -29,7 +29,7 @@ pub(super) fn bound(request: &Request, added_bytes: u64, models: &[Arc<Model>]) 
     })
 }
 
-/// The reservation of a running generation. One that is dropped is settled at its bound.
+/// The reservation of a generation. One that is dropped while it runs is settled at its bound.
 #[derive(Debug)]
 pub(super) struct Bill {
     reservation: Reservation,
@@ -46,6 +46,11 @@ impl Bill {
             model,
             input_bytes: 0,
         }
+    }
+
+    /// A model is asked now.
+    pub(super) fn begin(&mut self) {
+        self.reservation.begin();
     }
 
     /// This model answers.

@@ -15,7 +15,8 @@ use crate::{
     app::App,
     http::ApiError,
     providers::{
-        EventStream, Grounding, Model, ModelAnswer, ModelRequest, ProviderError, ProviderErrorKind,
+        Admission, EventStream, Grounding, Model, ModelAnswer, ModelRequest, ProviderError,
+        ProviderErrorKind,
     },
 };
 
@@ -36,6 +37,7 @@ struct Attempt {
 
 struct Running {
     model: Arc<Model>,
+    admission: Admission,
     stage: Stage,
     /// The answer has to begin before.
     first_by: Instant,
@@ -68,7 +70,8 @@ pub(super) enum Step {
 }
 
 impl Dispatch {
-    /// A request for these models, the first one first; a later one that cannot be asked this way is left out.
+    /// A request for these models, the first one first; a later one that cannot be asked this way is left out. `bounded`
+    /// answers keep within the bound of their model, also those that the client has set no limit.
     ///
     /// # Errors
     /// 400 that names a field for which the first model's API has no counterpart.
@@ -77,10 +80,11 @@ impl Dispatch {
         request: &Request,
         models: &[Arc<Model>],
         grounding: Option<&Arc<Grounding>>,
+        bounded: bool,
     ) -> Result<Self, ApiError> {
         let mut waiting = VecDeque::with_capacity(models.len());
         for model in models {
-            match wire::upstream_body(request, &abilities(model), model.name()) {
+            match wire::upstream_body(request, &abilities(model, bounded), model.name()) {
                 Ok(body) => waiting.push_back(Attempt {
                     model: Arc::clone(model),
                     request: ModelRequest {
@@ -105,7 +109,7 @@ impl Dispatch {
     /// The whole answer, and who gave it.
     pub(super) async fn whole(&mut self) -> Result<(Arc<Model>, Value), ProviderError> {
         loop {
-            let Some(attempt) = self.next_attempt() else {
+            let Some((attempt, admission)) = self.next_attempt() else {
                 return Err(self.exhausted());
             };
             let total = millis(attempt.model.settings.total_ms);
@@ -115,25 +119,20 @@ impl Dispatch {
             )
             .await;
             let model = attempt.model;
-            match outcome {
+            let failure = match outcome {
                 Ok(Ok(ModelAnswer::Whole(answer))) => {
-                    model.rest.succeeded();
+                    model.rest.answered(admission);
                     return Ok((model, answer));
                 }
-                Ok(Ok(ModelAnswer::Events(_))) => {
-                    let error = error(
-                        &model,
-                        ProviderErrorKind::Malformed,
-                        "events that nobody asked for",
-                    );
-                    self.failed(&model, error)?;
-                }
-                Ok(Err(error)) => self.failed(&model, error)?,
-                Err(_) => self.failed(
+                Ok(Ok(ModelAnswer::Events(_))) => error(
                     &model,
-                    error(&model, ProviderErrorKind::Timeout, "no answer in time"),
-                )?,
-            }
+                    ProviderErrorKind::Malformed,
+                    "events that nobody asked for",
+                ),
+                Ok(Err(error)) => error,
+                Err(_) => error(&model, ProviderErrorKind::Timeout, "no answer in time"),
+            };
+            self.failed(&model, admission, failure)?;
         }
     }
 
@@ -142,25 +141,22 @@ impl Dispatch {
         loop {
             let Some(running) = &mut self.running else {
                 match self.next_attempt() {
-                    Some(attempt) => self.running = Some(Running::start(attempt)),
+                    Some((attempt, admission)) => {
+                        self.running = Some(Running::start(attempt, admission));
+                    }
                     None => return Step::Failed(self.exhausted()),
                 }
                 continue;
             };
             match running.next().await {
-                Ok(step) => {
-                    if let Step::End = step {
-                        running.model.rest.succeeded();
-                    }
-                    return step;
-                }
+                Ok(step) => return step,
                 Err(error) => {
-                    let (model, has_content) = (Arc::clone(&running.model), running.has_content);
-                    self.running = None;
-                    if has_content {
+                    let (model, admission) = (Arc::clone(&running.model), running.admission);
+                    if running.has_content {
                         self.waiting.clear();
                     }
-                    if let Err(error) = self.failed(&model, error) {
+                    self.running = None;
+                    if let Err(error) = self.failed(&model, admission, error) {
                         return Step::Failed(error);
                     }
                 }
@@ -169,10 +165,10 @@ impl Dispatch {
     }
 
     /// The next model that does not rest.
-    fn next_attempt(&mut self) -> Option<Attempt> {
+    fn next_attempt(&mut self) -> Option<(Attempt, Admission)> {
         while let Some(attempt) = self.waiting.pop_front() {
             match attempt.model.rest.admit(self.app.clock.instant()) {
-                Ok(()) => return Some(attempt),
+                Ok(admission) => return Some((attempt, admission)),
                 Err(wait) => {
                     let mut error = error(
                         &attempt.model,
@@ -194,9 +190,16 @@ impl Dispatch {
     }
 
     /// Whether there is another model to ask; the failure itself when there is none.
-    fn failed(&mut self, model: &Model, error: ProviderError) -> Result<(), ProviderError> {
+    fn failed(
+        &mut self,
+        model: &Model,
+        admission: Admission,
+        error: ProviderError,
+    ) -> Result<(), ProviderError> {
         let now = self.app.clock.instant();
-        model.rest.failed(now, error.kind, error.retry_after);
+        model
+            .rest
+            .failed(admission, now, error.kind, error.retry_after);
         metrics::counter!(
             "colloquy_generation_failures_total",
             "model" => model.name().to_owned(), "reason" => error.kind.as_str()
@@ -214,8 +217,17 @@ impl Dispatch {
     }
 }
 
+impl Drop for Dispatch {
+    fn drop(&mut self) {
+        // Whoever has read enough of an answer does not wait for its end.
+        if let Some(running) = self.running.take_if(|running| running.has_content) {
+            running.model.rest.answered(running.admission);
+        }
+    }
+}
+
 impl Running {
-    fn start(attempt: Attempt) -> Self {
+    fn start(attempt: Attempt, admission: Admission) -> Self {
         let Attempt { model, request } = attempt;
         let now = Instant::now();
         let settings = &model.settings;
@@ -228,6 +240,7 @@ impl Running {
             has_content: false,
             announced: false,
             held: VecDeque::new(),
+            admission,
             model,
         }
     }
@@ -304,14 +317,15 @@ impl Running {
     }
 }
 
-/// What a model understands.
-fn abilities(model: &Model) -> Abilities {
+/// What a model understands, and what it may give.
+fn abilities(model: &Model, bounded: bool) -> Abilities {
     let settings = &model.settings;
     Abilities {
         api: model.chat.api(),
         reasoning: settings.reasoning,
         limit_field: settings.limit_field,
         stream_usage: settings.stream_usage,
+        max_output_tokens: bounded.then_some(settings.max_output_tokens),
     }
 }
 

@@ -16,7 +16,6 @@ mod answer;
 mod bill;
 mod dispatch;
 mod failure;
-mod limits;
 mod prepare;
 mod prompt;
 mod reply;
@@ -41,7 +40,7 @@ use crate::{
 };
 
 /// A character that is ready to reply: its prompt, its language, and what it can look up. Made once a call or request.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Speaker {
     name: Option<String>,
     personality: String,
@@ -89,12 +88,5 @@ impl Speaker {
             passages,
             language: self.language.clone(),
         }
-    }
-
-    /// The same character with other knowledge.
-    #[must_use]
-    pub fn with_knowledge(mut self, knowledge: Arc<dyn KnowledgeSource>) -> Self {
-        self.knowledge = Some(knowledge);
-        self
     }
 }

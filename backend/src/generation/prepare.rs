@@ -18,12 +18,12 @@ use super::{
 };
 use crate::{
     accounts::{
-        ledger::About,
+        ledger::{About, Limits},
         quotas::{Quota, QuotaKind},
     },
     app::App,
     characters::{self, CharacterInput},
-    http::ApiError,
+    http::{ApiError, Arrival},
     providers::{Model, ModelApi, Passage},
 };
 
@@ -51,8 +51,8 @@ pub(super) struct Asker<'a> {
     pub(super) quota: &'a Arc<Quota>,
     /// The endpoint, for the usage.
     pub(super) endpoint: &'static str,
-    /// The id of the request.
-    pub(super) request_id: &'a str,
+    /// When the request came, and its id.
+    pub(super) arrival: &'a Arrival,
 }
 
 /// Prepares a request.
@@ -64,7 +64,6 @@ pub(super) async fn prepare(
     asker: &Asker<'_>,
     mut request: Request,
 ) -> Result<Prepared, ApiError> {
-    let came_at = Instant::now();
     let quota = asker.quota;
     quota.require_kind(QuotaKind::Text)?;
     let models = models(app, quota, &request)?;
@@ -78,7 +77,7 @@ pub(super) async fn prepare(
         request.prepend_items(items);
     }
     // A request that no model can be asked is refused before it is paid for.
-    Dispatch::new(app, &request, &models, None)?;
+    Dispatch::new(app, &request, &models, None, false)?;
 
     let added = character.as_ref().map_or(0, Persona::added_bytes);
     let about = About {
@@ -87,7 +86,7 @@ pub(super) async fn prepare(
         character: character
             .as_ref()
             .and_then(|persona| persona.reference.clone()),
-        request_id: asker.request_id.to_owned(),
+        request_id: asker.arrival.id.clone(),
     };
     let bound = bill::bound(&request, added, &models);
     let reservation = app.ledger.reserve(quota, bound, about).await?;
@@ -104,9 +103,10 @@ pub(super) async fn prepare(
         grounding = Some(Arc::new(persona.speaker.grounding(passages)));
     }
     bill.set_input_bytes(request.bound_bytes());
-    let dispatch = Dispatch::new(app, &request, &models, grounding.as_ref())?;
+    let bounded = bill.standing().limits != Limits::default();
+    let dispatch = Dispatch::new(app, &request, &models, grounding.as_ref(), bounded)?;
     Ok(Prepared {
-        came_at,
+        came_at: asker.arrival.at,
         dispatch,
         own_items,
         model: Arc::clone(&models[0]),
@@ -143,6 +143,8 @@ struct Persona {
     speaker: Speaker,
     /// `<partner>/<name>` of a saved one.
     reference: Option<String>,
+    /// Whose documents it has.
+    owner: String,
 }
 
 async fn character(
@@ -176,7 +178,11 @@ async fn resolved(
 ) -> Result<Persona, ApiError> {
     let character = characters::resolve(app, &quota.principal(), input).await?;
     let rendered = character.render(params)?;
+    let partner = quota.tenant.partner().as_str();
+    let name = character.display_name().unwrap_or_default();
+    let owner = character.reference.clone();
     Ok(Persona {
+        owner: owner.unwrap_or_else(|| format!("{partner}\n{name}")),
         speaker: Speaker::new(&character, &rendered),
         reference: character.reference,
     })
@@ -226,7 +232,7 @@ impl Persona {
             ("retrievers", Value::from(passage.retrievers.join(","))),
         ];
         VisibleResult {
-            file_id: self.file_id(&passage.title),
+            file_id: self.file_id(passage),
             filename: passage.title.clone(),
             score: Some(passage.score),
             text: passage.text.clone(),
@@ -237,10 +243,16 @@ impl Persona {
         }
     }
 
-    /// The same for the same document of the same character, and nothing that could be read from it.
-    fn file_id(&self, title: &str) -> String {
-        let owner = self.reference.as_deref().unwrap_or_default();
-        let digest = Sha256::digest(format!("{owner}\n{title}"));
+    /// The same for the same document of the same character, and nothing that could be read from it. An inline character is
+    /// the one of its name.
+    fn file_id(
+        &self,
+        Passage {
+            document, title, ..
+        }: &Passage,
+    ) -> String {
+        let owner = self.owner.as_str();
+        let digest = Sha256::digest(format!("{owner}\n{document}\n{title}"));
         let short = digest.iter().take(12).map(|byte| format!("{byte:02x}"));
         format!("file_svc_{}", short.collect::<String>())
     }

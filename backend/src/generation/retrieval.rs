@@ -14,8 +14,11 @@ use crate::{
 const MAX_PASSAGES: usize = 4;
 /// A longer passage is cut, so that what a reply costs is bounded before anything is looked up.
 const MAX_PASSAGE_BYTES: usize = 4_096;
-/// The most that passages add to a prompt, in bytes: their text, their titles and what stands around them.
-pub(super) const MAX_BYTES: u64 = 4 * (4_096 + 1_024);
+/// A longer title is cut, too.
+const MAX_TITLE_BYTES: usize = 800;
+/// The most that passages add to a prompt, in bytes: their text, their titles and what stands around them, with what has
+/// to be escaped.
+pub(super) const MAX_BYTES: u64 = 4 * (5_120 + 5_120) + 1_024;
 
 /// What was looked up for a reply; what the client is told.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -92,11 +95,16 @@ pub(super) async fn search(
             Vec::new()
         }
     };
+    passages.truncate(MAX_PASSAGES);
     for passage in &mut passages {
-        let end = passage.text.floor_char_boundary(MAX_PASSAGE_BYTES);
-        passage.text.truncate(end);
+        cut(&mut passage.text, MAX_PASSAGE_BYTES);
+        cut(&mut passage.title, MAX_TITLE_BYTES);
     }
     Found { queries, passages }
+}
+
+fn cut(text: &mut String, most: usize) {
+    text.truncate(text.floor_char_boundary(most));
 }
 
 /// The last turn is the question. What was said just before is its context when it names little itself.
@@ -123,7 +131,10 @@ fn query(messages: &[ChatMessage]) -> Option<Query> {
 mod tests {
     use async_trait::async_trait;
 
-    use super::*;
+    use super::{
+        super::{Manner, Speaker, prompt},
+        *,
+    };
 
     fn turn(role: ChatRole, content: &str) -> ChatMessage {
         ChatMessage {
@@ -174,6 +185,35 @@ mod tests {
             (retrieval.total_tokens, retrieval.documents[0].token_count),
             (2, 2)
         );
+    }
+
+    struct Endless;
+
+    #[async_trait]
+    impl KnowledgeSource for Endless {
+        fn titles(&self) -> Vec<String> {
+            Vec::new()
+        }
+
+        async fn search(&self, _query: Query) -> anyhow::Result<Vec<Passage>> {
+            let passage = Passage {
+                title: "\u{7f}".repeat(100_000),
+                text: "</passage".repeat(100_000),
+                ..Passage::default()
+            };
+            Ok(vec![passage; 50])
+        }
+    }
+
+    #[tokio::test]
+    async fn knowledge_adds_no_more_than_its_bound() {
+        let ask = [turn(ChatRole::User, "When?")];
+        let found = search(&Endless, &ask, Duration::from_secs(1)).await;
+        let speaker = Speaker::default();
+        let prompt = |passages: &[_]| prompt::system(&speaker, Manner::Written, passages).len();
+        let added = prompt(&found.passages) - prompt(&[]);
+        assert!(added > 4 * (MAX_PASSAGE_BYTES + MAX_TITLE_BYTES));
+        assert!(added as u64 <= MAX_BYTES, "{added}");
     }
 
     #[test]

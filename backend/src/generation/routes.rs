@@ -5,14 +5,16 @@ use std::sync::Arc;
 use axum::{
     Extension, Json,
     extract::{Request as HttpRequest, State},
+    http::StatusCode,
     response::Response,
 };
-use serde::Serialize;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    answer, limits,
+    answer,
     prepare::{self, Asker},
     stored::{self, Storing},
     wire::{Head, Request},
@@ -20,7 +22,7 @@ use super::{
 use crate::{
     App,
     accounts::quotas::{Quota, QuotaCaller},
-    http::{ApiError, ApiPath, RequestId, extract},
+    http::{ApiError, ApiPath, ApiQuery, Arrival, extract},
     providers::ModelApi,
 };
 
@@ -31,16 +33,16 @@ use crate::{
     request_body(content = Value, content_type = "application/json"),
     responses(
         (status = 200, body = Value), (status = 400), (status = 401), (status = 403),
-        (status = 413), (status = 429), (status = 502), (status = 503), (status = 504)
+        (status = 429), (status = 502), (status = 503), (status = 504)
     )
 )]
 pub(crate) async fn chat_completions(
     State(app): State<App>,
     QuotaCaller(quota): QuotaCaller,
-    Extension(id): Extension<RequestId>,
+    Extension(arrival): Extension<Arrival>,
     request: HttpRequest,
 ) -> Result<Response, ApiError> {
-    generate(&app, &quota, &id, ModelApi::Chat, request).await
+    generate(&app, &quota, &arrival, ModelApi::Chat, request).await
 }
 
 /// A response, or a stream of its events when `stream` is true. The body is that of the public API; what this server adds
@@ -51,26 +53,26 @@ pub(crate) async fn chat_completions(
     request_body(content = Value, content_type = "application/json"),
     responses(
         (status = 200, body = Value), (status = 400), (status = 401), (status = 403),
-        (status = 413), (status = 429), (status = 502), (status = 503), (status = 504)
+        (status = 429), (status = 502), (status = 503), (status = 504)
     )
 )]
 pub(crate) async fn create_response(
     State(app): State<App>,
     QuotaCaller(quota): QuotaCaller,
-    Extension(id): Extension<RequestId>,
+    Extension(arrival): Extension<Arrival>,
     request: HttpRequest,
 ) -> Result<Response, ApiError> {
-    generate(&app, &quota, &id, ModelApi::Responses, request).await
+    generate(&app, &quota, &arrival, ModelApi::Responses, request).await
 }
 
 async fn generate(
     app: &App,
     quota: &Arc<Quota>,
-    id: &RequestId,
+    arrival: &Arrival,
     api: ModelApi,
     request: HttpRequest,
 ) -> Result<Response, ApiError> {
-    let body = extract::body_up_to(request, app.config.limits.text_body_bytes).await?;
+    let body = body(app, request).await?;
     let request = Request::parse(api, &body)?;
     let asker = Asker {
         quota,
@@ -78,7 +80,7 @@ async fn generate(
             ModelApi::Chat => "chat.completions",
             ModelApi::Responses => "responses",
         },
-        request_id: &id.0,
+        arrival,
     };
     let mut prepared = prepare::prepare(app, &asker, request).await?;
     let fresh = app.clock.new_id().simple();
@@ -95,7 +97,7 @@ async fn generate(
         previous_id: prepared.request.previous_response_id.clone(),
         input: std::mem::take(&mut prepared.own_items),
     });
-    let limits = limits::headers(prepared.bill.standing(), app.clock.now_ms());
+    let limits = prepared.bill.standing().headers(app.clock.now_ms());
     let mut response = if prepared.request.stream {
         answer::streamed(app, prepared, head, storing).await
     } else {
@@ -103,6 +105,18 @@ async fn generate(
     };
     response.headers_mut().extend(limits);
     Ok(response)
+}
+
+/// The body of a request. One that is too large is a wrong one, as the interface has it.
+async fn body(app: &App, request: HttpRequest) -> Result<Bytes, ApiError> {
+    let limit = app.config.limits.text_body_bytes;
+    let body = extract::body_up_to(request, limit).await;
+    body.map_err(|error| match error.status {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            ApiError::invalid("body", format!("at most {limit} bytes")).with_code(error.code)
+        }
+        _ => error,
+    })
 }
 
 /// A stored response.
@@ -118,23 +132,63 @@ pub(crate) async fn read_response(
     Ok(Json(stored::read(&app, &quota, &id).await?.response))
 }
 
+/// Which items to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ItemsQuery {
+    /// How many, 1 to 100; 20 without it.
+    limit: Option<usize>,
+    /// The id of the item before the first one.
+    after: Option<String>,
+    /// `desc`, the last item first, without it.
+    #[serde(default)]
+    order: Order,
+}
+
+/// An order of items.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Order {
+    /// The first item first.
+    Asc,
+    /// The last item first.
+    #[default]
+    Desc,
+}
+
 /// The items that a stored response was asked with.
 #[utoipa::path(
-    get, path = "/v3/responses/{response}/input_items", tag = "text", params(("response" = String, Path)),
-    responses((status = 200, body = Value), (status = 401), (status = 404))
+    get, path = "/v3/responses/{response}/input_items", tag = "text",
+    params(("response" = String, Path), ItemsQuery),
+    responses((status = 200, body = Value), (status = 400), (status = 401), (status = 404))
 )]
 pub(crate) async fn list_input_items(
     State(app): State<App>,
     QuotaCaller(quota): QuotaCaller,
     ApiPath(id): ApiPath<String>,
+    ApiQuery(query): ApiQuery<ItemsQuery>,
 ) -> Result<Json<Value>, ApiError> {
-    let items = stored::read(&app, &quota, &id).await?.input;
-    let id_of = |item: Option<&Value>| item.and_then(|item| item.get("id").cloned());
+    let limit = query.limit.unwrap_or(20);
+    if !(1..=100).contains(&limit) {
+        return Err(ApiError::invalid("limit", "1 to 100"));
+    }
+    let mut items = stored::read(&app, &quota, &id).await?.identified_input();
+    if query.order == Order::Desc {
+        items.reverse();
+    }
+    let id_of = |item: &Value| item.get("id").cloned();
+    if let Some(after) = query.after {
+        let before = items.iter().position(|item| item["id"] == after);
+        let before = before.ok_or_else(|| ApiError::invalid("after", "there is no such item"))?;
+        items.drain(..=before);
+    }
+    let has_more = items.len() > limit;
+    items.truncate(limit);
     Ok(Json(json!({
         "object": "list",
-        "first_id": id_of(items.first()),
-        "last_id": id_of(items.last()),
-        "has_more": false,
+        "first_id": items.first().and_then(id_of),
+        "last_id": items.last().and_then(id_of),
+        "has_more": has_more,
         "data": items,
     })))
 }
@@ -162,7 +216,7 @@ pub struct ModelView {
     id: String,
     /// `model`.
     object: &'static str,
-    /// When it was offered, in seconds since 1970: when this server started to run.
+    /// 0: the settings do not say since when it is offered.
     created: i64,
     /// `colloquy`.
     owned_by: &'static str,

@@ -4,7 +4,10 @@ use sea_orm::{ConnectionTrait, DbErr, QueryResult};
 use serde_json::Value;
 
 use super::stored::{MAX_TURNS, StoredResponse};
-use crate::{http::ApiError, store::statement};
+use crate::{
+    http::ApiError,
+    store::{self, statement},
+};
 
 pub(super) async fn insert(
     db: &impl ConnectionTrait,
@@ -43,6 +46,26 @@ pub(super) async fn find(
         .query_one_raw(statement(db, sql, [id.into(), quota.into(), now.into()]))
         .await?;
     row.as_ref().map(parse).transpose()
+}
+
+/// How long the responses are that lead to this one, with itself and their input: in characters, of which each has a byte
+/// at least.
+pub(super) async fn chain_length(
+    db: &impl ConnectionTrait,
+    quota: &str,
+    id: &str,
+    now: i64,
+) -> Result<u64, DbErr> {
+    let sql = "WITH RECURSIVE turns (previous_id, length, back) AS ( \
+                 SELECT previous_id, length(input) + length(response), 0 FROM responses \
+                 WHERE id = $1 AND quota = $2 AND expires_at > $3 \
+                 UNION ALL \
+                 SELECT r.previous_id, length(r.input) + length(r.response), t.back + 1 FROM responses r \
+                 JOIN turns t ON r.id = t.previous_id \
+                 WHERE r.quota = $2 AND r.expires_at > $3 AND t.back < $4) \
+               SELECT CAST(COALESCE(SUM(length), 0) AS BIGINT) FROM turns";
+    let values = [id.into(), quota.into(), now.into(), (MAX_TURNS - 1).into()];
+    store::count(db, sql, values).await
 }
 
 /// The responses that lead to this one, and itself; oldest first.

@@ -28,6 +28,21 @@ pub(super) struct StoredResponse {
     pub(super) response: Value,
 }
 
+impl StoredResponse {
+    /// The input, each item with an id: clients give them none.
+    pub(super) fn identified_input(self) -> Vec<Value> {
+        let mut input = self.input;
+        let of = self.id.trim_start_matches("resp_");
+        for (index, item) in input.iter_mut().enumerate() {
+            if let Value::Object(item) = item {
+                item.entry("id")
+                    .or_insert_with(|| format!("item_{of}_{index}").into());
+            }
+        }
+        input
+    }
+}
+
 /// What is known of a response before it is there.
 #[derive(Debug)]
 pub(super) struct Storing {
@@ -40,11 +55,8 @@ pub(super) struct Storing {
 }
 
 impl Storing {
-    /// Keeps the response.
-    ///
-    /// # Errors
-    /// The database's failure.
-    pub(super) async fn keep(self, app: &App, id: &str, response: &Value) -> Result<(), ApiError> {
+    /// Keeps the response. When that fails, the client has the answer all the same; what it cannot do is to go on from it.
+    pub(super) async fn keep(self, app: &App, id: &str, response: &Value) {
         let now = app.clock.now_ms();
         let days = i64::from(app.config.limits.response_days);
         let expires_at = now + days * 24 * 60 * 60 * 1_000;
@@ -54,14 +66,18 @@ impl Storing {
             input: self.input,
             response: response.clone(),
         };
-        store::insert(app.store.db(), &self.quota.id, &row, now, expires_at).await
+        let stored = store::insert(app.store.db(), &self.quota.id, &row, now, expires_at).await;
+        if let Err(error) = stored {
+            tracing::error!(response_id = id, %error, "a response was not stored");
+        }
     }
 }
 
 /// The items of a conversation up to and with this response, oldest first.
 ///
 /// # Errors
-/// 400 when the response is not there, or one before it is not any more; the database's failure.
+/// 400 when the response is not there, or one before it is not any more, or all of them are longer than a body may be; the
+/// database's failure.
 pub(super) async fn conversation(
     app: &App,
     quota: &Quota,
@@ -70,7 +86,13 @@ pub(super) async fn conversation(
     let unknown = |what: &str| {
         ApiError::invalid("previous_response_id", what).with_code("previous_response_not_found")
     };
-    let turns = store::chain(app.store.db(), &quota.id, id, app.clock.now_ms()).await?;
+    let (db, now) = (app.store.db(), app.clock.now_ms());
+    let most = app.config.limits.text_body_bytes;
+    if store::chain_length(db, &quota.id, id, now).await? > most as u64 {
+        let message = format!("the conversation up to it is longer than {most} bytes");
+        return Err(ApiError::invalid("previous_response_id", message));
+    }
+    let turns = store::chain(db, &quota.id, id, now).await?;
     let first = turns
         .first()
         .ok_or_else(|| unknown("there is no such response"))?;

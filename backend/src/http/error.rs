@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use axum::{
     Json,
     http::{
-        HeaderValue, StatusCode,
+        HeaderMap, HeaderValue, StatusCode,
         header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER},
     },
     response::{IntoResponse, Response},
@@ -30,6 +30,8 @@ pub struct ApiError {
     pub fields: Box<[FieldError]>,
     /// When to try again.
     pub retry_after: Option<Duration>,
+    /// How much of the quota is left, for a client that has used it up.
+    pub limits: Option<Box<HeaderMap>>,
     /// The cause, for the log only.
     #[source]
     pub source: Option<Arc<dyn std::error::Error + Send + Sync>>,
@@ -64,6 +66,7 @@ impl ApiError {
             field: None,
             fields: Box::default(),
             retry_after: None,
+            limits: None,
             source: None,
         }
     }
@@ -302,6 +305,9 @@ impl IntoResponse for ApiError {
             if let Ok(value) = HeaderValue::from_str(&format!("{seconds:.0}")) {
                 response.headers_mut().insert(RETRY_AFTER, value);
             }
+        }
+        if let Some(limits) = self.limits.clone() {
+            response.headers_mut().extend(*limits);
         }
         response.extensions_mut().insert(self);
         response

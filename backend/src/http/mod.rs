@@ -13,5 +13,5 @@ mod unread;
 
 pub use error::{ApiError, ErrorContext, ErrorShape, FieldError};
 pub use extract::{ApiJson, ApiPath, ApiQuery, Caller, ClientAddress, PartnerTenant};
-pub use observe::RequestId;
+pub use observe::Arrival;
 pub use router::router;

@@ -1,15 +1,22 @@
 //! What happens to every request around its handler: request id, span, log lines, metrics, error shape, panics.
 
-use std::{any::Any, time::Duration};
+use std::{
+    any::Any,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use axum::{
-    body::{Body, HttpBody as _},
+    body::{Body, HttpBody},
     extract::{MatchedPath, Request, State},
     http::{HeaderValue, Method, StatusCode, header::CONTENT_TYPE},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
-use http_body_util::BodyExt as _;
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use tokio::time::Instant;
 use tracing::{Instrument as _, field::Empty};
 
 use super::{ApiError, ErrorContext, ErrorShape};
@@ -17,9 +24,14 @@ use crate::{App, observability::Span};
 
 const REQUEST_ID: &str = "x-request-id";
 
-/// The id of a request, for handlers that pass it on; also in the response and in each log line.
+/// A request as it came, for handlers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestId(pub String);
+pub struct Arrival {
+    /// Its id; also in the response and in each log line.
+    pub id: String,
+    /// When it came.
+    pub at: Instant,
+}
 
 /// Gives the request its id and span, counts it, and logs its end.
 pub(super) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
@@ -30,7 +42,10 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
         .get::<MatchedPath>()
         .map_or("unmatched", MatchedPath::as_str)
         .to_owned();
-    request.extensions_mut().insert(RequestId(id.clone()));
+    request.extensions_mut().insert(Arrival {
+        id: id.clone(),
+        at: Instant::now(),
+    });
     let span = tracing::info_span!(
         "request",
         request_id = %id,
@@ -46,7 +61,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     let mut response = trace.around(handled).await;
     let latency = app.clock.instant().saturating_duration_since(started);
 
-    let _entered = span.enter();
+    let entered = span.enter();
     span.record("status", response.status().as_u16());
     span.record("latency_ms", latency.as_millis() as u64);
     log_end(&response, &route);
@@ -59,16 +74,42 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
-    if !trace.is_recording() || response.body().size_hint().exact().is_some() {
+    if response.body().size_hint().exact().is_some() {
         return response;
     }
-    // It ends with the stream.
-    response.map(|body| {
-        Body::new(body.map_frame(move |frame| {
-            let _ = &trace;
-            frame
-        }))
-    })
+    drop(entered);
+    response.map(|body| Body::new(Streamed { body, span, trace }))
+}
+
+/// A body that is made while it is sent: what is logged and asked meanwhile belongs to the request, whose trace ends with
+/// it.
+struct Streamed {
+    body: Body,
+    span: tracing::Span,
+    trace: Span,
+}
+
+impl HttpBody for Streamed {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let Self { body, span, trace } = &mut *self;
+        let _entered = span.enter();
+        let _current = trace.enter();
+        Pin::new(body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// The trace of a request, in the words of OpenTelemetry's conventions for HTTP. Without a status its client went away first.
@@ -154,9 +195,9 @@ fn count(method: &'static str, route: String, status: StatusCode, latency: Durat
 /// Gives every error the body of its interface, also those that the framework made without a handler.
 pub(super) async fn shape(request: Request, next: Next) -> Response {
     let shape = ErrorShape::of_path(request.uri().path());
-    let id = request.extensions().get::<RequestId>();
+    let arrival = request.extensions().get::<Arrival>();
     let context = ErrorContext {
-        request_id: id.map(|id| id.0.clone()).unwrap_or_default(),
+        request_id: arrival.map(|it| it.id.clone()).unwrap_or_default(),
         endpoint: request.uri().path().to_owned(),
     };
     let response = next.run(request).await;

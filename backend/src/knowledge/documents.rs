@@ -35,12 +35,14 @@ impl CharacterDocuments {
     pub fn new(documents: &[CharacterDocument]) -> Self {
         let passages = documents
             .iter()
-            .flat_map(|document| {
+            .enumerate()
+            .flat_map(|(place, document)| {
                 let texts = passages(&document.text).into_iter().enumerate();
-                texts.map(|(chunk_index, text)| Passage {
+                texts.map(move |(chunk_index, text)| Passage {
                     title: document.title.clone(),
                     text,
                     score: 0.0,
+                    document: place,
                     chunk_index,
                     retrievers: vec!["bm25"],
                 })

@@ -1,7 +1,7 @@
 //! The SQL of completions.
 
 use anyhow::anyhow;
-use sea_orm::{ConnectionTrait, DbErr, FromQueryResult};
+use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, FromQueryResult};
 use serde::Serialize;
 
 use super::{
@@ -61,8 +61,14 @@ pub(super) async fn insert(
     Ok(())
 }
 
-/// How many completions of a partner are in progress.
-pub(super) async fn count_open(db: &impl ConnectionTrait, tenant: &Tenant) -> Result<u64, DbErr> {
+/// How many completions of a partner are in progress. No other transaction adds one before this one ends.
+pub(super) async fn count_open(db: &DatabaseTransaction, tenant: &Tenant) -> Result<u64, DbErr> {
+    // On SQLite the transaction is the lock.
+    if db.get_database_backend() == DbBackend::Postgres {
+        let sql = "SELECT 1 FROM partners WHERE id = $1 FOR NO KEY UPDATE";
+        db.query_one_raw(statement(db, sql, [tenant.partner().as_str().into()]))
+            .await?;
+    }
     let sql = "SELECT COUNT(*) FROM completions WHERE partner = $1 AND state = 'in-progress'";
     store::count(db, sql, [tenant.partner().as_str().into()]).await
 }

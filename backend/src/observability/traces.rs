@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use axum::http::HeaderMap;
 use futures_util::future::Either;
 use opentelemetry::{
-    Context, KeyValue, Value,
+    Context, ContextGuard, KeyValue, Value,
     propagation::TextMapPropagator as _,
     trace::{
         FutureExt as _, SpanKind, Status, TraceContextExt as _, Tracer as _, TracerProvider as _,
@@ -131,6 +131,11 @@ impl Span {
         if let Some(context) = &self.0 {
             context.span().set_status(Status::error(""));
         }
+    }
+
+    /// Makes it the current span until the guard is dropped.
+    pub(crate) fn enter(&self) -> Option<ContextGuard> {
+        self.0.clone().map(Context::attach)
     }
 
     /// Makes it the current span of a future.

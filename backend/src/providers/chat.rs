@@ -146,6 +146,8 @@ pub struct Passage {
     pub text: String,
     /// The relevance, larger is better.
     pub score: f64,
+    /// The place of the document among those of its source, from 0.
+    pub document: usize,
     /// The place of the passage in its document, from 0.
     pub chunk_index: usize,
     /// What found it.

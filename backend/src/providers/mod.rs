@@ -24,7 +24,7 @@ pub use self::{
         ChatMessage, ChatModel, ChatRequest, ChatRole, EventStream, Grounding, ModelAnswer,
         ModelApi, ModelRequest, Passage, TextStream,
     },
-    models::{Model, Models, TokenUsage, approximate_tokens},
+    models::{Admission, Model, Models, TokenUsage, approximate_tokens},
     resilient::{Patience, Resilient},
 };
 use crate::{clock::SystemClock, config::Config};
@@ -143,6 +143,8 @@ pub struct ProviderError {
     pub retry_after: Option<Duration>,
     /// What the provider itself said, for the client whose request it was.
     pub told: Option<Told>,
+    /// What it took all the same, if it said so.
+    pub used: Option<TokenUsage>,
 }
 
 /// What a provider said about its failure. It may repeat the request, so it is never logged.
@@ -196,6 +198,7 @@ impl ProviderError {
             message: message.into(),
             retry_after: None,
             told: None,
+            used: None,
         }
     }
 

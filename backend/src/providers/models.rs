@@ -165,8 +165,10 @@ impl Model {
 
 /// The first rest after failures.
 const FIRST_REST: Duration = Duration::from_secs(1);
-/// The longest rest.
+/// The longest rest after failures.
 const LONGEST_REST: Duration = Duration::from_secs(30);
+/// The longest rest that a model asks for itself.
+const LONGEST_TOLD_REST: Duration = Duration::from_secs(600);
 /// Failures in a row after which a model rests.
 const FAILURES: u32 = 5;
 
@@ -182,7 +184,14 @@ struct State {
     until: Option<Instant>,
     /// The last rest, which the next one doubles.
     last: Duration,
+    /// The rests so far.
+    rests: u64,
 }
+
+/// A request that may ask the model. What it finds out counts unless the model went to rest meanwhile: requests that run
+/// side by side fail together, and are one failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Admission(u64);
 
 impl Rest {
     /// Whether the model may be asked now.
@@ -190,29 +199,42 @@ impl Rest {
     /// # Errors
     /// How long it still rests. The request that ends a rest is let through alone: others wait for what it finds out,
     /// for as long as the rest was.
-    pub fn admit(&self, now: Instant) -> Result<(), Duration> {
+    pub fn admit(&self, now: Instant) -> Result<Admission, Duration> {
         let mut state = self.lock();
-        let Some(until) = state.until else {
-            return Ok(());
-        };
-        if now < until {
-            return Err(until - now);
+        if let Some(until) = state.until {
+            if now < until {
+                return Err(until - now);
+            }
+            state.until = Some(now + state.last);
         }
-        state.until = Some(now + state.last);
-        Ok(())
+        Ok(Admission(state.rests))
     }
 
     /// The model answered.
-    pub fn succeeded(&self) {
-        *self.lock() = State::default();
+    pub fn answered(&self, admission: Admission) {
+        let mut state = self.lock();
+        if admission.0 == state.rests {
+            state.failures = 0;
+            state.until = None;
+            state.last = Duration::ZERO;
+        }
     }
 
-    /// The model failed. What lies with the request says nothing about the model.
-    pub fn failed(&self, now: Instant, kind: ProviderErrorKind, retry_after: Option<Duration>) {
+    /// The model failed. One that finds fault with the request answers.
+    pub fn failed(
+        &self,
+        admission: Admission,
+        now: Instant,
+        kind: ProviderErrorKind,
+        retry_after: Option<Duration>,
+    ) {
         if kind == ProviderErrorKind::Rejected {
-            return;
+            return self.answered(admission);
         }
         let mut state = self.lock();
+        if admission.0 != state.rests {
+            return;
+        }
         state.failures += 1;
         // Whoever says when to come back need not fail five times.
         let told = (kind == ProviderErrorKind::RateLimited)
@@ -222,12 +244,12 @@ impl Rest {
             return;
         }
         let rest = match told {
-            Some(wait) => wait,
-            None => (state.last * 2).max(FIRST_REST),
+            Some(wait) => wait.min(LONGEST_TOLD_REST),
+            None => (state.last * 2).clamp(FIRST_REST, LONGEST_REST),
         };
-        let rest = rest.min(LONGEST_REST);
         state.last = rest;
         state.until = Some(now + rest);
+        state.rests += 1;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -244,45 +266,85 @@ mod tests {
         text.parse().unwrap()
     }
 
+    const FAILED: ProviderErrorKind = ProviderErrorKind::Failed;
+
     #[test]
     fn a_model_rests_and_one_request_finds_out() {
         let clock = ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
         let rest = Rest::default();
-        let fail = || rest.failed(clock.instant(), ProviderErrorKind::Failed, None);
-        for _ in 0..4 {
+        let fail = || {
+            let admission = rest.admit(clock.instant()).unwrap();
+            rest.failed(admission, clock.instant(), FAILED, None);
+        };
+        for _ in 0..FAILURES {
             fail();
         }
-        rest.failed(clock.instant(), ProviderErrorKind::Rejected, None);
-        assert_eq!(rest.admit(clock.instant()), Ok(()));
-        fail();
         assert_eq!(rest.admit(clock.instant()), Err(FIRST_REST));
         clock.advance(FIRST_REST);
-        assert_eq!(
-            rest.admit(clock.instant()),
-            Ok(()),
-            "the one that finds out"
-        );
+        let finds_out = rest.admit(clock.instant()).unwrap();
         assert!(rest.admit(clock.instant()).is_err(), "the others");
-        fail();
+        rest.failed(finds_out, clock.instant(), FAILED, None);
         assert_eq!(rest.admit(clock.instant()), Err(FIRST_REST * 2));
         for _ in 0..9 {
             clock.advance(LONGEST_REST);
             fail();
         }
         assert_eq!(rest.admit(clock.instant()), Err(LONGEST_REST));
-        rest.succeeded();
-        assert_eq!(rest.admit(clock.instant()), Ok(()));
+        clock.advance(LONGEST_REST);
+        rest.answered(rest.admit(clock.instant()).unwrap());
         fail();
-        assert_eq!(rest.admit(clock.instant()), Ok(()));
+        assert!(rest.admit(clock.instant()).is_ok());
+    }
+
+    #[test]
+    fn requests_that_fail_together_are_one_rest() {
+        let clock = ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
+        let rest = Rest::default();
+        let running = [(); 12].map(|()| rest.admit(clock.instant()).unwrap());
+        for admission in running {
+            rest.failed(admission, clock.instant(), FAILED, None);
+        }
+        assert_eq!(rest.admit(clock.instant()), Err(FIRST_REST));
+        rest.answered(running[0]);
+        assert!(rest.admit(clock.instant()).is_err(), "it answered before");
+        clock.advance(FIRST_REST);
+        let slow = rest.admit(clock.instant()).unwrap();
+        clock.advance(FIRST_REST);
+        assert!(rest.admit(clock.instant()).is_ok());
+        rest.answered(slow);
+        assert!(rest.admit(clock.instant()).is_ok());
+        assert!(rest.admit(clock.instant()).is_ok(), "it is back");
+    }
+
+    #[test]
+    fn what_lies_with_the_request_is_an_answer() {
+        let clock = ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
+        let rest = Rest::default();
+        let admission = rest.admit(clock.instant()).unwrap();
+        let fail = |kind| rest.failed(admission, clock.instant(), kind, None);
+        for _ in 1..FAILURES {
+            fail(FAILED);
+        }
+        fail(ProviderErrorKind::Rejected);
+        fail(FAILED);
+        assert!(rest.admit(clock.instant()).is_ok());
     }
 
     #[test]
     fn a_model_that_says_when_to_come_back_rests_until_then() {
         let clock = ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
-        let rest = Rest::default();
-        let wait = Duration::from_secs(7);
-        rest.failed(clock.instant(), ProviderErrorKind::RateLimited, Some(wait));
-        assert_eq!(rest.admit(clock.instant()), Err(wait));
+        for (told, rests) in [(45, 45), (86_400, 600)] {
+            let rest = Rest::default();
+            let admission = rest.admit(clock.instant()).unwrap();
+            let told = Some(Duration::from_secs(told));
+            rest.failed(
+                admission,
+                clock.instant(),
+                ProviderErrorKind::RateLimited,
+                told,
+            );
+            assert_eq!(rest.admit(clock.instant()), Err(Duration::from_secs(rests)));
+        }
     }
 
     #[test]

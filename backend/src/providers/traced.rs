@@ -217,8 +217,13 @@ impl Answering {
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        if !self.ended {
-            self.end(None);
+        if self.ended {
+            return;
+        }
+        // Nobody waits for what comes behind the last word of an answer.
+        let complete = !self.finish_reasons.is_empty();
+        self.end(None);
+        if !complete {
             self.span.note("given up");
         }
     }

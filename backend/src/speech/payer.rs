@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::{extract::FromRequestParts as _, http::request::Parts};
+use axum::{
+    extract::FromRequestParts as _,
+    http::{HeaderMap, request::Parts},
+};
 
 use crate::{
     accounts::{
@@ -88,7 +91,8 @@ impl Payer {
             character: None,
             request_id: request_id.to_string(),
         };
-        let reservation = app.ledger.reserve(quota, bound, about).await?;
+        let mut reservation = app.ledger.reserve(quota, bound, about).await?;
+        reservation.begin();
         Ok(Bill::Reserved {
             reservation: Box::new(reservation),
             price,
@@ -108,6 +112,14 @@ pub(super) enum Bill {
 }
 
 impl Bill {
+    /// `x-ratelimit-*`, as the quota stands with this text; nothing without a quota.
+    pub(super) fn limits(&self, now_ms: i64) -> HeaderMap {
+        match self {
+            Self::Reserved { reservation, .. } => reservation.standing().headers(now_ms),
+            Self::Noted { .. } => HeaderMap::new(),
+        }
+    }
+
     /// Settles what was really spoken.
     pub(super) fn settle(self, characters: u64, outcome: Outcome) {
         metrics::counter!("colloquy_speech_characters_total", "outcome" => outcome.as_str())

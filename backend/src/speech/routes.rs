@@ -125,6 +125,7 @@ async fn answer(app: &App, request_id: u64, request: Request) -> Result<Response
     let reading = Reading::new(app, voice.clone(), &wanted.input).ok_or_else(unspeakable)?;
     let characters = wanted.input.chars().count() as u64;
     let bill = payer.reserve(app, characters, request_id).await?;
+    let limits = bill.limits(app.clock.now_ms());
     tracing::info!(tts_request_id = request_id, characters, "speech");
 
     let format = wanted.format;
@@ -144,6 +145,7 @@ async fn answer(app: &App, request_id: u64, request: Request) -> Result<Response
         Making::new(app, order, reading, bill).body().await?
     };
     let headers = response.headers_mut();
+    headers.extend(limits);
     headers.insert(
         CONTENT_TYPE,
         HeaderValue::from_static(format.content_type()),

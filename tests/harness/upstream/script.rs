@@ -51,7 +51,8 @@ pub enum Fault {
     },
     /// This status, with an error body.
     Status(u16),
-    /// 200, this many pieces, then an error frame; for the other APIs a body that is an error.
+    /// 200, this many pieces, then an error frame, which for a response tells what was used; for the other APIs a body
+    /// that is an error.
     ErrorFrame {
         /// Pieces before it.
         after: usize,

@@ -26,9 +26,14 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 
 /// An event of a chat completion.
 fn chunk(delta: &Value, finish: Option<&str>) -> Value {
+    chunk_of(0, delta, finish)
+}
+
+/// An event of one of its choices.
+fn chunk_of(choice: u64, delta: &Value, finish: Option<&str>) -> Value {
     json!({
         "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "scripted-chat",
-        "choices": [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": null}],
+        "choices": [{"index": choice, "delta": delta, "finish_reason": finish, "logprobs": null}],
     })
 }
 
@@ -53,7 +58,7 @@ fn responses_usage(script: &Script) -> Value {
 /// A chat completion as the request wants it.
 pub(super) fn chat(script: &Script, request: &Value) -> Answer {
     if request["stream"] != true {
-        return whole(script, &whole_chat(script));
+        return whole(script, &whole_chat(script), &json!({"error": failure()}));
     }
     let sse = |chunk: &Value| format!("data: {chunk}\n\n");
     let role = sse(&chunk(&json!({"role": "assistant", "content": ""}), None));
@@ -77,7 +82,13 @@ pub(super) fn chat(script: &Script, request: &Value) -> Answer {
     } else {
         "stop"
     };
-    let mut end = vec![sse(&chunk(&json!({}), Some(reason)))];
+    let last = request["n"].as_u64().unwrap_or(1) - 1;
+    for choice in 0..last {
+        pieces.push(sse(&chunk_of(choice, &json!({}), Some(reason))));
+        let other = json!({"role": "assistant", "content": "Other."});
+        pieces.push(sse(&chunk_of(choice + 1, &other, None)));
+    }
+    let mut end = vec![sse(&chunk_of(last, &json!({}), Some(reason)))];
     if request["stream_options"]["include_usage"] == true {
         let mut usage = chunk(&Value::Null, None);
         usage["choices"] = json!([]);
@@ -86,7 +97,13 @@ pub(super) fn chat(script: &Script, request: &Value) -> Answer {
     }
     end.push("data: [DONE]\n\n".to_owned());
     let huge = |bytes: usize| sse(&chunk(&json!({"content": "x".repeat(bytes)}), None));
-    streamed(script, role, pieces, end, huge)
+    let failed = format!("data: {}\n\n", json!({"error": failure()}));
+    streamed(script, role, pieces, end, failed, huge)
+}
+
+/// What a model says that fails.
+fn failure() -> Value {
+    json!({"message": "scripted failure", "code": "overloaded"})
 }
 
 fn whole_chat(script: &Script) -> Value {
@@ -113,7 +130,7 @@ fn whole_chat(script: &Script) -> Value {
 pub(super) fn responses(script: &Script, request: &Value) -> Answer {
     let response = whole_response(script);
     if request["stream"] != true {
-        return whole(script, &response);
+        return whole(script, &response, &failed_response(script));
     }
     let mut number = 0;
     let mut sse = |mut event: Value| {
@@ -206,6 +223,7 @@ pub(super) fn responses(script: &Script, request: &Value) -> Answer {
     let end = vec![sse(
         json!({"type": "response.completed", "response": response}),
     )];
+    let failed = sse(json!({"type": "response.failed", "response": failed_response(script)}));
     let huge = |bytes: usize| {
         let event = json!({
             "type": "response.output_text.delta", "sequence_number": 1, "output_index": 0, "item_id": "msg_1",
@@ -213,7 +231,16 @@ pub(super) fn responses(script: &Script, request: &Value) -> Answer {
         });
         format!("event: response.output_text.delta\ndata: {event}\n\n")
     };
-    streamed(script, first, pieces, end, huge)
+    streamed(script, first, pieces, end, failed, huge)
+}
+
+/// A response that failed has used something all the same.
+fn failed_response(script: &Script) -> Value {
+    let mut response = whole_response(script);
+    response["status"] = json!("failed");
+    response["error"] = failure();
+    response["output"] = json!([]);
+    response
 }
 
 fn whole_response(script: &Script) -> Value {
@@ -241,12 +268,10 @@ fn whole_response(script: &Script) -> Value {
 }
 
 /// A whole answer, in two pieces.
-fn whole(script: &Script, answer: &Value) -> Answer {
+fn whole(script: &Script, answer: &Value, failed: &Value) -> Answer {
     let body = match &script.fault {
         Some(Fault::Empty) => "{}".to_owned(),
-        Some(Fault::ErrorFrame { .. }) => {
-            json!({"error": {"message": "scripted failure", "code": "overloaded"}}).to_string()
-        }
+        Some(Fault::ErrorFrame { .. }) => failed.to_string(),
         Some(Fault::Malformed { .. }) => "{\"choices\": [".to_owned(),
         _ => answer.to_string(),
     };
@@ -266,6 +291,7 @@ fn streamed(
     first: String,
     mut pieces: Vec<String>,
     mut end: Vec<String>,
+    failed: String,
     huge: impl Fn(usize) -> String,
 ) -> Answer {
     match &script.fault {
@@ -278,8 +304,7 @@ fn streamed(
         Some(Fault::Huge { bytes }) => pieces = vec![huge(*bytes)],
         Some(Fault::ErrorFrame { after }) => {
             pieces.truncate(*after);
-            let error = json!({"error": {"message": "scripted failure", "code": "overloaded"}});
-            end = vec![format!("data: {error}\n\n")];
+            end = vec![failed];
         }
         Some(Fault::Malformed { after }) => {
             pieces.truncate(*after);

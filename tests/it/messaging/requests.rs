@@ -236,6 +236,21 @@ async fn few_are_in_progress_at_a_time() {
 }
 
 on_both_databases!(
+    no_more_are_in_progress_when_they_come_at_once,
+    |builder| builder
+        .without_worker()
+        .config(|config| config.limits.completions_in_progress = 5),
+    |app| {
+        let (acme, _) = app.acme_and_other().await;
+        let all = (0..24).map(|_| app.post(&acme.key, PATH, question(hello(), json!({}))));
+        let answers = futures_util::future::join_all(all).await;
+        let taken = answers.iter().filter(|answer| answer.status == 200).count();
+        let refused = answers.iter().filter(|answer| answer.status == 429).count();
+        assert_eq!((taken, refused), (5, 19));
+    }
+);
+
+on_both_databases!(
     completions_are_their_partners_own,
     |builder| builder.without_worker(),
     |app| {

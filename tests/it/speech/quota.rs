@@ -61,6 +61,8 @@ async fn an_exhausted_quota_says_so() {
         body["error"].is_string() && body.as_object().unwrap().len() == 2,
         "{body}"
     );
+    assert_eq!(refused.header("x-ratelimit-limit-characters"), "30");
+    assert_eq!(refused.header("x-ratelimit-remaining-characters"), "10");
     assert!(
         refused
             .header("x-svc-tts-request-id")
@@ -68,8 +70,15 @@ async fn an_exhausted_quota_says_so() {
             .is_ok()
     );
     assert_eq!(upstream.requests(Api::Speech).len(), 1);
-    sound(ask(&app, &quota.key, &"x".repeat(10), json!({}))).await;
+    let last = ask(&app, &quota.key, &"x".repeat(10), json!({}))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(last.headers()["x-ratelimit-remaining-characters"], "0");
+    last.bytes().await.unwrap();
     used(&app, &quota, 30).await;
+    let counted = r#"colloquy_speech_characters_total{outcome="completed"} 30"#;
+    assert!(app.app.metrics.render().contains(counted));
 }
 
 #[tokio::test]

@@ -87,6 +87,56 @@ async fn an_inline_character_has_its_prefix_greeting_and_knowledge() {
 }
 
 #[tokio::test]
+async fn knowledge_that_is_too_slow_does_not_hold_the_answer_up() {
+    let text =
+        Text::with(|_, builder| builder.config(|config| config.limits.retrieval_ms = 1)).await;
+    let mut character = inline();
+    let long = "The zoo opens at nine and closes at six. ".repeat(2_000);
+    character["parameters"]["documents"] = json!(vec![json!({"title": "Hours", "text": long}); 20]);
+    let question = "When does the zoo open, and when does it close? ".repeat(400);
+    let body = ask("scripted-chat", &question, &character);
+    let searched = |items: &[Value]| {
+        let search = items.iter().find(|item| item["type"] == "file_search_call");
+        let search = search.expect("the search is shown");
+        assert_eq!(search["status"], "completed");
+        assert_eq!(search["results"], json!([]));
+    };
+    let whole = text.post(RESPONSES, body.clone()).await.expect(200);
+    searched(whole["output"].as_array().unwrap());
+    let events = text.stream(RESPONSES, body).await;
+    let last = events.last().unwrap().json();
+    searched(last["response"]["output"].as_array().unwrap());
+    assert_eq!(
+        response_text(&events),
+        harness::upstream::Script::default().text
+    );
+}
+
+#[tokio::test]
+async fn documents_of_one_title_are_told_apart() {
+    let text = Text::start().await;
+    let mut character = inline();
+    let document = |words: &str| json!({"title": "Notes", "text": words});
+    character["parameters"]["documents"] = json!([
+        document("The zoo opens at nine."),
+        document("The zoo opens at ten on Sundays.")
+    ]);
+    let mut ids = Vec::new();
+    for name in ["Max", "Max", "Moritz"] {
+        character["parameters"]["name"] = json!(name);
+        let body = ask("scripted-chat", "When does the zoo open?", &character);
+        let answer = text.post(RESPONSES, body).await.expect(200);
+        let items = answer["output"].as_array().unwrap();
+        let search = items.iter().find(|item| item["type"] == "file_search_call");
+        let results = search.unwrap()["results"].as_array().unwrap();
+        ids.push([0, 1].map(|at| results[at]["file_id"].as_str().unwrap().to_owned()));
+    }
+    assert_ne!(ids[0][0], ids[0][1]);
+    assert_eq!(ids[0], ids[1]);
+    assert!(!ids[0].contains(&ids[2][0]));
+}
+
+#[tokio::test]
 async fn what_was_looked_up_is_shown() {
     let text = Text::start().await;
     for model in ["scripted-chat", "scripted-responses", "builtin/extractive"] {

@@ -1,7 +1,7 @@
 //! Models that fail: what the client sees, what is recorded, what the fallback does.
 
 use super::*;
-use harness::upstream::{Fault, Script};
+use harness::upstream::{End, Fault, INPUT_TOKENS, Script, output_tokens};
 
 /// Patience for tests: the faults that are silent are over soon.
 async fn impatient() -> Text {
@@ -13,7 +13,7 @@ async fn impatient() -> Text {
             for model in config.models.values_mut() {
                 model.first_token_ms = 400;
                 model.between_tokens_ms = 400;
-                model.total_ms = 5_000;
+                model.total_ms = 1_500;
             }
             let mut down = config.models["scripted-chat"].clone();
             down.base_url = Some("http://127.0.0.1:9/v1".parse().unwrap());
@@ -22,6 +22,12 @@ async fn impatient() -> Text {
     })
     .await
 }
+
+/// The models, the API that each is asked by, and how many pieces stand before its third word and with it.
+const MODELS: [(&str, Api, usize); 2] = [
+    ("scripted-chat", Api::Chat, 3),
+    ("scripted-responses", Api::Responses, 5),
+];
 
 fn faults() -> Vec<(Fault, u16, &'static str)> {
     vec![
@@ -45,128 +51,238 @@ fn faults() -> Vec<(Fault, u16, &'static str)> {
 
 #[tokio::test]
 async fn a_failure_before_the_first_content_has_a_status() {
-    for (fault, status, code) in faults() {
-        // A server each: a model that failed may rest.
+    for (model, api, _) in MODELS {
+        for (fault, status, code) in faults() {
+            // A server each: a model that failed may rest.
+            let text = impatient().await;
+            let (key, quota) = text.quota(json!({})).await;
+            text.upstream.script(api, Script::fault(fault.clone()));
+            let mut body = hello();
+            body["model"] = json!(model);
+            body["stream"] = json!(true);
+            let answer = text.app.post(&key, CHAT, body).await;
+            if answer.status == 200 {
+                // The head of the answer was there already: the stream ends with the error.
+                let events = events(&answer.text);
+                let error = events.last().unwrap().json();
+                assert_eq!(error["error"]["code"], code, "{model} {fault:?}");
+                assert!(!answer.text.contains("[DONE]"));
+            } else {
+                let error = answer.expect(status);
+                assert_eq!(error["error"]["code"], code, "{model} {fault:?}: {error}");
+                assert!(
+                    error["error"]["message"].is_string() && error["error"]["type"].is_string()
+                );
+                if status == 429 {
+                    assert_eq!(answer.header("retry-after"), "7");
+                }
+            }
+            let usage = text.usage(&quota, 1).await;
+            assert_eq!(
+                usage["total"]["tokens"],
+                told(api, &fault),
+                "{model} {fault:?}"
+            );
+        }
+    }
+}
+
+/// The tokens that a failure tells of.
+fn told(api: Api, fault: &Fault) -> u64 {
+    match (api, fault) {
+        (Api::Responses, Fault::ErrorFrame { .. }) => {
+            INPUT_TOKENS + output_tokens(&Script::default())
+        }
+        _ => 0,
+    }
+}
+
+#[tokio::test]
+async fn a_failure_of_a_whole_answer_is_settled_with_what_it_tells() {
+    for (model, api, _) in MODELS {
         let text = impatient().await;
         let (key, quota) = text.quota(json!({})).await;
-        text.upstream
-            .script(Api::Chat, Script::fault(fault.clone()));
-        let mut body = hello();
-        body["stream"] = json!(true);
-        let answer = text.app.post(&key, CHAT, body).await;
-        if answer.status == 200 {
-            // The head of the answer was there already: the stream ends with the error.
-            let events = events(&answer.text);
-            let error = events.last().unwrap().json();
-            assert_eq!(error["error"]["code"], code, "{fault:?}");
-            assert!(!answer.text.contains("[DONE]"));
-        } else {
-            let error = answer.expect(status);
-            assert_eq!(error["error"]["code"], code, "{fault:?}: {error}");
-            assert!(error["error"]["message"].is_string() && error["error"]["type"].is_string());
-            if status == 429 {
-                assert_eq!(answer.header("retry-after"), "7");
-            }
-        }
+        let fault = Fault::ErrorFrame { after: 0 };
+        text.upstream.script(api, Script::fault(fault.clone()));
+        let body = json!({"model": model, "input": "Hello"});
+        let error = text.app.post(&key, RESPONSES, body).await.expect(502);
+        assert_eq!(error["error"]["code"], "upstream_error");
         let usage = text.usage(&quota, 1).await;
-        assert_eq!(usage["total"]["tokens"], 0, "{fault:?}");
+        assert_eq!(usage["total"]["tokens"], told(api, &fault), "{model}");
+        assert_eq!(usage["rows"][0]["model"], model);
     }
 }
 
 #[tokio::test]
 async fn a_failure_in_the_middle_never_looks_complete() {
-    for fault in [
-        Fault::ErrorFrame { after: 3 },
-        Fault::Stall { after: 3 },
-        Fault::Cut { after: 3 },
-        Fault::Unfinished { after: 3 },
-        Fault::Malformed { after: 3 },
-    ] {
-        let text = impatient().await;
-        text.upstream
-            .set_default(Api::Chat, Script::fault(fault.clone()));
-        let (key, quota) = text.quota(json!({})).await;
-        let mut body = hello();
-        body["stream"] = json!(true);
-        // There is something to fall back on, but it is too late for it.
-        body["fallback_model"] = json!("second");
-        let answer = text.app.post(&key, CHAT, body).await;
-        assert_eq!(answer.status, 200);
-        assert!(
-            !answer.text.contains("[DONE]") && !answer.text.contains("\"stop\""),
-            "{fault:?}"
-        );
-        let events = events(&answer.text);
-        assert_eq!(chat_text(&events[..events.len() - 1]), "This is the ");
-        assert!(events.last().unwrap().json()["error"]["message"].is_string());
-        let usage = text.usage(&quota, 1).await;
-        assert_eq!(
-            usage["total"]["output_tokens"], 3,
-            "12 bytes, a quarter of them"
-        );
+    for (model, api, after) in MODELS {
+        for fault in [
+            Fault::ErrorFrame { after },
+            Fault::Stall { after },
+            Fault::Cut { after },
+            Fault::Unfinished { after },
+            Fault::Malformed { after },
+        ] {
+            let text = impatient().await;
+            text.upstream.set_default(api, Script::fault(fault.clone()));
+            let (key, quota) = text.quota(json!({})).await;
+            let mut body = hello();
+            body["model"] = json!(model);
+            body["stream"] = json!(true);
+            // There is something to fall back on, but it is too late for it.
+            body["fallback_model"] = json!("second");
+            let answer = text.app.post(&key, CHAT, body).await;
+            assert_eq!(answer.status, 200);
+            assert!(
+                !answer.text.contains("[DONE]") && !answer.text.contains("\"stop\""),
+                "{model} {fault:?}"
+            );
+            let events = events(&answer.text);
+            assert_eq!(chat_text(&events[..events.len() - 1]), "This is the ");
+            assert!(events.last().unwrap().json()["error"]["message"].is_string());
+            let usage = text.usage(&quota, 1).await;
+            let output = match told(api, &fault) {
+                // 12 bytes, a quarter of them.
+                0 => 3,
+                told => told - INPUT_TOKENS,
+            };
+            assert_eq!(usage["total"]["output_tokens"], output, "{model} {fault:?}");
 
-        let events = text
-            .stream(
-                RESPONSES,
-                json!({"model": "second", "input": "Hello", "fallback_model": "scripted-chat"}),
-            )
-            .await;
-        let last = events.last().unwrap();
-        assert!(
-            ["error", "response.failed"].contains(&last.name.as_str()),
-            "{fault:?}: {}",
-            last.name
-        );
-        assert_eq!(response_text(&events), "This is the ");
-        assert_eq!(
-            text.asked(Api::Chat).len(),
-            2,
-            "{fault:?}: no model was asked twice"
-        );
+            let events = text
+                .stream(
+                    RESPONSES,
+                    json!({"model": model, "input": "Hello", "fallback_model": "second"}),
+                )
+                .await;
+            let last = events.last().unwrap();
+            assert_eq!(last.name, "error", "{model} {fault:?}");
+            assert_eq!(response_text(&events), "This is the ");
+            assert_eq!(
+                text.upstream.all_requests(),
+                2,
+                "{model} {fault:?}: no other model was asked"
+            );
+        }
     }
 }
 
 #[tokio::test]
+async fn a_stream_that_is_cut_between_its_choices_is_not_complete() {
+    let text = impatient().await;
+    let words = output_tokens(&Script::default()) as usize;
+    let cut = Fault::Cut { after: words + 1 };
+    text.upstream.script(Api::Chat, Script::fault(cut));
+    let mut body = hello();
+    body["n"] = json!(2);
+    let events = text.stream(CHAT, body.clone()).await;
+    assert!(events.iter().any(|event| event.data.contains("\"stop\"")));
+    assert_eq!(
+        events.last().unwrap().json()["error"]["code"],
+        "upstream_cut"
+    );
+    let events = text.stream(CHAT, body).await;
+    assert_eq!(events.last().unwrap().data, "[DONE]");
+}
+
+#[tokio::test]
 async fn another_model_takes_over_before_the_first_content() {
-    for (fault, ..) in faults() {
-        for streamed in [false, true] {
-            let text = impatient().await;
-            if !streamed && matches!(fault, Fault::Stall { .. }) {
-                // A whole answer may take as long as it takes.
-                continue;
+    for (model, api, _) in MODELS {
+        for (fault, ..) in faults() {
+            for streamed in [false, true] {
+                takes_over(model, api, &fault, streamed).await;
             }
-            let (key, quota) = text.quota(json!({})).await;
-            text.upstream
-                .script(Api::Chat, Script::fault(fault.clone()));
-            let mut body = hello();
-            body["fallback_model"] = json!("second");
-            body["stream"] = json!(streamed);
-            let answer = text.app.post(&key, CHAT, body).await;
-            assert_eq!(answer.status, 200, "{fault:?}: {}", answer.text);
-            let (said, model) = if streamed {
-                let events = events(&answer.text);
-                assert_eq!(events.last().unwrap().data, "[DONE]");
-                let last = events[events.len() - 2].json();
-                (chat_text(&events), last["model"].clone())
-            } else {
-                let body = answer.json();
-                (
-                    body["choices"][0]["message"]["content"]
-                        .as_str()
-                        .unwrap()
-                        .to_owned(),
-                    body["model"].clone(),
-                )
-            };
-            assert_eq!(
-                (said.as_str(), &model),
-                (Script::default().text.as_str(), &json!("second")),
-                "{fault:?}"
-            );
-            let usage = text.usage(&quota, 1).await;
-            assert_eq!(usage["rows"][0]["model"], "second", "{fault:?}");
         }
     }
+}
+
+async fn takes_over(model: &str, api: Api, fault: &Fault, streamed: bool) {
+    let text = impatient().await;
+    let (key, quota) = text.quota(json!({})).await;
+    text.upstream.script(api, Script::fault(fault.clone()));
+    let mut body = hello();
+    body["model"] = json!(model);
+    body["fallback_model"] = json!("second");
+    body["stream"] = json!(streamed);
+    let answer = text.app.post(&key, CHAT, body).await;
+    assert_eq!(answer.status, 200, "{model} {fault:?}: {}", answer.text);
+    let (said, model) = if streamed {
+        let events = events(&answer.text);
+        assert_eq!(events.last().unwrap().data, "[DONE]");
+        let last = events[events.len() - 2].json();
+        (chat_text(&events), last["model"].clone())
+    } else {
+        let body = answer.json();
+        let said = body["choices"][0]["message"]["content"].as_str();
+        (said.unwrap().to_owned(), body["model"].clone())
+    };
+    assert_eq!(
+        (said.as_str(), &model),
+        (Script::default().text.as_str(), &json!("second")),
+        "{fault:?}"
+    );
+    let usage = text.usage(&quota, 1).await;
+    assert_eq!(usage["rows"][0]["model"], "second", "{fault:?}");
+}
+
+#[tokio::test]
+async fn failures_and_fallbacks_are_counted() {
+    let text = impatient().await;
+    text.upstream
+        .script(Api::Chat, Script::fault(Fault::Status(500)));
+    let mut body = hello();
+    body["fallback_model"] = json!("second");
+    text.post(CHAT, body).await.expect(200);
+    text.stream(CHAT, hello()).await;
+    let metrics = text.app.app.metrics.render();
+    for line in [
+        r#"colloquy_generation_failures_total{model="scripted-chat",reason="failed"} 1"#,
+        r#"colloquy_generation_fallbacks_total{model="scripted-chat"} 1"#,
+        r#"colloquy_generation_first_token_seconds_count{model="second"} 1"#,
+        r#"colloquy_generation_first_token_seconds_count{model="scripted-chat"} 1"#,
+        r#"colloquy_generation_added_seconds_count{model="scripted-chat"} 1"#,
+    ] {
+        assert!(metrics.contains(line), "{line}\n{metrics}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_take_connections_is_not_waited_for() {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let deaf = socket.listen(1).unwrap();
+    let address = deaf.local_addr().unwrap();
+    // Its queue is full once one of these is not answered.
+    let mut waiting = Vec::new();
+    let patience = Duration::from_millis(300);
+    while let Ok(Ok(stream)) =
+        tokio::time::timeout(patience, tokio::net::TcpStream::connect(address)).await
+    {
+        waiting.push(stream);
+    }
+    let text = Text::with(|_, builder| {
+        builder.config(|config| {
+            let mut deaf = config.models["scripted-chat"].clone();
+            deaf.base_url = Some(format!("http://{address}/v1").parse().unwrap());
+            deaf.connect_ms = 300;
+            config.models.insert("deaf".to_owned(), deaf);
+        })
+    })
+    .await;
+    let mut body = hello();
+    body["model"] = json!("deaf");
+    let asked = tokio::time::Instant::now();
+    let error = text.post(CHAT, body.clone()).await.expect(502);
+    assert_eq!(error["error"]["code"], "upstream_unreachable");
+    assert!(
+        asked.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        asked.elapsed()
+    );
+    body["fallback_model"] = json!("scripted-chat");
+    assert_eq!(
+        text.post(CHAT, body).await.expect(200)["model"],
+        "scripted-chat"
+    );
 }
 
 #[tokio::test]
@@ -226,8 +342,49 @@ async fn a_model_that_keeps_failing_rests() {
 }
 
 #[tokio::test]
+async fn an_answer_between_failures_keeps_a_model_awake() {
+    for (model, api, _) in MODELS {
+        for path in [CHAT, RESPONSES] {
+            for gives_up in [false, true] {
+                let text = impatient().await;
+                let body = match path {
+                    CHAT => {
+                        json!({"model": model, "messages": [{"role": "user", "content": "Hello"}], "stream": true})
+                    }
+                    _ => json!({"model": model, "input": "Hello", "stream": true}),
+                };
+                let fail = async || {
+                    text.upstream.script(api, Script::fault(Fault::Status(500)));
+                    assert_eq!(text.open(path, &body).await.status(), 502);
+                };
+                for _ in 0..4 {
+                    fail().await;
+                }
+                if gives_up {
+                    text.upstream
+                        .script(api, Script::fault(Fault::Stall { after: 5 }));
+                    let begins = |text: &str| text.contains("This");
+                    read_until(text.open(path, &body).await, begins).await;
+                    let gone = text.upstream.ended(api, 4, Duration::from_secs(2)).await;
+                    assert_eq!(gone.unwrap().0, End::Disconnected);
+                } else {
+                    text.open(path, &body).await.text().await.unwrap();
+                }
+                for _ in 0..4 {
+                    fail().await;
+                }
+                let answer = text.open(path, &body).await;
+                assert_eq!(answer.status(), 200, "{model} {path} {gives_up}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn huge_events_are_taken_up_to_a_bound() {
-    let text = Text::start().await;
+    let mut text = Text::start().await;
+    let (key, quota) = text.quota(json!({})).await;
+    text.key = key;
     text.upstream
         .script(Api::Chat, Script::fault(Fault::Huge { bytes: 3_000_000 }));
     let mut body = hello();
@@ -236,10 +393,19 @@ async fn huge_events_are_taken_up_to_a_bound() {
     assert_eq!(chat_text(&events(&answer.text)).len(), 3_000_000);
     text.upstream
         .script(Api::Chat, Script::fault(Fault::Huge { bytes: 5_000_000 }));
-    let answer = text.post(CHAT, body).await;
+    let answer = text.post(CHAT, body.clone()).await;
     let end = &answer.text[answer.text.len().saturating_sub(300)..];
     assert!(
         end.contains("upstream_error") && !end.contains("[DONE]"),
         "{end}"
     );
+    // The first one told its usage, the second one was of no use; it is no content, so that there may be another model.
+    let usage = text.usage(&quota, 2).await;
+    let told = INPUT_TOKENS + output_tokens(&Script::default());
+    assert_eq!(usage["total"]["tokens"], told);
+    text.upstream
+        .script(Api::Chat, Script::fault(Fault::Huge { bytes: 5_000_000 }));
+    body["fallback_model"] = json!("scripted-responses");
+    let answer = text.post(CHAT, body).await;
+    assert_eq!(chat_text(&events(&answer.text)), Script::default().text);
 }

@@ -377,13 +377,86 @@ async fn keys_and_what_they_allow() {
     assert_eq!(models["data"].as_array().unwrap().len(), 1);
     assert_eq!(models["data"][0]["id"], "builtin/extractive");
 
-    let (spent, _) = text.quota(json!({"limits": {"tokens": 10}})).await;
+    let limited = json!({"limits": {"tokens": 10, "dollars": "2"}, "period": "day"});
+    let (spent, _) = text.quota(limited).await;
     let answer = text.app.post(&spent, CHAT, hello()).await;
     assert_eq!(answer.expect(429)["detail"]["code"], "quota_exhausted");
+    for (header, value) in [
+        ("limit-tokens", "10"),
+        ("remaining-tokens", "10"),
+        ("limit-dollars", "2"),
+        ("remaining-dollars", "2"),
+    ] {
+        assert_eq!(answer.header(&format!("x-ratelimit-{header}")), value);
+    }
+    let reset = answer.header("x-ratelimit-reset-tokens").strip_suffix('s');
+    assert!((1..=86_400).contains(&reset.unwrap().parse::<u32>().unwrap()));
     assert!(
         text.asked(Api::Chat).is_empty(),
         "nothing reached the model"
     );
+}
+
+#[tokio::test]
+async fn an_answer_keeps_within_what_a_limited_quota_reserves_for_it() {
+    let text = Text::with(|_, builder| {
+        builder.config(|config| {
+            for model in config.models.values_mut() {
+                model.max_output_tokens = 700;
+            }
+        })
+    })
+    .await;
+    let (limited, _) = text.quota(json!({"limits": {"dollars": "5"}})).await;
+    let body = |model: &str| json!({"model": model, "input": "Hello"});
+    for (model, api, field) in [
+        ("scripted-chat", Api::Chat, "max_completion_tokens"),
+        ("scripted-responses", Api::Responses, "max_output_tokens"),
+    ] {
+        text.app
+            .post(&limited, RESPONSES, body(model))
+            .await
+            .expect(200);
+        let mut own = body(model);
+        own["max_output_tokens"] = json!(900);
+        text.app.post(&limited, RESPONSES, own).await.expect(200);
+        // A quota without limits has nothing to keep within.
+        text.post(RESPONSES, body(model)).await.expect(200);
+        let limits = text
+            .asked(api)
+            .into_iter()
+            .map(|asked| asked.body[field].clone());
+        assert_eq!(
+            limits.collect::<Vec<_>>(),
+            [json!(700), json!(900), Value::Null]
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_a_wrong_one() {
+    let text =
+        Text::with(|_, builder| builder.config(|config| config.limits.text_body_bytes = 10_000))
+            .await;
+    for (path, mut body) in [(CHAT, hello()), (RESPONSES, hello_response())] {
+        text.post(path, body.clone()).await.expect(200);
+        body["user"] = json!("x".repeat(10_000));
+        let refused = text.post(path, body.clone()).await.expect(400);
+        assert_eq!(refused["detail"]["code"], "body_too_large");
+        assert_eq!(refused["detail"]["context"]["field"], "body");
+        // One that does not say how long it is.
+        let pieces = body.to_string().into_bytes();
+        let pieces = pieces
+            .chunks(1_000)
+            .map(|piece| Ok::<_, std::io::Error>(piece.to_vec()));
+        let body =
+            reqwest::Body::wrap_stream(futures_util::stream::iter(pieces.collect::<Vec<_>>()));
+        let request = text.app.request(Method::POST, path).bearer_auth(&text.key);
+        let request = request
+            .header("content-type", "application/json")
+            .body(body);
+        assert_eq!(request.send().await.unwrap().status(), 400);
+    }
 }
 
 #[tokio::test]

@@ -1,7 +1,11 @@
 //! Responses that are kept, and conversations that go on from them.
 
 use super::*;
-use harness::{on_both_databases, upstream::Script};
+use harness::{
+    on_both_databases,
+    upstream::{INPUT_TOKENS, Script, output_tokens},
+};
+use sea_orm::ConnectionTrait as _;
 
 #[tokio::test]
 async fn a_conversation_goes_on_from_a_response() {
@@ -44,6 +48,83 @@ async fn a_conversation_goes_on_from_a_response() {
         let asked = items["data"][0]["content"].to_string();
         assert!(asked.contains("Sure?"), "{asked}");
     }
+}
+
+#[tokio::test]
+async fn the_items_of_a_response_come_in_pages() {
+    let text = Text::start().await;
+    let said = ["one", "two", "three", "four", "five"];
+    let input = said.map(|word| json!({"role": "user", "content": word}));
+    let body = json!({"model": "scripted-responses", "input": input});
+    let made = text.post(RESPONSES, body).await.expect(200);
+    let path = format!("/v3/responses/{}/input_items", made["id"].as_str().unwrap());
+    let words = |page: &Value| {
+        let items = page["data"].as_array().unwrap().iter();
+        let words = items.map(|item| item["content"].as_str().unwrap().to_owned());
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let page = async |query: &str| text.app.get(&text.key, &format!("{path}{query}")).await;
+    let all = page("").await.expect(200);
+    assert_eq!(words(&all), "five four three two one");
+    assert_eq!(all["has_more"], false);
+    let first = page("?limit=2&order=asc").await.expect(200);
+    assert_eq!(
+        (words(&first).as_str(), &first["has_more"]),
+        ("one two", &json!(true))
+    );
+    assert_eq!(first["first_id"], first["data"][0]["id"]);
+    let after = first["last_id"].as_str().unwrap();
+    let rest = page(&format!("?limit=3&order=asc&after={after}"))
+        .await
+        .expect(200);
+    assert_eq!(
+        (words(&rest).as_str(), &rest["has_more"]),
+        ("three four five", &json!(false))
+    );
+    for (query, field) in [
+        ("?limit=0", "limit"),
+        ("?limit=101", "limit"),
+        ("?after=none", "after"),
+    ] {
+        assert_eq!(
+            page(query).await.expect(400)["detail"]["context"]["field"],
+            field
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_is_no_longer_than_a_body() {
+    let text =
+        Text::with(|_, builder| builder.config(|config| config.limits.text_body_bytes = 20_000))
+            .await;
+    let mut body = json!({"model": "scripted-responses", "input": "x".repeat(6_000)});
+    let mut went_on = 0;
+    loop {
+        let answer = text.post(RESPONSES, body.clone()).await;
+        if answer.status == 400 {
+            let error = answer.expect(400);
+            assert_eq!(error["detail"]["context"]["field"], "previous_response_id");
+            break;
+        }
+        body["previous_response_id"] = answer.expect(200)["id"].clone();
+        went_on += 1;
+    }
+    // Two fit, the third made them too long.
+    assert_eq!(went_on, 3);
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_kept_is_given_and_paid_for() {
+    let text = Text::start().await;
+    let (key, quota) = text.quota(json!({})).await;
+    let db = text.app.app.store.db();
+    db.execute_unprepared("DROP TABLE responses").await.unwrap();
+    let answer = text.app.post(&key, RESPONSES, hello_response()).await;
+    assert_eq!(answer.expect(200)["status"], "completed");
+    let usage = text.usage(&quota, 1).await;
+    let told = INPUT_TOKENS + output_tokens(&Script::default());
+    assert_eq!(usage["total"]["tokens"], told);
 }
 
 #[tokio::test]

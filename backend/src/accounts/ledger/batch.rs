@@ -180,7 +180,7 @@ fn admit(
     standing.roll_over(now);
     standing
         .reserve(admission.bound)
-        .map_err(|refusal| exhausted(refusal, now))?;
+        .map_err(|refusal| exhausted(refusal, standing, now))?;
     account.last_used_at = Some(now);
     account.changed = true;
     Ok(Admitted {
@@ -190,7 +190,7 @@ fn admit(
 }
 
 /// 429, in the words of the refusal.
-fn exhausted(refusal: Refusal, now: i64) -> ApiError {
+fn exhausted(refusal: Refusal, standing: &Standing, now: i64) -> ApiError {
     let measure = refusal.measure.as_str();
     let (message, wait) = match refusal.hope {
         Hope::Soon => (
@@ -208,6 +208,7 @@ fn exhausted(refusal: Refusal, now: i64) -> ApiError {
     };
     ApiError {
         retry_after: wait,
+        limits: Some(Box::new(standing.headers(now))),
         ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, EXHAUSTED, message)
     }
 }

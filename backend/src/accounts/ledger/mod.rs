@@ -12,6 +12,7 @@ mod batch;
 mod books;
 #[cfg(test)]
 mod books_tests;
+mod headers;
 mod queue;
 mod report;
 mod reservation;
@@ -170,7 +171,7 @@ impl Ledger {
         }
     }
 
-    /// Reserves a bound. It is durable when this returns. When this is dropped before, nothing stays reserved.
+    /// Reserves a bound. It is stored when this returns. When this is dropped before, nothing stays reserved.
     ///
     /// # Errors
     /// 429 `quota_exhausted` when used, reserved and bound together exceed a limit, with the time until the period's
@@ -192,11 +193,8 @@ impl Ledger {
             again: false,
         };
         self.queue.admit(admission)?;
-        match answer.await {
-            Ok(granted) => granted?.take(),
-            // The writer ended without an answer.
-            Err(_) => Err(queue::stopped()),
-        }
+        // Without an answer, the writer has ended.
+        answer.await.unwrap_or_else(|_| Err(queue::stopped()))
     }
 
     /// How many reservations of this process are not settled yet.

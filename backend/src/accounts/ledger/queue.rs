@@ -15,7 +15,7 @@ use tokio::{
 
 use super::{
     Amounts, Outcome, Usage,
-    reservation::{Entry, Granted, Held},
+    reservation::{Entry, Held, Reservation},
 };
 use crate::http::ApiError;
 
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_millis(5);
 /// So many settlements wait no longer.
 const MANY: usize = 64;
 
-type Reply = oneshot::Sender<Result<Granted, ApiError>>;
+type Reply = oneshot::Sender<Result<Reservation, ApiError>>;
 
 /// A reservation that somebody waits for.
 #[derive(Debug)]

@@ -6,9 +6,8 @@ use tokio::sync::oneshot;
 
 use super::{
     About, Amounts, MOST, Outcome, Standing, Usage,
-    queue::{self, Open, Queue, Settlement},
+    queue::{Open, Queue, Settlement},
 };
-use crate::http::ApiError;
 
 /// What is stored about a reservation and about its usage.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,12 +49,15 @@ pub(super) struct Held {
     pub(super) created_at: i64,
 }
 
-/// A bound that is reserved until it is settled. Dropped without that, it is settled at the bound.
+/// A bound that is reserved until it is settled. Dropped without that, it is taken back as if it had never been, or, from
+/// [`Self::begin`] on, settled at the bound.
 #[derive(Debug)]
-#[must_use = "dropped, it is settled at its bound"]
+#[must_use = "dropped, it is taken back"]
 pub struct Reservation {
     /// Gone once it is settled.
     held: Option<(Held, Open)>,
+    /// Something is done that costs.
+    begun: bool,
     queue: Arc<Queue>,
     standing: Standing,
 }
@@ -64,6 +66,7 @@ impl Reservation {
     pub(super) fn new(held: Held, queue: &Arc<Queue>, standing: Standing) -> Self {
         Self {
             held: Some((held, Open::new(queue))),
+            begun: false,
             queue: Arc::clone(queue),
             standing,
         }
@@ -73,6 +76,11 @@ impl Reservation {
     #[must_use]
     pub fn standing(&self) -> &Standing {
         &self.standing
+    }
+
+    /// From now on, nobody knows what was used unless it is settled.
+    pub fn begin(&mut self) {
+        self.begun = true;
     }
 
     /// Another model answered: usage is recorded under its name.
@@ -111,31 +119,8 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         if let Some((held, _)) = &self.held {
-            let usage = Usage::of_bound(held.bound);
-            self.end(Some((usage, Outcome::Bound)), None);
-        }
-    }
-}
-
-/// A reservation on its way to whoever asked for it. Dropped on the way, because they are gone, it is taken back: nothing
-/// was done with it.
-#[derive(Debug)]
-pub(super) struct Granted(Option<Reservation>);
-
-impl Granted {
-    pub(super) fn new(reservation: Reservation) -> Self {
-        Self(Some(reservation))
-    }
-
-    pub(super) fn take(mut self) -> Result<Reservation, ApiError> {
-        self.0.take().ok_or_else(queue::stopped)
-    }
-}
-
-impl Drop for Granted {
-    fn drop(&mut self) {
-        if let Some(mut reservation) = self.0.take() {
-            reservation.end(None, None);
+            let bound = (Usage::of_bound(held.bound), Outcome::Bound);
+            self.end(self.begun.then_some(bound), None);
         }
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use super::{
     batch::{self, Admitted, Stored},
     queue::{Admission, Batch, Queue, Settlement},
-    reservation::{Granted, Reservation},
+    reservation::Reservation,
 };
 use crate::{app::App, http::ApiError};
 
@@ -90,8 +90,7 @@ fn answer(admission: Admission, decision: Result<Admitted, ApiError>, queue: &Ar
             created_at,
         }) => {
             let (held, reply) = admission.into_held(created_at);
-            let reservation = Reservation::new(held, queue, standing);
-            (reply, Ok(Granted::new(reservation)))
+            (reply, Ok(Reservation::new(held, queue, standing)))
         }
         Err(error) => (admission.reply, Err(error)),
     };

@@ -34,7 +34,7 @@ fn seeds() -> Vec<Vec<u8>> {
             "metadata": {"trace": "t", "svc": {"character": "repo:acme/ada", "character_params": {"a": 1, "b": null}}},
         }),
         json!({
-            "model": "m", "stream": false, "max_output_tokens": 9, "reasoning": {"effort": "high", "max_tokens": 64},
+            "model": "m", "stream": false, "max_output_tokens": 9, "reasoning": {"effort": "high"},
             "instructions": "Be brief.", "store": false, "previous_response_id": "resp_1", "truncation": "auto",
             "input": [
                 {"role": "user", "content": [{"type": "input_text", "text": "Hi"}, {"type": "input_image", "image_url": "data:,"}]},
@@ -80,6 +80,7 @@ fn check(api: ModelApi, bytes: &[u8]) -> String {
             reasoning: ReasoningStyle::Effort,
             limit_field: LimitField::MaxCompletionTokens,
             stream_usage: true,
+            max_output_tokens: Some(4_096),
         };
         match upstream_body(&request, &abilities, "up") {
             Ok(body) => {
@@ -103,6 +104,16 @@ fn check(api: ModelApi, bytes: &[u8]) -> String {
         }
     }
     outcome
+}
+
+#[test]
+fn the_seeds_are_taken() {
+    for seed in seeds() {
+        let outcomes = [ModelApi::Chat, ModelApi::Responses].map(|api| check(api, &seed));
+        // The number of turns stands before the rest of what was taken, a field before the rest of a refusal.
+        let taken = |outcome: &String| outcome.starts_with(|c: char| c.is_ascii_digit());
+        assert!(outcomes.iter().any(taken), "{outcomes:?}");
+    }
 }
 
 #[test]

@@ -33,6 +33,14 @@ pub(crate) enum Ending {
 }
 
 impl Tally {
+    /// Of an answer of which nothing is there but what it used.
+    pub(crate) fn of(used: TokenUsage) -> Self {
+        Self {
+            usage: Some(used),
+            ..Self::default()
+        }
+    }
+
     /// Takes in an event or a whole answer of a model.
     pub(super) fn observe(&mut self, api: ModelApi, event: &Object) {
         let whole = match event.get("response") {

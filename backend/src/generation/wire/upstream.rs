@@ -22,6 +22,8 @@ pub(crate) struct Abilities {
     pub(crate) limit_field: LimitField,
     /// Whether it can be asked for the usage of a streamed chat completion.
     pub(crate) stream_usage: bool,
+    /// The limit of an answer for which the client has set none; without it the model's own holds.
+    pub(crate) max_output_tokens: Option<u64>,
 }
 
 impl LimitField {
@@ -53,7 +55,7 @@ pub(crate) fn upstream_body(
         ModelApi::Chat => abilities.limit_field.name(),
         ModelApi::Responses => "max_output_tokens",
     };
-    if let Some(tokens) = request.max_output_tokens {
+    if let Some(tokens) = request.max_output_tokens.or(abilities.max_output_tokens) {
         body.insert(limit.to_owned(), json!(tokens));
     }
     put_reasoning(

@@ -70,12 +70,13 @@ impl ChatModel for Chat {
             body: &request.body,
             model: &self.upstream_name,
         };
+        let choices = request.body.get("n").and_then(Value::as_u64).unwrap_or(1);
         let request = self.server.post(path)?.json(&body);
         let response = self.server.send(request).await?;
         if is_json(&response) {
             return self.whole(response).await.map(ModelAnswer::Whole);
         }
-        Ok(ModelAnswer::Events(self.events(response)))
+        Ok(ModelAnswer::Events(self.events(response, choices)))
     }
 
     async fn check(&self) -> Result<(), ProviderError> {
@@ -102,14 +103,14 @@ impl Chat {
         }
     }
 
-    fn events(&self, response: Response) -> EventStream {
+    fn events(&self, response: Response, choices: u64) -> EventStream {
         let reading = Reading {
             server: self.server.clone(),
             api: self.api,
             response,
             parser: sse::Parser::default(),
             events: VecDeque::new(),
-            ended: false,
+            unfinished: choices,
         };
         stream::unfold(Some(reading), |reading| async move {
             let mut reading = reading?;
@@ -130,8 +131,9 @@ struct Reading {
     response: Response,
     parser: sse::Parser,
     events: VecDeque<sse::Event>,
-    /// The model said that it is done, so that a server without `[DONE]` is not taken for a cut one.
-    ended: bool,
+    /// The choices of which the model has not said that they are done. Without any, a server without `[DONE]` is not taken
+    /// for a cut one.
+    unfinished: u64,
 }
 
 impl Reading {
@@ -149,7 +151,7 @@ impl Reading {
                     })?;
                     self.events.extend(events);
                 }
-                Ok(None) | Err(_) if self.ended => return Ok(None),
+                Ok(None) | Err(_) if self.unfinished == 0 => return Ok(None),
                 Ok(None) | Err(_) => {
                     return Err(self
                         .server
@@ -178,7 +180,7 @@ impl Reading {
                 "an event that is not of the API",
             ));
         }
-        self.ended |= ends(self.api, &value);
+        self.unfinished = self.unfinished.saturating_sub(finished(self.api, &value));
         Ok(Some(value))
     }
 }
@@ -230,16 +232,20 @@ fn is_event(api: ModelApi, event: &Value) -> bool {
     }
 }
 
-/// Whether the model says with this event that it is done.
-fn ends(api: ModelApi, event: &Value) -> bool {
+/// Of how many choices the model says with this event that they are done. A response has one.
+fn finished(api: ModelApi, event: &Value) -> u64 {
     match api {
-        ModelApi::Chat => event
-            .pointer("/choices/0/finish_reason")
-            .is_some_and(|reason| !reason.is_null()),
+        ModelApi::Chat => {
+            let choices = event.get("choices").and_then(Value::as_array);
+            let reasons = choices.into_iter().flatten();
+            let reasons = reasons.filter_map(|choice| choice.get("finish_reason"));
+            reasons.filter(|reason| !reason.is_null()).count() as u64
+        }
         ModelApi::Responses => matches!(
             event.get("type").and_then(Value::as_str),
             Some("response.completed" | "response.incomplete")
-        ),
+        )
+        .into(),
     }
 }
 
@@ -254,29 +260,29 @@ mod tests {
         let chat = [
             (
                 json!({"choices": [{"delta": {"role": "assistant"}, "finish_reason": null}]}),
-                false,
+                0,
             ),
             (
                 json!({"choices": [{"delta": {"content": null}, "finish_reason": "stop"}]}),
-                true,
+                1,
             ),
-            (json!({"choices": [], "usage": {"total_tokens": 3}}), false),
-            (json!({"usage": {"total_tokens": 3}}), false),
+            (
+                json!({"choices": [{"index": 1, "finish_reason": "length"}, {"index": 0, "finish_reason": "stop"}]}),
+                2,
+            ),
+            (json!({"choices": [], "usage": {"total_tokens": 3}}), 0),
+            (json!({"usage": {"total_tokens": 3}}), 0),
         ];
-        for (event, is_end) in chat {
+        for (event, done) in chat {
             assert!(is_event(ModelApi::Chat, &event), "{event}");
-            assert_eq!(ends(ModelApi::Chat, &event), is_end, "{event}");
+            assert_eq!(finished(ModelApi::Chat, &event), done, "{event}");
         }
         assert!(!is_event(ModelApi::Chat, &json!({"choices": "many"})));
         assert!(!is_event(ModelApi::Chat, &json!([1])));
-        assert!(ends(
-            ModelApi::Responses,
-            &json!({"type": "response.incomplete"})
-        ));
-        assert!(!ends(
-            ModelApi::Responses,
-            &json!({"type": "response.output_text.done"})
-        ));
+        for (kind, done) in [("incomplete", 1), ("output_text.done", 0)] {
+            let event = json!({"type": format!("response.{kind}")});
+            assert_eq!(finished(ModelApi::Responses, &event), done, "{kind}");
+        }
         assert!(!is_event(ModelApi::Responses, &json!({"choices": []})));
     }
 

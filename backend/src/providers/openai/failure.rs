@@ -3,7 +3,7 @@
 use reqwest::StatusCode;
 use serde_json::Value;
 
-use super::super::ProviderErrorKind;
+use super::super::{ModelApi, ProviderErrorKind, TokenUsage};
 
 /// A failure that a server reports.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +14,8 @@ pub(super) struct Failure {
     pub(super) code: Option<String>,
     /// What the server says, for the client that sent the request: it may repeat the request.
     pub(super) error: Value,
+    /// What was used all the same: a response that failed tells it.
+    pub(super) used: Option<TokenUsage>,
 }
 
 /// The failure in a body or an event: `{"error": {..}}`, an `error` event, or a response that failed.
@@ -36,7 +38,17 @@ pub(super) fn failure(value: &Value) -> Option<Failure> {
         Some("invalid_request_error" | "invalid_prompt") => ProviderErrorKind::Rejected,
         _ => ProviderErrorKind::Failed,
     };
-    Some(Failure { kind, code, error })
+    let response = value.get("response").unwrap_or(value);
+    let used = match response.get("usage") {
+        Some(Value::Object(usage)) => TokenUsage::read(ModelApi::Responses, usage),
+        _ => None,
+    };
+    Some(Failure {
+        kind,
+        code,
+        error,
+        used,
+    })
 }
 
 /// What a status means.

@@ -178,6 +178,7 @@ impl Server {
             status: None,
             error: failure.error,
         });
+        error.used = failure.used;
         error
     }
 

@@ -151,13 +151,15 @@ impl Encoder {
         }
         self.take()
     }
-    /// The usage to tell the client when the model tells none.
-    pub(crate) fn set_estimate(&mut self, usage: TokenUsage) {
+
+    /// The usage, unless the model has told it in an event.
+    pub(crate) fn set_usage(&mut self, usage: TokenUsage) {
         self.tally.usage.get_or_insert(usage);
     }
 
-    /// The model's stream ended well. What is missing is closed, and the terminal event follows. A stream that said nothing, or a response without its terminal event, has not ended well
-    /// whatever the caller thinks, and becomes an error.
+    /// The model's stream ended well. What is missing is closed, and the terminal event follows. A stream that said
+    /// nothing, or a response without its terminal event, has not ended well whatever the caller thinks, and becomes an
+    /// error.
     pub(crate) fn end(&mut self, now: i64) -> Vec<Frame> {
         if self.finished() {
             return Vec::new();

@@ -330,7 +330,7 @@ fn usage_that_was_not_told_can_be_estimated() {
         (encoder.tally().usage, encoder.tally().text_bytes),
         (None, 5)
     );
-    encoder.set_estimate(TokenUsage {
+    encoder.set_usage(TokenUsage {
         input: 7,
         output: 5,
         ..TokenUsage::default()

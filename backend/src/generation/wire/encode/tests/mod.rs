@@ -185,5 +185,6 @@ fn abilities(api: ModelApi) -> Abilities {
         reasoning: ReasoningStyle::Effort,
         limit_field: LimitField::MaxCompletionTokens,
         stream_usage: true,
+        max_output_tokens: None,
     }
 }
