@@ -7,7 +7,7 @@ import { clearError, showError } from "./errors.js";
 import { eventList } from "./events.js";
 import { Meters } from "./meters.js";
 import { Quality } from "./quality.js";
-import { callSettings } from "./settings.js";
+import { callSettings, ownCharacter } from "./settings.js";
 import { Timer } from "./timer.js";
 
 const element = (id) => document.getElementById(id);
@@ -109,7 +109,8 @@ async function call() {
     setMuted(false);
     if (mode === "client") {
       const { partner, character, publishableKey } = published;
-      await manager.handleCall2(`repo:${partner}`, character, publishableKey, metadata);
+      const own = ownCharacter(element("settings"));
+      await manager.handleCall2(`repo:${partner}`, own?.character ?? character, own?.key || publishableKey, metadata);
     } else {
       await manager.handleCall2(null, null, await signedUrl(), metadata);
     }
@@ -206,7 +207,10 @@ function setMuted(value) {
 function sendTyped(event) {
   event.preventDefault();
   const text = element("text").value.trim();
-  if (manager.sendText(text)) element("text").value = "";
+  if (!text) return;
+  const sent = manager.sendText(text);
+  if (sent) element("text").value = "";
+  element("unsent").textContent = sent ? "" : "That was not sent. Try again when the connection is back.";
 }
 
 function isBusy(id) {
@@ -244,6 +248,7 @@ function showCall(active) {
     element("text").disabled = true;
     element("send").disabled = true;
     element("sources").hidden = true;
+    element("unsent").textContent = "";
     delete element("orb").dataset.agent;
   }
   if (hadFocus) element(active ? "mute" : "call").focus();

@@ -16,5 +16,16 @@ export function callSettings({ elements }) {
     iceServers: urls && [{ urls, username: text("iceUser") ?? "", credential: text("iceCredential") ?? "" }],
     iceTransportPolicy: on("relayOnly") ? "relay" : "all",
     wakeLock: on("wakeLock"),
+    // The customer's server decides these for the calls that it creates.
+    callTimeLimitSeconds: Number(text("timeLimit")),
+    characterParams: text("robotName") && { robot_name: text("robotName") },
   };
+}
+
+/** The visitor's own character and the key for it; nothing without instructions. */
+export function ownCharacter({ elements }) {
+  const personality = elements.namedItem("personality").value.trim();
+  if (!personality) return null;
+  const description = JSON.stringify({ name: "Your character", greetings: ["Hello, I am a character of your own."] });
+  return { character: { personality, description }, key: elements.namedItem("secretKey").value.trim() };
 }

@@ -51,12 +51,27 @@ scene("speech is understood and the answer is heard", { busy: true }, async (sta
 });
 
 scene("a publishable key makes a call without a server", { character: "greeter" }, async ({ page }) => {
+  await page.openSettings();
+  await page.fill("robotName", "Ada");
   await page.call({ mode: "client" });
-  assert.match(await page.says("bot", "its greeting"), /this is the greeter/);
+  assert.equal(await page.says("bot", "its greeting"), "Hello, this is Ada.");
   assert.ok(await page.ears.audible("heard"), "the greeting was not audible");
   await page.click("hang-up");
   const { callbacks } = await page.ended();
   assert.deepEqual(callbacks.map(({ name }) => name).filter((name) => ORDER.includes(name)), ORDER);
+});
+
+scene("a character of the page's own takes a secret key", {}, async ({ page, backend }) => {
+  await page.openSettings();
+  await page.fill("personality", "You are a pirate.");
+  await page.choose("client");
+  await page.click("call");
+  const { error } = await page.shows("that a publishable key is not enough", (shown) => shown.error && !shown.inCall);
+  assert.equal(error.code, "INVALID_KEY");
+  await page.fill("secretKey", backend.apiKey);
+  await page.call({ mode: "client" });
+  assert.equal(await page.says("bot", "its greeting"), "Hello, I am a character of your own.");
+  assert.equal((await page.read()).lines[0].role, "Your character");
 });
 
 scene("speaking over the character silences it and cuts its line", { alone: true, character: "talker" }, async (stage) => {

@@ -13,16 +13,32 @@ const completed = (stage) =>
 
 const hangUps = ({ callbacks }) => callbacks.filter(({ name }) => name === "onHangUp").length;
 
+/** Waits until a call has ended by itself, and checks that it lasted as long as it may. */
+async function lasts({ page }, seconds) {
+  const ended = await page.ended((seconds + 10) * 1000);
+  const at = Object.fromEntries(ended.callbacks.map(({ name, atMs }) => [name, atMs]));
+  const lasted = (at.onHangUp - at.onConnected) / 1000;
+  assert.ok(Math.abs(lasted - seconds) <= 1, `the call lasted ${lasted} s instead of ${seconds} s`);
+  return ended;
+}
+
 scene("the time limit ends a call within a second of it", { timeLimitSeconds: 4 }, async (stage) => {
   await stage.page.call();
-  const page = await stage.page.ended();
-  const at = Object.fromEntries(page.callbacks.map(({ name, atMs }) => [name, atMs]));
-  const lasted = (at.onHangUp - at.onConnected) / 1000;
-  assert.ok(Math.abs(lasted - 4) <= 1, `the call lasted ${lasted} s instead of 4 s`);
+  const page = await lasts(stage, 4);
   assert.equal(hangUps(page), 1);
   assert.equal(page.state, "completed");
   assert.equal(page.error, null);
   await completed(stage);
+});
+
+scene("a call without a server has the time limit of the settings", { waits: true }, async (stage) => {
+  const { page } = stage;
+  await page.openSettings();
+  await page.select("timeLimit", 10);
+  await page.call({ mode: "client" });
+  const { state, error } = await lasts(stage, 10);
+  assert.equal(state, "completed");
+  assert.equal(error, null);
 });
 
 scene("the webhook delivers what the status says", { webhook: true, character: "greeter" }, async (stage) => {

@@ -22,7 +22,7 @@ const CHARACTERS = {
   /** Waits for the visitor. */
   quiet: {},
   /** Says something short first. */
-  greeter: { greetings: ["Hello, this is the greeter."] },
+  greeter: { robot_name: "the greeter", greetings: ["Hello, this is {{ robot_name }}."] },
   /** Knows something from a document. */
   librarian: { rag_enabled: true, documents: [{ title: "Opening hours", text: "The museum opens at ten and closes at six." }] },
   /** Talks for about half a minute. */

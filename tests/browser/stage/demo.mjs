@@ -23,6 +23,7 @@ function snapshot() {
       ? { code: text("error-code"), advice: text("error-advice"), message: text("error-message") }
       : null,
     sources: shown("sources") ? text("sources") : null,
+    unsent: text("unsent"),
     quality: shown("quality") ? text("quality-words") : null,
     findings: [...document.querySelectorAll("#findings p")].map((item) => ({
       // Absent while the check runs.
@@ -157,6 +158,11 @@ export class DemoPage {
   /** Fills in a field of the settings. */
   async fill(name, text) {
     await this.driver.findElement(By.name(name)).sendKeys(text);
+  }
+
+  /** Chooses from a menu of the settings. */
+  async select(name, value) {
+    await this.driver.findElement(By.css(`select[name=${name}] option[value="${value}"]`)).click();
   }
 
   async type(text) {
