@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
-import { Key } from "selenium-webdriver";
+import { By, Key } from "selenium-webdriver";
 
 import { scene } from "./stage/stage.mjs";
 import { until } from "./stage/waiting.mjs";
@@ -108,7 +108,7 @@ scene("a call by keyboard alone", {}, async ({ page }) => {
 /** What sticks out of the page sideways, and what is too small for a finger. */
 function measure(target) {
   const name = (element) => element.id || element.name || element.localName;
-  const controls = [...document.querySelectorAll("button, select, summary, input")].filter(
+  const controls = [...document.querySelectorAll("button, select, summary, input, textarea")].filter(
     (element) => element.checkVisibility(),
   );
   const box = (element) => {
@@ -147,4 +147,53 @@ scene("a phone shows all of the page, and fingers hit it", { character: "greeter
   }
   await page.click("hang-up");
   await page.ended();
+});
+
+/** Runs in the page: the share of the pixels that differ between two pictures, as far as the smaller one goes. */
+function difference(one, other, done) {
+  const load = async (png) => {
+    const picture = new Image();
+    picture.src = `data:image/png;base64,${png}`;
+    await picture.decode();
+    return picture;
+  };
+  const compare = (pictures) => {
+    const width = Math.min(...pictures.map((picture) => picture.width));
+    const height = Math.min(...pictures.map((picture) => picture.height));
+    const [a, b] = pictures.map((picture) => {
+      const context = new OffscreenCanvas(width, height).getContext("2d");
+      context.drawImage(picture, 0, 0);
+      return new Uint32Array(context.getImageData(0, 0, width, height).data.buffer);
+    });
+    return a.filter((pixel, at) => pixel !== b[at]).length / a.length;
+  };
+  Promise.all([one, other].map(load)).then(compare).then(done, (error) => done(String(error)));
+}
+
+/** What a visitor must see in high contrast: an element, what puts it into either state, how much of it differs. */
+const STATES = [
+  ["[name=wakeLock]", "element.checked = on", 0.2],
+  ["[name=mode] + span", "element.previousElementSibling.checked = on", 0.2],
+  ["#mute", "element.hidden = false; element.setAttribute('aria-pressed', on)", 0.5],
+  ["#microphone-level", "element.style.setProperty('--level', on ? 1 : 0)", 0.5],
+];
+
+scene("high contrast shows what is on and what is off", {}, async ({ browser, page }) => {
+  await browser.forceColors(true);
+  try {
+    assert.ok(await page.driver.executeScript("return matchMedia('(forced-colors: active)').matches"), "no colours are forced");
+    await page.openSettings();
+    for (const [selector, change, share] of STATES) {
+      const element = await page.driver.findElement(By.css(selector));
+      const picture = async (on) => {
+        await page.driver.executeScript(`const [element, on] = arguments; ${change}`, element, on);
+        return element.takeScreenshot();
+      };
+      const [on, off] = [await picture(true), await picture(false)];
+      const differs = await page.driver.executeAsyncScript(difference, on, off);
+      assert.ok(differs >= share, `${selector}: ${differs} of it tells on from off`);
+    }
+  } finally {
+    await browser.forceColors(false);
+  }
 });

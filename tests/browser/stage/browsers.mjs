@@ -52,14 +52,16 @@ async function openChromium({ env, microphoneFile, windowSize = "1200,900", phon
   options.setLoggingPrefs({ browser: "ALL" });
   const service = new chrome.ServiceBuilder("/usr/bin/chromedriver").setEnvironment({ ...process.env, ...env });
   const driver = await new Builder().forBrowser(Browser.CHROME).setChromeOptions(options).setChromeService(service).build();
-  const prefer = (scheme) =>
-    driver.sendDevToolsCommand("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
+  const media = (name, value) => driver.sendDevToolsCommand("Emulation.setEmulatedMedia", { features: [{ name, value }] });
+  const prefer = (scheme) => media("prefers-color-scheme", scheme);
   await prefer(dark ? "dark" : "light");
   return {
     name: "chromium",
     driver,
     /** Makes the visitor prefer `light` or `dark` pages. */
     prefer,
+    /** Makes the system choose the colours of pages, as in high contrast, or no more. */
+    forceColors: (force) => (force ? media("forced-colors", "active") : prefer(dark ? "dark" : "light")),
     /** Answers for the visitor, whom this page asks for the microphone: no. */
     denyMicrophone: () => driver.setPermission("microphone", "denied"),
     /** What the console shows, as far as it was not read before. */
@@ -73,6 +75,9 @@ async function openChromium({ env, microphoneFile, windowSize = "1200,900", phon
 
 /** Firefox's setting for the pages that the visitor prefers: 0 is dark, 1 is light. */
 const SCHEME = "layout.css.prefers-color-scheme.content-override";
+
+/** Firefox's setting for who chooses the colours of pages: 0 is the page unless the system is in high contrast, 2 nobody. */
+const COLORS = "browser.display.document_color_use";
 
 async function openFirefox({ env, phone, asking, dark }) {
   const folder = mkdtempSync(path.join(tmpdir(), "colloquy-firefox-"));
@@ -103,6 +108,7 @@ async function openFirefox({ env, phone, asking, dark }) {
     name: "firefox",
     driver,
     prefer: (scheme) => setting(SCHEME, scheme === "dark" ? 0 : 1),
+    forceColors: (force) => setting(COLORS, force ? 2 : 0),
     denyMicrophone: () => setting("permissions.default.microphone", 2),
     async console() {
       const text = readFileSync(log, "utf8");
