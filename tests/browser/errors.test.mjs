@@ -114,12 +114,12 @@ scene("a call that is over", { customer: { createCall: sameCall } }, async (stag
 scene("a backend that is gone", { backend: {}, customer: { createCall: withUrl(backendStopped) } }, (stage) =>
   fails(stage, "NETWORK"));
 
-scene("a backend that does not answer", { wire: true }, async (stage) => {
+scene("a backend that does not answer", { waits: true, wire: true }, async (stage) => {
   stage.wire.silence();
   await givesUp(stage, "NETWORK", 20_000, "client");
 });
 
-scene("a session that does not answer", { wire: true, customer: { createCall: withUrl(wireSilenced) } }, (stage) =>
+scene("a session that does not answer", { waits: true, wire: true, customer: { createCall: withUrl(wireSilenced) } }, (stage) =>
   givesUp(stage, "NETWORK", 10_000));
 
 scene("a visitor who has waited enough for a backend that does not answer", { wire: true }, async ({ wire, page }) => {
@@ -172,7 +172,9 @@ scene("media that gets through on no path", { backend: { COLLOQUY_CALLS_MEDIA_CO
   await fails(stage, "MEDIA");
 });
 
-scene("media that gets through on no path, at a patient backend", { backend: { COLLOQUY_CALLS_MEDIA_CONNECT_SECONDS: "50" } }, async (stage) => {
+const PATIENT = { COLLOQUY_CALLS_MEDIA_CONNECT_SECONDS: "50" };
+
+scene("media that gets through on no path, at a patient backend", { waits: true, backend: PATIENT }, async (stage) => {
   await stage.page.openSettings();
   await stage.page.flip("relayOnly");
   // Firefox knows at once that nothing will come of it.

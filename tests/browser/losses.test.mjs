@@ -8,6 +8,9 @@ import { understood } from "./stage/speech.mjs";
 import { scene } from "./stage/stage.mjs";
 import { sleep, until } from "./stage/waiting.mjs";
 
+/** Longer than it takes from the last word to the visitor's line. */
+const NO_TURN_MS = 2_000;
+
 const names = ({ callbacks }) => callbacks.map(({ name }) => name);
 const count = (page, name) => names(page).filter((other) => other === name).length;
 const states = ({ callbacks }) =>
@@ -27,15 +30,29 @@ scene("signalling that is lost comes back while the talk goes on", { busy: true,
   await page.shows("the connection", ({ state }) => state === "ongoing");
   await page.says("user", "what was said meanwhile", understood);
   await page.answers(from);
+
+  await page.click("mute");
+  wire.cut();
+  await page.shows("another loss", ({ state }) => state === "reconnecting");
+  wire.mend();
+  await page.shows("the connection again", ({ state }) => state === "ongoing");
+  await stage.say();
+  await sleep(NO_TURN_MS);
+  const { muted, lines } = await page.read();
+  assert.equal(muted, true);
+  assert.equal(lines.filter(({ originator }) => originator === "user").length, 1, "the muted microphone was heard");
+
   await page.click("hang-up");
   const ended = await page.ended();
-  assert.deepEqual(states(ended), ["starting", "ongoing", "reconnecting", "ongoing", "completed"]);
+  assert.deepEqual(states(ended), ["starting", "ongoing", "reconnecting", "ongoing", "reconnecting", "ongoing", "completed"]);
   assert.equal(count(ended, "onConnected"), 1);
   assert.equal(count(ended, "onHangUp"), 1);
   assert.equal(ended.error, null);
 });
 
-scene("a server that stands still for a while finds the call again", { backend: { COLLOQUY_CALLS_HEARTBEAT_SECONDS: "2" } }, async (stage) => {
+const OFTEN = { COLLOQUY_CALLS_HEARTBEAT_SECONDS: "2" };
+
+scene("a server that stands still for a while finds the call again", { waits: true, backend: OFTEN }, async (stage) => {
   const { page, backend } = stage;
   await page.call();
   backend.program.signal("SIGSTOP");
@@ -49,21 +66,80 @@ scene("a server that stands still for a while finds the call again", { backend: 
   assert.equal(count(await page.ended(), "onHangUp"), 1);
 });
 
-scene("a hang-up while the call connects is one hang-up", {}, async (stage) => {
-  const { page } = stage;
-  await page.driver.executeScript(`
-    document.getElementById("call").click();
+/** Put into the page: calls, and hangs up as soon as this callback came. */
+function hangUpAfter(callback) {
+  document.getElementById("call").click();
+  const timer = setInterval(() => {
+    if (!document.querySelector(`[data-callback=${callback}]`)) return;
+    clearInterval(timer);
     const button = document.getElementById("hang-up");
-    const timer = setInterval(() => { if (!button.hidden) { clearInterval(timer); button.click(); button.click(); } }, 1);
-  `);
-  const ended = await page.ended();
-  await sleep(1_000);
-  const later = await page.read();
-  assert.equal(count(later, "onCallStart"), 1);
-  assert.equal(count(later, "onHangUp"), 1);
-  assert.equal(names(later).at(-1), "onHangUp");
-  assert.equal(ended.error, null);
+    button.click();
+    button.click();
+  }, 1);
+}
+
+/** Waits until the backend, too, knows that the call is over, and gives its state. */
+const over = (stage) =>
+  until("the call is over at the backend", async () => {
+    const { data } = await stage.backend.status(stage.callId);
+    return ["completed", "error"].includes(data.state) && data.state;
+  }, { withinMs: 20_000, everyMs: 500 });
+
+// What the backend waits when nobody says goodbye.
+const IMPATIENT = {
+  COLLOQUY_CALLS_CONNECT_SECONDS: "3",
+  COLLOQUY_CALLS_MEDIA_CONNECT_SECONDS: "3",
+  COLLOQUY_CALLS_RECONNECT_SECONDS: "3",
+};
+
+for (const [moment, callback] of [["begins", "onCallStart"], ["connects", "onCallStarting"]]) {
+  scene(`a hang-up while the call ${moment} is one hang-up`, { waits: true, backend: IMPATIENT }, async (stage) => {
+    const { page } = stage;
+    await page.driver.executeScript(hangUpAfter, callback);
+    await page.ended();
+    await over(stage);
+    const later = await page.read();
+    assert.equal(count(later, "onCallStart"), 1);
+    assert.equal(count(later, "onHangUp"), 1);
+    assert.equal(names(later).at(-1), "onHangUp");
+    assert.equal(later.error, null);
+    await page.call();
+  });
+}
+
+scene("a hang-up while the connection is lost ends the call", { waits: true, wire: true, backend: IMPATIENT }, async (stage) => {
+  const { page, wire } = stage;
   await page.call();
+  wire.cut();
+  await page.shows("the loss", ({ state }) => state === "reconnecting");
+  await page.click("hang-up");
+  const ended = await page.ended();
+  assert.deepEqual(states(ended), ["starting", "ongoing", "reconnecting", "completed"]);
+  assert.equal(ended.error, null);
+  assert.equal(await over(stage), "completed");
+});
+
+/** Put into the page: types until a turn is refused, but not for ever; gives how many were taken. */
+function typeUntilRefused() {
+  const field = document.getElementById("text");
+  for (let turn = 0; turn < 200; turn += 1) {
+    field.value = `This is turn ${turn}.`;
+    document.getElementById("typed").requestSubmit();
+    if (field.value) return turn;
+  }
+  return null;
+}
+
+scene("typed turns wait for a lost connection, and the page says when there are too many", { wire: true }, async ({ page, wire }) => {
+  await page.call();
+  wire.cut();
+  await page.shows("the loss", ({ state }) => state === "reconnecting");
+  const taken = await page.driver.executeScript(typeUntilRefused);
+  assert.ok(taken > 10, `${taken} turns were taken`);
+  assert.match((await page.read()).unsent, /^That was not sent\./);
+  assert.equal(await page.driver.executeScript("return document.getElementById('text').value"), `This is turn ${taken}.`);
+  await page.click("hang-up");
+  assert.equal((await page.ended()).unsent, "");
 });
 
 scene("a page that is left and come back to makes another call", { character: "greeter" }, async (stage) => {

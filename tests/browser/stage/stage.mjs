@@ -29,6 +29,8 @@ const shared = {};
  * @param {object} options
  * @param {boolean} [options.busy] - Whether somebody speaks in it, or the browser works hard: no other busy scene is
  *   played meanwhile, so that what is said comes in time.
+ * @param {boolean} [options.waits] - Whether it mostly waits, for many seconds: it is played beside the others, so that
+ *   they need not wait, too.
  * @param {boolean} [options.alone] - Whether it measures what anything beside it would change: nothing else is played.
  * @param {string} [options.character] - Of the test characters; `quiet` waits for the visitor.
  * @param {number} [options.timeLimitSeconds]
@@ -45,7 +47,10 @@ export function scene(name, options, play) {
   scenes.push({ name, options, play });
 }
 
-/** Plays all scenes: the busy ones in one browser after the other, and beside them all others, the browsers side by side. */
+/**
+ * Plays all scenes: the busy ones in one browser after the other, and beside them, the browsers side by side, those that
+ * wait and all others.
+ */
 export function playScenes() {
   if (scenes.length === 0) return;
   before(async () => {
@@ -61,11 +66,12 @@ export function playScenes() {
 
   const alone = scenes.filter(({ options }) => options.alone);
   const busy = scenes.filter(({ options }) => options.busy);
-  const light = scenes.filter(({ options }) => !options.alone && !options.busy);
+  const waiting = scenes.filter(({ options }) => options.waits);
+  const light = scenes.filter(({ options }) => !options.alone && !options.busy && !options.waits);
   const inTurn = (name, played) => describe(name, { concurrency: 1 }, () => BROWSERS.forEach((browser) => playIn(browser, played)));
-  describe("side by side", { concurrency: 1 + BROWSERS.length }, () => {
+  describe("side by side", { concurrency: 1 + 2 * BROWSERS.length }, () => {
     inTurn("busy", busy);
-    BROWSERS.forEach((browser) => playIn(browser, light));
+    for (const played of [waiting, light]) BROWSERS.forEach((browser) => playIn(browser, played));
   });
   inTurn("alone", alone);
 }
