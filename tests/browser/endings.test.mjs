@@ -31,7 +31,7 @@ scene("the time limit ends a call within a second of it", { timeLimitSeconds: 4 
   await completed(stage);
 });
 
-scene("a call without a server has the time limit of the settings", { waits: true }, async (stage) => {
+scene("a call without a server has the time limit of the settings", {}, async (stage) => {
   const { page } = stage;
   await page.openSettings();
   await page.select("timeLimit", 10);

@@ -50,9 +50,7 @@ scene("signalling that is lost comes back while the talk goes on", { busy: true,
   assert.equal(ended.error, null);
 });
 
-const OFTEN = { COLLOQUY_CALLS_HEARTBEAT_SECONDS: "2" };
-
-scene("a server that stands still for a while finds the call again", { waits: true, backend: OFTEN }, async (stage) => {
+scene("a server that stands still for a while finds the call again", { backend: { COLLOQUY_CALLS_HEARTBEAT_SECONDS: "2" } }, async (stage) => {
   const { page, backend } = stage;
   await page.call();
   backend.program.signal("SIGSTOP");
@@ -93,7 +91,7 @@ const IMPATIENT = {
 };
 
 for (const [moment, callback] of [["begins", "onCallStart"], ["connects", "onCallStarting"]]) {
-  scene(`a hang-up while the call ${moment} is one hang-up`, { waits: true, backend: IMPATIENT }, async (stage) => {
+  scene(`a hang-up while the call ${moment} is one hang-up`, { backend: IMPATIENT }, async (stage) => {
     const { page } = stage;
     await page.driver.executeScript(hangUpAfter, callback);
     await page.ended();
@@ -107,7 +105,7 @@ for (const [moment, callback] of [["begins", "onCallStart"], ["connects", "onCal
   });
 }
 
-scene("a hang-up while the connection is lost ends the call", { waits: true, wire: true, backend: IMPATIENT }, async (stage) => {
+scene("a hang-up while the connection is lost ends the call", { wire: true, backend: IMPATIENT }, async (stage) => {
   const { page, wire } = stage;
   await page.call();
   wire.cut();

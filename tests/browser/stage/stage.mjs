@@ -48,8 +48,8 @@ export function scene(name, options, play) {
 }
 
 /**
- * Plays all scenes: the busy ones in one browser after the other, and beside them, the browsers side by side, those that
- * wait and all others.
+ * Plays all scenes: the busy ones in one browser after the other, beside them those that wait in the same way, and beside
+ * both all others, the browsers side by side.
  */
 export function playScenes() {
   if (scenes.length === 0) return;
@@ -69,9 +69,10 @@ export function playScenes() {
   const waiting = scenes.filter(({ options }) => options.waits);
   const light = scenes.filter(({ options }) => !options.alone && !options.busy && !options.waits);
   const inTurn = (name, played) => describe(name, { concurrency: 1 }, () => BROWSERS.forEach((browser) => playIn(browser, played)));
-  describe("side by side", { concurrency: 1 + 2 * BROWSERS.length }, () => {
+  describe("side by side", { concurrency: 2 + BROWSERS.length }, () => {
     inTurn("busy", busy);
-    for (const played of [waiting, light]) BROWSERS.forEach((browser) => playIn(browser, played));
+    inTurn("waiting", waiting);
+    BROWSERS.forEach((browser) => playIn(browser, light));
   });
   inTurn("alone", alone);
 }
