@@ -1,4 +1,5 @@
-// Makes `api.md` from the package's types: `node docs/generate.mjs`. A test checks that it is up to date.
+// Makes `api.md` from the package's types: `node docs/generate.mjs`. A test checks that it is up to date. It fails at a
+// name of which nothing is said.
 //
 // It uses the compiler API of TypeScript 5; TypeScript 7 has none that is stable.
 
@@ -66,19 +67,19 @@ function describe(name, nodes) {
   const heading = `### ${name}`;
   if (ts.isClassDeclaration(node)) {
     const members = [...grouped(node.members)].flatMap(([member, overloads]) => operation(`#### ${name}: ${member}`, overloads));
-    return [heading, comment(node), ...members];
+    return [heading, said(node), ...members];
   }
   if (ts.isFunctionDeclaration(node)) return operation(heading, nodes);
   // One that only joins others has nothing to list.
-  if (ts.isInterfaceDeclaration(node) && node.members.length > 0) return [heading, comment(node), members(node)];
-  return [heading, comment(node), alias(node)];
+  if (ts.isInterfaceDeclaration(node) && node.members.length > 0) return [heading, said(node), members(node)];
+  return [heading, said(node), alias(node)];
 }
 
 /** A function, a method, or a property of a class. */
 function operation(heading, nodes) {
   return [
     heading,
-    ...nodes.flatMap((node) => [block(node), comment(node), parameters(node)]).filter(Boolean),
+    ...nodes.flatMap((node) => [block(node), said(node), parameters(node)]).filter(Boolean),
   ];
 }
 
@@ -127,6 +128,13 @@ function comment(node) {
   return paragraphs.map((text) => (text.startsWith("```") ? text : line(text))).join("\n\n");
 }
 
+/** The comment of what must not go without one. */
+function said(node) {
+  const words = comment(node);
+  if (!words) throw new Error(`nothing is said about ${node.getText()}`);
+  return words;
+}
+
 function line(text) {
   return (text ?? "").replace(/\s+/g, " ").trim();
 }
@@ -136,6 +144,7 @@ function code(text) {
 }
 
 function table(columns, rows) {
+  for (const [name, ...cells] of rows) if (cells.includes("")) throw new Error(`nothing is said about ${name}`);
   const row = (cells) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
   return [row(columns), row(columns.map(() => "---")), ...rows.map(row)].join("\n");
 }

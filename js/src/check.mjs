@@ -6,7 +6,7 @@ import { CallError } from "./error.mjs";
 const REQUIRED = ["onCallStart", "onCallError", "onHangUp", "onStatusUpdate"];
 const OPTIONAL = [
   "onCallStarting", "onConnected", "onUserInfo", "onRagInfo", "onTranscript", "onAgentStateChange", "onLevels",
-  "onStats", "onDevicesChanged", "onError",
+  "onStats", "onDevicesChanged", "onAudioBlockedChange", "onError",
 ];
 
 const isObject = (value) => typeof value === "object" && value !== null;
@@ -40,7 +40,7 @@ const CONFIG = {
   speakerId: TEXT,
   backendUrl: TEXT,
   BACKEND_URL: TEXT,
-  callTimeLimitSeconds: ["a positive number", (value) => typeof value === "number" && value >= 1 && value < 2 ** 32],
+  callTimeLimitSeconds: ["a whole number from 1 to 14400", (value) => Number.isInteger(value) && value >= 1 && value <= 14_400],
   characterParams: ["an object", hasJson],
   historyElement: ["an element or its id", (value) => typeof value === "string" || isObject(value)],
   audio: ["an object", isObject],

@@ -26,10 +26,26 @@ export interface InitOptions {
 export function init(options?: InitOptions): Promise<void>;
 
 /** The state of a call. */
-export type CallStatus = "starting" | "ongoing" | "reconnecting" | "completed" | "error";
+export type CallStatus =
+  /** The call exists, and the visitor cannot be heard yet. */
+  | "starting"
+  /** Both sides can be heard. */
+  | "ongoing"
+  /** The connection or the sound is lost, and comes back within 30 seconds or not at all. */
+  | "reconnecting"
+  /** The call ended as it should: somebody hung up, or its time was over. */
+  | "completed"
+  /** The call failed; `onCallError` told why. */
+  | "error";
 
 /** What the character is doing. */
-export type AgentState = "listening" | "thinking" | "speaking";
+export type AgentState =
+  /** It waits for the visitor, or hears the visitor speak. */
+  | "listening"
+  /** The visitor's turn is over, and the reply is on its way. */
+  | "thinking"
+  /** Its voice plays. */
+  | "speaking";
 
 /** Why a call failed. These names do not change; new ones may be added. */
 export type CallErrorCode =
@@ -41,7 +57,10 @@ export type CallErrorCode =
   | "MICROPHONE_BUSY"
   /** The chosen speaker cannot be used, or the browser does not let a page choose one. */
   | "SPEAKER_MISSING"
-  /** The browser plays no sound before the visitor clicks: call `startAudio()` then. The call goes on. */
+  /**
+   * The browser plays no sound before the visitor clicks: call `startAudio()` then. The call goes on, and
+   * `onAudioBlockedChange` tells when the voice plays.
+   */
   | "AUDIO_BLOCKED"
   /** The page is not served over HTTPS. */
   | "INSECURE_CONTEXT"
@@ -80,22 +99,29 @@ export type CallErrorCode =
 
 /** A failure: a stable code, and a message that says what to do. */
 export class CallError extends Error {
+  /** For tests of an application; the SDK makes its own. `fatal` is false unless it is given. */
   constructor(code: CallErrorCode, message: string, options?: { cause?: unknown; fatal?: boolean });
+  /** By which the error is known, also where `instanceof` is not: in a log, or in another window. */
   readonly name: "CallError";
+  /** What happened, for the application to compare with. */
   readonly code: CallErrorCode;
-  /** Whether it ends the call; `onHangUp` follows. */
+  /** Whether it ends a call, and `onHangUp` follows; false for what an operation outside a call rejects with. */
   readonly fatal: boolean;
 }
 
 /** A document that a reply was based on. */
 export interface RagDocument {
+  /** The document's title in the knowledge base. */
   title: string;
+  /** How well it fits, by all searches together: the higher the better, comparable within one reply. */
   fusion_score: number;
+  /** How many tokens of the reply's prompt it takes. */
   token_count: number;
 }
 
 /** The documents that a reply was based on. */
 export interface RagData {
+  /** The documents, the best first. */
   documents: RagDocument[];
   /** How many documents there are. */
   count?: number;
@@ -105,7 +131,9 @@ export interface RagData {
 
 /** A line of the running transcript. A line with the same `id` replaces the earlier one. */
 export interface TranscriptLine {
+  /** Names the line within its call. */
   id: string;
+  /** Who said it: the visitor or the character. */
   originator: "user" | "bot";
   /** The name to show: `personRole` or `characterRole`. */
   role: string;
@@ -156,7 +184,9 @@ export interface CallStats {
 
 /** A part of a check that failed, with the code that a call would fail with. */
 export interface CheckFailure {
+  /** False: this part failed. */
   ok: false;
+  /** What a call would fail with. */
   code: CallErrorCode;
   /** What to do. */
   message: string;
@@ -166,13 +196,18 @@ export interface CheckFailure {
 export interface CheckReport {
   /** Whether a call would probably work: nothing below failed, there is a microphone, and it is not denied. */
   ok: boolean;
-  /** `prompt`: the visitor will be asked. `unknown`: the browser does not tell. `unsupported`: it has no devices. */
+  /**
+   * What a call would fail with first, null when `ok`: `INSECURE_CONTEXT` over plain HTTP, `UNSUPPORTED_BROWSER`,
+   * `MICROPHONE_DENIED`, `MICROPHONE_MISSING`, or the code of `backend` or `media`.
+   */
+  code: CallErrorCode | null;
+  /** `prompt`: the visitor will be asked. `unknown`: the browser does not tell. `unsupported`: it gives the page none. */
   permission: "granted" | "denied" | "prompt" | "unknown" | "unsupported";
   /** How many microphones there are. */
   microphones: number;
   /** How many speakers there are to choose from. */
   speakers: number;
-  /** Whether the backend answers, and after how many milliseconds. */
+  /** Whether the backend answers within 10 seconds, and after how many milliseconds. */
   backend: { ok: true; ms: number } | CheckFailure;
   /** Whether the backend's media port can be reached, after how many milliseconds, and how; see `CallStats`. */
   media: { ok: true; ms: number; candidateType: string | null; protocol: string | null } | CheckFailure;
@@ -209,6 +244,11 @@ export interface Callbacks {
   onStats?(stats: CallStats): void;
   /** Microphones or speakers were plugged or unplugged, in a call and for as long as the page holds the manager. */
   onDevicesChanged?(devices: Devices): void;
+  /**
+   * Whether the browser holds the character's voice back: true just after each `AUDIO_BLOCKED`, false when the voice
+   * plays again, whatever brought that about.
+   */
+  onAudioBlockedChange?(isBlocked: boolean): void;
   /** The same failures as `onCallError`, just before it. */
   onError?(error: CallError): void;
 }
@@ -227,7 +267,7 @@ export interface Config {
   backendUrl?: string | null;
   /** The same as `backendUrl`, which wins. */
   BACKEND_URL?: string | null;
-  /** The longest a call created with an API key may last; 600 otherwise. */
+  /** The longest a call created with an API key may last, in whole seconds, 1 to 14400; 600 otherwise. */
   callTimeLimitSeconds?: number | null;
   /** Template parameters of a saved character, for calls created with an API key. */
   characterParams?: Record<string, unknown> | null;
@@ -269,16 +309,19 @@ export interface CustomCharacter {
 
 /** A microphone or speaker. */
 export interface Device {
+  /** What `changeDevices` and the configuration take; empty before the visitor allowed the microphone once. */
   deviceId: string;
-  /** Empty before the visitor allowed the microphone once. */
+  /** Its name, to be shown; empty before the visitor allowed the microphone once. */
   label: string;
+  /** Whether it is the system's choice. */
   isDefault: boolean;
 }
 
 /** The devices to choose from. */
 export interface Devices {
+  /** The microphones; empty without any. */
   microphones: Device[];
-  /** Empty in browsers that do not let a page choose. */
+  /** The speakers; empty in browsers that do not let a page choose. */
   speakers: Device[];
 }
 
@@ -302,7 +345,8 @@ export class CallManager {
    * @param partner `repo:<partner>`
    * @param character the character's name, or a custom character
    * @param credential the API key
-   * @param customMetadata passed to the backend
+   * @param customMetadata passed to the backend: what JSON can say of an object, at most about 64 KiB of it, or the call
+   *   fails with `INVALID_ARGUMENT`
    */
   handleCall2(
     partner: string | null,
@@ -315,7 +359,7 @@ export class CallManager {
    * Connects to a call that your server created. Resolves and rejects as above.
    *
    * @param credential the call's `signedUrl`
-   * @param customMetadata passed to the backend
+   * @param customMetadata as above
    */
   handleCall2(
     partner: null,
@@ -324,13 +368,21 @@ export class CallManager {
     customMetadata?: Record<string, unknown> | null,
   ): Promise<void>;
 
-  /** Ends the call, at any moment; without a call it does nothing. */
+  /**
+   * Ends the call, at any moment; without a call it does nothing. Everything that the visitor notices is released at once.
+   * A connection that is still being opened, or is away, is kept or opened again for up to three seconds to tell the
+   * backend. A backend that cannot be told ends the call itself: 30 seconds after the connection was lost, or when the
+   * signed URL expires that nobody has used.
+   */
   hangUp(): void;
 
   /** True sends silence, false resumes. It also holds for later calls. */
   mute(isMuted: boolean): void;
 
-  /** The devices to choose from. */
+  /**
+   * The devices to choose from. Rejects with `INSECURE_CONTEXT` or `UNSUPPORTED_BROWSER` where the browser gives the page
+   * no devices, and with `LOAD_FAILED`.
+   */
   static getAvailableDevices(): Promise<Devices>;
 
   /**
@@ -338,7 +390,7 @@ export class CallManager {
    * connection as a call does, without a call, and asks for no permission. TURN servers that the backend hands out to
    * calls are not tried; `iceServers` of `config` are.
    *
-   * Rejects with `INVALID_ARGUMENT` where the constructor would throw it.
+   * Rejects with `INVALID_ARGUMENT` where the constructor would throw it, and with `LOAD_FAILED`.
    *
    * @param config what will be given to the constructor: `backendUrl`, `iceServers` and `iceTransportPolicy` count
    */
@@ -353,7 +405,8 @@ export class CallManager {
   /**
    * Switches devices during a call; `null` keeps the current one. Without a call it chooses for the next one, and while
    * the visitor is asked for the microphone for the one that starts. Of two choices the later one counts.
-   * Rejects with a `CallError` when a device cannot be used; the one in use then stays.
+   * Rejects with `MICROPHONE_DENIED`, `MICROPHONE_MISSING`, `MICROPHONE_BUSY` or `SPEAKER_MISSING` when a device cannot be
+   * used, and the one in use then stays; and with `LOAD_FAILED`.
    */
   changeDevices(microphoneId: string | null, speakerId: string | null): Promise<void>;
 

@@ -25,7 +25,7 @@ export function init(options) {
     throw new CallError(
       "LOAD_FAILED",
       `The SDK's wasm could not be loaded. ${remedy} A Content-Security-Policy needs 'wasm-unsafe-eval' in script-src.`,
-      { cause, fatal: true },
+      { cause },
     );
   });
   return loading;
@@ -103,8 +103,10 @@ export class CallManager {
     const leave = () => this.hangUp();
     globalThis.addEventListener?.("pagehide", leave);
     this.#fire("onCallStart");
-    const failed = (error) => {
+    const failed = ({ code, message, cause }) => {
       if (this.#waiting !== waiting) return;
+      // It ends this call, whatever else it is for others.
+      const error = new CallError(code, message, { cause, fatal: true });
       waiting.status = "error";
       // The end comes after both, whatever they do.
       this.#fire("onError", error);

@@ -25,7 +25,10 @@ export interface UseCall {
   transcript: TranscriptLine[];
   /** Whether silence is sent. */
   muted: boolean;
-  /** What failed last in the running or last call. Only when it is `fatal` did it end the call. */
+  /**
+   * What failed last in the running or last call. Only when it is `fatal` did it end the call. `AUDIO_BLOCKED` goes when
+   * the voice plays.
+   */
   error: CallError | null;
 
   /**
@@ -34,7 +37,8 @@ export interface UseCall {
    * call is under way, which is left alone, and with `INVALID_ARGUMENT` for changed options that cannot be used. Without
    * a mounted component it does nothing.
    *
-   * @param customMetadata passed to the backend
+   * @param call whom to call
+   * @param customMetadata passed to the backend, as `handleCall2` of `CallManager` does
    */
   start(call: CallTarget, customMetadata?: Record<string, unknown> | null): Promise<void>;
 
@@ -52,7 +56,7 @@ export interface UseCall {
 
   /**
    * Switches devices during a call; `null` keeps the current one. From then on it wins over `microphoneId` and
-   * `speakerId`. Rejects with a `CallError` when a device cannot be used; the one in use then stays.
+   * `speakerId`. Rejects as `changeDevices` of `CallManager` does; the device in use then stays.
    */
   changeDevices(microphoneId: string | null, speakerId: string | null): Promise<void>;
 

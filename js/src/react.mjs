@@ -9,7 +9,7 @@ const IDLE = { status: "idle", agentState: null, transcript: [], error: null };
 const ACTIVE = ["starting", "ongoing", "reconnecting"];
 const CALLBACKS = [
   "onCallStart", "onCallError", "onHangUp", "onStatusUpdate", "onCallStarting", "onConnected", "onUserInfo",
-  "onRagInfo", "onTranscript", "onAgentStateChange", "onError",
+  "onRagInfo", "onTranscript", "onAgentStateChange", "onAudioBlockedChange", "onError",
 ];
 /** The SDK works for these, so they are given to it only when somebody listens. */
 const COSTLY = ["onLevels", "onStats", "onDevicesChanged"];
@@ -118,7 +118,6 @@ class Line {
 
   startAudio = async () => {
     await this.#manager?.startAudio();
-    this.#show((state) => (state.error?.code === "AUDIO_BLOCKED" ? { ...state, error: null } : state));
   };
 }
 
@@ -144,6 +143,8 @@ function next(state, name, argument) {
       return { ...state, transcript: withLine(state.transcript, argument) };
     case "onCallError":
       return { ...state, error: argument };
+    case "onAudioBlockedChange":
+      return argument || state.error?.code !== "AUDIO_BLOCKED" ? state : { ...state, error: null };
     case "onHangUp": {
       // A call that could not be loaded has no status.
       const ended = state.error?.fatal ? "error" : "completed";

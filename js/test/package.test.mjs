@@ -50,8 +50,8 @@ test("a wrong key of the configuration is named when the manager is made", async
   for (const [config, name] of [
     ["config", "config must be an object"],
     [{ characterRole: 7 }, "config.characterRole must be a string"],
-    [{ callTimeLimitSeconds: "600" }, "config.callTimeLimitSeconds must be a positive number"],
-    [{ callTimeLimitSeconds: Number.NaN }, "config.callTimeLimitSeconds"],
+    [{ callTimeLimitSeconds: "600" }, "config.callTimeLimitSeconds must be a whole number from 1 to 14400"],
+    ...[Number.NaN, 0, 1.5, 14_401].map((seconds) => [{ callTimeLimitSeconds: seconds }, "config.callTimeLimitSeconds"]),
     [{ characterParams: [] }, "config.characterParams must be an object"],
     [{ characterParams: circle }, "config.characterParams"],
     [{ audio: 7 }, "config.audio must be an object"],
@@ -80,8 +80,8 @@ test("a wrong key of the configuration is named when the manager is made", async
   } finally {
     delete globalThis.RTCPeerConnection;
   }
-  // Absent ones have their defaults, and a server has no elements.
-  const absent = { characterRole: null, audio: null, iceServers: undefined, historyElement: {}, characterParams: {} };
+  // Absent ones have their defaults, and a server has no elements. The longest limit is one.
+  const absent = { callTimeLimitSeconds: 14_400, characterRole: null, audio: null, iceServers: undefined, historyElement: {}, characterParams: {} };
   assert.equal(new CallManager(callbacks(), absent).getState(), "idle");
 });
 
@@ -95,7 +95,13 @@ function listening() {
 
 test("a wasm that cannot be loaded ends the call with its code, and may be tried again", async () => {
   const { log, manager } = listening();
-  await assert.rejects(init({ wasmUrl: "data:application/wasm,broken" }), { code: "LOAD_FAILED", message: /wasmUrl/ });
+  const failed = { code: "LOAD_FAILED", message: /wasmUrl/, fatal: false };
+  await assert.rejects(init({ wasmUrl: "data:application/wasm,broken" }), failed);
+  // No call ends with these.
+  const operations = [
+    CallManager.getAvailableDevices, CallManager.preCallCheck, () => manager.changeDevices("desk", null),
+  ];
+  for (const operation of operations) await assert.rejects(operation(), { ...failed, message: /./ });
   // Node's fetch reads no file URLs, so the default does not load here either.
   await manager.handleCall2(null, null, "wss://calls.invalid/session");
   assert.deepEqual(log, ["onCallStart", "onCallError LOAD_FAILED true", "onHangUp"]);
@@ -159,7 +165,11 @@ test("the wasm loads, and without a browser a call says what is missing", async 
 
 test("the package in one file loads without any other", async () => {
   await inline.init();
-  await assert.rejects(inline.CallManager.getAvailableDevices(), { code: "UNSUPPORTED_BROWSER" });
+  const { CallManager: Inline } = inline;
+  await assert.rejects(Inline.getAvailableDevices(), { code: "UNSUPPORTED_BROWSER", fatal: false });
+  globalThis.isSecureContext = false;
+  await assert.rejects(Inline.getAvailableDevices(), { code: "INSECURE_CONTEXT", fatal: false });
+  delete globalThis.isSecureContext;
 });
 
 test("the script makes a global, and tells that it looks beside itself", async () => {

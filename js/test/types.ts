@@ -49,6 +49,7 @@ const everything: Required<Callbacks> = {
     console.log(quality, rates, path, stats.lossSent ?? 0, stats.lossReceived + stats.concealed);
   },
   onDevicesChanged: ({ microphones, speakers }: Devices) => console.log(microphones.length, speakers.length),
+  onAudioBlockedChange: (isBlocked: boolean) => console.log(isBlocked),
   onError: (error: CallError) => console.error(error.name === "CallError"),
 };
 

@@ -4,20 +4,20 @@
 //! both sides look for a path until one is found.
 
 use colloquy_protocol::{CheckAnswer, ErrorCode, check_request};
-use js_sys::{Array, Promise};
+use js_sys::Array;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{
-    RtcPeerConnection, RtcPeerConnectionState, RtcRtpTransceiverDirection, RtcRtpTransceiverInit,
-    RtcSdpType, RtcSessionDescriptionInit,
+    AbortController, RtcPeerConnection, RtcPeerConnectionState, RtcRtpTransceiverDirection,
+    RtcRtpTransceiverInit, RtcSdpType, RtcSessionDescriptionInit,
 };
 
 use crate::config::Config;
-use crate::js::{self, Alarm};
+use crate::js::{self, Timeout};
 use crate::microphone::media_devices;
 use crate::{create, devices, peer, stats};
 
-/// How long the backend may take to answer.
+/// How long the backend may take to answer in full.
 const ANSWER_TIMEOUT_MS: f64 = 10_000.0;
 
 /// How long the search for a path may take.
@@ -34,17 +34,31 @@ pub(crate) async fn run(config: &Config) -> JsValue {
     let permission = permission().await;
     let (microphones, speakers) = count_devices().await;
     let (backend, media) = paths(config).await;
-    let works = |part: &JsValue| js::get(part, "ok") == true;
-    let ok = permission != "denied" && microphones > 0 && works(&backend) && works(&media);
+    // In the order in which a call would meet them.
+    let code = if media_devices().is_none() {
+        Some(devices::missing_devices_code())
+    } else if permission == "denied" {
+        Some(ErrorCode::MicrophoneDenied)
+    } else if microphones == 0 {
+        Some(ErrorCode::MicrophoneMissing)
+    } else {
+        backend.as_ref().err().or(media.as_ref().err()).copied()
+    };
+    let name = code.map_or(JsValue::NULL, |code| code.as_str().into());
+    let part = |found: Found| found.unwrap_or_else(failed);
     js::object([
-        ("ok", ok.into()),
+        ("ok", code.is_none().into()),
+        ("code", name),
         ("permission", permission.into()),
         ("microphones", microphones.into()),
         ("speakers", speakers.into()),
-        ("backend", backend),
-        ("media", media),
+        ("backend", part(backend)),
+        ("media", part(media)),
     ])
 }
+
+/// What is known of a part that works, or why it does not.
+type Found = Result<JsValue, ErrorCode>;
 
 /// `granted`, `denied` or `prompt`; `unknown` in browsers that do not tell, `unsupported` where there are no devices.
 async fn permission() -> String {
@@ -85,19 +99,19 @@ impl Drop for Probe {
     }
 }
 
-async fn paths(config: &Config) -> (JsValue, JsValue) {
+async fn paths(config: &Config) -> (Found, Found) {
     let Ok((probe, offer)) = offer(config).await else {
         let unsupported = ErrorCode::UnsupportedBrowser;
-        return (failed(unsupported), failed(unsupported));
+        return (Err(unsupported), Err(unsupported));
     };
     let (backend, answer) = match ask(config, &offer).await {
-        Ok((ms, answer)) => (reached(ms), answer),
+        Ok((ms, answer)) => (Ok(reached(ms)), answer),
         // Without an answer nothing is known about the media port.
-        Err(code) => return (failed(code), failed(code)),
+        Err(code) => return (Err(code), Err(code)),
     };
     let begun = js::now_ms();
     if !connect(&probe.0, &answer).await {
-        return (backend, failed(ErrorCode::Media));
+        return (backend, Err(ErrorCode::Media));
     }
     let ms = js::now_ms() - begun;
     let (candidate_type, protocol) = found_path(&probe.0).await;
@@ -107,7 +121,7 @@ async fn paths(config: &Config) -> (JsValue, JsValue) {
         ("candidateType", candidate_type),
         ("protocol", protocol),
     ]);
-    (backend, media)
+    (backend, Ok(media))
 }
 
 /// How the path runs. Chromium tells a moment after the connection is up.
@@ -149,18 +163,11 @@ async fn offer(config: &Config) -> Result<(Probe, String), JsValue> {
 async fn ask(config: &Config, offer: &str) -> Result<(u64, String), ErrorCode> {
     let begun = js::now_ms();
     let (url, body) = check_request(&config.backend_url, offer);
-    let sent = create::post(&url, None, &body, None).map_err(|_| ErrorCode::Network)?;
-    let patience = Alarm::after(ANSWER_TIMEOUT_MS);
-    let first = js::race(&sent, patience.promise());
-    let response = JsFuture::from(first)
-        .await
-        .map_err(|_| ErrorCode::Network)?;
-    if response.is_undefined() {
-        return Err(ErrorCode::Network);
-    }
-    let (status, body) = create::read(Promise::resolve(&response))
-        .await
-        .map_err(|_| ErrorCode::Network)?;
+    let abort = AbortController::new().map_err(|_| ErrorCode::UnsupportedBrowser)?;
+    let give_up = js::get_function(&abort, "abort").map(|give_up| give_up.bind0(&abort));
+    let _patience = give_up.map(|give_up| Timeout::new(&give_up, ANSWER_TIMEOUT_MS));
+    let sent = create::post(&url, None, &body, Some(&abort));
+    let (status, body) = create::read(sent).await.map_err(|_| ErrorCode::Network)?;
     let answer = CheckAnswer::read(status, body.as_ref()).sdp()?;
     Ok((js::now_ms() - begun, answer))
 }

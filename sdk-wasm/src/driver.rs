@@ -292,6 +292,11 @@ impl Driver {
                     socket.send(&frame);
                 }
             }
+            Command::SayGoodbye(frames) => {
+                if let Some(socket) = self.state.borrow_mut().resources.socket.take() {
+                    socket.say_goodbye(frames);
+                }
+            }
             Command::CreatePeer(ice_servers) => {
                 if let Err(error) = self.create_peer(&ice_servers) {
                     self.handle(Input::MediaFailed(errors::message_of(&error)));

@@ -30,41 +30,49 @@ impl Callbacks {
     }
 
     /// Calls a callback as a method of its object, where the application listens. What it throws is shown in the console
-    /// and does not touch the call.
-    pub(crate) fn fire(&self, name: &str, arguments: &Array) {
+    /// and does not touch the call. `undefined` is no argument.
+    pub(crate) fn fire(&self, name: &str, argument: &JsValue) {
         let Some(object) = self.object() else {
             return;
         };
-        if let Some(function) = js::get_function(&object, name)
-            && let Err(thrown) = function.apply(&object, arguments)
-        {
+        let Some(function) = js::get_function(&object, name) else {
+            return;
+        };
+        let result = if argument.is_undefined() {
+            function.call0(&object)
+        } else {
+            function.call1(&object, argument)
+        };
+        if let Err(thrown) = result {
             js::console_error("colloquy: a callback threw", &thrown);
         }
     }
 
     /// Tells the application of an event.
     pub(crate) fn tell(&self, event: Event) {
+        let nothing = JsValue::UNDEFINED;
         let (name, argument) = match event {
-            Event::CallStart => ("onCallStart", None),
-            Event::CallStarting => ("onCallStarting", None),
-            Event::Connected => ("onConnected", None),
-            Event::StatusUpdate(status) => ("onStatusUpdate", Some(status.as_str().into())),
-            Event::UserInfo(info) => ("onUserInfo", Some(info.into())),
+            Event::CallStart => ("onCallStart", nothing),
+            Event::CallStarting => ("onCallStarting", nothing),
+            Event::Connected => ("onConnected", nothing),
+            Event::StatusUpdate(status) => ("onStatusUpdate", status.as_str().into()),
+            Event::UserInfo(info) => ("onUserInfo", info.into()),
             Event::RagInfo {
                 documents,
                 count,
                 total_tokens,
-            } => ("onRagInfo", Some(rag_info(&documents, count, total_tokens))),
-            Event::Transcript(line) => ("onTranscript", Some(transcript_line(&line))),
-            Event::AgentStateChange(state) => ("onAgentStateChange", Some(state.as_str().into())),
+            } => ("onRagInfo", rag_info(&documents, count, total_tokens)),
+            Event::Transcript(line) => ("onTranscript", transcript_line(&line)),
+            Event::AgentStateChange(state) => ("onAgentStateChange", state.as_str().into()),
+            Event::AudioBlockedChange(blocked) => ("onAudioBlockedChange", blocked.into()),
             Event::CallError { error, fatal } => {
                 let error = errors::of_call(&error, fatal);
-                self.fire("onError", &Array::of1(&error));
-                ("onCallError", Some(error))
+                self.fire("onError", &error);
+                ("onCallError", error)
             }
-            Event::HangUp => ("onHangUp", None),
+            Event::HangUp => ("onHangUp", nothing),
         };
-        self.fire(name, &argument.into_iter().collect());
+        self.fire(name, &argument);
     }
 }
 

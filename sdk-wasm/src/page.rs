@@ -26,11 +26,8 @@ impl PageWatch {
                 }
             })
         };
-        let wake = |driver: &Rc<Driver>| {
-            if let Some(playing) = driver.wake() {
-                js::quietly(Ok(playing));
-            }
-        };
+        // What is still held back then is reported.
+        let wake = |driver: &Rc<Driver>| drop(driver.wake());
         Self {
             _listeners: [
                 // Also when the page may come back from the cache: its call does not.

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use js_sys::Array;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
@@ -38,7 +37,7 @@ impl Driver {
             ])
         };
         self.watch_levels();
-        self.callbacks.fire("onLevels", &Array::of1(&levels));
+        self.callbacks.fire("onLevels", &levels);
     }
 
     pub(crate) fn watch_stats(&self) {
@@ -71,7 +70,7 @@ impl Driver {
             };
             driver.watch_stats_from(meter);
             if let Ok(stats) = stats {
-                driver.callbacks.fire("onStats", &Array::of1(&stats));
+                driver.callbacks.fire("onStats", &stats);
             }
         });
     }

@@ -2,11 +2,16 @@
 
 use colloquy_protocol::call::Input;
 use colloquy_protocol::read_server_message;
+use js_sys::Promise;
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{CloseEvent, MessageEvent, WebSocket};
 
 use crate::driver::Reporter;
-use crate::js::Parsed;
+use crate::js::{self, Alarm, Parsed};
+
+/// How long a socket that is still being opened is kept to say goodbye.
+const GOODBYE_TIMEOUT_MS: f64 = 3_000.0;
 
 /// An open or opening socket, closed by `Drop`, after which it reports nothing.
 pub(crate) struct Socket {
@@ -49,6 +54,28 @@ impl Socket {
     /// Sends a frame; one that cannot be sent is lost with the socket, whose end is reported on its own.
     pub(crate) fn send(&self, frame: &str) {
         let _ = self.socket.send_with_str(frame);
+    }
+
+    /// Sends the last frames, at once or when the socket opens, and closes it. Nothing is reported any more.
+    pub(crate) fn say_goodbye(self, frames: Vec<String>) {
+        if self.socket.ready_state() != WebSocket::CONNECTING {
+            return self.send_all(&frames);
+        }
+        self.socket.set_onmessage(None);
+        let settled = Promise::new(&mut |resolve, _reject| {
+            self.socket.set_onopen(Some(&resolve));
+            self.socket.set_onclose(Some(&resolve));
+        });
+        let patience = Alarm::after(GOODBYE_TIMEOUT_MS);
+        spawn_local(async move {
+            // It only resolves.
+            let _ = JsFuture::from(js::race(&settled, patience.promise())).await;
+            self.send_all(&frames);
+        });
+    }
+
+    fn send_all(&self, frames: &[String]) {
+        frames.iter().for_each(|frame| self.send(frame));
     }
 }
 

@@ -154,14 +154,7 @@ impl Driver {
     /// Devices came or went during a call.
     pub(crate) fn follow_devices(self: &Rc<Self>) {
         self.handle(Input::DevicesChanged);
-        let reporter = self.reporter();
-        spawn_local(async move {
-            if let Ok(list) = devices::available().await
-                && let Some(driver) = reporter.active()
-            {
-                driver.follow_speaker(&list);
-            }
-        });
+        self.with_devices(Self::follow_speaker);
     }
 
     /// Plays on the system's speaker while the chosen one is away, and on the chosen one when it is back.
@@ -184,12 +177,14 @@ impl Driver {
 
     /// Tells the page that lists them which devices there are now.
     pub(crate) fn tell_devices(self: &Rc<Self>) {
+        self.with_devices(|driver, list| driver.callbacks.fire("onDevicesChanged", list));
+    }
+
+    fn with_devices(self: &Rc<Self>, act: fn(&Self, &JsValue)) {
         let driver = Rc::clone(self);
         spawn_local(async move {
             if let Ok(list) = devices::available().await {
-                driver
-                    .callbacks
-                    .fire("onDevicesChanged", &Array::of1(&list));
+                act(&driver, &list);
             }
         });
     }
@@ -202,7 +197,7 @@ impl Driver {
         let track = microphone
             .and_then(Microphone::track)
             .ok_or(JsValue::UNDEFINED)?;
-        let mut speaker = Speaker::new()?;
+        let mut speaker = Speaker::new(reporter.clone())?;
         // Empty is the system's.
         let wanted = state.speaker.id.as_deref().filter(|id| !id.is_empty());
         if let Some(id) = wanted {
@@ -223,7 +218,7 @@ impl Driver {
 
     fn play(self: &Rc<Self>, track: &MediaStreamTrack) {
         if let Some(speaker) = &self.state.borrow().resources.speaker {
-            speaker.play(track, self.reporter());
+            speaker.play(track);
         }
         self.audio_changed();
     }

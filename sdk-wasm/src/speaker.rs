@@ -7,46 +7,63 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{HtmlAudioElement, MediaStream, MediaStreamTrack};
 
 use crate::driver::Reporter;
-use crate::js;
+use crate::js::{self, Listener};
 
 /// An audio element, silenced by `Drop`.
 pub(crate) struct Speaker {
     element: HtmlAudioElement,
     /// Whether the system's device plays because the chosen one was unplugged.
     away: bool,
+    reporter: Reporter,
+    _listeners: [Listener; 2],
 }
 
 impl Speaker {
-    pub(crate) fn new() -> Result<Self, JsValue> {
+    /// That the browser holds the sound back, and that it plays again, is reported.
+    pub(crate) fn new(reporter: Reporter) -> Result<Self, JsValue> {
         let element = HtmlAudioElement::new()?;
         element.set_autoplay(true);
         // Without it an iPhone opens a player.
         element.set_attribute("playsinline", "")?;
+        let listen = |name, input: fn() -> Input| {
+            let reporter = reporter.clone();
+            Listener::new(&element, name, move || reporter.report(input()))
+        };
+        let listeners = [
+            // Nobody but the browser pauses it, for a telephone call perhaps.
+            listen("pause", || Input::PlaybackBlocked),
+            listen("playing", || Input::PlaybackStarted),
+        ];
         Ok(Self {
             element,
+            reporter,
             away: false,
+            _listeners: listeners,
         })
     }
 
-    /// Plays a track. A browser that wants the visitor to do something first is reported.
-    pub(crate) fn play(&self, track: &MediaStreamTrack, reporter: Reporter) {
-        let Ok(stream) = MediaStream::new_with_tracks(&Array::of1(track)) else {
-            return;
-        };
-        self.element.set_src_object(Some(&stream));
-        let playing = self.element.play();
+    /// Plays a track.
+    pub(crate) fn play(&self, track: &MediaStreamTrack) {
+        if let Ok(stream) = MediaStream::new_with_tracks(&Array::of1(track)) {
+            self.element.set_src_object(Some(&stream));
+            self.start();
+        }
+    }
+
+    /// Begins to play; the promise rejects when the browser wants the visitor to do something first, which is reported.
+    fn start(&self) -> Option<Promise> {
+        let playing = self.element.play().ok()?;
+        let started = JsFuture::from(playing.clone());
+        let reporter = self.reporter.clone();
         spawn_local(async move {
-            let played = match playing {
-                Ok(playing) => JsFuture::from(playing).await,
-                Err(error) => Err(error),
-            };
             // Other rejections say that the element got another source or was paused at the end.
-            if let Err(rejection) = played
+            if let Err(rejection) = started.await
                 && js::get(&rejection, "name") == "NotAllowedError"
             {
                 reporter.report(Input::PlaybackBlocked);
             }
         });
+        Some(playing)
     }
 
     /// The track that is played.
@@ -58,7 +75,7 @@ impl Speaker {
     /// Plays what is not playing yet, `None` when it does.
     pub(crate) fn unlock(&self) -> Option<Promise> {
         let waits = self.element.paused() && self.element.src_object().is_some();
-        waits.then(|| self.element.play().ok()).flatten()
+        waits.then(|| self.start()).flatten()
     }
 
     /// Plays on another device, `None` where the browser does not let a page choose.

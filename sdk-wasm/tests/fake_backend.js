@@ -54,6 +54,8 @@ export class Backend {
   #probe;
   #voice;
   #speaker;
+  /** The element that plays the character's voice. */
+  #played;
   /** The SDK's listeners for devices that change. */
   #listeners = new Set();
   /** What a screen reader was given to say. */
@@ -84,6 +86,10 @@ export class Backend {
         this.url = url;
         backend.#sockets.push(this);
         real.setTimeout.call(window, () => this.#open(), backend.#openDelay);
+      }
+      get readyState() {
+        if (this.closed) return 3;
+        return this.opened ? 1 : 0;
       }
       #open() {
         if (this.closed) return;
@@ -122,10 +128,12 @@ export class Backend {
     };
     Object.defineProperty(navigator, "wakeLock", { configurable: true, value: { request: async () => this.#lock() } });
     this.allowMicrophone();
+    this.blockPlayback(false);
   }
 
   /** Leaves the page as it was; throws when something failed in it that nobody caught. */
   uninstall() {
+    delete navigator.mediaDevices;
     window.setTimeout = real.setTimeout;
     window.clearTimeout = real.clearTimeout;
     window.fetch = real.fetch;
@@ -140,6 +148,7 @@ export class Backend {
     delete navigator.mediaDevices.addEventListener;
     delete navigator.mediaDevices.removeEventListener;
     delete navigator.permissions.query;
+    delete window.isSecureContext;
     HTMLMediaElement.prototype.play = real.play;
     HTMLMediaElement.prototype.setSinkId = real.setSinkId;
     delete navigator.wakeLock;
@@ -308,12 +317,30 @@ export class Backend {
   }
 
   blockPlayback(blocked) {
-    function refuse() {
+    const backend = this;
+    HTMLMediaElement.prototype.play = function play() {
+      if (this === backend.#speaker) return real.play.call(this);
+      backend.#played = this;
+      if (!blocked) return real.play.call(this);
       this.autoplay = false;
       this.pause();
       return Promise.reject(new DOMException("blocked", "NotAllowedError"));
-    }
-    HTMLMediaElement.prototype.play = blocked ? refuse : real.play;
+    };
+  }
+
+  /** Stops the character's voice as a system does, until the visitor does something. */
+  stopPlayback() {
+    this.#played.pause();
+  }
+
+  /** Lets the visitor click, or press a key, anywhere in the page. */
+  visitor(event) {
+    document.body.dispatchEvent(new Event(event, { bubbles: true }));
+  }
+
+  /** Lets sockets open late, after so many milliseconds. */
+  delayOpening(ms) {
+    this.#openDelay = ms;
   }
 
   #lock() {
@@ -413,7 +440,7 @@ export class Backend {
   status = 200;
 
   #fetch(url, init) {
-    if (String(url).endsWith("/v2/calls/check")) return this.#check(JSON.parse(init.body).sdp);
+    if (String(url).endsWith("/v2/calls/check")) return this.#check(JSON.parse(init.body).sdp, init.signal);
     if (!String(url).endsWith("/v2/calls")) return real.fetch.call(window, url, init);
     this.#requests.push({ url, key: init.headers.get("X-Api-Key"), body: JSON.parse(init.body) });
     if (this.status === 0) return Promise.reject(new TypeError("Failed to fetch"));
@@ -429,15 +456,55 @@ export class Backend {
     this.status = status;
   }
 
-  async #check(sdp) {
+  /** Fails the next checks: the backend's `answer` or its `body` never comes, or nobody listens on its `media` port. */
+  failCheck(how) {
+    this.#failing = how;
+  }
+
+  /** Lets the SDK's timers run so many times faster. */
+  hurry(times) {
+    this.#hurry = times;
+  }
+
+  /** What the browser says of the permission for the microphone. */
+  permit(state) {
+    navigator.permissions.query = async () => ({ state });
+  }
+
+  /** Takes all devices away, or the access to them, as in a page that came over plain HTTP. */
+  withoutDevices(how) {
+    if (how === "none") navigator.mediaDevices.enumerateDevices = async () => [];
+    else {
+      Object.defineProperty(navigator, "mediaDevices", { configurable: true, value: undefined });
+      Object.defineProperty(window, "isSecureContext", { configurable: true, value: how === "secure" });
+    }
+  }
+
+  /** How many requests were given up. */
+  aborted = 0;
+
+  async #check(sdp, signal) {
     if (this.status !== 200) return new Response("{}", { status: this.status });
+    const never = new Promise((_, reject) => {
+      signal.addEventListener("abort", () => {
+        this.aborted += 1;
+        reject(signal.reason);
+      });
+    });
+    if (this.#failing === "answer") return never;
+    if (this.#failing === "body") {
+      const body = new ReadableStream({ start: (stream) => { never.catch((reason) => stream.error(reason)); } });
+      return new Response(body);
+    }
     this.#probe?.close();
     this.#probe = new RTCPeerConnection();
     await this.#probe.setRemoteDescription({ type: "offer", sdp });
     await this.#probe.setLocalDescription(await this.#probe.createAnswer());
     // The answer holds all candidates.
     while (this.#probe.iceGatheringState !== "complete") await sleep(10);
-    return new Response(JSON.stringify({ data: { sdp: this.#probe.localDescription.sdp } }));
+    const answer = this.#probe.localDescription.sdp;
+    if (this.#failing === "media") this.#probe.close();
+    return new Response(JSON.stringify({ data: { sdp: answer } }));
   }
 
   /** Refuses every microphone for a reason that takes `ms` milliseconds to find out. */
@@ -539,7 +606,7 @@ export class Backend {
     const names = [
       "onCallStart", "onCallError", "onHangUp", "onStatusUpdate", "onCallStarting", "onConnected", "onUserInfo",
       "onRagInfo", "onTranscript", "onAgentStateChange", "onError", "onStats", "onDevicesChanged",
-      "onLevels",
+      "onLevels", "onAudioBlockedChange",
     ];
     return Object.fromEntries(names.map((name) => [name, hear(name)]));
   }

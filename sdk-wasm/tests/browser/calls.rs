@@ -101,6 +101,50 @@ async fn a_hang_up_during_the_permission_releases_the_microphone() {
 }
 
 #[wasm_bindgen_test]
+async fn a_hang_up_while_the_socket_opens_is_said_when_it_is_open() {
+    let scene = Scene::new();
+    scene.backend.delay_opening(500);
+    let started = scene.call();
+    scene.heard("onCallStarting").await;
+    scene.manager.hang_up();
+    settle(started).await;
+    assert_eq!(scene.log().last().map(String::as_str), Some("onHangUp"));
+    assert_eq!(scene.backend.open_microphones(), "[]");
+    assert_eq!(scene.backend.frames(), "");
+    until("the socket is closed", || scene.backend.is_released()).await;
+    assert_eq!(scene.backend.frames(), "hello hang_up");
+}
+
+#[wasm_bindgen_test]
+async fn a_socket_that_does_not_open_is_left_after_a_while() {
+    let scene = Scene::new();
+    scene.backend.delay_opening(60_000);
+    let started = scene.call();
+    scene.heard("onCallStarting").await;
+    scene.manager.hang_up();
+    settle(started).await;
+    settle(wait(2_500)).await;
+    assert!(!scene.backend.is_released());
+    settle(wait(1_000)).await;
+    assert!(scene.backend.is_released());
+    assert_eq!(scene.backend.frames(), "");
+}
+
+#[wasm_bindgen_test]
+async fn a_hang_up_while_the_connection_is_away_is_said_in_a_new_one() {
+    let scene = Scene::connected().await;
+    scene.backend.cut();
+    scene.manager.hang_up();
+    assert_eq!(scene.backend.open_microphones(), "[]");
+    until("it is said", || {
+        scene.backend.frames().ends_with(" hello hang_up")
+    })
+    .await;
+    let count = |name: &str| scene.log().iter().filter(|line| *line == name).count();
+    assert_eq!(count("onHangUp"), 1);
+}
+
+#[wasm_bindgen_test]
 async fn a_hang_up_while_the_worklet_loads_is_clean() {
     let scene = Scene::new();
     scene.backend.delay_worklet(700);
@@ -182,6 +226,38 @@ async fn a_server_that_speaks_something_else_ends_the_call() {
     );
     assert_eq!(scene.manager.get_state(), "error");
     assert!(scene.backend.is_released());
+}
+
+#[wasm_bindgen_test]
+async fn metadata_that_is_no_object_or_too_large_is_refused() {
+    let scene = Scene::new();
+    let large = Object::new();
+    let text = "x".repeat(65_536);
+    Reflect::set(&large, &"text".into(), &text.into()).unwrap();
+    let circle = Object::new();
+    Reflect::set(&circle, &"circle".into(), &circle).unwrap();
+    let refused: [JsValue; 4] = [
+        "page".into(),
+        js_sys::Array::new().into(),
+        circle.into(),
+        large.into(),
+    ];
+    for (count, metadata) in refused.iter().enumerate() {
+        let null = JsValue::NULL;
+        let url = SIGNED_URL.into();
+        let call = scene
+            .manager
+            .handle_call2(&null, &null, &url, metadata, false);
+        settle(call).await;
+        let told = [
+            "onCallStart",
+            "onError CallError:INVALID_ARGUMENT",
+            "onCallError CallError:INVALID_ARGUMENT",
+            "onHangUp",
+        ];
+        assert_eq!(scene.log()[count * 4..], told);
+    }
+    assert_eq!(scene.backend.frames(), "");
 }
 
 #[wasm_bindgen_test]

@@ -63,6 +63,22 @@ extern "C" {
     fn unplug(this: &Backend);
     #[wasm_bindgen(method, js_name = deviceChange)]
     fn device_change(this: &Backend);
+    #[wasm_bindgen(method, js_name = failCheck)]
+    fn fail_check(this: &Backend, how: &str);
+    #[wasm_bindgen(method)]
+    fn hurry(this: &Backend, times: u32);
+    #[wasm_bindgen(method)]
+    fn permit(this: &Backend, state: &str);
+    #[wasm_bindgen(method, js_name = withoutDevices)]
+    fn without_devices(this: &Backend, how: &str);
+    #[wasm_bindgen(method, getter)]
+    fn aborted(this: &Backend) -> u32;
+    #[wasm_bindgen(method, js_name = stopPlayback)]
+    fn stop_playback(this: &Backend);
+    #[wasm_bindgen(method)]
+    fn visitor(this: &Backend, event: &str);
+    #[wasm_bindgen(method, js_name = delayOpening)]
+    fn delay_opening(this: &Backend, ms: u32);
     #[wasm_bindgen(method)]
     fn listeners(this: &Backend) -> u32;
     #[wasm_bindgen(method, js_name = readAloud)]

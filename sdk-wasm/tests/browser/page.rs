@@ -292,7 +292,7 @@ async fn the_check_before_a_call_finds_what_is_there() {
     assert!(report.contains(r#""media":{"ok":true"#), "{report}");
     assert!(report.contains(r#""protocol":"udp""#), "{report}");
     assert!(
-        report.starts_with(r#"{"ok":true,"permission":"#),
+        report.starts_with(r#"{"ok":true,"code":null,"permission":"#),
         "{report}"
     );
     assert_eq!(backend.captures(), 0, "it asks for no microphone");
@@ -303,8 +303,68 @@ async fn the_check_before_a_call_finds_what_is_there() {
         report.contains(r#""backend":{"ok":false,"code":"CAPACITY""#),
         "{report}"
     );
-    assert!(report.starts_with(r#"{"ok":false"#), "{report}");
+    assert!(
+        report.starts_with(r#"{"ok":false,"code":"CAPACITY""#),
+        "{report}"
+    );
     backend.uninstall();
+}
+
+#[wasm_bindgen_test]
+async fn the_check_before_a_call_names_what_a_call_would_fail_with() {
+    let unsupported = r#""permission":"unsupported","microphones":0"#;
+    for (state, without, code, part) in [
+        (
+            "denied",
+            "",
+            "MICROPHONE_DENIED",
+            r#""permission":"denied""#,
+        ),
+        (
+            "prompt",
+            "none",
+            "MICROPHONE_MISSING",
+            r#""microphones":0,"speakers":0"#,
+        ),
+        ("prompt", "insecure", "INSECURE_CONTEXT", unsupported),
+        ("prompt", "secure", "UNSUPPORTED_BROWSER", unsupported),
+    ] {
+        let backend = Backend::new();
+        backend.permit(state);
+        if !without.is_empty() {
+            backend.without_devices(without);
+        }
+        let report = check().await;
+        let start = format!(r#"{{"ok":false,"code":"{code}""#);
+        assert!(report.starts_with(&start), "{report}");
+        assert!(report.contains(part), "{report}");
+        assert!(report.contains(r#""backend":{"ok":true"#), "{report}");
+        assert!(report.contains(r#""media":{"ok":true"#), "{report}");
+        backend.uninstall();
+    }
+}
+
+#[wasm_bindgen_test]
+async fn the_check_before_a_call_waits_for_nothing_for_ever() {
+    let silent = r#""backend":{"ok":false,"code":"NETWORK""#;
+    for (how, code, backend_part, aborted) in [
+        ("answer", "NETWORK", silent, 1),
+        ("body", "NETWORK", silent, 1),
+        ("media", "MEDIA", r#""backend":{"ok":true"#, 0),
+    ] {
+        let backend = Backend::new();
+        backend.permit("granted");
+        backend.fail_check(how);
+        backend.hurry(20);
+        let report = check().await;
+        let start = format!(r#"{{"ok":false,"code":"{code}""#);
+        assert!(report.starts_with(&start), "{report}");
+        assert!(report.contains(backend_part), "{report}");
+        let media = format!(r#""media":{{"ok":false,"code":"{code}""#);
+        assert!(report.contains(&media), "{report}");
+        assert_eq!(backend.aborted(), aborted, "{how}");
+        backend.uninstall();
+    }
 }
 
 async fn check() -> String {

@@ -305,6 +305,37 @@ async fn a_browser_that_plays_nothing_is_told_and_unlocked() {
     assert_eq!(scene.manager.get_state(), "ongoing");
     scene.backend.block_playback(false);
     settle(scene.manager.start_audio()).await;
+    scene.heard("onAudioBlockedChange false").await;
+}
+
+#[wasm_bindgen_test]
+async fn blocked_sound_is_told_each_time_and_any_click_or_key_ends_it() {
+    let scene = Scene::new();
+    scene.backend.block_playback(true);
+    scene.connect().await;
+    let told = || {
+        let log = scene.log();
+        let count = |line: &str| log.iter().filter(|l| l.starts_with(line)).count();
+        [
+            count("onCallError CallError:AUDIO_BLOCKED"),
+            count("onAudioBlockedChange true"),
+            count("onAudioBlockedChange false"),
+        ]
+    };
+    until("it is told", || told() == [1, 1, 0]).await;
+    scene.backend.visitor("click");
+    settle(wait(100)).await;
+    assert_eq!(told(), [1, 1, 0], "the browser still refuses");
+    scene.backend.block_playback(false);
+    scene.backend.visitor("click");
+    until("a click plays it", || told() == [1, 1, 1]).await;
+    scene.backend.stop_playback();
+    until("it is told again", || told() == [2, 2, 1]).await;
+    scene.backend.visitor("keydown");
+    until("a key plays it", || told() == [2, 2, 2]).await;
+    scene.manager.hang_up();
+    settle(wait(100)).await;
+    assert_eq!(told(), [2, 2, 2]);
 }
 
 #[wasm_bindgen_test]

@@ -19,7 +19,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use self::link::{Link, LinkTick};
+use self::link::{Link, LinkState, LinkTick};
 use self::media::{Media, MediaTick, RemoteCandidate};
 use crate::{
     CallError, CloseCode, CreateAnswer, ErrorCode, MAX_FRAME_BYTES, MAX_TEXT_CHARS, Originator,
@@ -70,7 +70,7 @@ pub struct Call {
     character_role: Option<String>,
     person_role: String,
     muted: bool,
-    /// Whether the application was told that nothing plays.
+    /// Whether the application knows that nothing plays.
     playback_blocked: bool,
     /// What the server last said; `Starting` before it says anything.
     server_state: SessionState,
@@ -217,9 +217,10 @@ impl Call {
             }
             Input::SpeakerFailed => self.trouble(ErrorCode::SpeakerMissing.into()),
             Input::PlaybackBlocked if !self.playback_blocked => {
-                self.playback_blocked = true;
                 self.trouble(ErrorCode::AudioBlocked.into());
+                self.playback_changed(true);
             }
+            Input::PlaybackStarted if self.playback_blocked => self.playback_changed(false),
             Input::SocketOpened => self.socket_opened(now_ms),
             Input::SocketMessage(message) if self.link.can_send() => {
                 self.link.heard();
@@ -252,12 +253,9 @@ impl Call {
             }
             Input::MediaChanged(state) => self.media_changed(now_ms, state),
             Input::MediaFailed(detail) => {
-                self.fail(CallError::with_detail(ErrorCode::Media, &detail));
+                self.leave(Some(CallError::with_detail(ErrorCode::Media, &detail)));
             }
-            Input::HangUp => {
-                let farewell = self.link.can_send().then(frames::hang_up);
-                self.end(farewell, None);
-            }
+            Input::HangUp => self.leave(None),
             Input::Mute(muted) => self.mute(muted),
             Input::Text(text) if self.accepts_text(&text) => {
                 self.send(frames::text(text.trim()));
@@ -267,6 +265,7 @@ impl Call {
             | Input::MicrophoneLost
             | Input::DevicesChanged
             | Input::PlaybackBlocked
+            | Input::PlaybackStarted
             | Input::SocketMessage(_)
             | Input::SocketGarbage
             | Input::SocketClosed { .. }
@@ -337,7 +336,7 @@ impl Call {
     }
 
     fn socket_opened(&mut self, now_ms: u64) {
-        if !matches!(self.link.state, link::LinkState::Opening { .. }) {
+        if !matches!(self.link.state, LinkState::Opening { .. }) {
             return;
         }
         self.link.greeting(now_ms);
@@ -351,7 +350,7 @@ impl Call {
         } else if self.server_state == SessionState::Error {
             self.fail(ErrorCode::Server.into());
         } else if number == CloseCode::Normal.number() {
-            self.end(None, None);
+            self.end(None);
         } else if self.link.resume.is_some() {
             self.link.lost(now_ms);
             self.media.link_lost();
@@ -423,7 +422,7 @@ impl Call {
                 self.update_status();
                 self.restart_if_wanted();
             }
-            MediaTick::GiveUp => self.fail(ErrorCode::Media.into()),
+            MediaTick::GiveUp => self.leave(Some(ErrorCode::Media.into())),
         }
     }
 
@@ -488,18 +487,47 @@ impl Call {
         });
     }
 
-    fn fail(&mut self, error: CallError) {
-        self.end(None, Some(error));
+    fn playback_changed(&mut self, blocked: bool) {
+        self.playback_blocked = blocked;
+        self.event(Event::AudioBlockedChange(blocked));
     }
 
-    /// The only way out: what was about to be done is dropped, everything is released, and the application is told.
-    fn end(&mut self, farewell: Option<String>, error: Option<CallError>) {
+    fn fail(&mut self, error: CallError) {
+        self.end(Some(error));
+    }
+
+    /// Ends the call by what the server knows, or cannot be told.
+    fn end(&mut self, error: Option<CallError>) {
+        self.stop();
+        self.finish(error);
+    }
+
+    /// Ends the call from this side: the server is told, where there is a session to tell it in.
+    fn leave(&mut self, error: Option<CallError>) {
+        self.stop();
+        let mut last = vec![frames::hang_up()];
+        if !self.link.can_send() {
+            last.insert(0, self.hello());
+        }
+        if matches!(self.link.state, LinkState::Waiting { .. }) {
+            self.command(Command::OpenSocket(self.link.url.clone()));
+        }
+        // Without a session the URL is still unused, and the server ends the call when it expires.
+        if !matches!(self.link.state, LinkState::Closed) {
+            self.command(Command::SayGoodbye(last));
+        }
+        self.finish(error);
+    }
+
+    /// What was about to be done is dropped; what happened is told all the same.
+    fn stop(&mut self) {
         self.outputs
             .retain(|output| matches!(output, Output::Event(_)));
         self.phase = Phase::Ended;
-        if let Some(message) = farewell {
-            self.command(Command::Send(message));
-        }
+    }
+
+    /// The only way out: everything is released, and the application is told.
+    fn finish(&mut self, error: Option<CallError>) {
         self.command(Command::CloseEverything);
         let last = match &error {
             Some(_) => SessionState::Error,

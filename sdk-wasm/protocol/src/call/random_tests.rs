@@ -30,6 +30,7 @@ fn step() -> impl Strategy<Value = Step> {
         Input::DevicesChanged,
         Input::SpeakerFailed,
         Input::PlaybackBlocked,
+        Input::PlaybackStarted,
         Input::SocketOpened,
         frame(welcome),
         Input::OfferCreated { sdp: "o".into() },
@@ -136,6 +137,14 @@ impl Witness {
                 self.greeted = false;
             }
             Command::CloseSocket => self.has_socket = false,
+            Command::SayGoodbye(frames) => {
+                let messages = frames.iter().map(|f| serde_json::from_str(f).unwrap());
+                let messages: Vec<ClientMessage> = messages.collect();
+                let greets = matches!(messages[0], ClientMessage::Hello { .. });
+                // Without a socket it is not said.
+                assert!(!self.has_socket || greets != self.greeted, "{messages:?}");
+                assert_eq!(messages.last(), Some(&ClientMessage::HangUp));
+            }
             Command::Send(message) => {
                 assert!(self.has_socket && self.socket_opened, "{message:?}");
                 let message: ClientMessage = serde_json::from_str(&message).unwrap();

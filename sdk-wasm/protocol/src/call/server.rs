@@ -47,7 +47,7 @@ impl Call {
             }
             ServerMessage::Status {
                 state: SessionState::Completed,
-            } => self.end(None, None),
+            } => self.end(None),
             ServerMessage::Status { state } => {
                 self.server_state = state;
                 self.update_status();
@@ -113,7 +113,7 @@ impl Call {
 
     fn bye(&mut self, reason: ByeReason, code: Option<&str>) {
         match reason {
-            ByeReason::HangUp | ByeReason::TimeLimit | ByeReason::Shutdown => self.end(None, None),
+            ByeReason::HangUp | ByeReason::TimeLimit | ByeReason::Shutdown => self.end(None),
             ByeReason::Replaced => self.fail(ErrorCode::CallInUse.into()),
             ByeReason::Error => self.fail(CallError::from_server(
                 code.unwrap_or_default(),

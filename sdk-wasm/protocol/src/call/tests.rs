@@ -134,15 +134,12 @@ fn short(output: &Output) -> String {
         Output::Event(Event::CallStarting) => "onCallStarting".into(),
         Output::Event(Event::Connected) => "onConnected".into(),
         Output::Event(Event::HangUp) => "onHangUp".into(),
+        Output::Event(Event::AudioBlockedChange(blocked)) => format!("blocked {blocked}"),
         Output::Event(event) => format!("{event:?}"),
-        Output::Command(Command::Send(frame)) => {
-            // Every frame is a message of the definition.
-            let message: ClientMessage = serde_json::from_str(frame).unwrap();
-            let json = serde_json::to_value(message).unwrap();
-            match &json["resume"] {
-                Value::String(token) => format!("send hello {token}"),
-                _ => format!("send {}", json["type"].as_str().unwrap()),
-            }
+        Output::Command(Command::Send(frame)) => format!("send {}", short_frame(frame)),
+        Output::Command(Command::SayGoodbye(frames)) => {
+            let frames: Vec<_> = frames.iter().map(|frame| short_frame(frame)).collect();
+            format!("goodbye {}", frames.join(" "))
         }
         Output::Command(Command::CreateCall(_)) => "create".into(),
         Output::Command(Command::AcquireMicrophone) => "microphone".into(),
@@ -157,6 +154,16 @@ fn short(output: &Output) -> String {
         Output::Command(Command::MuteMicrophone(muted)) => format!("mute {muted}"),
         Output::Command(Command::CloseSocket) => "close socket".into(),
         Output::Command(Command::CloseEverything) => "close".into(),
+    }
+}
+
+/// Every frame is a message of the definition.
+fn short_frame(frame: &str) -> String {
+    let message: ClientMessage = serde_json::from_str(frame).unwrap();
+    let json = serde_json::to_value(message).unwrap();
+    match &json["resume"] {
+        Value::String(token) => format!("hello {token}"),
+        _ => json["type"].as_str().unwrap().to_owned(),
     }
 }
 
@@ -188,7 +195,7 @@ fn a_client_call_goes_through_the_documents_order() {
     scene.input(Input::HangUp);
     assert_eq!(
         scene.take(),
-        ["send hang_up", "close", "status completed", "onHangUp"]
+        ["goodbye hang_up", "close", "status completed", "onHangUp"]
     );
     scene.input(Input::HangUp);
     scene.input(Input::SocketClosed { code: 1000 });
@@ -234,8 +241,56 @@ fn a_hang_up_at_any_moment_is_one_hang_up() {
     during_connect.input(Input::SocketOpened);
     assert_eq!(
         during_connect.take(),
-        ["close", "status completed", "onHangUp"]
+        [
+            "goodbye hello hang_up",
+            "close",
+            "status completed",
+            "onHangUp"
+        ]
     );
+}
+
+#[test]
+fn a_server_that_is_away_is_told_of_a_hang_up_all_the_same() {
+    let mut waiting = Scene::talking();
+    waiting.input(Input::SocketClosed { code: 1006 });
+    waiting.take();
+    waiting.input(Input::HangUp);
+    let end = ["close", "status completed", "onHangUp"];
+    assert_eq!(
+        waiting.log[..2],
+        ["socket", "goodbye hello token-1 hang_up"]
+    );
+    assert_eq!(waiting.log[2..], end);
+
+    let mut coming_back = Scene::talking();
+    coming_back.input(Input::SocketClosed { code: 1006 });
+    coming_back.pass(250);
+    coming_back.take();
+    coming_back.input(Input::HangUp);
+    assert_eq!(coming_back.log[0], "goodbye hello token-1 hang_up");
+    assert_eq!(coming_back.log[1..], end);
+}
+
+#[test]
+fn a_call_that_its_own_side_gives_up_is_hung_up() {
+    let mut scene = Scene::talking();
+    scene.input(Input::MediaFailed("bad answer".into()));
+    assert_eq!(
+        scene.take(),
+        [
+            "goodbye hang_up",
+            "close",
+            "error MEDIA",
+            "status error",
+            "onHangUp"
+        ]
+    );
+    // Nobody has used the URL of a call that had no microphone.
+    let mut scene = Scene::server();
+    scene.take();
+    scene.input(Input::MicrophoneFailed(ErrorCode::MicrophoneDenied));
+    assert_eq!(scene.take()[0], "close");
 }
 
 #[test]

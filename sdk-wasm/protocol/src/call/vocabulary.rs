@@ -51,6 +51,8 @@ pub enum Input {
     SpeakerFailed,
     /// The browser plays nothing before the visitor does something on the page.
     PlaybackBlocked,
+    /// The character can be heard, perhaps again.
+    PlaybackStarted,
     /// The WebSocket opened.
     SocketOpened,
     /// The WebSocket received a message.
@@ -136,6 +138,8 @@ pub enum Event {
     Transcript(TranscriptLine),
     /// `onAgentStateChange`.
     AgentStateChange(AgentState),
+    /// `onAudioBlockedChange`.
+    AudioBlockedChange(bool),
     /// `onError` and `onCallError`.
     CallError {
         /// What happened.
@@ -179,6 +183,9 @@ pub enum Command {
     CloseSocket,
     /// Send a text frame: a [`crate::ClientMessage`] as JSON.
     Send(String),
+    /// Send these frames as soon as the WebSocket is open and close it then, or after a few seconds. Its events count no
+    /// more, and `CloseEverything` leaves it alone.
+    SayGoodbye(Vec<String>),
     /// Create the peer connection with the microphone's track, then an offer; answer with `OfferCreated`.
     CreatePeer(Vec<IceServer>),
     /// Set the remote description.

@@ -70,11 +70,17 @@ fn a_microphone_lost_before_the_connection_is_replaced_too() {
 }
 
 #[test]
-fn blocked_playback_is_told_once() {
+fn blocked_playback_is_told_once_each_time_and_so_is_its_end() {
     let mut scene = Scene::talking();
-    scene.input(Input::PlaybackBlocked);
-    scene.input(Input::PlaybackBlocked);
-    assert_eq!(scene.take(), ["trouble AUDIO_BLOCKED"]);
+    scene.input(Input::PlaybackStarted);
+    for _ in 0..2 {
+        scene.input(Input::PlaybackBlocked);
+        scene.input(Input::PlaybackBlocked);
+        assert_eq!(scene.take(), ["trouble AUDIO_BLOCKED", "blocked true"]);
+        scene.input(Input::PlaybackStarted);
+        scene.input(Input::PlaybackStarted);
+        assert_eq!(scene.take(), ["blocked false"]);
+    }
     scene.input(Input::SpeakerFailed);
     assert_eq!(scene.take(), ["trouble SPEAKER_MISSING"]);
 }
