@@ -216,7 +216,7 @@ async function inPage({ page }, body) {
   return result;
 }
 
-scene("three managers in a page each have a good call of their own", { busy: true }, async (stage) => {
+scene("three managers in a page each have a good call of their own", { alone: true }, async (stage) => {
   const { calls, heard } = await inPage(stage, `
     const calls = [1, 2, 3].map((number) => {
       const call = { log: [], stats: [], answered: false };
