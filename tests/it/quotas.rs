@@ -1,5 +1,6 @@
 //! Quotas and their keys: settings, who may do what, until when, and what was used.
 
+mod calls;
 mod keys;
 mod usage;
 

@@ -1,11 +1,14 @@
 //! Creating a call: admission, the character as it is now, the stored row.
 
+use axum::http::HeaderMap;
+
 use super::{
+    bill,
     request::CreateCall,
     store::{self, CallRow, NewCall},
 };
 use crate::{
-    accounts::{self, PartnerId, Principal, Tenant},
+    accounts::{self, PartnerId, Principal, Tenant, ledger::Reservation, quotas::Payer},
     app::App,
     characters::{self, CharacterInput},
     http::ApiError,
@@ -14,24 +17,40 @@ use crate::{
 /// How long a client that found no room should wait.
 const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(10);
 
+/// The call, and `x-ratelimit-*` of the quota that pays for it.
 pub(super) async fn create(
     app: &App,
-    principal: &Principal,
+    payer: &Payer,
     request: CreateCall,
-) -> Result<CallRow, ApiError> {
+    request_id: &str,
+) -> Result<(CallRow, HeaderMap), ApiError> {
     admit(app)?;
+    let principal = &*payer.principal();
     check_publishable(principal, &request)?;
     let tenant = tenant(principal, &request)?;
     if !accounts::partner_exists(app.store.db(), &tenant).await? {
         return Err(ApiError::invalid("partner", "there is no such partner"));
     }
+    if let Some(quota) = payer.quota() {
+        quota.require_character(&request.character)?;
+    }
     let character = characters::resolve(app, principal, request.character).await?;
     // A template that cannot be filled in is an error of this request, not of the call later on.
     character.render(&request.character_params)?;
     let now = app.clock.now_ms();
+    let limit = request.time_limit_seconds;
+    let reservation = match payer.quota() {
+        Some(quota) => {
+            let of = character.reference.clone();
+            Some(bill::reserve(app, quota, of, limit, request_id).await?)
+        }
+        None => None,
+    };
+    let id = reservation.as_ref().and_then(Reservation::id);
     let new = NewCall {
-        id: app.clock.new_id().to_string(),
+        id: id.map_or_else(|| app.clock.new_id().to_string(), str::to_owned),
         tenant,
+        quota: payer.quota().map(|quota| quota.id.clone()),
         character,
         character_params: request.character_params,
         time_limit_seconds: request.time_limit_seconds,
@@ -39,9 +58,19 @@ pub(super) async fn create(
         expires_s: (now + 999) / 1000 + i64::from(app.config.calls.connect_seconds),
         now,
     };
-    let row = store::insert(app.store.db(), new).await?;
+    let transaction = app.store.begin().await?;
+    let row = store::insert(&transaction, new).await?;
+    let mut limits = HeaderMap::new();
+    if let Some(reservation) = &reservation {
+        reservation.keep_in(&transaction).await?;
+        limits = reservation.standing().headers(now);
+    }
+    transaction.commit().await?;
+    if let Some(reservation) = reservation {
+        reservation.leave();
+    }
     metrics::counter!("colloquy_calls_created_total").increment(1);
-    Ok(row)
+    Ok((row, limits))
 }
 
 /// Whether this node takes calls at all.

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::{
-    CallState, Outcome,
+    CallState, Outcome, bill,
     store::{self, End},
     view,
 };
 use crate::{
-    accounts::Tenant,
+    accounts::{Tenant, ledger},
     app::App,
     http::ApiError,
     webhooks::{self, Event},
@@ -42,6 +42,8 @@ pub async fn finish(app: &App, id: &str, outcome: Outcome) -> Result<(), ApiErro
     let Some(row) = store::end(&transaction, id, end).await? else {
         return Ok(());
     };
+    let spent = bill::spent(app, outcome.call_time, completed);
+    ledger::settle_kept(app, &transaction, id, spent).await?;
     if let Some(url) = row.webhook_url.as_deref().filter(|_| completed) {
         let payload = serde_json::to_value(view::ended(&row)?).map_err(ApiError::internal)?;
         let tenant = Tenant::of_row(&row.partner);

@@ -4,6 +4,7 @@
 //! A call is a row from the moment it is created; no state of it lives in memory alone. So a process that dies leaves
 //! calls that the next one, or another node, finds and ends ([`sweep`]).
 
+mod bill;
 mod create;
 mod finish;
 mod recover;

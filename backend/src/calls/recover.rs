@@ -5,23 +5,37 @@ use std::time::Duration;
 use sea_orm::DbErr;
 
 use super::store;
-use crate::{app::App, node};
+use crate::{
+    accounts::ledger::{self, Spent},
+    app::App,
+    node,
+};
 
 /// One round of the sweeper: says that this node lives, ends the calls of nodes that are gone (`NODE_LOST`) and those
-/// whose signed URL expired unused (`NOT_JOINED`). Safe on many nodes at once.
+/// whose signed URL expired unused (`NOT_JOINED`). Who pays for them pays for the time limit of the former, and nothing for
+/// the latter. Safe on many nodes at once.
 ///
 /// # Errors
 /// The database's failure.
 pub async fn sweep(app: &App) -> Result<(), DbErr> {
     node::heartbeat(app).await?;
-    let db = app.store.db();
     let now = app.clock.now_ms();
-    let lost = store::end_lost(db, &app.node.id, node::lost_before(app), now).await?;
-    if lost > 0 {
+    let transaction = app.store.begin().await?;
+    let lost = store::end_lost(&transaction, &app.node.id, node::lost_before(app), now).await?;
+    for call in &lost {
+        ledger::settle_kept(app, &transaction, call, Spent::Bound).await?;
+    }
+    let not_joined = store::end_not_joined(&transaction, now).await?;
+    for call in &not_joined {
+        ledger::settle_kept(app, &transaction, call, Spent::Nothing).await?;
+    }
+    transaction.commit().await?;
+    if !lost.is_empty() {
+        let lost = lost.len();
         tracing::warn!(lost, "calls of nodes that are gone ended in error");
     }
-    let not_joined = store::end_not_joined(db, now).await?;
-    if not_joined > 0 {
+    if !not_joined.is_empty() {
+        let not_joined = not_joined.len();
         tracing::info!(not_joined, "calls that nobody joined ended in error");
     }
     Ok(())

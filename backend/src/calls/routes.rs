@@ -1,6 +1,10 @@
 //! `/v2/calls`: creating a call, its status, its transcript.
 
-use axum::{Json, extract::State, http::StatusCode};
+use axum::{
+    Extension, Json,
+    extract::{FromRequestParts, State},
+    http::{HeaderMap, StatusCode, request::Parts},
+};
 
 use super::{
     create,
@@ -9,11 +13,14 @@ use super::{
     view::{self, CallEnvelope, TranscriptEnvelope},
 };
 use crate::{
-    accounts::{Principal, Scope},
+    accounts::{
+        Scope,
+        quotas::{Payer, QuotaKind},
+    },
     app::App,
     http::{
-        ApiError,
-        extract::{ApiPath, Caller},
+        ApiError, Arrival,
+        extract::{ApiPath, key_text},
     },
 };
 
@@ -37,7 +44,22 @@ struct CreateCallSchema {
     partner: Option<String>,
 }
 
-/// Creates a call. The `signedUrl` of the answer can be handed to the SDK at once. Unknown fields are ignored.
+/// Whoever places calls and reads them.
+pub(crate) struct CallPayer(Payer);
+
+impl FromRequestParts<App> for CallPayer {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let key = key_text(parts);
+        let payer = Payer::with_key(parts, app, key.as_deref(), QuotaKind::Call, Scope::Calls);
+        payer.await.map(Self)
+    }
+}
+
+/// Creates a call. The `signedUrl` of the answer can be handed to the SDK at once. Unknown fields are ignored. The key is an
+/// API key with the scope `calls`, or that of a quota for calls: the time limit is reserved, and the seconds that media
+/// flowed are settled.
 #[utoipa::path(
     post, path = "/v2/calls", tag = "calls",
     request_body(content(
@@ -48,17 +70,20 @@ struct CreateCallSchema {
     responses(
         (status = 200, body = CallEnvelope),
         (status = 400, description = "INVALID_PARAMETERS or INVALID_CHARACTER"),
+        (status = 401, description = "INVALID_API_KEY"),
+        (status = 403, description = "The key, or the quota, does not allow it"),
+        (status = 429, description = "RATE_LIMITED, or QUOTA_EXHAUSTED; Retry-After says when to ask again"),
         (status = 503, description = "UNAVAILABLE: no room now; Retry-After says when to ask again"),
     ),
 )]
 pub(crate) async fn create_call(
     State(app): State<App>,
-    Caller(principal): Caller,
+    CallPayer(payer): CallPayer,
+    Extension(arrival): Extension<Arrival>,
     request: CreateCall,
-) -> Result<Json<CallEnvelope>, ApiError> {
-    principal.require(Scope::Calls)?;
-    let row = create::create(&app, &principal, request).await?;
-    Ok(Json(view::call(&app, &row)?))
+) -> Result<(HeaderMap, Json<CallEnvelope>), ApiError> {
+    let (row, limits) = create::create(&app, &payer, request, &arrival.id).await?;
+    Ok((limits, Json(view::call(&app, &row)?)))
 }
 
 /// Reads the status of a call.
@@ -69,10 +94,10 @@ pub(crate) async fn create_call(
 )]
 pub(crate) async fn read_call(
     State(app): State<App>,
-    Caller(principal): Caller,
+    CallPayer(payer): CallPayer,
     ApiPath(id): ApiPath<String>,
 ) -> Result<Json<CallEnvelope>, ApiError> {
-    let row = find(&app, &principal, &id).await?;
+    let row = find(&app, &payer, &id).await?;
     Ok(Json(view::call(&app, &row)?))
 }
 
@@ -84,21 +109,22 @@ pub(crate) async fn read_call(
 )]
 pub(crate) async fn read_transcript(
     State(app): State<App>,
-    Caller(principal): Caller,
+    CallPayer(payer): CallPayer,
     ApiPath(id): ApiPath<String>,
 ) -> Result<Json<TranscriptEnvelope>, ApiError> {
-    let row = find(&app, &principal, &id).await?;
+    let row = find(&app, &payer, &id).await?;
     Ok(Json(view::transcript(&row)?))
 }
 
-/// A call that the key reaches; another partner's call is as unknown as none. The path-style id is understood, too,
+/// A call that the key reaches; another partner's call, or for the key of a quota one that it did not place, is as unknown
+/// as none. The path-style id is understood, too,
 /// when it is percent-encoded into the path.
-async fn find(app: &App, principal: &Principal, id: &str) -> Result<CallRow, ApiError> {
-    principal.require(Scope::Calls)?;
+async fn find(app: &App, payer: &Payer, id: &str) -> Result<CallRow, ApiError> {
     let bare = id.strip_prefix("/v2/calls/").unwrap_or(id);
     let db = app.store.db();
-    let row = match principal.own_tenant() {
-        Some(tenant) => store::find(db, &tenant, bare).await?,
+    let quota = payer.quota().map(|quota| quota.id.as_str());
+    let row = match payer.principal().own_tenant() {
+        Some(tenant) => store::find(db, &tenant, quota, bare).await?,
         None => store::load(db, bare).await?,
     };
     row.ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, "call_not_found", "Call not found"))

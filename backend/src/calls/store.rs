@@ -17,6 +17,8 @@ use crate::{
 pub(super) struct NewCall {
     pub(super) id: String,
     pub(super) tenant: Tenant,
+    /// Who pays for it.
+    pub(super) quota: Option<String>,
     /// As it is now: later edits of a saved one do not reach the call.
     pub(super) character: Character,
     pub(super) character_params: Map<String, Value>,
@@ -94,7 +96,8 @@ const COLUMNS: &str = "id, partner, state, character_json, character_params, tim
 pub(super) async fn insert(db: &impl ConnectionTrait, new: NewCall) -> Result<CallRow, ApiError> {
     let sql = format!(
         "INSERT INTO calls (id, partner, state, character_json, character_params, time_limit_seconds, webhook_url, \
-         expires_at, created_at, updated_at) VALUES ($1, $2, 'starting', $3, $4, $5, $6, $7, $8, $8) RETURNING {COLUMNS}"
+         expires_at, created_at, updated_at, quota) VALUES ($1, $2, 'starting', $3, $4, $5, $6, $7, $8, $8, $9) \
+         RETURNING {COLUMNS}"
     );
     let values = [
         new.id.into(),
@@ -109,6 +112,7 @@ pub(super) async fn insert(db: &impl ConnectionTrait, new: NewCall) -> Result<Ca
         new.webhook_url.into(),
         (new.expires_s * 1000).into(),
         new.now.into(),
+        new.quota.into(),
     ];
     CallRow::find_by_statement(statement(db, &sql, values))
         .one(db)
@@ -116,14 +120,21 @@ pub(super) async fn insert(db: &impl ConnectionTrait, new: NewCall) -> Result<Ca
         .ok_or_else(|| ApiError::internal("the new call was not stored"))
 }
 
-/// A call of a partner.
+/// A call of a partner, and of one of its quotas alone when that asks.
 pub(super) async fn find(
     db: &impl ConnectionTrait,
     tenant: &Tenant,
+    quota: Option<&str>,
     id: &str,
 ) -> Result<Option<CallRow>, DbErr> {
-    let sql = format!("SELECT {COLUMNS} FROM calls WHERE id = $1 AND partner = $2");
-    let values = [id.into(), tenant.partner().as_str().into()];
+    let sql = format!(
+        "SELECT {COLUMNS} FROM calls WHERE id = $1 AND partner = $2 AND (CAST($3 AS TEXT) IS NULL OR quota = $3)"
+    );
+    let values = [
+        id.into(),
+        tenant.partner().as_str().into(),
+        quota.map(str::to_owned).into(),
+    ];
     CallRow::find_by_statement(statement(db, &sql, values))
         .one(db)
         .await
@@ -209,11 +220,23 @@ pub(super) async fn end(
 }
 
 /// `starting` calls that nobody took in time become `error`.
-pub(super) async fn end_not_joined(db: &impl ConnectionTrait, now: i64) -> Result<u64, DbErr> {
+pub(super) async fn end_not_joined(
+    db: &impl ConnectionTrait,
+    now: i64,
+) -> Result<Vec<String>, DbErr> {
     let sql = "UPDATE calls SET state = 'error', error_code = 'NOT_JOINED', ended_at = $1, updated_at = $1 \
-               WHERE state = 'starting' AND taken_at IS NULL AND expires_at <= $1";
-    let result = db.execute_raw(statement(db, sql, [now.into()])).await?;
-    Ok(result.rows_affected())
+               WHERE state = 'starting' AND taken_at IS NULL AND expires_at <= $1 RETURNING id";
+    ended(db, sql, [now.into()]).await
+}
+
+/// The calls that a statement has ended.
+async fn ended(
+    db: &impl ConnectionTrait,
+    sql: &str,
+    values: impl IntoIterator<Item = sea_orm::Value>,
+) -> Result<Vec<String>, DbErr> {
+    let rows = db.query_all_raw(statement(db, sql, values)).await?;
+    rows.iter().map(|row| row.try_get("", "id")).collect()
 }
 
 /// Calls that were taken by nodes which are gone become `error`.
@@ -222,15 +245,15 @@ pub(super) async fn end_lost(
     own_node: &str,
     lost_before: i64,
     now: i64,
-) -> Result<u64, DbErr> {
+) -> Result<Vec<String>, DbErr> {
     let sql = format!(
         "UPDATE calls SET state = 'error', error_code = 'NODE_LOST', ended_at = $3, updated_at = $3 \
-         WHERE state IN ('starting', 'ongoing') AND taken_at IS NOT NULL AND node_id <> $2 AND node_id NOT IN ({})",
+         WHERE state IN ('starting', 'ongoing') AND taken_at IS NOT NULL AND node_id <> $2 AND node_id NOT IN ({}) \
+         RETURNING id",
         node::LIVING
     );
     let values = [lost_before.into(), own_node.into(), now.into()];
-    let result = db.execute_raw(statement(db, &sql, values)).await?;
-    Ok(result.rows_affected())
+    ended(db, &sql, values).await
 }
 
 pub(super) async fn count_open(db: &impl ConnectionTrait, tenant: &Tenant) -> Result<u64, DbErr> {

@@ -3,6 +3,8 @@
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
+use crate::money::Usd;
+
 /// The call resource.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -27,6 +29,8 @@ pub struct CallsConfig {
     pub provider_timeout_ms: u32,
     /// What the character says when a provider failed.
     pub apology: String,
+    /// What an hour costs the quota that pays for a call, in US dollars, such as `"1.80"`.
+    pub usd_per_hour: Usd,
 }
 
 impl Default for CallsConfig {
@@ -42,6 +46,7 @@ impl Default for CallsConfig {
             interim_ms: 0,
             provider_timeout_ms: 10_000,
             apology: "Sorry, I can't answer right now. Please try again in a moment.".to_owned(),
+            usd_per_hour: Usd(0),
         }
     }
 }

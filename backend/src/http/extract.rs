@@ -73,7 +73,7 @@ impl Caller {
 }
 
 /// The key that a request carries.
-fn key_text(parts: &Parts) -> Option<String> {
+pub(crate) fn key_text(parts: &Parts) -> Option<String> {
     let header = |name| parts.headers.get(name)?.to_str().ok();
     if let Some(key) = header("x-api-key") {
         return Some(key.trim().to_owned());
@@ -304,7 +304,7 @@ impl FromRequestParts<App> for ClientAddress {
     }
 }
 
-fn client_address(parts: &Parts, app: &App) -> IpAddr {
+pub(crate) fn client_address(parts: &Parts, app: &App) -> IpAddr {
     let peer = parts
         .extensions
         .get::<ConnectInfo<SocketAddr>>()

@@ -5,12 +5,12 @@
 //! is the engine's.
 
 mod aloud;
+mod bill;
 mod cache;
 mod detect;
 mod formats;
 mod language;
 mod ogg_reader;
-mod payer;
 mod recording;
 mod request;
 pub mod routes;

@@ -11,10 +11,10 @@ use utoipa::ToSchema;
 
 use super::{
     aloud::Reading,
+    bill,
     cache::Key,
     detect::detect,
     formats::{Format, RATE_HZ},
-    payer::Payer,
     recording::SoundError,
     request::SpeechBody,
     sound::{Making, Order},
@@ -115,8 +115,8 @@ pub(crate) async fn create_speech(State(app): State<App>, request: Request) -> R
 }
 
 async fn answer(app: &App, request_id: u64, request: Request) -> Result<Response, ApiError> {
-    let (mut parts, body) = request.into_parts();
-    let payer = Payer::of_request(&mut parts, app).await?;
+    let (parts, body) = request.into_parts();
+    let payer = bill::payer(&parts, app).await?;
     let wanted = wanted(app, parts, body).await?;
     let language = wanted.language.or_else(|| detect(&wanted.input));
     let voices = voices::list(app).await.map_err(SoundError::from)?;
@@ -124,13 +124,13 @@ async fn answer(app: &App, request_id: u64, request: Request) -> Result<Response
         voices::choose(&voices, &wanted.voice, language, wanted.speed).ok_or_else(unknown_voice)?;
     let reading = Reading::new(app, voice.clone(), &wanted.input).ok_or_else(unspeakable)?;
     let characters = wanted.input.chars().count() as u64;
-    let bill = payer.reserve(app, characters, request_id).await?;
+    let bill = payer.reserve_speech(app, characters, request_id).await?;
     let limits = bill.limits(app.clock.now_ms());
     tracing::info!(tts_request_id = request_id, characters, "speech");
 
     let format = wanted.format;
     let key = (app.speech_cache.room() > 0)
-        .then(|| Key::new(payer.owner(), &voice, wanted.input, format));
+        .then(|| Key::new(payer.speech_owner(), &voice, wanted.input, format));
     let kept = key.as_ref().and_then(|key| app.speech_cache.get(key));
     let mut response = if let Some(file) = kept {
         bill.settle(characters, Outcome::Completed);
@@ -232,9 +232,9 @@ impl From<VoiceInfo> for VoiceView {
 )]
 pub(crate) async fn list_voices(
     State(app): State<App>,
-    mut parts: Parts,
+    parts: Parts,
 ) -> Result<Json<VoicesPage>, ApiError> {
-    Payer::of_request(&mut parts, &app).await?;
+    bill::payer(&parts, &app).await?;
     let list = voices::list(&app).await.map_err(SoundError::from)?;
     Ok(Json(VoicesPage {
         voices: list.voices.into_iter().map(VoiceView::from).collect(),

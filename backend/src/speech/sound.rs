@@ -15,9 +15,9 @@ use futures_util::{StreamExt as _, stream};
 
 use super::{
     aloud::Reading,
+    bill::Bill,
     cache::Key,
     formats::Format,
-    payer::Bill,
     recording::{Recording, SoundError},
 };
 use crate::{accounts::ledger::Outcome, app::App, http::ApiError, providers::ProviderErrorKind};

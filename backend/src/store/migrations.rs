@@ -30,7 +30,8 @@ impl MigratorTrait for Migrator {
             "0005_webhooks",
             "0006_quotas",
             "0007_responses",
-            "0008_messaging"
+            "0008_messaging",
+            "0009_call_quotas"
         ]
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use axum::http::StatusCode;
-use sea_orm::DbErr;
+use sea_orm::{DatabaseTransaction, DbErr};
 
 use super::{
     Amounts, Standing,
@@ -89,12 +89,8 @@ pub(super) async fn store(
         })
         .collect();
 
-    for account in accounts.values().filter(|account| account.changed) {
-        store::save(&transaction, account).await?;
-    }
     store::insert(&transaction, &reservations).await?;
-    store::insert_records(&transaction, &settled.records).await?;
-    store::add_days(&transaction, settled.days.iter()).await?;
+    write(&transaction, &accounts, &settled).await?;
     transaction.commit().await.map_err(|error| Failure {
         error,
         undecided: true,
@@ -104,6 +100,34 @@ pub(super) async fn store(
         counted: settled.counted,
         decisions,
     })
+}
+
+/// Stores a settlement within a transaction of somebody else.
+pub(super) async fn settle_in(
+    transaction: &DatabaseTransaction,
+    settlement: Settlement,
+    now: i64,
+) -> Result<(), DbErr> {
+    let settlements = [settlement];
+    let mut accounts = store::lock(transaction, &quotas_of(&settlements, &[])).await?;
+    let taken = store::take(transaction, [settlements[0].held.id.as_str()].into_iter()).await?;
+    let settled = settle(&settlements, taken, &mut accounts, now);
+    write(transaction, &accounts, &settled).await?;
+    count(&settled.days);
+    Ok(())
+}
+
+/// Writes what the settlements of a batch leave, and the quotas that changed.
+async fn write(
+    transaction: &DatabaseTransaction,
+    accounts: &HashMap<String, Account>,
+    settled: &Settled<'_>,
+) -> Result<(), DbErr> {
+    for account in accounts.values().filter(|account| account.changed) {
+        store::save(transaction, account).await?;
+    }
+    store::insert_records(transaction, &settled.records).await?;
+    store::add_days(transaction, settled.days.iter()).await
 }
 
 /// The quotas of a batch, sorted, each once.

@@ -23,6 +23,7 @@ mod writer;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use sea_orm::{DatabaseTransaction, DbErr};
 use tokio::sync::oneshot;
 
 pub use self::{
@@ -32,7 +33,7 @@ pub use self::{
     sweep::{prune, sweep},
 };
 use self::{
-    queue::{Admission, Queue},
+    queue::{Admission, Queue, Settlement},
     reservation::Entry,
 };
 use super::quotas::Quota;
@@ -207,6 +208,42 @@ impl Ledger {
     pub fn close(&self) {
         self.queue.close();
     }
+}
+
+/// What a reservation came to that belongs to no process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spent {
+    /// So much was used.
+    Used(Usage, Outcome),
+    /// Nobody knows: its bound.
+    Bound,
+    /// It is taken back as if it had never been.
+    Nothing,
+}
+
+/// Settles the reservation of this id, if it belongs to no process, together with what else the transaction does.
+///
+/// # Errors
+/// The database's failure.
+pub async fn settle_kept(
+    app: &App,
+    transaction: &DatabaseTransaction,
+    id: &str,
+    spent: Spent,
+) -> Result<(), DbErr> {
+    let Some(held) = store::kept(transaction, id).await? else {
+        return Ok(());
+    };
+    let used = match spent {
+        Spent::Used(usage, outcome) => Some((usage, outcome)),
+        Spent::Bound => Some((Usage::of_bound(held.bound), Outcome::Bound)),
+        Spent::Nothing => None,
+    };
+    let settlement = Settlement {
+        used,
+        ..Settlement::unused(held)
+    };
+    batch::settle_in(transaction, settlement, app.clock.now_ms()).await
 }
 
 /// Starts the writer and the sweeper, and settles what an earlier process of this node left behind.

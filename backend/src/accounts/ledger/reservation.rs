@@ -2,11 +2,13 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use sea_orm::{DatabaseTransaction, DbErr};
 use tokio::sync::oneshot;
 
 use super::{
     About, Amounts, MOST, Outcome, Standing, Usage,
     queue::{Open, Queue, Settlement},
+    store,
 };
 
 /// What is stored about a reservation and about its usage.
@@ -76,6 +78,29 @@ impl Reservation {
     #[must_use]
     pub fn standing(&self) -> &Standing {
         &self.standing
+    }
+
+    /// The id.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.held.as_ref().map(|(held, _)| held.id.as_str())
+    }
+
+    /// Makes it a reservation of no process, once the transaction is committed and [`Self::leave`] called: it is settled by
+    /// [`super::settle_kept`].
+    ///
+    /// # Errors
+    /// The database's failure.
+    pub async fn keep_in(&self, transaction: &DatabaseTransaction) -> Result<(), DbErr> {
+        match self.id() {
+            Some(id) => store::keep(transaction, id).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Leaves it to whoever settles it.
+    pub fn leave(mut self) {
+        self.held = None;
     }
 
     /// From now on, nobody knows what was used unless it is settled.

@@ -210,6 +210,12 @@ pub(super) async fn take(
         .collect()
 }
 
+/// What stands for a node where there is none.
+const NO_NODE: &str = "";
+
+/// The columns of a [`ReservationRow`].
+const RESERVATION: &str = "id, quota, endpoint, model, character_ref, request_id, tokens, cost, characters, seconds, created_at";
+
 #[derive(FromQueryResult)]
 struct ReservationRow {
     id: String,
@@ -225,6 +231,28 @@ struct ReservationRow {
     created_at: i64,
 }
 
+impl From<ReservationRow> for Held {
+    fn from(row: ReservationRow) -> Self {
+        Self {
+            id: row.id,
+            quota: row.quota,
+            bound: Amounts {
+                tokens: row.tokens.unsigned_abs(),
+                cost: row.cost.unsigned_abs(),
+                characters: row.characters.unsigned_abs(),
+                seconds: row.seconds.unsigned_abs(),
+            },
+            entry: Entry {
+                endpoint: Cow::Owned(row.endpoint),
+                model: row.model,
+                character: row.character_ref,
+                request_id: row.request_id,
+            },
+            created_at: row.created_at,
+        }
+    }
+}
+
 /// Some of the reservations of nodes that are gone.
 pub(super) async fn lost(
     db: &impl ConnectionTrait,
@@ -233,32 +261,37 @@ pub(super) async fn lost(
     most: u64,
 ) -> Result<Vec<Held>, DbErr> {
     let sql = format!(
-        "SELECT id, quota, endpoint, model, character_ref, request_id, tokens, cost, characters, seconds, created_at \
-         FROM reservations WHERE node_id <> $2 AND node_id NOT IN ({}) ORDER BY id LIMIT $3",
+        "SELECT {RESERVATION} FROM reservations \
+         WHERE node_id <> $2 AND node_id <> '{NO_NODE}' AND node_id NOT IN ({}) ORDER BY id LIMIT $3",
         node::LIVING
     );
     let values = [lost_before.into(), own_node.into(), integer(most)];
     let rows = ReservationRow::find_by_statement(statement(db, &sql, values))
         .all(db)
         .await?;
-    let held = rows.into_iter().map(|row| Held {
-        id: row.id,
-        quota: row.quota,
-        bound: Amounts {
-            tokens: row.tokens.unsigned_abs(),
-            cost: row.cost.unsigned_abs(),
-            characters: row.characters.unsigned_abs(),
-            seconds: row.seconds.unsigned_abs(),
-        },
-        entry: Entry {
-            endpoint: Cow::Owned(row.endpoint),
-            model: row.model,
-            character: row.character_ref,
-            request_id: row.request_id,
-        },
-        created_at: row.created_at,
-    });
-    Ok(held.collect())
+    Ok(rows.into_iter().map(Held::from).collect())
+}
+
+/// Makes a reservation one of no node.
+pub(super) async fn keep(transaction: &DatabaseTransaction, id: &str) -> Result<(), DbErr> {
+    let sql = "UPDATE reservations SET node_id = $2 WHERE id = $1";
+    transaction
+        .execute_raw(statement(transaction, sql, [id.into(), NO_NODE.into()]))
+        .await
+        .map(|_| ())
+}
+
+/// A reservation of no node.
+pub(super) async fn kept(
+    transaction: &DatabaseTransaction,
+    id: &str,
+) -> Result<Option<Held>, DbErr> {
+    let sql = format!("SELECT {RESERVATION} FROM reservations WHERE id = $1 AND node_id = $2");
+    let values = [id.into(), NO_NODE.into()];
+    let row = ReservationRow::find_by_statement(statement(transaction, &sql, values))
+        .one(transaction)
+        .await?;
+    Ok(row.map(Held::from))
 }
 
 /// Counts the running period of a locked quota anew, after its sort of period was changed: what was used since the period

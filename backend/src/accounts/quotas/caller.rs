@@ -13,7 +13,7 @@ use crate::{
     app::App,
     cache::ShortCache,
     clock::Clock,
-    http::{ApiError, ClientAddress},
+    http::{ApiError, extract::client_address},
 };
 
 /// How long another node may miss a change.
@@ -51,7 +51,21 @@ impl FromRequestParts<App> for QuotaCaller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        let quota = match key_text(&parts.headers) {
+        Self::with_key(parts, app, key_text(&parts.headers)).await
+    }
+}
+
+impl QuotaCaller {
+    /// Whoever made a request whose key was looked for already, for interfaces with an order of their own.
+    ///
+    /// # Errors
+    /// 401 without a valid key, 403 when the quota is switched off, 429 beyond its rate.
+    pub(crate) async fn with_key(
+        parts: &Parts,
+        app: &App,
+        key: Option<&str>,
+    ) -> Result<Self, ApiError> {
+        let quota = match key {
             Some(text) => authenticate(app, text).await,
             None => Err(ApiError::unauthorized()),
         };
@@ -59,8 +73,7 @@ impl FromRequestParts<App> for QuotaCaller {
             Ok(quota) => quota,
             Err(error) => {
                 if error.status == StatusCode::UNAUTHORIZED {
-                    let Ok(address) = ClientAddress::from_request_parts(parts, app).await;
-                    app.limits.check_attempt(address.0)?;
+                    app.limits.check_attempt(client_address(parts, app))?;
                 }
                 return Err(error);
             }

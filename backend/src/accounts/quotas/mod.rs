@@ -7,6 +7,7 @@
 mod caller;
 mod change;
 mod pattern;
+mod payer;
 pub mod routes;
 mod store;
 mod view;
@@ -24,12 +25,15 @@ use super::{
 };
 use crate::{app::Base, characters::CharacterInput, http::ApiError};
 
-pub(crate) use self::caller::{is_quota_key, key_text};
 pub(super) use self::store::lock_all;
 pub use self::{
     caller::{QuotaCache, QuotaCaller},
     change::QuotaChange,
     pattern::CharacterPattern,
+};
+pub(crate) use self::{
+    caller::{is_quota_key, key_text},
+    payer::Payer,
 };
 
 /// What quota keys begin with.

@@ -1,53 +1,33 @@
-//! Who asks for speech, and who pays for it.
+//! What speech costs whoever pays for it.
 
-use std::sync::Arc;
-
-use axum::{
-    extract::FromRequestParts as _,
-    http::{HeaderMap, request::Parts},
-};
+use axum::http::{HeaderMap, request::Parts};
 
 use crate::{
     accounts::{
-        Principal, Reach, Scope,
+        Reach, Scope,
         ledger::{About, Amounts, Outcome, Reservation, Usage},
-        quotas::{self, Quota, QuotaCaller, QuotaKind},
+        quotas::{self, Payer, QuotaKind},
     },
     app::App,
-    http::{ApiError, Caller},
+    http::ApiError,
     money::Usd,
 };
 
 /// What a million characters are counted in.
 const PRICED_CHARACTERS: u128 = 1_000_000;
 
-/// Whoever asks: an application with the key of a quota, or a partner's server with an API key, which has no quota.
-pub(super) enum Payer {
-    Quota(Arc<Quota>),
-    Key(Principal),
+/// Whoever asks for speech. The key is in `Authorization: Bearer` or in `X-Api-Key`, looked for in this order.
+///
+/// # Errors
+/// As of [`Payer::with_key`].
+pub(super) async fn payer(parts: &Parts, app: &App) -> Result<Payer, ApiError> {
+    let key = quotas::key_text(&parts.headers);
+    Payer::with_key(parts, app, key, QuotaKind::Speech, Scope::Speech).await
 }
 
 impl Payer {
-    /// The key is in `Authorization: Bearer` or in `X-Api-Key`, looked for in this order.
-    ///
-    /// # Errors
-    /// 401 without a valid key; 403 when the quota is not for speech or the key lacks the scope `speech`; 429 beyond the
-    /// key's rate.
-    pub(super) async fn of_request(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        let key = quotas::key_text(&parts.headers).map(str::to_owned);
-        if key.as_deref().is_some_and(quotas::is_quota_key) {
-            let QuotaCaller(quota) = QuotaCaller::from_request_parts(parts, app).await?;
-            quota.require_kind(QuotaKind::Speech)?;
-            Ok(Self::Quota(quota))
-        } else {
-            let Caller(principal) = Caller::with_key(parts, app, key.as_deref()).await?;
-            principal.require(Scope::Speech)?;
-            Ok(Self::Key(principal))
-        }
-    }
-
     /// Whose answers may be repeated to this one.
-    pub(super) fn owner(&self) -> String {
+    pub(super) fn speech_owner(&self) -> String {
         match self {
             Self::Quota(quota) => quota.tenant.partner().as_str().to_owned(),
             Self::Key(principal) => match &principal.reach {
@@ -62,7 +42,7 @@ impl Payer {
     ///
     /// # Errors
     /// 403 when the quota is not for this model, 429 when it is exhausted, 503 when the ledger fails.
-    pub(super) async fn reserve(
+    pub(super) async fn reserve_speech(
         &self,
         app: &App,
         characters: u64,

@@ -1,0 +1,81 @@
+//! What a call costs the quota that pays for it: its time limit is reserved, the time that media flowed is settled.
+//!
+//! The reservation has the call's id. Once the call is stored it belongs to no process, since a call may be created here,
+//! run elsewhere, and outlive both: whoever writes the call's end settles it, in the same transaction.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    accounts::{
+        ledger::{About, Outcome, Reservation, Spent, Usage},
+        quotas::Quota,
+    },
+    app::App,
+    http::ApiError,
+    money::Usd,
+};
+
+/// What the price is for.
+const PRICED_SECONDS: u128 = 3_600;
+
+/// Reserves a call as long as it may last.
+///
+/// # Errors
+/// 403 when the quota does not allow the model of calls, 429 when it is exhausted, 503 when the ledger
+/// fails.
+pub(super) async fn reserve(
+    app: &App,
+    quota: &Arc<Quota>,
+    character: Option<String>,
+    time_limit_seconds: u32,
+    request_id: &str,
+) -> Result<Reservation, ApiError> {
+    let model = app.providers.models.of_calls().name();
+    quota.require_model(model)?;
+    let about = About {
+        endpoint: "calls",
+        model: model.to_owned(),
+        character,
+        request_id: request_id.to_owned(),
+    };
+    let bound = usage(app, time_limit_seconds.into()).amounts();
+    app.ledger.reserve(quota, bound, about).await
+}
+
+/// What a call came to whose media flowed for so long: each second that was begun.
+pub(super) fn spent(app: &App, call_time: Duration, completed: bool) -> Spent {
+    let seconds = call_time.as_secs_f64().ceil() as u64;
+    let outcome = match completed {
+        true => Outcome::Completed,
+        false => Outcome::Failed,
+    };
+    Spent::Used(usage(app, seconds), outcome)
+}
+
+fn usage(app: &App, seconds: u64) -> Usage {
+    Usage {
+        seconds,
+        cost: cost(app.config.calls.usd_per_hour, seconds),
+        ..Usage::default()
+    }
+}
+
+/// What seconds cost, in 1e-8 USD, rounded up.
+fn cost(per_hour: Usd, seconds: u64) -> u64 {
+    let cost = (u128::from(per_hour.0) * u128::from(seconds)).div_ceil(PRICED_SECONDS);
+    u64::try_from(cost).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_are_whole_numbers() {
+        let price: Usd = "3.60".parse().unwrap();
+        assert_eq!(cost(price, 3_600), price.0);
+        assert_eq!(cost(price, 1), 100_000);
+        assert_eq!(cost(Usd(1), 1), 1, "rounded up");
+        assert_eq!(cost(Usd(u64::MAX), u64::MAX), u64::MAX);
+    }
+}

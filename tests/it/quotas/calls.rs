@@ -1,0 +1,186 @@
+//! Calls that a quota pays for.
+
+use std::sync::Arc;
+
+use colloquy::{accounts::ledger, calls, clock::ManualClock};
+use harness::{TestAppBuilder, app::TestPartner};
+
+use super::*;
+
+const CALLS: &str = "/v2/calls";
+
+fn setting(builder: TestAppBuilder) -> TestAppBuilder {
+    builder
+        .without_worker()
+        .config(|config| config.calls.usd_per_hour = "3.60".parse().unwrap())
+}
+
+/// A quota for calls with so many seconds, in a lifetime.
+async fn seconds(app: &TestApp, partner: &TestPartner, seconds: u64) -> TestQuota {
+    let body = json!({"kinds": ["call"], "period": "lifetime", "limits": {"seconds": seconds}});
+    app.quota(partner, body).await
+}
+
+fn call(seconds: u32) -> Value {
+    json!({"character": "repo:acme/ada", "call_time_limit_seconds": seconds})
+}
+
+/// Places a call; its bare id.
+async fn placed(app: &TestApp, key: &str, limit: u32) -> String {
+    let call = app.post(key, CALLS, call(limit)).await.expect(200);
+    let id = call["data"]["id"].as_str().unwrap();
+    id.strip_prefix("/v2/calls/").unwrap().to_owned()
+}
+
+async fn taken(app: &colloquy::App, id: &str) {
+    calls::take(app, id, None).await.unwrap().unwrap();
+}
+
+/// Seconds that are used and reserved.
+async fn counters(app: &TestApp, quota: &TestQuota) -> (u64, u64) {
+    let read = app.get(ADMIN_KEY, &quota.path).await.expect(200);
+    let seconds = |field: &str| read[field]["seconds"].as_u64().unwrap();
+    (seconds("used"), seconds("reserved"))
+}
+
+fn ended(call_time: Duration, error: Option<&'static str>) -> calls::Outcome {
+    calls::Outcome {
+        error,
+        call_time,
+        server_time: call_time,
+        transcript: Vec::new(),
+    }
+}
+
+on_both_databases!(
+    a_call_is_reserved_at_its_limit_and_settled_at_its_time,
+    |builder| setting(builder),
+    |app| {
+        let (acme, _) = app.acme_and_other().await;
+        let quota = seconds(&app, &acme, 100).await;
+        let answer = app.post(&quota.key, CALLS, call(60)).await;
+        let first = answer.expect(200)["data"]["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        assert_eq!(answer.header("x-ratelimit-limit-seconds"), "100");
+        assert_eq!(answer.header("x-ratelimit-remaining-seconds"), "40");
+        assert_eq!(counters(&app, &quota).await, (0, 60));
+        let refused = app.post(&quota.key, CALLS, call(60)).await;
+        assert_eq!(refused.expect(429)["error"]["code"], "QUOTA_EXHAUSTED");
+        assert_eq!(refused.header("retry-after"), "1");
+        assert_eq!(refused.header("x-ratelimit-remaining-seconds"), "40");
+
+        let id = first.strip_prefix("/v2/calls/").unwrap();
+        taken(&app.app, id).await;
+        let time = Duration::from_millis(4_200);
+        for _ in 0..2 {
+            // The second end is none.
+            calls::finish(&app.app, id, ended(time, None))
+                .await
+                .unwrap();
+        }
+        assert_eq!(counters(&app, &quota).await, (5, 0));
+        let failed = placed(&app, &quota.key, 60).await;
+        taken(&app.app, &failed).await;
+        let outcome = ended(Duration::from_secs(2), Some("MEDIA"));
+        calls::finish(&app.app, &failed, outcome).await.unwrap();
+        assert_eq!(counters(&app, &quota).await, (7, 0));
+
+        let path = format!("{}/usage?group_by=model,character", quota.path);
+        let report = app.get(ADMIN_KEY, &path).await.expect(200);
+        let row = &report["rows"][0];
+        assert_eq!(
+            (&row["model"], &row["character"]),
+            (&json!("builtin/extractive"), &json!("acme/ada"))
+        );
+        assert_eq!(
+            (&row["seconds"], &row["dollars"]),
+            (&json!(7), &json!("0.007"))
+        );
+        assert_eq!(row["requests"], 2);
+    }
+);
+
+on_both_databases!(
+    who_may_place_a_call_and_read_it,
+    |builder| setting(builder),
+    |app| {
+        let (acme, other) = app.acme_and_other().await;
+        let quota = seconds(&app, &acme, 1_000).await;
+        let id = placed(&app, &quota.key, 60).await;
+        let path = format!("{CALLS}/{id}");
+        for key in [&quota.key, &acme.key] {
+            let read = app.get(key, &path).await.expect(200);
+            assert_eq!(read["data"]["state"], "starting");
+        }
+        app.get(&seconds(&app, &acme, 10).await.key, &path)
+            .await
+            .expect(404);
+        app.get(&other.key, &path).await.expect(404);
+        let own = app.post(&acme.key, CALLS, call(60)).await.expect(200);
+        let own = own["data"]["id"].as_str().unwrap();
+        app.get(&quota.key, own).await.expect(404);
+
+        for (settings, code) in [
+            (
+                json!({"kinds": ["text", "speech"]}),
+                "QUOTA_KIND_NOT_ALLOWED",
+            ),
+            (
+                json!({"kinds": ["call"], "allowed_models": ["gpt"]}),
+                "MODEL_NOT_ALLOWED",
+            ),
+            (
+                json!({"kinds": ["call"], "allowed_characters": ["repo:acme/bob"]}),
+                "CHARACTER_NOT_ALLOWED",
+            ),
+        ] {
+            let quota = app.quota(&acme, settings).await;
+            let refused = app.post(&quota.key, CALLS, call(60)).await.expect(403);
+            assert_eq!(refused["error"]["code"], code);
+        }
+        // What is refused for another reason has reserved nothing.
+        app.post(
+            &quota.key,
+            CALLS,
+            json!({"character": "repo:acme/nobody", "call_time_limit_seconds": 9}),
+        )
+        .await
+        .expect(400);
+        assert_eq!(counters(&app, &quota).await, (0, 60));
+    }
+);
+
+#[tokio::test]
+async fn a_call_that_nobody_joins_costs_nothing_and_a_lost_one_its_limit() {
+    for database in TestDatabase::both().await {
+        let clock = Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()));
+        let node = |name: &str| {
+            let builder = TestApp::builder(&database).node(name).clock(clock.clone());
+            setting(builder)
+        };
+        let app = node("alive").start().await;
+        let silent = node("silent").idle().await;
+        let (acme, _) = app.acme_and_other().await;
+        let quota = seconds(&app, &acme, 1_000).await;
+        placed(&app, &quota.key, 100).await;
+        let lost = placed(&app, &quota.key, 20).await;
+        taken(&silent, &lost).await;
+        assert_eq!(counters(&app, &quota).await, (0, 120));
+
+        // Whoever created them is gone; that alone ends no call.
+        let builder = TestApp::builder(&database)
+            .node("another")
+            .clock(clock.clone());
+        let another = setting(builder).start().await;
+        another.advance(Duration::from_secs(31));
+        ledger::sweep(&another.app).await.unwrap();
+        assert_eq!(counters(&app, &quota).await, (0, 120));
+        calls::sweep(&another.app).await.unwrap();
+        assert_eq!(counters(&app, &quota).await, (20, 100));
+        another.advance(Duration::from_secs(300));
+        calls::sweep(&another.app).await.unwrap();
+        assert_eq!(counters(&app, &quota).await, (20, 0));
+    }
+}
