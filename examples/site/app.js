@@ -55,6 +55,10 @@ const callbacks = report.every({
   onTranscript() {},
   onUserInfo() {},
   onError() {},
+  // A click anywhere lets the browser play, too.
+  onAudioBlockedChange(isBlocked) {
+    if (!isBlocked && soundIsBlocked()) soundPlays();
+  },
   onLevels: (levels) => meters.show(levels),
   onStats: (stats) => quality.show(stats),
   onDevicesChanged: (devices) => menus.show(devices),
@@ -73,10 +77,8 @@ element("call").addEventListener("click", call);
 element("check").addEventListener("click", checkFirst);
 element("hang-up").addEventListener("click", () => manager.hangUp());
 element("mute").addEventListener("click", () => setMuted(!muted));
-// Any click lets the browser play; the button is for those who look for one.
-document.addEventListener("click", () => {
-  if (soundIsBlocked()) startAudio();
-});
+// Any click does the same; the button is for those who look for one.
+element("start-audio").addEventListener("click", () => manager.startAudio().catch(showError));
 element("typed").addEventListener("submit", sendTyped);
 element("settings").addEventListener("change", () => {
   settingsChanged = true;
@@ -185,16 +187,10 @@ function soundIsBlocked() {
   return !element("error").hidden && !element("start-audio").hidden;
 }
 
-/** Plays what the browser held back; this click allows it. */
-async function startAudio() {
+function soundPlays() {
   const hadFocus = document.activeElement === element("start-audio");
-  try {
-    await manager.startAudio();
-    clearError();
-    if (hadFocus) element("mute").focus();
-  } catch (error) {
-    showError(error);
-  }
+  clearError();
+  if (hadFocus) element("mute").focus();
 }
 
 function setMuted(value) {
