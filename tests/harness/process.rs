@@ -3,7 +3,7 @@
 use std::{
     path::PathBuf,
     process::{Command, ExitStatus, Output, Stdio},
-    sync::OnceLock,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -98,6 +98,7 @@ pub struct Server {
     child: Child,
     base: String,
     http: reqwest::Client,
+    log: Arc<Mutex<String>>,
     _settings: NamedTempFile,
 }
 
@@ -116,11 +117,23 @@ impl Server {
         let mut command = command(database, &["serve", "--config", file]);
         command
             .env("COLLOQUY_ADMIN_KEY", ADMIN_KEY)
-            .stdout(Stdio::piped());
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = tokio::process::Command::from(command)
             .kill_on_drop(true)
             .spawn()
             .expect("the binary runs");
+        let log = Arc::new(Mutex::new(String::new()));
+        let mut logged = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        let kept = Arc::clone(&log);
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = logged.next_line().await {
+                eprintln!("{line}");
+                let mut log = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                log.push_str(&line);
+                log.push('\n');
+            }
+        });
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let base = async {
             while let Some(line) = lines.next_line().await.expect("its output") {
@@ -137,8 +150,15 @@ impl Server {
             child,
             base,
             http: client(),
+            log,
             _settings: settings,
         }
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.clone()
     }
 
     /// The address of a path.

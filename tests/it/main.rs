@@ -17,6 +17,7 @@ mod fetch;
 mod http;
 mod jobs;
 mod ledger;
+mod logs;
 mod media;
 mod messaging;
 mod process;

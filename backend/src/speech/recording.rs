@@ -26,6 +26,9 @@ pub enum SoundError {
     /// Its pieces do not belong together.
     #[error("the sample rate changed between two pieces")]
     RateChanged,
+    /// The server stops, and its time to drain is over.
+    #[error("the server is stopping")]
+    Stopped,
     /// It goes on for ever.
     #[error("the speech does not end")]
     Endless,

@@ -47,6 +47,11 @@ impl From<SoundError> for ApiError {
                 ),
                 _ => FAILED,
             },
+            SoundError::Stopped => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "unavailable",
+                "The server is stopping",
+            ),
             _ => FAILED,
         };
         let unavailable = status == StatusCode::SERVICE_UNAVAILABLE;
@@ -130,7 +135,12 @@ impl Making {
     /// The next bytes of the file. The last ones, and a failure, settle the bill.
     async fn next(&mut self) -> Option<Result<Bytes, SoundError>> {
         self.bill.as_ref()?;
-        Some(match self.recording.next().await {
+        let made = tokio::select! {
+            biased;
+            () = self.app.drain_over.cancelled() => Err(SoundError::Stopped),
+            made = self.recording.next() => made,
+        };
+        Some(match made {
             Ok((bytes, is_last)) => {
                 let bytes = Bytes::from(bytes);
                 self.keep(&bytes, is_last);

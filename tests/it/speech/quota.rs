@@ -152,6 +152,37 @@ async fn what_broke_off_costs_what_was_heard_of_it() {
 }
 
 #[tokio::test]
+async fn a_server_that_stops_ends_speech_and_settles_it() {
+    let (app, partner, upstream) = remote(|_| ()).await;
+    let slow = Script::default().delayed(Duration::ZERO, Duration::from_millis(100));
+    upstream.set_default(Api::Speech, slow);
+    let quota = app.quota(&partner, json!({"kinds": ["speech"]})).await;
+    let pcm = json!({"response_format": "pcm"});
+    let mut begun = ask(&app, &quota.key, TEXT, pcm).send().await.unwrap();
+    begun.chunk().await.unwrap().unwrap();
+    let whole = send(ask(
+        &app,
+        &quota.key,
+        TEXT,
+        json!({"response_format": "wav"}),
+    ));
+    let whole = tokio::spawn(whole);
+    eventually("both are made", async || app.app.ledger.open() == 2).await;
+    app.app.drain_over.cancel();
+    let stopped = tokio::time::Instant::now();
+    let whole = whole.await.unwrap();
+    assert!(whole.expect(503)["error"].is_string());
+    assert_eq!(whole.header("retry-after"), "1");
+    assert!(begun.bytes().await.is_err(), "a part is no whole");
+    assert!(stopped.elapsed() < Duration::from_secs(1));
+    eventually("both are settled", async || app.app.ledger.open() == 0).await;
+    let used = read(&app, &quota).await["used"]["characters"]
+        .as_u64()
+        .unwrap();
+    assert!(used > 0 && used <= TEXT.len() as u64, "{used}");
+}
+
+#[tokio::test]
 async fn who_hangs_up_pays_for_what_was_asked_for() {
     let (app, partner, upstream) = remote(|_| ()).await;
     let slow = Script::default().delayed(Duration::ZERO, Duration::from_millis(50));

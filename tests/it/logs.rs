@@ -1,0 +1,213 @@
+//! What the log holds: every request under its id, and nothing that anybody said or that is secret.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+use std::time::Duration;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use harness::{
+    TestDatabase,
+    app::{ADMIN_KEY, send},
+    eventually,
+    process::Server,
+    upstream::{Api, Fault, Script, Upstream},
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::text::{CHAT, RESPONSES};
+
+/// Stands in everything that is said, in every request and every answer.
+const SAID: &str = "zanzibar";
+
+struct World {
+    server: Server,
+    key: String,
+}
+
+impl World {
+    /// The status and the text of an answer, which may break off.
+    async fn ask(&self, id: &str, path: &str, body: &str) -> (u16, String) {
+        let request = self.server.request(&self.key, Method::POST, path);
+        let request = request
+            .header("x-request-id", id)
+            .header("content-type", "application/json");
+        let answer = request.body(body.to_owned()).send().await.unwrap();
+        let status = answer.status().as_u16();
+        (status, answer.text().await.unwrap_or_default())
+    }
+}
+
+/// A server that logs all that it can say itself.
+async fn start(upstream: &Upstream) -> World {
+    let server = Server::start(&TestDatabase::sqlite(), |config| {
+        upstream.configure(config);
+        upstream.offer(config);
+        (config.chat.base_url, config.chat.api_key) = (None, None);
+        config.log.filter = "info,colloquy=trace".to_owned();
+        for model in config.models.values_mut() {
+            model.between_tokens_ms = 300;
+        }
+    })
+    .await;
+    let partner = server.partner("acme").await;
+    let quota = json!({"kinds": ["text", "speech"], "period": "lifetime"});
+    let key = server.quota(&partner, &quota).await.key;
+    World { server, key }
+}
+
+fn character() -> Value {
+    json!({
+        "personality": format!("You are {SAID}."),
+        "parameters": {
+            "name": SAID, "greetings": [SAID], "rag_enabled": true,
+            "documents": [{"title": SAID, "text": format!("All about {SAID}.")}],
+        },
+    })
+}
+
+/// Bodies that are taken, refused and malformed.
+fn bodies() -> Vec<(&'static str, String)> {
+    let messages = json!([{"role": "user", "content": format!("Tell me about {SAID}.")}]);
+    let svc = json!({"svc": {"character": character()}, "trace": SAID});
+    let mut bodies = Vec::new();
+    for model in ["scripted-chat", "scripted-responses", "builtin/extractive"] {
+        for stream in [false, true] {
+            let chat = json!({"model": model, "messages": messages, "stream": stream, "metadata": svc, "user": SAID});
+            let response =
+                json!({"model": model, "input": messages, "stream": stream, "metadata": svc});
+            bodies.push((CHAT, chat.to_string()));
+            bodies.push((RESPONSES, response.to_string()));
+        }
+    }
+    bodies.extend([
+        (
+            CHAT,
+            json!({"model": SAID, "messages": messages}).to_string(),
+        ),
+        (
+            CHAT,
+            json!({"model": "scripted-chat", "messages": SAID}).to_string(),
+        ),
+        (
+            CHAT,
+            json!({"model": "scripted-chat", "messages": messages, SAID: {"a": 1}}).to_string(),
+        ),
+        (CHAT, format!("{{\"model\": \"{SAID}")),
+        (
+            RESPONSES,
+            json!({"model": "scripted-chat", "input": "Hi", "previous_response_id": SAID})
+                .to_string(),
+        ),
+        (
+            "/v2/audio/speech",
+            json!({"model": "colloquy-tts", "voice": "en", "input": SAID}).to_string(),
+        ),
+        (
+            "/v2/audio/speech",
+            json!({"model": "colloquy-tts", "voice": SAID, "input": SAID, "speed": SAID})
+                .to_string(),
+        ),
+    ]);
+    bodies
+}
+
+#[tokio::test]
+async fn every_request_is_logged_and_nothing_that_was_said() {
+    let upstream = Upstream::start().await;
+    let world = start(&upstream).await;
+    let said = |fault: Option<Fault>| Script {
+        fault,
+        ..Script::text(format!("It is {SAID}, {SAID} and {SAID}."))
+    };
+    let faults = [
+        None,
+        Some(Fault::Status(400)),
+        Some(Fault::ErrorFrame { after: 3 }),
+        Some(Fault::Malformed { after: 3 }),
+        Some(Fault::Cut { after: 3 }),
+    ];
+    let mut ids = Vec::new();
+    for (round, fault) in faults.into_iter().enumerate() {
+        for api in [Api::Chat, Api::Responses, Api::Speech] {
+            upstream.set_default(api, said(fault.clone()));
+        }
+        for (nth, (path, body)) in bodies().into_iter().enumerate() {
+            let id = format!("logged-{round}-{nth}");
+            let (status, text) = world.ask(&id, path, &body).await;
+            let mut is_known = fault.is_some() || nth >= 12;
+            is_known |= status == 200 && text.contains(SAID);
+            assert!(is_known, "{path} {body}: {text}");
+            ids.push(id);
+        }
+    }
+    message(&world, &upstream).await;
+
+    let log = world.server.log();
+    for id in &ids {
+        assert!(log.contains(id.as_str()), "{id} is not in the log");
+    }
+    assert!(log.contains("a model failed"));
+    let secret = world.key.rsplit('_').next().unwrap();
+    for unwanted in [SAID, secret, ADMIN_KEY] {
+        let line = log.lines().find(|line| line.contains(unwanted));
+        assert_eq!(line, None, "{unwanted}");
+    }
+}
+
+/// A message of text and sound, to its end.
+async fn message(world: &World, upstream: &Upstream) {
+    for api in [Api::Chat, Api::Transcription, Api::Speech] {
+        upstream.set_default(api, Script::text(SAID));
+    }
+    let output = std::process::Command::new("ffmpeg")
+        .args([
+            "-v",
+            "error",
+            "-f",
+            "lavfi",
+            "-i",
+            "sine=frequency=440:duration=0.5",
+        ])
+        .args(["-c:a", "libopus", "-f", "ogg", "pipe:1"])
+        .output()
+        .unwrap();
+    let messages = json!([
+        {"id": "1", "type": "text", "text": SAID, "is_processed": false},
+        {"id": "2", "type": "audio", "audio_file_id": SAID, "is_processed": false},
+    ]);
+    let character = json!({"description": json!({"name": SAID}).to_string(), "personality": SAID});
+    let mut input =
+        json!({"messages": messages, "character": character, "audio_files": {}, "partner": "acme"});
+    input["audio_files"][SAID] = json!(STANDARD.encode(output.stdout));
+    let path = "/v2/completions";
+    let key = world.server.partner("other").await.key;
+    let request = world.server.request(&key, Method::POST, path);
+    let made = send(request.json(&json!({"input": input})))
+        .await
+        .expect(200);
+    let path = made["id"].as_str().unwrap();
+    eventually("the completion ends", async || {
+        let state = world.server.get(&key, path).await;
+        assert_ne!(state["state"], "failed", "{state}");
+        state["state"] == "completed"
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_logged_while_a_stream_runs_names_its_request() {
+    let upstream = Upstream::start().await;
+    let world = start(&upstream).await;
+    upstream.script(Api::Chat, Script::fault(Fault::Stall { after: 3 }));
+    let body = json!({"model": "scripted-chat", "messages": [{"role": "user", "content": "Hi"}], "stream": true});
+    let (status, _) = world.ask("of-a-stream", CHAT, &body.to_string()).await;
+    assert_eq!(status, 200);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let log = world.server.log();
+    let failed = log.lines().find(|line| line.contains("a model failed"));
+    assert!(
+        failed.is_some_and(|line| line.contains("of-a-stream")),
+        "{log}"
+    );
+}
