@@ -128,7 +128,8 @@ async fn paths(config: &Config) -> (Found, Found) {
 async fn found_path(connection: &RtcPeerConnection) -> (JsValue, JsValue) {
     let deadline_ms = js::now_ms() + NAMED_WITHIN_MS;
     loop {
-        let path = stats::path(connection.get_stats()).await;
+        let entries = stats::entries(connection.get_stats()).await;
+        let path = stats::shown_path(&entries.unwrap_or_default());
         if !path.0.is_null() || js::now_ms() >= deadline_ms {
             return path;
         }

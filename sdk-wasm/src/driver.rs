@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
 use colloquy_protocol::call::{Call, Command, Event, Input, Output};
-use colloquy_protocol::{CallError, ErrorCode};
+use colloquy_protocol::{CallError, ErrorCode, StatsMeter};
 use js_sys::{Function, Object};
 use wasm_bindgen::prelude::*;
 
@@ -24,7 +24,6 @@ use crate::page::PageWatch;
 use crate::peer::Peer;
 use crate::socket::Socket;
 use crate::speaker::Speaker;
-use crate::stats::Meter;
 use crate::wake_lock::WakeLock;
 use crate::worklet::Audio;
 use crate::{errors, page};
@@ -44,7 +43,7 @@ pub(crate) struct Resources {
     pub(crate) speaker: Option<Speaker>,
     timer: Option<(u64, Timeout)>,
     pub(crate) levels: Option<Timeout>,
-    pub(crate) stats: Option<(Meter, Timeout)>,
+    pub(crate) stats: Option<(StatsMeter, Timeout)>,
     pub(crate) wake_lock: Option<WakeLock>,
     page_watch: Option<PageWatch>,
     /// The conversation in the page, which keeps what it shows.

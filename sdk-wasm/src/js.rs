@@ -98,6 +98,11 @@ impl Parsed {
         JSON::parse(text).ok().map(Self)
     }
 
+    /// A value that the browser has parsed.
+    pub(crate) fn of(value: JsValue) -> Self {
+        Self(value)
+    }
+
     fn list(&self, key: &str) -> Option<Array> {
         get(&self.0, key).dyn_into().ok()
     }

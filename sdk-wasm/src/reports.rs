@@ -2,12 +2,13 @@
 
 use std::rc::Rc;
 
+use colloquy_protocol::StatsMeter;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use crate::driver::Driver;
 use crate::js::{self, Timeout};
-use crate::stats::Meter;
+use crate::stats;
 
 /// How often `onLevels` fires.
 const LEVELS_EVERY_MS: f64 = 50.0;
@@ -41,10 +42,10 @@ impl Driver {
     }
 
     pub(crate) fn watch_stats(&self) {
-        self.watch_stats_from(Meter::default());
+        self.watch_stats_from(StatsMeter::default());
     }
 
-    fn watch_stats_from(&self, meter: Meter) {
+    fn watch_stats_from(&self, meter: StatsMeter) {
         if self.callbacks.has("onStats") {
             let handler = self.on_stats.as_ref().unchecked_ref();
             let timeout = Timeout::new(handler, STATS_EVERY_MS);
@@ -64,13 +65,14 @@ impl Driver {
             return;
         };
         spawn_local(async move {
-            let stats = meter.read(report).await;
+            let entries = stats::entries(report).await.ok();
             let Some(driver) = reporter.active() else {
                 return;
             };
+            let told = entries.map(|entries| stats::told(&meter.read(&entries), &entries));
             driver.watch_stats_from(meter);
-            if let Ok(stats) = stats {
-                driver.callbacks.fire("onStats", &stats);
+            if let Some(told) = told {
+                driver.callbacks.fire("onStats", &told);
             }
         });
     }

@@ -99,11 +99,11 @@ pub(crate) struct Graph {
     destination: MediaStreamAudioDestinationNode,
     level: Rc<Cell<f64>>,
     _on_level: Closure<dyn FnMut(MessageEvent)>,
-    meter: Option<Meter>,
+    meter: Option<LevelMeter>,
 }
 
 /// Listens to what is played, without playing it; disconnected by `Drop`.
-struct Meter {
+struct LevelMeter {
     source: MediaStreamAudioSourceNode,
     analyser: AnalyserNode,
     samples: Vec<f32>,
@@ -189,7 +189,7 @@ impl Graph {
         let analyser = context.create_analyser()?;
         analyser.set_fft_size(METER_SAMPLES);
         source.connect_with_audio_node(&analyser)?;
-        self.meter = Some(Meter {
+        self.meter = Some(LevelMeter {
             source,
             analyser,
             samples: vec![0.0; METER_SAMPLES as usize],
@@ -199,11 +199,11 @@ impl Graph {
 
     /// The level of what is played, 0 to 1.
     pub(crate) fn speaker_level(&mut self) -> f64 {
-        self.meter.as_mut().map_or(0.0, Meter::level)
+        self.meter.as_mut().map_or(0.0, LevelMeter::level)
     }
 }
 
-impl Meter {
+impl LevelMeter {
     fn level(&mut self) -> f64 {
         self.analyser.get_float_time_domain_data(&mut self.samples);
         let energy: f32 = self.samples.iter().map(|sample| sample * sample).sum();
@@ -211,7 +211,7 @@ impl Meter {
     }
 }
 
-impl Drop for Meter {
+impl Drop for LevelMeter {
     fn drop(&mut self) {
         let _ = self.source.disconnect();
     }

@@ -1,0 +1,268 @@
+//! The quality of a call, from the entries of the browser's WebRTC statistics (W3C webrtc-stats).
+
+use crate::Fields;
+
+/// From these on a call is no longer good, or poor: round trip in milliseconds, loss and concealment as fractions.
+const FAIR: (f64, f64) = (250.0, 0.02);
+const POOR: (f64, f64) = (500.0, 0.08);
+
+/// The quality of a call since the last report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallStats {
+    /// `good`, `fair` or `poor`.
+    pub quality: &'static str,
+    /// The round trip in milliseconds, once it was measured.
+    pub round_trip_ms: Option<f64>,
+    /// The variation of the arrival times in milliseconds, once it was measured.
+    pub jitter_ms: Option<f64>,
+    /// The fraction of the sent packets that were lost, once the other side said so.
+    pub loss_sent: Option<f64>,
+    /// The fraction of the other side's packets that were lost.
+    pub loss_received: f64,
+    /// The fraction of the samples played that the browser made up.
+    pub concealed: f64,
+    /// Bits a second; `None` in the first report, which has nothing to compare with.
+    pub bitrate_sent: Option<f64>,
+    /// Bits a second; `None` in the first report.
+    pub bitrate_received: Option<f64>,
+}
+
+/// What the browser has counted since the start of the connection.
+#[derive(Debug, Default, Clone, Copy)]
+struct Counts {
+    at_ms: f64,
+    bytes_sent: f64,
+    bytes_received: f64,
+    packets_received: f64,
+    packets_lost: f64,
+    samples: f64,
+    concealed: f64,
+}
+
+/// Compares one report with the last.
+#[derive(Debug, Default)]
+pub struct StatsMeter {
+    last: Counts,
+}
+
+impl StatsMeter {
+    /// Takes in the entries of a report.
+    pub fn read<F: Fields>(&mut self, entries: &[F]) -> CallStats {
+        let inbound = of_type(entries, "inbound-rtp");
+        let heard = of_type(entries, "remote-inbound-rtp");
+        let now = counts(inbound, of_type(entries, "outbound-rtp"));
+        let last = std::mem::replace(&mut self.last, now);
+        let seconds = (now.at_ms - last.at_ms) / 1000.0;
+        let rate = |now: f64, before: f64| {
+            let known = last.at_ms > 0.0 && seconds > 0.0;
+            known.then(|| ((now - before) * 8.0 / seconds).max(0.0))
+        };
+        // ICE measures more often than RTCP.
+        let round_trip = selected_pair(entries)
+            .and_then(|pair| pair.number("currentRoundTripTime"))
+            .or_else(|| heard?.number("roundTripTime"));
+        let lost = (now.packets_lost - last.packets_lost).max(0.0);
+        let mut stats = CallStats {
+            quality: "good",
+            round_trip_ms: milliseconds(round_trip),
+            jitter_ms: milliseconds(inbound.and_then(|inbound| inbound.number("jitter"))),
+            loss_sent: heard.and_then(|heard| heard.number("fractionLost")),
+            loss_received: part(lost, lost + now.packets_received - last.packets_received),
+            concealed: part(now.concealed - last.concealed, now.samples - last.samples),
+            bitrate_sent: rate(now.bytes_sent, last.bytes_sent),
+            bitrate_received: rate(now.bytes_received, last.bytes_received),
+        };
+        if stats.reaches(POOR) {
+            stats.quality = "poor";
+        } else if stats.reaches(FAIR) {
+            stats.quality = "fair";
+        }
+        stats
+    }
+}
+
+impl CallStats {
+    fn reaches(&self, (round_trip_ms, fraction): (f64, f64)) -> bool {
+        self.round_trip_ms >= Some(round_trip_ms)
+            || self.loss_sent >= Some(fraction)
+            || self.loss_received >= fraction
+            || self.concealed >= fraction
+    }
+}
+
+/// How a connection runs: the type and the protocol of the local candidate; of a relayed one, the protocol to the TURN
+/// server.
+#[must_use]
+pub fn path<F: Fields>(entries: &[F]) -> (Option<String>, Option<String>) {
+    let candidate = selected_pair(entries)
+        .and_then(|pair| pair.text("localCandidateId"))
+        .and_then(|id| with_id(entries, &id));
+    let text = |key| candidate.and_then(|candidate| candidate.text(key));
+    let protocol = text("relayProtocol").or_else(|| text("protocol"));
+    (text("candidateType"), protocol)
+}
+
+fn of_type<'a, F: Fields>(entries: &'a [F], name: &str) -> Option<&'a F> {
+    let is_of_type = |entry: &&F| entry.text("type").as_deref() == Some(name);
+    entries.iter().find(is_of_type)
+}
+
+fn with_id<'a, F: Fields>(entries: &'a [F], id: &str) -> Option<&'a F> {
+    let has_id = |entry: &&F| entry.text("id").as_deref() == Some(id);
+    entries.iter().find(has_id)
+}
+
+/// The pair of candidates that media flows over. The transport names it; older Firefox marks the pair instead.
+fn selected_pair<F: Fields>(entries: &[F]) -> Option<&F> {
+    of_type(entries, "transport")
+        .and_then(|transport| transport.text("selectedCandidatePairId"))
+        .and_then(|id| with_id(entries, &id))
+        .or_else(|| {
+            let is_selected = |entry: &&F| entry.flag("selected") == Some(true);
+            entries.iter().find(is_selected)
+        })
+}
+
+fn counts<F: Fields>(inbound: Option<&F>, outbound: Option<&F>) -> Counts {
+    let count = |entry: Option<&F>, name| entry.and_then(|e| e.number(name)).unwrap_or(0.0);
+    Counts {
+        at_ms: count(outbound, "timestamp"),
+        bytes_sent: count(outbound, "bytesSent"),
+        bytes_received: count(inbound, "bytesReceived"),
+        packets_received: count(inbound, "packetsReceived"),
+        packets_lost: count(inbound, "packetsLost"),
+        samples: count(inbound, "totalSamplesReceived"),
+        concealed: count(inbound, "concealedSamples") - count(inbound, "silentConcealedSamples"),
+    }
+}
+
+fn milliseconds(seconds: Option<f64>) -> Option<f64> {
+    seconds.map(|seconds| seconds * 1000.0)
+}
+
+fn part(some: f64, all: f64) -> f64 {
+    if all > 0.0 {
+        (some / all).clamp(0.0, 1.0)
+    } else {
+        0.0
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(target_arch = "wasm32"))]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Two reports of one call, two seconds apart.
+    fn recorded(reports: &str) -> [Vec<Value>; 2] {
+        serde_json::from_str(reports).unwrap()
+    }
+
+    fn chromium() -> [Vec<Value>; 2] {
+        recorded(include_str!("stats/chromium.json"))
+    }
+
+    fn firefox() -> [Vec<Value>; 2] {
+        recorded(include_str!("stats/firefox.json"))
+    }
+
+    /// The second of two reports, with an entry's counters changed.
+    fn changed(kind: &str, changes: &[(&str, f64)]) -> CallStats {
+        let [first, mut second] = chromium();
+        let mut meter = StatsMeter::default();
+        meter.read(&first);
+        let entry = second.iter_mut().find(|e| e["type"] == kind).unwrap();
+        for (name, by) in changes {
+            entry[name] = json!(entry[name].as_f64().unwrap() + by);
+        }
+        meter.read(&second)
+    }
+
+    #[test]
+    fn reports_of_browsers_are_read() {
+        let mut meter = StatsMeter::default();
+        let [first, second] = chromium();
+        assert_eq!(meter.read(&first).bitrate_sent, None);
+        let stats = meter.read(&second);
+        assert_eq!(stats.quality, "good");
+        assert_eq!(stats.round_trip_ms, Some(2.0));
+        assert_eq!(stats.jitter_ms, Some(4.0));
+        assert_eq!(stats.loss_sent, Some(0.0));
+        assert_eq!((stats.loss_received, stats.concealed), (0.0, 0.0));
+        assert_eq!(stats.bitrate_sent.unwrap().round(), 32_066.0);
+        assert_eq!(stats.bitrate_received.unwrap().round(), 32_382.0);
+
+        let mut meter = StatsMeter::default();
+        let [first, second] = firefox();
+        meter.read(&first);
+        let stats = meter.read(&second);
+        assert_eq!((stats.quality, stats.round_trip_ms), ("good", Some(0.0)));
+        assert_eq!(stats.bitrate_received.unwrap().round(), 64_336.0);
+    }
+
+    #[test]
+    fn loss_and_concealment_are_of_the_last_two_seconds() {
+        // 100 packets arrived between the two, and 96,000 samples were played.
+        let stats = changed("inbound-rtp", &[("packetsLost", 25.0)]);
+        assert_eq!((stats.loss_received, stats.quality), (0.2, "poor"));
+        let stats = changed("inbound-rtp", &[("concealedSamples", 4_800.0)]);
+        assert_eq!((stats.concealed, stats.quality), (0.05, "fair"));
+        // Silence that was made up is not heard.
+        let silence = [
+            ("concealedSamples", 4_800.0),
+            ("silentConcealedSamples", 4_800.0),
+        ];
+        assert_eq!(changed("inbound-rtp", &silence).quality, "good");
+        // Packets that come late are no longer lost.
+        let stats = changed("inbound-rtp", &[("packetsLost", -3.0)]);
+        assert_eq!(stats.loss_received, 0.0);
+    }
+
+    #[test]
+    fn each_figure_makes_a_call_fair_or_poor() {
+        let loss = |by| changed("remote-inbound-rtp", &[("fractionLost", by)]).quality;
+        assert_eq!(loss(0.019), "good");
+        assert_eq!(loss(0.02), "fair");
+        assert_eq!(loss(0.079), "fair");
+        assert_eq!(loss(0.08), "poor");
+        let trip = |by| changed("candidate-pair", &[("currentRoundTripTime", by)]).quality;
+        assert_eq!(trip(0.2), "good");
+        assert_eq!(trip(0.248), "fair");
+        assert_eq!(trip(0.498), "poor");
+    }
+
+    #[test]
+    fn the_round_trip_is_known_without_ice_too_and_absent_before_it_was_measured() {
+        let [mut report, _] = chromium();
+        report.retain(|entry| entry["type"] != "candidate-pair");
+        let stats = StatsMeter::default().read(&report);
+        assert_eq!(stats.round_trip_ms, Some(1.648));
+        let stats = StatsMeter::default().read::<Value>(&[]);
+        assert_eq!((stats.round_trip_ms, stats.loss_sent), (None, None));
+        assert_eq!(stats.quality, "good");
+    }
+
+    #[test]
+    fn the_path_is_the_one_that_media_flows_over() {
+        let some = |text: &str| Some(text.to_owned());
+        for [report, _] in [chromium(), firefox()] {
+            assert_eq!(path(&report), (some("host"), some("udp")));
+        }
+        // Chromium keeps two pairs that were nominated.
+        let [mut report, _] = chromium();
+        let used = report
+            .iter_mut()
+            .find(|e| e["type"] == "local-candidate")
+            .unwrap();
+        used["candidateType"] = json!("relay");
+        used["relayProtocol"] = json!("tls");
+        assert_eq!(path(&report), (some("relay"), some("tls")));
+        // Older Firefox has no transports.
+        let [mut report, _] = firefox();
+        report.retain(|entry| entry["type"] != "transport");
+        assert_eq!(path(&report), (some("host"), some("udp")));
+        assert_eq!(path::<Value>(&[]), (None, None));
+    }
+}
