@@ -86,7 +86,11 @@ describe("webkit", () => {
         close() {}
       };
       window.WebSocket = class {
-        constructor() { window.socket = this; setTimeout(() => this.onopen(), 5); }
+        readyState = 0;
+        constructor() {
+          window.socket = this;
+          setTimeout(() => { this.readyState = 1; this.onopen(); }, 5);
+        }
         send(frame) { frames.push(JSON.parse(frame).type); }
         close() {}
         say(message) { this.onmessage(new MessageEvent("message", { data: JSON.stringify(message) })); }
