@@ -228,6 +228,20 @@ on_both_databases!(
 );
 
 #[tokio::test]
+async fn a_database_that_is_away_is_a_reason_to_be_down() {
+    let app = app().await;
+    app.app.store.db().close_by_ref().await.unwrap();
+    let deep = send(app.request(Method::GET, "/health/deep"))
+        .await
+        .expect(503);
+    assert_eq!(deep["status"], "down");
+    assert_eq!(deep["checks"]["database"]["state"], "down");
+    assert_eq!(deep["checks"]["chat"]["state"], "up");
+    // The process itself is well.
+    send(app.request(Method::GET, "/health")).await.expect(200);
+}
+
+#[tokio::test]
 async fn a_model_that_is_away_is_told_and_no_reason_to_be_down() {
     let away = ModelConfig {
         base_url: Some("http://127.0.0.1:9/v1".parse().unwrap()),

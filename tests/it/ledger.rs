@@ -18,6 +18,7 @@ use colloquy::{
     store::statement,
 };
 use harness::{TestApp, TestDatabase, app::TestQuota, eventually, on_both_databases};
+use proptest::prelude::*;
 use sea_orm::{ConnectionTrait as _, DbBackend};
 use serde_json::{Value, json};
 
@@ -125,6 +126,111 @@ on_both_databases!(what_never_began_is_taken_back, |app| {
     assert_eq!(counters(&app, &quota).await, (70, 0));
     assert_eq!(records(&app.app).await, [record("bound", 70)]);
 });
+
+/// What is done to a quota, in any order; reservations are named by their place among those that are open.
+#[derive(Debug, Clone)]
+enum Step {
+    Reserve(u64),
+    Settle(usize, u64),
+    Drop(usize),
+    /// The process is killed, and another one starts.
+    Crash,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (1_u64..60).prop_map(Step::Reserve),
+        4 => (any::<usize>(), 0_u64..60).prop_map(|(nth, used)| Step::Settle(nth, used)),
+        2 => any::<usize>().prop_map(Step::Drop),
+        1 => Just(Step::Crash),
+    ]
+}
+
+/// Plays the steps against the real database; what is used and reserved has to be what the steps say.
+async fn play(database: TestDatabase, steps: Vec<Step>) {
+    const LIMIT: u64 = 200;
+    let node = |nth: usize| {
+        TestApp::builder(&database)
+            .node(&format!("node-{nth}"))
+            .start()
+    };
+    let mut apps = vec![node(0).await];
+    let quota = quota(&apps[0], LIMIT).await;
+    let (mut used, mut open) = (0, Vec::<(Reservation, u64)>::new());
+    for step in steps {
+        let app = apps.last().unwrap();
+        match step {
+            Step::Reserve(tokens) => {
+                let caller = quota.caller(&app.app).await.unwrap();
+                let reserved = open.iter().map(|(_, bound)| bound).sum::<u64>();
+                match reserve(&app.app, &caller, tokens).await {
+                    Ok(reservation) => {
+                        assert!(used + reserved + tokens <= LIMIT);
+                        open.push((reservation, tokens));
+                    }
+                    Err(_) => assert!(used + reserved + tokens > LIMIT),
+                }
+            }
+            Step::Settle(nth, tokens) if !open.is_empty() => {
+                let (reservation, bound) = open.swap_remove(nth % open.len());
+                let tokens = tokens.min(bound);
+                reservation.settle(usage(tokens), Outcome::Completed);
+                used += tokens;
+            }
+            Step::Drop(nth) if !open.is_empty() => {
+                let (reservation, bound) = open.swap_remove(nth % open.len());
+                drop(reservation);
+                used += bound;
+            }
+            Step::Crash => {
+                eventually("what was settled is stored", async || {
+                    app.app.ledger.open() == open.len()
+                })
+                .await;
+                // Nobody drops what a killed process held.
+                used += open.iter().map(|(_, bound)| bound).sum::<u64>();
+                open.drain(..)
+                    .for_each(|(reservation, _)| std::mem::forget(reservation));
+                execute(
+                    &app.app,
+                    "UPDATE nodes SET ended_at = 1 WHERE ended_at IS NULL",
+                )
+                .await;
+                let next = node(apps.len()).await;
+                apps.push(next);
+            }
+            Step::Settle(..) | Step::Drop(_) => {}
+        }
+    }
+    let app = apps.last().unwrap();
+    let reserved = open.iter().map(|(_, bound)| bound).sum::<u64>();
+    eventually("the books say what was done", async || {
+        counters(app, &quota).await == (used, reserved)
+    })
+    .await;
+    let recorded = records(&app.app)
+        .await
+        .iter()
+        .map(|(_, tokens, _)| tokens)
+        .sum::<i64>();
+    assert_eq!(recorded.unsigned_abs(), used);
+}
+
+#[test]
+fn any_order_of_events_leaves_the_books_right() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let steps = proptest::collection::vec(step(), 1..40);
+    proptest!(ProptestConfig::with_cases(12), |(steps in steps)| {
+        runtime.block_on(async {
+            play(TestDatabase::sqlite(), steps.clone()).await;
+            play(TestDatabase::postgres().await, steps).await;
+        });
+    });
+}
 
 on_both_databases!(sixty_four_at_once_against_a_limit_for_ten, |app| {
     let quota = quota(&app, 1_009).await;

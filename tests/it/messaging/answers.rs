@@ -38,6 +38,13 @@ on_both_databases!(
             "audio_files": {},
         });
         assert_eq!(several, expected);
+        let metrics = app.app.metrics.render();
+        for line in [
+            r#"colloquy_messaging_completions_total{outcome="completed"} 2"#,
+            "colloquy_messaging_completion_seconds_count 2",
+        ] {
+            assert!(metrics.contains(line), "{line}\n{metrics}");
+        }
 
         // Sound is what is made unless nobody wants it.
         for more in [

@@ -210,20 +210,21 @@ async fn the_first_words_come_before_the_last_are_made() {
 #[tokio::test]
 async fn a_client_that_goes_away_cancels_the_model_and_pays_for_what_was_made() {
     let text = Text::start().await;
-    for (nth, (path, mut body)) in [
-        (CHAT, hello()),
-        (
-            RESPONSES,
-            json!({"model": "scripted-chat", "input": "Hello"}),
-        ),
-    ]
-    .into_iter()
-    .enumerate()
-    {
+    let models = [
+        ("scripted-chat", Api::Chat),
+        ("scripted-responses", Api::Responses),
+    ];
+    let asks = models.into_iter().flat_map(|(model, api)| {
+        let mut chat = hello();
+        chat["model"] = json!(model);
+        let response = json!({"model": model, "input": "Hello"});
+        [(api, 0, CHAT, chat), (api, 1, RESPONSES, response)]
+    });
+    for (api, nth, path, mut body) in asks {
         let (key, quota) = text.quota(json!({})).await;
         let words = "word ".repeat(40);
         text.upstream.script(
-            Api::Chat,
+            api,
             Script::text(words).delayed(Duration::ZERO, Duration::from_millis(50)),
         );
         body["stream"] = json!(true);
@@ -237,7 +238,7 @@ async fn a_client_that_goes_away_cancels_the_model_and_pays_for_what_was_made() 
         let left = tokio::time::Instant::now();
         let (end, at) = text
             .upstream
-            .ended(Api::Chat, nth, Duration::from_secs(2))
+            .ended(api, nth, Duration::from_secs(2))
             .await
             .unwrap();
         assert_eq!(end, End::Disconnected);
