@@ -108,7 +108,14 @@ await bundle("index.mjs", "inline.mjs", "inside", "esm", {
 });
 await bundle("global.mjs", "colloquy.global.js", "script", "iife");
 // It imports index.mjs, so that an application that uses both has one SDK.
-await build({ ...options, entryPoints: [source("react.mjs")], outfile: join(dist, "react.mjs"), format: "esm" });
+await build({
+  ...options,
+  entryPoints: [source("react.mjs")],
+  outfile: join(dist, "react.mjs"),
+  bundle: true,
+  format: "esm",
+  external: ["react", "./index.mjs"],
+});
 for (const name of ["index.d.ts", "global.d.ts", "react.d.ts"]) copyFileSync(source(name), join(dist, name));
 
 console.log(describe(measure(dist)));

@@ -6,6 +6,7 @@
 import { CallManager as Core, bind, imports } from "#bindings";
 import { advice, wasm, worklet } from "#files";
 
+import { CALL_ACTIVE } from "./call-active.mjs";
 import { checkCallbacks, checkConfig } from "./check.mjs";
 import { CallError } from "./error.mjs";
 
@@ -73,7 +74,7 @@ export class CallManager {
   }
 
   async handleCall2(partner, character, credential, customMetadata) {
-    if (this.#waiting) throw new CallError("CALL_ACTIVE", "A call is active. Call hangUp() before starting another.");
+    if (this.#waiting) throw new CallError(...CALL_ACTIVE);
     let told = false;
     if (this.#core === undefined) {
       const waiting = await this.#load();

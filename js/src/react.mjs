@@ -3,6 +3,7 @@
 
 import { useEffect, useState } from "react";
 
+import { CALL_ACTIVE } from "./call-active.mjs";
 import { CallError, CallManager } from "./index.mjs";
 
 const IDLE = { status: "idle", agentState: null, transcript: [], error: null };
@@ -74,7 +75,7 @@ class Line {
   }
 
   start = async (call, customMetadata) => {
-    if (this.#asked) throw new CallError("CALL_ACTIVE", "A call is active. Call hangUp() before starting another.");
+    if (this.#asked) throw new CallError(...CALL_ACTIVE);
     const asked = {};
     this.#asked = asked;
     // StrictMode mounts, unmounts and mounts again within a turn: what an effect of the first mount asked for is void.

@@ -209,6 +209,27 @@ test("types and README have every error code of the crate", () => {
   }
 });
 
+test("everything that knows callbacks by name knows the same", () => {
+  const names = (file, pattern = /"(on[A-Z]\w+)"/g) => {
+    const found = [...readFileSync(join(js, file), "utf8").matchAll(pattern)].map(([, name]) => name);
+    return [...new Set(found)].sort();
+  };
+  const documented = names("src/index.d.ts", /^ {2}(on[A-Z]\w+)\??\(/gm);
+  assert.ok(documented.length > 10);
+  assert.deepEqual(names("src/check.mjs"), documented);
+  assert.deepEqual(names("src/react.mjs").filter((name) => documented.includes(name)), documented);
+  const crate = ["driver", "events", "reports", "sound"].flatMap((file) => names(`../sdk-wasm/src/${file}.rs`));
+  assert.deepEqual([...new Set(crate)].sort(), documented);
+  // What the SDK's own tests listen to.
+  assert.deepEqual(names("../sdk-wasm/tests/fake_backend.js").filter((name) => documented.includes(name)), documented);
+});
+
+test("a second call is refused in the same words by the loader and the wasm", async () => {
+  const { CALL_ACTIVE: [code, message] } = await import("../src/call-active.mjs");
+  const source = readFileSync(join(js, "..", "sdk-wasm", "protocol", "src", "errors.rs"), "utf8");
+  assert.ok(source.includes(`"${code}":\n        "${message}";`));
+});
+
 test("JavaScript, worklet and wasm together keep the size budget", (t) => {
   const sizes = measure(join(js, "dist"));
   t.diagnostic(`\n${describe(sizes)}`);

@@ -1,13 +1,13 @@
 // What react.test.mjs runs in browsers: the hook under StrictMode, against a backend inside the page. Each scenario
 // returns facts.
 
-import { StrictMode, useEffect } from "react";
+import { Component, StrictMode, useEffect } from "react";
 import { createRoot } from "react-dom/client";
 import { flushSync } from "react-dom";
 
 import { useCall } from "../dist/react.mjs";
 import { Backend, wait } from "../../sdk-wasm/tests/fake_backend.js";
-import { reporting } from "./call.mjs";
+import { collectUntil, reporting } from "./call.mjs";
 
 const URL = "wss://calls.invalid/session";
 
@@ -42,6 +42,28 @@ function mount(options, { atOnce = false } = {}) {
 const line = (id, text) =>
   `{"type":"transcript","id":"${id}","originator":"user","text":"${text}","final":true,"at_ms":5}`;
 
+/** Shows a component that fails while it is being mounted, and gives back with which code. */
+function mountFailing(options) {
+  const seen = [];
+  class Boundary extends Component {
+    state = {};
+    static getDerivedStateFromError = (error) => ({ error });
+    render() {
+      if (!this.state.error) return this.props.children;
+      seen.push(this.state.error.code);
+      return null;
+    }
+  }
+  function Caller() {
+    useCall(options);
+    return null;
+  }
+  const root = createRoot(document.createElement("main"), { onCaughtError() {} });
+  flushSync(() => root.render(<Boundary><Caller /></Boundary>));
+  root.unmount();
+  return seen[0];
+}
+
 const scenarios = {
   async "StrictMode makes one call, and unmounting ends it"(backend) {
     const stage = mount(backend.callbacks(false), { atOnce: true });
@@ -65,7 +87,11 @@ const scenarios = {
     backend.say(line("1", "one"));
     backend.say(line("2", "two"));
     backend.say(line("1", "three"));
-    await stage.until(({ transcript }) => transcript[0]?.text === "three");
+    backend.say(line("3", "taken"));
+    await stage.until(({ transcript }) => transcript.length === 3);
+    // Words that were taken back are no line any more.
+    backend.say(line("3", ""));
+    await stage.until(({ transcript }) => transcript.length === 2);
     const { agentState, transcript } = stage.call;
     stage.call.mute(true);
     await stage.until(({ muted }) => muted);
@@ -114,6 +140,81 @@ const scenarios = {
     stage.unmount();
     const { key, body } = JSON.parse(backend.request() ?? "{}");
     return [status, error.code, error.fatal, cleared, key, JSON.stringify(body).includes("guide")];
+  },
+
+  async "blocked sound is an error until it plays, whatever brings that about"(backend) {
+    const stage = mount();
+    backend.blockPlayback(true);
+    await stage.call.start({ signedUrl: URL });
+    const blocked = ({ error }) => error?.code === "AUDIO_BLOCKED";
+    await stage.until(blocked);
+    const refused = await stage.call.startAudio().catch(({ code }) => code);
+    const still = blocked(stage.call);
+    backend.blockPlayback(false);
+    await stage.call.startAudio();
+    await stage.until(({ error }) => error === null);
+    backend.stopPlayback();
+    await stage.until(blocked);
+    backend.visitor("click");
+    await stage.until(({ error }) => error === null);
+    stage.unmount();
+    return [refused, still];
+  },
+
+  async "the SDK measures only for those who listen"(backend) {
+    const heard = [];
+    const stage = mount();
+    const idle = backend.listeners();
+    await stage.call.start({ signedUrl: URL });
+    await wait(2_500);
+    const asked = backend.measured();
+    stage.call.hangUp();
+    const hear = (name) => () => { if (!heard.includes(name)) heard.push(name); };
+    stage.render({ onLevels: hear("levels"), onStats: hear("stats"), onDevicesChanged: hear("devices") });
+    await stage.call.start({ signedUrl: URL });
+    backend.deviceChange();
+    await stage.until(() => heard.length === 3);
+    stage.unmount();
+    return [idle, asked, heard.sort().join(" ")];
+  },
+
+  async "options that cannot be used are named at mount and at start"(backend) {
+    const atMount = mountFailing({ wakeLock: "yes" });
+    // React 18 tells the page even of what a boundary catches.
+    backend.forgive("config.wakeLock");
+    const stage = mount({ wakeLock: true });
+    stage.render({ wakeLock: "yes" });
+    const atStart = await stage.call.start({ signedUrl: URL }).catch(({ code }) => code);
+    const { status } = stage.call;
+    stage.render({ wakeLock: false });
+    await stage.call.start({ signedUrl: URL });
+    await stage.until((call) => call.status === "ongoing");
+    stage.unmount();
+    return [atMount, atStart, status, backend.log()];
+  },
+
+  async "a device that cannot be used leaves the choice as it was"(backend) {
+    const stage = mount();
+    backend.allowAnyMicrophone();
+    await stage.call.changeDevices("first", null);
+    await stage.call.start({ signedUrl: URL });
+    backend.refuseMicrophone("NotReadableError");
+    const refused = await stage.call.changeDevices("second", null).catch(({ code }) => code);
+    stage.call.hangUp();
+    backend.allowAnyMicrophone();
+    // Another configuration makes another manager, which has what was chosen.
+    stage.render({ personRole: "Ann" });
+    await stage.call.start({ signedUrl: URL });
+    stage.unmount();
+    return [refused, JSON.parse(backend.constraints()).audio.deviceId.ideal];
+  },
+
+  async "a hundred components leave nothing behind"(backend) {
+    for (let i = 0; i < 100; i += 1) mount({ onDevicesChanged() {} }).unmount();
+    await wait(100);
+    const before = backend.listeners();
+    await collectUntil(() => backend.listeners() === 0);
+    return [before, backend.listeners()];
   },
 };
 

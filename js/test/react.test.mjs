@@ -49,6 +49,11 @@ for (const [version, alias] of [["newest", {}], ["oldest", { react: "react18", "
         1, "Ann:Ann:one", "Bob:Ann:two", "Bob:Bob:three", "second", true,
       ],
       "a failed start is an error, and the next call clears it": ["error", "MICROPHONE_DENIED", true, null, "key", true],
+      "blocked sound is an error until it plays, whatever brings that about": ["AUDIO_BLOCKED", true],
+      "the SDK measures only for those who listen": [0, 0, "devices levels stats"],
+      "options that cannot be used are named at mount and at start": ["INVALID_ARGUMENT", "INVALID_ARGUMENT", "idle", ""],
+      "a device that cannot be used leaves the choice as it was": ["MICROPHONE_BUSY", "first"],
+      "a hundred components leave nothing behind": [200, 0],
     });
   });
 }

@@ -1,4 +1,4 @@
-//! The one HTTP request of the SDK: `POST /v2/calls`, which a browser makes only in client mode.
+//! The HTTP request that creates a call: `POST /v2/calls`, which a browser makes only in client mode.
 
 use crate::wire::{Fields, Frame};
 use crate::{CallError, ErrorCode};
