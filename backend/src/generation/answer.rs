@@ -93,7 +93,7 @@ pub(super) async fn whole(
     if let Some(storing) = storing {
         storing.keep(app, &head.id, &answer).await;
     }
-    measure(&model, came_at.elapsed(), waited);
+    count_added(&model, came_at.elapsed(), waited);
     Ok(Json(answer).into_response())
 }
 
@@ -277,7 +277,9 @@ impl Talk {
                 let frames = encoder.event(seconds(&self.app), event);
                 let finished = encoder.finished();
                 if !mem::replace(&mut self.measured, true) {
-                    measure(&self.model, self.came_at.elapsed(), self.waited);
+                    let first = self.came_at.elapsed();
+                    count_first_token(&self.model, first);
+                    count_added(&self.model, first, self.waited);
                 }
                 if finished {
                     self.over(frames, out).await;
@@ -370,10 +372,15 @@ fn seconds(app: &App) -> i64 {
     app.clock.now_ms() / 1_000
 }
 
-/// How long the client waited for the first content, and how much of that was ours.
-fn measure(model: &Model, total: Duration, waited: Duration) {
-    let name = || model.name().to_owned();
-    metrics::histogram!("colloquy_generation_first_token_seconds", "model" => name()).record(total);
-    metrics::histogram!("colloquy_generation_added_seconds", "model" => name())
+/// How long the client of a stream waited for its first content.
+fn count_first_token(model: &Model, first: Duration) {
+    let name = model.name().to_owned();
+    metrics::histogram!("colloquy_generation_first_token_seconds", "model" => name).record(first);
+}
+
+/// How much of the time until the first content, or until a whole answer, was ours.
+fn count_added(model: &Model, total: Duration, waited: Duration) {
+    let name = model.name().to_owned();
+    metrics::histogram!("colloquy_generation_added_seconds", "model" => name)
         .record(total.saturating_sub(waited));
 }

@@ -233,7 +233,8 @@ pub(crate) fn locate<E: Display>(
 ) -> (Option<String>, String) {
     let message = error.inner().to_string();
     let path = error.path().to_string();
-    let path = (path != ".").then_some(path);
+    // A key may be empty, too.
+    let path = (path != "." && !path.is_empty()).then_some(path);
     let named = ["missing field `", "unknown field `"]
         .iter()
         .find_map(|start| message.strip_prefix(start)?.split_once('`'))

@@ -415,3 +415,55 @@ fn check_file(id: &str, file: &str) -> Result<(), ApiError> {
 pub(super) fn decode_file(file: &str) -> Result<Vec<u8>, base64::DecodeError> {
     BASE64.decode(file)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fuzz::fuzz;
+
+    #[test]
+    fn changed_bodies_are_taken_within_the_limits_or_refused_with_a_field() {
+        let messages = json!([
+            {"id": "p", "originator": "bot", "text": "Grüße 👋🏽", "is_processed": true},
+            {"id": "t", "type": "text", "text": "Hello", "is_processed": false},
+            {"id": "a", "type": "audio", "audio_file_id": "f", "is_processed": false},
+        ]);
+        let custom =
+            json!({"description": "{\"name\": \"Max\"}", "personality": "You are {{ name }}."});
+        let seeds = [
+            json!({"input": {"messages": [messages[1]], "character": "repo:acme/ada", "generate_audio": false, "num_options": 2}}),
+            json!({"input": {"messages": [messages[1]], "character_name": "ada", "character_params": {"a": 1, "b": null}}}),
+            json!({"input": {"messages": messages, "character": custom, "audio_files": {"f": BASE64.encode(b"OggS\0")}}}),
+        ];
+        for seed in &seeds {
+            assert!(
+                Checked::parse(seed.to_string().as_bytes()).is_ok(),
+                "{seed}"
+            );
+        }
+        let seeds = seeds.map(|seed| seed.to_string().into_bytes());
+        fuzz(&seeds, |bytes| match Checked::parse(bytes) {
+            Ok(Checked { question, .. }) => {
+                assert!((1..=MAX_OPTIONS as usize).contains(&question.num_options));
+                assert!(question.num_options == 1 || !question.generate_audio);
+                assert!(!question.new.is_empty());
+                for message in &question.new {
+                    if let Content::Audio(id) = &message.content {
+                        assert!(decode_file(&question.audio_files[id]).is_ok());
+                    }
+                }
+                let (past, new) = (question.past.len(), question.new.len());
+                format!("{past} {new} {}", question.audio_files.len())
+            }
+            Err(error) => {
+                assert_eq!(error.status.as_u16(), 400, "{error}");
+                let field = error.field.unwrap_or_default();
+                assert!(!field.is_empty());
+                let kind = field.chars().filter(|c| !c.is_ascii_digit());
+                kind.take(40).collect()
+            }
+        });
+    }
+}

@@ -237,12 +237,14 @@ async fn failures_and_fallbacks_are_counted() {
     for line in [
         r#"colloquy_generation_failures_total{model="scripted-chat",reason="failed"} 1"#,
         r#"colloquy_generation_fallbacks_total{model="scripted-chat"} 1"#,
-        r#"colloquy_generation_first_token_seconds_count{model="second"} 1"#,
+        r#"colloquy_generation_added_seconds_count{model="second"} 1"#,
         r#"colloquy_generation_first_token_seconds_count{model="scripted-chat"} 1"#,
         r#"colloquy_generation_added_seconds_count{model="scripted-chat"} 1"#,
     ] {
         assert!(metrics.contains(line), "{line}\n{metrics}");
     }
+    // A whole answer has no first token that anybody sees.
+    assert!(!metrics.contains(r#"first_token_seconds_count{model="second"}"#));
 }
 
 #[tokio::test]

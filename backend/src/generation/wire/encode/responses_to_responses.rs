@@ -89,8 +89,10 @@ impl Reader {
         let of_item = |event: &Object| event.get("output_index") == delta.get("output_index");
         let mut held = self.held.iter_mut().filter(|(_, event)| of_item(event));
         let Some((_, item)) = held.next() else { return };
+        // Behind it may stand deltas without content.
+        let is_announced = held.any(|(kind, _)| kind == "response.content_part.added");
         let item = item.get_mut("item").and_then(Value::as_object_mut);
-        if let (Some(item), None) = (item, held.next())
+        if let (Some(item), false) = (item, is_announced)
             && str_of(item, "type") == Some("reasoning")
             && entries(item, "content").is_empty()
         {

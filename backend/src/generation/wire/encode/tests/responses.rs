@@ -159,7 +159,14 @@ fn thinking_that_nobody_announced_has_its_part_from_the_start() {
     let delta = json!({"type": "response.reasoning_text.delta", "output_index": 0, "item_id": "rs_1", "content_index": 0, "delta": "Hm"});
     let part = json!({"type": "reasoning_text", "text": ""});
     let announced = json!({"type": "response.content_part.added", "output_index": 0, "item_id": "rs_1", "content_index": 0, "part": part});
-    for (parts, expected) in [(vec![], json!([part])), (vec![announced], json!([]))] {
+    let mut empty = delta.clone();
+    empty["delta"] = json!("");
+    for (parts, expected) in [
+        (vec![], json!([part])),
+        (vec![empty.clone()], json!([part])),
+        (vec![announced.clone()], json!([])),
+        (vec![announced, empty], json!([])),
+    ] {
         let item = json!({"id": "rs_1", "type": "reasoning", "summary": [], "content": []});
         let added = json!({"type": "response.output_item.added", "output_index": 0, "item": item});
         let part = json!({"type": "reasoning_text", "text": "Hm"});
