@@ -86,10 +86,30 @@ impl<'de> Deserialize<'de> for Usd {
     }
 }
 
+impl Usd {
+    /// What so many cost when it is the price of `per`, in units of 1e-8 USD, rounded up.
+    #[must_use]
+    pub fn cost_of(self, count: u64, per: u64) -> u64 {
+        let cost = (u128::from(self.0) * u128::from(count)).div_ceil(per.into());
+        u64::try_from(cost).unwrap_or(u64::MAX)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn costs_are_whole_units() {
+        let price = |usd: &str| usd.parse::<Usd>().unwrap();
+        assert_eq!(price("15").cost_of(1_000_000, 1_000_000), price("15").0);
+        assert_eq!(price("15").cost_of(1, 1_000_000), 1_500);
+        assert_eq!(price("3.60").cost_of(1, 3_600), 100_000);
+        assert_eq!(price("0.001").cost_of(1, 1_000_000), 1, "rounded up");
+        assert_eq!(price("0").cost_of(2_000, 1_000_000), 0);
+        assert_eq!(Usd(u64::MAX).cost_of(u64::MAX, 1), u64::MAX);
+    }
 
     #[test]
     fn decimal_text_and_numbers_are_read_exactly() {

@@ -12,11 +12,10 @@ use crate::{
     },
     app::App,
     http::ApiError,
-    money::Usd,
 };
 
 /// What the price is for.
-const PRICED_SECONDS: u128 = 3_600;
+const PRICED_SECONDS: u64 = 3_600;
 
 /// Reserves a call as long as it may last.
 ///
@@ -55,27 +54,11 @@ pub(super) fn spent(app: &App, call_time: Duration, completed: bool) -> Spent {
 fn usage(app: &App, seconds: u64) -> Usage {
     Usage {
         seconds,
-        cost: cost(app.config.calls.usd_per_hour, seconds),
+        cost: app
+            .config
+            .calls
+            .usd_per_hour
+            .cost_of(seconds, PRICED_SECONDS),
         ..Usage::default()
-    }
-}
-
-/// What seconds cost, in 1e-8 USD, rounded up.
-fn cost(per_hour: Usd, seconds: u64) -> u64 {
-    let cost = (u128::from(per_hour.0) * u128::from(seconds)).div_ceil(PRICED_SECONDS);
-    u64::try_from(cost).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn prices_are_whole_numbers() {
-        let price: Usd = "3.60".parse().unwrap();
-        assert_eq!(cost(price, 3_600), price.0);
-        assert_eq!(cost(price, 1), 100_000);
-        assert_eq!(cost(Usd(1), 1), 1, "rounded up");
-        assert_eq!(cost(Usd(u64::MAX), u64::MAX), u64::MAX);
     }
 }

@@ -42,7 +42,9 @@ pub async fn finish(app: &App, id: &str, outcome: Outcome) -> Result<(), ApiErro
     let Some(row) = store::end(&transaction, id, end).await? else {
         return Ok(());
     };
-    let spent = bill::spent(app, outcome.call_time, completed);
+    // Its end takes a moment, which nobody pays for.
+    let paid = outcome.call_time.min(row.time_limit());
+    let spent = bill::spent(app, paid, completed);
     ledger::settle_kept(app, &transaction, id, spent).await?;
     if let Some(url) = row.webhook_url.as_deref().filter(|_| completed) {
         let payload = serde_json::to_value(view::ended(&row)?).map_err(ApiError::internal)?;

@@ -67,6 +67,11 @@ impl CallRow {
         )
     }
 
+    /// The longest it may last.
+    pub(super) fn time_limit(&self) -> Duration {
+        Duration::from_secs(self.time_limit_seconds.unsigned_abs())
+    }
+
     /// What the page passed on when it joined.
     pub(super) fn metadata(&self) -> Result<Option<Map<String, Value>>, ApiError> {
         let metadata = self.metadata.as_deref().map(serde_json::from_str);
@@ -79,7 +84,7 @@ impl CallRow {
             character: self.parsed_character()?,
             character_params: serde_json::from_str(&self.character_params)
                 .map_err(ApiError::internal)?,
-            time_limit: Duration::from_secs(self.time_limit_seconds.unsigned_abs()),
+            time_limit: self.time_limit(),
             id: self.id,
         })
     }

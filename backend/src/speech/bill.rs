@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// What a million characters are counted in.
-const PRICED_CHARACTERS: u128 = 1_000_000;
+const PRICED_CHARACTERS: u64 = 1_000_000;
 
 /// Whoever asks for speech. The key is in `Authorization: Bearer` or in `X-Api-Key`, looked for in this order.
 ///
@@ -62,7 +62,7 @@ impl Payer {
         quota.require_model(&config.model)?;
         let bound = Amounts {
             characters,
-            cost: cost(price, characters),
+            cost: price.cost_of(characters, PRICED_CHARACTERS),
             ..Amounts::default()
         };
         let about = About {
@@ -108,7 +108,7 @@ impl Bill {
             Self::Reserved { reservation, price } => {
                 let usage = Usage {
                     characters,
-                    cost: cost(price, characters),
+                    cost: price.cost_of(characters, PRICED_CHARACTERS),
                     ..Usage::default()
                 };
                 reservation.settle(usage, outcome);
@@ -124,26 +124,5 @@ impl Bill {
                 );
             }
         }
-    }
-}
-
-/// What characters cost, in 1e-8 USD, rounded up.
-fn cost(per_million: Usd, characters: u64) -> u64 {
-    let cost = (u128::from(per_million.0) * u128::from(characters)).div_ceil(PRICED_CHARACTERS);
-    u64::try_from(cost).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn prices_are_whole_numbers() {
-        let price = |usd: &str| usd.parse::<Usd>().unwrap();
-        assert_eq!(cost(price("15"), 1_000_000), price("15").0);
-        assert_eq!(cost(price("15"), 1), 1_500);
-        assert_eq!(cost(price("0.001"), 1), 1, "rounded up");
-        assert_eq!(cost(price("0"), 2_000), 0);
-        assert_eq!(cost(Usd(u64::MAX), u64::MAX), u64::MAX);
     }
 }

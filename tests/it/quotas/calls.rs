@@ -87,6 +87,13 @@ on_both_databases!(
         calls::finish(&app.app, &failed, outcome).await.unwrap();
         assert_eq!(counters(&app, &quota).await, (7, 0));
 
+        // What it lasted beyond its limit is not paid for.
+        let long = placed(&app, &quota.key, 60).await;
+        taken(&app.app, &long).await;
+        let outcome = ended(Duration::from_millis(60_400), None);
+        calls::finish(&app.app, &long, outcome).await.unwrap();
+        assert_eq!(counters(&app, &quota).await, (67, 0));
+
         let path = format!("{}/usage?group_by=model,character", quota.path);
         let report = app.get(ADMIN_KEY, &path).await.expect(200);
         let row = &report["rows"][0];
@@ -96,9 +103,9 @@ on_both_databases!(
         );
         assert_eq!(
             (&row["seconds"], &row["dollars"]),
-            (&json!(7), &json!("0.007"))
+            (&json!(67), &json!("0.067"))
         );
-        assert_eq!(row["requests"], 2);
+        assert_eq!(row["requests"], 3);
     }
 );
 
