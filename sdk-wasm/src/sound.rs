@@ -98,6 +98,7 @@ impl Driver {
 
     /// The audio context stopped, for a telephone call perhaps, or runs, perhaps for the first time.
     pub(crate) fn audio_changed(&self) {
+        let levels = self.callbacks.has("onLevels");
         let mut state = self.state.borrow_mut();
         let Resources {
             microphone,
@@ -106,7 +107,6 @@ impl Driver {
         } = &mut state.resources;
         if let Some(microphone) = microphone {
             microphone.resume();
-            let levels = self.callbacks.has("onLevels");
             microphone.build_graph(levels);
             if levels && let Some(track) = speaker.as_ref().and_then(Speaker::track) {
                 microphone.meter(&track);
