@@ -108,7 +108,7 @@ function alias(node) {
       // The comment stands before the bar, which the compiler counts to nobody.
       const [, words] = text.slice(from, member.getStart()).match(/\/\*\*([\s\S]*?)\*\//) ?? [];
       from = member.end;
-      return [code(member.getText()), line(words)];
+      return [code(member.getText()), line(words?.replace(/^\s*\*/gm, ""))];
     });
     if (rows.some(([, words]) => words)) return table(["value", "meaning"], rows);
   }

@@ -138,6 +138,12 @@ function anchors(page) {
   return found;
 }
 
+test("the minimum versions are the same wherever they stand", () => {
+  const versions = (page) => text(page).match(/Chrome and Edge (\d+), Firefox (\d+), Safari ([\d.]+\d)/)?.slice(1);
+  assert.equal(versions("README.md")?.length, 3);
+  assert.deepEqual(versions("README.md"), versions("docs/browsers.md"));
+});
+
 test("the guide to errors has every code", () => {
   const types = readFileSync(join(js, "src", "index.d.ts"), "utf8");
   const union = types.slice(types.indexOf("export type CallErrorCode"), types.indexOf("export class CallError"));
