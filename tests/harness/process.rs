@@ -105,6 +105,7 @@ pub struct Server {
 impl Server {
     /// Starts it on this database with changed settings. Their secrets do not go along: a service gets `[redacted]` for its
     /// key.
+    #[expect(clippy::print_stderr, reason = "a test that fails shows the log")]
     pub async fn start(database: &TestDatabase, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::default();
         config.http.listen = ([127, 0, 0, 1], 0).into();

@@ -295,7 +295,7 @@ impl Talk {
                 self.over(frames, out).await;
             }
             Step::Failed(error) => {
-                if let Some(used) = error.used {
+                if let Some(used) = error.used() {
                     encoder.set_usage(used);
                 }
                 let frames = encoder.fail(&failure::body(&error));
@@ -344,7 +344,7 @@ impl Drop for Talk {
 
 /// Settles what no model answered: with what the last one says it took all the same.
 fn settle_failed(app: &App, mut bill: Bill, error: &ProviderError) {
-    let Some(used) = error.used else {
+    let Some(used) = error.used() else {
         return bill.settle_unused(Outcome::Failed);
     };
     if let Some(model) = app.providers.models.get(&error.provider) {

@@ -125,10 +125,11 @@ mod tests {
     fn refused(status: u16) -> ProviderError {
         let mut error = ProviderError::new("m", ProviderErrorKind::Rejected, "status");
         let told = json!({"message": "too long", "type": "invalid_request_error", "code": "context_length_exceeded", "param": "messages"});
-        error.told = Some(Told {
+        error.told = Some(Box::new(Told {
             status: Some(status),
             error: told,
-        });
+            used: None,
+        }));
         error
     }
 

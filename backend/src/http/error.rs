@@ -26,15 +26,22 @@ pub struct ApiError {
     pub message: String,
     /// The field of the request that is wrong.
     pub field: Option<String>,
-    /// Every wrong field, where an interface reports all of them at once.
-    pub fields: Box<[FieldError]>,
     /// When to try again.
     pub retry_after: Option<Duration>,
-    /// How much of the quota is left, for a client that has used it up.
-    pub limits: Option<Box<HeaderMap>>,
+    /// What few errors have.
+    pub details: Option<Box<Details>>,
     /// The cause, for the log only.
     #[source]
     pub source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+/// What few errors have.
+#[derive(Debug, Clone, Default)]
+pub struct Details {
+    /// Every wrong field, where an interface reports all of them at once.
+    pub fields: Vec<FieldError>,
+    /// How much of the quota is left, for a client that has used it up.
+    pub limits: HeaderMap,
 }
 
 /// A wrong field among others.
@@ -64,9 +71,8 @@ impl ApiError {
             code,
             message: message.into(),
             field: None,
-            fields: Box::default(),
             retry_after: None,
-            limits: None,
+            details: None,
             source: None,
         }
     }
@@ -84,12 +90,34 @@ impl ApiError {
     pub fn invalid_fields(fields: Vec<FieldError>) -> Self {
         Self {
             field: fields.first().map(|wrong| wrong.field.clone()),
-            fields: fields.into_boxed_slice(),
+            details: Some(Box::new(Details {
+                fields,
+                ..Details::default()
+            })),
             ..Self::new(
                 StatusCode::BAD_REQUEST,
                 "invalid_parameters",
                 "The request is not valid",
             )
+        }
+    }
+
+    /// Every wrong field, where an interface reports all of them at once.
+    #[must_use]
+    pub fn fields(&self) -> &[FieldError] {
+        self.details.as_ref().map_or(&[], |details| &details.fields)
+    }
+
+    /// Tells how much of the quota is left.
+    #[must_use]
+    pub fn with_limits(self, limits: HeaderMap) -> Self {
+        let details = Details {
+            limits,
+            ..Details::default()
+        };
+        Self {
+            details: Some(Box::new(details)),
+            ..self
         }
     }
 
@@ -276,13 +304,13 @@ impl ErrorShape {
 }
 
 fn speech_body(error: &ApiError) -> Value {
-    if let Some(field) = error.field.as_ref().filter(|_| error.fields.is_empty()) {
+    if let Some(field) = error.field.as_ref().filter(|_| error.fields().is_empty()) {
         let errors = BTreeMap::from([(field, [&error.message])]);
         return json!({"message": "The request is not valid", "errors": errors});
     }
-    if !error.fields.is_empty() {
+    if !error.fields().is_empty() {
         let mut errors = BTreeMap::<&str, Vec<&str>>::new();
-        for wrong in &error.fields {
+        for wrong in error.fields() {
             errors.entry(&wrong.field).or_default().push(&wrong.message);
         }
         return json!({"message": error.message, "errors": errors});
@@ -306,8 +334,8 @@ impl IntoResponse for ApiError {
                 response.headers_mut().insert(RETRY_AFTER, value);
             }
         }
-        if let Some(limits) = self.limits.clone() {
-            response.headers_mut().extend(*limits);
+        if let Some(details) = &self.details {
+            response.headers_mut().extend(details.limits.clone());
         }
         response.extensions_mut().insert(self);
         response

@@ -142,9 +142,7 @@ pub struct ProviderError {
     /// When the provider wants to be asked again.
     pub retry_after: Option<Duration>,
     /// What the provider itself said, for the client whose request it was.
-    pub told: Option<Told>,
-    /// What it took all the same, if it said so.
-    pub used: Option<TokenUsage>,
+    pub told: Option<Box<Told>>,
 }
 
 /// What a provider said about its failure. It may repeat the request, so it is never logged.
@@ -154,6 +152,8 @@ pub struct Told {
     pub status: Option<u16>,
     /// The error object, null when there was none.
     pub error: serde_json::Value,
+    /// What was used all the same.
+    pub used: Option<TokenUsage>,
 }
 
 impl std::fmt::Debug for Told {
@@ -186,6 +186,12 @@ pub enum ProviderErrorKind {
 }
 
 impl ProviderError {
+    /// What was used all the same, if the provider said so.
+    #[must_use]
+    pub fn used(&self) -> Option<TokenUsage> {
+        self.told.as_ref()?.used
+    }
+
     /// A failure of this kind.
     pub fn new(
         provider: impl Into<String>,
@@ -198,7 +204,6 @@ impl ProviderError {
             message: message.into(),
             retry_after: None,
             told: None,
-            used: None,
         }
     }
 

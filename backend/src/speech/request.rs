@@ -156,7 +156,7 @@ mod tests {
 
     fn parse(body: &Value) -> Result<SpeechBody, Vec<(String, String)>> {
         SpeechBody::parse(body.to_string().as_bytes(), "tts").map_err(|error| {
-            let fields = error.fields.iter();
+            let fields = error.fields().iter();
             fields
                 .map(|wrong| (wrong.field.clone(), wrong.message.clone()))
                 .collect()
@@ -208,7 +208,7 @@ mod tests {
             }
             Err(error) => {
                 assert_eq!(error.status.as_u16(), 400, "{error}");
-                let names = error.fields.iter().map(|wrong| wrong.field.as_str());
+                let names = error.fields().iter().map(|wrong| wrong.field.as_str());
                 names.collect::<Vec<_>>().join(" ")
             }
         });

@@ -166,11 +166,12 @@ async fn a_server_that_stops_ends_speech_and_settles_it() {
         TEXT,
         json!({"response_format": "wav"}),
     ));
-    let whole = tokio::spawn(whole);
-    eventually("both are made", async || app.app.ledger.open() == 2).await;
-    app.app.drain_over.cancel();
-    let stopped = tokio::time::Instant::now();
-    let whole = whole.await.unwrap();
+    let stop = async {
+        eventually("both are made", async || app.app.ledger.open() == 2).await;
+        app.app.drain_over.cancel();
+        tokio::time::Instant::now()
+    };
+    let (whole, stopped) = tokio::join!(whole, stop);
     assert!(whole.expect(503)["error"].is_string());
     assert_eq!(whole.header("retry-after"), "1");
     assert!(begun.bytes().await.is_err(), "a part is no whole");

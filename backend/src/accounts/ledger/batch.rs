@@ -232,9 +232,9 @@ fn exhausted(refusal: Refusal, standing: &Standing, now: i64) -> ApiError {
     };
     ApiError {
         retry_after: wait,
-        limits: Some(Box::new(standing.headers(now))),
         ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, EXHAUSTED, message)
     }
+    .with_limits(standing.headers(now))
 }
 
 /// Whether a quota has no room.

@@ -110,10 +110,11 @@ impl Server {
         };
         let mut error = self.error(kind_of(status), message);
         error.retry_after = retry_after;
-        error.told = Some(Told {
+        error.told = Some(Box::new(Told {
             status: Some(status.as_u16()),
             error: told.map(|told| told.error).unwrap_or_default(),
-        });
+            used: None,
+        }));
         Err(Refusal {
             status: Some(status),
             error,
@@ -174,11 +175,11 @@ impl Server {
             None => "the server reports a failure".to_owned(),
         };
         let mut error = self.error(failure.kind, message);
-        error.told = Some(Told {
+        error.told = Some(Box::new(Told {
             status: None,
             error: failure.error,
-        });
-        error.used = failure.used;
+            used: failure.used,
+        }));
         error
     }
 
