@@ -17,6 +17,7 @@ export function eventList(list) {
     }
     const item = document.createElement("li");
     item.dataset.callback = name;
+    item.dataset.at = String(now);
     item.dataset.atMs = String(Math.round(now - startedAt));
     item.textContent = `${((now - startedAt) / 1000).toFixed(2)} s  ${name}(${describe(argument)})`;
     list.append(item);

@@ -38,6 +38,8 @@ function snapshot() {
     })),
     callbacks: [...document.querySelectorAll("#events li")].map((item) => ({
       name: item.dataset.callback,
+      // By the page's clock, and since the call began.
+      at: Number(item.dataset.at),
       atMs: Number(item.dataset.atMs),
       text: item.textContent,
     })),
