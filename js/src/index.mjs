@@ -66,7 +66,7 @@ export class CallManager {
 
   #make() {
     if (this.#core === undefined) {
-      // It holds the two weakly: whoever has the manager holds them, and nobody's manager can be collected.
+      // It holds the two weakly: whoever has the manager holds them, and one that nobody has can be collected.
       this.#core = new Core(this.#callbacks, this.#config, workletUrl);
       if (this.#muted) this.#core.mute(true);
     }

@@ -57,19 +57,21 @@ impl Caller {
             Some(text) => keys::authenticate(app, text).await,
             None => Err(ApiError::unauthorized()),
         };
-        let principal = match principal {
-            Ok(principal) => principal,
-            Err(error) if error.status == StatusCode::UNAUTHORIZED => {
-                app.limits.check_attempt(client_address(parts, app))?;
-                return Err(error);
-            }
-            Err(error) => return Err(error),
-        };
+        let principal = principal.map_err(|error| refused(parts, app, error))?;
         tracing::Span::current().record("key_id", principal.key_id.as_str());
         check_page(parts, &principal)?;
         app.limits.check_key(&principal.key_id)?;
         Ok(Self(principal))
     }
+}
+
+/// Why a key was refused. A wrong one counts against the address that it came from, which may be the reason in the end.
+pub(crate) fn refused(parts: &Parts, app: &App, error: ApiError) -> ApiError {
+    if error.status != StatusCode::UNAUTHORIZED {
+        return error;
+    }
+    let attempt = app.limits.check_attempt(client_address(parts, app));
+    attempt.err().unwrap_or(error)
 }
 
 /// The key that a request carries.
@@ -305,7 +307,7 @@ impl FromRequestParts<App> for ClientAddress {
     }
 }
 
-pub(crate) fn client_address(parts: &Parts, app: &App) -> IpAddr {
+fn client_address(parts: &Parts, app: &App) -> IpAddr {
     let peer = parts
         .extensions
         .get::<ConnectInfo<SocketAddr>>()

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderMap, StatusCode, header::AUTHORIZATION, request::Parts},
+    http::{HeaderMap, header::AUTHORIZATION, request::Parts},
 };
 
 use super::{PREFIX, Quota, store};
@@ -13,7 +13,7 @@ use crate::{
     app::App,
     cache::ShortCache,
     clock::Clock,
-    http::{ApiError, extract::client_address},
+    http::{ApiError, extract::refused},
 };
 
 /// How long another node may miss a change.
@@ -69,15 +69,7 @@ impl QuotaCaller {
             Some(text) => authenticate(app, text).await,
             None => Err(ApiError::unauthorized()),
         };
-        let quota = match quota {
-            Ok(quota) => quota,
-            Err(error) => {
-                if error.status == StatusCode::UNAUTHORIZED {
-                    app.limits.check_attempt(client_address(parts, app))?;
-                }
-                return Err(error);
-            }
-        };
+        let quota = quota.map_err(|error| refused(parts, app, error))?;
         tracing::Span::current().record("key_id", quota.id.as_str());
         app.limits.check_key(&quota.id)?;
         Ok(Self(quota))
