@@ -21,6 +21,12 @@ export function understood(text) {
   });
 }
 
+/** Whether more than one word of the recording is there. */
+export function understoodInPart(text) {
+  const heard = text.toLowerCase().split(/[^a-z]+/);
+  return WORDS.split(" ").filter((word) => heard.includes(word)).length > 1;
+}
+
 /** Writes the recording as a WAV file. */
 export function writeSpeech(file, { silenceBefore = 0, silenceAfter = 0.5 } = {}) {
   const samples = Buffer.concat([silence(silenceBefore), readFileSync(RECORDING), silence(silenceAfter)]);
