@@ -24,6 +24,7 @@ mod process;
 mod providers;
 mod quotas;
 mod speech;
+mod store;
 mod text;
 mod traces;
 mod webhooks;

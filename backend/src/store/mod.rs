@@ -2,9 +2,10 @@
 //!
 //! One code path serves SQLite (WAL) and PostgreSQL: SQL is written through SeaORM or in the subset that both know,
 //! times are milliseconds since 1970 in `BIGINT`, JSON is `TEXT`. Each capability keeps its own SQL in its `store.rs`;
-//! this module owns none of it.
+//! this module owns none of it. What is written again and again goes as a [`Trip`].
 
 mod migrations;
+mod script;
 
 use anyhow::Context as _;
 use sea_orm::{
@@ -13,6 +14,7 @@ use sea_orm::{
 };
 use sea_orm_migration::MigratorTrait as _;
 
+pub use self::script::{Begun, Found, Rows, Trip, Writer};
 use crate::config::StoreConfig;
 
 /// How long SQLite's write-ahead log grows before it is written into the database, which holds a request up: 32 MB.

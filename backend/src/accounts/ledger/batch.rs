@@ -1,9 +1,6 @@
 //! One batch in one transaction: settlements, then admissions.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use axum::http::StatusCode;
 use sea_orm::{DatabaseTransaction, DbErr};
@@ -12,9 +9,13 @@ use super::{
     Amounts, Standing,
     books::{self, Hope, Refusal},
     queue::{Admission, Settlement},
-    store::{self, Account, DayKey, DaySum, NewRecord, NewReservation},
+    store::{self, Account, DayKey, DaySum, NewRecord, NewReservation, Taken},
 };
-use crate::{app::App, http::ApiError};
+use crate::{
+    app::App,
+    http::ApiError,
+    store::{Rows, Writer},
+};
 
 /// The code of a quota that has no room.
 const EXHAUSTED: &str = "quota_exhausted";
@@ -39,7 +40,7 @@ pub(super) struct Admitted {
 #[error("{error}")]
 pub(super) struct Failure {
     error: DbErr,
-    /// Whether it may have been stored all the same: what went wrong is the answer to the commit.
+    /// Whether it may have been stored all the same: what went wrong may be the answer to the commit.
     pub(super) undecided: bool,
 }
 
@@ -55,23 +56,20 @@ impl From<DbErr> for Failure {
 /// Stores a batch.
 pub(super) async fn store(
     app: &App,
+    writer: &mut Writer,
     settlements: &[Settlement],
     admissions: &[Admission],
 ) -> Result<Stored, Failure> {
     let now = app.clock.now_ms();
-    let transaction = app.store.begin().await?;
-    let mut accounts = store::lock(&transaction, &quotas_of(settlements, admissions)).await?;
-
     let ids = settlements.iter().map(|end| end.held.id.as_str());
-    let settled = settle(
-        settlements,
-        store::take(&transaction, ids).await?,
-        &mut accounts,
-        now,
-    );
+    let taking = store::taking(quotas_of(settlements, admissions), ids)?;
+    let (transaction, taken) = writer.begin(&store::TAKE, taking).await?;
+    let mut taken = Taken::parse(taken)?;
+
+    let settled = settle(settlements, &mut taken, now);
     let decisions: Vec<_> = admissions
         .iter()
-        .map(|admission| admit(admission, accounts.get_mut(&admission.quota), now))
+        .map(|admission| admit(admission, taken.accounts.get_mut(&admission.quota), now))
         .collect();
     let admitted = admissions.iter().zip(&decisions);
     let reservations: Vec<_> = admitted
@@ -89,12 +87,14 @@ pub(super) async fn store(
         })
         .collect();
 
-    store::insert(&transaction, &reservations).await?;
-    write(&transaction, &accounts, &settled).await?;
-    transaction.commit().await.map_err(|error| Failure {
-        error,
-        undecided: true,
-    })?;
+    let putting = settled.putting(&reservations, &taken)?;
+    transaction
+        .commit(&store::PUT, putting)
+        .await
+        .map_err(|error| Failure {
+            error,
+            undecided: true,
+        })?;
     count(&settled.days);
     Ok(Stored {
         counted: settled.counted,
@@ -108,26 +108,18 @@ pub(super) async fn settle_in(
     settlement: Settlement,
     now: i64,
 ) -> Result<(), DbErr> {
+    let taking = store::taking(
+        [settlement.held.quota.as_str()],
+        [settlement.held.id.as_str()],
+    )?;
+    let taken = store::TAKE.run_in(transaction, taking).await?;
+    let mut taken = Taken::parse(taken)?;
     let settlements = [settlement];
-    let mut accounts = store::lock(transaction, &quotas_of(&settlements, &[])).await?;
-    let taken = store::take(transaction, [settlements[0].held.id.as_str()].into_iter()).await?;
-    let settled = settle(&settlements, taken, &mut accounts, now);
-    write(transaction, &accounts, &settled).await?;
+    let settled = settle(&settlements, &mut taken, now);
+    let putting = settled.putting(&[], &taken)?;
+    store::PUT.run_in(transaction, putting).await?;
     count(&settled.days);
     Ok(())
-}
-
-/// Writes what the settlements of a batch leave, and the quotas that changed.
-async fn write(
-    transaction: &DatabaseTransaction,
-    accounts: &HashMap<String, Account>,
-    settled: &Settled<'_>,
-) -> Result<(), DbErr> {
-    for account in accounts.values().filter(|account| account.changed) {
-        store::save(transaction, account).await?;
-    }
-    store::insert_records(transaction, &settled.records).await?;
-    store::add_days(transaction, settled.days.iter()).await
 }
 
 /// The quotas of a batch, sorted, each once.
@@ -147,24 +139,35 @@ struct Settled<'a> {
     days: BTreeMap<DayKey<'a>, DaySum>,
 }
 
-/// Settles the reservations that `taken` holds, by id with the start of their period. Usage counts for the day of its
+impl Settled<'_> {
+    /// What is to be written.
+    fn putting(
+        &self,
+        reservations: &[NewReservation<'_>],
+        taken: &Taken,
+    ) -> Result<[Rows; 4], DbErr> {
+        store::putting(
+            reservations,
+            taken.accounts.values(),
+            &self.records,
+            &self.days,
+        )
+    }
+}
+
+/// Settles the reservations that were taken. Usage counts for the day of its
 /// reservation, so that the days of a period add up to what was used in it.
-fn settle<'a>(
-    settlements: &'a [Settlement],
-    mut taken: HashMap<String, i64>,
-    accounts: &mut HashMap<String, Account>,
-    now: i64,
-) -> Settled<'a> {
+fn settle<'a>(settlements: &'a [Settlement], taken: &mut Taken, now: i64) -> Settled<'a> {
     let mut settled = Settled {
         counted: Vec::with_capacity(settlements.len()),
         records: Vec::new(),
         days: BTreeMap::new(),
     };
     for Settlement { held, used, .. } in settlements {
-        let period_start = taken.remove(&held.id);
+        let period_start = taken.reservations.remove(&held.id);
         settled.counted.push(period_start.is_some());
-        let (Some(period_start), Some(account)) = (period_start, accounts.get_mut(&held.quota))
-        else {
+        let account = taken.accounts.get_mut(&held.quota);
+        let (Some(period_start), Some(account)) = (period_start, account) else {
             continue;
         };
         let amounts = used.map_or(Amounts::default(), |(usage, _)| usage.amounts());

@@ -1,21 +1,22 @@
 //! The SQL of reservations and usage, and of the counters in a quota's row.
 
-mod rows;
 mod usage;
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{borrow::Cow, collections::HashMap, sync::LazyLock};
 
-use sea_orm::{
-    ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, FromQueryResult, QueryResult, Value,
-};
+use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, FromQueryResult, QueryResult, Value};
+use serde::Serialize;
 
-use self::rows::Rows;
-pub(super) use self::usage::{DayKey, DaySum, NewRecord, add_days, insert_records, prune, usage};
+pub(super) use self::usage::{DayKey, DaySum, NewRecord, prune, usage};
 use super::{
     Amounts, Limits, Period, Standing, books,
     reservation::{Entry, Held},
 };
-use crate::{accounts::quotas::Force, node, store::statement};
+use crate::{
+    accounts::quotas::Force,
+    node,
+    store::{Found, Rows, Trip, statement},
+};
 
 /// The columns that [`standing`] reads.
 pub(in crate::accounts) const STANDING: &str = "period, period_start, limit_tokens, limit_cost, limit_characters, \
@@ -69,8 +70,13 @@ pub(in crate::accounts) fn standing(row: &QueryResult) -> Result<Standing, DbErr
 }
 
 /// An amount as the database keeps it.
+fn stored(amount: u64) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
+}
+
+/// The same, as a value of a statement.
 pub(in crate::accounts) fn integer(amount: u64) -> Value {
-    i64::try_from(amount).unwrap_or(i64::MAX).into()
+    stored(amount).into()
 }
 
 /// A quota's row, locked, as the writer needs it.
@@ -98,59 +104,153 @@ impl Account {
             changed: false,
         })
     }
+
+    fn row(&self) -> impl Serialize + use<'_> {
+        let Standing { used, reserved, .. } = self.standing;
+        (
+            self.id.as_str(),
+            self.standing.period_start,
+            stored(used.tokens),
+            stored(used.cost),
+            stored(used.characters),
+            stored(used.seconds),
+            stored(reserved.tokens),
+            stored(reserved.cost),
+            stored(reserved.characters),
+            stored(reserved.seconds),
+            self.last_used_at,
+        )
+    }
 }
 
-/// Reads and locks the rows of these quotas. The ids are sorted, so that two nodes lock in the same order; on SQLite the
-/// transaction is the lock.
-pub(super) async fn lock(
-    transaction: &DatabaseTransaction,
-    ids: &[&str],
-) -> Result<HashMap<String, Account>, DbErr> {
-    const SELECT: &str = "SELECT id, revoked_at, expires_at, disabled, last_used_at, period, \
-         period_start, limit_tokens, limit_cost, limit_characters, limit_seconds, used_tokens, used_cost, \
-         used_characters, used_seconds, reserved_tokens, reserved_cost, reserved_characters, reserved_seconds \
-         FROM quotas WHERE id IN (";
-    static SQLITE: Rows<1> = Rows::new(SELECT, ")");
-    static POSTGRES: Rows<1> = Rows::new(SELECT, ") ORDER BY id FOR UPDATE");
-    let rows = match transaction.get_database_backend() {
-        DbBackend::Postgres => &POSTGRES,
-        _ => &SQLITE,
-    };
-    let found = rows
-        .query(transaction, ids.iter().map(|id| [(*id).into()]))
-        .await?;
-    found
-        .iter()
-        .map(|row| Account::parse(row).map(|account| (account.id.clone(), account)))
-        .collect()
+/// The counters of a locked row that change.
+const COUNTERS: [&str; 10] = [
+    "period_start",
+    "used_tokens",
+    "used_cost",
+    "used_characters",
+    "used_seconds",
+    "reserved_tokens",
+    "reserved_cost",
+    "reserved_characters",
+    "reserved_seconds",
+    "last_used_at",
+];
+
+/// Begins a transaction of the ledger. First it reads and locks the rows of quotas, in the order of their ids, so that two
+/// nodes lock in the same order. Then it removes reservations: those that somebody else has settled are not found.
+pub(super) static TAKE: LazyLock<Trip<2>> = LazyLock::new(|| {
+    Trip::beginning([
+        format!(
+            "SELECT id, revoked_at, expires_at, disabled, last_used_at, {STANDING} \
+             FROM quotas WHERE id IN (SELECT value ->> 0 FROM {{rows}}) ORDER BY id{{lock}}"
+        ),
+        "DELETE FROM reservations WHERE id IN (SELECT value ->> 0 FROM {rows}) RETURNING id, period_start".to_owned(),
+    ])
+});
+
+/// The rows of [`TAKE`].
+pub(super) fn taking<'a>(
+    quotas: impl IntoIterator<Item = &'a str>,
+    reservations: impl IntoIterator<Item = &'a str>,
+) -> Result<[Rows; 2], DbErr> {
+    Ok([
+        Rows::of(quotas.into_iter().map(|id| [id]))?,
+        Rows::of(reservations.into_iter().map(|id| [id]))?,
+    ])
 }
 
-/// Writes the counters of a locked row back.
-pub(super) async fn save(
-    transaction: &DatabaseTransaction,
-    account: &Account,
-) -> Result<(), DbErr> {
-    let sql = "UPDATE quotas SET period_start = $2, used_tokens = $3, used_cost = $4, used_characters = $5, \
-               used_seconds = $6, reserved_tokens = $7, reserved_cost = $8, reserved_characters = $9, \
-               reserved_seconds = $10, last_used_at = $11 WHERE id = $1";
-    let Standing { used, reserved, .. } = account.standing;
-    let values = [
-        account.id.as_str().into(),
-        account.standing.period_start.into(),
-        integer(used.tokens),
-        integer(used.cost),
-        integer(used.characters),
-        integer(used.seconds),
-        integer(reserved.tokens),
-        integer(reserved.cost),
-        integer(reserved.characters),
-        integer(reserved.seconds),
-        account.last_used_at.into(),
-    ];
-    transaction
-        .execute_raw(statement(transaction, sql, values))
-        .await
-        .map(|_| ())
+/// What [`TAKE`] found.
+pub(super) struct Taken {
+    /// The quotas, by id.
+    pub(super) accounts: HashMap<String, Account>,
+    /// The start of the period of the reservations that were removed, by id.
+    pub(super) reservations: HashMap<String, i64>,
+}
+
+impl Taken {
+    pub(super) fn parse([accounts, reservations]: Found<2>) -> Result<Self, DbErr> {
+        let account = |row| Account::parse(row).map(|account| (account.id.clone(), account));
+        let reservation =
+            |row: &QueryResult| Ok((row.try_get("", "id")?, row.try_get("", "period_start")?));
+        Ok(Self {
+            accounts: accounts.iter().map(account).collect::<Result<_, _>>()?,
+            reservations: reservations
+                .iter()
+                .map(reservation)
+                .collect::<Result<_, DbErr>>()?,
+        })
+    }
+}
+
+/// Ends it: stores reservations, the counters of locked quotas, usage in detail, and what is added to the sums of days.
+pub(super) static PUT: LazyLock<Trip<4>> = LazyLock::new(|| {
+    let counters = COUNTERS.map(|column| format!("{column} = new.{column}"));
+    let new = fields(&["id"], &COUNTERS);
+    Trip::committing([
+        insert(
+            "reservations",
+            &[
+                "id",
+                "quota",
+                "node_id",
+                "endpoint",
+                "model",
+                "character_ref",
+                "request_id",
+            ],
+            &[
+                "period_start",
+                "tokens",
+                "cost",
+                "characters",
+                "seconds",
+                "created_at",
+            ],
+        ),
+        format!(
+            "UPDATE quotas SET {} FROM (SELECT {new} FROM {{rows}}) AS new WHERE quotas.id = new.id",
+            counters.join(", ")
+        ),
+        usage::insert_records(),
+        usage::add_days(),
+    ])
+});
+
+/// Inserts rows of these texts and then these whole numbers.
+fn insert(table: &str, texts: &[&str], integers: &[&str]) -> String {
+    let columns = [texts, integers].concat().join(", ");
+    let fields = fields(texts, integers);
+    // The condition tells SQLite that what may follow is no part of a join.
+    format!("INSERT INTO {table} ({columns}) SELECT {fields} FROM {{rows}} WHERE true")
+}
+
+/// The fields of rows of these texts and then these whole numbers, to select.
+fn fields(texts: &[&str], integers: &[&str]) -> String {
+    let texts = texts.iter().map(|name| (name, "TEXT"));
+    let integers = integers.iter().map(|name| (name, "BIGINT"));
+    let fields: Vec<String> = texts
+        .chain(integers)
+        .enumerate()
+        .map(|(place, (name, kind))| format!("CAST(value ->> {place} AS {kind}) AS {name}"))
+        .collect();
+    fields.join(", ")
+}
+
+/// The rows of [`PUT`]. Of the accounts it takes those that changed.
+pub(super) fn putting<'a>(
+    reservations: &[NewReservation<'_>],
+    accounts: impl IntoIterator<Item = &'a Account>,
+    records: &[NewRecord<'_>],
+    days: impl IntoIterator<Item = (&'a DayKey<'a>, &'a DaySum)>,
+) -> Result<[Rows; 4], DbErr> {
+    let changed = accounts.into_iter().filter(|account| account.changed);
+    Ok([
+        Rows::of(reservations.iter().map(NewReservation::row))?,
+        Rows::of(changed.map(Account::row))?,
+        Rows::of(records.iter().map(NewRecord::row))?,
+        Rows::of(days.into_iter().map(usage::day_row))?,
+    ])
 }
 
 /// A reservation to store.
@@ -164,50 +264,25 @@ pub(super) struct NewReservation<'a> {
     pub(super) created_at: i64,
 }
 
-/// Stores reservations of locked quotas.
-pub(super) async fn insert(
-    transaction: &DatabaseTransaction,
-    new: &[NewReservation<'_>],
-) -> Result<(), DbErr> {
-    static INSERT: Rows<13> = Rows::new(
-        "INSERT INTO reservations (id, quota, node_id, period_start, endpoint, model, character_ref, request_id, \
-         tokens, cost, characters, seconds, created_at) VALUES ",
-        "",
-    );
-    let values = new.iter().map(|new| {
-        [
-            new.id.into(),
-            new.quota.into(),
-            new.node.into(),
-            new.period_start.into(),
-            new.entry.endpoint.as_ref().into(),
-            new.entry.model.as_str().into(),
-            new.entry.character.clone().into(),
-            new.entry.request_id.as_str().into(),
-            integer(new.bound.tokens),
-            integer(new.bound.cost),
-            integer(new.bound.characters),
-            integer(new.bound.seconds),
-            new.created_at.into(),
-        ]
-    });
-    INSERT.execute(transaction, values).await
-}
-
-/// Removes reservations and gives the start of their period, by id. Those that somebody else has settled are missing.
-pub(super) async fn take(
-    transaction: &DatabaseTransaction,
-    ids: impl ExactSizeIterator<Item = &str>,
-) -> Result<HashMap<String, i64>, DbErr> {
-    static DELETE: Rows<1> = Rows::new(
-        "DELETE FROM reservations WHERE id IN (",
-        ") RETURNING id, period_start",
-    );
-    let found = DELETE.query(transaction, ids.map(|id| [id.into()])).await?;
-    found
-        .iter()
-        .map(|row| Ok((row.try_get("", "id")?, row.try_get("", "period_start")?)))
-        .collect()
+impl<'a> NewReservation<'a> {
+    fn row(&self) -> impl Serialize + use<'a> {
+        let entry = self.entry;
+        (
+            self.id,
+            self.quota,
+            self.node,
+            entry.endpoint.as_ref(),
+            entry.model.as_str(),
+            entry.character.as_deref(),
+            entry.request_id.as_str(),
+            self.period_start,
+            stored(self.bound.tokens),
+            stored(self.bound.cost),
+            stored(self.bound.characters),
+            stored(self.bound.seconds),
+            self.created_at,
+        )
+    }
 }
 
 /// What stands for a node where there is none.

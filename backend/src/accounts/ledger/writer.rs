@@ -16,7 +16,7 @@ use super::{
     queue::{Admission, Batch, Queue, Settlement},
     reservation::Reservation,
 };
-use crate::{app::App, http::ApiError};
+use crate::{app::App, http::ApiError, store::Writer};
 
 /// The most settlements, and the most admissions, of one transaction.
 const MOST: usize = 256;
@@ -27,18 +27,19 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Writes until the ledger is closed and everything is settled.
 pub(super) async fn write(app: App) {
     let queue = Arc::clone(&app.ledger.queue);
+    let mut writer = Writer::new(&app.store);
     let mut retries = Retries::new();
     loop {
         tokio::select! {
             batch = queue.next(MOST) => match batch {
-                Some(batch) => run(&app, &queue, batch, &mut retries).await,
+                Some(batch) => run(&app, &mut writer, &queue, batch, &mut retries).await,
                 None if retries.waiting.is_empty() => return,
                 None => {
                     sleep_until(retries.at).await;
-                    retries.run(&app).await;
+                    retries.run(&app, &mut writer).await;
                 }
             },
-            () = sleep_until(retries.at), if !retries.waiting.is_empty() => retries.run(&app).await,
+            () = sleep_until(retries.at), if !retries.waiting.is_empty() => retries.run(&app, &mut writer).await,
         }
         let waiting = queue.depth() + retries.waiting.len();
         metrics::gauge!("colloquy_ledger_queue_depth").set(waiting as f64);
@@ -47,7 +48,13 @@ pub(super) async fn write(app: App) {
 }
 
 /// Stores a batch and tells everybody how it went.
-async fn run(app: &App, queue: &Arc<Queue>, batch: Batch, retries: &mut Retries) {
+async fn run(
+    app: &App,
+    writer: &mut Writer,
+    queue: &Arc<Queue>,
+    batch: Batch,
+    retries: &mut Retries,
+) {
     let Batch {
         settlements,
         mut admissions,
@@ -55,7 +62,7 @@ async fn run(app: &App, queue: &Arc<Queue>, batch: Batch, retries: &mut Retries)
     admissions.retain(|admission| !admission.reply.is_closed());
     metrics::histogram!("colloquy_ledger_batch_operations")
         .record((settlements.len() + admissions.len()) as f64);
-    match batch::store(app, &settlements, &admissions).await {
+    match batch::store(app, writer, &settlements, &admissions).await {
         Ok(Stored { counted, decisions }) => {
             finish(settlements, counted);
             for (admission, decision) in admissions.into_iter().zip(decisions) {
@@ -142,11 +149,11 @@ impl Retries {
     }
 
     /// Tries some of them again. Those that fail go to the end, and fewer are tried together the next time.
-    async fn run(&mut self, app: &App) {
+    async fn run(&mut self, app: &App, writer: &mut Writer) {
         let count = self.most.min(self.waiting.len());
         let settlements: Vec<Settlement> = self.waiting.drain(..count).collect();
         metrics::counter!("colloquy_ledger_settle_retries_total").increment(count as u64);
-        match batch::store(app, &settlements, &[]).await {
+        match batch::store(app, writer, &settlements, &[]).await {
             Ok(Stored { counted, .. }) => {
                 finish(settlements, counted);
                 self.at = Instant::now();

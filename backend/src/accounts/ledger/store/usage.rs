@@ -1,13 +1,11 @@
 //! The SQL of usage: records in detail, and sums of days.
 
-use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, QueryResult};
+use sea_orm::{ConnectionTrait, DbErr, QueryResult};
+use serde::Serialize;
 
-use super::{integer, rows::Rows};
+use super::{insert, integer, stored};
 use crate::{
-    accounts::ledger::{
-        Outcome, Usage, UsageFilter, UsageRow,
-        reservation::{Entry, Held},
-    },
+    accounts::ledger::{Outcome, Usage, UsageFilter, UsageRow, reservation::Held},
     store::statement,
 };
 
@@ -19,43 +17,75 @@ pub(in crate::accounts::ledger) struct NewRecord<'a> {
     pub(in crate::accounts::ledger) settled_at: i64,
 }
 
-/// Stores usage in detail.
-pub(in crate::accounts::ledger) async fn insert_records(
-    transaction: &DatabaseTransaction,
-    new: &[NewRecord<'_>],
-) -> Result<(), DbErr> {
-    static INSERT: Rows<16> = Rows::new(
-        "INSERT INTO usage_records (id, quota, endpoint, model, character_ref, request_id, outcome, input_tokens, \
-         cached_tokens, output_tokens, reasoning_tokens, characters, seconds, cost, created_at, settled_at) VALUES ",
-        "",
-    );
-    let values = new.iter().map(|new| {
-        let Entry {
-            endpoint,
-            model,
-            character,
-            request_id,
-        } = &new.held.entry;
-        [
-            new.held.id.as_str().into(),
-            new.held.quota.as_str().into(),
-            endpoint.as_ref().into(),
-            model.as_str().into(),
-            character.clone().into(),
-            request_id.as_str().into(),
-            new.outcome.as_str().into(),
-            integer(new.usage.input_tokens),
-            integer(new.usage.cached_tokens),
-            integer(new.usage.output_tokens),
-            integer(new.usage.reasoning_tokens),
-            integer(new.usage.characters),
-            integer(new.usage.seconds),
-            integer(new.usage.cost),
-            new.held.created_at.into(),
-            new.settled_at.into(),
-        ]
-    });
-    INSERT.execute(transaction, values).await
+/// Stores usage in detail: rows of [`NewRecord::row`].
+pub(super) fn insert_records() -> String {
+    let texts = [
+        "id",
+        "quota",
+        "endpoint",
+        "model",
+        "character_ref",
+        "request_id",
+        "outcome",
+    ];
+    let integers = [SUMS.as_slice(), &["created_at", "settled_at"]].concat();
+    insert("usage_records", &texts, &integers)
+}
+
+impl<'a> NewRecord<'a> {
+    pub(super) fn row(&self) -> impl Serialize + use<'a> {
+        let Held {
+            id,
+            quota,
+            entry,
+            created_at,
+            ..
+        } = self.held;
+        let [input, cached, output, reasoning, characters, seconds, cost] = sums(self.usage);
+        (
+            id.as_str(),
+            quota.as_str(),
+            entry.endpoint.as_ref(),
+            entry.model.as_str(),
+            entry.character.as_deref(),
+            entry.request_id.as_str(),
+            self.outcome.as_str(),
+            input,
+            cached,
+            output,
+            reasoning,
+            characters,
+            seconds,
+            cost,
+            *created_at,
+            self.settled_at,
+        )
+    }
+}
+
+/// The columns of usage.
+const SUMS: [&str; 7] = [
+    "input_tokens",
+    "cached_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+    "characters",
+    "seconds",
+    "cost",
+];
+
+/// Usage in the order of [`SUMS`].
+fn sums(usage: Usage) -> [i64; SUMS.len()] {
+    [
+        usage.input_tokens,
+        usage.cached_tokens,
+        usage.output_tokens,
+        usage.reasoning_tokens,
+        usage.characters,
+        usage.seconds,
+        usage.cost,
+    ]
+    .map(stored)
 }
 
 /// What usage is summed by.
@@ -76,41 +106,38 @@ pub(in crate::accounts::ledger) struct DaySum {
     pub(in crate::accounts::ledger) usage: Usage,
 }
 
-/// Adds to the sums of days, of locked quotas. Each key comes once.
-pub(in crate::accounts::ledger) async fn add_days<'a>(
-    transaction: &DatabaseTransaction,
-    sums: impl ExactSizeIterator<Item = (&'a DayKey<'a>, &'a DaySum)>,
-) -> Result<(), DbErr> {
-    static UPSERT: Rows<12> = Rows::new(
-        "INSERT INTO usage_days (quota, day, model, character_ref, requests, input_tokens, cached_tokens, output_tokens, \
-         reasoning_tokens, characters, seconds, cost) VALUES ",
-        " ON CONFLICT (quota, day, model, character_ref) DO UPDATE SET \
-         requests = usage_days.requests + excluded.requests, \
-         input_tokens = usage_days.input_tokens + excluded.input_tokens, \
-         cached_tokens = usage_days.cached_tokens + excluded.cached_tokens, \
-         output_tokens = usage_days.output_tokens + excluded.output_tokens, \
-         reasoning_tokens = usage_days.reasoning_tokens + excluded.reasoning_tokens, \
-         characters = usage_days.characters + excluded.characters, \
-         seconds = usage_days.seconds + excluded.seconds, \
-         cost = usage_days.cost + excluded.cost",
-    );
-    let values = sums.map(|(key, sum)| {
-        [
-            key.quota.into(),
-            key.day.as_str().into(),
-            key.model.into(),
-            key.character.into(),
-            integer(sum.requests),
-            integer(sum.usage.input_tokens),
-            integer(sum.usage.cached_tokens),
-            integer(sum.usage.output_tokens),
-            integer(sum.usage.reasoning_tokens),
-            integer(sum.usage.characters),
-            integer(sum.usage.seconds),
-            integer(sum.usage.cost),
-        ]
-    });
-    UPSERT.execute(transaction, values).await
+/// Adds to the sums of days, of locked quotas: rows of [`day_row`], each key once.
+pub(super) fn add_days() -> String {
+    let texts = ["quota", "day", "model", "character_ref"];
+    let integers = [["requests"].as_slice(), &SUMS].concat();
+    let added: Vec<String> = integers
+        .iter()
+        .map(|column| format!("{column} = usage_days.{column} + excluded.{column}"))
+        .collect();
+    format!(
+        "{} ON CONFLICT ({}) DO UPDATE SET {}",
+        insert("usage_days", &texts, &integers),
+        texts.join(", "),
+        added.join(", ")
+    )
+}
+
+pub(super) fn day_row<'a>((key, sum): (&'a DayKey<'_>, &DaySum)) -> impl Serialize + use<'a> {
+    let [input, cached, output, reasoning, characters, seconds, cost] = sums(sum.usage);
+    (
+        key.quota,
+        key.day.as_str(),
+        key.model,
+        key.character,
+        stored(sum.requests),
+        input,
+        cached,
+        output,
+        reasoning,
+        characters,
+        seconds,
+        cost,
+    )
 }
 
 /// Removes some of the records that were settled before. How many it removed.
@@ -141,7 +168,7 @@ pub(in crate::accounts::ledger) async fn usage(
     .filter_map(|(wanted, column)| wanted.then_some(column))
     .collect();
     let mut columns: Vec<String> = groups.iter().map(|column| (*column).to_owned()).collect();
-    for column in SUMMED {
+    for column in ["requests"].iter().chain(&SUMS) {
         columns.push(format!("CAST(SUM({column}) AS BIGINT) AS sum_{column}"));
     }
     let sql = format!(
@@ -157,17 +184,6 @@ pub(in crate::accounts::ledger) async fn usage(
     let rows = db.query_all_raw(statement(db, &sql, values)).await?;
     rows.iter().map(|row| usage_row(row, filter)).collect()
 }
-
-const SUMMED: [&str; 8] = [
-    "requests",
-    "input_tokens",
-    "cached_tokens",
-    "output_tokens",
-    "reasoning_tokens",
-    "characters",
-    "seconds",
-    "cost",
-];
 
 fn usage_row(row: &QueryResult, filter: &UsageFilter) -> Result<UsageRow, DbErr> {
     let text = |wanted: bool, column: &str| wanted.then(|| row.try_get("", column)).transpose();
