@@ -35,8 +35,7 @@ fn row(id: &str, name: Option<&str>, amount: Option<i64>) -> Row {
 }
 
 async fn writer(store: &Store) -> Writer {
-    let sql =
-        "CREATE TABLE scratch (id TEXT PRIMARY KEY, name TEXT, amount BIGINT CHECK (amount <> -13))";
+    let sql = "CREATE TABLE scratch (id TEXT PRIMARY KEY, name TEXT, amount BIGINT CHECK (amount <> -13))";
     store.db().execute_unprepared(sql).await.unwrap();
     Writer::new(store)
 }
