@@ -81,21 +81,36 @@ scene("a character of the page's own takes a secret key", {}, async ({ page, bac
 });
 
 scene("speaking over the character silences it and cuts its line", { alone: true, character: "talker" }, async (stage) => {
-  const { page, backend } = stage;
-  await page.call();
+  await stage.page.call();
+  await interrupt(stage, KNOWN_AS_HEADPHONES_MS);
+  // A word may be garbled, while the character still speaks.
+  await stage.page.says("user", "some of the recorded words", understoodInPart);
+  await isCut(stage);
+});
+
+scene("without echo cancellation the first words interrupt and are understood", { alone: true, character: "talker" }, async (stage) => {
+  await stage.page.openSettings();
+  await stage.page.flip("echoCancellation");
+  await stage.page.call();
+  await interrupt(stage, 1_500);
+  await stage.page.says("user", "the recorded words", understood);
+  await isCut(stage);
+});
+
+/** Speaks over the character once it was heard for so long, and hears that it falls silent. */
+async function interrupt(stage, after) {
+  const { page } = stage;
   await page.shows("the character speaks", ({ agent }) => agent === "speaking");
   await until("the character is heard", () => page.ears.audible("heard"));
   await until("the speaker's meter moves", () =>
     page.driver.executeScript("return document.getElementById('speaker-level').value > 0.2"),
   );
-  await sleep(KNOWN_AS_HEADPHONES_MS);
+  await sleep(after);
   const from = await page.ears.now();
   const speaking = stage.say();
   const line = await page.says("bot", "a line that was cut", (text) => !text.includes("storms"));
   assert.match(line, /long story/);
   await speaking;
-  // A word may be garbled, while the character still speaks.
-  await page.says("user", "some of the recorded words", understoodInPart);
   // The recording is 2.8 s long. The character must have gone silent well before its end. It may speak anew meanwhile, when
   // it takes a pause in the words for their end.
   const { callbacks } = await page.read();
@@ -106,15 +121,18 @@ scene("speaking over the character silences it and cuts its line", { alone: true
   assert.ok(whileSpeaking, "the character was not heard before the visitor spoke");
   const silentAfter = whileSpeaking.last - from;
   assert.ok(silentAfter < 1_500, `the character was silent only after ${Math.round(silentAfter)} ms`);
+}
 
+/** Ends the call, and finds its first line cut to what was heard. */
+async function isCut({ page, backend, callId }) {
   await page.click("hang-up");
   await page.ended();
   const stored = await until("the transcript is stored", async () => {
-    const { available, transcript } = await backend.transcript(stage.callId);
+    const { available, transcript } = await backend.transcript(callId);
     return available && transcript;
   });
   assert.ok(!stored[0].text.includes("storms"), "the stored line is not cut to what was heard");
-});
+}
 
 scene("the character's own voice from the loudspeaker interrupts it only without echo cancellation", { alone: true, character: "talker" }, async (stage) => {
   const { page, sound } = stage;

@@ -155,8 +155,8 @@ impl Settled<'_> {
     }
 }
 
-/// Settles the reservations that were taken. Usage counts for the day of its
-/// reservation, so that the days of a period add up to what was used in it.
+/// Settles the reservations that were taken. Usage counts for the day of its reservation, so that the days of a period
+/// add up to what was used in it.
 fn settle<'a>(settlements: &'a [Settlement], taken: &mut Taken, now: i64) -> Settled<'a> {
     let mut settled = Settled {
         counted: Vec::with_capacity(settlements.len()),

@@ -122,6 +122,7 @@ pub(super) fn add_days() -> String {
     )
 }
 
+/// What is added to a day.
 pub(super) fn day_row<'a>((key, sum): (&'a DayKey<'_>, &DaySum)) -> impl Serialize + use<'a> {
     let [input, cached, output, reasoning, characters, seconds, cost] = sums(sum.usage);
     (
