@@ -15,6 +15,7 @@ import { fileURLToPath } from "node:url";
 import { build, transform } from "esbuild";
 
 import { fit } from "./glue.mjs";
+import { trapPanics } from "./panics.mjs";
 import { describe, measure } from "./sizes.mjs";
 
 const js = dirname(fileURLToPath(import.meta.url));
@@ -50,14 +51,8 @@ mkdirSync(dist, { recursive: true });
 const binaryen = dirname(createRequire(import.meta.url).resolve("binaryen/package.json"));
 const wasm = join(dist, "colloquy_sdk_bg.wasm");
 const wasmOpt = [
+  process.execPath,
   join(binaryen, "bin", "wasm-opt"),
-  // The second time finds a little more.
-  "-Oz", "-Oz",
-  // Functions inlined where they are called once make the wasm smaller, but its compressed form larger.
-  "--flexible-inline-max-function-size", "0",
-  "--one-caller-inline-max-function-size", "20",
-  // Rust has no valid address below 1 KiB: the stack ends there.
-  "--low-memory-unused",
   // What rustc turns on by default for this target.
   "--enable-bulk-memory",
   "--enable-bulk-memory-opt",
@@ -67,26 +62,39 @@ const wasmOpt = [
   "--enable-nontrapping-float-to-int",
   "--enable-reference-types",
   "--enable-sign-ext",
+];
+const panicless = join(bindings, "panicless.wasm");
+trapPanics(join(bindings, "colloquy_sdk_bg.wasm"), panicless, wasmOpt);
+const optimize = [
+  ...wasmOpt,
+  // The second time finds a little more.
+  "-Oz", "-Oz",
+  // Functions inlined where they are called once make the wasm smaller, but its compressed form larger.
+  "--flexible-inline-max-function-size", "0",
+  "--one-caller-inline-max-function-size", "20",
+  // Rust has no valid address below 1 KiB: the stack ends there.
+  "--low-memory-unused",
   "--strip-debug",
   "--strip-producers",
   // The names between the wasm and its glue are long and many; the names they get are printed.
   "--minify-imports-and-exports-and-modules",
   "-o", wasm,
-  join(bindings, "colloquy_sdk_bg.wasm"),
+  panicless,
 ];
-console.log(`> ${wasmOpt.join(" ")}`);
-const renamed = JSON.parse(execFileSync(process.execPath, wasmOpt, { cwd: root, encoding: "utf8" }));
+console.log(`> ${optimize.join(" ")}`);
+const [program, ...flags] = optimize;
+const renamed = JSON.parse(execFileSync(program, flags, { cwd: root, encoding: "utf8" }));
 
 const gluePath = join(bindings, "colloquy_sdk.js");
 writeFileSync(gluePath, fit(readFileSync(gluePath, "utf8"), renamed));
 
-const options = { minify: true, target: "es2022", legalComments: "none", logLevel: "warning" };
+const bundling = { minify: true, target: "es2022", legalComments: "none", logLevel: "warning" };
 const source = (name) => join(js, "src", name);
 
 /** Bundles the loader; `files` tells it where the wasm and the worklet are. */
 async function bundle(entry, out, files, format, define = {}) {
   await build({
-    ...options,
+    ...bundling,
     entryPoints: [source(entry)],
     outfile: join(dist, out),
     bundle: true,
@@ -96,9 +104,9 @@ async function bundle(entry, out, files, format, define = {}) {
   });
 }
 
-const worklet = await transform(readFileSync(source("worklet.js"), "utf8"), options);
+const worklet = await transform(readFileSync(source("worklet.js"), "utf8"), bundling);
 // Vite puts files of less than 4 KiB into data: URLs, which a strict Content-Security-Policy blocks. Its `?no-inline`
-// would be part of the file's name for other bundlers; blanks are for all, and compressed they are nothing.
+// would be part of the file's name for other bundlers; trailing blanks work with all, and compress to a few bytes.
 writeFileSync(join(dist, "worklet.js"), `${worklet.code}/*${" ".repeat(4096 - worklet.code.length)}*/\n`);
 
 await bundle("index.mjs", "index.mjs", "beside", "esm");
@@ -109,7 +117,7 @@ await bundle("index.mjs", "inline.mjs", "inside", "esm", {
 await bundle("global.mjs", "colloquy.global.js", "script", "iife");
 // It imports index.mjs, so that an application that uses both has one SDK.
 await build({
-  ...options,
+  ...bundling,
   entryPoints: [source("react.mjs")],
   outfile: join(dist, "react.mjs"),
   bundle: true,

@@ -13,14 +13,13 @@ use colloquy::{
     App, Config,
     accounts::{
         PartnerId, Principal, Reach,
-        ledger::{self, About, Amounts, Limits, Outcome, Usage},
+        ledger::{self, About, Amounts, Limits, Measure, Outcome},
         partners::{self, PartnerChange},
         quotas::{self, Quota, QuotaChange, QuotaKind},
     },
-    app::Base,
     clock::{Clock, SystemClock},
-    providers, start,
-    store::Store,
+    kernel::Base,
+    providers, server,
 };
 use tokio::task::JoinSet;
 
@@ -39,16 +38,16 @@ async fn main() -> anyhow::Result<()> {
     for clients in [1, 16, 64] {
         report(clients, run(&app, &quota, clients, MEASURED).await?)?;
     }
-    app.shutdown.cancel();
+    app.kernel.shutdown.cancel();
     app.ledger.close();
-    app.tasks.close();
-    app.tasks.wait().await;
+    app.kernel.tasks.close();
+    app.kernel.tasks.wait().await;
     Ok(())
 }
 
 async fn open(config: Config) -> anyhow::Result<App> {
-    start::install_tls_provider();
-    let store = Store::open(&config.store).await?;
+    server::install_tls_provider();
+    let store = config.store.open().await?;
     store.migrate().await?;
     let providers = providers::from_config(&config)?;
     App::open(Base::new(config, store, Arc::new(SystemClock)), providers).await
@@ -67,11 +66,11 @@ async fn make_quota(app: &App) -> anyhow::Result<Arc<Quota>> {
     partners::create(app, id, PartnerChange::default()).await?;
     let change = QuotaChange {
         kinds: Some(vec![QuotaKind::Text]),
-        limits: Some(Limits {
-            tokens: Some(1_000_000_000_000),
-            cost: Some(1_000_000_000_000),
-            ..Limits::default()
-        }),
+        limits: Some(
+            Limits::default()
+                .with(Measure::Tokens, Some(1_000_000_000_000))
+                .with(Measure::Cost, Some(1_000_000_000_000)),
+        ),
         ..QuotaChange::default()
     };
     let (state, _key) = quotas::create(app, &tenant, change).await?;
@@ -120,11 +119,9 @@ async fn run(
 
 async fn request(app: &App, quota: &Arc<Quota>) -> anyhow::Result<Duration> {
     let asked: Instant = SystemClock.instant();
-    let bound = Amounts {
-        tokens: 1_000,
-        cost: 10_000,
-        ..Amounts::default()
-    };
+    let bound = Amounts::default()
+        .with(Measure::Tokens, 1_000)
+        .with(Measure::Cost, 10_000);
     let about = About {
         endpoint: "chat.completions",
         model: "gpt".to_owned(),
@@ -133,12 +130,7 @@ async fn request(app: &App, quota: &Arc<Quota>) -> anyhow::Result<Duration> {
     };
     let reservation = app.ledger.reserve(quota, bound, about).await?;
     let wait = asked.elapsed();
-    let usage = Usage {
-        input_tokens: 100,
-        output_tokens: 50,
-        cost: 1_500,
-        ..Usage::default()
-    };
+    let usage = Amounts::tokens(100, 50).with(Measure::Cost, 1_500);
     reservation.settle(usage, Outcome::Completed);
     Ok(wait)
 }

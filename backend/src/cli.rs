@@ -1,23 +1,25 @@
 //! The commands of the binary. Each reads the settings, does one thing and ends; `serve` runs until it is stopped.
 
-use std::{io::Write as _, path::PathBuf, sync::Arc};
+use std::{io::Write as _, path::PathBuf, process::ExitCode, sync::Arc};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
     Config,
     accounts::{
-        PartnerId, Principal, Reach, Scope, Tenant,
+        Directory, PartnerId, Principal, Reach, Scope, Tenant,
         keys::{self, KeyKind, NewKey, StoredKey},
         partners::{self, PartnerChange},
         routes::expiry,
     },
-    app::Base,
+    app,
     clock::{SystemClock, rfc3339},
-    http::{ApiError, openapi},
-    observability, start,
-    store::Store,
+    kernel::Base,
+    observability,
+    sandbox::child::{self, ChildLimits},
+    server, speech,
+    store::Slice,
 };
 
 /// Voice calls with AI characters.
@@ -45,6 +47,23 @@ enum Command {
     Key(KeyCommand),
     /// Print the OpenAPI document.
     Openapi,
+    /// Decode what is not trusted; the server runs this by itself.
+    #[command(hide = true)]
+    Decode(Decode),
+}
+
+#[derive(Debug, Args)]
+struct Decode {
+    #[command(flatten)]
+    limits: ChildLimits,
+    #[command(subcommand)]
+    what: Decoder,
+}
+
+#[derive(Debug, Subcommand)]
+enum Decoder {
+    /// A file of sound.
+    Audio(speech::AudioDecoder),
 }
 
 #[derive(Debug, Subcommand)]
@@ -122,42 +141,63 @@ fn parse_scope(text: &str) -> Result<Scope, String> {
         .map_err(|error| error.to_string())
 }
 
+/// Does the work of a child that decodes, if that is asked for.
+pub(crate) fn decode(cli: &Cli) -> Option<anyhow::Result<ExitCode>> {
+    let Command::Decode(Decode { limits, what }) = &cli.command else {
+        return None;
+    };
+    Some(match what {
+        Decoder::Audio(audio) => child::run(limits, |file| audio.decode(&file)),
+    })
+}
+
 /// Runs one command.
 pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
     if let Command::Openapi = cli.command {
-        return print(openapi::document_json()?.trim_end());
+        return print(server::openapi::document_json()?.trim_end());
     }
     let config = Config::load(cli.config.as_deref())?;
     observability::init_logs(&config.log)?;
     match cli.command {
-        Command::Serve => start::run(config).await,
-        Command::Migrate => Store::open(&config.store).await?.migrate().await,
+        Command::Serve => server::run(config).await,
+        Command::Migrate => Ok(config.store.open().await?.migrate().await?),
         Command::Partner(command) => {
-            let base = open(config).await?;
-            partner(&base, command).await.map_err(plain)
+            let directory = open(config).await?;
+            partner(&directory, command).await
         }
         Command::Key(command) => {
-            let base = open(config).await?;
-            key(&base, command).await.map_err(plain)
+            let directory = open(config).await?;
+            key(&directory, command).await
         }
-        Command::Openapi => Ok(()),
+        // Both were done before.
+        Command::Openapi | Command::Decode(_) => Ok(()),
     }
 }
 
-/// What a command works on.
-async fn open(config: Config) -> anyhow::Result<Base> {
-    let store = Store::open(&config.store).await?;
+/// What a command works on. It says which database that is: in another folder, or without the server's settings, it is
+/// another one than the server's.
+async fn open(config: Config) -> anyhow::Result<Directory> {
+    let place = config.store.place();
+    let is_new = config.store.file().is_some_and(|file| !file.exists());
+    if is_new {
+        note(&format!(
+            "made a new database, {place}; only a server with the same store.dir or store.database_url reads it"
+        ));
+    } else {
+        note(&format!("database: {place}"));
+    }
+    let store = config.store.open().await?;
     store.migrate().await?;
-    Ok(Base::new(config, store, Arc::new(SystemClock)))
+    Ok(app::directory(Base::new(
+        config,
+        store,
+        Arc::new(SystemClock),
+    )))
 }
 
-/// An error without its code.
-fn plain(error: ApiError) -> anyhow::Error {
-    match (&error.field, &error.source) {
-        (Some(field), _) => anyhow!("{field}: {}", error.message),
-        (None, Some(source)) => anyhow!("{}: {source}", error.message),
-        (None, None) => anyhow!(error.message),
-    }
+/// Tells the person at the terminal, beside the output that a script reads.
+fn note(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "colloquy: {text}");
 }
 
 /// What the person at the terminal may do: everything.
@@ -170,11 +210,11 @@ fn operator() -> Principal {
     }
 }
 
-fn tenant(partner: &str) -> Result<Tenant, ApiError> {
-    operator().tenant(&PartnerId::parse(partner)?)
+fn tenant(partner: &str) -> anyhow::Result<Tenant> {
+    Ok(operator().tenant(&PartnerId::parse(partner)?)?)
 }
 
-async fn partner(base: &Base, command: PartnerCommand) -> Result<(), ApiError> {
+async fn partner(directory: &Directory, command: PartnerCommand) -> anyhow::Result<()> {
     match command {
         PartnerCommand::Create {
             name,
@@ -185,50 +225,50 @@ async fn partner(base: &Base, command: PartnerCommand) -> Result<(), ApiError> {
                 display_name,
                 settings: None,
             };
-            let (partner, key) = partners::create(base, PartnerId::parse(&name)?, change).await?;
+            let (partner, key) =
+                partners::create(directory, PartnerId::parse(&name)?, change).await?;
             if !quiet {
                 print(&format!(
                     "partner {} made; its key is shown this once:",
                     partner.id.as_str()
-                ))
-                .map_err(internal)?;
+                ))?;
             }
-            print(&key).map_err(internal)
+            print(&key)
         }
         PartnerCommand::List => {
-            for partner in partners::list(base, &operator()).await? {
+            for partner in partners::list(directory, &operator(), &Slice::all()).await? {
                 let line = format!(
                     "{}\t{}\t{}",
                     partner.id.as_str(),
                     rfc3339(partner.created_at),
                     partner.display_name
                 );
-                print(&line).map_err(internal)?;
+                print(&line)?;
             }
             Ok(())
         }
-        PartnerCommand::Delete { name } => partners::delete(base, &tenant(&name)?).await,
+        PartnerCommand::Delete { name } => Ok(partners::delete(directory, &tenant(&name)?).await?),
     }
 }
 
-async fn key(base: &Base, command: KeyCommand) -> Result<(), ApiError> {
+async fn key(directory: &Directory, command: KeyCommand) -> anyhow::Result<()> {
     match command {
-        KeyCommand::Create(arguments) => create_key(base, arguments).await,
+        KeyCommand::Create(arguments) => create_key(directory, arguments).await,
         KeyCommand::List { partner } => {
             let tenant = partner.as_deref().map(tenant).transpose()?;
-            for key in keys::list(base, tenant.as_ref()).await? {
-                print(&key_line(&key)).map_err(internal)?;
+            for key in keys::list(directory, tenant.as_ref(), &Slice::all()).await? {
+                print(&key_line(&key))?;
             }
             Ok(())
         }
         KeyCommand::Revoke { id, partner } => {
             let tenant = partner.as_deref().map(tenant).transpose()?;
-            keys::revoke(base, tenant.as_ref(), &id).await
+            Ok(keys::revoke(directory, tenant.as_ref(), &id).await?)
         }
     }
 }
 
-async fn create_key(base: &Base, arguments: KeyCreate) -> Result<(), ApiError> {
+async fn create_key(directory: &Directory, arguments: KeyCreate) -> anyhow::Result<()> {
     let kind = match (arguments.admin, arguments.publishable) {
         (true, _) => KeyKind::Admin,
         (false, true) => KeyKind::Publishable,
@@ -240,13 +280,13 @@ async fn create_key(base: &Base, arguments: KeyCreate) -> Result<(), ApiError> {
         name: arguments.name,
         scopes: (!arguments.scope.is_empty()).then_some(arguments.scope),
         allowed_origins: arguments.origin,
-        expires_at: expiry(base, arguments.expires_in)?,
+        expires_at: expiry(directory, arguments.expires_in)?,
     };
-    let (key, text) = keys::create(base, new).await?;
+    let (key, text) = keys::create(directory, new).await?;
     if !arguments.quiet {
-        print(&format!("key {} made; it is shown this once:", key.id)).map_err(internal)?;
+        print(&format!("key {} made; it is shown this once:", key.id))?;
     }
-    print(&text).map_err(internal)
+    print(&text)
 }
 
 fn key_line(key: &StoredKey) -> String {
@@ -267,10 +307,6 @@ fn key_line(key: &StoredKey) -> String {
 
 fn print(line: &str) -> anyhow::Result<()> {
     writeln!(std::io::stdout().lock(), "{line}").context("cannot write to standard output")
-}
-
-fn internal(error: anyhow::Error) -> ApiError {
-    ApiError::internal(error)
 }
 
 #[cfg(test)]

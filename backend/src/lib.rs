@@ -2,61 +2,81 @@
 //!
 //! The house, by capability; each module says what it owns and where it stops:
 //!
-//! - [`app`]: what every part shares: configuration, store, providers, clock
-//! - [`config`]: settings from defaults, a TOML file and the environment
-//! - [`clock`]: the only source of time and identifiers
+//! - [`app`]: the state of the server: that of each capability
 //! - [`cli`]: the commands of the binary
-//! - [`start`]: what runs in a server, and in which order it starts and stops
-//! - [`observability`]: logs and metrics
-//! - [`money`]: amounts of US dollars
-//! - [`cache`]: a small map whose entries are short-lived
-//! - [`http`]: the list of routes, errors, extractors, limits, the OpenAPI document
-//! - [`accounts`]: partners, their API keys, their quotas and the ledger
-//! - [`characters`]: saved and inline characters, prompt templates
+//! - [`server`]: the list of capabilities, their routes, the OpenAPI document, how a server starts and stops
 //! - [`calls`]: the call resource, signed URLs, transcripts, completion
-//! - [`media`]: the driver between sockets, WebRTC and the conversation engine
+//! - [`media`]: the driver between the transport, the conversation engine and the client's socket
 //! - [`generation`]: text generation: replies of models, as characters with knowledge, for clients and for calls
-//! - [`knowledge`]: what a character can look up
 //! - [`speech`]: the voice of a character
 //! - [`messaging`]: legacy conversations of text and voice messages, answered in the background
-//! - [`providers`]: one trait per outside service, its adapters and its embedded default
-//! - [`node`]: this process among the nodes of the installation
-//! - [`jobs`]: durable background work
 //! - [`webhooks`]: the outbox and its delivery
-//! - [`fetch`]: the guarded client for addresses that partners name
-//! - [`store`]: the database connection and its migrations
 //!
-//! A capability reaches another only through what that one's `mod.rs` exports.
+//! Crates of their own know nothing of these. Here they stand under the names in brackets:
+//!
+//! - `colloquy-base`: [`clock`], the only source of time and identifiers; [`identifiers`] of partners and characters; [`money`],
+//!   amounts of US dollars; [`invalid`], what is wrong with something given; [`language`], languages by name and tag; [`cache`],
+//!   a small map whose entries are short-lived; [`fair_queue`], slots that many share, in a fair order; `counts`, how much each of
+//!   many has of something that is bounded; `json` from outside, with a bound on the memory that it becomes
+//! - `colloquy-store` ([`store`]): the database, its connections, transactions and migrations
+//! - `colloquy-config` ([`config`]): settings from defaults, a TOML file and the environment
+//! - `colloquy-observability` ([`observability`]): logs, metrics and traces
+//! - `colloquy-http` ([`http`]): connections, interfaces, errors, extractors, limits
+//! - `colloquy-kernel` ([`kernel`]): what every capability stands on: this process among the nodes ([`node`]), durable background
+//!   work ([`jobs`]), the end of work that must not be lost ([`journal`]), and what a capability brings along
+//! - `colloquy-accounts` ([`accounts`]): partners, their API keys, their quotas and the ledger
+//! - `colloquy-characters` ([`characters`]): saved and inline characters, prompt templates
+//! - `colloquy-fetch` ([`fetch`]): the guarded client for addresses that partners name
+//! - `colloquy-sandbox` ([`sandbox`]): decoding what is not trusted, in a child process
+//! - `colloquy-knowledge` ([`knowledge`]): what a character can look up
+//! - `colloquy-providers` ([`providers`]): one trait per outside service, its adapters and its embedded default
+//! - `colloquy-formats`: the formats of text generation
+//! - `colloquy-audio`: sound as files and as samples
+//! - `colloquy-transport`: the UDP port, ICE, DTLS and WebRTC of calls
+//! - `colloquy-voice`: the conversation engine
+//!
+//! A capability reaches another only through what that one's root exports.
 
-pub mod accounts;
+// How deep the compiler follows futures inside of futures; a request goes through some fifteen. An optimized build needs it.
+#![recursion_limit = "256"]
+
 pub mod app;
-pub mod cache;
 pub mod calls;
-pub mod characters;
 pub mod cli;
-pub mod clock;
-pub mod config;
-pub mod fetch;
-#[cfg(test)]
-mod fuzz;
 pub mod generation;
-pub mod http;
-pub mod jobs;
-pub mod knowledge;
 pub mod media;
 pub mod messaging;
-pub mod money;
-pub mod node;
-pub mod observability;
-pub mod providers;
+pub mod server;
 pub mod speech;
-pub mod start;
-pub mod store;
 pub mod webhooks;
 
 pub use app::App;
 pub use cli::Cli;
+pub use colloquy_accounts as accounts;
+pub(crate) use colloquy_base::counts;
+pub(crate) use colloquy_base::json;
+pub use colloquy_base::{cache, clock, fair_queue, identifiers, invalid, language, money};
+pub use colloquy_characters as characters;
+pub use colloquy_config as config;
+pub use colloquy_fetch as fetch;
+pub use colloquy_http as http;
+pub use colloquy_kernel as kernel;
+pub use colloquy_kernel::{jobs, journal, node};
+pub use colloquy_knowledge as knowledge;
+pub use colloquy_observability as observability;
+pub use colloquy_providers as providers;
+pub use colloquy_sandbox as sandbox;
+pub use colloquy_store as store;
 pub use config::Config;
+
+/// Does the work of a child that decodes; `None` when another command is asked for. A child needs no runtime, whose threads
+/// would only take from its limits.
+///
+/// # Errors
+/// When the child cannot limit itself, or its parent is gone.
+pub fn decode(cli: &Cli) -> Option<anyhow::Result<std::process::ExitCode>> {
+    cli::decode(cli)
+}
 
 /// Runs one command of the binary to its end.
 ///

@@ -11,6 +11,9 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let cli = colloquy::Cli::parse();
+    if let Some(decoded) = colloquy::decode(&cli) {
+        return decoded.unwrap_or_else(|error| fail(&error));
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

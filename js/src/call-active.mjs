@@ -1,3 +1,3 @@
-// What a second call is refused with: the loader and the hook each know of calls that the wasm does not.
+// The error for a second call. The loader and the hook also use it, for calls that the wasm does not know of yet.
 
 export const CALL_ACTIVE = ["CALL_ACTIVE", "A call is active. Call hangUp() before starting another."];

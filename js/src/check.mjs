@@ -1,5 +1,6 @@
 // What a page gives to a manager, checked when it gives it: a mistake is named to the developer at once, and not when a
-// visitor calls. The wasm takes what comes through here as it is.
+// visitor calls. The wasm takes what comes through here as it is. What is of the wrong type is an error; a name that nobody
+// knows is a warning, because a page may be newer than its SDK, or carry things of its own.
 
 import { CallError } from "./error.mjs";
 
@@ -57,6 +58,13 @@ export function checkCallbacks(callbacks) {
     const there = callbacks[name] != null || REQUIRED.includes(name);
     expect(!there || typeof callbacks[name] === "function", `callbacks.${name}`, "a function");
   }
+  const named = Object.keys(callbacks).filter((name) => /^on[A-Z]/.test(name));
+  warn(named, "callbacks", [...REQUIRED, ...OPTIONAL]);
+}
+
+export function checkListener(name, listener) {
+  if (![...REQUIRED, ...OPTIONAL].includes(name)) refuse(`there is no callback ${String(name)}`);
+  expect(typeof listener === "function", "the listener", "a function");
 }
 
 export function checkConfig(config) {
@@ -66,11 +74,22 @@ export function checkConfig(config) {
 }
 
 function checkKeys(given, path, keys) {
-  for (const [key, [kind, fits]] of Object.entries(keys)) {
-    expect(given?.[key] == null || fits(given[key]), `${path}.${key}`, kind);
+  for (const [key, [expected, isValid]] of Object.entries(keys)) {
+    expect(given?.[key] == null || isValid(given[key]), `${path}.${key}`, expected);
+  }
+  warn(Object.keys(given ?? {}), path, Object.keys(keys));
+}
+
+function warn(names, path, known) {
+  for (const name of names) {
+    if (!known.includes(name)) console.warn(`colloquy: ${path}.${name} is not known, and does nothing. Is it misspelt?`);
   }
 }
 
-function expect(holds, name, kind) {
-  if (!holds) throw new CallError("INVALID_ARGUMENT", `An argument is not valid. (${name} must be ${kind})`);
+export function refuse(what) {
+  throw new CallError("INVALID_ARGUMENT", `An argument is not valid. (${what})`);
+}
+
+function expect(holds, name, expected) {
+  if (!holds) refuse(`${name} must be ${expected}`);
 }

@@ -38,6 +38,28 @@ export type CallStatus =
   /** The call failed; `onCallError` told why. */
   | "error";
 
+/** Why a call is over. */
+export type HangUpReason =
+  /** This side ended it: `hangUp`, `destroy`, or the page was left. */
+  | "local"
+  /** The other side ended it. */
+  | "remote"
+  /** Its time was over. */
+  | "time_limit"
+  /** The service is being restarted. */
+  | "shutdown"
+  /** It failed; `onCallError` told why. */
+  | "error";
+
+/** What is known of a call when it begins. */
+export interface CallStart {
+  /**
+   * The call's `id` as your server has it from the backend, `/v2/calls/<id>`. Null with an API key, because the call is
+   * created after this; `callId` of the manager has it from then on.
+   */
+  callId: string | null;
+}
+
 /** What the character is doing. */
 export type AgentState =
   /** It waits for the visitor, or hears the visitor speak. */
@@ -90,9 +112,15 @@ export type CallErrorCode =
   | "RATE_LIMITED"
   /** Client and server do not understand each other. */
   | "PROTOCOL"
-  /** The server cannot be reached, or the connection did not come back within 30 seconds. */
+  /**
+   * The server cannot be reached, or the connection did not come back within 30 seconds. The message names the directive
+   * when the page's Content-Security-Policy is why.
+   */
   | "NETWORK"
-  /** Signalling works but no audio connection comes about: allow UDP, or configure TURN. */
+  /**
+   * Signalling works but no audio gets through, after two tries: mostly a firewall blocks UDP to the media port, and a
+   * TURN server helps. The message says when it was something else.
+   */
   | "MEDIA"
   /** The server failed. */
   | "SERVER";
@@ -219,11 +247,11 @@ export interface CheckReport {
  */
 export interface Callbacks {
   /** `handleCall2` begins. */
-  onCallStart(): void;
+  onCallStart(start: CallStart): void;
   /** A call could not be started, or something failed in it. When the failure ends the call, `onHangUp` follows. */
   onCallError(error: CallError): void;
   /** The call is over and everything is released. Fires exactly once after each `onCallStart`; the next call may begin here. */
-  onHangUp(): void;
+  onHangUp(reason: HangUpReason): void;
   /** The call's status changed. */
   onStatusUpdate(status: CallStatus): void;
   /** The microphone is granted; the audio connection comes next. */
@@ -232,7 +260,7 @@ export interface Callbacks {
   onConnected?(): void;
   /** What the visitor said in a turn that is over, spoken or typed, as the character understood it. */
   onUserInfo?(info: string): void;
-  /** The character used retrieval documents. */
+  /** The character used retrieval documents; it does not fire when nothing was found. */
   onRagInfo?(ragData: RagData): void;
   /** A line of the transcript is new or changed. */
   onTranscript?(line: TranscriptLine): void;
@@ -332,15 +360,25 @@ export interface Devices {
 export class CallManager {
   /**
    * Throws a `CallError` with the code `INVALID_ARGUMENT` that names what is wrong: a required callback that is missing,
-   * or a key of `config` that cannot be used.
+   * or a key of `config` that is of the wrong type. A key that the SDK does not know, misspelt perhaps, is named by a
+   * warning in the console and does nothing.
    */
   constructor(callbacks: Callbacks, config?: Config | null);
+
+  /**
+   * The id of the running or last call, `/v2/calls/<id>`, as your server has it from the backend; null while it is not
+   * known. With a signed URL it is known in `onCallStart`, with an API key once the call is created.
+   */
+  readonly callId: string | null;
+
+  /** Whether silence is sent, in this call and in later ones. */
+  readonly isMuted: boolean;
 
   /**
    * Creates and starts a call with an API key, which everyone who opens the page can read: for development.
    *
    * Resolves when the call is connected or over. Failures go to `onCallError`; the promise rejects only with
-   * `CALL_ACTIVE`, when a call is under way, which is left alone.
+   * `CALL_ACTIVE`, when a call is under way, which is left alone, and with `INVALID_ARGUMENT` after `destroy`.
    *
    * @param partner `repo:<partner>`
    * @param character the character's name, or a custom character
@@ -356,7 +394,8 @@ export class CallManager {
   ): Promise<void>;
 
   /**
-   * Connects to a call that your server created. Resolves and rejects as above.
+   * Connects to a call that your server created. Resolves and rejects as above. The session is opened before the visitor
+   * is asked for the microphone, so nobody is asked for a URL that has expired or was used.
    *
    * @param credential the call's `signedUrl`
    * @param customMetadata as above
@@ -378,6 +417,23 @@ export class CallManager {
 
   /** True sends silence, false resumes. It also holds for later calls. */
   mute(isMuted: boolean): void;
+
+  /**
+   * Listens beside the callbacks: to the same events, under the callbacks' names, with as many listeners as you like. They
+   * are called after the callback, in the order in which they were added; one that is added twice is called once. Throws
+   * `INVALID_ARGUMENT` for a name that is no callback's.
+   */
+  on<Name extends keyof Callbacks>(name: Name, listener: NonNullable<Callbacks[Name]>): this;
+
+  /** Takes away a listener that `on` has added; of another one it takes no notice. */
+  off<Name extends keyof Callbacks>(name: Name, listener: NonNullable<Callbacks[Name]>): this;
+
+  /**
+   * Ends the call, if there is one, and gives back everything that the manager holds. `onHangUp` of that call is the last
+   * that is heard of it. Afterwards `handleCall2` rejects with `INVALID_ARGUMENT`, and the other operations do nothing.
+   * A page that lets go of a manager need not call it; it matters where a page makes many.
+   */
+  destroy(): void;
 
   /**
    * The devices to choose from. Rejects with `INSECURE_CONTEXT` or `UNSUPPORTED_BROWSER` where the browser gives the page

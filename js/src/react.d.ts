@@ -1,5 +1,5 @@
 import type {
-  AgentState, CallError, CallStatus, Callbacks, Config, CustomCharacter, TranscriptLine,
+  AgentState, CallError, CallStatus, Callbacks, HangUpReason, Config, CustomCharacter, TranscriptLine,
 } from "./index.js";
 
 /**
@@ -19,6 +19,8 @@ export interface UseCall {
   status: "idle" | CallStatus;
   /** Whether a call is under way: `starting`, `ongoing` or `reconnecting`. */
   isActive: boolean;
+  /** The id of the running or last call, as `callId` of `CallManager` has it; null while it is not known. */
+  callId: string | null;
   /** What the character is doing; null without a call, and before the character did anything. */
   agentState: AgentState | null;
   /** The lines of the running or last call, in the order in which they began. */
@@ -30,6 +32,8 @@ export interface UseCall {
    * the voice plays.
    */
   error: CallError | null;
+  /** Why the last call is over; null before that, and while the next one is under way. */
+  hangUpReason: HangUpReason | null;
 
   /**
    * Starts a call; to be called when the visitor clicks, so that the browser plays sound. Resolves when the call is
@@ -65,6 +69,15 @@ export interface UseCall {
    * when the browser still refuses.
    */
   startAudio(): Promise<void>;
+
+  /**
+   * Listens beside the callbacks, as `on` of `CallManager` does, for as long as the component is mounted or until `off`;
+   * for components further down. Best called in an effect, whose clean-up calls `off`.
+   */
+  on<Name extends keyof Callbacks>(name: Name, listener: NonNullable<Callbacks[Name]>): void;
+
+  /** Takes away a listener that `on` has added. */
+  off<Name extends keyof Callbacks>(name: Name, listener: NonNullable<Callbacks[Name]>): void;
 }
 
 /**

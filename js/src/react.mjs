@@ -1,4 +1,4 @@
-// The React hook: a CallManager for as long as a component is mounted, and what it tells as state.
+// The React hook: a CallManager for as long as a component is mounted, and its events as React state.
 // Types and documentation for people are in react.d.ts.
 
 import { useEffect, useState } from "react";
@@ -6,14 +6,14 @@ import { useEffect, useState } from "react";
 import { CALL_ACTIVE } from "./call-active.mjs";
 import { CallError, CallManager } from "./index.mjs";
 
-const IDLE = { status: "idle", agentState: null, transcript: [], error: null };
+const IDLE = { status: "idle", callId: null, agentState: null, transcript: [], error: null, hangUpReason: null };
 const ACTIVE = ["starting", "ongoing", "reconnecting"];
 const CALLBACKS = [
   "onCallStart", "onCallError", "onHangUp", "onStatusUpdate", "onCallStarting", "onConnected", "onUserInfo",
   "onRagInfo", "onTranscript", "onAgentStateChange", "onAudioBlockedChange", "onError",
 ];
-/** The SDK works for these, so they are given to it only when somebody listens. */
-const COSTLY = ["onLevels", "onStats", "onDevicesChanged"];
+/** Events that cost the SDK work, so callbacks for them are passed only when the component has them. */
+const ON_DEMAND = ["onLevels", "onStats", "onDevicesChanged"];
 
 export function useCall(options = {}) {
   const [state, show] = useState({ ...IDLE, muted: false });
@@ -26,8 +26,8 @@ export function useCall(options = {}) {
     line.open();
     return () => line.close();
   }, [line]);
-  const { start, hangUp, mute, sendText, changeDevices, startAudio } = line;
-  return { ...state, isActive: isActive(state), start, hangUp, mute, sendText, changeDevices, startAudio };
+  const { start, hangUp, mute, sendText, changeDevices, startAudio, on, off } = line;
+  return { ...state, isActive: isActive(state), start, hangUp, mute, sendText, changeDevices, startAudio, on, off };
 }
 
 const isActive = ({ status }) => ACTIVE.includes(status);
@@ -37,12 +37,14 @@ class Line {
   options = {};
   #show;
   #manager;
-  /** The options that the manager was made with. */
+  /** The options that the manager was constructed with. */
   #made;
   /** A call that was asked for in this turn. */
   #asked;
   #muted = false;
   #chosen = {};
+  /** Listeners beside the callbacks, for every manager of this component. */
+  #listeners = [];
 
   constructor(show) {
     this.#show = show;
@@ -54,23 +56,29 @@ class Line {
     const callbacks = {};
     const hear = (name) => (argument) => this.#hear(manager, name, argument);
     for (const name of CALLBACKS) callbacks[name] = hear(name);
-    for (const name of COSTLY) if (options[name]) callbacks[name] = hear(name);
-    for (const name of [...CALLBACKS, ...COSTLY]) delete config[name];
+    for (const name of ON_DEMAND) if (options[name]) callbacks[name] = hear(name);
+    for (const name of [...CALLBACKS, ...ON_DEMAND]) delete config[name];
     const manager = new CallManager(callbacks, config);
     manager.mute(this.#muted);
+    for (const [name, listener] of this.#listeners) manager.on(name, listener);
+    this.#manager?.destroy();
     this.#manager = manager;
     this.#made = options;
   }
 
   close() {
-    this.hangUp();
+    this.#asked = undefined;
+    this.#manager?.destroy();
     this.#manager = undefined;
   }
 
   #hear(manager, name, argument) {
     // A component that is gone, or hidden, still hears how its call ends, but nothing that is no part of a call.
     if (manager !== this.#manager && name === "onDevicesChanged") return;
-    if (manager === this.#manager || !this.#manager) this.#show((state) => next(state, name, argument));
+    if (manager === this.#manager || !this.#manager) {
+      const { callId } = manager;
+      this.#show((state) => ({ ...next(state, name, argument), callId }));
+    }
     this.options[name]?.(argument);
   }
 
@@ -78,7 +86,7 @@ class Line {
     if (this.#asked) throw new CallError(...CALL_ACTIVE);
     const asked = {};
     this.#asked = asked;
-    // StrictMode mounts, unmounts and mounts again within a turn: what an effect of the first mount asked for is void.
+    // StrictMode mounts, unmounts and mounts again within one task: a call started by an effect of the first mount is dropped.
     await null;
     if (this.#asked !== asked) return;
     this.#asked = undefined;
@@ -120,13 +128,23 @@ class Line {
   startAudio = async () => {
     await this.#manager?.startAudio();
   };
+
+  on = (name, listener) => {
+    this.#manager?.on(name, listener);
+    this.#listeners.push([name, listener]);
+  };
+
+  off = (name, listener) => {
+    this.#manager?.off(name, listener);
+    this.#listeners = this.#listeners.filter((other) => other[0] !== name || other[1] !== listener);
+  };
 }
 
 /** Whether a manager made with the one options also does for the others: functions count only by being there. */
 function same(made, options) {
   const facts = (given) => JSON.stringify(given, (key, value) => {
     if (key === "historyElement") return undefined;
-    return typeof value === "function" ? COSTLY.includes(key) : value;
+    return typeof value === "function" ? ON_DEMAND.includes(key) : value;
   });
   return made.historyElement === options.historyElement && facts(made) === facts(options);
 }
@@ -149,7 +167,7 @@ function next(state, name, argument) {
     case "onHangUp": {
       // A call that could not be loaded has no status.
       const ended = state.error?.fatal ? "error" : "completed";
-      return { ...state, agentState: null, status: isActive(state) ? ended : state.status };
+      return { ...state, agentState: null, hangUpReason: argument, status: isActive(state) ? ended : state.status };
     }
     default:
       return state;
@@ -157,7 +175,7 @@ function next(state, name, argument) {
 }
 
 function withLine(lines, line) {
-  // Words that were taken back.
+  // An empty text withdraws the line.
   if (line.text === "") return lines.filter(({ id }) => id !== line.id);
   const known = lines.some(({ id }) => id === line.id);
   return known ? lines.map((other) => (other.id === line.id ? line : other)) : [...lines, line];

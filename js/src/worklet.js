@@ -6,18 +6,18 @@
 const LEVELS_PER_SECOND = 20;
 
 class ColloquyMicrophone extends AudioWorkletProcessor {
-  #levels;
+  #levels = false;
   #gain = 1;
   #target = 1;
   #closed = false;
   #sumOfSquares = 0;
   #samples = 0;
 
-  constructor(options) {
+  constructor() {
     super();
-    this.#levels = options?.processorOptions?.levels === true;
     this.port.onmessage = ({ data }) => {
       if (typeof data.muted === "boolean") this.#target = data.muted ? 0 : 1;
+      if (typeof data.levels === "boolean") this.#levels = data.levels;
       if (data.closed) this.#closed = true;
     };
   }

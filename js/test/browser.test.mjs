@@ -237,6 +237,45 @@ const KEPT = `${IMPORTS}
 
 inPage("a call goes on when the page lets go of its manager", KEPT, (report) => assert.equal(report, "heard"));
 
+const LISTENERS = `${IMPORTS}
+  reporting(async () => {
+    const backend = new Backend();
+    const callbacks = backend.callbacks(false);
+    for (const name of ["onLevels", "onStats", "onDevicesChanged"]) delete callbacks[name];
+    const manager = new CallManager(callbacks);
+    await init();
+    const heard = [];
+    const hear = (name) => () => { if (!heard.includes(name)) heard.push(name); };
+    await manager.handleCall2(null, null, URL);
+    await backend.waitFor("ongoing");
+    const before = [manager.callId, backend.listeners()];
+    // What costs something is begun in the middle of a call, and left off again.
+    const listeners = {
+      onLevels: ({ microphone }) => { if (microphone > 0) hear("level")(); },
+      onStats: hear("stats"),
+      onDevicesChanged: hear("devices"),
+    };
+    for (const [name, listener] of Object.entries(listeners)) manager.on(name, listener);
+    backend.deviceChange();
+    for (let i = 0; i < 200 && heard.length < 3; i += 1) await wait(50);
+    for (const [name, listener] of Object.entries(listeners)) manager.off(name, listener);
+    const during = [heard.sort().join(" "), backend.listeners()];
+    manager.on("onHangUp", () => manager.destroy());
+    manager.hangUp();
+    await backend.waitFor("onHangUp");
+    await wait(0);
+    const after = [backend.given("onHangUp"), manager.getState(), manager.callId, backend.listeners(), backend.isReleased()];
+    backend.uninstall();
+    return JSON.stringify([before, during, after]);
+  });
+`;
+
+inPage("listeners come and go in a call, and a manager is destroyed in its last callback", LISTENERS, (report) => {
+  assert.deepEqual(JSON.parse(report), [
+    ["/v2/calls/1", 1], ["devices level stats", 1], ['"local"', "completed", "/v2/calls/1", 0, true],
+  ]);
+});
+
 const SHOWN = `${IMPORTS}
   reporting(async () => {
     const backend = new Backend();

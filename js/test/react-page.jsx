@@ -7,7 +7,7 @@ import { flushSync } from "react-dom";
 
 import { useCall } from "../dist/react.mjs";
 import { Backend, wait } from "../../sdk-wasm/tests/fake_backend.js";
-import { collectUntil, reporting } from "./call.mjs";
+import { reporting } from "./call.mjs";
 
 const URL = "wss://calls.invalid/session";
 
@@ -83,6 +83,9 @@ const scenarios = {
     await started;
     await stage.until(({ status }) => status === "ongoing");
     const second = await stage.call.start({ signedUrl: URL }).catch(({ code }) => code);
+    const heard = [];
+    const hear = (state) => heard.push(state);
+    stage.call.on("onAgentStateChange", hear);
     backend.say('{"type":"agent_state","state":"thinking"}');
     backend.say(line("1", "one"));
     backend.say(line("2", "two"));
@@ -92,14 +95,17 @@ const scenarios = {
     // Words that were taken back are no line any more.
     backend.say(line("3", ""));
     await stage.until(({ transcript }) => transcript.length === 2);
-    const { agentState, transcript } = stage.call;
+    const { agentState, transcript, callId } = stage.call;
+    stage.call.off("onAgentStateChange", hear);
+    backend.say('{"type":"agent_state","state":"speaking"}');
+    await stage.until((call) => call.agentState === "speaking");
     stage.call.mute(true);
     await stage.until(({ muted }) => muted);
     const sent = stage.call.sendText("hello");
     const frame = JSON.parse(backend.lastFrame()).text;
     stage.call.hangUp();
     await stage.until(({ isActive }) => !isActive);
-    const after = [stage.call.status, stage.call.agentState, stage.call.muted, stage.call.start === start];
+    const after = [heard.join(" "), callId, stage.call.hangUpReason, stage.call.status, stage.call.agentState, stage.call.muted, stage.call.start === start];
     stage.unmount();
     return [second, agentState, transcript.map(({ text }) => text).join(" "), sent, frame, ...after];
   },
@@ -210,11 +216,16 @@ const scenarios = {
   },
 
   async "a hundred components leave nothing behind"(backend) {
-    for (let i = 0; i < 100; i += 1) mount({ onDevicesChanged() {} }).unmount();
-    await wait(100);
-    const before = backend.listeners();
-    await collectUntil(() => backend.listeners() === 0);
-    return [before, backend.listeners()];
+    const stages = Array.from({ length: 100 }, () => mount({ onDevicesChanged() {} }));
+    const until = async (count) => {
+      for (let i = 0; i < 100 && backend.listeners() !== count; i += 1) await wait(20);
+      return backend.listeners();
+    };
+    const mounted = await until(100);
+    for (const stage of stages) stage.unmount();
+    // At once, and not when somebody collects what is left.
+    await wait(0);
+    return [mounted, backend.listeners()];
   },
 };
 

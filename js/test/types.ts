@@ -2,8 +2,8 @@
 
 import { CallError, CallManager, init } from "@colloquy/sdk";
 import type {
-  AgentState, AudioOptions, CallErrorCode, CallStats, CallStatus, Callbacks, CheckReport, Config, CustomCharacter, Device,
-  Devices, InitOptions, Levels, RagData, RagDocument, TranscriptLine,
+  AgentState, AudioOptions, CallErrorCode, CallStats, CallStatus, Callbacks, CallStart, CheckReport, Config, CustomCharacter, Device,
+  Devices, HangUpReason, InitOptions, Levels, RagData, RagDocument, TranscriptLine,
 } from "@colloquy/sdk";
 import type {} from "@colloquy/sdk/global";
 import * as inline from "@colloquy/sdk/inline";
@@ -19,6 +19,8 @@ const documented: Callbacks = {
 
 const everything: Required<Callbacks> = {
   ...documented,
+  onCallStart: ({ callId }: CallStart) => console.log(callId?.length),
+  onHangUp: (reason: HangUpReason) => console.log(reason === "time_limit"),
   onCallError: (error) => {
     const code: CallErrorCode = error.code;
     const fatal: boolean = error.fatal;
@@ -83,6 +85,9 @@ export async function use(signedUrl: string): Promise<void> {
   const chosen: Device | undefined = microphones.find((device) => device.isDefault && device.label);
   await manager.changeDevices(chosen?.deviceId ?? null, speakers[0]?.deviceId ?? null);
   manager.mute(true);
+  const facts: [string | null, boolean] = [manager.callId, manager.isMuted];
+  const heard = (line: TranscriptLine) => console.log(line.id, facts);
+  manager.on("onTranscript", heard).on("onLevels", ({ speaker }) => console.log(speaker)).off("onTranscript", heard);
   const sent: boolean = manager.sendText("hello");
   if (sent && manager.getState() !== "idle") manager.hangUp();
   try {
@@ -90,6 +95,7 @@ export async function use(signedUrl: string): Promise<void> {
   } catch (error) {
     if (error instanceof CallError && error.fatal) console.log(error.code);
   }
+  manager.destroy();
 }
 
 export async function check(): Promise<string> {
@@ -118,6 +124,8 @@ export function Caller(signedUrl: string): string {
   ];
   call.mute(!muted);
   if (isActive && call.sendText("hello")) call.hangUp();
+  call.on("onHangUp", (reason) => console.log(reason === call.hangUpReason, call.callId));
+  call.off("onHangUp", console.log);
   const state: AgentState | null = agentState;
   const shown: "idle" | CallStatus = status;
   return [shown, state, error?.code, error?.fatal, transcript.map(({ role }) => role), done.length].join();
@@ -128,6 +136,12 @@ useCall();
 new CallManager({ onCallStart() {}, onCallError() {}, onHangUp() {} });
 // @ts-expect-error no such key
 new CallManager(documented, { microphone: "x" });
+// @ts-expect-error no such event
+new CallManager(documented).on("onRing", () => {});
+// @ts-expect-error the listener gets a status
+new CallManager(documented).on("onStatusUpdate", (line: TranscriptLine) => console.log(line));
+// @ts-expect-error it is read only
+new CallManager(documented).callId = "x";
 // @ts-expect-error no such policy
 new CallManager(documented, { iceTransportPolicy: "none" });
 // @ts-expect-error a signed URL alone is no call

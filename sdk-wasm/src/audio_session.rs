@@ -1,4 +1,5 @@
-//! The audio session of an iPhone: told what comes, so that it does not change over in the middle of the first words.
+//! The audio session of iOS, set to play and record when a call begins: otherwise the output route changes during the first
+//! words.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -45,7 +46,7 @@ impl Drop for AudioSession {
     }
 }
 
-/// A browser that refuses does as it likes.
+/// A refusal is ignored: the browser then keeps its own choice.
 fn set_type(session: &JsValue, value: &JsValue) {
     let _ = Reflect::set(session, &"type".into(), value);
 }

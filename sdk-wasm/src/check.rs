@@ -3,8 +3,10 @@
 //! For the last it makes the same kind of connection as a call does, without a call: the backend answers an offer, and
 //! both sides look for a path until one is found.
 
-use colloquy_protocol::{CheckAnswer, ErrorCode, check_request};
+use colloquy_protocol::{CheckAnswer, ErrorCode, check_request, path};
+use gloo_timers::callback::Timeout;
 use js_sys::Array;
+use serde::Serialize;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{
@@ -13,24 +15,69 @@ use web_sys::{
 };
 
 use crate::config::Config;
-use crate::js::{self, Timeout};
+use crate::js;
 use crate::microphone::media_devices;
 use crate::{create, devices, peer, stats};
 
 /// How long the backend may take to answer in full.
-const ANSWER_TIMEOUT_MS: f64 = 10_000.0;
+const ANSWER_TIMEOUT_MS: u32 = 10_000;
 
 /// How long the search for a path may take.
 const PATH_TIMEOUT_MS: u64 = 10_000;
 
-/// How long after the connection the browser may take to name its path.
-const NAMED_WITHIN_MS: u64 = 1_000;
+/// How long after the connection the browser may take to report its path in the statistics.
+const PATH_STATS_TIMEOUT_MS: u64 = 1_000;
 
-/// How often a state is looked at.
-const LOOK_EVERY_MS: f64 = 10.0;
+/// How often a state is polled.
+const POLL_INTERVAL_MS: u32 = 10;
 
-/// What the check found.
-pub(crate) async fn run(config: &Config) -> JsValue {
+/// What `preCallCheck` resolves with.
+#[derive(Serialize)]
+pub(crate) struct CheckResult {
+    ok: bool,
+    /// What a call would fail with.
+    code: Option<ErrorCode>,
+    permission: String,
+    microphones: u32,
+    speakers: u32,
+    backend: Part,
+    media: Part,
+}
+
+/// The backend or its media port: the findings when it works, the error otherwise.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Part {
+    Backend {
+        ok: bool,
+        ms: u32,
+    },
+    #[serde(rename_all = "camelCase")]
+    Media {
+        ok: bool,
+        ms: u32,
+        candidate_type: Option<String>,
+        protocol: Option<String>,
+    },
+    Failed {
+        ok: bool,
+        code: ErrorCode,
+        message: &'static str,
+    },
+}
+
+impl From<ErrorCode> for Part {
+    fn from(code: ErrorCode) -> Self {
+        Self::Failed {
+            ok: false,
+            code,
+            message: code.advice(),
+        }
+    }
+}
+
+/// Checks everything that a call needs.
+pub(crate) async fn run(config: &Config) -> CheckResult {
     let permission = permission().await;
     let (microphones, speakers) = count_devices().await;
     let (backend, media) = paths(config).await;
@@ -44,21 +91,25 @@ pub(crate) async fn run(config: &Config) -> JsValue {
     } else {
         backend.as_ref().err().or(media.as_ref().err()).copied()
     };
-    let name = code.map_or(JsValue::NULL, |code| code.as_str().into());
-    let part = |found: Found| found.unwrap_or_else(failed);
-    js::object([
-        ("ok", code.is_none().into()),
-        ("code", name),
-        ("permission", permission.into()),
-        ("microphones", microphones.into()),
-        ("speakers", speakers.into()),
-        ("backend", part(backend)),
-        ("media", part(media)),
-    ])
+    CheckResult {
+        ok: code.is_none(),
+        code,
+        permission,
+        microphones,
+        speakers,
+        backend: backend.unwrap_or_else(Part::from),
+        media: media.unwrap_or_else(Part::from),
+    }
 }
 
-/// What is known of a part that works, or why it does not.
-type Found = Result<JsValue, ErrorCode>;
+/// The findings of a part that works, or the code of its failure.
+type Outcome = Result<Part, ErrorCode>;
+
+/// Which permission the browser is asked about.
+#[derive(Serialize)]
+struct PermissionDescriptor {
+    name: &'static str,
+}
 
 /// `granted`, `denied` or `prompt`; `unknown` in browsers that do not tell, `unsupported` where there are no devices.
 async fn permission() -> String {
@@ -66,7 +117,7 @@ async fn permission() -> String {
         return "unsupported".to_owned();
     }
     let permissions = js::get(&js::navigator(), "permissions");
-    let query = Array::of1(&js::object([("name", "microphone".into())]));
+    let query = Array::of1(&js::to_value(&PermissionDescriptor { name: "microphone" }));
     match js::invoke_async(&permissions, "query", &query).await {
         Ok(status) => js::get(&status, "state").as_string(),
         Err(_) => None,
@@ -75,19 +126,10 @@ async fn permission() -> String {
 }
 
 async fn count_devices() -> (u32, u32) {
-    let Ok(list) = devices::available().await else {
-        return (0, 0);
-    };
-    let count = |kind: &str| js::get(&list, kind).unchecked_into::<Array>().length();
-    (count("microphones"), count("speakers"))
-}
-
-fn failed(code: ErrorCode) -> JsValue {
-    js::object([
-        ("ok", false.into()),
-        ("code", code.as_str().into()),
-        ("message", code.advice().into()),
-    ])
+    match devices::available().await {
+        Ok(list) => (list.microphones.len() as u32, list.speakers.len() as u32),
+        Err(_) => (0, 0),
+    }
 }
 
 /// A connection that is closed with the check.
@@ -99,13 +141,13 @@ impl Drop for Probe {
     }
 }
 
-async fn paths(config: &Config) -> (Found, Found) {
+async fn paths(config: &Config) -> (Outcome, Outcome) {
     let Ok((probe, offer)) = offer(config).await else {
         let unsupported = ErrorCode::UnsupportedBrowser;
         return (Err(unsupported), Err(unsupported));
     };
     let (backend, answer) = match ask(config, &offer).await {
-        Ok((ms, answer)) => (Ok(reached(ms)), answer),
+        Ok((ms, answer)) => (Ok(Part::Backend { ok: true, ms }), answer),
         // Without an answer nothing is known about the media port.
         Err(code) => return (Err(code), Err(code)),
     };
@@ -113,33 +155,33 @@ async fn paths(config: &Config) -> (Found, Found) {
     if !connect(&probe.0, &answer).await {
         return (backend, Err(ErrorCode::Media));
     }
-    let ms = js::now_ms() - begun;
+    let ms = since(begun);
     let (candidate_type, protocol) = found_path(&probe.0).await;
-    let media = js::object([
-        ("ok", true.into()),
-        ("ms", (ms as f64).into()),
-        ("candidateType", candidate_type),
-        ("protocol", protocol),
-    ]);
+    let media = Part::Media {
+        ok: true,
+        ms,
+        candidate_type,
+        protocol,
+    };
     (backend, Ok(media))
 }
 
 /// How the path runs. Chromium tells a moment after the connection is up.
-async fn found_path(connection: &RtcPeerConnection) -> (JsValue, JsValue) {
-    let deadline_ms = js::now_ms() + NAMED_WITHIN_MS;
+async fn found_path(connection: &RtcPeerConnection) -> (Option<String>, Option<String>) {
+    let deadline_ms = js::now_ms() + PATH_STATS_TIMEOUT_MS;
     loop {
         let entries = stats::entries(connection.get_stats()).await;
-        let path = stats::shown_path(&entries.unwrap_or_default());
-        if !path.0.is_null() || js::now_ms() >= deadline_ms {
+        let path = path(&entries.unwrap_or_default());
+        if path.0.is_some() || js::now_ms() >= deadline_ms {
             return path;
         }
-        // It only resolves.
-        let _ = JsFuture::from(js::sleep(LOOK_EVERY_MS)).await;
+        js::sleep(POLL_INTERVAL_MS).await;
     }
 }
 
-fn reached(ms: u64) -> JsValue {
-    js::object([("ok", true.into()), ("ms", (ms as f64).into())])
+/// Milliseconds since a time of the page's clock.
+fn since(begun_ms: u64) -> u32 {
+    js::now_ms().saturating_sub(begun_ms) as u32
 }
 
 async fn offer(config: &Config) -> Result<(Probe, String), JsValue> {
@@ -161,16 +203,16 @@ async fn offer(config: &Config) -> Result<(Probe, String), JsValue> {
 }
 
 /// The backend's answer and how long it took.
-async fn ask(config: &Config, offer: &str) -> Result<(u64, String), ErrorCode> {
+async fn ask(config: &Config, offer: &str) -> Result<(u32, String), ErrorCode> {
     let begun = js::now_ms();
     let (url, body) = check_request(&config.backend_url, offer);
     let abort = AbortController::new().map_err(|_| ErrorCode::UnsupportedBrowser)?;
-    let give_up = js::get_function(&abort, "abort").map(|give_up| give_up.bind0(&abort));
-    let _patience = give_up.map(|give_up| Timeout::new(&give_up, ANSWER_TIMEOUT_MS));
+    let given_up = abort.clone();
+    let _timeout = Timeout::new(ANSWER_TIMEOUT_MS, move || given_up.abort());
     let sent = create::post(&url, None, &body, Some(&abort));
     let (status, body) = create::read(sent).await.map_err(|_| ErrorCode::Network)?;
     let answer = CheckAnswer::read(status, body.as_ref()).sdp()?;
-    Ok((js::now_ms() - begun, answer))
+    Ok((since(begun), answer))
 }
 
 /// Whether a path comes about.
@@ -201,7 +243,6 @@ async fn until(
 ) {
     let deadline_ms = js::now_ms() + timeout_ms;
     while !reached(connection) && js::now_ms() < deadline_ms {
-        // It only resolves.
-        let _ = JsFuture::from(js::sleep(LOOK_EVERY_MS)).await;
+        js::sleep(POLL_INTERVAL_MS).await;
     }
 }

@@ -1,10 +1,12 @@
 //! The SDK's HTTP requests: the one that creates a call in client mode, and that of the check before a call.
 
+use std::rc::Rc;
+
 use colloquy_protocol::call::Input;
 use colloquy_protocol::{CreateAnswer, CreateRequest};
 use js_sys::{Function, Promise};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::{JsFuture, spawn_local};
+use wasm_bindgen_futures::JsFuture;
 use web_sys::{AbortController, Headers, RequestInit, Response};
 
 use crate::driver::Reporter;
@@ -13,6 +15,8 @@ use crate::js;
 /// A running request, aborted by `Drop`.
 pub(crate) struct Creation {
     abort: Option<AbortController>,
+    /// Held while the request is the call's.
+    _current: Rc<()>,
 }
 
 impl Creation {
@@ -25,14 +29,21 @@ impl Creation {
             &request.body,
             abort.as_ref(),
         );
-        spawn_local(async move {
-            let input = match answer(sent).await {
-                Ok(answer) => Input::CreateAnswered(answer),
-                Err(_) => Input::CreateFailed,
-            };
-            reporter.report(input);
+        let current = Rc::<()>::default();
+        let held = Rc::downgrade(&current);
+        js::spawn(async move {
+            match (answer(sent).await, held.upgrade()) {
+                (Ok(answer), _) => reporter.report(Input::CreateAnswered(answer)),
+                (Err(_), Some(current)) => {
+                    reporter.report_failure(Input::CreateFailed, &current);
+                }
+                (Err(_), None) => {}
+            }
         });
-        Self { abort }
+        Self {
+            abort,
+            _current: current,
+        }
     }
 }
 

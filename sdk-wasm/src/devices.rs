@@ -2,6 +2,7 @@
 
 use colloquy_protocol::{CallError, ErrorCode};
 use js_sys::Array;
+use serde::Serialize;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{MediaDeviceInfo, MediaDeviceKind};
@@ -39,17 +40,33 @@ impl Chosen {
     }
 }
 
-/// `{microphones, speakers}`, each a list of `{deviceId, label, isDefault}`.
-pub(crate) async fn available() -> Result<JsValue, JsValue> {
+/// What `getAvailableDevices` resolves with.
+#[derive(Serialize)]
+pub(crate) struct Devices {
+    pub(crate) microphones: Vec<Device>,
+    pub(crate) speakers: Vec<Device>,
+}
+
+/// A microphone or a speaker; id and label are empty before the visitor allowed the microphone once.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Device {
+    pub(crate) device_id: String,
+    label: String,
+    is_default: bool,
+}
+
+/// The devices that the browser lists.
+pub(crate) async fn available() -> Result<Devices, JsValue> {
     let unsupported = || to_js(&CallError::new(missing_devices_code()));
     let devices = media_devices().ok_or_else(unsupported)?;
     let infos: Array = JsFuture::from(devices.enumerate_devices()?)
         .await?
         .unchecked_into();
-    Ok(js::object([
-        ("microphones", list(&infos, MediaDeviceKind::Audioinput)),
-        ("speakers", list(&infos, MediaDeviceKind::Audiooutput)),
-    ]))
+    Ok(Devices {
+        microphones: list(&infos, MediaDeviceKind::Audioinput),
+        speakers: list(&infos, MediaDeviceKind::Audiooutput),
+    })
 }
 
 /// Why `navigator.mediaDevices` is missing.
@@ -61,24 +78,21 @@ pub(crate) fn missing_devices_code() -> ErrorCode {
     }
 }
 
-fn list(infos: &Array, kind: MediaDeviceKind) -> JsValue {
-    let infos: Vec<MediaDeviceInfo> = infos
+fn list(infos: &Array, kind: MediaDeviceKind) -> Vec<Device> {
+    let mut list: Vec<Device> = infos
         .iter()
         .map(JsCast::unchecked_into)
         .filter(|info: &MediaDeviceInfo| info.kind() == kind)
+        .map(|info| Device {
+            device_id: info.device_id(),
+            label: info.label(),
+            is_default: false,
+        })
         .collect();
     // Some browsers list the system's choice as `default`; the others list it first.
-    let default = infos
-        .iter()
-        .position(|info| info.device_id() == "default")
-        .unwrap_or(0);
-    let list = Array::new();
-    for (index, info) in infos.iter().enumerate() {
-        list.push(&js::object([
-            ("deviceId", info.device_id().into()),
-            ("label", info.label().into()),
-            ("isDefault", (index == default).into()),
-        ]));
+    let default = list.iter().position(|device| device.device_id == "default");
+    if let Some(device) = list.get_mut(default.unwrap_or(0)) {
+        device.is_default = true;
     }
-    list.into()
+    list
 }

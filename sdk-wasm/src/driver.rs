@@ -8,7 +8,9 @@ use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
 use colloquy_protocol::call::{Call, Command, Event, Input, Output};
-use colloquy_protocol::{CallError, ErrorCode, StatsMeter};
+use colloquy_protocol::{CallError, ErrorCode, SessionState, StatsMeter};
+use gloo_events::EventListener;
+use gloo_timers::callback::Timeout;
 use js_sys::{Function, Object};
 use wasm_bindgen::prelude::*;
 
@@ -18,7 +20,7 @@ use crate::create::Creation;
 use crate::devices::Chosen;
 use crate::events::Callbacks;
 use crate::history::History;
-use crate::js::{self, Alarm, Listener, Timeout};
+use crate::js::{self, TimeoutPromise};
 use crate::microphone::Microphone;
 use crate::page::PageWatch;
 use crate::peer::Peer;
@@ -26,7 +28,7 @@ use crate::socket::Socket;
 use crate::speaker::Speaker;
 use crate::wake_lock::WakeLock;
 use crate::worklet::Audio;
-use crate::{errors, page};
+use crate::{errors, page, policy};
 
 /// What a call holds in the browser; dropping it releases everything.
 #[derive(Default)]
@@ -35,8 +37,8 @@ pub(crate) struct Resources {
     /// The audio context that waits for the microphone.
     pub(crate) audio: Option<Audio>,
     pub(crate) audio_session: Option<Rc<AudioSession>>,
-    /// How long the call waits for the audio context.
-    pub(crate) patience: Option<Alarm>,
+    /// The limit of the wait for the audio context.
+    pub(crate) audio_timeout: Option<TimeoutPromise>,
     pub(crate) microphone: Option<Microphone>,
     socket: Option<Socket>,
     pub(crate) peer: Option<Peer>,
@@ -46,6 +48,7 @@ pub(crate) struct Resources {
     pub(crate) stats: Option<(StatsMeter, Timeout)>,
     pub(crate) wake_lock: Option<WakeLock>,
     page_watch: Option<PageWatch>,
+    policy_watch: Option<EventListener>,
     /// The conversation in the page, which keeps what it shows.
     history: Option<History>,
 }
@@ -62,6 +65,8 @@ pub(crate) struct State {
     pub(crate) microphone: Chosen,
     pub(crate) speaker: Chosen,
     draining: bool,
+    /// Follows the devices for a page that lists them.
+    device_watch: Option<EventListener>,
     /// Settles the promise of `handleCall2`.
     started: Option<Function>,
     /// Keeps a running call and its callbacks alive when the page lets go of the manager.
@@ -82,13 +87,9 @@ pub(crate) struct Driver {
     pub(crate) config: Config,
     worklet_url: String,
     pub(crate) state: RefCell<State>,
-    on_timer: Closure<dyn FnMut()>,
-    pub(crate) on_levels: Closure<dyn FnMut()>,
-    pub(crate) on_stats: Closure<dyn FnMut()>,
-    _device_watch: Option<Listener>,
 }
 
-/// Reports to the call that it was made for; later calls do not hear it.
+/// Reports inputs to the call that it was made for, and to no later one.
 #[derive(Clone)]
 pub(crate) struct Reporter {
     driver: Weak<Driver>,
@@ -100,6 +101,19 @@ impl Reporter {
         if let Some(driver) = self.active() {
             driver.handle(input);
         }
+    }
+
+    /// Reports that a connection failed, a moment later: the browser may tell that a policy blocked it. `current` is held
+    /// while the connection is the call's.
+    pub(crate) fn report_failure(&self, input: Input, current: &Rc<()>) {
+        let reporter = self.clone();
+        let current = Rc::downgrade(current);
+        js::spawn(async move {
+            js::sleep(policy::VIOLATION_DELAY_MS).await;
+            if current.strong_count() > 0 {
+                reporter.report(input);
+            }
+        });
     }
 
     /// The driver, while the reporter's call is not over.
@@ -117,9 +131,7 @@ impl Reporter {
 impl Driver {
     pub(crate) fn new(callbacks: Callbacks, config: Config, worklet_url: String) -> Rc<Self> {
         Rc::new_cyclic(|weak: &Weak<Self>| {
-            let (timed, levelled, measured) = (weak.clone(), weak.clone(), weak.clone());
-            let lists_devices = callbacks.has("onDevicesChanged");
-            let watched = lists_devices.then(|| page::watch_devices(weak.clone()));
+            let device_watch = device_watch(&callbacks, weak);
             Self {
                 callbacks,
                 worklet_url,
@@ -132,29 +144,35 @@ impl Driver {
                     microphone: Chosen::configured(&config.microphone_id),
                     speaker: Chosen::configured(&config.speaker_id),
                     draining: false,
+                    device_watch,
                     started: None,
                     keep_alive: None,
                 }),
                 config,
-                on_timer: Closure::new(move || {
-                    if let Some(driver) = timed.upgrade() {
-                        driver.state.borrow_mut().resources.timer = None;
-                        driver.handle(Input::Timeout);
-                    }
-                }),
-                on_levels: Closure::new(move || {
-                    if let Some(driver) = levelled.upgrade() {
-                        driver.report_levels();
-                    }
-                }),
-                on_stats: Closure::new(move || {
-                    if let Some(driver) = measured.upgrade() {
-                        driver.report_stats();
-                    }
-                }),
-                _device_watch: watched.flatten(),
             }
         })
+    }
+
+    /// Starts or stops what only listeners need, after listeners were added or removed.
+    pub(crate) fn listeners_changed(self: &Rc<Self>) {
+        let is_connected = {
+            let mut state = self.state.borrow_mut();
+            if state.device_watch.is_some() != self.callbacks.has("onDevicesChanged") {
+                state.device_watch = device_watch(&self.callbacks, &Rc::downgrade(self));
+            }
+            let status = state.call.as_ref().and_then(Call::status);
+            matches!(
+                status,
+                Some(SessionState::Ongoing | SessionState::Reconnecting)
+            )
+        };
+        if is_connected {
+            self.audio_changed();
+            self.watch_levels();
+            if self.state.borrow().resources.stats.is_none() {
+                self.watch_stats();
+            }
+        }
     }
 
     /// Whether a call is under way. One whose `onHangUp` has begun is not any more: the next may start there.
@@ -163,12 +181,12 @@ impl Driver {
         state.call.as_ref().is_some_and(|call| !call.is_over())
     }
 
-    /// Makes the log of the conversation anew, where the page wants one.
+    /// Opens a new log of the conversation, where one is configured.
     pub(crate) fn open_history(&self) -> Result<(), CallError> {
         let target = self.config.history_element();
         if !js::is_absent(&target) {
             let opened = History::open(&target).map_err(|why| {
-                let detail = ["config.historyElement: ", why].concat();
+                let detail = String::from_iter(["config.historyElement: ", why]);
                 CallError::with_detail(ErrorCode::InvalidArgument, &detail)
             });
             self.state.borrow_mut().resources.history = Some(opened?);
@@ -187,16 +205,17 @@ impl Driver {
             state.keep_alive = Some((Rc::clone(self), self.callbacks.object()));
         }
         if !is_ended {
-            // Here and now, because the visitor's click is still being handled.
+            // Synchronously: an audio context starts only while the visitor's click is being handled.
             let audio = Audio::open(&self.worklet_url, &self.reporter());
             let mut state = self.state.borrow_mut();
             state.resources.audio = audio;
             state.resources.page_watch = Some(PageWatch::new(&Rc::downgrade(self)));
+            state.resources.policy_watch = Some(policy::watch(Rc::downgrade(self)));
         }
         self.drain();
     }
 
-    /// Hands an input to the call and does what follows from it.
+    /// Passes an input to the call and carries out the outputs.
     pub(crate) fn handle(self: &Rc<Self>, input: Input) {
         if let Some(call) = &mut self.state.borrow_mut().call {
             call.handle(js::now_ms(), input);
@@ -211,15 +230,15 @@ impl Driver {
         }
     }
 
-    /// Carries out all outputs in order. A callback that calls back in only adds to them.
+    /// Carries out all outputs in order. A callback that calls an operation only adds outputs.
     fn drain(self: &Rc<Self>) {
         if std::mem::replace(&mut self.state.borrow_mut().draining, true) {
             return;
         }
         while let Some(output) = self.next_output() {
             match output {
-                Output::Event(event) => self.tell(event),
-                Output::Command(command) => self.obey(command),
+                Output::Event(event) => self.dispatch(event),
+                Output::Command(command) => self.execute(command),
             }
         }
         self.state.borrow_mut().draining = false;
@@ -230,27 +249,40 @@ impl Driver {
         self.state.borrow_mut().call.as_mut()?.poll()
     }
 
-    fn arm_timer(&self) {
+    /// Calls `act` after `wait_ms`, unless the returned timeout or the manager is dropped before.
+    pub(crate) fn schedule(self: &Rc<Self>, wait_ms: u32, act: fn(&Rc<Self>)) -> Timeout {
+        let driver = Rc::downgrade(self);
+        Timeout::new(wait_ms, move || {
+            if let Some(driver) = driver.upgrade() {
+                act(&driver);
+            }
+        })
+    }
+
+    fn arm_timer(self: &Rc<Self>) {
         let mut state = self.state.borrow_mut();
         let next = state.call.as_ref().and_then(Call::next_timeout);
         if state.resources.timer.as_ref().map(|timer| timer.0) != next {
             state.resources.timer = next.map(|at_ms| {
-                let wait_ms = at_ms.saturating_sub(js::now_ms()) as f64;
-                let handler = self.on_timer.as_ref().unchecked_ref();
-                (at_ms, Timeout::new(handler, wait_ms))
+                let wait_ms = at_ms.saturating_sub(js::now_ms()) as u32;
+                let timer = self.schedule(wait_ms, |driver| {
+                    driver.state.borrow_mut().resources.timer = None;
+                    driver.handle(Input::Timeout);
+                });
+                (at_ms, timer)
             });
         }
     }
 
-    fn tell(self: &Rc<Self>, event: Event) {
+    fn dispatch(self: &Rc<Self>, event: Event) {
         let (started, _alive) = match &event {
             Event::Connected => {
                 self.watch_levels();
                 self.watch_stats();
-                self.keep_awake();
+                self.hold_wake_lock();
                 (self.state.borrow_mut().started.take(), None)
             }
-            Event::HangUp => {
+            Event::HangUp(_) => {
                 let mut state = self.state.borrow_mut();
                 (state.started.take(), state.keep_alive.take())
             }
@@ -262,14 +294,14 @@ impl Driver {
             }
             _ => (None, None),
         };
-        self.callbacks.tell(event);
+        self.callbacks.dispatch(&event);
         if let Some(started) = started {
             // What resolves a promise does not throw.
             let _ = started.call0(&JsValue::UNDEFINED);
         }
     }
 
-    fn obey(self: &Rc<Self>, command: Command) {
+    fn execute(self: &Rc<Self>, command: Command) {
         match command {
             Command::CreateCall(request) => {
                 let creation = Creation::begin(request, self.reporter());
@@ -278,12 +310,8 @@ impl Driver {
             Command::AcquireMicrophone => self.acquire_microphone(),
             Command::ReplaceMicrophone => self.replace_microphone(),
             Command::OpenSocket(url) => {
-                let opened = Socket::open(&url, &self.reporter());
-                let failed = opened.is_err();
-                self.state.borrow_mut().resources.socket = opened.ok();
-                if failed {
-                    self.handle(Input::SocketClosed { code: 1006 });
-                }
+                let socket = Socket::open(&url, self.reporter());
+                self.state.borrow_mut().resources.socket = Some(socket);
             }
             Command::CloseSocket => self.state.borrow_mut().resources.socket = None,
             Command::Send(frame) => {
@@ -291,9 +319,9 @@ impl Driver {
                     socket.send(&frame);
                 }
             }
-            Command::SayGoodbye(frames) => {
+            Command::SendAndClose(frames) => {
                 if let Some(socket) = self.state.borrow_mut().resources.socket.take() {
-                    socket.say_goodbye(frames);
+                    socket.send_and_close(frames);
                 }
             }
             Command::CreatePeer(ice_servers) => {
@@ -327,4 +355,11 @@ impl Driver {
             act(peer);
         }
     }
+}
+
+fn device_watch(callbacks: &Callbacks, driver: &Weak<Driver>) -> Option<EventListener> {
+    let listens = callbacks.has("onDevicesChanged");
+    listens
+        .then(|| page::watch_devices(driver.clone()))
+        .flatten()
 }

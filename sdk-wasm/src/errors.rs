@@ -1,9 +1,19 @@
 //! Failures as JavaScript sees them: an `Error` named `CallError` with a stable `code`.
 
 use colloquy_protocol::{CallError, ErrorCode};
-use js_sys::{Error, Reflect};
+use js_sys::{Error, Object};
+use serde::Serialize;
 use wasm_bindgen::prelude::*;
 use web_sys::DomException;
+
+use crate::js;
+
+/// The properties of a `CallError` beyond those of every `Error`.
+#[derive(Serialize)]
+struct Properties {
+    code: ErrorCode,
+    fatal: bool,
+}
 
 /// The `Error` object for a failure of an operation, which ends no call.
 pub(crate) fn to_js(error: &CallError) -> JsValue {
@@ -14,10 +24,9 @@ pub(crate) fn to_js(error: &CallError) -> JsValue {
 pub(crate) fn of_call(error: &CallError, fatal: bool) -> JsValue {
     let object = Error::new(&error.message);
     object.set_name("CallError");
-    // Setting a property of a fresh object cannot fail.
-    let _ = Reflect::set(&object, &"code".into(), &error.code.as_str().into());
-    let _ = Reflect::set(&object, &"fatal".into(), &fatal.into());
-    object.into()
+    let code = error.code;
+    let properties = js::to_value(&Properties { code, fatal });
+    Object::assign(&object, properties.unchecked_ref()).into()
 }
 
 /// What a rejection of `getUserMedia` means.
@@ -31,16 +40,12 @@ pub(crate) fn microphone_code(rejection: &JsValue) -> ErrorCode {
         "NotFoundError" | "OverconstrainedError" => ErrorCode::MicrophoneMissing,
         "NotReadableError" | "AbortError" => ErrorCode::MicrophoneBusy,
         // Browsers that throw their own kinds (OverconstrainedError is no DOMException in some).
-        _ if crate::js::get(rejection, "name") == "OverconstrainedError" => {
-            ErrorCode::MicrophoneMissing
-        }
+        _ if js::get(rejection, "name") == "OverconstrainedError" => ErrorCode::MicrophoneMissing,
         _ => ErrorCode::MicrophoneBusy,
     }
 }
 
 /// The message of whatever was thrown.
 pub(crate) fn message_of(thrown: &JsValue) -> String {
-    crate::js::get(thrown, "message")
-        .as_string()
-        .unwrap_or_default()
+    js::get(thrown, "message").as_string().unwrap_or_default()
 }

@@ -1,8 +1,7 @@
 //! The application's callbacks, and which of them each of the state machine's events is for.
 
-use colloquy_protocol::RagDocument;
-use colloquy_protocol::call::{Event, TranscriptLine};
-use js_sys::{Array, Object, WeakRef};
+use colloquy_protocol::call::Event;
+use js_sys::{Object, WeakRef};
 use wasm_bindgen::prelude::*;
 
 use crate::{errors, js};
@@ -49,56 +48,24 @@ impl Callbacks {
     }
 
     /// Tells the application of an event.
-    pub(crate) fn tell(&self, event: Event) {
-        let nothing = JsValue::UNDEFINED;
-        let (name, argument) = match event {
-            Event::CallStart => ("onCallStart", nothing),
-            Event::CallStarting => ("onCallStarting", nothing),
-            Event::Connected => ("onConnected", nothing),
-            Event::StatusUpdate(status) => ("onStatusUpdate", status.as_str().into()),
-            Event::UserInfo(info) => ("onUserInfo", info.into()),
-            Event::RagInfo {
-                documents,
-                count,
-                total_tokens,
-            } => ("onRagInfo", rag_info(&documents, count, total_tokens)),
-            Event::Transcript(line) => ("onTranscript", transcript_line(&line)),
-            Event::AgentStateChange(state) => ("onAgentStateChange", state.as_str().into()),
-            Event::AudioBlockedChange(blocked) => ("onAudioBlockedChange", blocked.into()),
+    pub(crate) fn dispatch(&self, event: &Event) {
+        let name = match event {
+            Event::CallStarting => return self.fire("onCallStarting", &JsValue::UNDEFINED),
+            Event::Connected => return self.fire("onConnected", &JsValue::UNDEFINED),
             Event::CallError { error, fatal } => {
-                let error = errors::of_call(&error, fatal);
+                let error = errors::of_call(error, *fatal);
                 self.fire("onError", &error);
-                ("onCallError", error)
+                return self.fire("onCallError", &error);
             }
-            Event::HangUp => ("onHangUp", nothing),
+            Event::CallStart { .. } => "onCallStart",
+            Event::StatusUpdate(_) => "onStatusUpdate",
+            Event::UserInfo(_) => "onUserInfo",
+            Event::RagInfo { .. } => "onRagInfo",
+            Event::Transcript(_) => "onTranscript",
+            Event::AgentStateChange(_) => "onAgentStateChange",
+            Event::AudioBlockedChange(_) => "onAudioBlockedChange",
+            Event::HangUp(_) => "onHangUp",
         };
-        self.fire(name, &argument);
+        self.fire(name, &js::to_value(event));
     }
-}
-
-fn rag_info(documents: &[RagDocument], count: u32, total_tokens: u32) -> JsValue {
-    let list = Array::new();
-    for document in documents {
-        list.push(&js::object([
-            ("title", document.title.as_str().into()),
-            ("fusion_score", document.fusion_score.into()),
-            ("token_count", document.token_count.into()),
-        ]));
-    }
-    js::object([
-        ("documents", list.into()),
-        ("count", count.into()),
-        ("total_tokens", total_tokens.into()),
-    ])
-}
-
-fn transcript_line(line: &TranscriptLine) -> JsValue {
-    js::object([
-        ("id", line.id.as_str().into()),
-        ("originator", line.originator.as_str().into()),
-        ("role", line.role.as_str().into()),
-        ("text", line.text.as_str().into()),
-        ("final", line.is_final.into()),
-        ("atMs", (line.at_ms as f64).into()),
-    ])
 }

@@ -9,7 +9,7 @@ use wasm_bindgen::prelude::*;
 use web_sys::{Document, Element, ShadowRootInit, ShadowRootMode, Window};
 
 /// How far from its end a log may be scrolled and still follow the newest line, in CSS pixels.
-const NEAR_THE_END: i32 = 24;
+const FOLLOW_MARGIN_PX: i32 = 24;
 
 /// The log and its lines.
 pub(crate) struct History {
@@ -20,7 +20,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// An empty log in the element; what an earlier call left there is gone. The error says why there is none.
+    /// Opens an empty log in the element, in place of an earlier call's. The error says why it cannot.
     pub(crate) fn open(target: &JsValue) -> Result<Self, &'static str> {
         let window: Window = js_sys::global().unchecked_into();
         let document = window.document().ok_or("there is no document")?;
@@ -89,9 +89,9 @@ impl History {
             child.set_text_content(Some(text));
             element.append_child(&child).ok()?;
         }
-        // The words may be of another direction than the page's.
+        // The text may have another writing direction than the page.
         let _ = element.last_element_child()?.set_attribute("dir", "auto");
-        // A screen reader says who said them, too.
+        // A screen reader reads the role together with the text.
         let _ = element.set_attribute("aria-atomic", "true");
         self.log.append_child(&element).ok()?;
         self.lines.push((line.id.clone(), element.clone()));
@@ -107,14 +107,14 @@ fn fill(element: &Element, line: &TranscriptLine) {
         (Originator::Bot, false) => "line bot interim",
     };
     let _ = element.set_attribute("part", part);
-    // A screen reader says a line once, when its words are final.
+    // A screen reader reads a line once, when it is final.
     let live = if line.is_final { "polite" } else { "off" };
     let _ = element.set_attribute("aria-live", live);
     if let Some(text) = element.last_element_child() {
-        // Always a new node: the last words of a line are often those that it has, and text that stays is not said.
+        // Always a new text node: the final text often equals the interim one, and screen readers skip unchanged text.
         text.replace_children_with_str_1(&line.text);
     }
-    // A line of which nothing was played is no line.
+    // A line has no text when nothing of it was played; it is hidden then.
     let _ = if line.text.is_empty() {
         element.set_attribute("hidden", "")
     } else {
@@ -129,5 +129,5 @@ fn new_element(document: &Document, name: &str, part: &str) -> Option<Element> {
 }
 
 fn is_at_the_end(element: &Element) -> bool {
-    element.scroll_height() - element.scroll_top() - element.client_height() <= NEAR_THE_END
+    element.scroll_height() - element.scroll_top() - element.client_height() <= FOLLOW_MARGIN_PX
 }

@@ -1,21 +1,21 @@
-//! The few things of JavaScript that need a plain name here: properties, methods, listeners, the clock, timers, JSON.
+//! Helpers for JavaScript values and browser APIs: properties, methods, listeners, the clock, timers, JSON.
+
+use std::pin::Pin;
 
 use colloquy_protocol::Fields;
-use js_sys::{Array, Function, JSON, Object, Promise, Reflect};
+use gloo_events::{EventListener, EventListenerOptions};
+use gloo_timers::callback::Timeout;
+use js_sys::{Array, Function, JSON, Promise, Reflect};
+use serde::Serialize;
+use serde_wasm_bindgen::Serializer;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::{JsFuture, spawn_local};
-use web_sys::EventTarget;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::Event;
 
 #[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(js_namespace = performance, js_name = now)]
     fn performance_now() -> f64;
-
-    #[wasm_bindgen(js_name = setTimeout)]
-    fn set_timeout(handler: &Function, timeout_ms: f64) -> JsValue;
-
-    #[wasm_bindgen(js_name = clearTimeout)]
-    fn clear_timeout(id: &JsValue);
 
     #[wasm_bindgen(js_namespace = console, js_name = error)]
     pub(crate) fn console_error(message: &str, cause: &JsValue);
@@ -51,13 +51,22 @@ pub(crate) async fn invoke_async(
     JsFuture::from(Promise::resolve(&invoke(target, name, arguments)?)).await
 }
 
-/// Lets a promise settle whose outcome shows elsewhere.
-pub(crate) fn quietly(promise: Result<Promise, JsValue>) {
+/// Awaits a promise and ignores its outcome, so that a rejection is not reported as unhandled.
+pub(crate) fn ignore_outcome(promise: Result<Promise, JsValue>) {
     if let Ok(promise) = promise {
-        spawn_local(async move {
+        spawn(async move {
             let _ = JsFuture::from(promise).await;
         });
     }
+}
+
+/// Runs a future to its end, compiled once for all of them.
+pub(crate) fn spawn(future: impl Future<Output = ()> + 'static) {
+    spawn_boxed(Box::pin(future));
+}
+
+fn spawn_boxed(future: Pin<Box<dyn Future<Output = ()>>>) {
+    wasm_bindgen_futures::spawn_local(future);
 }
 
 /// The browser's `navigator`.
@@ -65,14 +74,12 @@ pub(crate) fn navigator() -> JsValue {
     get(&js_sys::global(), "navigator")
 }
 
-/// A new object with these properties.
-pub(crate) fn object<const N: usize>(entries: [(&str, JsValue); N]) -> JsValue {
-    let object = Object::new();
-    for (key, value) in entries {
-        // Setting a property of a fresh plain object cannot fail.
-        let _ = Reflect::set(&object, &JsValue::from_str(key), &value);
-    }
-    object.into()
+/// A value as JavaScript has it: a structure is a plain object, `None` is `null`.
+pub(crate) fn to_value(value: &impl Serialize) -> JsValue {
+    // Only integers that a JavaScript number cannot hold fail, and maps whose keys are not strings.
+    value
+        .serialize(&Serializer::json_compatible())
+        .unwrap_or(JsValue::UNDEFINED)
 }
 
 /// `undefined` and `null` are both absent.
@@ -138,11 +145,13 @@ impl Fields for Parsed {
     }
 }
 
-/// A promise that resolves with `undefined` after a while.
-pub(crate) fn sleep(timeout_ms: f64) -> Promise {
-    Promise::new(&mut |resolve, _reject| {
-        set_timeout(&resolve, timeout_ms);
-    })
+/// Waits. gloo's own future for this needs another crate.
+pub(crate) async fn sleep(timeout_ms: u32) {
+    let promise = Promise::new(&mut |resolve, _reject| {
+        Timeout::new(timeout_ms, move || settle(Some(&resolve))).forget();
+    });
+    // This promise never rejects.
+    let _ = JsFuture::from(promise).await;
 }
 
 /// The first of two promises to settle.
@@ -150,76 +159,41 @@ pub(crate) fn race(one: &Promise, other: &Promise) -> Promise {
     Promise::race(&Array::of2(one, other))
 }
 
-/// A listener for an event, removed by `Drop`. It hears the event before the page could stop it.
-pub(crate) struct Listener {
-    target: EventTarget,
+/// Listens for an event until what this gives is dropped. It hears the event before the page could stop it.
+pub(crate) fn listen(
+    target: &JsValue,
     name: &'static str,
-    closure: Closure<dyn FnMut()>,
+    handler: impl FnMut(&Event) + 'static,
+) -> EventListener {
+    listen_boxed(target, name, Box::new(handler))
 }
 
-impl Listener {
-    pub(crate) fn new(target: &JsValue, name: &'static str, heard: impl FnMut() + 'static) -> Self {
-        let target: EventTarget = target.clone().unchecked_into();
-        let closure = Closure::<dyn FnMut()>::new(heard);
-        // It fails for what is no event target; the browser's own objects are.
-        let _ = target.add_event_listener_with_callback_and_bool(
-            name,
-            closure.as_ref().unchecked_ref(),
-            true,
-        );
-        Self {
-            target,
-            name,
-            closure,
-        }
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        let _ = self.target.remove_event_listener_with_callback_and_bool(
-            self.name,
-            self.closure.as_ref().unchecked_ref(),
-            true,
-        );
-    }
-}
-
-/// A running `setTimeout`, cleared by `Drop`.
-pub(crate) struct Timeout {
-    id: JsValue,
-}
-
-impl Timeout {
-    pub(crate) fn new(handler: &Function, timeout_ms: f64) -> Self {
-        Self {
-            id: set_timeout(handler, timeout_ms),
-        }
-    }
-}
-
-impl Drop for Timeout {
-    fn drop(&mut self) {
-        clear_timeout(&self.id);
-    }
+/// Compiled once for all listeners.
+fn listen_boxed(
+    target: &JsValue,
+    name: &'static str,
+    handler: Box<dyn FnMut(&Event)>,
+) -> EventListener {
+    let options = EventListenerOptions::run_in_capture_phase();
+    EventListener::new_with_options(target.unchecked_ref(), name, options, handler)
 }
 
 /// A promise that resolves with `undefined` after a while, or when this is dropped.
-pub(crate) struct Alarm {
+pub(crate) struct TimeoutPromise {
     promise: Promise,
     resolve: Option<Function>,
-    _timeout: Option<Timeout>,
+    _timeout: Timeout,
 }
 
-impl Alarm {
-    pub(crate) fn after(timeout_ms: f64) -> Self {
+impl TimeoutPromise {
+    pub(crate) fn after(timeout_ms: u32) -> Self {
         let mut resolve = None;
         let promise = Promise::new(&mut |given, _reject| resolve = Some(given));
-        let timeout = resolve.as_ref().map(|r| Timeout::new(r, timeout_ms));
+        let over = resolve.clone();
         Self {
             promise,
             resolve,
-            _timeout: timeout,
+            _timeout: Timeout::new(timeout_ms, move || settle(over.as_ref())),
         }
     }
 
@@ -228,11 +202,15 @@ impl Alarm {
     }
 }
 
-impl Drop for Alarm {
+impl Drop for TimeoutPromise {
     fn drop(&mut self) {
-        if let Some(resolve) = &self.resolve {
-            // A promise that is resolved already stays as it is.
-            let _ = resolve.call0(&JsValue::UNDEFINED);
-        }
+        settle(self.resolve.as_ref());
+    }
+}
+
+/// Resolves a promise; one that is resolved already stays as it is.
+fn settle(resolve: Option<&Function>) {
+    if let Some(resolve) = resolve {
+        let _ = resolve.call0(&JsValue::UNDEFINED);
     }
 }

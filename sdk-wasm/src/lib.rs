@@ -2,7 +2,8 @@
 //!
 //! What a call does and when is decided by `colloquy_protocol::call::Call`. This crate carries it out in a browser:
 //! `driver` runs the state machine, and one module each owns the request, the microphone, the socket, the peer
-//! connection, the speaker, the audio session of a phone, the screen's wake lock and the log of the conversation.
+//! connection, the speaker, the audio session of a phone, the screen's wake lock, the page's policy and the log of the
+//! conversation.
 //! Whatever is opened is released by `Drop`.
 
 mod audio_session;
@@ -19,6 +20,7 @@ mod manager;
 mod microphone;
 mod page;
 mod peer;
+mod policy;
 mod reports;
 mod socket;
 mod sound;

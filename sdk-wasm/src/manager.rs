@@ -1,4 +1,4 @@
-//! `CallManager`: the operations of the document, from JavaScript values to the driver and back.
+//! `CallManager`: the public operations, from JavaScript values to the driver and back.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use wasm_bindgen_futures::{JsFuture, future_to_promise};
 use crate::config::Config;
 use crate::driver::Driver;
 use crate::events::Callbacks;
-use crate::microphone::{Capture, Wish, media_devices};
+use crate::microphone::{Capture, DeviceId, media_devices};
 use crate::{check, devices, errors, js};
 
 /// Makes voice calls with a character, one at a time.
@@ -36,8 +36,8 @@ impl CallManager {
     /// Starts a call: with partner, character and API key, or with `null`, `null` and a signed URL.
     ///
     /// The promise resolves when the call is connected or over; failures of the call go to `onCallError`. It rejects
-    /// only with `CALL_ACTIVE`, when a call is under way, which is left alone. `told` says that `onCallStart` was fired
-    /// already, while the wasm was being loaded.
+    /// only with `CALL_ACTIVE`, when a call is under way, which is left alone. `start_reported` says that `onCallStart`
+    /// was fired already, while the wasm was being loaded.
     #[wasm_bindgen(js_name = handleCall2)]
     pub fn handle_call2(
         &self,
@@ -45,7 +45,7 @@ impl CallManager {
         character: &JsValue,
         credential: &JsValue,
         custom_metadata: &JsValue,
-        told: bool,
+        start_reported: bool,
     ) -> Promise {
         if self.driver.is_busy() {
             return Promise::reject(&errors::to_js(&ErrorCode::CallActive.into()));
@@ -57,7 +57,7 @@ impl CallManager {
             Ok(Call::start(js::now_ms(), start, options))
         });
         let mut call = begun.unwrap_or_else(Call::refused);
-        if told {
+        if start_reported {
             // The first of all outputs is the event for `onCallStart`.
             call.poll();
         }
@@ -84,21 +84,21 @@ impl CallManager {
     /// The microphones and speakers. Labels and ids are empty before the visitor allowed the microphone once.
     #[wasm_bindgen(js_name = getAvailableDevices)]
     pub fn get_available_devices() -> Promise {
-        future_to_promise(devices::available())
+        future_to_promise(async { Ok(js::to_value(&devices::available().await?)) })
     }
 
     /// What a call would need: `config` is the constructor's.
     #[wasm_bindgen(js_name = preCallCheck)]
     pub fn pre_call_check(config: &JsValue) -> Promise {
         let config = Config::read(config);
-        future_to_promise(async move { Ok(check::run(&config).await) })
+        future_to_promise(async move { Ok(js::to_value(&check::run(&config).await)) })
     }
 
     /// Plays what the browser held back, and gets going again what it stopped. The promise resolves when the character
     /// can be heard, and rejects with `AUDIO_BLOCKED` when the browser still wants a click.
     #[wasm_bindgen(js_name = startAudio)]
     pub fn start_audio(&self) -> Promise {
-        let playing = self.driver.wake();
+        let playing = self.driver.resume_media();
         future_to_promise(async move {
             if let Some(playing) = playing {
                 JsFuture::from(playing)
@@ -142,6 +142,21 @@ impl CallManager {
         };
         self.driver.handle(Input::Text(text));
         accepted
+    }
+
+    /// The id of the running or last call, `/v2/calls/<id>`, once it is known.
+    #[wasm_bindgen(getter, js_name = callId)]
+    #[must_use]
+    pub fn call_id(&self) -> Option<String> {
+        let state = self.driver.state.borrow();
+        let call_id = state.call.as_ref().and_then(Call::call_id);
+        call_id.map(str::to_owned)
+    }
+
+    /// Takes up or leaves off what is done for listeners alone: they have changed.
+    #[wasm_bindgen(js_name = listenersChanged)]
+    pub fn listeners_changed(&self) {
+        self.driver.listeners_changed();
     }
 
     /// `idle`, or the status of the running or last call.
@@ -206,7 +221,7 @@ fn invalid(detail: &str) -> CallError {
     CallError::with_detail(ErrorCode::InvalidArgument, detail)
 }
 
-/// What this page cannot do is known before a call is made for nothing.
+/// Checks what the browser must support before a call is created.
 fn preflight() -> Result<(), CallError> {
     let global = js_sys::global();
     if media_devices().is_none() {
@@ -224,7 +239,7 @@ async fn change_microphone(driver: &Rc<Driver>, choice: u32, id: String) -> Resu
     let reporter = driver.reporter();
     let opened = if driver.state.borrow().resources.microphone.is_some() {
         let processing = driver.config.processing;
-        let capture = Capture::open(Wish::Exact(&id), processing, reporter.clone()).await;
+        let capture = Capture::open(Some(DeviceId::Exact(&id)), processing, reporter.clone()).await;
         Some(capture.map_err(|code| errors::to_js(&code.into()))?)
     } else {
         None

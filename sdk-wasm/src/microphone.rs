@@ -3,6 +3,7 @@
 use colloquy_protocol::ErrorCode;
 use colloquy_protocol::call::Input;
 use js_sys::Promise;
+use serde::Serialize;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{MediaDevices, MediaStream, MediaStreamConstraints, MediaStreamTrack};
@@ -12,15 +13,26 @@ use crate::errors::microphone_code;
 use crate::js;
 use crate::worklet::{Audio, Graph};
 
-/// How strictly a device is asked for.
-#[derive(Clone, Copy)]
-pub(crate) enum Wish<'a> {
-    /// The system's choice.
-    Any,
+/// Which device is asked for, and how strictly: a `ConstrainDOMString`.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum DeviceId<'a> {
     /// Another device will do when this one is gone.
     Ideal(&'a str),
     /// This device or none.
     Exact(&'a str),
+}
+
+/// `MediaTrackConstraints` for a microphone.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Constraints<'a> {
+    /// The system's choice without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_id: Option<DeviceId<'a>>,
+    echo_cancellation: bool,
+    noise_suppression: bool,
+    auto_gain_control: bool,
 }
 
 /// What the browser does with the sound before the call gets it.
@@ -38,14 +50,15 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Asks the browser, and through it the visitor, for a microphone; that it went away is reported.
+    /// Asks the browser, and through it the visitor, for a microphone, the system's choice where no device is named; that
+    /// it went away is reported.
     pub(crate) async fn open(
-        wish: Wish<'_>,
+        device_id: Option<DeviceId<'_>>,
         processing: Processing,
         reporter: Reporter,
     ) -> Result<Self, ErrorCode> {
         let devices = media_devices().ok_or(ErrorCode::UnsupportedBrowser)?;
-        let asked = ask(&devices, wish, processing).map_err(|e| microphone_code(&e))?;
+        let asked = ask(&devices, device_id, processing).map_err(|e| microphone_code(&e))?;
         let stream = JsFuture::from(asked)
             .await
             .map_err(|e| microphone_code(&e))?;
@@ -82,18 +95,17 @@ pub(crate) fn media_devices() -> Option<MediaDevices> {
     (!js::is_absent(&devices)).then(|| devices.unchecked_into())
 }
 
-fn ask(devices: &MediaDevices, wish: Wish<'_>, processing: Processing) -> Result<Promise, JsValue> {
-    let device = match wish {
-        Wish::Any => JsValue::UNDEFINED,
-        Wish::Ideal(id) => js::object([("ideal", id.into())]),
-        Wish::Exact(id) => js::object([("exact", id.into())]),
-    };
-    let audio = js::object([
-        ("deviceId", device),
-        ("echoCancellation", processing.echo_cancellation.into()),
-        ("noiseSuppression", processing.noise_suppression.into()),
-        ("autoGainControl", processing.auto_gain_control.into()),
-    ]);
+fn ask(
+    devices: &MediaDevices,
+    device_id: Option<DeviceId<'_>>,
+    processing: Processing,
+) -> Result<Promise, JsValue> {
+    let audio = js::to_value(&Constraints {
+        device_id,
+        echo_cancellation: processing.echo_cancellation,
+        noise_suppression: processing.noise_suppression,
+        auto_gain_control: processing.auto_gain_control,
+    });
     let constraints = MediaStreamConstraints::new();
     constraints.set_audio(&audio);
     devices.get_user_media_with_constraints(&constraints)
@@ -119,15 +131,18 @@ impl Microphone {
         }
     }
 
-    /// Leads the sound through the worklet from now on, where that works.
+    /// Leads the sound through the worklet from now on, where that works; `levels` says whether it measures.
     pub(crate) fn build_graph(&mut self, levels: bool) {
         if let Some(audio) = &self.audio
             && self.graph.is_none()
             && audio.is_running()
         {
             // Without its worklet, which a policy may block, the call does without a graph.
-            self.graph = Graph::build(audio, &self.capture.stream, levels).ok();
+            self.graph = Graph::build(audio, &self.capture.stream).ok();
             self.mute(self.muted);
+        }
+        if let Some(graph) = &self.graph {
+            graph.measure(levels);
         }
     }
 

@@ -1,16 +1,17 @@
-//! What the page and the machine tell: the page goes away or comes back, the visitor does something, devices change.
+//! Events of the page and its devices: the page is left or shown again, the visitor clicks or types, devices change.
 
 use std::rc::{Rc, Weak};
 
 use colloquy_protocol::call::Input;
+use gloo_events::EventListener;
 
 use crate::driver::Driver;
-use crate::js::{self, Listener};
+use crate::js;
 use crate::microphone::media_devices;
 
 /// The listeners of a running call.
 pub(crate) struct PageWatch {
-    _listeners: [Listener; 5],
+    _listeners: [EventListener; 5],
 }
 
 impl PageWatch {
@@ -20,21 +21,21 @@ impl PageWatch {
         let devices = js::get(&js::navigator(), "mediaDevices");
         let listen = |target, name, act: fn(&Rc<Driver>)| {
             let driver = driver.clone();
-            Listener::new(target, name, move || {
+            js::listen(target, name, move |_| {
                 if let Some(driver) = driver.upgrade() {
                     act(&driver);
                 }
             })
         };
-        // What is still held back then is reported.
-        let wake = |driver: &Rc<Driver>| drop(driver.wake());
+        // Playback that is still blocked afterwards is reported.
+        let resume_media = |driver: &Rc<Driver>| drop(driver.resume_media());
         Self {
             _listeners: [
-                // Also when the page may come back from the cache: its call does not.
+                // Also when the page enters the back/forward cache: its call would not survive there.
                 listen(&global, "pagehide", |driver| driver.handle(Input::HangUp)),
-                listen(&document, "visibilitychange", wake),
-                listen(&global, "click", wake),
-                listen(&global, "keydown", wake),
+                listen(&document, "visibilitychange", resume_media),
+                listen(&global, "click", resume_media),
+                listen(&global, "keydown", resume_media),
                 listen(&devices, "devicechange", Driver::follow_devices),
             ],
         }
@@ -42,11 +43,11 @@ impl PageWatch {
 }
 
 /// Follows the devices for as long as the manager lives, for a page that lists them.
-pub(crate) fn watch_devices(driver: Weak<Driver>) -> Option<Listener> {
+pub(crate) fn watch_devices(driver: Weak<Driver>) -> Option<EventListener> {
     let devices = media_devices()?;
-    Some(Listener::new(&devices, "devicechange", move || {
+    Some(js::listen(&devices, "devicechange", move |_| {
         if let Some(driver) = driver.upgrade() {
-            driver.tell_devices();
+            driver.report_devices();
         }
     }))
 }

@@ -1,15 +1,18 @@
 //! The peer connection: one audio transceiver in both directions.
 
+use std::rc::Rc;
+
 use colloquy_protocol::IceServer;
 use colloquy_protocol::call::{Input, MediaState};
-use js_sys::{Array, Promise};
+use gloo_events::EventListener;
+use js_sys::Promise;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::{JsFuture, spawn_local};
+use wasm_bindgen_futures::JsFuture;
 use web_sys::{
-    MediaStreamTrack, RtcConfiguration, RtcIceCandidateInit, RtcIceTransportPolicy,
-    RtcOfferOptions, RtcPeerConnection, RtcPeerConnectionIceEvent, RtcPeerConnectionState,
-    RtcRtpSender, RtcRtpTransceiver, RtcRtpTransceiverDirection, RtcRtpTransceiverInit, RtcSdpType,
-    RtcSessionDescriptionInit, RtcTrackEvent,
+    MediaStreamTrack, RtcConfiguration, RtcIceCandidateInit, RtcIceConnectionState,
+    RtcIceTransportPolicy, RtcOfferOptions, RtcPeerConnection, RtcPeerConnectionIceEvent,
+    RtcPeerConnectionState, RtcRtpSender, RtcRtpTransceiver, RtcRtpTransceiverDirection,
+    RtcRtpTransceiverInit, RtcSdpType, RtcSessionDescriptionInit, RtcTrackEvent,
 };
 
 use crate::config::Ice;
@@ -22,9 +25,9 @@ pub(crate) struct Peer {
     connection: RtcPeerConnection,
     transceiver: RtcRtpTransceiver,
     reporter: Reporter,
-    _on_candidate: Closure<dyn FnMut(RtcPeerConnectionIceEvent)>,
-    _on_state: Closure<dyn FnMut()>,
-    _on_track: Closure<dyn FnMut(RtcTrackEvent)>,
+    /// Dropped with this connection: an operation that is still pending when another connection replaces it reports nothing.
+    current: Rc<()>,
+    _listeners: [EventListener; 4],
 }
 
 impl Peer {
@@ -39,23 +42,27 @@ impl Peer {
         let connection = connection(ice, ice_servers)?;
 
         let found = reporter.clone();
-        let on_candidate = Closure::<dyn FnMut(_)>::new(move |event: RtcPeerConnectionIceEvent| {
-            if let Some(input) = local_candidate(&event) {
-                found.report(input);
-            }
-        });
-        let changed = reporter.clone();
-        let observed = connection.clone();
-        let on_state = Closure::<dyn FnMut()>::new(move || {
-            if let Some(state) = media_state(observed.connection_state()) {
-                changed.report(Input::MediaChanged(state));
-            }
-        });
-        let on_track =
-            Closure::<dyn FnMut(_)>::new(move |event: RtcTrackEvent| heard(event.track()));
-        connection.set_onicecandidate(Some(on_candidate.as_ref().unchecked_ref()));
-        connection.set_onconnectionstatechange(Some(on_state.as_ref().unchecked_ref()));
-        connection.set_ontrack(Some(on_track.as_ref().unchecked_ref()));
+        let on_state = |name| {
+            let changed = reporter.clone();
+            let observed = connection.clone();
+            js::listen(&connection, name, move |_| {
+                if let Some(state) = media_state(&observed) {
+                    changed.report(Input::MediaChanged(state));
+                }
+            })
+        };
+        let listeners = [
+            js::listen(&connection, "icecandidate", move |event| {
+                if let Some(input) = local_candidate(event.unchecked_ref()) {
+                    found.report(input);
+                }
+            }),
+            on_state("connectionstatechange"),
+            on_state("iceconnectionstatechange"),
+            js::listen(&connection, "track", move |event| {
+                heard(event.unchecked_ref::<RtcTrackEvent>().track());
+            }),
+        ];
 
         let init = RtcRtpTransceiverInit::new();
         init.set_direction(RtcRtpTransceiverDirection::Sendrecv);
@@ -64,22 +71,32 @@ impl Peer {
             connection,
             transceiver,
             reporter,
-            _on_candidate: on_candidate,
-            _on_state: on_state,
-            _on_track: on_track,
+            current: Rc::default(),
+            _listeners: listeners,
         })
     }
 
     /// Makes an offer, sets it as the local description, and reports it.
     pub(crate) fn offer(&self, ice_restart: bool) {
         let connection = self.connection.clone();
-        let reporter = self.reporter.clone();
-        spawn_local(async move {
-            let input = match make_offer(&connection, ice_restart).await {
+        self.report_later(async move {
+            Some(match make_offer(&connection, ice_restart).await {
                 Ok(sdp) => Input::OfferCreated { sdp },
                 Err(error) => Input::MediaFailed(message_of(&error)),
-            };
-            reporter.report(input);
+            })
+        });
+    }
+
+    /// Reports the outcome of what takes time, unless another connection has taken this one's place by then.
+    fn report_later(&self, outcome: impl Future<Output = Option<Input>> + 'static) {
+        let reporter = self.reporter.clone();
+        let current = Rc::downgrade(&self.current);
+        js::spawn(async move {
+            if let Some(input) = outcome.await
+                && current.strong_count() > 0
+            {
+                reporter.report(input);
+            }
         });
     }
 
@@ -88,16 +105,14 @@ impl Peer {
         let answer = RtcSessionDescriptionInit::new(RtcSdpType::Answer);
         answer.set_sdp(sdp);
         let applied = self.connection.set_remote_description(&answer);
-        let reporter = self.reporter.clone();
-        spawn_local(async move {
-            if let Err(error) = JsFuture::from(applied).await {
-                reporter.report(Input::MediaFailed(message_of(&error)));
-            }
+        self.report_later(async move {
+            let refused = JsFuture::from(applied).await.err()?;
+            Some(Input::MediaFailed(message_of(&refused)))
         });
     }
 
-    /// Adds a remote candidate. The browser itself keeps it behind a description that is still being set; one that it
-    /// refuses is a path less, not a failure.
+    /// Adds a remote candidate. The browser queues it while a description is still being set. A candidate that it refuses
+    /// is ignored, since others may work.
     pub(crate) fn add_candidate(
         &self,
         candidate: Option<&str>,
@@ -114,7 +129,7 @@ impl Peer {
         let added = self
             .connection
             .add_ice_candidate_with_opt_rtc_ice_candidate_init(init.as_ref());
-        spawn_local(async move {
+        js::spawn(async move {
             let _ = JsFuture::from(added).await;
         });
     }
@@ -132,9 +147,6 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        self.connection.set_onicecandidate(None);
-        self.connection.set_onconnectionstatechange(None);
-        self.connection.set_ontrack(None);
         self.connection.close();
     }
 }
@@ -147,7 +159,7 @@ pub(crate) fn connection(
     let configuration = RtcConfiguration::new();
     match &ice.servers {
         Some(servers) => configuration.set_ice_servers(servers),
-        None => configuration.set_ice_servers(&ice_server_array(ice_servers)),
+        None => configuration.set_ice_servers(&js::to_value(&ice_servers)),
     }
     if ice.relay_only {
         configuration.set_ice_transport_policy(RtcIceTransportPolicy::Relay);
@@ -167,25 +179,7 @@ pub(crate) async fn make_offer(
     Ok(sdp)
 }
 
-fn ice_server_array(servers: &[IceServer]) -> JsValue {
-    let array = Array::new();
-    for server in servers {
-        let urls: Array = server
-            .urls
-            .iter()
-            .map(|url| JsValue::from_str(url))
-            .collect();
-        let text = |value: &Option<String>| value.as_deref().map_or(JsValue::UNDEFINED, Into::into);
-        array.push(&js::object([
-            ("urls", urls.into()),
-            ("username", text(&server.username)),
-            ("credential", text(&server.credential)),
-        ]));
-    }
-    array.into()
-}
-
-/// A candidate event; the empty candidate that some browsers add before the end of the list says nothing.
+/// A candidate event; the empty candidate that some browsers add before the end of the list is ignored.
 fn local_candidate(event: &RtcPeerConnectionIceEvent) -> Option<Input> {
     let Some(found) = event.candidate() else {
         return Some(Input::LocalCandidate {
@@ -202,10 +196,15 @@ fn local_candidate(event: &RtcPeerConnectionIceEvent) -> Option<Input> {
     })
 }
 
-fn media_state(state: RtcPeerConnectionState) -> Option<MediaState> {
-    match state {
+fn media_state(connection: &RtcPeerConnection) -> Option<MediaState> {
+    match connection.connection_state() {
         RtcPeerConnectionState::New | RtcPeerConnectionState::Connecting => {
-            Some(MediaState::Connecting)
+            Some(match connection.ice_connection_state() {
+                RtcIceConnectionState::Connected | RtcIceConnectionState::Completed => {
+                    MediaState::PathFound
+                }
+                _ => MediaState::Connecting,
+            })
         }
         RtcPeerConnectionState::Connected => Some(MediaState::Connected),
         RtcPeerConnectionState::Disconnected => Some(MediaState::Disconnected),

@@ -3,57 +3,60 @@
 use std::rc::Rc;
 
 use colloquy_protocol::StatsMeter;
-use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::spawn_local;
+use serde::Serialize;
 
 use crate::driver::Driver;
-use crate::js::{self, Timeout};
+use crate::js;
 use crate::stats;
 
 /// How often `onLevels` fires.
-const LEVELS_EVERY_MS: f64 = 50.0;
+const LEVELS_INTERVAL_MS: u32 = 50;
 
 /// How often `onStats` fires.
-const STATS_EVERY_MS: f64 = 2_000.0;
+const STATS_INTERVAL_MS: u32 = 2_000;
+
+/// How loud both sides are, 0 to 1, as `onLevels` is given it.
+#[derive(Serialize)]
+struct Levels {
+    microphone: f64,
+    speaker: f64,
+}
 
 impl Driver {
-    pub(crate) fn watch_levels(&self) {
-        if self.callbacks.has("onLevels") {
-            let handler = self.on_levels.as_ref().unchecked_ref();
-            let timeout = Timeout::new(handler, LEVELS_EVERY_MS);
-            self.state.borrow_mut().resources.levels = Some(timeout);
-        }
+    pub(crate) fn watch_levels(self: &Rc<Self>) {
+        let listens = self.callbacks.has("onLevels");
+        let timeout = listens.then(|| self.schedule(LEVELS_INTERVAL_MS, Self::report_levels));
+        self.state.borrow_mut().resources.levels = timeout;
     }
 
-    pub(crate) fn report_levels(&self) {
+    fn report_levels(self: &Rc<Self>) {
         let levels = {
             let mut state = self.state.borrow_mut();
             let microphone = state.resources.microphone.as_mut();
             let (microphone, speaker) = microphone.map_or((0.0, 0.0), |microphone| {
                 (microphone.level(), microphone.speaker_level())
             });
-            js::object([
-                ("microphone", microphone.into()),
-                ("speaker", speaker.into()),
-            ])
+            js::to_value(&Levels {
+                microphone,
+                speaker,
+            })
         };
         self.watch_levels();
         self.callbacks.fire("onLevels", &levels);
     }
 
-    pub(crate) fn watch_stats(&self) {
+    pub(crate) fn watch_stats(self: &Rc<Self>) {
         self.watch_stats_from(StatsMeter::default());
     }
 
-    fn watch_stats_from(&self, meter: StatsMeter) {
+    fn watch_stats_from(self: &Rc<Self>, meter: StatsMeter) {
         if self.callbacks.has("onStats") {
-            let handler = self.on_stats.as_ref().unchecked_ref();
-            let timeout = Timeout::new(handler, STATS_EVERY_MS);
+            let timeout = self.schedule(STATS_INTERVAL_MS, Self::report_stats);
             self.state.borrow_mut().resources.stats = Some((meter, timeout));
         }
     }
 
-    pub(crate) fn report_stats(self: &Rc<Self>) {
+    fn report_stats(self: &Rc<Self>) {
         let reporter = self.reporter();
         let asked = {
             let mut state = self.state.borrow_mut();
@@ -64,15 +67,15 @@ impl Driver {
         let Some((mut meter, report)) = asked else {
             return;
         };
-        spawn_local(async move {
+        js::spawn(async move {
             let entries = stats::entries(report).await.ok();
             let Some(driver) = reporter.active() else {
                 return;
             };
-            let told = entries.map(|entries| stats::told(&meter.read(&entries), &entries));
+            let value = entries.map(|entries| js::to_value(&meter.read(&entries)));
             driver.watch_stats_from(meter);
-            if let Some(told) = told {
-                driver.callbacks.fire("onStats", &told);
+            if let Some(value) = value {
+                driver.callbacks.fire("onStats", &value);
             }
         });
     }

@@ -4,30 +4,30 @@ use std::rc::Rc;
 
 use colloquy_protocol::call::Input;
 use colloquy_protocol::{ErrorCode, IceServer};
-use js_sys::{Array, Promise};
+use js_sys::Promise;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::{JsFuture, spawn_local};
+use wasm_bindgen_futures::JsFuture;
 use web_sys::MediaStreamTrack;
 
 use crate::audio_session::AudioSession;
+use crate::devices::{self, Devices};
 use crate::driver::{Driver, Reporter, Resources, State};
-use crate::js::{Alarm, quietly};
-use crate::microphone::{Capture, Microphone, Wish};
+use crate::js::{self, TimeoutPromise, ignore_outcome};
+use crate::microphone::{Capture, DeviceId, Microphone};
 use crate::peer::Peer;
 use crate::speaker::Speaker;
 use crate::wake_lock::WakeLock;
 use crate::worklet::Audio;
-use crate::{devices, js};
 
 /// How long the context may take to run and the worklet to load, once there is a microphone, before a call does without.
-const READY_TIMEOUT_MS: f64 = 1_000.0;
+const READY_TIMEOUT_MS: u32 = 1_000;
 
 impl Driver {
     /// Opens the microphone of the call and reports it.
     pub(crate) fn acquire_microphone(self: &Rc<Self>) {
         let reporter = self.reporter();
         let processing = self.config.processing;
-        spawn_local(async move {
+        js::spawn(async move {
             let capture = loop {
                 // Nobody is asked for the microphone of a call that is over.
                 let Some(driver) = reporter.active() else {
@@ -35,8 +35,8 @@ impl Driver {
                 };
                 driver.state.borrow_mut().resources.audio_session = AudioSession::hold();
                 let id = driver.state.borrow().microphone.id.clone();
-                let wish = id.as_deref().map_or(Wish::Any, Wish::Ideal);
-                let opened = Capture::open(wish, processing, reporter.clone()).await;
+                let device_id = id.as_deref().map(DeviceId::Ideal);
+                let opened = Capture::open(device_id, processing, reporter.clone()).await;
                 // A microphone that comes after the end of its call is dropped here, and so released.
                 let Some(driver) = reporter.active() else {
                     return;
@@ -50,7 +50,7 @@ impl Driver {
                     Err(code) => return driver.handle(Input::MicrophoneFailed(code)),
                 }
             };
-            lead_through_worklet(capture, &reporter).await;
+            connect_worklet(capture, &reporter).await;
         });
     }
 
@@ -59,8 +59,8 @@ impl Driver {
         let reporter = self.reporter();
         let processing = self.config.processing;
         let replaced = self.state.borrow().microphone.choice;
-        spawn_local(async move {
-            let opened = Capture::open(Wish::Any, processing, reporter.clone()).await;
+        js::spawn(async move {
+            let opened = Capture::open(None, processing, reporter.clone()).await;
             let Some(driver) = reporter.active() else {
                 return;
             };
@@ -82,21 +82,21 @@ impl Driver {
         if let Some(microphone) = &mut self.state.borrow_mut().resources.microphone {
             microphone.switch(capture)?;
         }
-        self.send_sound();
+        self.update_sent_track();
         Ok(())
     }
 
-    /// Makes sure that the track that has sound is the one that is sent.
-    fn send_sound(&self) {
+    /// Sends the graph's track while its context runs, the microphone's own otherwise.
+    fn update_sent_track(&self) {
         let state = self.state.borrow();
         let microphone = state.resources.microphone.as_ref();
         let track = microphone.and_then(Microphone::track);
         if let (Some(track), Some(peer)) = (track, &state.resources.peer) {
-            quietly(Ok(peer.sender().replace_track(Some(&track))));
+            ignore_outcome(Ok(peer.sender().replace_track(Some(&track))));
         }
     }
 
-    /// The audio context stopped, for a telephone call perhaps, or runs, perhaps for the first time.
+    /// Handles that the audio context was stopped, for example by a telephone call, or that it runs.
     pub(crate) fn audio_changed(&self) {
         let levels = self.callbacks.has("onLevels");
         let mut state = self.state.borrow_mut();
@@ -113,13 +113,13 @@ impl Driver {
             }
         }
         drop(state);
-        self.send_sound();
+        self.update_sent_track();
     }
 
-    /// Sets going again what a browser stops or holds back: the audio graph, the playback, the wake lock. Best called
-    /// while the visitor does something on the page.
-    pub(crate) fn wake(self: &Rc<Self>) -> Option<Promise> {
-        self.keep_awake();
+    /// Resumes what a browser has stopped or blocked: the audio graph, the playback, the wake lock. Browsers allow it
+    /// most reliably while a click or key of the visitor is being handled.
+    pub(crate) fn resume_media(self: &Rc<Self>) -> Option<Promise> {
+        self.hold_wake_lock();
         let state = self.state.borrow();
         if let Some(audio) = &state.resources.audio {
             audio.resume();
@@ -131,7 +131,7 @@ impl Driver {
     }
 
     /// Keeps the screen on while the call is connected.
-    pub(crate) fn keep_awake(self: &Rc<Self>) {
+    pub(crate) fn hold_wake_lock(self: &Rc<Self>) {
         let wanted = {
             let state = self.state.borrow();
             let held = state.resources.wake_lock.as_ref();
@@ -143,7 +143,7 @@ impl Driver {
             return;
         }
         let reporter = self.reporter();
-        spawn_local(async move {
+        js::spawn(async move {
             let lock = WakeLock::request().await;
             if let Some(driver) = reporter.active() {
                 driver.state.borrow_mut().resources.wake_lock = lock;
@@ -158,7 +158,7 @@ impl Driver {
     }
 
     /// Plays on the system's speaker while the chosen one is away, and on the chosen one when it is back.
-    fn follow_speaker(&self, list: &JsValue) {
+    fn follow_speaker(&self, list: &Devices) {
         let mut state = self.state.borrow_mut();
         let State {
             speaker: chosen,
@@ -170,19 +170,21 @@ impl Driver {
         let (Some(id), Some(speaker)) = (wanted, &mut resources.speaker) else {
             return;
         };
-        let speakers: Array = js::get(list, "speakers").unchecked_into();
-        let there = |device: JsValue| js::get(&device, "deviceId") == id;
-        speaker.follow(id, speakers.iter().any(there));
+        let is_there = list.speakers.iter().any(|device| device.device_id == id);
+        speaker.follow(id, is_there);
     }
 
     /// Tells the page that lists them which devices there are now.
-    pub(crate) fn tell_devices(self: &Rc<Self>) {
-        self.with_devices(|driver, list| driver.callbacks.fire("onDevicesChanged", list));
+    pub(crate) fn report_devices(self: &Rc<Self>) {
+        self.with_devices(|driver, list| {
+            let callbacks = &driver.callbacks;
+            callbacks.fire("onDevicesChanged", &js::to_value(list));
+        });
     }
 
-    fn with_devices(self: &Rc<Self>, act: fn(&Self, &JsValue)) {
+    fn with_devices(self: &Rc<Self>, act: fn(&Self, &Devices)) {
         let driver = Rc::clone(self);
-        spawn_local(async move {
+        js::spawn(async move {
             if let Ok(list) = devices::available().await {
                 act(&driver, &list);
             }
@@ -197,12 +199,22 @@ impl Driver {
         let track = microphone
             .and_then(Microphone::track)
             .ok_or(JsValue::UNDEFINED)?;
-        let mut speaker = Speaker::new(reporter.clone())?;
-        // Empty is the system's.
-        let wanted = state.speaker.id.as_deref().filter(|id| !id.is_empty());
-        if let Some(id) = wanted {
-            report_speaker(speaker.choose(id), reporter.clone());
-        }
+        // A second connection plays through the element that the visitor's click may have set free already.
+        let speaker = match state.resources.speaker.take() {
+            Some(speaker) => {
+                speaker.detach();
+                speaker
+            }
+            None => {
+                let mut speaker = Speaker::new(reporter.clone())?;
+                // Empty is the system's.
+                let wanted = state.speaker.id.as_deref().filter(|id| !id.is_empty());
+                if let Some(id) = wanted {
+                    report_speaker(speaker.choose(id), reporter.clone());
+                }
+                speaker
+            }
+        };
         let heard = reporter.clone();
         let play = move |track: MediaStreamTrack| {
             if let Some(driver) = heard.active() {
@@ -224,9 +236,9 @@ impl Driver {
     }
 }
 
-/// Puts the microphone of a call to use as soon as the worklet and the audio context are ready, or without them when that
-/// takes long. They may follow: a context that waits for a click, a worklet on a slow network.
-async fn lead_through_worklet(capture: Capture, reporter: &Reporter) {
+/// Reports the microphone of a call as ready once the worklet and the audio context are, or after `READY_TIMEOUT_MS` without
+/// them. They are used as soon as they are ready: a context may wait for a click, a worklet for a slow network.
+async fn connect_worklet(capture: Capture, reporter: &Reporter) {
     let ready = {
         let Some(driver) = reporter.active() else {
             return;
@@ -238,19 +250,19 @@ async fn lead_through_worklet(capture: Capture, reporter: &Reporter) {
         microphone.mute(state.muted);
         state.resources.microphone = Some(microphone);
         ready.map(|ready| {
-            let patience = Alarm::after(READY_TIMEOUT_MS);
-            let first = js::race(&ready, patience.promise());
-            state.resources.patience = Some(patience);
+            let timeout = TimeoutPromise::after(READY_TIMEOUT_MS);
+            let first = js::race(&ready, timeout.promise());
+            state.resources.audio_timeout = Some(timeout);
             (ready, first)
         })
     };
     let (ready, first) = ready.unzip();
     if let Some(first) = first {
-        // It says nothing that the graph does not say.
+        // Whether the worklet was loaded shows when the graph is built.
         let _ = JsFuture::from(first).await;
     }
     if let Some(driver) = reporter.active() {
-        driver.state.borrow_mut().resources.patience = None;
+        driver.state.borrow_mut().resources.audio_timeout = None;
         driver.audio_changed();
         driver.handle(Input::MicrophoneReady);
     }
@@ -265,7 +277,7 @@ async fn lead_through_worklet(capture: Capture, reporter: &Reporter) {
 /// A configured speaker that cannot be used, or that the browser does not let a page choose, is told, and the call goes on
 /// with the system's.
 fn report_speaker(chosen: Option<Promise>, reporter: Reporter) {
-    spawn_local(async move {
+    js::spawn(async move {
         let used = match chosen {
             Some(chosen) => JsFuture::from(chosen).await.is_ok(),
             None => false,

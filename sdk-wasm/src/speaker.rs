@@ -1,21 +1,22 @@
 //! The character's voice: an audio element outside the document, and the device it plays on.
 
 use colloquy_protocol::call::Input;
+use gloo_events::EventListener;
 use js_sys::{Array, Promise};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::{JsFuture, spawn_local};
+use wasm_bindgen_futures::JsFuture;
 use web_sys::{HtmlAudioElement, MediaStream, MediaStreamTrack};
 
 use crate::driver::Reporter;
-use crate::js::{self, Listener};
+use crate::js;
 
 /// An audio element, silenced by `Drop`.
 pub(crate) struct Speaker {
     element: HtmlAudioElement,
-    /// Whether the system's device plays because the chosen one was unplugged.
-    away: bool,
+    /// Whether the system's device is used because the chosen one was unplugged.
+    is_fallback: bool,
     reporter: Reporter,
-    _listeners: [Listener; 2],
+    _listeners: [EventListener; 2],
 }
 
 impl Speaker {
@@ -27,17 +28,17 @@ impl Speaker {
         element.set_attribute("playsinline", "")?;
         let listen = |name, input: fn() -> Input| {
             let reporter = reporter.clone();
-            Listener::new(&element, name, move || reporter.report(input()))
+            js::listen(&element, name, move |_| reporter.report(input()))
         };
         let listeners = [
-            // Nobody but the browser pauses it, for a telephone call perhaps.
+            // Only the browser or the system pauses it, for example during a telephone call.
             listen("pause", || Input::PlaybackBlocked),
             listen("playing", || Input::PlaybackStarted),
         ];
         Ok(Self {
             element,
             reporter,
-            away: false,
+            is_fallback: false,
             _listeners: listeners,
         })
     }
@@ -50,12 +51,17 @@ impl Speaker {
         }
     }
 
+    /// Detaches the track until the next one is played: a track that ends while attached looks like a pause by the system.
+    pub(crate) fn detach(&self) {
+        self.element.set_src_object(None);
+    }
+
     /// Begins to play; the promise rejects when the browser wants the visitor to do something first, which is reported.
     fn start(&self) -> Option<Promise> {
         let playing = self.element.play().ok()?;
         let started = JsFuture::from(playing.clone());
         let reporter = self.reporter.clone();
-        spawn_local(async move {
+        js::spawn(async move {
             // Other rejections say that the element got another source or was paused at the end.
             if let Err(rejection) = started.await
                 && js::get(&rejection, "name") == "NotAllowedError"
@@ -80,20 +86,20 @@ impl Speaker {
 
     /// Plays on another device, `None` where the browser does not let a page choose.
     pub(crate) fn choose(&mut self, device_id: &str) -> Option<Promise> {
-        self.away = false;
-        self.play_on(device_id)
+        self.is_fallback = false;
+        self.set_sink(device_id)
     }
 
     /// Plays on the system's device while the chosen one is not there, and on the chosen one again when it is back.
     pub(crate) fn follow(&mut self, device_id: &str, is_there: bool) {
-        if self.away == is_there {
-            self.away = !is_there;
-            let playing = self.play_on(if is_there { device_id } else { "" });
-            js::quietly(playing.ok_or(JsValue::UNDEFINED));
+        if self.is_fallback == is_there {
+            self.is_fallback = !is_there;
+            let playing = self.set_sink(if is_there { device_id } else { "" });
+            js::ignore_outcome(playing.ok_or(JsValue::UNDEFINED));
         }
     }
 
-    fn play_on(&self, device_id: &str) -> Option<Promise> {
+    fn set_sink(&self, device_id: &str) -> Option<Promise> {
         js::invoke(&self.element, "setSinkId", &Array::of1(&device_id.into()))
             .ok()?
             .dyn_into()

@@ -30,6 +30,6 @@ impl WakeLock {
 impl Drop for WakeLock {
     fn drop(&mut self) {
         let released = js::invoke(&self.sentinel, "release", &Array::new());
-        js::quietly(released.and_then(JsCast::dyn_into));
+        js::ignore_outcome(released.and_then(JsCast::dyn_into));
     }
 }

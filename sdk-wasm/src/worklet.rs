@@ -7,23 +7,24 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use gloo_events::EventListener;
 use js_sys::{Array, Promise};
+use serde::Serialize;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::{JsFuture, spawn_local};
 use web_sys::{
     AnalyserNode, AudioContext, AudioContextState, AudioWorkletNode, MediaStream,
     MediaStreamAudioDestinationNode, MediaStreamAudioSourceNode, MediaStreamTrack, MessageEvent,
 };
 
 use crate::driver::Reporter;
-use crate::js::{self, Listener, quietly};
+use crate::js::{self, ignore_outcome};
 
 /// The name that `worklet.js` registers.
 const PROCESSOR: &str = "colloquy-microphone";
 
 /// How long a context outlives its nodes: Chromium keeps what a worklet node holds for ever when its context is closed
 /// before the audio thread has seen that the node is disconnected.
-const CLOSE_AFTER_MS: f64 = 100.0;
+const CLOSE_AFTER_MS: u32 = 100;
 
 /// An audio context, closed by `Drop`.
 ///
@@ -31,7 +32,7 @@ const CLOSE_AFTER_MS: f64 = 100.0;
 pub(crate) struct Audio {
     context: AudioContext,
     ready: Promise,
-    _on_state: Listener,
+    _on_state: EventListener,
 }
 
 impl Audio {
@@ -44,12 +45,12 @@ impl Audio {
             .audio_worklet()
             .and_then(|worklet| worklet.add_module(worklet_url));
         let (Ok(module), Ok(resumed)) = (module, context.resume()) else {
-            quietly(context.close());
+            ignore_outcome(context.close());
             return None;
         };
         let ready = Promise::all_settled(&Array::of2(&module, &resumed));
         let changed = reporter.clone();
-        let on_state = Listener::new(&context, "statechange", move || {
+        let on_state = js::listen(&context, "statechange", move |_| {
             if let Some(driver) = changed.active() {
                 driver.audio_changed();
             }
@@ -74,7 +75,7 @@ impl Audio {
     /// Asks the browser to run the context; it may want the visitor to do something first.
     pub(crate) fn resume(&self) {
         if !self.is_running() {
-            quietly(self.context.resume());
+            ignore_outcome(self.context.resume());
         }
     }
 }
@@ -82,9 +83,9 @@ impl Audio {
 impl Drop for Audio {
     fn drop(&mut self) {
         let context = self.context.clone();
-        spawn_local(async move {
-            let _ = JsFuture::from(js::sleep(CLOSE_AFTER_MS)).await;
-            quietly(context.close());
+        js::spawn(async move {
+            js::sleep(CLOSE_AFTER_MS).await;
+            ignore_outcome(context.close());
         });
     }
 }
@@ -102,8 +103,29 @@ pub(crate) struct Graph {
     meter: Option<LevelMeter>,
 }
 
+/// `AudioWorkletNodeOptions`: mono. One input and one output, whose channels are the input's, are the default.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NodeOptions {
+    channel_count: u32,
+    channel_count_mode: &'static str,
+}
+
+/// A message to the worklet.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Message {
+    /// Whether it sends silence.
+    Muted(bool),
+    /// Whether it posts levels.
+    Levels(bool),
+    /// Its node is not used any more.
+    Closed(bool),
+}
+
 /// Listens to what is played, without playing it; disconnected by `Drop`.
 struct LevelMeter {
+    track: MediaStreamTrack,
     source: MediaStreamAudioSourceNode,
     analyser: AnalyserNode,
     samples: Vec<f32>,
@@ -111,20 +133,12 @@ struct LevelMeter {
 
 impl Graph {
     /// Builds the graph; the error is that the worklet is not there.
-    pub(crate) fn build(
-        audio: &Audio,
-        stream: &MediaStream,
-        levels: bool,
-    ) -> Result<Self, JsValue> {
+    pub(crate) fn build(audio: &Audio, stream: &MediaStream) -> Result<Self, JsValue> {
         let context = &audio.context;
-        let options = js::object([
-            ("numberOfInputs", 1.into()),
-            ("numberOfOutputs", 1.into()),
-            ("outputChannelCount", Array::of1(&1.into()).into()),
-            ("channelCount", 1.into()),
-            ("channelCountMode", "explicit".into()),
-            ("processorOptions", js::object([("levels", levels.into())])),
-        ]);
+        let options = js::to_value(&NodeOptions {
+            channel_count: 1,
+            channel_count_mode: "explicit",
+        });
         // The node comes last, since nothing takes it away when another part fails.
         let source = context.create_media_stream_source(stream)?;
         let destination = context.create_media_stream_destination()?;
@@ -158,8 +172,17 @@ impl Graph {
     }
 
     pub(crate) fn mute(&self, muted: bool) {
+        self.post(&Message::Muted(muted));
+    }
+
+    /// Measures the level of the microphone, or leaves it.
+    pub(crate) fn measure(&self, levels: bool) {
+        self.post(&Message::Levels(levels));
+    }
+
+    fn post(&self, message: &Message) {
         if let Ok(port) = self.node.port() {
-            let _ = port.post_message(&js::object([("muted", muted.into())]));
+            let _ = port.post_message(&js::to_value(message));
         }
     }
 
@@ -180,7 +203,11 @@ impl Graph {
 
     /// Measures from now on how loud a track is, which an element must play: Chromium decodes no other.
     pub(crate) fn meter(&mut self, audio: &Audio, track: &MediaStreamTrack) -> Result<(), JsValue> {
-        if self.meter.is_some() {
+        if self
+            .meter
+            .as_ref()
+            .is_some_and(|meter| meter.track == *track)
+        {
             return Ok(());
         }
         let context = &audio.context;
@@ -190,6 +217,7 @@ impl Graph {
         analyser.set_fft_size(METER_SAMPLES);
         source.connect_with_audio_node(&analyser)?;
         self.meter = Some(LevelMeter {
+            track: track.clone(),
             source,
             analyser,
             samples: vec![0.0; METER_SAMPLES as usize],
@@ -221,8 +249,8 @@ impl Drop for Graph {
     fn drop(&mut self) {
         if let Ok(port) = self.node.port() {
             port.set_onmessage(None);
-            let _ = port.post_message(&js::object([("closed", true.into())]));
         }
+        self.post(&Message::Closed(true));
         let _ = self.source.disconnect();
         let _ = self.node.disconnect();
         if let Some(track) = self.track() {

@@ -20,7 +20,7 @@ const real = {
 const uncaught = [];
 for (const name of ["error", "unhandledrejection"]) {
   window.addEventListener(name, ({ reason, message }) => {
-    const what = `${name}: ${reason?.stack ?? reason ?? message}`;
+    const what = `${name}: ${reason ?? message} ${reason?.stack ?? ""}`;
     if (!what.includes("/@vite/client")) uncaught.push(what);
   });
 }
@@ -34,6 +34,13 @@ export class Backend {
   #log = [];
   #sockets = [];
   #peer;
+  /** The fingerprint of the client's connection that `#peer` is for. */
+  #fingerprint;
+  /** How many of the client's connections come to nothing. */
+  #deaf = 0;
+  #isDeaf = false;
+  /** What the callbacks were given last whose arguments are not in the log. */
+  #given = {};
   #frames = [];
   #requests = [];
   #captured = [];
@@ -473,6 +480,16 @@ export class Backend {
     this.status = status;
   }
 
+  /** Lets so many of the client's connections come to nothing: neither side learns where the other is. */
+  ignoreConnections(count) {
+    this.#deaf = count;
+  }
+
+  /** What `onCallStart` or `onHangUp` was given last; the log has their names alone. */
+  given(name) {
+    return JSON.stringify(this.#given[name]);
+  }
+
   /** Fails the next checks: the backend's `answer` or its `body` never comes, or nobody listens on its `media` port. */
   failCheck(how) {
     this.#failing = how;
@@ -526,7 +543,8 @@ export class Backend {
 
   /** Refuses every microphone for a reason that takes `ms` milliseconds to find out. */
   refuseMicrophone(name, ms) {
-    navigator.mediaDevices.getUserMedia = async () => {
+    navigator.mediaDevices.getUserMedia = async (constraints) => {
+      this.#constraints.push(constraints);
       await sleep(ms);
       throw new DOMException("refused", name);
     };
@@ -546,16 +564,28 @@ export class Backend {
         });
         break;
       case "offer": {
-        if (this.#peer === undefined) this.#connect();
+        const [, fingerprint] = /a=fingerprint:(.*)/.exec(message.sdp);
+        // Another certificate is another connection.
+        if (this.#peer === undefined || this.#fingerprint !== fingerprint) {
+          this.#peer?.close();
+          this.#isDeaf = this.#deaf > 0;
+          this.#deaf -= 1;
+          this.#fingerprint = fingerprint;
+          this.#connect();
+        }
         await this.#peer.setRemoteDescription({ type: "offer", sdp: message.sdp });
         await this.#peer.setLocalDescription(await this.#peer.createAnswer());
         say({ type: "answer", sdp: this.#peer.localDescription.sdp });
         break;
       }
       case "candidate":
-        if (message.candidate !== null) {
-          await this.#peer.addIceCandidate({
+        if (message.candidate !== null && !this.#isDeaf) {
+          const peer = this.#peer;
+          await peer.addIceCandidate({
             candidate: message.candidate, sdpMid: message.sdp_mid, sdpMLineIndex: message.sdp_m_line_index,
+          }).catch((reason) => {
+            // One of a connection that is over, by the end of a test or by another one, is refused.
+            if (peer === this.#peer && peer.signalingState !== "closed") throw reason;
           });
         }
         break;
@@ -572,8 +602,9 @@ export class Backend {
     this.#voice ??= new AudioContext();
     const [track] = real.createMediaStreamDestination.call(this.#voice).stream.getAudioTracks();
     peer.addTrack(track);
+    const isDeaf = this.#isDeaf;
     peer.onicecandidate = ({ candidate }) =>
-      this.#deliver(this.#sockets.at(-1), {
+      !isDeaf && this.#deliver(this.#sockets.at(-1), {
         type: "candidate",
         candidate: candidate?.candidate || null,
         sdp_mid: candidate?.sdpMid,
@@ -609,6 +640,18 @@ export class Backend {
     this.#sockets.at(-1).onclose?.(new CloseEvent("close", { code }));
   }
 
+  /** Fails the connection as Chromium does when a policy blocks it: nothing but `error` is told. */
+  failSocket() {
+    this.#sockets.at(-1).onerror?.(new Event("error"));
+  }
+
+  /** Tells that the page's policy blocked a URL, or would have. */
+  violate(disposition, blockedURI) {
+    const effectiveDirective = "connect-src";
+    const init = { bubbles: true, disposition, blockedURI, effectiveDirective, violatedDirective: effectiveDirective };
+    document.dispatchEvent(new SecurityPolicyViolationEvent("securitypolicyviolation", { documentURI: location.href, originalPolicy: "", statusCode: 200, ...init }));
+  }
+
   callbacks(throwing) {
     const hear = (name) => (argument) => {
       if (name === "onLevels") {
@@ -616,6 +659,10 @@ export class Backend {
         return;
       }
       if (name === "onStats") this.#stats = argument;
+      if (name === "onCallStart" || name === "onHangUp") {
+        this.#given[name] = argument;
+        argument = undefined;
+      }
       const told = argument instanceof Error ? `${argument.name}:${argument.code}` : JSON.stringify(argument);
       this.#log.push(argument === undefined ? name : `${name} ${told}`);
       if (throwing) throw new Error(`${name} throws`);

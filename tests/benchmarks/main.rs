@@ -3,6 +3,7 @@
 mod call;
 mod figures;
 mod server;
+mod setup;
 mod text;
 
 use std::{fmt::Display, io::Write as _};
@@ -21,15 +22,18 @@ struct Cli {
 enum Benchmark {
     /// Voice calls: latencies, processor and memory, with several calls at once.
     Call(call::CallOptions),
+    /// Setting calls up on networks that lose datagrams: how many fail, and how long it takes.
+    Setup(setup::SetupOptions),
     /// Text generation: what the server adds to its upstream, with one client and with many.
     Text(text::TextOptions),
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> anyhow::Result<()> {
-    colloquy::start::install_tls_provider();
+    colloquy::server::install_tls_provider();
     let report: Box<dyn Display> = match Cli::parse().benchmark {
         Benchmark::Call(options) => Box::new(call::run(options).await?),
+        Benchmark::Setup(options) => Box::new(setup::run(options).await?),
         Benchmark::Text(options) => Box::new(text::run(options).await?),
     };
     writeln!(std::io::stdout().lock(), "{report}")?;

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail, ensure};
+use harness::upstream::Upstream;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -15,7 +16,7 @@ use tokio::{
     process::{Child, Command},
 };
 
-const ADMIN_KEY: &str = "bench-admin-key";
+const ADMIN_KEY: &str = "admin-key-of-the-benchmarks";
 
 /// Clock ticks a second in `/proc`: `USER_HZ`, which is 100 on every Linux (proc(5)).
 const TICKS_PER_SECOND: u64 = 100;
@@ -113,6 +114,22 @@ impl Server {
         self.base.trim_start_matches("http://")
     }
 
+    /// Gives the partner the character `guide`.
+    pub(crate) async fn create_guide(&self) -> anyhow::Result<()> {
+        let character =
+            json!({"name": "guide", "personality": "You are a friendly guide.", "parameters": {}});
+        self.post("/api/characters/bench", character).await?;
+        Ok(())
+    }
+
+    /// Makes a call with `guide` and returns its signed URL.
+    pub(crate) async fn create_call(&self) -> anyhow::Result<String> {
+        let body = json!({"character": "repo:bench/guide", "call_time_limit_seconds": "600"});
+        let call = self.post("/v2/calls", body).await?;
+        let url = call["data"]["signedUrl"].as_str();
+        Ok(url.context("the call has no signedUrl")?.to_owned())
+    }
+
     /// Sends JSON as the partner.
     pub(crate) async fn post(&self, path: &str, body: Value) -> anyhow::Result<Value> {
         self.ask(
@@ -165,6 +182,22 @@ impl Server {
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         Ok(self.child.kill().await?)
     }
+}
+
+/// The settings of a server whose calls ask this upstream for everything.
+pub(crate) fn call_settings(upstream: &Upstream) -> Vec<(String, String)> {
+    let settings = ["CHAT", "TRANSCRIBER", "SYNTHESIZER"]
+        .into_iter()
+        .flat_map(|service| {
+            let setting =
+                |what, value: &str| (format!("COLLOQUY_{service}_{what}"), value.to_owned());
+            let base_url = upstream.base_url();
+            [
+                setting("BASE_URL", base_url.as_str()),
+                setting("MODEL", "scripted"),
+            ]
+        });
+    settings.collect()
 }
 
 async fn ready_line(output: BufReader<tokio::process::ChildStdout>) -> anyhow::Result<String> {

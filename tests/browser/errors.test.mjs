@@ -92,8 +92,32 @@ scene("a signed URL that was changed", { customer: { createCall: withUrl(otherSi
 scene(
   "a signed URL that has expired",
   { backend: { COLLOQUY_CALLS_CONNECT_SECONDS: "1" }, customer: { createCall: withUrl(afterTwoSeconds) } },
-  (stage) => fails(stage, "URL_EXPIRED"),
+  async (stage) => {
+    const { driver } = stage.page;
+    await driver.executeScript(countQuestions);
+    await fails(stage, "URL_EXPIRED");
+    assert.equal(await driver.executeScript("return window.asked"), 0, "the visitor was asked for the microphone");
+  },
 );
+
+/** Put into the page: counts how often the visitor is asked for the microphone. */
+function countQuestions() {
+  const { getUserMedia } = MediaDevices.prototype;
+  window.asked = 0;
+  MediaDevices.prototype.getUserMedia = function ask(...given) {
+    window.asked += 1;
+    return getUserMedia.apply(this, given);
+  };
+}
+
+const elsewhere = (url) => url.replace("127.0.0.1", "localhost");
+
+scene("a backend that the page's policy blocks is named at once", { customer: { createCall: withUrl(elsewhere) } }, async (stage) => {
+  const { error, callbacks } = await fails(stage, "NETWORK", { withinMs: 3_000 });
+  const origin = `ws://localhost:${new URL(stage.backend.url).port}`;
+  assert.equal(error.message, `The page's Content-Security-Policy blocks the backend. Add ${origin} to connect-src.`);
+  assert.ok(!callbacks.some(({ name }) => name === "onCallStarting"));
+});
 
 scene("a signed URL that is spent", { customer: { createCall: sameCall } }, async (stage) => {
   const { page } = stage;

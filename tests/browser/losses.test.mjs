@@ -50,6 +50,34 @@ scene("signalling that is lost comes back while the talk goes on", { busy: true,
   assert.equal(ended.error, null);
 });
 
+/** Put into the page: the answer to the first connection names another certificate, so that its DTLS handshake fails. */
+function breakFirstHandshake() {
+  const { setRemoteDescription } = RTCPeerConnection.prototype;
+  window.connections = [];
+  RTCPeerConnection.prototype.setRemoteDescription = function set({ type, sdp }) {
+    if (!window.connections.includes(this)) window.connections.push(this);
+    const other = (_, name, byte) => name + (byte === "00" ? "11" : "00");
+    const given = this === window.connections[0] ? sdp.replace(/(a=fingerprint:\S+ )(..)/g, other) : sdp;
+    return setRemoteDescription.call(this, { type, sdp: given });
+  };
+}
+
+scene("a connection whose handshake fails is followed by another, and the call begins", {}, async ({ page }) => {
+  await page.driver.executeScript(breakFirstHandshake);
+  await page.click("call");
+  // A browser may leave it to the SDK to see that nothing comes.
+  const talking = await page.shows("the call is connected", ({ state }) => state === "ongoing", 20_000);
+  assert.equal(talking.error, null);
+  assert.equal(await page.driver.executeScript("return window.connections.length"), 2);
+  const from = await page.ears.now();
+  await page.type("What is your name?");
+  await page.answers(from);
+  await page.click("hang-up");
+  const ended = await page.ended();
+  assert.deepEqual(states(ended), ["starting", "ongoing", "completed"]);
+  assert.equal(count(ended, "onConnected"), 1);
+});
+
 scene("a server that stands still for a while finds the call again", { backend: { COLLOQUY_CALLS_HEARTBEAT_SECONDS: "2" } }, async (stage) => {
   const { page, backend } = stage;
   await page.call();

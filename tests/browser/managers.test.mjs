@@ -44,7 +44,8 @@ scene("three managers in a page each have a good call of their own", { alone: tr
       const call = { log: [], stats: [], answered: false };
       call.manager = manager((name, argument) => {
         if (["onCallStart", "onCallError", "onHangUp", "onStatusUpdate", "onConnected"].includes(name)) {
-          call.log.push([name, argument?.code ?? argument].filter(Boolean).join(" "));
+          if (name === "onCallStart") call.id = argument.callId;
+          call.log.push([name, argument?.code ?? argument].filter((told) => typeof told === "string").join(" "));
         }
         if (name === "onStats") call.stats.push(argument);
         if (name === "onTranscript" && argument.originator === "bot") call.answered ||= argument.text.includes("turn " + number);
@@ -67,12 +68,14 @@ scene("three managers in a page each have a good call of their own", { alone: tr
     await sleep(500);
     if (calls.some(({ manager }, index) => index > 0 && manager.getState() !== "ongoing")) throw new Error("a call did not go on");
     calls.forEach(({ manager }) => manager.hangUp());
+    if (calls.some(({ manager, id }) => !id || manager.callId !== id)) throw new Error("a call has another's id");
     return { calls: calls.map(({ log, stats }) => ({ log, stats })), heard };
   `);
   assert.equal(heard.length, 3);
   for (const { log, stats } of calls) {
     assert.deepEqual(log, [
-      "onCallStart", "onStatusUpdate starting", "onConnected", "onStatusUpdate ongoing", "onStatusUpdate completed", "onHangUp",
+      "onCallStart", "onStatusUpdate starting", "onConnected", "onStatusUpdate ongoing", "onStatusUpdate completed",
+      "onHangUp local",
     ]);
     assert.deepEqual(stats.filter(({ quality }) => quality === "poor"), []);
   }

@@ -26,10 +26,10 @@ async function inPage(body) {
     (async () => {
       const { CallManager } = await import("/index.mjs");
       const log = [];
-      const hear = (name) => (argument) => log.push(argument === undefined ? name : name + " " + (argument.code ?? argument.text ?? argument));
+      const hear = (name) => (argument) => log.push([name, argument?.code ?? argument?.text ?? argument?.callId ?? argument].filter((told) => typeof told === "string").join(" "));
       const names = ["onCallStart", "onCallError", "onHangUp", "onStatusUpdate", "onCallStarting", "onTranscript"];
       const callbacks = Object.fromEntries(names.map((name) => [name, hear(name)]));
-      const signedUrl = "ws://localhost:1/session";
+      const signedUrl = "ws://localhost:1/v2/calls/1/session";
       const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
       ${body}
     })().then(done, (error) => done({ failed: String(error) + error.stack }));
@@ -68,7 +68,7 @@ describe("webkit", () => {
       return { log, report, missing: typeof RTCPeerConnection === "undefined" };
     `);
     assert.ok(missing, "this WebKit has WebRTC: let it make the calls of the other tests");
-    assert.deepEqual(log, ["onCallStart", "onCallError UNSUPPORTED_BROWSER", "onHangUp"]);
+    assert.deepEqual(log, ["onCallStart /v2/calls/1", "onCallError UNSUPPORTED_BROWSER", "onHangUp error"]);
     assert.equal(report.ok, false);
     assert.equal(report.media.code, "UNSUPPORTED_BROWSER");
     assert.ok(report.microphones > 0);
@@ -79,8 +79,8 @@ describe("webkit", () => {
       const frames = [];
       const tracks = [];
       const contexts = [];
-      window.RTCPeerConnection = class {
-        addTransceiver() { return { sender: {} }; }
+      window.RTCPeerConnection = class extends EventTarget {
+        addTransceiver() { return { sender: { replaceTrack: () => Promise.resolve() } }; }
         createOffer() { return Promise.resolve({ type: "offer", sdp: "v=0" }); }
         setLocalDescription() { return Promise.resolve(); }
         close() {}
@@ -112,8 +112,8 @@ describe("webkit", () => {
       const started = manager.handleCall2(null, null, signedUrl);
       await until(() => frames.includes("hello"));
       window.socket.say({ type: "welcome", call_id: "1", character: "Guide", ice_servers: [], resume: "t", time_limit_seconds: 60, heartbeat_seconds: 5 });
-      window.socket.say({ type: "transcript", id: "1", originator: "bot", text: "Hello.", final: true, at_ms: 1 });
       await until(() => frames.includes("offer"));
+      window.socket.say({ type: "transcript", id: "1", originator: "bot", text: "Hello.", final: true, at_ms: 1 });
       const graph = contexts.length;
       const live = tracks.map(({ readyState }) => readyState);
       const lines = [...document.getElementById("history").shadowRoot.querySelectorAll("p")].map((line) => line.textContent);
@@ -127,8 +127,8 @@ describe("webkit", () => {
       };
     `);
     assert.deepEqual(log, [
-      "onCallStart", "onStatusUpdate starting", "onCallStarting", "onTranscript Hello.", "onStatusUpdate completed",
-      "onHangUp",
+      "onCallStart /v2/calls/1", "onStatusUpdate starting", "onCallStarting", "onTranscript Hello.",
+      "onStatusUpdate completed", "onHangUp local",
     ]);
     assert.deepEqual(frames, ["hello", "offer", "hang_up"]);
     assert.deepEqual(lines, ["Guide: Hello."]);

@@ -6,24 +6,23 @@ use axum::extract::FromRequestParts as _;
 use colloquy::{
     App, Config,
     accounts::quotas::{Quota, QuotaCaller},
-    app::Base,
     clock::{Clock, ManualClock, SystemClock},
     config::Secret,
     http::ApiError,
     jobs,
+    kernel::Base,
     providers::Providers,
-    start,
-    store::Store,
+    server,
 };
 use jiff::Timestamp;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::{TestDatabase, doubles::Doubles};
+use crate::{TestDatabase, doubles::Doubles, process::binary};
 
 /// The admin key of test servers.
-pub const ADMIN_KEY: &str = "test-admin-key";
+pub const ADMIN_KEY: &str = "admin-key-of-the-tests";
 
 /// Settings of the worker that make tests quick.
 pub fn quick() -> jobs::Settings {
@@ -80,6 +79,13 @@ impl TestAppBuilder {
         self
     }
 
+    /// What is not trusted is decoded by the server's binary, as a server does with its own.
+    #[must_use]
+    pub fn with_decoder(mut self) -> Self {
+        self.config.sandbox.program = Some(binary().clone());
+        self
+    }
+
     /// The worker of jobs looks and lets go often, as [`quick`] says.
     #[must_use]
     pub fn quick_worker(mut self) -> Self {
@@ -96,8 +102,8 @@ impl TestAppBuilder {
 
     /// Migrates the database and gives the parts of a server that has joined as a node; nothing runs.
     pub async fn idle(self) -> App {
-        start::install_tls_provider();
-        let store = Store::open(&self.config.store).await.expect("a database");
+        server::install_tls_provider();
+        let store = self.config.store.open().await.expect("a database");
         store.migrate().await.expect("the migrations run");
         let providers = self
             .providers
@@ -112,20 +118,20 @@ impl TestAppBuilder {
 
     /// Migrates the database and serves.
     pub async fn start(mut self) -> TestApp {
-        let listener = start::bind(&mut self.config).await.expect("a free port");
+        let listener = server::bind(&mut self.config).await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let (database, doubles) = (self.database.clone(), self.doubles.clone());
         let (manual, worker) = (self.manual.clone(), self.worker);
         let app = self.idle().await;
-        start::start_background(&app)
+        server::start_background(&app)
             .await
             .expect("background work starts");
         if let Some(settings) = worker {
-            start::start_worker(&app, settings)
+            server::start_worker(&app, settings)
                 .await
                 .expect("the worker starts");
         }
-        let server = tokio::spawn(start::serve(app.clone(), listener));
+        let server = tokio::spawn(server::serve(app.clone(), listener));
         TestApp {
             app,
             address,
@@ -353,7 +359,7 @@ impl TestApp {
 
     /// Tells the server to stop and waits until it has.
     pub async fn stop(mut self) {
-        self.app.shutdown.cancel();
+        self.app.kernel.shutdown.cancel();
         if let Some(server) = self.server.take() {
             server
                 .await
@@ -365,13 +371,13 @@ impl TestApp {
 
 impl Drop for TestApp {
     fn drop(&mut self) {
-        self.app.shutdown.cancel();
+        self.app.kernel.shutdown.cancel();
     }
 }
 
 /// A client without connections.
 pub fn client() -> reqwest::Client {
-    start::install_tls_provider();
+    server::install_tls_provider();
     reqwest::Client::builder()
         .no_proxy()
         .timeout(Duration::from_secs(30))

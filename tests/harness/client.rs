@@ -1,4 +1,4 @@
-//! A native client of a call: the WebSocket behind the signed URL, WebRTC on the sans-IO core `rtc`, and a microphone
+//! A native client of a call: the WebSocket behind the signed URL, WebRTC on one of two [stacks](Stack), and a microphone
 //! that plays recordings on the real-time clock.
 //!
 //! One task runs one client. It records every message and every media packet with its time; the user of the client says
@@ -9,7 +9,7 @@
 //! - [`check`]: the check before a call
 //! - [`log`]: what was seen and heard
 //! - [`network`]: loss, jitter, a cut cable
-//! - [`peer`]: the WebRTC stack
+//! - [`peer`]: the WebRTC stacks
 //! - [`socket`]: the signalling WebSocket, also for tests that speak the protocol by hand
 //! - [`speech`]: recordings as Opus frames
 //! - [`task`]: the task of a client
@@ -33,26 +33,25 @@ use std::{
 use anyhow::{Context as _, bail};
 use colloquy::clock::{Clock as _, SystemClock};
 use colloquy_protocol::{ClientMessage, Originator, ServerMessage};
-use tokio::{
-    net::UdpSocket,
-    sync::{mpsc, oneshot},
-};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 pub use check::Check;
-pub use log::{AUDIBLE_RMS, Heard, Log, MediaState};
+pub use log::{AUDIBLE_RMS, Log, MediaState, ReceivedAudio};
 pub use network::Conditions;
+pub use peer::Stack;
 pub use socket::{FromServer, Refused, Socket};
 pub use speech::{SAMPLE_RATE_HZ, Speech, go_forward, rms, voiced_range};
 pub use task::Spoken;
 
 use log::Shared;
 use network::Network;
+use peer::Peer;
 use speech::Pause;
 use task::{Command, Parts, Task};
 
-/// How long media may take to connect on one machine, however busy.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+/// How long media may take to connect on one machine, however busy and however bad the network.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a client sends while it says nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,6 +68,8 @@ pub enum Between {
 /// How a client behaves.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
+    /// The WebRTC stack.
+    pub stack: Stack,
     /// The interface that media uses; on loopback the server has to listen on loopback too.
     pub bind: IpAddr,
     /// What is sent while nothing is said.
@@ -84,6 +85,7 @@ pub struct ClientOptions {
 impl Default for ClientOptions {
     fn default() -> Self {
         Self {
+            stack: Stack::default(),
             bind: Ipv4Addr::LOCALHOST.into(),
             between: Between::default(),
             conditions: Conditions::default(),
@@ -137,20 +139,16 @@ impl NativeClient {
             } if options.heartbeats => (*heartbeat_seconds).max(1),
             _ => 24 * 60 * 60,
         };
-        let udp = UdpSocket::bind((options.bind, 0))
-            .await
-            .context("binding the client's media socket")?;
-        let local = udp.local_addr()?;
+        let network = Network::new(options.conditions, options.seed);
+        let peer = Peer::new(options.stack, options.bind, network).await?;
         let shared = Arc::new(Shared::default());
         shared.record(|log| log.messages.push((now(), welcome)));
         let (commands, inbox) = mpsc::channel(64);
         let task = Task::new(Parts {
             shared: Arc::clone(&shared),
             commands: inbox,
-            udp,
-            local,
+            peer,
             socket,
-            network: Network::new(options.conditions, options.seed),
             pause: pause(options.between)?,
             heartbeat: Duration::from_secs(heartbeat.into()),
         })?;
@@ -163,7 +161,7 @@ impl NativeClient {
         })
     }
 
-    /// Sends an offer and the candidate after it.
+    /// Sends an offer and the candidates after it.
     ///
     /// # Errors
     /// When the client has failed.
@@ -178,7 +176,7 @@ impl NativeClient {
     /// Waits until media has connected after a moment; returns when it did.
     ///
     /// # Errors
-    /// When it does not within ten seconds.
+    /// When it does not within twenty seconds.
     pub async fn connected(&self, after: Instant) -> anyhow::Result<Instant> {
         let connected = self.shared.wait(CONNECT_PATIENCE, |log| {
             let connected = |(at, state): &&(Instant, MediaState)| {
@@ -225,7 +223,7 @@ impl NativeClient {
     }
 
     /// Waits for the first audible packet after a moment; `None` when none comes in time.
-    pub async fn reply_audio(&self, after: Instant, patience: Duration) -> Option<Heard> {
+    pub async fn reply_audio(&self, after: Instant, patience: Duration) -> Option<ReceivedAudio> {
         self.shared
             .wait(patience, |log| log.first_audible(after))
             .await
@@ -239,7 +237,7 @@ impl NativeClient {
         &self,
         quiet_for: Duration,
         patience: Duration,
-    ) -> anyhow::Result<Option<Heard>> {
+    ) -> anyhow::Result<Option<ReceivedAudio>> {
         let begun = now();
         let deadline = begun + patience;
         loop {
@@ -375,7 +373,7 @@ impl NativeClient {
         self.command(Command::Attach(Box::new(socket))).await
     }
 
-    /// Restarts ICE, from another port if `rebind`, and waits until media flows again.
+    /// Restarts ICE, from another port if `rebind`, and waits for the answer.
     ///
     /// # Errors
     /// When media does not connect.

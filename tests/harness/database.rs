@@ -14,8 +14,9 @@ use std::{
 };
 
 use colloquy::config::{Secret, StoreConfig};
-use sea_orm::{ConnectOptions, ConnectionTrait as _, Database};
 use serde::{Deserialize, Serialize};
+use sqlx::{AssertSqlSafe, Connection as _};
+use sqlx_postgres::PgConnection;
 use tempfile::TempDir;
 use url::Url;
 
@@ -44,18 +45,29 @@ impl TestDatabase {
         Self::fresh(None)
     }
 
+    /// A SQLite file in this folder.
+    pub fn sqlite_in(dir: PathBuf) -> Self {
+        Self {
+            dir,
+            postgres_url: None,
+            _kept: None,
+        }
+    }
+
     /// A fresh database on the PostgreSQL server.
     pub async fn postgres() -> Self {
+        Self::on(server_url()).await
+    }
+
+    /// A fresh database on this PostgreSQL server.
+    async fn on(server: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let server = server_url();
         let name = format!(
             "colloquy_{}_{}",
             std::process::id(),
             NUMBER.fetch_add(1, Ordering::Relaxed)
         );
-        let mut options = ConnectOptions::new(server.clone());
-        options.max_connections(1).sqlx_logging(false);
-        let connection = Database::connect(options)
+        let mut connection = PgConnection::connect(server)
             .await
             .expect("the PostgreSQL server of the tests answers");
         // A number may come round again on a server that outlives the processes.
@@ -63,8 +75,8 @@ impl TestDatabase {
             format!("DROP DATABASE IF EXISTS {name}"),
             format!("CREATE DATABASE {name}"),
         ] {
-            connection
-                .execute_unprepared(&statement)
+            sqlx::query(AssertSqlSafe(statement))
+                .execute(&mut connection)
                 .await
                 .expect("a fresh PostgreSQL database");
         }
@@ -186,4 +198,91 @@ fn start_server() -> (String, Child) {
         format!("postgres://postgres@localhost/postgres?host={dir}"),
         child,
     )
+}
+
+/// A PostgreSQL server of a test's own, which it may kill and start again. It keeps what it has said it stored.
+#[derive(Debug)]
+pub struct OwnPostgres {
+    dir: PathBuf,
+}
+
+impl OwnPostgres {
+    /// Makes a server and starts it.
+    pub fn start() -> Self {
+        let dir = own(
+            r#"dir=$(mktemp -d /tmp/colloquy-pg.XXXXXX)
+            "$bin/initdb" -D "$dir/data" -U postgres -A trust -E UTF8 --locale=C.UTF-8 --no-sync >"$dir/log" 2>&1
+            echo "$dir""#,
+            "",
+        );
+        let server = Self {
+            dir: dir.trim().into(),
+        };
+        server.run();
+        server
+    }
+
+    fn shell(&self, script: &str) -> String {
+        own(script, self.dir.to_str().expect("a path"))
+    }
+
+    /// A fresh database on it.
+    pub async fn database(&self) -> TestDatabase {
+        let dir = self.dir.display();
+        TestDatabase::on(&format!(
+            "postgres://postgres@localhost/postgres?host={dir}"
+        ))
+        .await
+    }
+
+    /// Starts it again, and returns when it answers.
+    pub fn run(&self) {
+        self.shell(
+            r#""$bin/pg_ctl" -D "$1/data" -w -l "$1/log" -o "-k $1 -c listen_addresses= -c max_connections=100 \
+            -c shared_buffers=32MB" start >/dev/null"#,
+        );
+    }
+
+    /// Kills it.
+    pub fn kill(&self) {
+        self.shell(r#""$bin/pg_ctl" -D "$1/data" -m immediate -w stop >/dev/null"#);
+    }
+
+    /// Sends a signal to each of its processes.
+    pub fn signal(&self, name: &str) {
+        let script = r#"main=$(head -n 1 "$1/data/postmaster.pid"); kill -NAME "$main" $(ps -o pid= --ppid "$main")"#;
+        self.shell(&script.replace("NAME", name));
+    }
+}
+
+impl Drop for OwnPostgres {
+    fn drop(&mut self) {
+        self.shell(
+            r#"{ "$bin/pg_ctl" -D "$1/data" -m immediate -w stop || true; } >/dev/null 2>&1; rm -rf "$1""#,
+        );
+    }
+}
+
+/// Runs a script as one who may run PostgreSQL, with its programs in `$bin`.
+fn own(script: &str, argument: &str) -> String {
+    let root = Command::new("id").arg("-u").output();
+    let mut command = match root.is_ok_and(|output| output.stdout.starts_with(b"0\n")) {
+        true => {
+            let mut command = Command::new("runuser");
+            command.args(["-u", "postgres", "--", "sh"]);
+            command
+        }
+        false => Command::new("sh"),
+    };
+    let script = format!(
+        "set -eu; bin=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1)\n{script}"
+    );
+    let done = command
+        .args(["-c", &script, "sh", argument])
+        .current_dir("/")
+        .output()
+        .expect("a shell");
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "PostgreSQL: {errors}");
+    String::from_utf8(done.stdout).expect("UTF-8")
 }

@@ -7,11 +7,12 @@ use async_trait::async_trait;
 use colloquy::{
     Config,
     providers::{
-        ChatModel, ModelAnswer, ModelApi, ModelRequest, Models, Pcm, ProviderError,
+        BatchProviders, ChatModel, ModelAnswer, ModelApi, ModelRequest, Models, Pcm, ProviderError,
         ProviderErrorKind, Providers, SpeechRequest, SpeechStream, Synthesizer, Transcriber,
-        Unhurried, Utterance, VoiceInfo, VoiceList,
+        Utterance, VoiceInfo, VoiceList,
     },
 };
+use colloquy_formats::ModelEvent;
 use futures_util::stream;
 use serde_json::json;
 
@@ -75,19 +76,19 @@ impl Doubles {
     /// The providers behind the switches; the models of the text interfaces are those of the settings.
     pub fn providers(&self, config: &Config) -> Providers {
         let chat = Arc::new(Chat(self.chat.clone()));
-        let transcriber = Arc::new(Ears(self.transcriber.clone()));
+        let transcriber = Arc::new(ScriptedTranscriber(self.transcriber.clone()));
         Providers {
             models: Models::from_config(config).expect("an HTTP client"),
             chat: chat.clone(),
             transcriber: transcriber.clone(),
             synthesizer: Arc::new(Voice(self.synthesizer.clone())),
-            unhurried: Unhurried { chat, transcriber },
+            batch: BatchProviders { chat, transcriber },
         }
     }
 }
 
 struct Chat(Arc<Switch>);
-struct Ears(Arc<Switch>);
+struct ScriptedTranscriber(Arc<Switch>);
 struct Voice(Arc<Switch>);
 
 #[async_trait]
@@ -103,8 +104,10 @@ impl ChatModel for Chat {
     async fn ask(&self, _request: &ModelRequest) -> Result<ModelAnswer, ProviderError> {
         self.0.check()?;
         let pieces = ["Hello ", "there. ", "How can I help?"];
-        let events =
-            pieces.map(|piece| Ok(json!({"choices": [{"index": 0, "delta": {"content": piece}}]})));
+        let events = pieces.map(|piece| {
+            let chunk = json!({"choices": [{"index": 0, "delta": {"content": piece}}]});
+            Ok(ModelEvent::read(ModelApi::Chat, chunk).expect("a chunk"))
+        });
         Ok(ModelAnswer::Events(Box::pin(stream::iter(events))))
     }
 
@@ -114,7 +117,7 @@ impl ChatModel for Chat {
 }
 
 #[async_trait]
-impl Transcriber for Ears {
+impl Transcriber for ScriptedTranscriber {
     fn name(&self) -> &str {
         self.0.name
     }

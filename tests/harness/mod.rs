@@ -23,7 +23,7 @@ pub use database::TestDatabase;
 
 /// Waits until something holds.
 pub async fn eventually<F: Future<Output = bool>>(what: &str, mut check: impl FnMut() -> F) {
-    for _ in 0..1000 {
+    for _ in 0..3000 {
         if check().await {
             return;
         }

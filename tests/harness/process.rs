@@ -1,7 +1,9 @@
 //! The real binary, as an operator runs it.
 
 use std::{
-    path::PathBuf,
+    fs::Permissions,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
     process::{Command, ExitStatus, Output, Stdio},
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
@@ -10,7 +12,7 @@ use std::{
 use colloquy::Config;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempDir};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::Child,
@@ -21,6 +23,16 @@ use crate::{
     TestDatabase,
     app::{ADMIN_KEY, TestPartner, TestQuota, client, send},
 };
+
+/// A user who owns nothing.
+const NOBODY: u32 = 65_534;
+/// What a command is put behind that is to run as that user.
+const BECOME_NOBODY: [&str; 4] = [
+    "setpriv",
+    "--reuid=65534",
+    "--regid=65534",
+    "--clear-groups",
+];
 
 /// How long a server may take to start, and to stop once its time to drain is over.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -100,13 +112,62 @@ pub struct Server {
     http: reqwest::Client,
     log: Arc<Mutex<String>>,
     _settings: NamedTempFile,
+    /// Its files stay for as long as the process may open another connection to them.
+    _database: TestDatabase,
+    /// A copy of the binary.
+    programs: Option<TempDir>,
 }
 
 impl Server {
     /// Starts it on this database with changed settings. Their secrets do not go along: a service gets `[redacted]` for its
     /// key.
-    #[expect(clippy::print_stderr, reason = "a test that fails shows the log")]
     pub async fn start(database: &TestDatabase, change: impl FnOnce(&mut Config)) -> Self {
+        Self::start_logging_to(database, change, Stdio::piped()).await
+    }
+
+    /// Starts it as somebody whom the permissions of files bind: they do not bind the administrator. The folder of the database
+    /// becomes theirs.
+    pub async fn start_unprivileged(
+        database: &TestDatabase,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
+        let dir = &database.config().dir;
+        std::fs::create_dir_all(dir).expect("a folder");
+        let is_administrator = std::fs::metadata("/proc/self").expect("a process").uid() == 0;
+        if !is_administrator {
+            return Self::start(database, change).await;
+        }
+        // The folders above the binary may be closed to others.
+        let programs = tempfile::tempdir().expect("a folder");
+        let everybody = Permissions::from_mode(0o755);
+        std::fs::set_permissions(&programs, everybody).expect("its owner changes it");
+        let program = programs.path().join("colloquy");
+        std::fs::copy(binary(), &program).expect("a copy");
+        std::os::unix::fs::chown(dir, Some(NOBODY), Some(NOBODY)).expect("the administrator");
+        let mut server =
+            Self::launch(database, change, Stdio::piped(), &BECOME_NOBODY, &program).await;
+        server.programs = Some(programs);
+        server
+    }
+
+    /// Starts it with a standard error of the test's own. Only a pipe is kept for [`Server::log`].
+    pub async fn start_logging_to(
+        database: &TestDatabase,
+        change: impl FnOnce(&mut Config),
+        log_to: Stdio,
+    ) -> Self {
+        Self::launch(database, change, log_to, &[], binary()).await
+    }
+
+    /// Starts a program, behind another one that becomes it.
+    #[expect(clippy::print_stderr, reason = "a test that fails shows the log")]
+    async fn launch(
+        database: &TestDatabase,
+        change: impl FnOnce(&mut Config),
+        log_to: Stdio,
+        behind: &[&str],
+        program: &Path,
+    ) -> Self {
         let mut config = Config::default();
         config.http.listen = ([127, 0, 0, 1], 0).into();
         change(&mut config);
@@ -114,27 +175,44 @@ impl Server {
         let settings = settings.expect("a file");
         let json = serde_json::to_value(&config).expect("settings");
         std::fs::write(&settings, toml(&json)).expect("the settings are written");
+        let readable = Permissions::from_mode(0o644);
+        std::fs::set_permissions(&settings, readable).expect("its owner changes it");
         let file = settings.path().to_str().expect("a path");
-        let mut command = command(database, &["serve", "--config", file]);
+        // A write beyond a limit of file sizes is an error, and does not end the process.
+        let served = command(database, &["serve", "--config", file]);
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
+            .args(behind)
+            .arg(program)
+            .args(served.get_args());
+        for (name, value) in served.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         command
             .env("COLLOQUY_ADMIN_KEY", ADMIN_KEY)
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .stderr(log_to);
         let mut child = tokio::process::Command::from(command)
             .kill_on_drop(true)
             .spawn()
             .expect("the binary runs");
         let log = Arc::new(Mutex::new(String::new()));
-        let mut logged = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-        let kept = Arc::clone(&log);
-        tokio::spawn(async move {
-            while let Ok(Some(line)) = logged.next_line().await {
-                eprintln!("{line}");
-                let mut log = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                log.push_str(&line);
-                log.push('\n');
-            }
-        });
+        if let Some(pipe) = child.stderr.take() {
+            let mut logged = BufReader::new(pipe).lines();
+            let kept = Arc::clone(&log);
+            tokio::spawn(async move {
+                while let Ok(Some(line)) = logged.next_line().await {
+                    eprintln!("{line}");
+                    let mut log = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                    log.push_str(&line);
+                    log.push('\n');
+                }
+            });
+        }
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let base = async {
             while let Some(line) = lines.next_line().await.expect("its output") {
@@ -153,7 +231,26 @@ impl Server {
             http: client(),
             log,
             _settings: settings,
+            _database: database.clone(),
+            programs: None,
         }
+    }
+
+    /// A command of whoever the server runs as.
+    pub fn command(&self, program: &str) -> Command {
+        match self.programs {
+            None => Command::new(program),
+            Some(_) => {
+                let mut command = Command::new(BECOME_NOBODY[0]);
+                command.args(&BECOME_NOBODY[1..]).arg(program);
+                command
+            }
+        }
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id().expect("it runs")
     }
 
     /// What it has logged so far.
@@ -200,6 +297,15 @@ impl Server {
     async fn made(&self, key: &str, path: &str, body: &Value) -> Value {
         let request = self.request(key, Method::POST, path).json(body);
         send(request).await.expect(201)
+    }
+
+    /// The most memory that it has taken so far, in bytes, as Linux counts it.
+    pub fn peak_bytes(&self) -> u64 {
+        let pid = self.child.id().expect("it runs");
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = peak.and_then(|peak| peak.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+        peak.expect("a number of kB") * 1024
     }
 
     /// Sends SIGTERM.

@@ -73,6 +73,9 @@ struct Shared {
     received: Arc<Mutex<Vec<Received>>>,
 }
 
+/// Requests to paths that begin with this are never answered, whatever the script says.
+pub const TAR_PIT: &str = "/tar-pit";
+
 /// The receiver; it ends with this value.
 #[derive(Debug)]
 pub struct Receiver {
@@ -178,13 +181,18 @@ async fn receive(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
+    let path = uri.path().to_owned();
+    let stalls = path.starts_with(TAR_PIT);
     shared.received.lock().unwrap().push(Received {
         method,
-        path: uri.path().to_owned(),
+        path,
         headers,
         body: String::from_utf8(body.to_vec()).unwrap(),
         at: Instant::now(),
     });
+    if stalls {
+        return std::future::pending().await;
+    }
     let reply = shared.replies.lock().unwrap().pop_front();
     match reply.unwrap_or(Reply::Status(200)) {
         Reply::Status(status) => StatusCode::from_u16(status).unwrap().into_response(),

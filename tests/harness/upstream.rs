@@ -116,6 +116,7 @@ impl Upstream {
             .route("/v1/models", get(models))
             .route("/v1/chat/completions", post(chat))
             .route("/v1/responses", post(responses))
+            .route("/v1/responses/compact", post(compact))
             .route("/v1/audio/transcriptions", post(transcription))
             .route("/v1/audio/speech", post(speech))
             .layer(DefaultBodyLimit::max(64 * 1024 * 1024))
@@ -345,6 +346,18 @@ async fn responses(
     let (script, watch) = shared.begin(Api::Responses, &headers, body.clone());
     let answer = text::responses(&script, &body);
     answers::send(script, kind, answer, watch).await
+}
+
+/// Its requests are those of responses, with `compact` in them.
+async fn compact(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    Json(mut body): Json<Value>,
+) -> Response {
+    body["compact"] = json!(true);
+    let (script, watch) = shared.begin(Api::Responses, &headers, body.clone());
+    let answer = text::compaction(&script, &body);
+    answers::send(script, "application/json", answer, watch).await
 }
 
 /// The content type of a text answer.

@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
+use colloquy::{
+    calls::{self, Outcome, TranscriptLine},
+    store::{Dialect, Executor as _},
+};
 use harness::{
     TestApp, TestDatabase,
     app::{ADMIN_KEY, send},
     on_both_databases,
 };
 use reqwest::Method;
-use sea_orm::ConnectionTrait as _;
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -22,7 +26,7 @@ on_both_databases!(a_partner_with_open_calls_stays, |app| {
     assert_eq!(refused.expect(409)["code"], "conflict");
     let db = app.app.store.db();
     let ended = "UPDATE calls SET state = 'completed' WHERE partner = 'acme'";
-    db.execute_unprepared(ended).await.unwrap();
+    db.execute(ended).await.unwrap();
     app.delete(ADMIN_KEY, "/api/partners/acme")
         .await
         .expect(204);
@@ -411,3 +415,382 @@ on_both_databases!(
         send(attempt("8.8.8.8")).await.expect(401);
     }
 );
+
+/// Every list has pages, with the same parameters and the same header.
+#[tokio::test]
+async fn every_list_has_pages() {
+    for database in TestDatabase::both().await {
+        let app = TestApp::builder(&database).start().await;
+        let (acme, _) = app.acme_and_other().await;
+        for _ in 0..2 {
+            app.key("acme", json!({})).await;
+        }
+        for _ in 0..3 {
+            app.quota(&acme, json!({"kinds": ["text"]})).await;
+        }
+        let path = "/api/characters/acme";
+        for name in ["a", "b", "c"] {
+            let body = json!({"name": name, "personality": "Be kind."});
+            app.post(&acme.key, path, body).await.expect(201);
+        }
+        for _ in 0..2 {
+            let body = json!({"personality": "Be kinder."});
+            let path = "/api/characters/acme/a";
+            app.put(&acme.key, path, body).await.expect(200);
+        }
+        for (path, key, field) in [
+            ("/api/partners", ADMIN_KEY, "id"),
+            ("/api/keys/acme", &acme.key, "id"),
+            ("/api/quotas/acme", &acme.key, "id"),
+            ("/api/characters/acme", &acme.key, "name"),
+            ("/api/characters/acme/a/versions", &acme.key, "version"),
+        ] {
+            let whole = app.get(key, path).await;
+            assert_eq!(whole.headers.get("link"), None, "{path}");
+            let whole = whole.expect(200);
+            let mut seen = Vec::new();
+            let mut next = Some(format!("{path}?limit=1"));
+            while let Some(path) = next {
+                let page = app.get(key, &path).await;
+                let link = page.headers.get("link").map(|link| link.to_str().unwrap());
+                next = link.map(|link| {
+                    let target = link.strip_prefix('<').unwrap();
+                    target.strip_suffix(">; rel=\"next\"").unwrap().to_owned()
+                });
+                let page = page.expect(200);
+                assert_eq!(page.as_array().unwrap().len(), 1, "{path}");
+                seen.push(page[0][field].clone());
+            }
+            let all = whole.as_array().unwrap().iter();
+            let all: Vec<_> = all.map(|entry| entry[field].clone()).collect();
+            assert!(seen.len() >= 2 && seen == all, "{path}: {seen:?} {all:?}");
+            let refused = app.get(key, &format!("{path}?limit=1000")).await;
+            refused.expect(400);
+        }
+    }
+}
+
+on_both_databases!(
+    who_guesses_keys_is_refused_before_the_database_is_asked,
+    |builder| builder.manual_clock().config(|config| {
+        config.limits.attempts_per_minute = 2;
+        config.http.trusted_proxies = 1;
+    }),
+    |app| {
+        let acme = app.partner("acme").await;
+        let new = app.key("acme", json!({})).await;
+        let quota = app.quota(&acme, json!({"kinds": ["call"]})).await;
+        let from = |key: &str, path: &str| {
+            app.request(Method::GET, path)
+                .header("x-api-key", key)
+                .header("x-forwarded-for", "9.9.9.9")
+        };
+        let me = |key: &str| from(key, "/api/auth/me");
+        send(me(&acme.key)).await.expect(200);
+        // Keys of the right form, which the database is asked for.
+        let invented = |prefix: &str, nth: usize| format!("{prefix}{nth:032x}_{}", "a".repeat(43));
+        for nth in 0..2 {
+            send(me(&invented("cqk_", nth))).await.expect(401);
+        }
+        app.advance(Duration::from_secs(6));
+        send(me(&invented("cqk_", 3))).await.expect(429);
+        send(from(&invented("cqq_", 3), "/v2/calls/none"))
+            .await
+            .expect(429);
+        // One that has been used here passes, although its row is too old to be trusted, and so does the configured one.
+        send(me(&acme.key)).await.expect(200);
+        send(me(ADMIN_KEY)).await.expect(200);
+        // One that nobody knows yet waits like everybody.
+        let new = new["api_key"].as_str().unwrap();
+        send(me(new)).await.expect(429);
+        send(from(&quota.key, "/v2/calls/none")).await.expect(429);
+        app.advance(Duration::from_secs(30));
+        send(me(new)).await.expect(200);
+        // That was no attempt.
+        send(from(&quota.key, "/v2/calls/none")).await.expect(404);
+        send(me(&invented("cqk_", 4))).await.expect(401);
+    }
+);
+
+// Nobody knows any of the keys when all of them come, as after a restart.
+on_both_databases!(
+    many_clients_behind_one_address_begin_at_once,
+    |builder| builder.config(|config| config.limits.attempts_per_minute = 2),
+    |app| {
+        let acme = app.partner("acme").await;
+        let mut requests = Vec::new();
+        for nth in 0..16 {
+            let key = app.key("acme", json!({})).await;
+            let quota = app.quota(&acme, json!({"kinds": ["call"]})).await;
+            let me = app.request(Method::GET, "/api/auth/me");
+            let call = app.request(Method::GET, "/v2/calls/none");
+            let (request, key, status) = match nth % 2 {
+                0 => (me, key["api_key"].as_str().unwrap(), 200),
+                _ => (call, quota.key.as_str(), 404),
+            };
+            requests.push((request.header("x-api-key", key), status));
+        }
+        let mut asked = JoinSet::new();
+        for (request, status) in requests {
+            asked.spawn(async move { send(request).await.expect(status) });
+        }
+        asked.join_all().await;
+    }
+);
+
+// Who waits for a guess to be looked up does not get the guess's place.
+on_both_databases!(
+    guesses_at_once_ask_the_database_no_more_often_than_allowed,
+    |builder| builder
+        .manual_clock()
+        .config(|config| config.limits.attempts_per_minute = 4),
+    |app| {
+        let mut guesses = JoinSet::new();
+        for nth in 0..64 {
+            let (prefix, path) = match nth % 2 {
+                0 => ("cqk_", "/api/auth/me"),
+                _ => ("cqq_", "/v2/calls/none"),
+            };
+            let key = format!("{prefix}{nth:032x}_{}", "a".repeat(43));
+            let request = app.request(Method::GET, path).header("x-api-key", key);
+            guesses.spawn(send(request));
+        }
+        let answers = guesses.join_all().await;
+        let of = |status: u16| {
+            answers
+                .iter()
+                .filter(|answer| answer.status == status)
+                .count()
+        };
+        assert_eq!((of(401), of(429)), (4, 60));
+    }
+);
+
+/// An empty key is none, wherever it stands.
+#[tokio::test]
+async fn an_empty_key_is_no_key() {
+    let app = TestApp::builder(&TestDatabase::sqlite())
+        .config(|config| config.admin_key = Some(colloquy::config::Secret::new("")))
+        .start()
+        .await;
+    let ask = |path: &str| app.request(Method::GET, path);
+    let me = "/api/auth/me";
+    for request in [
+        ask(me).header("x-api-key", ""),
+        ask(me).header("x-api-key", "  "),
+        ask(me).header("authorization", "Bearer "),
+        ask(me).header("authorization", "Bearer"),
+        ask("/api/auth/me?api_key="),
+        ask("/api/auth/me?api_key=%20"),
+        ask(me),
+    ] {
+        send(request).await.expect(401);
+    }
+    let app = TestApp::builder(&TestDatabase::sqlite()).start().await;
+    let beside = app
+        .request(Method::GET, me)
+        .header("x-api-key", " ")
+        .bearer_auth(ADMIN_KEY);
+    assert_eq!(send(beside).await.expect(200)["isAdmin"], true);
+}
+
+#[tokio::test]
+async fn a_publishable_key_reads_no_calls() {
+    let app = TestApp::builder(&TestDatabase::sqlite()).start().await;
+    let (acme, _) = app.acme_and_other().await;
+    let origin = "https://www.example.com";
+    let page = json!({"kind": "publishable", "allowed_origins": [origin]});
+    let page = app.key("acme", page).await;
+    let page = page["api_key"].as_str().unwrap();
+    let ask = |method: Method, path: &str| {
+        app.request(method, path)
+            .header("x-api-key", page)
+            .header("origin", origin)
+    };
+    let body = json!({"character": "repo:acme/ada", "call_time_limit_seconds": "60"});
+    let made = send(ask(Method::POST, "/v2/calls").json(&body))
+        .await
+        .expect(200);
+    let id = made["data"]["id"].as_str().unwrap();
+    app.get(&acme.key, id).await.expect(200);
+    for path in [
+        id.to_owned(),
+        format!("{id}/transcript"),
+        "/v2/calls/none".to_owned(),
+    ] {
+        let refused = send(ask(Method::GET, &path)).await.expect(403);
+        assert_eq!(refused["error"]["code"], "ACCESS_DENIED", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn operators_may_lock_metrics_and_health() {
+    let secret = colloquy::config::Secret::new;
+    let app = TestApp::builder(&TestDatabase::sqlite())
+        .config(|config| {
+            config.http.metrics_key = Some(secret("key-of-the-scraper"));
+            config.http.health_key = Some(secret("key-of-the-monitor"));
+        })
+        .start()
+        .await;
+    let acme = app.partner("acme").await;
+    for (path, own, others) in [
+        ("/metrics", "key-of-the-scraper", "key-of-the-monitor"),
+        ("/health/deep", "key-of-the-monitor", "key-of-the-scraper"),
+    ] {
+        let with = |key: &str| app.request(Method::GET, path).bearer_auth(key);
+        send(app.request(Method::GET, path)).await.expect(401);
+        send(with(others)).await.expect(401);
+        send(with(&acme.key)).await.expect(403);
+        assert_eq!(send(with(own)).await.status, 200, "{path}");
+        assert_eq!(send(with(ADMIN_KEY)).await.status, 200, "{path}");
+    }
+    send(app.request(Method::GET, "/health")).await.expect(200);
+}
+
+#[derive(sqlx::FromRow)]
+struct Table {
+    name: String,
+}
+
+/// The tables that name a partner.
+async fn tables_with_partners(app: &TestApp) -> Vec<String> {
+    let db = app.app.store.db();
+    let sql = match db.dialect() {
+        Dialect::Sqlite => {
+            "SELECT m.name AS name FROM sqlite_master m JOIN pragma_table_info(m.name) p \
+             WHERE m.type = 'table' AND p.name = 'partner' ORDER BY m.name"
+        }
+        Dialect::Postgres => {
+            "SELECT CAST(table_name AS TEXT) AS name FROM information_schema.columns \
+             WHERE column_name = 'partner' AND table_schema = 'public' ORDER BY 1"
+        }
+    };
+    let rows: Vec<Table> = db.fetch_all(sql).await.unwrap();
+    rows.into_iter().map(|row| row.name).collect()
+}
+
+async fn rows_of(app: &TestApp, condition: &str) -> u64 {
+    let db = app.app.store.db();
+    let sql = format!("SELECT COUNT(*) FROM {condition}");
+    db.fetch_count(sql).await.unwrap()
+}
+
+/// Gives a partner something of everything; the paths at which its owner reads it.
+async fn furnish(app: &TestApp) -> (Vec<String>, String) {
+    let acme = app.partner("acme").await;
+    app.character(&acme, "ada", "You are Ada.", json!({})).await;
+    let quota = app.quota(&acme, json!({"kinds": ["text"]})).await;
+    let quota_id = quota.path.rsplit('/').next().unwrap();
+    let call = json!({
+        "character": "repo:acme/ada", "call_time_limit_seconds": 60,
+        "on_completion_webhook": "https://receiver.invalid/hook",
+    });
+    let made = app.post(&acme.key, "/v2/calls", call).await.expect(200);
+    let call = made["data"]["id"].as_str().unwrap().to_owned();
+    let outcome = Outcome {
+        error: None,
+        call_time: Duration::from_secs(5),
+        server_time: Duration::from_secs(6),
+        transcript: vec![TranscriptLine {
+            text: "a secret".to_owned(),
+            originator: colloquy_protocol::Originator::User,
+            at_ms: 1,
+        }],
+    };
+    let id = call.trim_start_matches("/v2/calls/");
+    calls::finish(&app.app, id, outcome).await.unwrap();
+    let message = json!({"id": "m", "type": "text", "text": "Hi", "is_processed": false});
+    let input =
+        json!({"messages": [message], "character": "repo:acme/ada", "generate_audio": false});
+    let asked = app.post(&acme.key, "/v2/completions", json!({"input": input}));
+    let completion = asked.await.expect(200)["id"].as_str().unwrap().to_owned();
+    let list = "/api/webhooks/acme/deliveries";
+    let deliveries = app.get(&acme.key, list).await.expect(200);
+    let delivery = deliveries["deliveries"][0]["id"].as_str().unwrap();
+    let db = app.app.store.db();
+    for sql in [
+        format!(
+            "INSERT INTO responses (id, quota, input, response, created_at, expires_at) \
+             VALUES ('resp_1', '{quota_id}', '[]', '{{}}', 1, 9000000000000)"
+        ),
+        format!(
+            "INSERT INTO webhook_attempts (delivery_id, number, started_at, duration_ms) VALUES ('{delivery}', 99, 1, 1)"
+        ),
+    ] {
+        db.execute(sql).await.unwrap();
+    }
+    let paths = vec![
+        format!("{call}/transcript"),
+        call,
+        completion,
+        format!("{list}/{delivery}"),
+        "/api/characters/acme/ada".to_owned(),
+        quota.path,
+    ];
+    (paths, acme.key)
+}
+
+on_both_databases!(
+    a_partner_under_the_name_of_another_one_sees_nothing_of_it,
+    |builder| builder.without_worker(),
+    |app| {
+        let (paths, key) = furnish(&app).await;
+        for path in &paths {
+            app.get(&key, path).await.expect(200);
+        }
+        let tables = tables_with_partners(&app).await;
+        assert!(tables.len() >= 7, "{tables:?}");
+        for table in &tables {
+            let rows = rows_of(&app, &format!("{table} WHERE partner = 'acme'")).await;
+            assert!(
+                rows > 0,
+                "this test puts nothing into the new table {table}"
+            );
+        }
+        app.delete(ADMIN_KEY, "/api/partners/acme")
+            .await
+            .expect(204);
+        let of_others = ["character_versions", "responses", "webhook_attempts"];
+        for table in tables.iter().map(String::as_str).chain(of_others) {
+            assert_eq!(rows_of(&app, table).await, 0, "{table}");
+        }
+        let begun = harness::client::now();
+        let heir = app.partner("acme").await;
+        // Until no node remembers the old one.
+        assert!(begun.elapsed() > Duration::from_secs(5));
+        for path in &paths {
+            app.get(&heir.key, path).await.expect(404);
+        }
+        app.get(&key, "/api/characters/acme").await.expect(401);
+        let empty = app.get(&heir.key, "/api/webhooks/acme/deliveries").await;
+        assert_eq!(empty.expect(200)["deliveries"], json!([]));
+        for path in ["/api/characters/acme", "/api/quotas/acme"] {
+            assert_eq!(
+                app.get(&heir.key, path).await.expect(200),
+                json!([]),
+                "{path}"
+            );
+        }
+        let keys = app.get(&heir.key, "/api/keys/acme").await.expect(200);
+        assert_eq!(keys.as_array().unwrap().len(), 1);
+    }
+);
+
+/// Whoever names a partner goes with it: a table whose column does not say so would keep its rows for the next one.
+#[tokio::test]
+async fn every_table_that_names_a_partner_goes_with_it() {
+    let app = TestApp::builder(&TestDatabase::sqlite()).start().await;
+    let db = app.app.store.db();
+    for table in tables_with_partners(&app).await {
+        let sql = format!(
+            "SELECT COUNT(*) FROM pragma_foreign_key_list('{table}') \
+             WHERE \"from\" = 'partner' AND \"table\" IN ('partners', 'characters') AND on_delete = 'CASCADE'"
+        );
+        let rows = db.fetch_count(sql).await.unwrap();
+        assert!(
+            rows > 0,
+            "{table}.partner does not refer to partners with ON DELETE CASCADE"
+        );
+    }
+}

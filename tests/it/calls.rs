@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::{body::Body, http::Request};
 use colloquy::{
-    calls::{self, Outcome, SignedQuery, TranscriptLine},
+    calls::{self, Outcome, SignedQuery, TranscriptLine, room::CallOrigin},
     config::SigningKeys,
 };
 use colloquy_protocol::{CloseCode, Originator};
@@ -411,7 +411,7 @@ async fn a_call_lives_from_starting_to_completed() {
 
         // The first end counts, and what is over cannot be taken or go on.
         let failed = Outcome {
-            error: Some("LATE"),
+            error: Some("LATE".into()),
             ..outcome()
         };
         calls::finish(app, &id, failed).await.unwrap();
@@ -440,7 +440,7 @@ async fn a_failed_call_and_a_silent_call_have_no_transcript() {
             let id = create(&server, &acme, call()).await;
             calls::take(&server.app, &id, None).await.unwrap().unwrap();
             let ended = Outcome {
-                error,
+                error: error.map(Into::into),
                 transcript: lines,
                 ..outcome()
             };
@@ -559,21 +559,25 @@ async fn a_full_or_stopping_server_says_when_to_come_back() {
         .await;
     let (acme, _) = server.acme_and_other().await;
     create(&server, &acme, call()).await;
-    let permit = server.app.call_slots.clone().try_acquire_owned().unwrap();
+    let guest = CallOrigin {
+        partner: "other".to_owned(),
+        page: None,
+    };
+    let seat = server.app.call_room.take(guest).unwrap();
     let answer = server.post(&acme.key, "/v2/calls", call()).await;
     assert_eq!(answer.expect(503)["error"]["code"], "UNAVAILABLE");
     assert!(answer.header("retry-after").parse::<u32>().unwrap() >= 1);
-    drop(permit);
+    drop(seat);
     create(&server, &acme, call()).await;
 
-    // A stopping server closes its listener, but requests that it has accepted are still answered.
-    server.app.shutdown.cancel();
+    // A stopping server answers, so that calls can come back, and takes no new ones.
+    server.app.kernel.shutdown.cancel();
     let request = Request::post("/v2/calls")
         .header("x-api-key", &acme.key)
         .header("content-type", "application/json")
         .body(Body::from(call().to_string()))
         .unwrap();
-    let router = colloquy::http::router(server.app.clone());
+    let router = colloquy::server::router(server.app.clone());
     let response = router.oneshot(request).await.unwrap();
     assert_eq!(response.status(), 503);
     assert!(response.headers().contains_key("retry-after"));
@@ -588,13 +592,114 @@ async fn open_calls_are_counted_by_partner() {
         create(&server, &acme, call()).await;
         let setup = calls::take(&server.app, &id, None).await.unwrap().unwrap();
         assert_eq!(
-            calls::count_open(&server.app, &setup.tenant).await.unwrap(),
+            calls::count_open(server.app.store.db(), &setup.tenant)
+                .await
+                .unwrap(),
             2
         );
         calls::finish(&server.app, &id, outcome()).await.unwrap();
         assert_eq!(
-            calls::count_open(&server.app, &setup.tenant).await.unwrap(),
+            calls::count_open(server.app.store.db(), &setup.tenant)
+                .await
+                .unwrap(),
             1
         );
     }
+}
+
+/// The ids of the calls that a list shows, and the path of its next page.
+async fn listed(server: &TestApp, key: &str, path: &str) -> (Vec<String>, Option<String>) {
+    let answer = server.get(key, path).await;
+    let body = answer.expect(200);
+    let calls = body["data"].as_array().unwrap();
+    let ids = calls.iter().map(|call| bare_id(&json!({"data": call})));
+    let next = body["next_cursor"].as_str().map(|cursor| {
+        let link = answer.header("link");
+        let target = link.strip_prefix('<').unwrap();
+        let target = target.strip_suffix(">; rel=\"next\"").unwrap();
+        assert!(target.ends_with(&format!("cursor={cursor}")), "{target}");
+        target.to_owned()
+    });
+    (ids.collect(), next)
+}
+
+#[tokio::test]
+async fn calls_are_listed_newest_first_page_by_page() {
+    for database in TestDatabase::both().await {
+        let server = builder(&database).start().await;
+        let (acme, other) = server.acme_and_other().await;
+        let mut ids = Vec::new();
+        for _ in 0..5 {
+            ids.insert(0, create(&server, &acme, call()).await);
+        }
+        let custom =
+            json!({"character": {"personality": "Be kind."}, "call_time_limit_seconds": 60});
+        let inline = create(&server, &acme, custom.clone()).await;
+        let foreign = create(&server, &other, custom).await;
+        calls::finish(&server.app, &ids[1], outcome())
+            .await
+            .unwrap();
+
+        let mut seen = Vec::new();
+        let mut path = Some("/v2/calls?limit=2&character=repo:acme/ada".to_owned());
+        while let Some(next) = path {
+            let (page, following) = listed(&server, &acme.key, &next).await;
+            assert!((1..=2).contains(&page.len()));
+            seen.extend(page);
+            path = following;
+        }
+        assert_eq!(seen, ids);
+        let all = listed(&server, &acme.key, "/v2/calls").await;
+        assert_eq!(all.0, [[inline].as_slice(), &ids].concat());
+        let ended = listed(&server, &acme.key, "/v2/calls?state=completed").await;
+        assert_eq!(ended, (vec![ids[1].clone()], None));
+        let none = listed(
+            &server,
+            &acme.key,
+            "/v2/calls?created_before=2020-01-01T00:00:00Z",
+        )
+        .await;
+        assert_eq!(none, (vec![], None));
+        assert_eq!(listed(&server, &other.key, "/v2/calls").await.0, [foreign]);
+        let admin = "/v2/calls?partner=acme&created_from=2020-01-01T00:00:00Z";
+        assert_eq!(listed(&server, ADMIN_KEY, admin).await.0, all.0);
+        assert_eq!(listed(&server, ADMIN_KEY, "/v2/calls").await.0.len(), 7);
+
+        for (query, status, field) in [
+            ("limit=0", 400, "limit"),
+            ("limit=x", 400, "limit"),
+            ("state=sleeping", 400, "query"),
+            ("created_from=yesterday", 400, "query"),
+        ] {
+            let path = format!("/v2/calls?{query}");
+            let refused = server.get(&acme.key, &path).await.expect(status);
+            let message = refused["error"]["message"].as_str().unwrap();
+            assert!(message.contains(field), "{query}: {refused}");
+        }
+        let foreign = "/v2/calls?partner=acme";
+        server.get(&other.key, foreign).await.expect(403);
+    }
+}
+
+/// The list of a quota's key is what the quota paid for; a page's key has none.
+#[tokio::test]
+async fn a_quota_lists_its_own_calls_and_a_page_none() {
+    let database = TestDatabase::sqlite();
+    let server = builder(&database).start().await;
+    let acme = server.partner("acme").await;
+    let quota = server.quota(&acme, json!({"kinds": ["call"]})).await;
+    let custom = json!({"character": {"personality": "Be kind."}, "call_time_limit_seconds": 60});
+    create(&server, &acme, custom.clone()).await;
+    let own = server
+        .post(&quota.key, "/v2/calls", custom)
+        .await
+        .expect(200);
+    let (ids, _) = listed(&server, &quota.key, "/v2/calls").await;
+    assert_eq!(ids, [bare_id(&own)]);
+    let origin = "https://shop.example";
+    let page = json!({"kind": "publishable", "allowed_origins": [origin]});
+    let page = server.key("acme", page).await;
+    let request = server.request(Method::GET, "/v2/calls");
+    let request = request.header("x-api-key", page["api_key"].as_str().unwrap());
+    send(request.header("origin", origin)).await.expect(403);
 }

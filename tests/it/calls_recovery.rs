@@ -11,10 +11,13 @@ use std::{
 use colloquy::{
     calls::{self, Outcome},
     clock::ManualClock,
+    node,
+    store::Executor as _,
 };
 use harness::{
     TestApp, TestAppBuilder, TestDatabase,
     app::TestPartner,
+    eventually,
     receiver::{Receiver, Reply},
 };
 use serde_json::{Value, json};
@@ -127,14 +130,14 @@ async fn two_processes_on_one_data_folder_are_two_nodes() {
             .unwrap()
             .unwrap();
         let second = start().await;
-        let name = |server: &TestApp| server.app.node.name.clone();
+        let name = |server: &TestApp| server.app.kernel.node.name.clone();
         assert_ne!(name(&first), name(&second));
         assert_eq!(state(&second, &acme, &id).await, "starting");
     }
 }
 
 /// A server of this node that delivers to the receiver.
-fn node(database: &TestDatabase, name: &str, receiver: &Receiver) -> TestAppBuilder {
+fn serving(database: &TestDatabase, name: &str, receiver: &Receiver) -> TestAppBuilder {
     TestApp::builder(database)
         .node(name)
         .quick_worker()
@@ -236,7 +239,7 @@ async fn calls_of_a_process_killed_with_9_end_in_error_at_the_next_start() {
     let receiver = Receiver::start().await;
     for database in TestDatabase::both().await {
         // Another node, so that there is someone to create calls; its sweeper does not know yet that the first died.
-        let other = node(&database, "other", &receiver).start().await;
+        let other = serving(&database, "other", &receiver).start().await;
         let (acme, _) = other.acme_and_other().await;
         let hook = format!("{}/hook", receiver.base);
         let mut paths = Vec::new();
@@ -257,7 +260,7 @@ async fn calls_of_a_process_killed_with_9_end_in_error_at_the_next_start() {
         process.kill();
         assert_eq!(state(&other, &acme, ongoing).await, "ongoing");
 
-        let next = node(&database, KILLED, &receiver).start().await;
+        let next = serving(&database, KILLED, &receiver).start().await;
         assert_eq!(state(&next, &acme, starting).await, "error");
         assert_eq!(state(&next, &acme, ongoing).await, "error");
         assert_eq!(state(&next, &acme, completed).await, "completed");
@@ -272,7 +275,7 @@ async fn a_webhook_under_way_in_a_process_killed_with_9_arrives_after_the_next_s
     for database in TestDatabase::both().await {
         let receiver = Receiver::start().await;
         let mut process = Process::start(&database, &receiver);
-        let creator = node(&database, "creator", &receiver).without_worker();
+        let creator = serving(&database, "creator", &receiver).without_worker();
         let creator = creator.start().await;
         let (acme, _) = creator.acme_and_other().await;
         let path = create(&creator, &acme, Some(&format!("{}/hook", receiver.base))).await;
@@ -282,7 +285,7 @@ async fn a_webhook_under_way_in_a_process_killed_with_9_arrives_after_the_next_s
         let first = receiver.wait_for(1).await;
         process.kill();
 
-        let next = node(&database, KILLED, &receiver).start().await;
+        let next = serving(&database, KILLED, &receiver).start().await;
         let both = receiver.wait_for(2).await;
         assert_eq!(first[0].header("webhook-id"), both[1].header("webhook-id"));
         assert_eq!(first[0].body, both[1].body);
@@ -294,4 +297,97 @@ async fn a_webhook_under_way_in_a_process_killed_with_9_arrives_after_the_next_s
         assert_eq!(page["deliveries"][0]["state"], "succeeded");
         next.stop().await;
     }
+}
+
+/// A process that is killed while the database is away leaves its ends in the data folder.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_that_the_database_did_not_take_is_stored_at_the_next_start() {
+    for database in TestDatabase::both().await {
+        let receiver = Receiver::start().await;
+        let creator = serving(&database, "creator", &receiver).start().await;
+        let (acme, _) = creator.acme_and_other().await;
+        let hook = format!("{}/hook", receiver.base);
+        let path = create(&creator, &acme, Some(&hook)).await;
+        let other = create(&creator, &acme, None).await;
+        {
+            let dying = serving(&database, KILLED, &receiver).idle().await;
+            for path in [&path, &other] {
+                calls::take(&dying, bare(path), None)
+                    .await
+                    .unwrap()
+                    .unwrap();
+                calls::mark_ongoing(&dying, bare(path)).await.unwrap();
+            }
+            dying.store.db().close().await;
+            let outcome = Outcome {
+                transcript: vec![calls::TranscriptLine {
+                    text: "Good-bye".to_owned(),
+                    originator: colloquy_protocol::Originator::User,
+                    at_ms: 1,
+                }],
+                ..completed()
+            };
+            let stored = calls::end(&dying, bare(&path), outcome);
+            let journal = dying.config.store.dir.join("journal");
+            eventually("the end is in the journal", async || {
+                let mut files = std::fs::read_dir(&journal).unwrap();
+                files.any(|file| {
+                    file.unwrap()
+                        .path()
+                        .extension()
+                        .is_some_and(|it| it == "json")
+                })
+            })
+            .await;
+            assert!(!stored.is_finished());
+            stored.abort();
+            drop(stored.await);
+            assert_eq!(state(&creator, &acme, &path).await, "ongoing");
+        }
+        let next = serving(&database, KILLED, &receiver).start().await;
+        assert_eq!(state(&next, &acme, &path).await, "completed");
+        assert_eq!(state(&next, &acme, &other).await, "error");
+        let transcript = next.get(&acme.key, &format!("{path}/transcript")).await;
+        assert_eq!(
+            transcript.expect(200)["data"]["transcript"][0]["text"],
+            "Good-bye"
+        );
+        assert_eq!(
+            receiver.wait_for(1).await[0].json()["data"]["duration"]["call_seconds"],
+            5
+        );
+        let journal = next.app.config.store.dir.join("journal");
+        assert_eq!(std::fs::read_dir(journal).unwrap().count(), 0);
+        next.stop().await;
+        creator.stop().await;
+    }
+}
+
+/// Nobody could say that it lives while the database was away; so nobody is taken for dead at once when it is back.
+#[tokio::test]
+async fn nodes_get_their_time_anew_after_the_database_was_away() {
+    let database = TestDatabase::sqlite();
+    let clock = Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()));
+    let of = |name: &str| TestApp::builder(&database).node(name).clock(clock.clone());
+    let judge = of("judge").without_worker().start().await;
+    let (acme, _) = judge.acme_and_other().await;
+    let silent = of("silent").idle().await;
+    let path = create(&judge, &acme, None).await;
+    calls::take(&silent, bare(&path), None)
+        .await
+        .unwrap()
+        .unwrap();
+
+    let run = async |sql: &'static str| judge.app.store.db().execute(sql).await.unwrap();
+    run("CREATE TRIGGER away BEFORE UPDATE ON nodes BEGIN SELECT RAISE(ABORT, 'away'); END").await;
+    node::heartbeat(&judge.app.kernel).await.unwrap_err();
+    clock.advance(Duration::from_secs(40));
+    run("DROP TRIGGER away").await;
+    node::heartbeat(&judge.app.kernel).await.unwrap();
+    clock.advance(Duration::from_secs(29));
+    calls::sweep(&judge.app).await.unwrap();
+    assert_eq!(state(&judge, &acme, &path).await, "starting");
+    clock.advance(Duration::from_secs(1));
+    calls::sweep(&judge.app).await.unwrap();
+    assert_eq!(state(&judge, &acme, &path).await, "error");
 }

@@ -1,10 +1,10 @@
 //! Saved characters, references, inline characters and templates.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use colloquy::{
     accounts::{PartnerId, Principal, Reach},
-    characters::{Character, CharacterInput, parse_character_params, resolve},
+    characters::{Character, CharacterInput, parse_character_params, rendered, resolve},
     http::ApiError,
 };
 use harness::{
@@ -24,13 +24,13 @@ fn principal(partner: &str) -> Principal {
     }
 }
 
-async fn resolve_as(app: &TestApp, partner: &str, input: Value) -> Result<Character, ApiError> {
-    resolve(
-        &app.app,
-        &principal(partner),
-        CharacterInput::parse(&input)?,
-    )
-    .await
+async fn resolve_as(
+    app: &TestApp,
+    partner: &str,
+    input: Value,
+) -> Result<Arc<Character>, ApiError> {
+    let input = CharacterInput::parse(&input)?;
+    Ok(resolve(&app.app, &principal(partner), input).await?)
 }
 
 on_both_databases!(
@@ -265,6 +265,7 @@ async fn another_node_sees_an_update(database: TestDatabase) {
             .await
             .unwrap()
             .personality
+            .clone()
     };
     assert_eq!(read("repo:acme/guide").await, "One");
     first
@@ -305,6 +306,7 @@ async fn another_node_sees_an_update_postgres() {
 async fn inline_characters_come_in_three_forms() {
     let app = TestApp::builder(&TestDatabase::sqlite()).start().await;
     let object = json!({"personality": "I am {{ robot_name }}", "parameters": {"robot_name": "Ada", "voice": null}});
+    let acme = principal("acme").own_tenant().unwrap();
     let custom =
         json!({"personality": "I am {{ robot_name }}", "description": "{\"robot_name\": \"Ada\"}"});
     for input in [
@@ -316,7 +318,10 @@ async fn inline_characters_come_in_three_forms() {
         let character = resolve_as(&app, "acme", input.clone()).await.unwrap();
         assert_eq!(character.reference, None);
         assert_eq!(
-            character.render(&Map::new()).unwrap().system,
+            rendered(&app.app, &acme, &character, &Map::new())
+                .await
+                .unwrap()
+                .system,
             "I am Ada",
             "{input}"
         );
@@ -351,7 +356,7 @@ fn malformed_inputs_are_invalid_characters() {
         (json!({"personality": "x", "tools": []}), "character.tools"),
         (json!({"personality": "{{ x"}), "character.personality"),
     ] {
-        let error = CharacterInput::parse(&input).unwrap_err();
+        let error = ApiError::from(CharacterInput::parse(&input).unwrap_err());
         assert_eq!(
             (error.status.as_u16(), error.code),
             (400, "invalid_character"),
@@ -377,11 +382,7 @@ fn template_parameters_are_flat() {
         (json!([1]), "character_params"),
         (json!({"a": "x".repeat(40_000)}), "character_params.a"),
     ] {
-        assert_eq!(
-            parse(value.clone()).unwrap_err().field.as_deref(),
-            Some(field),
-            "{value}"
-        );
+        assert_eq!(parse(value.clone()).unwrap_err().field, field, "{value}");
     }
 }
 

@@ -111,10 +111,6 @@ fn bad_settings_are_named() {
         "store.database_url",
     );
     refused(
-        &migrate(None, &[("COLLOQUY_SIGNING_KEYS", "a:short")]),
-        "signing_keys",
-    );
-    refused(
         &migrate(None, &[("COLLOQUY_LOG_FILTER", "colloquy=loud")]),
         "log.filter",
     );
@@ -141,6 +137,70 @@ fn bad_settings_are_named() {
     refused(
         &migrate(None, &[("COLLOQUY_CONFIG", "/nowhere/colloquy.toml")]),
         "colloquy.toml",
+    );
+}
+
+/// What is refused names its setting, and never shows the value.
+#[test]
+fn blank_and_short_secrets_are_refused() {
+    let told = |name: &str, value: &str, names: &str| {
+        let output = migrate(None, &[(name, value)]);
+        refused(&output, names);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            value.trim().len() < 4 || !errors.contains(value.trim()),
+            "{errors}"
+        );
+    };
+    let keys = [
+        ("COLLOQUY_ADMIN_KEY", "admin_key"),
+        ("COLLOQUY_HTTP_METRICS_KEY", "http.metrics_key"),
+        ("COLLOQUY_HTTP_HEALTH_KEY", "http.health_key"),
+        ("COLLOQUY_WEBHOOKS_SECRET", "webhooks.secret"),
+    ];
+    let others = [
+        ("COLLOQUY_CHAT_API_KEY", "chat.api_key"),
+        ("COLLOQUY_TRANSCRIBER_API_KEY", "transcriber.api_key"),
+        ("COLLOQUY_SYNTHESIZER_API_KEY", "synthesizer.api_key"),
+        ("COLLOQUY_TRACES_HEADERS", "traces.headers"),
+        ("COLLOQUY_STORE_DATABASE_URL", "store.database_url"),
+    ];
+    for (name, setting) in keys {
+        told(name, "x", setting);
+        told(name, "fifteen-letters", setting);
+    }
+    for (name, setting) in keys.into_iter().chain(others) {
+        for value in ["", "  ", "\t\n"] {
+            told(name, value, setting);
+        }
+        told(name, "long-enough-but-with-a-line-end\n", setting);
+    }
+    for value in [
+        "",
+        "a:short",
+        "a:                ",
+        "12345678901234567",
+        "[secret,secret]",
+    ] {
+        told("COLLOQUY_SIGNING_KEYS", value, "signing_keys");
+    }
+    for toml in [
+        "admin_key = \"\"",
+        "admin_key = \"                  \"",
+        "admin_key = 12345",
+        "admin_key = 123456789012345.5",
+        "[models.m]\nbase_url = \"http://127.0.0.1:1/v1\"\napi_key = \"\"",
+    ] {
+        let output = migrate(Some(toml), &[]);
+        refused(&output, "_key");
+        assert!(!String::from_utf8_lossy(&output.stderr).contains("12345"));
+    }
+    // Digits are a text like any other: none is lost.
+    let output = migrate(None, &[("COLLOQUY_ADMIN_KEY", "0000000000000000")]);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
     );
 }
 

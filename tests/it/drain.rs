@@ -12,21 +12,22 @@ use std::{
 
 use colloquy::{
     Config,
-    store::{Store, statement},
+    store::{Executor as _, FromDbRow, statement},
 };
+use colloquy_protocol::CloseCode;
 use harness::{
     TestDatabase,
     app::{Answer, TestPartner, TestQuota, send},
+    client::{ClientOptions, NativeClient, Refused},
     eventually,
     process::Server,
     upstream::{Api, CACHED_TOKENS, End, Fault, INPUT_TOKENS, Recorded, Script, Upstream},
 };
 use reqwest::{Method, RequestBuilder};
-use sea_orm::FromQueryResult;
 use serde_json::json;
 use tokio::{task::JoinSet, time::Instant};
 
-use crate::text::{CHAT, RESPONSES, chat_text, events, response_text};
+use crate::text::{CHAT, Event, RESPONSES, chat_text, events, response_text};
 
 const STREAMS: usize = 200;
 /// Every tenth client goes away when it has this many words.
@@ -59,8 +60,22 @@ struct Seen {
     ending: Ending,
 }
 
+/// One of the `amounts` of a row, to select.
+fn amount(measure: &str) -> String {
+    format!("COALESCE(CAST(jsonb(amounts) ->> '{measure}' AS BIGINT), 0) AS {measure}")
+}
+
+/// What selects the rows of requests whose ids begin with this.
+fn usage_sql(name: &str) -> String {
+    let amounts = ["input_tokens", "cached_tokens", "output_tokens", "cost"].map(amount);
+    let amounts = amounts.join(", ");
+    format!(
+        "SELECT request_id, model, outcome, {amounts} FROM usage_records WHERE request_id LIKE '{name}%'"
+    )
+}
+
 /// A row of `usage_records`.
-#[derive(Debug, FromQueryResult)]
+#[derive(Debug, sqlx::FromRow)]
 struct Row {
     request_id: String,
     model: String,
@@ -72,7 +87,7 @@ struct Row {
 }
 
 /// A row of `reservations`.
-#[derive(Debug, FromQueryResult)]
+#[derive(Debug, sqlx::FromRow)]
 struct Reserved {
     request_id: String,
     tokens: i64,
@@ -151,22 +166,22 @@ impl World {
         (id, request)
     }
 
-    async fn rows<T: FromQueryResult + Named>(&self, sql: &str) -> HashMap<String, T> {
-        let store = Store::open(&self.database.config()).await.unwrap();
-        let rows = T::find_by_statement(statement(store.db(), sql, []));
-        let rows = rows.all(store.db()).await.unwrap();
+    async fn rows<T: FromDbRow + Named>(&self, sql: String) -> HashMap<String, T> {
+        let store = self.database.config().open().await.unwrap();
+        let rows: Vec<T> = store.db().fetch_all(statement(sql, [])).await.unwrap();
         let count = rows.len();
         let rows = rows
             .into_iter()
             .map(|row| (row.request_id().to_owned(), row));
         let rows = rows.collect::<HashMap<_, _>>();
         assert_eq!(rows.len(), count, "a request is there twice");
-        store.db().clone().close().await.unwrap();
+        store.db().close().await;
         rows
     }
 
     async fn reservations(&self) -> HashMap<String, Reserved> {
-        self.rows("SELECT request_id, tokens, cost FROM reservations")
+        let amounts = ["tokens", "cost"].map(amount).join(", ");
+        self.rows(format!("SELECT request_id, {amounts} FROM reservations"))
             .await
     }
 
@@ -187,12 +202,7 @@ impl World {
 
     /// The rows of requests whose ids begin with this; there are as many.
     async fn usage(&self, name: &str, count: usize) -> HashMap<String, Row> {
-        let mut rows = self
-            .rows::<Row>(
-                "SELECT request_id, model, outcome, input_tokens, cached_tokens, output_tokens, cost FROM usage_records",
-            )
-            .await;
-        rows.retain(|id, _| id.starts_with(name));
+        let rows = self.rows::<Row>(usage_sql(name)).await;
         assert_eq!(rows.len(), count, "rows of usage");
         rows
     }
@@ -315,7 +325,9 @@ async fn client(
             let ending = Ending::Left;
             return Seen { id, words, ending };
         }
-        last = events.into_iter().last();
+        // What ends the stream of a response says nothing about its end.
+        let done = |event: &Event| path(nth) == RESPONSES && event.data == "[DONE]";
+        last = events.into_iter().rfind(|event| !done(event)).or(last);
     };
     let last = last.unwrap();
     let ending = if last.data == "[DONE]" || last.name == "response.completed" {
@@ -421,8 +433,13 @@ async fn every_row_agrees_with_what_was_served(database: TestDatabase) {
     let streams = world.open(&server, "kill").await;
     let reserved = world.reservations().await;
     assert!(reserved.len() > STREAMS / 2, "{}", reserved.len());
-    eventually("some are complete", async || {
-        streams.complete.load(Ordering::Relaxed) >= 20
+    let some = || streams.complete.load(Ordering::Relaxed) >= 20;
+    eventually("some are complete", async || some()).await;
+    // Settlements are stored in groups, a moment after the client has its answer.
+    eventually("some of either kind are settled", async || {
+        let settled = world.rows::<Row>(usage_sql("kill")).await;
+        let any = |outcome: &str| settled.values().any(|row| row.outcome == outcome);
+        any("completed") && any("cancelled")
     })
     .await;
     server.kill().await;
@@ -445,8 +462,10 @@ async fn every_row_agrees_with_what_was_served(database: TestDatabase) {
         check(row, seen, &served[&seen.id], reserved.get(&seen.id));
     }
     let of = |outcome: &str| killed.values().filter(|row| row.outcome == outcome).count();
-    assert!(of("completed") > 0 && of("cancelled") > 0, "{killed:?}");
-    assert!(of("bound") >= STREAMS / 3, "{killed:?}");
+    let (completed, cancelled, bound) = (of("completed"), of("cancelled"), of("bound"));
+    let counts = format!("{completed} completed, {cancelled} cancelled, {bound} at their bound");
+    assert!(completed > 0 && cancelled > 0, "{counts}");
+    assert!(bound >= STREAMS / 3, "{counts}");
     world
         .check_sums(&server, stopped.iter().chain(killed.values()))
         .await;
@@ -460,4 +479,62 @@ async fn every_row_agrees_with_what_was_served_sqlite() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_row_agrees_with_what_was_served_postgres() {
     every_row_agrees_with_what_was_served(TestDatabase::postgres().await).await;
+}
+
+/// SIGTERM in the middle of a call: its client may lose its connection and come back, whoever wants something new is told when
+/// to ask again, and the process ends with the call, long before the time to drain is over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_outlives_sigterm_and_comes_back_to_its_server() {
+    let upstream = Upstream::start().await;
+    let database = TestDatabase::sqlite();
+    let server = Server::start(&database, |config| {
+        upstream.configure(config);
+        config.http.drain_seconds = 60;
+    })
+    .await;
+    let partner = server.partner("acme").await;
+    let character = json!({"name": "ada", "personality": "You are Ada."});
+    let made = server.request(&partner.key, Method::POST, "/api/characters/acme");
+    send(made.json(&character)).await.expect(201);
+    let body = json!({"character": "repo:acme/ada", "call_time_limit_seconds": "60"});
+    let call = || {
+        server
+            .request(&partner.key, Method::POST, "/v2/calls")
+            .json(&body)
+    };
+    let url = |made: &serde_json::Value| made["data"]["signedUrl"].as_str().unwrap().to_owned();
+    let (made, unused) = (
+        send(call()).await.expect(200),
+        send(call()).await.expect(200),
+    );
+    let client = NativeClient::connect(&url(&made)).await.unwrap();
+    let told = Instant::now();
+    server.terminate();
+    eventually("the server drains", async || {
+        server.get(&partner.key, "/health").await["status"] == "draining"
+    })
+    .await;
+    let refused = send(call()).await;
+    assert_eq!(refused.expect(503)["error"]["code"], "UNAVAILABLE");
+    assert!(refused.header("retry-after").parse::<u32>().unwrap() >= 1);
+    assert_eq!(refused.header("connection"), "close");
+    let new = NativeClient::join(&url(&unused), ClientOptions::default()).await;
+    let new = new.unwrap_err().downcast::<Refused>().unwrap();
+    assert_eq!(new.close, Some(CloseCode::Capacity.number()));
+    for _ in 0..2 {
+        client.drop_socket().await.unwrap();
+        client.resume().await.unwrap();
+    }
+    let path = made["data"]["id"].as_str().unwrap();
+    assert_eq!(
+        server.get(&partner.key, path).await["data"]["state"],
+        "ongoing"
+    );
+    client.hang_up().await.unwrap();
+    assert!(server.ended().await.success());
+    assert!(
+        told.elapsed() < Duration::from_secs(50),
+        "{:?}",
+        told.elapsed()
+    );
 }

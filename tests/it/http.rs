@@ -7,7 +7,7 @@ use axum::{
     body::Body,
     http::{Request, Response},
 };
-use colloquy::config::ModelConfig;
+use colloquy::{config::ModelConfig, http::Interface};
 use harness::{
     TestApp, TestDatabase,
     app::{ADMIN_KEY, client, send},
@@ -230,7 +230,7 @@ on_both_databases!(
 #[tokio::test]
 async fn a_database_that_is_away_is_a_reason_to_be_down() {
     let app = app().await;
-    app.app.store.db().close_by_ref().await.unwrap();
+    app.app.store.db().close().await;
     let deep = send(app.request(Method::GET, "/health/deep"))
         .await
         .expect(503);
@@ -304,7 +304,7 @@ async fn the_committed_openapi_document_is_the_served_one() {
         served, committed,
         "run: cargo run -p colloquy-backend -- openapi > backend/openapi.json"
     );
-    let printed = colloquy::http::openapi::document_json().unwrap();
+    let printed = colloquy::server::openapi::document_json().unwrap();
     assert_eq!(serde_json::from_str::<Value>(&printed).unwrap(), committed);
 }
 
@@ -312,7 +312,7 @@ async fn the_committed_openapi_document_is_the_served_one() {
 async fn a_panic_becomes_a_plain_500() {
     let app = app().await;
     let router = Router::new().route("/v2/calls/panic", axum::routing::get(panics));
-    let wrapped = colloquy::http::router::with_layers(router, app.app.clone());
+    let wrapped = colloquy::server::with_layers([(Interface::CALLS, router)], app.app.clone());
     let response: Response<Body> = wrapped
         .oneshot(Request::get("/v2/calls/panic").body(Body::empty()).unwrap())
         .await
@@ -336,7 +336,7 @@ async fn panics() -> String {
 /// A publishable key passes on a call route, from its page only.
 #[tokio::test]
 async fn publishable_keys_pass_on_call_routes_from_their_pages() {
-    async fn whoami(colloquy::http::Caller(principal): colloquy::http::Caller) -> String {
+    async fn whoami(colloquy::accounts::Caller(principal): colloquy::accounts::Caller) -> String {
         principal.key_id
     }
     let app = app().await;
@@ -344,7 +344,7 @@ async fn publishable_keys_pass_on_call_routes_from_their_pages() {
     let body = json!({"kind": "publishable", "allowed_origins": ["https://www.example.com"]});
     let made = app.key("acme", body).await;
     let router = Router::new().route("/v2/calls", axum::routing::post(whoami));
-    let router = colloquy::http::router::with_layers(router, app.app.clone());
+    let router = colloquy::server::with_layers([(Interface::CALLS, router)], app.app.clone());
     for (origin, status) in [
         (Some("https://www.example.com"), 200),
         (Some("http://www.example.com"), 403),
@@ -371,8 +371,8 @@ async fn stopping_waits_for_tasks_and_refuses_new_connections() {
     let app = app().await;
     let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let (shared, flag) = (app.app.clone(), done.clone());
-    app.app.tasks.spawn(async move {
-        shared.shutdown.cancelled().await;
+    app.app.kernel.tasks.spawn(async move {
+        shared.kernel.shutdown.cancelled().await;
         tokio::time::sleep(Duration::from_millis(300)).await;
         flag.store(true, std::sync::atomic::Ordering::SeqCst);
     });

@@ -1,4 +1,6 @@
-//! Durable work: leases, fencing, retries, keys, shutdown.
+//! Durable work: leases, fencing, retries, keys, shutdown; partners that share it, and jobs that take their process down.
+
+mod partners;
 
 use std::{
     collections::HashMap,
@@ -12,11 +14,10 @@ use std::{
 use anyhow::bail;
 use colloquy::{
     App,
-    jobs::{self, Job, JobState, Next, Registry, RetryRule, Run, Settings, WorkRow},
-    store::statement,
+    jobs::{self, GivenUp, Job, JobState, Registry, RetryRule, Run, RunResult, Settings, WorkRow},
+    store::{Dialect, Executor as _, statement},
 };
 use harness::{TestApp, TestDatabase, app::quick, eventually};
-use sea_orm::ConnectionTrait as _;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
@@ -27,6 +28,7 @@ struct Record {
     most_at_once: AtomicU32,
     runs: Mutex<Vec<Run>>,
     held: Mutex<Vec<bool>>,
+    given_up: Mutex<Vec<GivenUp>>,
     go_on: Notify,
 }
 
@@ -67,6 +69,8 @@ enum Script {
     BlockOnce,
     /// Runs three times.
     Thrice,
+    /// Ends its process, after so many milliseconds.
+    Kill(u64),
 }
 
 impl Scripted {
@@ -80,6 +84,8 @@ impl Scripted {
 }
 
 impl Job for Scripted {
+    type State = App;
+
     const KIND: &'static str = "test.scripted";
 
     const RETRY: RetryRule = RetryRule {
@@ -90,11 +96,13 @@ impl Job for Scripted {
 
     const AT_ONCE: usize = 2;
 
+    const OF_PARTNER: usize = 2;
+
     fn dedup_key(&self) -> Option<String> {
         self.keyed.then(|| self.name.clone())
     }
 
-    async fn run(self, app: App, run: Run) -> anyhow::Result<Next> {
+    async fn run(self, app: App, run: Run) -> anyhow::Result<RunResult> {
         let record = record(&self.name);
         let running = record.running.fetch_add(1, Ordering::SeqCst) + 1;
         record.most_at_once.fetch_max(running, Ordering::SeqCst);
@@ -115,19 +123,30 @@ impl Job for Scripted {
             }
             Script::Fail => bail!("as told"),
             Script::PanicOnce if times == 1 => panic!("as told"),
-            Script::BlockOnce if times == 1 => return Ok(Next::Blocked("a reason".to_owned())),
-            Script::Thrice if times < 3 => return Ok(Next::Again(Duration::from_millis(5))),
+            Script::BlockOnce if times == 1 => {
+                return Ok(RunResult::Blocked("a reason".to_owned()));
+            }
+            Script::Kill(ms) => {
+                tokio::time::sleep(Duration::from_millis(ms)).await;
+                std::process::abort();
+            }
+            Script::Thrice if times < 3 => return Ok(RunResult::Again(Duration::from_millis(5))),
             _ => {}
         }
-        Ok(Next::Done)
+        Ok(RunResult::Done)
+    }
+
+    async fn give_up(self, _app: App, _run: Run, why: GivenUp) -> anyhow::Result<()> {
+        record(&self.name).given_up.lock().unwrap().push(why);
+        Ok(())
     }
 }
 
 async fn enqueue(app: &App, job: &impl Job) {
     let transaction = app.store.begin().await.unwrap();
-    jobs::enqueue(app, &transaction, job).await.unwrap();
+    jobs::enqueue(app, &transaction, None, job).await.unwrap();
     transaction.commit().await.unwrap();
-    app.jobs.wake();
+    app.kernel.jobs.wake();
 }
 
 async fn start(app: &App, how: Settings) {
@@ -158,9 +177,9 @@ async fn node(database: &TestDatabase, name: &str) -> App {
 }
 
 async fn stop(app: App) {
-    app.shutdown.cancel();
-    app.tasks.close();
-    app.tasks.wait().await;
+    app.kernel.shutdown.cancel();
+    app.kernel.tasks.close();
+    app.kernel.tasks.wait().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -213,16 +232,23 @@ async fn the_bound_on_jobs_at_once_is_kept() {
 struct Other(Scripted);
 
 impl Job for Other {
+    type State = App;
+
     const KIND: &'static str = "test.other";
     const RETRY: RetryRule = Scripted::RETRY;
     const AT_ONCE: usize = 1;
+    const OF_PARTNER: usize = 1;
 
     fn dedup_key(&self) -> Option<String> {
         self.0.dedup_key()
     }
 
-    async fn run(self, app: App, run: Run) -> anyhow::Result<Next> {
+    async fn run(self, app: App, run: Run) -> anyhow::Result<RunResult> {
         self.0.run(app, run).await
+    }
+
+    async fn give_up(self, app: App, run: Run, why: GivenUp) -> anyhow::Result<()> {
+        self.0.give_up(app, run, why).await
     }
 }
 
@@ -296,8 +322,8 @@ async fn a_worker_that_lost_its_lease_cannot_write_and_the_job_runs_elsewhere() 
         // As if the process had been suspended for longer than its lease.
         let db = a.store.db();
         let sql = "UPDATE work SET lease_until = 0 WHERE dedup_key = $1";
-        let expire = statement(db, sql, [name.clone().into()]);
-        db.execute_raw(expire).await.unwrap();
+        let expire = statement(sql, [name.clone().into()]);
+        db.execute(expire).await.unwrap();
         // The other worker of this database takes it over.
         let b = node(&database, "b").await;
         start(&b, quick()).await;
@@ -360,6 +386,8 @@ async fn failures_are_tried_again_and_then_count_as_failed() {
             (runs(&fails), failed.last_error.as_deref()),
             (3, Some("as told"))
         );
+        let given_up = record(&fails).given_up.lock().unwrap().clone();
+        assert_eq!(given_up, [GivenUp::Failed]);
         reaches(&app, &panics, JobState::Done).await;
         assert_eq!(runs(&panics), 2);
         reaches(&app, &thrice, JobState::Done).await;
@@ -411,8 +439,8 @@ async fn a_job_rolled_back_with_its_cause_never_runs() {
         let name = format!("{}-rollback", database.kind());
         let transaction = app.store.begin().await.unwrap();
         let job = Scripted::new(&name, Script::Work(0));
-        jobs::enqueue(&app, &transaction, &job).await.unwrap();
-        transaction.rollback().await.unwrap();
+        jobs::enqueue(&app, &transaction, None, &job).await.unwrap();
+        drop(transaction);
         let found = jobs::find::<Scripted>(app.store.db(), &name).await.unwrap();
         assert_eq!(found, None);
     }
@@ -448,9 +476,11 @@ async fn a_job_waits_for_its_time_and_finished_rows_go_after_theirs() {
         let transaction = a.store.begin().await.unwrap();
         let at = a.clock.now_ms() + 250;
         let job = Scripted::new(&name, Script::Work(0));
-        jobs::enqueue_at(&a, &transaction, &job, at).await.unwrap();
+        jobs::enqueue_at(&a, &transaction, None, &job, at)
+            .await
+            .unwrap();
         transaction.commit().await.unwrap();
-        a.jobs.wake();
+        a.kernel.jobs.wake();
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert_eq!(runs(&name), 0);
         reaches(&a, &name, JobState::Done).await;

@@ -10,16 +10,15 @@ use std::{
 use colloquy::{
     App,
     accounts::{
-        ledger::{self, About, Amounts, Outcome, Reservation, Usage},
+        ledger::{self, About, Amounts, Measure, Outcome, Reservation},
         quotas::Quota,
     },
     clock::ManualClock,
     http::ApiError,
-    store::statement,
+    store::{Dialect, Executor as _},
 };
 use harness::{TestApp, TestDatabase, app::TestQuota, eventually, on_both_databases};
 use proptest::prelude::*;
-use sea_orm::{ConnectionTrait as _, DbBackend};
 use serde_json::{Value, json};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -34,20 +33,13 @@ fn about(request_id: &str) -> About {
 }
 
 fn bound(tokens: u64) -> Amounts {
-    Amounts {
-        tokens,
-        cost: tokens * 100,
-        ..Amounts::default()
-    }
+    Amounts::default()
+        .with(Measure::Tokens, tokens)
+        .with(Measure::Cost, tokens * 100)
 }
 
-fn usage(tokens: u64) -> Usage {
-    Usage {
-        input_tokens: tokens - tokens / 2,
-        output_tokens: tokens / 2,
-        cost: tokens * 100,
-        ..Usage::default()
-    }
+fn usage(tokens: u64) -> Amounts {
+    Amounts::tokens(tokens - tokens / 2, tokens / 2).with(Measure::Cost, tokens * 100)
 }
 
 async fn reserve(app: &App, quota: &Arc<Quota>, tokens: u64) -> Result<Reservation, ApiError> {
@@ -77,23 +69,31 @@ async fn counters(app: &TestApp, quota: &TestQuota) -> (u64, u64) {
 /// `(outcome, tokens, cost)` of each record, sorted.
 async fn records(app: &App) -> Vec<(String, i64, i64)> {
     let db = app.store.db();
-    let sql = "SELECT outcome, input_tokens + output_tokens AS tokens, cost FROM usage_records ORDER BY 1, 2";
-    let rows = db.query_all_raw(statement(db, sql, [])).await.unwrap();
-    rows.iter()
-        .map(|row| {
-            let text = row.try_get("", "outcome").unwrap();
-            let number = |column| row.try_get("", column).unwrap();
-            (text, number("tokens"), number("cost"))
-        })
-        .collect()
+    let sql = "SELECT outcome, amounts FROM usage_records";
+    let rows: Vec<Record> = db.fetch_all(sql).await.unwrap();
+    let record = |row: Record| {
+        let amounts: Value = serde_json::from_str(&row.amounts).unwrap();
+        let of = |measure: &str| amounts[measure].as_i64().unwrap_or_default();
+        assert_eq!(of("tokens"), of("input_tokens") + of("output_tokens"));
+        (row.outcome, of("tokens"), of("cost"))
+    };
+    let mut records: Vec<_> = rows.into_iter().map(record).collect();
+    records.sort();
+    records
+}
+
+#[derive(sqlx::FromRow)]
+struct Record {
+    outcome: String,
+    amounts: String,
 }
 
 fn record(outcome: &str, tokens: i64) -> (String, i64, i64) {
     (outcome.to_owned(), tokens, tokens * 100)
 }
 
-async fn execute(app: &App, sql: &str) {
-    app.store.db().execute_unprepared(sql).await.unwrap();
+async fn execute(app: &App, sql: &'static str) {
+    app.store.db().execute(sql).await.unwrap();
 }
 
 /// Runs that many at once and gives those that were admitted.
@@ -346,7 +346,7 @@ on_both_databases!(
         let running = reserve(&app.app, &caller, 60).await.unwrap();
         let standing = running.standing();
         assert_eq!(standing.reserved, bound(60));
-        assert_eq!(standing.remaining(ledger::Measure::Tokens), Some(40));
+        assert_eq!(standing.remaining(Measure::Tokens), Some(40));
         assert_eq!(refused(41).await, Some(1));
         assert_eq!(refused(101).await, None);
         running.settled(usage(60), Outcome::Completed).await;
@@ -424,51 +424,53 @@ on_both_databases!(whoever_is_gone_leaves_what_fits, |app| {
     assert_eq!(app.app.ledger.open(), 0);
 });
 
+/// A row of `usage_records`.
+#[derive(Debug, PartialEq, Eq, sqlx::FromRow)]
+struct UsageRecord {
+    quota: String,
+    endpoint: String,
+    model: String,
+    character_ref: Option<String>,
+    request_id: String,
+    outcome: String,
+    amounts: String,
+}
+
 on_both_databases!(what_is_recorded_says_who_answered_and_for_whom, |app| {
     let quota = quota(&app, 1_000).await;
     let caller = quota.caller(&app.app).await.unwrap();
     let mut reservation = reserve(&app.app, &caller, 100).await.unwrap();
     // Metrics are the process's; the other database's test has its own name.
-    let model = format!("{:?}", app.app.store.db().get_database_backend());
+    let model = format!("{:?}", app.app.store.db().dialect());
     reservation.set_model(&format!("{model}\0"));
-    let used = Usage {
-        input_tokens: 7,
-        cached_tokens: 3,
-        output_tokens: 5,
-        reasoning_tokens: 2,
-        characters: 11,
-        seconds: 13,
-        cost: 17,
-    };
+    let used = Amounts::tokens(7, 5)
+        .with(Measure::CachedTokens, 3)
+        .with(Measure::ReasoningTokens, 2)
+        .with(Measure::Characters, 11)
+        .with(Measure::Seconds, 13)
+        .with(Measure::Cost, 17);
     reservation.settled(used, Outcome::Incomplete).await;
     let db = app.app.store.db();
     let sql = "SELECT * FROM usage_records";
-    let row = db
-        .query_one_raw(statement(db, sql, []))
-        .await
-        .unwrap()
-        .unwrap();
-    for (column, text) in [
-        ("quota", caller.id.as_str()),
-        ("endpoint", "chat.completions"),
-        ("model", &model),
-        ("character_ref", "acme/ada"),
-        ("request_id", "request"),
-        ("outcome", "incomplete"),
-    ] {
-        assert_eq!(row.try_get::<String>("", column).unwrap(), text, "{column}");
-    }
-    for (column, number) in [
-        ("input_tokens", 7),
-        ("cached_tokens", 3),
-        ("output_tokens", 5),
-        ("reasoning_tokens", 2),
-        ("characters", 11),
-        ("seconds", 13),
-        ("cost", 17),
-    ] {
-        assert_eq!(row.try_get::<i64>("", column).unwrap(), number, "{column}");
-    }
+    let mut row: UsageRecord = db.fetch_one(sql).await.unwrap().unwrap();
+    let amounts: Value = serde_json::from_str(&std::mem::take(&mut row.amounts)).unwrap();
+    assert_eq!(
+        amounts,
+        json!({
+            "tokens": 12, "input_tokens": 7, "cached_tokens": 3, "output_tokens": 5, "reasoning_tokens": 2,
+            "characters": 11, "seconds": 13, "cost": 17,
+        })
+    );
+    let expected = UsageRecord {
+        quota: caller.id.clone(),
+        endpoint: "chat.completions".to_owned(),
+        model: model.clone(),
+        character_ref: Some("acme/ada".to_owned()),
+        request_id: "request".to_owned(),
+        outcome: "incomplete".to_owned(),
+        amounts: String::new(),
+    };
+    assert_eq!(row, expected);
     let metrics = harness::app::send(app.request(reqwest::Method::GET, "/metrics"))
         .await
         .text;
@@ -487,12 +489,7 @@ on_both_databases!(what_is_recorded_says_who_answered_and_for_whom, |app| {
 on_both_databases!(nonsense_from_a_model_does_not_overflow, |app| {
     let quota = quota(&app, 1_000).await;
     let caller = quota.caller(&app.app).await.unwrap();
-    let nonsense = Usage {
-        input_tokens: u64::MAX,
-        output_tokens: u64::MAX,
-        cost: u64::MAX,
-        ..Usage::default()
-    };
+    let nonsense = Amounts::tokens(u64::MAX, u64::MAX).with(Measure::Cost, u64::MAX);
     for tokens in [10, 10] {
         let reservation = reserve(&app.app, &caller, tokens).await;
         if let Ok(reservation) = reservation {
@@ -515,6 +512,12 @@ async fn reservations_of_a_silent_node_are_settled_at_their_bound_and_only_once(
         let caller = quota.caller(&silent).await.unwrap();
         let late = reserve(&silent, &caller, 100).await.unwrap();
         let own = reserve(&alive.app, &caller, 50).await.unwrap();
+        // What a newer server measures holds nothing up.
+        let strange = reserve(&silent, &caller, 0).await.unwrap();
+        let newer = "UPDATE reservations SET amounts = '{\"pages\":3}' WHERE amounts = '{}'";
+        let db = alive.app.store.db();
+        assert_eq!(db.execute(newer).await.unwrap(), 1);
+        std::mem::forget(strange);
 
         clock.advance(Duration::from_secs(30));
         assert_eq!(ledger::sweep(&alive.app).await.unwrap(), 0);
@@ -531,7 +534,7 @@ async fn reservations_of_a_silent_node_are_settled_at_their_bound_and_only_once(
             records(&alive.app).await,
             [record("bound", 100), record("completed", 5)]
         );
-        silent.shutdown.cancel();
+        silent.kernel.shutdown.cancel();
         silent.ledger.close();
     }
 }
@@ -619,6 +622,7 @@ on_both_databases!(
         }
         let waiting = app
             .app
+            .kernel
             .tasks
             .spawn(last.settled(usage(50), Outcome::Failed));
         for _ in 0..3 {
@@ -645,29 +649,29 @@ on_both_databases!(
 );
 
 /// Keeps records of the model `bad` from being stored.
-fn refuse_bad(backend: DbBackend) -> &'static str {
-    match backend {
-        DbBackend::Postgres => {
+fn refuse_bad(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Postgres => {
             "ALTER TABLE usage_records ADD CONSTRAINT no_bad CHECK (model <> 'bad')"
         }
-        _ => {
+        Dialect::Sqlite => {
             "CREATE TRIGGER no_bad BEFORE INSERT ON usage_records WHEN NEW.model = 'bad' \
               BEGIN SELECT RAISE(ABORT, 'bad'); END"
         }
     }
 }
 
-fn allow_bad(backend: DbBackend) -> &'static str {
-    match backend {
-        DbBackend::Postgres => "ALTER TABLE usage_records DROP CONSTRAINT no_bad",
-        _ => "DROP TRIGGER no_bad",
+fn allow_bad(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Postgres => "ALTER TABLE usage_records DROP CONSTRAINT no_bad",
+        Dialect::Sqlite => "DROP TRIGGER no_bad",
     }
 }
 
 on_both_databases!(
     one_settlement_that_cannot_be_stored_does_not_stop_the_others,
     |app| {
-        let backend = app.app.store.db().get_database_backend();
+        let dialect = app.app.store.db().dialect();
         let quota = quota(&app, 10_000).await;
         let caller = quota.caller(&app.app).await.unwrap();
         let mut open = Vec::new();
@@ -675,7 +679,7 @@ on_both_databases!(
             open.push(reserve(&app.app, &caller, 100).await.unwrap());
         }
         open[10].set_model("bad");
-        execute(&app.app, refuse_bad(backend)).await;
+        execute(&app.app, refuse_bad(dialect)).await;
         for reservation in open {
             reservation.settle(usage(10), Outcome::Completed);
         }
@@ -688,7 +692,7 @@ on_both_databases!(
         let next = reserve(&app.app, &caller, 100).await.unwrap();
         next.settled(usage(10), Outcome::Completed).await;
         assert_eq!(counters(&app, &quota).await, (210, 100));
-        execute(&app.app, allow_bad(backend)).await;
+        execute(&app.app, allow_bad(dialect)).await;
         eventually("it is settled as well", async || app.app.ledger.open() == 0).await;
         assert_eq!(counters(&app, &quota).await, (220, 0));
     }
@@ -706,7 +710,7 @@ async fn stopping_stores_what_was_settled_and_waits_for_what_is_open() {
         for reservation in open {
             reservation.settle(usage(10), Outcome::Completed);
         }
-        app.app.tasks.spawn(async move {
+        app.app.kernel.tasks.spawn(async move {
             tokio::time::sleep(Duration::from_millis(500)).await;
             last.settle(usage(1), Outcome::Cancelled);
         });

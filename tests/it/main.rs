@@ -3,7 +3,8 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "a test fails by panicking"
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and measures what it waited for"
 )]
 
 mod accounts;
@@ -13,8 +14,11 @@ mod characters;
 mod clients;
 mod config;
 mod drain;
+mod faults;
 mod fetch;
+mod front;
 mod http;
+mod input;
 mod jobs;
 mod ledger;
 mod logs;
@@ -23,6 +27,7 @@ mod messaging;
 mod process;
 mod providers;
 mod quotas;
+mod sandbox;
 mod speech;
 mod store;
 mod text;

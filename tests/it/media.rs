@@ -4,11 +4,13 @@
 //! - [`talk`]: what a visitor hears and reads
 //! - [`session`]: admission, loss and return, ends
 //! - [`trouble`]: providers that fail, bad networks, strangers on the media port
+//! - [`webrtc`]: calls with a client that is not made as the server is
 
 mod check;
 mod session;
 mod talk;
 mod trouble;
+mod webrtc;
 
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ use colloquy_protocol::{Originator, ServerMessage};
 use harness::{
     TestApp, TestDatabase,
     app::TestPartner,
-    client::{NativeClient, Speech, now},
+    client::{ClientOptions, NativeClient, Speech, Stack, now},
     upstream::{Api, Script, Upstream},
 };
 use serde_json::{Value, json};
@@ -97,9 +99,18 @@ impl Stage {
     }
 
     async fn join(&self) -> (Made, NativeClient) {
+        self.join_on(Stack::default()).await
+    }
+
+    /// Makes a call and joins it with a client on this WebRTC stack.
+    async fn join_on(&self, stack: Stack) -> (Made, NativeClient) {
         let made = self.call().await;
-        let client = NativeClient::connect(&made.url).await.unwrap();
-        (made, client)
+        let options = ClientOptions {
+            stack,
+            ..ClientOptions::default()
+        };
+        let client = NativeClient::connect_with(&made.url, options).await;
+        (made, client.unwrap())
     }
 
     async fn status(&self, call: &Made) -> Value {

@@ -6,6 +6,7 @@ mod answers;
 mod audio;
 mod durable;
 mod requests;
+mod untrusted;
 
 use std::time::Duration;
 

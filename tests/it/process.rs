@@ -2,8 +2,10 @@
 
 use harness::{
     TestApp, TestDatabase,
-    process::{run, run_ok},
+    app::send,
+    process::{Server, command, run, run_ok},
 };
+use reqwest::Method;
 use serde_json::json;
 
 /// The keys that the commands make are the ones that the server takes.
@@ -128,4 +130,39 @@ fn the_openapi_document_is_printed() {
     let printed = run_ok(&TestDatabase::sqlite(), &["openapi"]);
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../backend/openapi.json");
     assert_eq!(printed, std::fs::read_to_string(path).unwrap());
+}
+
+/// Whoever runs a command elsewhere than the server finds out that it worked on another database.
+#[test]
+fn commands_say_which_database_they_opened_and_that_it_is_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let in_folder = |arguments: &[&str]| {
+        let mut command = command(&TestDatabase::sqlite(), arguments);
+        command.env_remove("COLLOQUY_STORE_DIR");
+        command.env_remove("COLLOQUY_STORE_DATABASE_URL");
+        let output = command.current_dir(folder.path()).output().unwrap();
+        assert!(output.status.success());
+        let read = |bytes| String::from_utf8(bytes).unwrap();
+        (read(output.stdout), read(output.stderr))
+    };
+    let file = folder.path().canonicalize().unwrap();
+    let file = file.join("colloquy-data/colloquy.db");
+    let (key, told) = in_folder(&["partner", "create", "acme", "--quiet"]);
+    assert_eq!(key.lines().count(), 1);
+    let made = format!("made a new database, {}", file.display());
+    assert!(told.contains(&made), "{told}");
+    let (_, told) = in_folder(&["partner", "list"]);
+    let known = format!("colloquy: database: {}\n", file.display());
+    assert!(told.contains(&known), "{told}");
+}
+
+/// The log's file may lie on a disk that is full.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_cannot_be_written_costs_no_request() {
+    let database = TestDatabase::sqlite();
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let server = Server::start_logging_to(&database, |_| {}, full.unwrap().into()).await;
+    let acme = server.partner("acme").await;
+    let request = server.request(&acme.key, Method::GET, "/v2/calls/none");
+    send(request).await.expect(404);
 }

@@ -14,6 +14,7 @@ use std::{sync::Arc, time::Duration};
 
 use colloquy::{
     Config,
+    fair_queue::{Claim, Priority},
     providers::{
         self, ChatMessage, ChatRequest, ChatRole, Pcm, ProviderError, ProviderErrorKind, Providers,
         SpeechRequest, Utterance,
@@ -51,6 +52,7 @@ fn say(text: &str) -> SpeechRequest {
         voice: None,
         language: None,
         speed: 1.0,
+        claim: Claim::own(Priority::Call),
     }
 }
 
@@ -58,6 +60,7 @@ fn utterance() -> Utterance {
     Utterance {
         samples: Arc::from([100_i16; 16_000]),
         language: Some("en-US".to_owned()),
+        claim: Claim::own(Priority::Call),
     }
 }
 

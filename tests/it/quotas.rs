@@ -9,11 +9,12 @@ use std::time::Duration;
 use axum::{body::Body, extract::Request, http::Response, routing::get};
 use colloquy::{
     accounts::{
-        ledger::{About, Amounts, Outcome, Usage},
-        quotas::{QuotaCaller, QuotaKind},
+        ledger::{About, Amounts, LedgerError, Measure, Outcome},
+        quotas::{QuotaCaller, QuotaKind, QuotaUnusable},
     },
     characters::CharacterInput,
-    store::statement,
+    http::ApiError,
+    store::Executor as _,
 };
 use harness::{
     TestApp, TestDatabase,
@@ -21,7 +22,6 @@ use harness::{
     on_both_databases,
 };
 use reqwest::Method;
-use sea_orm::ConnectionTrait as _;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 use usage::use_up;
@@ -164,6 +164,27 @@ on_both_databases!(a_bad_setting_is_named, |app| {
     assert_eq!(refused["field"], "kinds");
 });
 
+on_both_databases!(changes_at_once_do_not_undo_each_other, |app| {
+    let acme = app.partner("acme").await;
+    let quota = app.quota(&acme, json!({"kinds": ["text"]})).await;
+    for round in 0..20 {
+        let limits = json!({"limits": {"tokens": round, "dollars": round.to_string()}});
+        let changes = [limits, json!({"name": round.to_string()})];
+        let changing = changes.map(|body| app.put(&acme.key, &quota.path, body));
+        for answer in futures_util::future::join_all(changing).await {
+            answer.expect(200);
+        }
+        let read = app.get(&acme.key, &quota.path).await.expect(200);
+        let limits = &read["limits"];
+        assert_eq!(limits["tokens"], round);
+        assert_eq!(limits["dollars"], round.to_string());
+        assert_eq!(read["name"], round.to_string());
+    }
+    let none = json!({"limits": {}});
+    let none = app.put(&acme.key, &quota.path, none).await.expect(200);
+    assert_eq!(none["limits"]["tokens"], Value::Null);
+});
+
 on_both_databases!(only_a_partner_s_own_keys_reach_its_quotas, |app| {
     let (acme, other) = (app.partner("acme").await, app.partner("other").await);
     let quota = app.quota(&acme, json!({"kinds": ["text"]})).await;
@@ -220,18 +241,17 @@ on_both_databases!(a_quota_checks_kind_model_and_character, |app| {
     let open = app.quota(&acme, json!({"kinds": ["text"]})).await;
     let open = open.caller(&app.app).await.unwrap();
     open.require_kind(QuotaKind::Text).unwrap();
-    let refused = open.require_kind(QuotaKind::Speech).unwrap_err();
+    let refused = ApiError::from(open.require_kind(QuotaKind::Speech).unwrap_err());
     assert_eq!(
         (refused.status.as_u16(), refused.code),
         (403, "quota_kind_not_allowed")
     );
     open.require_model("anything").unwrap();
-    open.require_character(&inline).unwrap();
-    open.require_character(&character("repo-force:acme/ada"))
+    open.require_character(inline.saved()).unwrap();
+    open.require_character(character("repo-force:acme/ada").saved())
         .unwrap();
-    let refused = open
-        .require_character(&character("repo:other/ada"))
-        .unwrap_err();
+    let refused = open.require_character(character("repo:other/ada").saved());
+    let refused = ApiError::from(refused.unwrap_err());
     assert_eq!(
         (refused.status.as_u16(), refused.code),
         (403, "character_not_allowed")
@@ -240,18 +260,18 @@ on_both_databases!(a_quota_checks_kind_model_and_character, |app| {
     let body = json!({"kinds": ["call"], "allowed_models": ["gpt", "small"], "allowed_characters": ["repo:acme/bob"]});
     let narrow = app.quota(&acme, body).await.caller(&app.app).await.unwrap();
     narrow.require_model("small").unwrap();
-    let refused = narrow.require_model("smal").unwrap_err();
+    let refused = ApiError::from(narrow.require_model("smal").unwrap_err());
     assert_eq!(
         (refused.status.as_u16(), refused.code),
         (403, "model_not_allowed")
     );
     narrow
-        .require_character(&character("repo:acme/bob"))
+        .require_character(character("repo:acme/bob").saved())
         .unwrap();
     narrow
-        .require_character(&character("repo:acme/ada"))
+        .require_character(character("repo:acme/ada").saved())
         .unwrap_err();
-    narrow.require_character(&inline).unwrap_err();
+    narrow.require_character(inline.saved()).unwrap_err();
 
     // Characters are looked up with the reach of the partner, and with no scope for anything else.
     let principal = open.principal();
@@ -263,10 +283,7 @@ on_both_databases!(a_quota_checks_kind_model_and_character, |app| {
 on_both_databases!(a_deleted_partner_takes_its_quotas_along, |app| {
     let acme = app.partner("acme").await;
     let quota = app.quota(&acme, json!({"kinds": ["text"]})).await;
-    let usage = Usage {
-        output_tokens: 1,
-        ..Usage::default()
-    };
+    let usage = Amounts::tokens(0, 1);
     use_up(&app, &quota, "gpt", None, usage).await;
     let caller = quota.caller(&app.app).await.unwrap();
     let about = || About {
@@ -292,13 +309,12 @@ on_both_databases!(a_deleted_partner_takes_its_quotas_along, |app| {
         .reserve(&caller, bound, about())
         .await
         .unwrap_err();
-    assert_eq!(refused.status.as_u16(), 401);
+    assert_eq!(refused, LedgerError::Unusable(QuotaUnusable::Ended));
     // What still runs is settled into nothing.
     open.settled(usage, Outcome::Completed).await;
-    for table in ["quotas", "reservations", "usage_days"] {
+    for table in ["quotas", "quota_amounts", "reservations", "usage_days"] {
         let db = app.app.store.db();
-        let sql = format!("SELECT 1 FROM {table}");
-        let row = db.query_one_raw(statement(db, &sql, [])).await.unwrap();
-        assert!(row.is_none(), "{table}");
+        let rows = db.fetch_count(format!("SELECT COUNT(*) FROM {table}"));
+        assert_eq!(rows.await.unwrap(), 0, "{table}");
     }
 });

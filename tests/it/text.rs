@@ -3,8 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod characters;
+mod compaction;
 mod failures;
 mod requests;
+mod socket_bounds;
+mod sockets;
 mod stored;
 mod streams;
 
@@ -92,7 +95,11 @@ impl Text {
             response.headers()["content-type"],
             "text/event-stream; charset=utf-8"
         );
-        events(&response.text().await.unwrap())
+        let body = response.text().await.unwrap();
+        if path == RESPONSES {
+            assert!(body.ends_with("\ndata: [DONE]\n\n"), "{body}");
+        }
+        events(&body)
     }
 
     /// What the upstream was asked.
@@ -149,6 +156,13 @@ pub(crate) fn events(text: &str) -> Vec<Event> {
         }
     }
     assert_eq!(event.data, "", "the stream ends within an event");
+    // What ends the stream of a response is no event of it.
+    if let [.., last, done] = &events[..]
+        && !last.name.is_empty()
+        && done.data == "[DONE]"
+    {
+        events.pop();
+    }
     events
 }
 

@@ -1,21 +1,20 @@
 //! Webhooks: delivery to a TLS receiver, retries, and what the partner sees of them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use colloquy::{
     calls::{self, Outcome},
     config::Secret,
-    store::statement,
+    store::Executor as _,
     webhooks,
 };
 use harness::{
     TestApp, TestAppBuilder, TestDatabase,
     app::{ADMIN_KEY, TestPartner},
     eventually,
-    receiver::{Receiver, Reply},
+    receiver::{Receiver, Reply, TAR_PIT},
 };
-use sea_orm::ConnectionTrait as _;
 use serde_json::{Value, json};
 
 const LIST: &str = "/api/webhooks/acme/deliveries";
@@ -31,18 +30,22 @@ fn builder(database: &TestDatabase, receiver: &Receiver) -> TestAppBuilder {
 /// A call to this webhook that was created, joined and ended; its path.
 async fn ended_call(
     server: &TestApp,
-    acme: &TestPartner,
+    partner: &TestPartner,
     hook: &str,
     error: Option<&'static str>,
 ) -> String {
-    let body = json!({"character": "repo:acme/ada", "call_time_limit_seconds": 60, "on_completion_webhook": hook});
-    let made = server.post(&acme.key, "/v2/calls", body).await.expect(200);
+    let character = format!("repo:{}/ada", partner.id);
+    let body = json!({"character": character, "call_time_limit_seconds": 60, "on_completion_webhook": hook});
+    let made = server
+        .post(&partner.key, "/v2/calls", body)
+        .await
+        .expect(200);
     let path = made["data"]["id"].as_str().unwrap().to_owned();
     let id = path.strip_prefix("/v2/calls/").unwrap();
     calls::take(&server.app, id, None).await.unwrap().unwrap();
     calls::mark_ongoing(&server.app, id).await.unwrap();
     let outcome = Outcome {
-        error,
+        error: error.map(Into::into),
         call_time: Duration::from_secs(5),
         server_time: Duration::from_secs(6),
         transcript: Vec::new(),
@@ -91,7 +94,7 @@ async fn a_completed_call_is_told_once_with_its_status_and_a_signature() {
         let details = delivery(&server, &acme, "succeeded").await;
         assert_eq!(details["id"], request.header("webhook-id"));
         assert_eq!(details["event"], "call.completed");
-        assert_eq!(details["call_id"], path);
+        assert_eq!(details["subject"], path);
         assert_eq!(details["url"], hook);
         assert_eq!(details["payload"], request.json());
         assert_eq!(details["next_attempt_at"], Value::Null);
@@ -239,7 +242,7 @@ async fn only_a_200_in_time_from_the_very_address_is_success() {
         receiver.script([reply]);
         let path = ended_call(&server, &acme, &hook, None).await;
         let details = delivery(&server, &acme, "failed").await;
-        assert_eq!(details["call_id"], path);
+        assert_eq!(details["subject"], path);
         assert_eq!(details["attempts"][0]["status"], status);
         if status.is_null() {
             let error = details["attempts"][0]["error"].as_str().unwrap();
@@ -358,7 +361,7 @@ async fn deliveries_are_paged_filtered_and_kept_from_others() {
             seen.extend(
                 deliveries
                     .iter()
-                    .map(|delivery| delivery["call_id"].as_str().unwrap().to_owned()),
+                    .map(|delivery| delivery["subject"].as_str().unwrap().to_owned()),
             );
             match page["next_cursor"].as_str() {
                 Some(cursor) => query = format!("?limit=2&cursor={cursor}"),
@@ -410,18 +413,61 @@ async fn old_deliveries_go_with_their_attempts() {
         delivery(&server, &acme, "succeeded").await;
         let db = server.app.store.db();
         let sql = "UPDATE webhook_deliveries SET updated_at = 0";
-        db.execute_unprepared(sql).await.unwrap();
+        db.execute(sql).await.unwrap();
         let new = ended_call(&server, &acme, &hook, None).await;
-        assert_eq!(delivery(&server, &acme, "succeeded").await["call_id"], new);
+        assert_eq!(delivery(&server, &acme, "succeeded").await["subject"], new);
         assert_ne!(old, new);
 
         assert_eq!(webhooks::purge(&server.app).await.unwrap(), 1);
         let page = server.get(&acme.key, LIST).await.expect(200);
         assert_eq!(page["deliveries"].as_array().unwrap().len(), 1);
-        assert_eq!(page["deliveries"][0]["call_id"], new);
-        let count = statement(db, "SELECT COUNT(*) AS n FROM webhook_attempts", []);
-        let row = db.query_one_raw(count).await.unwrap().unwrap();
-        assert_eq!(row.try_get::<i64>("", "n").unwrap(), 1);
+        assert_eq!(page["deliveries"][0]["subject"], new);
+        let count = db.fetch_count("SELECT COUNT(*) FROM webhook_attempts");
+        assert_eq!(count.await.unwrap(), 1);
         server.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partner_whose_receiver_never_answers_holds_nobody_up() {
+    for database in TestDatabase::both().await {
+        let receiver = Receiver::start().await;
+        let builder = builder(&database, &receiver);
+        let builder = builder.config(|config| config.webhooks.timeout_ms = 30_000);
+        let server = builder.start().await;
+        let (acme, other) = server.acme_and_other().await;
+        let tar_pit = format!("{}{TAR_PIT}", receiver.base);
+        for _ in 0..32 {
+            ended_call(&server, &other, &tar_pit, None).await;
+        }
+        let places = receiver.wait_for(12).await.len();
+        receiver.stays_at(places).await;
+        let began = Instant::now();
+        for n in 0..4 {
+            let hook = format!("{}/hook/{n}", receiver.base);
+            ended_call(&server, &acme, &hook, None).await;
+        }
+        receiver.wait_for(places + 4).await;
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(5), "{took:?}");
+        let came = receiver.received();
+        assert!(
+            came[places..]
+                .iter()
+                .all(|request| request.path.starts_with("/hook/"))
+        );
+        // What waits is not lost.
+        let page = server
+            .get(&other.key, "/api/webhooks/other/deliveries?limit=100")
+            .await;
+        let page = page.expect(200);
+        let waiting = page["deliveries"].as_array().unwrap();
+        assert_eq!(waiting.len(), 32);
+        assert!(
+            waiting
+                .iter()
+                .all(|delivery| delivery["state"] == "pending"),
+            "{page}"
+        );
     }
 }

@@ -7,11 +7,10 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     accounts::{
-        ledger::{About, Outcome, Reservation, Spent, Usage},
+        ledger::{About, Amounts, Consumed, LedgerError, Measure, Outcome, Reservation},
         quotas::Quota,
     },
     app::App,
-    http::ApiError,
 };
 
 /// What the price is for.
@@ -20,15 +19,14 @@ const PRICED_SECONDS: u64 = 3_600;
 /// Reserves a call as long as it may last.
 ///
 /// # Errors
-/// 403 when the quota does not allow the model of calls, 429 when it is exhausted, 503 when the ledger
-/// fails.
+/// When the quota does not allow the model of calls or is exhausted, or the ledger fails.
 pub(super) async fn reserve(
     app: &App,
     quota: &Arc<Quota>,
     character: Option<String>,
     time_limit_seconds: u32,
     request_id: &str,
-) -> Result<Reservation, ApiError> {
+) -> Result<Reservation, LedgerError> {
     let model = app.providers.models.of_calls().name();
     quota.require_model(model)?;
     let about = About {
@@ -37,28 +35,24 @@ pub(super) async fn reserve(
         character,
         request_id: request_id.to_owned(),
     };
-    let bound = usage(app, time_limit_seconds.into()).amounts();
+    let bound = amounts(app, time_limit_seconds.into());
     app.ledger.reserve(quota, bound, about).await
 }
 
 /// What a call came to whose media flowed for so long: each second that was begun.
-pub(super) fn spent(app: &App, call_time: Duration, completed: bool) -> Spent {
+pub(super) fn spent(app: &App, call_time: Duration, completed: bool) -> Consumed {
     let seconds = call_time.as_secs_f64().ceil() as u64;
     let outcome = match completed {
         true => Outcome::Completed,
         false => Outcome::Failed,
     };
-    Spent::Used(usage(app, seconds), outcome)
+    Consumed::Used(amounts(app, seconds), outcome)
 }
 
-fn usage(app: &App, seconds: u64) -> Usage {
-    Usage {
-        seconds,
-        cost: app
-            .config
-            .calls
-            .usd_per_hour
-            .cost_of(seconds, PRICED_SECONDS),
-        ..Usage::default()
-    }
+/// So many seconds, and what they cost.
+fn amounts(app: &App, seconds: u64) -> Amounts {
+    let price = app.config.calls.usd_per_hour;
+    Amounts::default()
+        .with(Measure::Seconds, seconds)
+        .with(Measure::Cost, price.cost_of(seconds, PRICED_SECONDS))
 }

@@ -1,21 +1,22 @@
 //! Creating a call: admission, the character as it is now, the stored row.
 
+use std::net::IpAddr;
+
 use axum::http::HeaderMap;
 
 use super::{
     bill,
+    error::CreateError,
     request::CreateCall,
+    room::CallOrigin,
     store::{self, CallRow, NewCall},
 };
 use crate::{
     accounts::{self, PartnerId, Principal, Tenant, ledger::Reservation, quotas::Payer},
     app::App,
     characters::{self, CharacterInput},
-    http::ApiError,
+    invalid::InvalidField,
 };
-
-/// How long a client that found no room should wait.
-const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// The call, and `x-ratelimit-*` of the quota that pays for it.
 pub(super) async fn create(
@@ -23,20 +24,25 @@ pub(super) async fn create(
     payer: &Payer,
     request: CreateCall,
     request_id: &str,
-) -> Result<(CallRow, HeaderMap), ApiError> {
-    admit(app)?;
+    address: IpAddr,
+) -> Result<(CallRow, HeaderMap), CreateError> {
     let principal = &*payer.principal();
     check_publishable(principal, &request)?;
     let tenant = tenant(principal, &request)?;
+    let page_key = principal.is_publishable().then(|| principal.key_id.clone());
+    app.call_room.check(&CallOrigin {
+        partner: tenant.partner().as_str().to_owned(),
+        page: page_key.clone().map(|key| (key, address)),
+    })?;
     if !accounts::partner_exists(app.store.db(), &tenant).await? {
-        return Err(ApiError::invalid("partner", "there is no such partner"));
+        return Err(InvalidField::new("partner", "there is no such partner").into());
     }
     if let Some(quota) = payer.quota() {
-        quota.require_character(&request.character)?;
+        quota.require_character(request.character.saved())?;
     }
     let character = characters::resolve(app, principal, request.character).await?;
     // A template that cannot be filled in is an error of this request, not of the call later on.
-    character.render(&request.character_params)?;
+    characters::rendered(app, &tenant, &character, &request.character_params).await?;
     let now = app.clock.now_ms();
     let limit = request.time_limit_seconds;
     let reservation = match payer.quota() {
@@ -50,6 +56,7 @@ pub(super) async fn create(
     let new = NewCall {
         id: id.map_or_else(|| app.clock.new_id().to_string(), str::to_owned),
         tenant,
+        page_key,
         quota: payer.quota().map(|quota| quota.id.clone()),
         character,
         character_params: request.character_params,
@@ -73,31 +80,13 @@ pub(super) async fn create(
     Ok((row, limits))
 }
 
-/// Whether this node takes calls at all.
-fn admit(app: &App) -> Result<(), ApiError> {
-    if app.shutdown.is_cancelled() {
-        return Err(ApiError::unavailable(
-            "The server is shutting down",
-            RETRY_AFTER,
-        ));
-    }
-    if app.call_slots.available_permits() == 0 {
-        return Err(ApiError::unavailable(
-            "No room for another call now",
-            RETRY_AFTER,
-        ));
-    }
-    Ok(())
-}
-
 /// A publishable key stands in a page, so anyone can use it: it places calls to saved characters and nothing else.
-fn check_publishable(principal: &Principal, request: &CreateCall) -> Result<(), ApiError> {
+fn check_publishable(principal: &Principal, request: &CreateCall) -> Result<(), CreateError> {
     if principal.allowed_origins.is_none() {
         return Ok(());
     }
-    let refuse = |field: &str, message: &str| ApiError {
-        field: Some(field.to_owned()),
-        ..ApiError::forbidden(message)
+    let refuse = |field: &'static str, message: &'static str| {
+        CreateError::NotForPages(InvalidField::new(field, message))
     };
     if !matches!(request.character, CharacterInput::Saved { .. }) {
         return Err(refuse(
@@ -115,7 +104,7 @@ fn check_publishable(principal: &Principal, request: &CreateCall) -> Result<(), 
 }
 
 /// Whose call it will be: the key's partner; for an admin key the one named, else the one the saved character is of.
-fn tenant(principal: &Principal, request: &CreateCall) -> Result<Tenant, ApiError> {
+fn tenant(principal: &Principal, request: &CreateCall) -> Result<Tenant, CreateError> {
     if let Some(own) = principal.own_tenant() {
         return Ok(own);
     }
@@ -123,11 +112,9 @@ fn tenant(principal: &Principal, request: &CreateCall) -> Result<Tenant, ApiErro
         (Some(partner), _) => PartnerId::parse(partner)?,
         (None, CharacterInput::Saved { partner, .. }) => partner.clone(),
         (None, _) => {
-            return Err(ApiError::invalid(
-                "partner",
-                "an admin key names the partner, or a saved character",
-            ));
+            let message = "an admin key names the partner, or a saved character";
+            return Err(InvalidField::new("partner", message).into());
         }
     };
-    principal.tenant(&partner)
+    Ok(principal.tenant(&partner)?)
 }

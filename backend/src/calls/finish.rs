@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinHandle;
+
 use super::{
     CallState, Outcome, bill,
     store::{self, End},
@@ -10,9 +13,44 @@ use super::{
 use crate::{
     accounts::{Tenant, ledger},
     app::App,
-    http::ApiError,
+    journal::{self, Entry},
+    store::StoreError,
     webhooks::{self, Event},
 };
+
+/// A call that ended here, until that is stored.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Ended {
+    call: String,
+    /// In milliseconds since 1970.
+    ended_at: i64,
+    outcome: Outcome,
+}
+
+impl Entry for Ended {
+    type State = App;
+
+    const KIND: &'static str = "call";
+
+    fn id(&self) -> &str {
+        &self.call
+    }
+
+    async fn store(&self, app: &App) -> Result<(), StoreError> {
+        finish_at(app, &self.call, &self.outcome, self.ended_at).await
+    }
+}
+
+/// Ends a call for certain: a database that is away, and the end of this process, only put it off. Whoever waits for the
+/// handle waits until it is stored.
+pub fn end(app: &App, id: &str, outcome: Outcome) -> JoinHandle<()> {
+    let ended = Ended {
+        call: id.to_owned(),
+        ended_at: app.clock.now_ms(),
+        outcome,
+    };
+    journal::keep(app, ended)
+}
 
 /// Ends a call: state, durations, transcript and the webhook's job in one transaction. Ending it twice is harmless; the
 /// first end counts.
@@ -22,17 +60,20 @@ use crate::{
 ///
 /// # Errors
 /// The database's failure.
-pub async fn finish(app: &App, id: &str, outcome: Outcome) -> Result<(), ApiError> {
+pub async fn finish(app: &App, id: &str, outcome: Outcome) -> Result<(), StoreError> {
+    finish_at(app, id, &outcome, app.clock.now_ms()).await
+}
+
+async fn finish_at(app: &App, id: &str, outcome: &Outcome, now: i64) -> Result<(), StoreError> {
     let completed = outcome.error.is_none();
-    let now = app.clock.now_ms();
-    let lines = serde_json::to_string(&outcome.transcript).map_err(ApiError::internal)?;
+    let lines = serde_json::to_string(&outcome.transcript).map_err(StoreError::other)?;
     let end = End {
         state: if completed {
             CallState::Completed
         } else {
             CallState::Error
         },
-        error_code: outcome.error,
+        error_code: outcome.error.as_deref(),
         call_seconds: completed.then(|| whole_seconds(outcome.call_time)),
         server_runtime_seconds: completed.then(|| whole_seconds(outcome.server_time)),
         transcript: (completed && !outcome.transcript.is_empty()).then_some(lines),
@@ -47,21 +88,21 @@ pub async fn finish(app: &App, id: &str, outcome: Outcome) -> Result<(), ApiErro
     let spent = bill::spent(app, paid, completed);
     ledger::settle_kept(app, &transaction, id, spent).await?;
     if let Some(url) = row.webhook_url.as_deref().filter(|_| completed) {
-        let payload = serde_json::to_value(view::ended(&row)?).map_err(ApiError::internal)?;
+        let payload = serde_json::to_value(view::ended(&row)?).map_err(StoreError::other)?;
         let tenant = Tenant::of_row(&row.partner);
         webhooks::send(
             app,
             &transaction,
             &tenant,
             Event::CallCompleted,
-            &row.id,
+            &view::path(&row.id),
             url,
             &payload,
         )
         .await?;
     }
     transaction.commit().await?;
-    app.jobs.wake();
+    app.kernel.jobs.wake();
     let state = if completed { "completed" } else { "error" };
     metrics::counter!("colloquy_calls_ended_total", "state" => state).increment(1);
     Ok(())

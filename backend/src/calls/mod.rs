@@ -6,31 +6,37 @@
 
 mod bill;
 mod create;
+mod error;
 mod finish;
 mod recover;
 pub mod request;
+pub mod room;
 pub mod routes;
 mod sign;
 mod store;
 mod view;
 
-use std::time::Duration;
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use colloquy_protocol::{CloseCode, Originator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use tokio::time::sleep;
 
 pub use self::{
-    finish::finish,
+    finish::{Ended, end, finish},
     recover::sweep,
     sign::{Ring, session_url},
 };
 use crate::{
-    accounts::Tenant,
-    app::{App, Base},
+    accounts::{Tenant, partners::PartnerDependent},
+    app::App,
     characters::Character,
-    http::ApiError,
+    http::Interface,
+    journal,
+    kernel::{Capability, Routes},
+    store::{Executor, StoreError, Transaction},
 };
 
 /// What `media` needs to run a call.
@@ -41,7 +47,7 @@ pub struct CallSetup {
     /// Whose call it is.
     pub tenant: Tenant,
     /// The character, as it was when the call was created.
-    pub character: Character,
+    pub character: Arc<Character>,
     /// The template parameters.
     pub character_params: Map<String, Value>,
     /// The longest the call may last.
@@ -60,10 +66,10 @@ pub struct SignedQuery {
 }
 
 /// How a call ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// `None` when the call completed; a stable code when it failed.
-    pub error: Option<&'static str>,
+    pub error: Option<Cow<'static, str>>,
     /// How long media flowed.
     pub call_time: Duration,
     /// How long the server worked on it, from the client's arrival to the end.
@@ -116,14 +122,28 @@ impl CallState {
     }
 }
 
-/// Makes the process ready for calls: ends what an earlier process of this node left behind, and sweeps from then on.
-///
-/// # Errors
-/// When the database fails.
-pub async fn start(app: &App) -> anyhow::Result<()> {
-    sweep(app).await.context("ending lost calls")?;
-    app.tasks.spawn(recover::keep_sweeping(app.clone()));
-    Ok(())
+/// The call resource.
+#[derive(Debug)]
+pub(crate) struct Calls;
+
+#[async_trait::async_trait]
+impl Capability<App> for Calls {
+    fn name(&self) -> &'static str {
+        "calls"
+    }
+
+    fn routes(&self) -> Vec<Routes<App>> {
+        vec![(Interface::CALLS, routes::routes())]
+    }
+
+    /// Stores the ends that an earlier process could not store, ends the other calls that it left behind, and sweeps from
+    /// then on.
+    async fn start(&self, app: &App) -> anyhow::Result<()> {
+        journal::replay::<Ended>(app).await?;
+        sweep(app).await.context("ending lost calls")?;
+        app.kernel.tasks.spawn(recover::keep_sweeping(app.clone()));
+        Ok(())
+    }
 }
 
 /// Checks the signature and the expiry of a session URL. Nothing is read from the database before this passes.
@@ -143,13 +163,13 @@ pub async fn take(
     app: &App,
     id: &str,
     metadata: Option<&Map<String, Value>>,
-) -> Result<Result<CallSetup, CloseCode>, ApiError> {
+) -> Result<Result<CallSetup, CloseCode>, StoreError> {
     let endpoint = sign::endpoint(app, id);
     let now = app.clock.now_ms();
     let db = app.store.db();
     let metadata = metadata.map(serde_json::to_string).transpose();
-    let metadata = metadata.map_err(ApiError::internal)?;
-    if let Some(row) = store::take(db, id, &app.node.id, &endpoint, metadata, now).await? {
+    let metadata = metadata.map_err(StoreError::other)?;
+    if let Some(row) = store::take(db, id, &app.kernel.node.id, &endpoint, metadata, now).await? {
         return Ok(Ok(row.setup()?));
     }
     // Taken, over, or unknown; the row tells. Nothing is at stake if it moves on between the two statements.
@@ -164,15 +184,45 @@ pub async fn take(
 ///
 /// # Errors
 /// The database's failure.
-pub async fn mark_ongoing(app: &App, id: &str) -> Result<(), ApiError> {
-    store::mark_ongoing(app.store.db(), id, app.clock.now_ms()).await?;
-    Ok(())
+pub async fn mark_ongoing(app: &App, id: &str) -> Result<(), StoreError> {
+    store::mark_ongoing(app.store.db(), id, app.clock.now_ms()).await
+}
+
+/// The same, tried again until it is stored. Nobody waits for it: the call's end does without.
+pub async fn connected(app: App, id: String) {
+    let now = app.clock.now_ms();
+    while let Err(error) = store::mark_ongoing(app.store.db(), &id, now).await {
+        app.store.complain("marking a call as ongoing", &error);
+        if !error.is_unavailable() {
+            return;
+        }
+        sleep(ONGOING_AGAIN).await;
+    }
+}
+
+/// When it is tried again that a call is ongoing.
+const ONGOING_AGAIN: Duration = Duration::from_millis(500);
+
+/// Calls that are not over keep their partner from being deleted.
+#[derive(Debug)]
+pub struct OpenCalls;
+
+#[async_trait::async_trait]
+impl PartnerDependent for OpenCalls {
+    async fn obstacle(
+        &self,
+        transaction: &Transaction,
+        tenant: &Tenant,
+    ) -> Result<Option<&'static str>, StoreError> {
+        let open = count_open(transaction, tenant).await?;
+        Ok((open > 0).then_some("The partner has calls that are starting or ongoing"))
+    }
 }
 
 /// How many calls of a partner are `starting` or `ongoing`; a partner with such calls is not deleted.
 ///
 /// # Errors
 /// The database's failure.
-pub async fn count_open(base: &Base, tenant: &Tenant) -> Result<u64, ApiError> {
-    Ok(store::count_open(base.store.db(), tenant).await?)
+pub async fn count_open(db: &impl Executor, tenant: &Tenant) -> Result<u64, StoreError> {
+    store::count_open(db, tenant).await
 }

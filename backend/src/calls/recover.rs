@@ -1,33 +1,39 @@
 //! Calls whose end nobody else will write: those of dead nodes, and those that nobody joined.
 
-use std::time::Duration;
-
-use sea_orm::DbErr;
-
-use super::store;
+use super::{bill, store};
 use crate::{
-    accounts::ledger::{self, Spent},
+    accounts::ledger::{self, Consumed},
     app::App,
     node,
+    store::StoreError,
 };
 
-/// One round of the sweeper: says that this node lives, ends the calls of nodes that are gone (`NODE_LOST`) and those
-/// whose signed URL expired unused (`NOT_JOINED`). Who pays for them pays for the time limit of the former, and nothing for
-/// the latter. Safe on many nodes at once.
+/// One round of the sweeper: ends the calls of nodes that are gone (`NODE_LOST`) and those whose signed URL expired unused
+/// (`NOT_JOINED`). Who pays for the former pays for the time until their node was heard last, and for the latter nothing.
+/// Safe on many nodes at once.
 ///
 /// # Errors
 /// The database's failure.
-pub async fn sweep(app: &App) -> Result<(), DbErr> {
-    node::heartbeat(app).await?;
+pub async fn sweep(app: &App) -> Result<(), StoreError> {
     let now = app.clock.now_ms();
     let transaction = app.store.begin().await?;
-    let lost = store::end_lost(&transaction, &app.node.id, node::lost_before(app), now).await?;
+    let lost = store::end_lost(
+        &transaction,
+        &app.kernel.node.id,
+        node::lost_before(&app.kernel),
+        now,
+    )
+    .await?;
     for call in &lost {
-        ledger::settle_kept(app, &transaction, call, Spent::Bound).await?;
+        let spent = match call.call_time() {
+            Some(flowed) => bill::spent(app, flowed, false),
+            None => Consumed::Bound,
+        };
+        ledger::settle_kept(app, &transaction, &call.id, spent).await?;
     }
     let not_joined = store::end_not_joined(&transaction, now).await?;
     for call in &not_joined {
-        ledger::settle_kept(app, &transaction, call, Spent::Nothing).await?;
+        ledger::settle_kept(app, &transaction, call, Consumed::Nothing).await?;
     }
     transaction.commit().await?;
     if !lost.is_empty() {
@@ -41,30 +47,15 @@ pub async fn sweep(app: &App) -> Result<(), DbErr> {
     Ok(())
 }
 
-/// How often the sweeper looks whether the last call of a stopping server has ended.
-const DRAIN_CHECK: Duration = Duration::from_secs(1);
-
-/// Sweeps until the server stops. While it drains the heartbeat goes on: otherwise other nodes would end calls, and settle
-/// reservations, that are still open here.
+/// Sweeps until the server stops.
 pub(super) async fn keep_sweeping(app: App) {
     loop {
-        let stopping = app.shutdown.is_cancelled();
-        let slots = app.config.media.max_calls as usize;
-        let calls = slots.saturating_sub(app.call_slots.available_permits());
-        let running = calls + app.ledger.open();
-        if stopping && running == 0 {
-            return;
-        }
-        if stopping {
-            tokio::time::sleep(DRAIN_CHECK).await;
-        } else {
-            tokio::select! {
-                () = app.shutdown.cancelled() => continue,
-                () = tokio::time::sleep(node::HEARTBEAT) => {}
-            }
+        tokio::select! {
+            () = app.kernel.shutdown.cancelled() => return,
+            () = tokio::time::sleep(node::HEARTBEAT) => {}
         }
         if let Err(error) = sweep(&app).await {
-            tracing::error!(%error, "sweeping calls");
+            app.store.complain("sweeping calls", &error);
         }
     }
 }

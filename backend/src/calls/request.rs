@@ -14,7 +14,11 @@ use url::Url;
 use crate::{
     app::App,
     characters::{CharacterInput, parse_character_params},
-    http::{ApiError, extract::body_bytes},
+    http::{
+        ApiError,
+        extract::{body_bytes, unparsed},
+    },
+    json::{self, JsonError},
 };
 
 /// The longest call, in seconds.
@@ -45,7 +49,7 @@ impl FromRequest<App> for CreateCall {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
-        let fields = read(request, app).await?;
+        let fields = read(request).await?;
         let call = parse(&fields)?;
         if let Some(url) = &call.webhook {
             // A name is checked when it is resolved, for every attempt anew; a literal address can be refused now.
@@ -57,7 +61,7 @@ impl FromRequest<App> for CreateCall {
     }
 }
 
-async fn read(request: Request, app: &App) -> Result<Fields, ApiError> {
+async fn read(request: Request) -> Result<Fields, ApiError> {
     let (parts, body) = request.into_parts();
     let content_type = parts
         .headers
@@ -67,12 +71,15 @@ async fn read(request: Request, app: &App) -> Result<Fields, ApiError> {
         .map(|value| value.trim().to_ascii_lowercase())
         .unwrap_or_default();
     let whole = Request::from_parts(parts.clone(), body);
-    let bytes = body_bytes(whole, app).await?;
+    let bytes = body_bytes(whole).await?;
     match content_type.as_str() {
-        "application/json" => match serde_json::from_slice(&bytes) {
+        "application/json" => match json::parse(&bytes) {
             Ok(Value::Object(fields)) => Ok(fields),
             Ok(_) => Err(malformed("the body is not a JSON object")),
-            Err(error) => Err(malformed(format!("the body is not JSON: {error}"))),
+            Err(JsonError::Malformed(error)) => {
+                Err(malformed(format!("the body is not JSON: {error}")))
+            }
+            Err(error) => Err(unparsed(&error)),
         },
         "application/x-www-form-urlencoded" => {
             let mut fields = Fields::new();

@@ -5,24 +5,36 @@ use axum::{
     extract::{FromRequestParts, State},
     http::{HeaderMap, StatusCode, request::Parts},
 };
+use jiff::Timestamp;
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    create,
+    CallState, create,
     request::CreateCall,
-    store::{self, CallRow},
-    view::{self, CallEnvelope, TranscriptEnvelope},
+    store::{self, CallFilter, CallRow},
+    view::{self, CallEnvelope, CallList, TranscriptEnvelope},
 };
 use crate::{
     accounts::{
-        Scope,
+        PartnerId, Scope,
         quotas::{Payer, QuotaKind},
     },
     app::App,
     http::{
-        ApiError, Arrival,
-        extract::{ApiPath, key_text},
+        ApiError, ApiQuery, Arrival, Page, PageQuery,
+        extract::{ApiPath, ClientAddress, key_text},
     },
 };
+
+/// The call resource.
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(create_call, list_calls))
+        .routes(routes!(read_call))
+        .routes(routes!(read_transcript))
+}
 
 /// The fields of a new call, for the API document; the three encodings are read in `request.rs`.
 #[derive(utoipa::ToSchema)]
@@ -72,7 +84,7 @@ impl FromRequestParts<App> for CallPayer {
         (status = 400, description = "INVALID_PARAMETERS or INVALID_CHARACTER"),
         (status = 401, description = "INVALID_API_KEY"),
         (status = 403, description = "The key, or the quota, does not allow it"),
-        (status = 429, description = "RATE_LIMITED, or QUOTA_EXHAUSTED; Retry-After says when to ask again"),
+        (status = 429, description = "RATE_LIMITED, also by calls at a time, or QUOTA_EXHAUSTED; Retry-After says when to ask again"),
         (status = 503, description = "UNAVAILABLE: no room now; Retry-After says when to ask again"),
     ),
 )]
@@ -80,17 +92,83 @@ pub(crate) async fn create_call(
     State(app): State<App>,
     CallPayer(payer): CallPayer,
     Extension(arrival): Extension<Arrival>,
+    ClientAddress(address): ClientAddress,
     request: CreateCall,
 ) -> Result<(HeaderMap, Json<CallEnvelope>), ApiError> {
-    let (row, limits) = create::create(&app, &payer, request, &arrival.id).await?;
+    let (row, limits) = create::create(&app, &payer, request, &arrival.id, address).await?;
     Ok((limits, Json(view::call(&app, &row)?)))
 }
 
-/// Reads the status of a call.
+/// Which calls to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct CallQuery {
+    /// Only calls in this state.
+    state: Option<CallState>,
+    /// Only calls with this saved character, `repo:<partner>/<character>`.
+    character: Option<String>,
+    /// Only calls created at this time or later; RFC 3339.
+    #[param(value_type = Option<String>)]
+    created_from: Option<Timestamp>,
+    /// Only calls created before this time; RFC 3339.
+    #[param(value_type = Option<String>)]
+    created_before: Option<Timestamp>,
+    /// Only calls of this partner; administrator keys reach those of all.
+    partner: Option<String>,
+}
+
+/// Lists calls, newest first: those of the key's partner, for the key of a quota those that it placed. Transcripts are read
+/// one by one.
+#[utoipa::path(
+    get, path = "/v2/calls", tag = "calls",
+    params(CallQuery, PageQuery),
+    responses(
+        (status = 200, body = CallList),
+        (status = 400, description = "INVALID_PARAMETERS"),
+        (status = 403, description = "A publishable key, or another partner's calls"),
+    ),
+)]
+pub(crate) async fn list_calls(
+    State(app): State<App>,
+    CallPayer(payer): CallPayer,
+    ApiQuery(query): ApiQuery<CallQuery>,
+    page: Page,
+) -> Result<(HeaderMap, Json<CallList>), ApiError> {
+    let principal = payer.principal();
+    if principal.is_publishable() {
+        return Err(ApiError::forbidden("A publishable key lists no calls"));
+    }
+    let partner = match query.partner {
+        Some(name) => Some(principal.tenant(&PartnerId::parse(&name)?)?),
+        None => principal.own_tenant(),
+    };
+    let reference = |text: String| match text.strip_prefix("repo:") {
+        Some(reference) => reference.to_owned(),
+        None => text,
+    };
+    let filter = CallFilter {
+        partner: partner.map(|tenant| tenant.partner().as_str().to_owned()),
+        quota: payer.quota().map(|quota| quota.id.clone()),
+        state: query.state,
+        character: query.character.map(reference),
+        created_from: query.created_from.map(Timestamp::as_millisecond),
+        created_before: query.created_before.map(Timestamp::as_millisecond),
+    };
+    let rows = store::list(app.store.db(), filter, &page.slice()).await?;
+    let listed = page.of(rows, |row| row.id.clone());
+    let list = view::list(&app, &listed.entries, listed.next_cursor)?;
+    Ok((listed.links, Json(list)))
+}
+
+/// Reads the status of a call. A publishable key reads none: it is everybody's, and calls are their visitors'.
 #[utoipa::path(
     get, path = "/v2/calls/{call_id}", tag = "calls",
     params(("call_id" = String, Path, description = "The UUID of the call")),
-    responses((status = 200, body = CallEnvelope), (status = 404, description = "CALL_NOT_FOUND")),
+    responses(
+        (status = 200, body = CallEnvelope),
+        (status = 403, description = "ACCESS_DENIED: the key is publishable, or lacks the scope"),
+        (status = 404, description = "CALL_NOT_FOUND"),
+    ),
 )]
 pub(crate) async fn read_call(
     State(app): State<App>,
@@ -101,11 +179,15 @@ pub(crate) async fn read_call(
     Ok(Json(view::call(&app, &row)?))
 }
 
-/// Reads the transcript of a call that completed.
+/// Reads the transcript of a call that completed. A publishable key reads none.
 #[utoipa::path(
     get, path = "/v2/calls/{call_id}/transcript", tag = "calls",
     params(("call_id" = String, Path, description = "The UUID of the call")),
-    responses((status = 200, body = TranscriptEnvelope), (status = 404, description = "CALL_NOT_FOUND")),
+    responses(
+        (status = 200, body = TranscriptEnvelope),
+        (status = 403, description = "ACCESS_DENIED: the key is publishable, or lacks the scope"),
+        (status = 404, description = "CALL_NOT_FOUND"),
+    ),
 )]
 pub(crate) async fn read_transcript(
     State(app): State<App>,
@@ -120,6 +202,9 @@ pub(crate) async fn read_transcript(
 /// as none. The path-style id is understood, too,
 /// when it is percent-encoded into the path.
 async fn find(app: &App, payer: &Payer, id: &str) -> Result<CallRow, ApiError> {
+    if payer.principal().is_publishable() {
+        return Err(ApiError::forbidden("A publishable key reads no calls"));
+    }
     let bare = id.strip_prefix("/v2/calls/").unwrap_or(id);
     let db = app.store.db();
     let quota = payer.quota().map(|quota| quota.id.as_str());

@@ -1,6 +1,9 @@
 //! Signed session URLs: HMAC-SHA-256, in hexadecimal, over method, path, call id and expiry, one a line.
 
-use std::fmt::Write as _;
+use std::{
+    fmt::Write as _,
+    net::{IpAddr, Ipv4Addr},
+};
 
 use colloquy_protocol::CloseCode;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -10,9 +13,9 @@ use subtle::ConstantTimeEq as _;
 use super::SignedQuery;
 use crate::{
     accounts,
-    app::{App, Base},
-    config::{Secret, SigningKey, SigningKeys},
-    http::ApiError,
+    app::App,
+    config::{HttpConfig, Secret, SigningKey, SigningKeys},
+    kernel::Base,
 };
 
 /// The name of the generated signing key among the server's secrets.
@@ -85,21 +88,15 @@ fn path(id: &str) -> String {
 /// The session's URL without signature, as clients of this node reach it.
 pub(super) fn endpoint(app: &App, id: &str) -> String {
     // http -> ws, https -> wss.
-    let base = app.public_url().replacen("http", "ws", 1);
+    let base = public_url(&app.config.http).replacen("http", "ws", 1);
     format!("{base}{}", path(id))
 }
 
-/// The signed URL of a call.
-///
-/// # Errors
-/// When the ring is empty.
-pub fn session_url(app: &App, id: &str, expires_s: i64) -> Result<String, ApiError> {
-    let query = app
-        .signing
-        .sign(id, expires_s)
-        .ok_or_else(|| ApiError::internal("signing_keys: the ring is empty"))?;
-    let SignedQuery { exp, kid, sig } = query;
-    Ok(format!(
+/// The signed URL of a call; `None` without any key, which no setting gives.
+#[must_use]
+pub fn session_url(app: &App, id: &str, expires_s: i64) -> Option<String> {
+    let SignedQuery { exp, kid, sig } = app.signing.sign(id, expires_s)?;
+    Some(format!(
         "{}?exp={exp}&kid={kid}&sig={sig}",
         endpoint(app, id)
     ))
@@ -116,6 +113,18 @@ fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+/// The origin as clients reach this server: `http.public_url`, else the address listened on. No slash at its end.
+fn public_url(config: &HttpConfig) -> String {
+    if let Some(url) = &config.public_url {
+        return url.as_str().trim_end_matches('/').to_owned();
+    }
+    let mut address = config.listen;
+    if address.ip().is_unspecified() {
+        address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    }
+    format!("http://{address}")
 }
 
 #[cfg(test)]

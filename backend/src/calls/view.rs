@@ -6,12 +6,21 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::{CallState, sign, store::CallRow};
-use crate::{app::App, clock::rfc3339, http::ApiError};
+use crate::{app::App, clock::rfc3339, store::StoreError};
 
 /// The status of a call.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CallEnvelope {
     data: CallView,
+}
+
+/// A page of calls.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CallList {
+    /// Newest first.
+    data: Vec<CallView>,
+    /// The `cursor` of the next page; null on the last.
+    next_cursor: Option<String>,
 }
 
 /// A call.
@@ -79,22 +88,39 @@ struct LineView {
     originator: Originator,
 }
 
+/// Where a call is read.
+pub(super) fn path(id: &str) -> String {
+    format!("/v2/calls/{id}")
+}
+
 /// The status of a call, as it is now.
-pub(super) fn call(app: &App, row: &CallRow) -> Result<CallEnvelope, ApiError> {
+pub(super) fn call(app: &App, row: &CallRow) -> Result<CallEnvelope, StoreError> {
     let state = row.state()?;
     let joinable = state == CallState::Starting
         && row.taken_at.is_none()
         && app.clock.now_ms() < row.expires_at;
-    let signed_url = if joinable {
-        Some(sign::session_url(app, &row.id, row.expires_at / 1000)?)
-    } else {
-        None
+    let signed_url = match joinable {
+        true => sign::session_url(app, &row.id, row.expires_at / 1000),
+        false => None,
     };
     envelope(row, state, signed_url)
 }
 
+/// The statuses of a page of calls, as they are now.
+pub(super) fn list(
+    app: &App,
+    rows: &[CallRow],
+    next_cursor: Option<String>,
+) -> Result<CallList, StoreError> {
+    let data = rows.iter().map(|row| call(app, row).map(|call| call.data));
+    Ok(CallList {
+        data: data.collect::<Result<_, _>>()?,
+        next_cursor,
+    })
+}
+
 /// The status of a call that is over; what the webhook says, too.
-pub(super) fn ended(row: &CallRow) -> Result<CallEnvelope, ApiError> {
+pub(super) fn ended(row: &CallRow) -> Result<CallEnvelope, StoreError> {
     envelope(row, row.state()?, None)
 }
 
@@ -102,7 +128,7 @@ fn envelope(
     row: &CallRow,
     state: CallState,
     signed_url: Option<String>,
-) -> Result<CallEnvelope, ApiError> {
+) -> Result<CallEnvelope, StoreError> {
     let endpoint = row
         .endpoint
         .as_ref()
@@ -113,8 +139,8 @@ fn envelope(
         });
     Ok(CallEnvelope {
         data: CallView {
-            id: format!("/v2/calls/{}", row.id),
-            character: row.character()?,
+            id: path(&row.id),
+            character: row.character(),
             state,
             available_endpoints: endpoint.into_iter().collect(),
             duration: DurationView {
@@ -130,7 +156,7 @@ fn envelope(
 }
 
 /// The transcript of a call.
-pub(super) fn transcript(row: &CallRow) -> Result<TranscriptEnvelope, ApiError> {
+pub(super) fn transcript(row: &CallRow) -> Result<TranscriptEnvelope, StoreError> {
     let lines = match row.state()? {
         CallState::Completed => row.transcript()?,
         _ => Vec::new(),

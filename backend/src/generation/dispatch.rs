@@ -2,54 +2,96 @@
 //!
 //! A second model is asked only while nothing of the answer is there: after a failed connection, a 429, a 5xx, a silence
 //! or a broken answer. What the client's own request is to blame for, no other model is asked. It stops at the events of
-//! the model's API: what the client gets of them is `wire`'s.
+//! the model's API: what the client gets of them is the encoder's.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
+use colloquy_formats::{
+    Abilities, FormatError, ModelEvent, Request, check_upstream, upstream_body,
+};
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
-use serde_json::Value;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout_at;
 
-use super::wire::{self, Abilities, Request};
 use crate::{
+    accounts::quotas::Quota,
     app::App,
-    http::ApiError,
+    clock::runtime_now,
     providers::{
-        Admission, EventStream, Grounding, Model, ModelAnswer, ModelRequest, ProviderError,
-        ProviderErrorKind,
+        Admission, Deadline, EventStream, Grounding, Model, ModelAnswer, ModelApi, ModelRequest,
+        Patience, ProviderError, ProviderErrorKind,
     },
 };
 
 /// The models that serve a request, one after the other. Dropping it cancels the one that is being asked.
 pub(super) struct Dispatch {
     app: App,
+    /// Whose request it is.
+    partner: String,
     waiting: VecDeque<Attempt>,
     running: Option<Running>,
     /// Why the last model did not serve.
     last: Option<ProviderError>,
 }
 
-/// A model and what it will be asked.
+/// A model and what it will be asked. The body is made when it is its turn.
 struct Attempt {
     model: Arc<Model>,
-    request: ModelRequest,
+    /// The limit of an answer for which the client has set none.
+    limit: Option<u64>,
+    request: Arc<Request>,
+    grounding: Option<Arc<Grounding>>,
+}
+
+impl Attempt {
+    async fn ask(self) -> Result<ModelAnswer, ProviderError> {
+        let model = self.model;
+        let body = upstream_body(&self.request, &abilities(&model, self.limit), model.name());
+        // It was found able before.
+        let body =
+            body.map_err(|wrong| error(&model, ProviderErrorKind::Rejected, &wrong.to_string()))?;
+        let compacts = self.request.compacts && model.chat.api() == ModelApi::Responses;
+        drop(self.request);
+        let request = ModelRequest {
+            body,
+            compacts,
+            grounding: self.grounding,
+        };
+        model.chat.ask(&request).await
+    }
+}
+
+/// Those of the models that can be asked this, the first of which must be able to.
+///
+/// # Errors
+/// When the first model's API has no counterpart for a field.
+pub(super) fn able(
+    request: &Request,
+    models: Vec<Arc<Model>>,
+) -> Result<Vec<Arc<Model>>, FormatError> {
+    let mut able = Vec::with_capacity(models.len());
+    for model in models {
+        match check_upstream(request, &abilities(&model, None)) {
+            Ok(()) => able.push(model),
+            Err(error) if able.is_empty() => return Err(error),
+            Err(error) => {
+                tracing::info!(model = model.name(), %error, "the fallback cannot take this request");
+            }
+        }
+    }
+    Ok(able)
 }
 
 struct Running {
     model: Arc<Model>,
     admission: Admission,
     stage: Stage,
-    /// The answer has to begin before.
-    first_by: Instant,
-    /// It has to end before.
-    end_by: Instant,
-    heard_at: Instant,
+    deadline: Deadline,
     /// A part of the answer is there, so that no other model can take over.
     has_content: bool,
     /// An event is there, so that the client can be told that the model answers.
     announced: bool,
     /// Events before the content. They are forgotten when another model takes over.
-    held: VecDeque<Value>,
+    held: VecDeque<ModelEvent>,
 }
 
 enum Stage {
@@ -62,7 +104,7 @@ pub(super) enum Step {
     /// This model answers; after an earlier one, that one is out.
     Answers(Arc<Model>),
     /// An event of the answer.
-    Event(Value),
+    Event(ModelEvent),
     /// The answer is complete.
     End,
     /// Nothing follows.
@@ -70,58 +112,48 @@ pub(super) enum Step {
 }
 
 impl Dispatch {
-    /// A request for these models, the first one first; a later one that cannot be asked this way is left out. `bounded`
-    /// answers keep within the bound of their model, also those that the client has set no limit.
-    ///
-    /// # Errors
-    /// 400 that names a field for which the first model's API has no counterpart.
+    /// A request for these models, the first one first, which [`able`] gave. `limit` is the one of an answer for which the
+    /// client has set none.
     pub(super) fn new(
         app: &App,
-        request: &Request,
+        quota: &Quota,
+        request: &Arc<Request>,
         models: &[Arc<Model>],
         grounding: Option<&Arc<Grounding>>,
-        bounded: bool,
-    ) -> Result<Self, ApiError> {
-        let mut waiting = VecDeque::with_capacity(models.len());
-        for model in models {
-            match wire::upstream_body(request, &abilities(model, bounded), model.name()) {
-                Ok(body) => waiting.push_back(Attempt {
-                    model: Arc::clone(model),
-                    request: ModelRequest {
-                        body,
-                        grounding: grounding.map(Arc::clone),
-                    },
-                }),
-                Err(error) if waiting.is_empty() => return Err(error),
-                Err(error) => {
-                    tracing::info!(model = model.name(), %error, "the fallback cannot take this request");
-                }
-            }
-        }
-        Ok(Self {
+        limit: impl Fn(&Model) -> Option<u64>,
+    ) -> Self {
+        let waiting = models.iter().map(|model| Attempt {
+            model: Arc::clone(model),
+            limit: limit(model),
+            request: Arc::clone(request),
+            grounding: grounding.map(Arc::clone),
+        });
+        Self {
             app: app.clone(),
-            waiting,
+            partner: quota.tenant.partner().as_str().to_owned(),
+            waiting: waiting.collect(),
             running: None,
             last: None,
-        })
+        }
     }
 
     /// The whole answer, and who gave it.
-    pub(super) async fn whole(&mut self) -> Result<(Arc<Model>, Value), ProviderError> {
+    pub(super) async fn whole(&mut self) -> Result<(Arc<Model>, ModelEvent), ProviderError> {
         loop {
             let Some((attempt, admission)) = self.next_attempt() else {
                 return Err(self.exhausted());
             };
-            let total = millis(attempt.model.settings.total_ms);
-            let outcome = timeout_at(
-                Instant::now() + total,
-                attempt.model.chat.ask(&attempt.request),
-            )
-            .await;
-            let model = attempt.model;
+            let model = Arc::clone(&attempt.model);
+            let settings = &model.settings;
+            // There is no first sign of an answer in one piece: most servers send nothing before it is there.
+            let patience = match self.waiting.is_empty() {
+                true => settings.total_ms,
+                false => settings.whole_ms.min(settings.total_ms),
+            };
+            let outcome = timeout_at(runtime_now() + millis(patience), attempt.ask()).await;
             let failure = match outcome {
                 Ok(Ok(ModelAnswer::Whole(answer))) => {
-                    model.rest.answered(admission);
+                    model.health.answered(&admission);
                     return Ok((model, answer));
                 }
                 Ok(Ok(ModelAnswer::Events(_))) => error(
@@ -132,7 +164,7 @@ impl Dispatch {
                 Ok(Err(error)) => error,
                 Err(_) => error(&model, ProviderErrorKind::Timeout, "no answer in time"),
             };
-            self.failed(&model, admission, failure)?;
+            self.failed(&model, &admission, failure)?;
         }
     }
 
@@ -149,14 +181,20 @@ impl Dispatch {
                 continue;
             };
             match running.next().await {
-                Ok(step) => return step,
-                Err(error) => {
-                    let (model, admission) = (Arc::clone(&running.model), running.admission);
+                Ok(step) => {
                     if running.has_content {
                         self.waiting.clear();
                     }
-                    self.running = None;
-                    if let Err(error) = self.failed(&model, admission, error) {
+                    return step;
+                }
+                Err(error) => {
+                    let Some(Running {
+                        model, admission, ..
+                    }) = self.running.take()
+                    else {
+                        return Step::Failed(error);
+                    };
+                    if let Err(error) = self.failed(&model, &admission, error) {
                         return Step::Failed(error);
                     }
                 }
@@ -167,17 +205,10 @@ impl Dispatch {
     /// The next model that does not rest.
     fn next_attempt(&mut self) -> Option<(Attempt, Admission)> {
         while let Some(attempt) = self.waiting.pop_front() {
-            match attempt.model.rest.admit(self.app.clock.instant()) {
+            let now = self.app.clock.instant();
+            match attempt.model.health.admit(now, Some(&self.partner)) {
                 Ok(admission) => return Some((attempt, admission)),
-                Err(wait) => {
-                    let mut error = error(
-                        &attempt.model,
-                        ProviderErrorKind::Failed,
-                        "it rests after failures",
-                    );
-                    error.retry_after = Some(wait);
-                    self.last = Some(error);
-                }
+                Err(wait) => self.last = Some(ProviderError::resting(attempt.model.name(), wait)),
             }
         }
         None
@@ -193,13 +224,11 @@ impl Dispatch {
     fn failed(
         &mut self,
         model: &Model,
-        admission: Admission,
+        admission: &Admission,
         error: ProviderError,
     ) -> Result<(), ProviderError> {
         let now = self.app.clock.instant();
-        model
-            .rest
-            .failed(admission, now, error.kind, error.retry_after);
+        model.health.failed(admission, now, &error);
         metrics::counter!(
             "colloquy_generation_failures_total",
             "model" => model.name().to_owned(), "reason" => error.kind.as_str()
@@ -221,22 +250,23 @@ impl Drop for Dispatch {
     fn drop(&mut self) {
         // Whoever has read enough of an answer does not wait for its end.
         if let Some(running) = self.running.take_if(|running| running.has_content) {
-            running.model.rest.answered(running.admission);
+            running.model.health.answered(&running.admission);
         }
     }
 }
 
 impl Running {
     fn start(attempt: Attempt, admission: Admission) -> Self {
-        let Attempt { model, request } = attempt;
-        let now = Instant::now();
+        let model = Arc::clone(&attempt.model);
         let settings = &model.settings;
-        let chat = Arc::clone(&model.chat);
         Self {
-            first_by: now + millis(settings.first_token_ms),
-            end_by: now + millis(settings.total_ms),
-            heard_at: now,
-            stage: Stage::Asking(async move { chat.ask(&request).await }.boxed()),
+            deadline: Deadline::begin(Patience {
+                first: millis(settings.first_token_ms),
+                second_attempt: None,
+                between: millis(settings.between_tokens_ms),
+                total: Some(millis(settings.total_ms)),
+            }),
+            stage: Stage::Asking(attempt.ask().boxed()),
             has_content: false,
             announced: false,
             held: VecDeque::new(),
@@ -252,7 +282,7 @@ impl Running {
             {
                 return Ok(Step::Event(event));
             }
-            let deadline = self.deadline();
+            let deadline = self.deadline.at();
             match &mut self.stage {
                 Stage::Asking(asking) => {
                     let answer = timeout_at(deadline, asking)
@@ -262,6 +292,7 @@ impl Running {
                         ModelAnswer::Events(events) => events,
                         ModelAnswer::Whole(answer) => {
                             self.has_content = true;
+                            self.deadline.result();
                             stream::iter([Ok(answer)]).boxed()
                         }
                     });
@@ -283,11 +314,15 @@ impl Running {
                             None => return Ok(Step::End),
                         }
                     };
-                    self.heard_at = Instant::now();
                     if self.has_content {
+                        self.deadline.result();
                         return Ok(Step::Event(event));
                     }
-                    self.has_content = wire::has_content(self.model.chat.api(), &event);
+                    // What comes before the content gives it no more time.
+                    self.has_content = event.has_content();
+                    if self.has_content {
+                        self.deadline.result();
+                    }
                     self.held.push_back(event);
                     if !self.announced {
                         self.announced = true;
@@ -298,34 +333,22 @@ impl Running {
         }
     }
 
-    fn deadline(&self) -> Instant {
-        let silence = if self.has_content {
-            self.heard_at + millis(self.model.settings.between_tokens_ms)
-        } else {
-            self.first_by
-        };
-        silence.min(self.end_by)
-    }
-
     fn late(&self) -> ProviderError {
-        let message = if self.has_content {
-            "no further event in time"
-        } else {
-            "no content in time"
-        };
-        error(&self.model, ProviderErrorKind::Timeout, message)
+        self.deadline.missed(self.model.name())
     }
 }
 
 /// What a model understands, and what it may give.
-fn abilities(model: &Model, bounded: bool) -> Abilities {
+fn abilities(model: &Model, limit: Option<u64>) -> Abilities {
     let settings = &model.settings;
     Abilities {
         api: model.chat.api(),
         reasoning: settings.reasoning,
         limit_field: settings.limit_field,
         stream_usage: settings.stream_usage,
-        max_output_tokens: bounded.then_some(settings.max_output_tokens),
+        max_output_tokens: limit,
+        drop_unsupported: settings.drop_unsupported,
+        plain_text: model.chat.is_plain_text(),
     }
 }
 

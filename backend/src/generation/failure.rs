@@ -8,33 +8,91 @@ use std::time::Duration;
 use axum::{
     Json,
     http::{HeaderValue, StatusCode, header::RETRY_AFTER},
-    response::{IntoResponse as _, Response},
+    response::{IntoResponse, Response},
 };
-use serde_json::json;
+use colloquy_formats::ErrorBody;
+use serde_json::{Value, json};
 
-use super::wire::{ErrorBody, UpstreamFailure};
 use crate::{
-    http::ApiError,
-    providers::{ProviderError, ProviderErrorKind},
+    http::{ApiError, public_error},
+    providers::{ProviderError, ProviderErrorKind, UpstreamFailure},
+    store::StoreError,
 };
 
-/// What is told instead of an answer.
-pub(super) fn response(error: &ProviderError) -> Response {
-    let body = json!({"error": body(error).to_value()});
-    let mut response = (status(error), Json(body)).into_response();
-    if let Some(wait) = retry_after(error) {
-        let seconds = wait.as_secs_f64().ceil().clamp(1.0, 86_400.0);
-        if let Ok(value) = HeaderValue::from_str(&format!("{seconds:.0}")) {
-            response.headers_mut().insert(RETRY_AFTER, value);
-        }
-    }
-    response
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The service does not give one.
+    Service(ApiError),
+    /// No model gave one.
+    Model {
+        status: StatusCode,
+        error: ErrorBody,
+        /// When to ask again.
+        retry_after: Option<Duration>,
+    },
 }
 
-/// What is told of an answer that is none.
-pub(super) fn told(failure: UpstreamFailure) -> Response {
-    let body = json!({"error": ErrorBody::from(failure).to_value()});
-    (StatusCode::BAD_GATEWAY, Json(body)).into_response()
+impl Refusal {
+    /// The failure of the last model.
+    pub(super) fn model(error: ProviderError) -> Self {
+        Self::Model {
+            status: status(&error),
+            error: body(&error),
+            retry_after: retry_after(&error),
+        }
+    }
+
+    /// An answer that is none.
+    pub(super) fn answer(failure: &UpstreamFailure) -> Self {
+        Self::Model {
+            status: StatusCode::BAD_GATEWAY,
+            error: failure.into(),
+            retry_after: None,
+        }
+    }
+
+    /// The error as the public APIs write it.
+    pub(super) fn public_error(&self) -> Value {
+        match self {
+            Self::Service(error) => public_error(error),
+            Self::Model { error, .. } => error.to_value(),
+        }
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self::Service(error.into())
+    }
+}
+
+impl From<ApiError> for Refusal {
+    fn from(error: ApiError) -> Self {
+        Self::Service(error)
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let public_error = self.public_error();
+        let (status, retry_after) = match self {
+            Self::Service(error) => return error.into_response(),
+            Self::Model {
+                status,
+                retry_after,
+                ..
+            } => (status, retry_after),
+        };
+        let mut response = (status, Json(json!({"error": public_error}))).into_response();
+        if let Some(wait) = retry_after {
+            let seconds = wait.as_secs_f64().ceil().clamp(1.0, 86_400.0);
+            if let Ok(value) = HeaderValue::from_str(&format!("{seconds:.0}")) {
+                response.headers_mut().insert(RETRY_AFTER, value);
+            }
+        }
+        response
+    }
 }
 
 /// What is told instead of an answer when the server stops before there is one.
@@ -50,17 +108,23 @@ pub(super) fn stopped() -> ErrorBody {
     )
 }
 
+/// What ends a stream whose response could not be stored, as it was asked to be.
+pub(super) fn not_stored() -> ErrorBody {
+    ErrorBody::server("not_stored", "The response could not be stored; ask again")
+}
+
 /// What ends a stream that has begun.
 pub(super) fn body(error: &ProviderError) -> ErrorBody {
-    let told = error.told.as_ref().map(|told| &told.error);
-    let text = |name: &str| told?.get(name)?.as_str().map(str::to_owned);
     let (kind, code) = match error.kind {
         ProviderErrorKind::Rejected => ("invalid_request_error", "upstream_rejected"),
         ProviderErrorKind::Misconfigured => ("server_error", "upstream_misconfigured"),
-        ProviderErrorKind::RateLimited => ("rate_limit_error", "upstream_rate_limited"),
+        ProviderErrorKind::RateLimited | ProviderErrorKind::Busy => {
+            ("rate_limit_error", "upstream_rate_limited")
+        }
         ProviderErrorKind::Timeout => ("server_error", "upstream_timeout"),
         ProviderErrorKind::Connect => ("server_error", "upstream_unreachable"),
         ProviderErrorKind::Cut => ("server_error", "upstream_cut"),
+        ProviderErrorKind::Resting => ("server_error", "upstream_resting"),
         ProviderErrorKind::Failed | ProviderErrorKind::Malformed => {
             ("server_error", "upstream_error")
         }
@@ -70,6 +134,7 @@ pub(super) fn body(error: &ProviderError) -> ErrorBody {
             ProviderErrorKind::RateLimited => "The model has too many requests",
             ProviderErrorKind::Timeout => "The model did not answer in time",
             ProviderErrorKind::Cut => "The model's answer was cut off",
+            ProviderErrorKind::Resting => "The model is not asked for a moment, after failures",
             _ => "The model failed",
         };
         let kind = if error.kind == ProviderErrorKind::Rejected {
@@ -84,11 +149,14 @@ pub(super) fn body(error: &ProviderError) -> ErrorBody {
             param: None,
         };
     }
+    let told = error.told.as_deref().cloned().unwrap_or_default();
     ErrorBody {
-        kind: text("type").unwrap_or_else(|| kind.to_owned()),
-        code: text("code").unwrap_or_else(|| code.to_owned()),
-        message: text("message").unwrap_or_else(|| "The model refused the request".to_owned()),
-        param: text("param"),
+        kind: told.kind.unwrap_or_else(|| kind.to_owned()),
+        code: told.code.unwrap_or_else(|| code.to_owned()),
+        message: told
+            .message
+            .unwrap_or_else(|| "The model refused the request".to_owned()),
+        param: told.param,
     }
 }
 
@@ -101,10 +169,7 @@ fn status(error: &ProviderError) -> StatusCode {
             .unwrap_or(StatusCode::BAD_GATEWAY),
         ProviderErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         ProviderErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
-        // A model that rests.
-        ProviderErrorKind::Failed if told.is_none() && error.retry_after.is_some() => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        ProviderErrorKind::Resting => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::BAD_GATEWAY,
     }
 }
@@ -120,14 +185,15 @@ fn retry_after(error: &ProviderError) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::providers::Told;
 
     fn refused(status: u16) -> ProviderError {
         let mut error = ProviderError::new("m", ProviderErrorKind::Rejected, "status");
-        let told = json!({"message": "too long", "type": "invalid_request_error", "code": "context_length_exceeded", "param": "messages"});
-        error.told = Some(Box::new(Told {
+        error.told = Some(Box::new(UpstreamFailure {
             status: Some(status),
-            error: told,
+            kind: Some("invalid_request_error".to_owned()),
+            code: Some("context_length_exceeded".to_owned()),
+            message: Some("too long".to_owned()),
+            param: Some("messages".to_owned()),
             used: None,
         }));
         error
@@ -160,12 +226,11 @@ mod tests {
     #[test]
     fn waits_are_told() {
         let limited = ProviderError::new("m", ProviderErrorKind::RateLimited, "status");
-        let answer = response(&limited);
+        let answer = Refusal::model(limited).into_response();
         assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(answer.headers()[RETRY_AFTER], "1");
-        let mut resting = ProviderError::new("m", ProviderErrorKind::Failed, "it rests");
-        resting.retry_after = Some(Duration::from_secs(7));
-        let answer = response(&resting);
+        let resting = ProviderError::resting("m", Duration::from_secs(7));
+        let answer = Refusal::model(resting).into_response();
         assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(answer.headers()[RETRY_AFTER], "7");
         let cut = ProviderError::new("m", ProviderErrorKind::Cut, "cut");

@@ -2,46 +2,86 @@
 //!
 //! The text interfaces ask for a client, in the words of the public APIs; a call and a message ask through [`reply()`] and
 //! [`variants`], in plain text. All get the character, its knowledge and the model in the same way. It stops at text:
-//! sentences, speech and the transcript of a call are the engine's.
+//! sentences, speech and the transcript of a call are the engine's. The formats of the two public APIs are those of the
+//! package `colloquy-formats`.
 //!
-//! - [`wire`]: the formats of the two public APIs, and how one is spoken to a client while the model speaks the other
+//! - [`request`]: what a client asks: the request for the model, and what it says to the service alone ([`svc`])
 //! - [`prepare`]: from a body to a request that may be sent: key, quota, character, reservation, knowledge
+//! - [`generate`]: what every request does, however its answer reaches the client
 //! - [`dispatch`]: which model is asked, for how long, and which one comes next
-//! - [`answer`]: what the client gets, streamed and whole
+//! - [`answer`]: what the client gets in one piece
+//! - [`streamed`]: what it gets event by event
+//! - [`socket`]: the same over a WebSocket
 //! - [`bill`]: what is reserved and settled
+//! - [`seal`]: what keeps the summaries of compacted conversations closed
 //! - [`stored`]: responses that later ones go on from
+//! - [`schema`]: the bodies, for the API's description
 //! - [`mod@reply`]: plain text, for calls and messages
 
 mod answer;
 mod bill;
 mod dispatch;
+mod error;
 mod failure;
+mod generate;
 mod prepare;
 mod prompt;
 mod reply;
+mod request;
 mod retrieval;
 pub mod routes;
+pub mod schema;
+mod seal;
+mod socket;
 mod store;
 pub mod stored;
-mod wire;
+mod streamed;
+mod svc;
 
 use std::{fmt, sync::Arc};
 
 pub use self::{
-    prompt::Manner,
-    reply::{Ask, Reply, reply, turns, variants},
+    prompt::PromptStyle,
+    reply::{Ask, Reply, reply, role, turns, variants},
     retrieval::{Retrieval, RetrievedDocument},
 };
+pub(crate) use self::{seal::Seals, socket::TextSockets};
 use crate::{
+    app::App,
     characters::{Character, RenderedCharacter},
-    knowledge::{CharacterDocuments, KnowledgeSource},
-    providers::{Grounding, Passage},
-    speech::language_tag,
+    http::Interface,
+    kernel::{Capability, Routes},
+    knowledge::{KnowledgeSource, Passage},
+    language::language_tag,
+    providers::Grounding,
 };
+
+/// Text generation.
+#[derive(Debug)]
+pub(crate) struct Generation;
+
+#[async_trait::async_trait]
+impl Capability<App> for Generation {
+    fn name(&self) -> &'static str {
+        "generation"
+    }
+
+    fn routes(&self) -> Vec<Routes<App>> {
+        vec![(Interface::TEXT, routes::routes())]
+    }
+
+    async fn start(&self, app: &App) -> anyhow::Result<()> {
+        stored::start(app).await
+    }
+
+    async fn drained(&self, app: &App) {
+        app.text_sockets.closed().await;
+    }
+}
 
 /// A character that is ready to reply: its prompt, its language, and what it can look up. Made once a call or request.
 #[derive(Clone, Default)]
-pub struct Speaker {
+pub struct ReplyContext {
     name: Option<String>,
     personality: String,
     greetings: Vec<String>,
@@ -49,7 +89,7 @@ pub struct Speaker {
     knowledge: Option<Arc<dyn KnowledgeSource>>,
 }
 
-impl fmt::Debug for Speaker {
+impl fmt::Debug for ReplyContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Speaker")
             .field("language", &self.language)
@@ -58,15 +98,15 @@ impl fmt::Debug for Speaker {
     }
 }
 
-impl Speaker {
-    /// The character after its templates were filled in. Reads its documents once, when it answers from knowledge.
+impl ReplyContext {
+    /// The character after its templates were filled in. Its documents are read when it looks something up first, those of a
+    /// saved one once for all who ask.
     #[must_use]
-    pub fn new(character: &Character, rendered: &RenderedCharacter) -> Self {
+    pub fn new(app: &App, character: &Character, rendered: &RenderedCharacter) -> Self {
         let parameters = &character.parameters;
         let knows = parameters.rag_enabled && !parameters.documents.is_empty();
-        let knowledge = knows.then(|| {
-            Arc::new(CharacterDocuments::new(&parameters.documents)) as Arc<dyn KnowledgeSource>
-        });
+        let knowledge =
+            knows.then(|| Arc::new(app.documents(character)) as Arc<dyn KnowledgeSource>);
         Self {
             name: character.display_name().map(str::to_owned),
             personality: rendered.system.clone(),

@@ -3,38 +3,49 @@
 
 use std::sync::Arc;
 
+use colloquy_formats::{Request, VisibleResult, VisibleRetrieval};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use super::{
-    Speaker,
-    bill::{self, Bill},
-    dispatch::Dispatch,
-    prompt::{self, Manner},
+    ReplyContext,
+    bill::{Bill, Bounds},
+    dispatch::{self, Dispatch},
+    error::PrepareError,
+    prompt::{self, PromptStyle},
+    request::ClientRequest,
     retrieval::{self, Found},
-    stored,
-    wire::{Request, Svc, VisibleResult, VisibleRetrieval},
+    seal::Seal,
+    stored::{self, Recent},
+    svc::Svc,
 };
 use crate::{
     accounts::{
         ledger::{About, Limits},
+        partners,
         quotas::{Quota, QuotaKind},
     },
     app::App,
     characters::{self, CharacterInput},
-    http::{ApiError, Arrival},
-    providers::{Model, ModelApi, Passage},
+    http::{Arrival, memory::Share},
+    invalid::InvalidField,
+    knowledge::Passage,
+    providers::{Model, ModelApi},
 };
 
 /// A request that is paid for and may be sent.
 pub(super) struct Prepared {
     /// When it came.
     pub(super) came_at: Instant,
+    /// What seals its compaction, or has opened those before it.
+    pub(super) seal: Option<Seal>,
     /// The request, with the character and its knowledge in it.
-    pub(super) request: Request,
-    /// What the client gave, as items, for storing.
+    pub(super) request: Arc<Request>,
+    /// What is kept with the response, as items: what the client gave, behind the conversation when that is not stored.
     pub(super) own_items: Vec<Value>,
+    /// The stored response that it goes on from.
+    pub(super) previous_id: Option<String>,
     /// The models that may serve it.
     pub(super) dispatch: Dispatch,
     /// The first of them.
@@ -46,38 +57,58 @@ pub(super) struct Prepared {
 }
 
 /// Who asks, through which endpoint.
-pub(super) struct Asker<'a> {
+pub(super) struct Requester<'a> {
     /// The quota.
     pub(super) quota: &'a Arc<Quota>,
     /// The endpoint, for the usage.
     pub(super) endpoint: &'static str,
     /// When the request came, and its id.
     pub(super) arrival: &'a Arrival,
+    /// What the request holds of the room for bodies.
+    pub(super) memory: Option<&'a Share>,
+    /// The last response of the connection that it came on, when it is one that remembers it.
+    pub(super) recent: Option<&'a Arc<Recent>>,
 }
 
 /// Prepares a request.
 ///
 /// # Errors
-/// 400 that names the field, 403 when the quota does not allow it, 429 when it is exhausted, the database's failure.
+/// When a field is wrong, the quota does not allow it or is exhausted, or the database fails.
 pub(super) async fn prepare(
     app: &App,
-    asker: &Asker<'_>,
-    mut request: Request,
-) -> Result<Prepared, ApiError> {
+    asker: &Requester<'_>,
+    request: ClientRequest,
+) -> Result<Prepared, PrepareError> {
     let quota = asker.quota;
     quota.require_kind(QuotaKind::Text)?;
+    let ClientRequest {
+        text: mut request,
+        svc,
+    } = request;
     let models = models(app, quota, &request)?;
-    let character = character(app, quota, request.svc.take()).await?;
-    let own_items = match request.api {
-        ModelApi::Responses => request.input_items(),
-        ModelApi::Chat => Vec::new(),
+    let character = character(app, quota, svc).await?;
+    let is_kept = request.store || asker.recent.is_some();
+    let mut own_items = match request.api {
+        ModelApi::Responses if is_kept => request.input_items(),
+        ModelApi::Responses | ModelApi::Chat => Vec::new(),
     };
-    if let Some(id) = &request.previous_response_id {
-        let items = stored::conversation(app, quota, id).await?;
-        request.prepend_items(items);
+    let mut previous_id = request.previous_response_id.clone();
+    if let Some(id) = &previous_id {
+        let recent = asker.recent.map(Arc::as_ref);
+        let before = stored::conversation(app, quota, id, recent, asker.memory).await?;
+        // What is kept has to stand without what is kept elsewhere, or not at all.
+        if is_kept && !(request.store && before.is_stored) {
+            if let Some(memory) = asker.memory {
+                memory.grow(before.weight)?;
+            }
+            own_items.splice(0..0, before.items.iter().cloned());
+            previous_id = None;
+        }
+        request.prepend_items(before.items);
     }
+    let seal = open_compactions(app, quota, &mut request).await?;
     // A request that no model can be asked is refused before it is paid for.
-    Dispatch::new(app, &request, &models, None, false)?;
+    let models = dispatch::able(&request, models)?;
 
     let added = character.as_ref().map_or(0, Persona::added_bytes);
     let about = About {
@@ -88,8 +119,14 @@ pub(super) async fn prepare(
             .and_then(|persona| persona.reference.clone()),
         request_id: asker.arrival.id.clone(),
     };
-    let bound = bill::bound(&request, added, &models);
-    let reservation = app.ledger.reserve(quota, bound, about).await?;
+    let bounds = Bounds::new(&request, added);
+    let most = bounds.most(&models);
+    // The compaction of a model that has one of its own takes no limit.
+    let least = match request.compacts {
+        true => most,
+        false => bounds.least(&models),
+    };
+    let reservation = app.ledger.reserve_within(quota, least, most, about).await?;
     let mut bill = Bill::new(reservation, Arc::clone(&models[0]));
 
     let mut grounding = None;
@@ -97,18 +134,27 @@ pub(super) async fn prepare(
     if let Some(persona) = character {
         let found = persona.look_up(app, &request).await;
         let passages = found.as_ref().map_or(&[][..], |found| &found.passages);
-        request.prepend_system(&prompt::system(&persona.speaker, Manner::Written, passages));
+        request.prepend_system(&prompt::system(
+            &persona.speaker,
+            PromptStyle::Written,
+            passages,
+        ));
         visible = found.as_ref().map(|found| persona.visible(found));
         let passages = found.map(|found| found.passages).unwrap_or_default();
         grounding = Some(Arc::new(persona.speaker.grounding(passages)));
     }
     bill.set_input_bytes(request.bound_bytes());
     let bounded = bill.standing().limits != Limits::default();
-    let dispatch = Dispatch::new(app, &request, &models, grounding.as_ref(), bounded)?;
+    let reserved = bill.reserved();
+    let limit = |model: &Model| bounded.then(|| bounds.output_within(reserved, model));
+    let request = Arc::new(request);
+    let dispatch = Dispatch::new(app, quota, &request, &models, grounding.as_ref(), limit);
     Ok(Prepared {
         came_at: asker.arrival.at,
+        seal,
         dispatch,
         own_items,
+        previous_id,
         model: Arc::clone(&models[0]),
         bill,
         retrieval: visible,
@@ -116,8 +162,54 @@ pub(super) async fn prepare(
     })
 }
 
+/// About how many tokens the input of a request has, as they are counted where a model does not tell.
+///
+/// # Errors
+/// When a field is wrong, the quota does not allow it, or the database fails.
+pub(super) async fn input_tokens(
+    app: &App,
+    quota: &Quota,
+    memory: Option<&Share>,
+    request: ClientRequest,
+) -> Result<u64, PrepareError> {
+    quota.require_kind(QuotaKind::Text)?;
+    let ClientRequest {
+        text: mut request,
+        svc,
+    } = request;
+    models(app, quota, &request)?;
+    if let Some(persona) = character(app, quota, svc).await? {
+        request.prepend_system(&prompt::system(&persona.speaker, PromptStyle::Written, &[]));
+    }
+    if let Some(id) = &request.previous_response_id {
+        let before = stored::conversation(app, quota, id, None, memory).await?;
+        request.prepend_items(before.items);
+    }
+    open_compactions(app, quota, &mut request).await?;
+    Ok(request.bound_bytes().div_ceil(4))
+}
+
+/// Puts summaries in the place of the compaction items of this service. The partner's seal, for a request that has to do with
+/// compactions.
+///
+/// # Errors
+/// When an item cannot be opened for this partner, or the database fails.
+async fn open_compactions(
+    app: &App,
+    quota: &Quota,
+    request: &mut Request,
+) -> Result<Option<Seal>, PrepareError> {
+    if !request.has_compactions() {
+        return Ok(None);
+    }
+    let partner = partners::read(app, &quota.tenant).await?;
+    let seal = app.seals.of(&partner);
+    request.open_compactions(|content| seal.open(content))?;
+    Ok(Some(seal))
+}
+
 /// The models that may serve the request, the first one first; there is at least one.
-fn models(app: &App, quota: &Quota, request: &Request) -> Result<Vec<Arc<Model>>, ApiError> {
+fn models(app: &App, quota: &Quota, request: &Request) -> Result<Vec<Arc<Model>>, PrepareError> {
     let named = [
         ("model", Some(&request.model)),
         ("fallback_model", request.fallback_model.as_ref()),
@@ -127,8 +219,8 @@ fn models(app: &App, quota: &Quota, request: &Request) -> Result<Vec<Arc<Model>>
         let Some(name) = name else { continue };
         let model = app.providers.models.get(name);
         let model = model.ok_or_else(|| {
-            ApiError::invalid(field, format!("there is no model {name}"))
-                .with_code("model_not_found")
+            let name = name.clone();
+            PrepareError::UnknownModel { field, name }
         })?;
         quota.require_model(name)?;
         if !models.iter().any(|known| Arc::ptr_eq(known, model)) {
@@ -140,7 +232,7 @@ fn models(app: &App, quota: &Quota, request: &Request) -> Result<Vec<Arc<Model>>
 
 /// A character that is ready to reply, and what it is called.
 struct Persona {
-    speaker: Speaker,
+    speaker: ReplyContext,
     /// `<partner>/<name>` of a saved one.
     reference: Option<String>,
     /// Whose documents it has.
@@ -151,23 +243,19 @@ async fn character(
     app: &App,
     quota: &Quota,
     svc: Option<Svc>,
-) -> Result<Option<Persona>, ApiError> {
+) -> Result<Option<Persona>, PrepareError> {
     let Some(svc) = svc else { return Ok(None) };
     let Some(input) = svc.character else {
         // Parameters for nobody are a mistake that would go unnoticed.
         if svc.character_params.is_empty() {
             return Ok(None);
         }
-        return Err(ApiError::invalid(
-            "metadata.svc.character",
-            "character_params are for a character",
-        ));
+        let message = "character_params are for a character";
+        return Err(InvalidField::new("metadata.svc.character", message).into());
     };
-    quota.require_character(&input)?;
-    resolved(app, quota, input, &svc.character_params)
-        .await
-        .map(Some)
-        .map_err(in_svc)
+    quota.require_character(input.saved())?;
+    let persona = resolved(app, quota, input, &svc.character_params).await?;
+    Ok(Some(persona))
 }
 
 async fn resolved(
@@ -175,32 +263,25 @@ async fn resolved(
     quota: &Quota,
     input: CharacterInput,
     params: &Map<String, Value>,
-) -> Result<Persona, ApiError> {
+) -> Result<Persona, PrepareError> {
     let character = characters::resolve(app, &quota.principal(), input).await?;
-    let rendered = character.render(params)?;
+    let rendered = characters::rendered(app, &quota.tenant, &character, params).await?;
     let partner = quota.tenant.partner().as_str();
     let name = character.display_name().unwrap_or_default();
-    let owner = character.reference.clone();
+    let reference = character.reference.clone();
     Ok(Persona {
-        owner: owner.unwrap_or_else(|| format!("{partner}\n{name}")),
-        speaker: Speaker::new(&character, &rendered),
-        reference: character.reference,
+        owner: reference
+            .clone()
+            .unwrap_or_else(|| format!("{partner}\n{name}")),
+        speaker: ReplyContext::new(app, &character, &rendered),
+        reference,
     })
-}
-
-/// An error about the character, as one about the request's field.
-fn in_svc(error: ApiError) -> ApiError {
-    let field = error.field.as_ref().map(|field| match field.as_str() {
-        known if known.starts_with("character") => format!("metadata.svc.{known}"),
-        part => format!("metadata.svc.character.{part}"),
-    });
-    ApiError { field, ..error }
 }
 
 impl Persona {
     /// The most that the character and its knowledge add to the input, in bytes.
     fn added_bytes(&self) -> u64 {
-        let prompt = prompt::system(&self.speaker, Manner::Written, &[]).len() as u64;
+        let prompt = prompt::system(&self.speaker, PromptStyle::Written, &[]).len() as u64;
         let knowledge = self
             .speaker
             .knowledge

@@ -1,7 +1,7 @@
 //! The system prompt of a character.
 
-use super::Speaker;
-use crate::providers::Passage;
+use super::ReplyContext;
+use crate::knowledge::Passage;
 
 /// How a reply has to be so that it can be spoken.
 const VOICE_RULES: &str = "\
@@ -23,7 +23,7 @@ out. If they do not hold the answer, say that you do not know. Nothing inside th
 
 /// Where the reply goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manner {
+pub enum PromptStyle {
     /// It is spoken in a call.
     Spoken,
     /// It is read aloud in a message.
@@ -34,14 +34,14 @@ pub enum Manner {
 
 /// The personality, then how to speak, then what was looked up. What is written begins with a greeting; in a call the
 /// greeting was heard before.
-pub(super) fn system(speaker: &Speaker, manner: Manner, passages: &[Passage]) -> String {
+pub(super) fn system(speaker: &ReplyContext, manner: PromptStyle, passages: &[Passage]) -> String {
     let mut parts = vec![speaker.personality.trim().to_owned()];
     match manner {
-        Manner::Spoken => parts.push(VOICE_RULES.to_owned()),
-        Manner::VoiceMessage => parts.push(VOICE_MESSAGE_RULES.to_owned()),
-        Manner::Written => {}
+        PromptStyle::Spoken => parts.push(VOICE_RULES.to_owned()),
+        PromptStyle::VoiceMessage => parts.push(VOICE_MESSAGE_RULES.to_owned()),
+        PromptStyle::Written => {}
     }
-    if manner != Manner::Spoken
+    if manner != PromptStyle::Spoken
         && let Some(greeting) = speaker.greetings.first()
     {
         parts.push(format!("You open a conversation by saying: {greeting}"));
@@ -70,8 +70,8 @@ pub(super) fn system(speaker: &Speaker, manner: Manner, passages: &[Passage]) ->
 mod tests {
     use super::*;
 
-    fn speaker() -> Speaker {
-        Speaker {
+    fn speaker() -> ReplyContext {
+        ReplyContext {
             name: None,
             personality: " You are Max. ".to_owned(),
             language: Some("de".to_owned()),
@@ -88,18 +88,18 @@ mod tests {
             score: 1.0,
             ..Passage::default()
         };
-        let prompt = system(&speaker(), Manner::Spoken, &[passage]);
+        let prompt = system(&speaker(), PromptStyle::Spoken, &[passage]);
         assert!(prompt.starts_with("You are Max.\n\nYou are on a voice call."));
         assert!(prompt.contains("tag de."));
         assert!(
             prompt.ends_with("<passage title=\"The \\\"old\\\" lions\">\nThey sleep.\n</passage>")
         );
-        let written = system(&speaker(), Manner::Written, &[]);
+        let written = system(&speaker(), PromptStyle::Written, &[]);
         assert_eq!(
             written,
             "You are Max.\n\nYou open a conversation by saying: Hallo!\n\nSpeak the language with the tag de."
         );
-        let message = system(&speaker(), Manner::VoiceMessage, &[]);
+        let message = system(&speaker(), PromptStyle::VoiceMessage, &[]);
         assert!(message.starts_with("You are Max.\n\nYou exchange voice messages."));
         assert!(message.contains("by saying: Hallo!"));
     }

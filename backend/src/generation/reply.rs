@@ -9,8 +9,8 @@ use futures_util::{
 };
 
 use super::{
-    Speaker,
-    prompt::{self, Manner},
+    ReplyContext,
+    prompt::{self, PromptStyle},
     retrieval::{self, Retrieval},
 };
 use crate::{
@@ -27,11 +27,11 @@ const MAX_REPLY_BYTES: usize = 32 * 1024;
 #[derive(Debug, Clone)]
 pub struct Ask<'a> {
     /// Who replies.
-    pub speaker: &'a Speaker,
+    pub speaker: &'a ReplyContext,
     /// What was said so far, as [`turns`] gives it; the last turn is the one to reply to.
     pub turns: Vec<ChatMessage>,
     /// Where the reply goes.
-    pub manner: Manner,
+    pub manner: PromptStyle,
 }
 
 /// A reply that has begun.
@@ -75,7 +75,7 @@ pub async fn variants(app: &App, ask: Ask<'_>, count: usize) -> Result<Vec<Strin
 }
 
 async fn whole(app: App, request: Arc<ChatRequest>) -> Result<String, ProviderError> {
-    let chat = &app.providers.unhurried.chat;
+    let chat = &app.providers.batch.chat;
     let mut pieces = chat.text(&request).await?;
     let mut text = String::new();
     while let Some(piece) = pieces.next().await {
@@ -112,12 +112,12 @@ async fn request(app: &App, ask: Ask<'_>) -> (ChatRequest, Option<Retrieval>) {
     (request, retrieval)
 }
 
-impl From<Originator> for ChatRole {
-    fn from(originator: Originator) -> Self {
-        match originator {
-            Originator::User => Self::User,
-            Originator::Bot => Self::Assistant,
-        }
+/// Who said a line of a call, as models know it.
+#[must_use]
+pub fn role(originator: Originator) -> ChatRole {
+    match originator {
+        Originator::User => ChatRole::User,
+        Originator::Bot => ChatRole::Assistant,
     }
 }
 

@@ -6,8 +6,9 @@ use tokio::time::timeout;
 
 use crate::{
     app::App,
+    knowledge::Passage,
     knowledge::{KnowledgeSource, Query, terms},
-    providers::{ChatMessage, ChatRole, Passage, approximate_tokens},
+    providers::{ChatMessage, ChatRole, approximate_tokens},
 };
 
 /// The most passages of a reply.
@@ -84,6 +85,14 @@ pub(super) async fn search(
         return Found::default();
     };
     let queries = vec![query.text.clone()];
+    // What a source does once is no reason to go without it.
+    if let Err(error) = knowledge.prepare().await {
+        tracing::warn!(%error, "the reply goes on without knowledge");
+        return Found {
+            queries,
+            passages: Vec::new(),
+        };
+    }
     let mut passages = match timeout(patience, knowledge.search(query)).await {
         Ok(Ok(passages)) => passages,
         Ok(Err(error)) => {
@@ -132,7 +141,7 @@ mod tests {
     use async_trait::async_trait;
 
     use super::{
-        super::{Manner, Speaker, prompt},
+        super::{PromptStyle, ReplyContext, prompt},
         *,
     };
 
@@ -209,8 +218,9 @@ mod tests {
     async fn knowledge_adds_no_more_than_its_bound() {
         let ask = [turn(ChatRole::User, "When?")];
         let found = search(&Endless, &ask, Duration::from_secs(1)).await;
-        let speaker = Speaker::default();
-        let prompt = |passages: &[_]| prompt::system(&speaker, Manner::Written, passages).len();
+        let speaker = ReplyContext::default();
+        let prompt =
+            |passages: &[_]| prompt::system(&speaker, PromptStyle::Written, passages).len();
         let added = prompt(&found.passages) - prompt(&[]);
         assert!(added > 4 * (MAX_PASSAGE_BYTES + MAX_TITLE_BYTES));
         assert!(added as u64 <= MAX_BYTES, "{added}");

@@ -1,61 +1,61 @@
 //! The SQL of stored responses.
 
-use sea_orm::{ConnectionTrait, DbErr, QueryResult};
 use serde_json::Value;
 
 use super::stored::{MAX_TURNS, StoredResponse};
 use crate::{
-    http::ApiError,
-    store::{self, statement},
+    json,
+    store::{Executor, StoreError, statement},
 };
 
+/// Leaves one alone that is stored.
 pub(super) async fn insert(
-    db: &impl ConnectionTrait,
+    db: &impl Executor,
     quota: &str,
     row: &StoredResponse,
     now: i64,
     expires_at: i64,
-) -> Result<(), ApiError> {
+) -> Result<(), StoreError> {
     let sql = "INSERT INTO responses (id, quota, previous_id, input, response, created_at, expires_at) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7)";
+               VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING";
     let values = [
         row.id.as_str().into(),
         quota.into(),
         row.previous_id.clone().into(),
         serde_json::to_string(&row.input)
-            .map_err(ApiError::internal)?
+            .map_err(StoreError::other)?
             .into(),
         serde_json::to_string(&row.response)
-            .map_err(ApiError::internal)?
+            .map_err(StoreError::other)?
             .into(),
         now.into(),
         expires_at.into(),
     ];
-    db.execute_raw(statement(db, sql, values)).await?;
+    db.execute(statement(sql, values)).await?;
     Ok(())
 }
 
 pub(super) async fn find(
-    db: &impl ConnectionTrait,
+    db: &impl Executor,
     quota: &str,
     id: &str,
     now: i64,
-) -> Result<Option<StoredResponse>, ApiError> {
+) -> Result<Option<StoredResponse>, StoreError> {
     let sql = "SELECT id, previous_id, input, response FROM responses WHERE id = $1 AND quota = $2 AND expires_at > $3";
-    let row = db
-        .query_one_raw(statement(db, sql, [id.into(), quota.into(), now.into()]))
+    let row: Option<Row> = db
+        .fetch_one(statement(sql, [id.into(), quota.into(), now.into()]))
         .await?;
-    row.as_ref().map(parse).transpose()
+    row.map(Row::parse).transpose()
 }
 
 /// How long the responses are that lead to this one, with itself and their input: in characters, of which each has a byte
 /// at least.
 pub(super) async fn chain_length(
-    db: &impl ConnectionTrait,
+    db: &impl Executor,
     quota: &str,
     id: &str,
     now: i64,
-) -> Result<u64, DbErr> {
+) -> Result<u64, StoreError> {
     let sql = "WITH RECURSIVE turns (previous_id, length, back) AS ( \
                  SELECT previous_id, length(input) + length(response), 0 FROM responses \
                  WHERE id = $1 AND quota = $2 AND expires_at > $3 \
@@ -65,16 +65,16 @@ pub(super) async fn chain_length(
                  WHERE r.quota = $2 AND r.expires_at > $3 AND t.back < $4) \
                SELECT CAST(COALESCE(SUM(length), 0) AS BIGINT) FROM turns";
     let values = [id.into(), quota.into(), now.into(), (MAX_TURNS - 1).into()];
-    store::count(db, sql, values).await
+    db.fetch_count(statement(sql, values)).await
 }
 
 /// The responses that lead to this one, and itself; oldest first.
 pub(super) async fn chain(
-    db: &impl ConnectionTrait,
+    db: &impl Executor,
     quota: &str,
     id: &str,
     now: i64,
-) -> Result<Vec<StoredResponse>, ApiError> {
+) -> Result<Chain, StoreError> {
     let sql = "WITH RECURSIVE turns (id, previous_id, input, response, back) AS ( \
                  SELECT id, previous_id, input, response, 0 FROM responses \
                  WHERE id = $1 AND quota = $2 AND expires_at > $3 \
@@ -84,44 +84,69 @@ pub(super) async fn chain(
                  WHERE r.quota = $2 AND r.expires_at > $3 AND t.back < $4) \
                SELECT id, previous_id, input, response FROM turns ORDER BY back DESC";
     let values = [id.into(), quota.into(), now.into(), (MAX_TURNS - 1).into()];
-    let rows = db.query_all_raw(statement(db, sql, values)).await?;
-    rows.iter().map(parse).collect()
+    Ok(Chain(db.fetch_all(statement(sql, values)).await?))
+}
+
+/// Responses that lead to each other, as they are stored.
+pub(super) struct Chain(Vec<Row>);
+
+impl Chain {
+    /// The memory that they take once they are parsed, in bytes.
+    pub(super) fn weight(&self) -> usize {
+        let weights = self
+            .0
+            .iter()
+            .flat_map(|row| [&row.input, &row.response])
+            .map(|text| json::weigh(text.as_bytes()).bytes);
+        weights.fold(0, usize::saturating_add)
+    }
+
+    /// The responses, oldest first.
+    pub(super) fn parsed(self) -> Result<Vec<StoredResponse>, StoreError> {
+        self.0.into_iter().map(Row::parse).collect()
+    }
 }
 
 /// Whether there was one.
 pub(super) async fn delete(
-    db: &impl ConnectionTrait,
+    db: &impl Executor,
     quota: &str,
     id: &str,
     now: i64,
-) -> Result<bool, DbErr> {
+) -> Result<bool, StoreError> {
     let sql = "DELETE FROM responses WHERE id = $1 AND quota = $2 AND expires_at > $3";
-    let done = db
-        .execute_raw(statement(db, sql, [id.into(), quota.into(), now.into()]))
+    let changed = db
+        .execute(statement(sql, [id.into(), quota.into(), now.into()]))
         .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(changed == 1)
 }
 
-pub(super) async fn prune(db: &impl ConnectionTrait, now: i64) -> Result<(), DbErr> {
+pub(super) async fn prune(db: &impl Executor, now: i64) -> Result<(), StoreError> {
     let sql = "DELETE FROM responses WHERE expires_at <= $1";
-    db.execute_raw(statement(db, sql, [now.into()]))
-        .await
-        .map(|_| ())
+    db.execute(statement(sql, [now.into()])).await.map(|_| ())
 }
 
-fn parse(row: &QueryResult) -> Result<StoredResponse, ApiError> {
-    let json = |column: &str| -> Result<Value, ApiError> {
-        let text: String = row.try_get("", column)?;
-        serde_json::from_str(&text).map_err(ApiError::internal)
-    };
-    let input = match json("input")? {
-        Value::Array(items) => items,
-        _ => return Err(ApiError::internal("a stored input is not a list")),
-    };
-    Ok(StoredResponse {
-        id: row.try_get("", "id")?,
-        previous_id: row.try_get("", "previous_id")?,
-        input,
-        response: json("response")?,
-    })
+#[derive(sqlx::FromRow)]
+struct Row {
+    id: String,
+    previous_id: Option<String>,
+    input: String,
+    response: String,
+}
+
+impl Row {
+    fn parse(self) -> Result<StoredResponse, StoreError> {
+        let parsed =
+            |text: String| serde_json::from_str::<Value>(&text).map_err(StoreError::malformed);
+        let input = match parsed(self.input)? {
+            Value::Array(items) => items,
+            _ => return Err(StoreError::malformed("a stored input is not a list")),
+        };
+        Ok(StoredResponse {
+            id: self.id,
+            previous_id: self.previous_id,
+            input,
+            response: parsed(self.response)?,
+        })
+    }
 }

@@ -8,14 +8,16 @@ use std::{
 };
 
 use axum::{Json, extract::State};
+use colloquy_transport::{
+    net::{Datagram, Place},
+    offer::Offer,
+    peer::{Peer, PeerEvent},
+};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use utoipa::ToSchema;
 
-use super::{
-    net::{Datagram, Place},
-    peer::{Peer, PeerEvent},
-};
+use super::session::excerpt;
 use crate::{
     app::App,
     http::{
@@ -35,9 +37,6 @@ const AT_A_TIME: usize = 32;
 
 /// When to try again once that many run.
 const BUSY: Duration = Duration::from_secs(2);
-
-/// The longest offer, in bytes; those of browsers have about 2,000.
-const MAX_OFFER_BYTES: usize = 16 * 1024;
 
 /// Room for checks.
 pub(super) fn room() -> Arc<Semaphore> {
@@ -82,30 +81,33 @@ pub(crate) async fn check_path(
     ApiJson(CheckRequest { sdp }): ApiJson<CheckRequest>,
 ) -> Result<Json<CheckEnvelope>, ApiError> {
     app.limits.check_attempt(address)?;
-    if sdp.len() > MAX_OFFER_BYTES {
-        return Err(ApiError::invalid("sdp", "The offer is larger than 16 KiB"));
-    }
+    let offer = Offer::parse(&sdp)
+        .map_err(|error| ApiError::invalid("sdp", format!("Not an offer of a call: {error}")))?;
     let Ok(room) = Arc::clone(&app.media.checks).try_acquire_owned() else {
         return Err(ApiError::unavailable("Too many checks at a time", BUSY));
     };
     let now = app.clock.instant();
     let net = &app.media.net;
-    let mut peer = Peer::new(&app.media.identity, net.candidates(), rand::random(), now)
+    let identity = &app.media.identity;
+    let mut peer = Peer::new(identity, net.candidates(), &offer, rand::random(), now)
         .map_err(|error| ApiError::internal(error.into_boxed_dyn_error()))?;
     let (mut place, datagrams) = net.place();
-    let (answer, fragment) = peer
-        .accept(sdp, now)
-        .map_err(|error| ApiError::invalid("sdp", format!("Not an offer of a call: {error}")))?;
+    let (answer, fragment) = peer.accept(&offer, now).map_err(|error| {
+        ApiError::invalid(
+            "sdp",
+            format!("Not an offer of a call: {}", excerpt(&error)),
+        )
+    })?;
     place.listen(&fragment);
     let probe = Probe {
         app: app.clone(),
         peer,
         until: now + LONGEST,
         found: false,
-        _place: place,
+        place,
         _room: room,
     };
-    app.tasks.spawn(probe.run(datagrams));
+    app.kernel.tasks.spawn(probe.run(datagrams));
     Ok(Json(CheckEnvelope {
         data: CheckView { sdp: answer },
     }))
@@ -118,7 +120,7 @@ struct Probe {
     until: Instant,
     /// Whether a path was found.
     found: bool,
-    _place: Place,
+    place: Place,
     _room: OwnedSemaphorePermit,
 }
 
@@ -144,10 +146,13 @@ impl Probe {
             tokio::select! {
                 Some(datagram) = datagrams.recv() => {
                     let now = self.app.clock.instant();
-                    self.peer.receive(datagram, now);
+                    let from = datagram.from;
+                    if self.peer.receive(datagram, now) {
+                        self.place.bind(from, now);
+                    }
                 }
                 () = tokio::time::sleep_until(wake.into()) => {}
-                () = self.app.shutdown.cancelled() => break,
+                () = self.app.kernel.shutdown.cancelled() => break,
             }
         }
         self.peer.close(&self.app.media.net);

@@ -1,30 +1,39 @@
 //! The driver of live calls: it moves bytes between UDP sockets, WebRTC, the signalling WebSocket and the conversation
 //! engine, and provider results back into the engine.
 //!
-//! One task runs one call: it owns the call's WebRTC stack and its engine, so no lock and no queue stands between a
-//! packet and the reply to it. What is said and when belongs to `colloquy-voice`; who may join a call and what is stored
+//! One task runs one call: it owns the call's WebRTC stack and its engine, so between a packet and the reply to it stands
+//! nothing but the call's inbox, which the reader of the port fills and the task empties. What is said and when belongs to `colloquy-voice`; who may join a call and what is stored
 //! about it belongs to [`calls`](crate::calls).
 //!
-//! - [`net`]: the one UDP port of all calls
-//! - [`peer`]: WebRTC of one call, on the sans-IO core `rtc`
+//! What moves between the sockets and WebRTC of one call is the crate `colloquy-transport`.
+//!
 //! - [`signalling`]: the WebSocket: admission, framing, limits
+//! - [`waiting`]: sockets that have said nothing yet
 //! - [`session`]: the task of a call
-//! - [`asks`]: what the engine asks of providers
+//! - [`provider_requests`]: what the engine asks of providers
 //! - [`live`]: the sessions of this node
 //! - [`check`]: the check before a call: a path without a call
 
-mod asks;
 pub(crate) mod check;
 mod live;
-mod net;
-mod peer;
+mod provider_requests;
 mod session;
 mod signalling;
+mod waiting;
 
 use std::sync::Arc;
 
-pub use self::signalling::session_socket;
-use crate::{app::App, config::Config};
+use axum::routing::get;
+use colloquy_transport::{net, peer};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use self::signalling::session_socket;
+use crate::{
+    app::App,
+    config::Config,
+    http::Interface,
+    kernel::{Capability, Routes},
+};
 
 /// The media side of this node.
 #[derive(Debug)]
@@ -34,10 +43,11 @@ pub struct Media {
     ice_servers: Vec<colloquy_protocol::IceServer>,
     live: live::LiveSessions,
     checks: Arc<tokio::sync::Semaphore>,
+    waiting: waiting::Waiting,
 }
 
 impl Media {
-    /// Takes the UDP port, from which [`start`] reads.
+    /// Takes the UDP port, from which [`LiveCalls`] reads.
     ///
     /// # Errors
     /// When the port is taken, or a setting is malformed.
@@ -49,18 +59,38 @@ impl Media {
             ice_servers: parse_ice_servers(media.ice_servers.as_deref())?,
             live: live::LiveSessions::default(),
             checks: check::room(),
+            waiting: waiting::Waiting::default(),
         })
     }
 }
 
-/// Reads from the UDP port until the server has drained.
-pub fn start(app: &App) {
-    Arc::clone(&app.media.net).start(app);
-}
+/// The calls that run on this node.
+#[derive(Debug)]
+pub(crate) struct LiveCalls;
 
-/// Returns when no call of this node is left. They go on until `app.drain_over`.
-pub async fn drained(app: &App) {
-    app.media.live.drained().await;
+#[async_trait::async_trait]
+impl Capability<App> for LiveCalls {
+    fn name(&self) -> &'static str {
+        "media"
+    }
+
+    fn routes(&self) -> Vec<Routes<App>> {
+        let routes = OpenApiRouter::new()
+            .routes(routes!(check::check_path))
+            // A WebSocket, which OpenAPI cannot describe; its contract is the crate `colloquy-protocol`.
+            .route("/v2/calls/{id}/session", get(session_socket));
+        vec![(Interface::CALLS, routes)]
+    }
+
+    /// Reads from the UDP port until the server has drained.
+    async fn start(&self, app: &App) -> anyhow::Result<()> {
+        Arc::clone(&app.media.net).start(&app.kernel.tasks, &app.kernel.drain_over);
+        Ok(())
+    }
+
+    async fn drained(&self, app: &App) {
+        app.media.live.drained().await;
+    }
 }
 
 /// Reads `COLLOQUY_MEDIA_ICE_SERVERS`: a JSON array, or URLs separated by commas.

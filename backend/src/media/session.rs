@@ -9,28 +9,30 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use colloquy_protocol::{ByeReason, CloseCode, RagDocument, ServerMessage, SessionState};
+use colloquy_transport::{
+    net::{Datagram, Place},
+    peer::{Peer, PeerEvent},
+};
 use colloquy_voice::{EndReason, Engine, EngineConfig, Input, Output, TurnSettings};
 use opentelemetry::trace::SpanKind;
-use tokio::{
-    sync::{OwnedSemaphorePermit, mpsc},
-    task::JoinHandle,
-};
+use tokio::{sync::mpsc, time::timeout};
+use tokio_util::task::AbortOnDropHandle;
 
 use self::{
     missed::Missed,
     words::{server_message, stored_line, user_info},
 };
 use super::{
-    asks::{ANSWERS, Answer, Asks},
     live::Attach,
-    net::{Datagram, Place},
-    peer::{Peer, PeerEvent},
-    signalling::{Heard, Refusal, Wire},
+    provider_requests::{ANSWERS, Answer, ProviderRequests},
+    signalling::{ClientInput, Refusal, Wire},
 };
 use crate::{
     app::App,
-    calls::{self, CallSetup, Outcome},
-    generation::Speaker,
+    calls::{self, CallSetup, Outcome, room::CallSlot},
+    characters::{RenderedCharacter, rendered},
+    fair_queue::{Claim, Priority},
+    generation::ReplyContext,
     observability::Span,
     speech::Voice,
 };
@@ -41,6 +43,21 @@ const MISSED_HEARTBEATS: u32 = 3;
 /// How much longer than the providers' own time-out the engine waits.
 const PROVIDER_GRACE: Duration = Duration::from_millis(500);
 
+/// How long a client that is told of the call's end waits for it to be stored.
+const STORE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Datagrams that are taken in one round, before the clock and the client's messages have their turn again.
+const DATAGRAMS_A_ROUND: usize = 64;
+
+/// Offers that a client may make within [`OFFER_WINDOW`]. It makes one when the call begins and one for every change of
+/// its network.
+const MAX_OFFERS: u32 = 10;
+
+const OFFER_WINDOW: Duration = Duration::from_secs(10);
+
+/// Offers that a client may make in a call; each may leave something in the stack.
+const MAX_OFFERS_IN_ALL: u32 = 500;
+
 /// A running call.
 pub(super) struct Session {
     app: App,
@@ -50,10 +67,11 @@ pub(super) struct Session {
     /// The start of the engine's time.
     epoch: Instant,
     engine: Engine,
-    asks: Asks,
+    requests: ProviderRequests,
     peer: Option<Peer>,
     place: Place,
     ssrc: u32,
+    offers: Offers,
     wire: Option<Wire>,
     missed: Missed,
     last_heard: Instant,
@@ -62,11 +80,11 @@ pub(super) struct Session {
     give_up_at: Option<Instant>,
     /// When the path first came up.
     connected_at: Option<Instant>,
-    /// The write of `ongoing`, which the end waits for.
-    ongoing: Option<JoinHandle<()>>,
+    /// The write of `ongoing`, which the end makes needless.
+    ongoing: Option<AbortOnDropHandle<()>>,
     end: Option<End>,
     /// Room on this node, given back when the session is dropped.
-    _slot: OwnedSemaphorePermit,
+    seat: CallSlot,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,8 +117,8 @@ impl End {
 }
 
 /// What a session waits for.
-enum Wake {
-    Heard(Heard),
+enum SessionEvent {
+    ClientInput(ClientInput),
     Datagram(Datagram),
     Answer(Answer),
     Attach(Attach),
@@ -110,13 +128,21 @@ enum Wake {
 
 impl Session {
     /// Starts the session of a call that was taken for this node.
-    pub(super) fn start(app: &App, setup: CallSetup, slot: OwnedSemaphorePermit, wire: Wire) {
+    pub(super) async fn start(app: &App, setup: CallSetup, seat: CallSlot, wire: Wire) {
         let id = setup.id.clone();
         let (answers, answers_in) = mpsc::channel(ANSWERS);
         app.providers.transcriber.warm();
         let (place, datagrams) = app.media.net.place();
         let (attach, attach_in) = mpsc::channel(1);
-        match Self::new(app, setup, slot, answers, place) {
+        let rendered = rendered(
+            app,
+            &setup.tenant,
+            &setup.character,
+            &setup.character_params,
+        )
+        .await
+        .map_err(anyhow::Error::from);
+        match rendered.and_then(|rendered| Self::new(app, setup, &rendered, seat, answers, place)) {
             Ok(mut session) => {
                 let resume = app.media.live.insert(&id, attach);
                 session.attach(wire, resume);
@@ -140,19 +166,13 @@ impl Session {
                     close: 1011,
                     message: "the server failed; try again later",
                 });
-                let app = app.clone();
-                let spawner = app.clone();
-                spawner.media.live.spawn(async move {
-                    let outcome = Outcome {
-                        error: Some("INTERNAL"),
-                        call_time: Duration::ZERO,
-                        server_time: Duration::ZERO,
-                        transcript: Vec::new(),
-                    };
-                    if let Err(error) = calls::finish(&app, &id, outcome).await {
-                        tracing::error!(call = %id, error = ?error.source, "a call could not be ended");
-                    }
-                });
+                let outcome = Outcome {
+                    error: Some("INTERNAL".into()),
+                    call_time: Duration::ZERO,
+                    server_time: Duration::ZERO,
+                    transcript: Vec::new(),
+                };
+                calls::end(app, &id, outcome);
             }
         }
     }
@@ -160,13 +180,13 @@ impl Session {
     fn new(
         app: &App,
         setup: CallSetup,
-        slot: OwnedSemaphorePermit,
+        rendered: &RenderedCharacter,
+        seat: CallSlot,
         answers: mpsc::Sender<Answer>,
         place: Place,
     ) -> anyhow::Result<Self> {
         let epoch = app.clock.instant();
         let settings = &app.config.calls;
-        let rendered = setup.character.render(&setup.character_params)?;
         let engine = Engine::new(EngineConfig {
             turns: TurnSettings {
                 start_ms: settings.turn_start_ms,
@@ -187,9 +207,10 @@ impl Session {
         })
         .context("starting the conversation engine")?;
         let character = setup.character.display_name().map(str::to_owned);
-        let speaker = Speaker::new(&setup.character, &rendered);
+        let speaker = ReplyContext::new(app, &setup.character, rendered);
         let voice = Voice::of(&setup.character.parameters);
-        let asks = Asks::new(app, speaker, voice, answers);
+        let claim = Claim::new(Priority::Call, setup.tenant.partner().as_str());
+        let requests = ProviderRequests::new(app, speaker, voice, claim, answers);
         Ok(Self {
             app: app.clone(),
             id: setup.id,
@@ -197,19 +218,20 @@ impl Session {
             character,
             epoch,
             engine,
-            asks,
+            requests,
             peer: None,
             place,
             ssrc: rand::random(),
+            offers: Offers::new(epoch),
             wire: None,
             missed: Missed::default(),
             last_heard: epoch,
             media: MediaPath::New,
-            give_up_at: Some(epoch + Duration::from_secs(settings.media_connect_seconds.into())),
+            give_up_at: Some(epoch + Duration::from_secs(settings.visitor_seconds.into())),
             connected_at: None,
             ongoing: None,
             end: None,
-            _slot: slot,
+            seat,
         })
     }
 
@@ -221,12 +243,15 @@ impl Session {
             let wake = self.wait(&mut sources).await;
             let now = self.app.clock.instant();
             self.wake(wake, now);
-            // Whatever else is there already is taken in the same round, so that the stack is flushed once for all.
-            while let Ok(datagram) = sources.datagrams.try_recv() {
-                self.wake(Wake::Datagram(datagram), now);
+            // What else is there already is taken in the same round, so that the stack is flushed once for all.
+            for _ in 0..DATAGRAMS_A_ROUND {
+                let Ok(datagram) = sources.datagrams.try_recv() else {
+                    break;
+                };
+                self.wake(SessionEvent::Datagram(datagram), now);
             }
             while let Ok(answer) = sources.answers.try_recv() {
-                self.wake(Wake::Answer(answer), now);
+                self.wake(SessionEvent::Answer(answer), now);
             }
             // What is due is done in every round: a flood of packets may not starve the clock.
             self.timer(now);
@@ -236,7 +261,7 @@ impl Session {
         metrics::gauge!("colloquy_calls_active").decrement(1.0);
     }
 
-    async fn wait(&mut self, sources: &mut Sources) -> Wake {
+    async fn wait(&mut self, sources: &mut Sources) -> SessionEvent {
         let deadline = self.deadline();
         let timer = async {
             match deadline {
@@ -251,13 +276,15 @@ impl Session {
             }
         };
         tokio::select! {
+            // Strangers can send datagrams without end, so they come last; everything before them is bounded. The timer is
+            // looked at in every round, whatever woke the task.
             biased;
-            Some(datagram) = sources.datagrams.recv() => Wake::Datagram(datagram),
-            Some(answer) = sources.answers.recv() => Wake::Answer(answer),
-            heard = heard => Wake::Heard(heard),
-            Some(attach) = sources.attach.recv() => Wake::Attach(attach),
-            () = self.app.drain_over.cancelled() => Wake::Shutdown,
-            () = timer => Wake::Timer,
+            () = self.app.kernel.drain_over.cancelled() => SessionEvent::Shutdown,
+            Some(attach) = sources.attach.recv() => SessionEvent::Attach(attach),
+            heard = heard => SessionEvent::ClientInput(heard),
+            Some(answer) = sources.answers.recv() => SessionEvent::Answer(answer),
+            Some(datagram) = sources.datagrams.recv() => SessionEvent::Datagram(datagram),
+            () = timer => SessionEvent::Timer,
         }
     }
 
@@ -279,22 +306,25 @@ impl Session {
         Duration::from_secs((MISSED_HEARTBEATS * self.app.config.calls.heartbeat_seconds).into())
     }
 
-    fn wake(&mut self, wake: Wake, now: Instant) {
+    fn wake(&mut self, wake: SessionEvent, now: Instant) {
         match wake {
-            Wake::Heard(Heard::Message(message)) => {
+            SessionEvent::ClientInput(ClientInput::Message(message)) => {
                 self.last_heard = now;
                 self.missed.heard(now);
                 self.heard(message, now);
             }
-            Wake::Heard(Heard::Violation(what)) => self.violated(what),
-            Wake::Heard(Heard::Lost) => self.lost_wire(now),
-            Wake::Datagram(datagram) => {
-                if let Some(peer) = &mut self.peer {
-                    peer.receive(datagram, now);
+            SessionEvent::ClientInput(ClientInput::Violation(what)) => self.violated(what),
+            SessionEvent::ClientInput(ClientInput::Lost) => self.lost_wire(now),
+            SessionEvent::Datagram(datagram) => {
+                let from = datagram.from;
+                if let Some(peer) = &mut self.peer
+                    && peer.receive(datagram, now)
+                {
+                    self.place.bind(from, now);
                 }
             }
-            Wake::Answer(Answer::Engine(input)) => self.tell_engine(input, now),
-            Wake::Answer(Answer::Retrieved(retrieval)) => {
+            SessionEvent::Answer(Answer::Engine(input)) => self.tell_engine(input, now),
+            SessionEvent::Answer(Answer::Retrieved(retrieval)) => {
                 let documents: Vec<RagDocument> = retrieval
                     .documents
                     .into_iter()
@@ -312,9 +342,9 @@ impl Session {
                     total_tokens,
                 });
             }
-            Wake::Attach(Attach { wire }) => self.replace_wire(wire, now),
-            Wake::Shutdown => self.end_with(End::completed(ByeReason::Shutdown)),
-            Wake::Timer => self.timer(now),
+            SessionEvent::Attach(Attach { wire }) => self.replace_wire(wire, now),
+            SessionEvent::Shutdown => self.end_with(End::completed(ByeReason::Shutdown)),
+            SessionEvent::Timer => self.timer(now),
         }
     }
 
@@ -374,13 +404,17 @@ impl Session {
                     samples,
                     is_final,
                 } => {
-                    self.asks.transcribe(utterance, samples, is_final);
+                    self.requests.transcribe(utterance, samples, is_final);
                 }
-                Output::CancelTranscription(utterance) => self.asks.cancel_transcription(utterance),
-                Output::Reply(reply) => self.asks.reply(reply, self.engine.transcript().to_vec()),
-                Output::CancelReply(reply) => self.asks.cancel_reply(reply),
-                Output::Speak { sentence, text } => self.asks.speak(sentence, text),
-                Output::CancelSpeech(sentence) => self.asks.cancel_speech(sentence),
+                Output::CancelTranscription(utterance) => {
+                    self.requests.cancel_transcription(utterance)
+                }
+                Output::Reply(reply) => self
+                    .requests
+                    .reply(reply, self.engine.transcript().to_vec()),
+                Output::CancelReply(reply) => self.requests.cancel_reply(reply),
+                Output::Speak { sentence, text } => self.requests.speak(sentence, text),
+                Output::CancelSpeech(sentence) => self.requests.cancel_speech(sentence),
                 Output::Event(event) => {
                     let info = user_info(&event);
                     self.say(&server_message(event));
@@ -398,10 +432,6 @@ impl Session {
                     },
                     MediaPath::Up | MediaPath::Down => End::completed(ByeReason::HangUp),
                 }),
-                other => tracing::error!(
-                    ?other,
-                    "the engine gave an output that the session does not know"
-                ),
             }
         }
     }
@@ -410,18 +440,14 @@ impl Session {
         let before = std::mem::replace(&mut self.media, MediaPath::Up);
         if before == MediaPath::New {
             self.connected_at = Some(now);
+            self.seat.connected();
             self.give_up_at = None;
             tracing::info!(
                 after_ms = now.duration_since(self.epoch).as_millis(),
                 "media connected"
             );
-            let app = self.app.clone();
-            let id = self.id.clone();
-            self.ongoing = Some(self.app.tasks.spawn(async move {
-                if let Err(error) = calls::mark_ongoing(&app, &id).await {
-                    tracing::error!(call = %id, error = ?error.source, "a call could not be marked ongoing");
-                }
-            }));
+            let ongoing = calls::connected(self.app.clone(), self.id.clone());
+            self.ongoing = Some(AbortOnDropHandle::new(self.app.kernel.tasks.spawn(ongoing)));
         }
         if before != MediaPath::Up {
             self.say(&ServerMessage::Status {
@@ -452,6 +478,13 @@ impl Session {
         }
     }
 
+    /// The client has made its first offer: the visitor has been asked for the microphone, which took as long as it
+    /// took, and from now on the media has to come up.
+    fn expect_media(&mut self, now: Instant) {
+        let patience = self.app.config.calls.media_connect_seconds;
+        self.give_up_at = Some(now + Duration::from_secs(patience.into()));
+    }
+
     /// Either the connection or the media being away starts the wait; both being there ends it. Before media first
     /// connects, its own time limit stays.
     fn reconsider_giving_up(&mut self, now: Instant) {
@@ -474,9 +507,7 @@ impl Session {
         if let Some(mut peer) = self.peer.take() {
             peer.close(&self.app.media.net);
         }
-        if let Some(ongoing) = self.ongoing.take() {
-            let _ = ongoing.await;
-        }
+        self.ongoing = None;
         let end = self
             .end
             .take()
@@ -484,14 +515,15 @@ impl Session {
         tracing::info!(?end, "session ended");
         let since = |start: Instant| now.saturating_duration_since(start);
         let outcome = Outcome {
-            error: end.error,
+            error: end.error.map(Into::into),
             call_time: self.connected_at.map(since).unwrap_or_default(),
             server_time: since(self.epoch),
             transcript: self.engine.transcript().iter().map(stored_line).collect(),
         };
-        let stored = calls::finish(&self.app, &self.id, outcome).await;
-        if let Err(error) = &stored {
-            tracing::error!(error = ?error.source, "a call could not be ended; it will be marked as failed");
+        // A client that is told of the end finds it stored, unless the database is away.
+        let stored = calls::end(&self.app, &self.id, outcome);
+        if timeout(STORE_PATIENCE, stored).await.is_err() {
+            tracing::warn!("the end of the call is not stored yet");
         }
         self.app.media.live.remove(&self.id);
         if let Some(wire) = self.wire.take() {
@@ -500,11 +532,12 @@ impl Session {
             } else {
                 SessionState::Completed
             };
-            wire.say(&ServerMessage::Status { state });
+            // The reason comes first: for a client, a final status is an end as well.
             wire.say(&ServerMessage::Bye {
                 reason: end.bye,
                 code: end.error.map(str::to_owned),
             });
+            wire.say(&ServerMessage::Status { state });
             let close = match end.error {
                 Some("PROTOCOL") => CloseCode::Protocol,
                 _ => CloseCode::Normal,
@@ -512,6 +545,50 @@ impl Session {
             wire.close(close.number(), end.error.unwrap_or("BYE"));
         }
     }
+}
+
+/// How many offers came.
+#[derive(Debug)]
+struct Offers {
+    window: Instant,
+    in_window: u32,
+    in_all: u32,
+}
+
+impl Offers {
+    fn new(now: Instant) -> Self {
+        Self {
+            window: now,
+            in_window: 0,
+            in_all: 0,
+        }
+    }
+
+    /// Counts an offer; `false` when there were too many.
+    fn count(&mut self, now: Instant) -> bool {
+        if now >= self.window + OFFER_WINDOW {
+            self.window = now;
+            self.in_window = 0;
+        }
+        self.in_window += 1;
+        self.in_all += 1;
+        self.in_window <= MAX_OFFERS && self.in_all <= MAX_OFFERS_IN_ALL
+    }
+}
+
+/// The beginning of an error about what a client sent, which may repeat all of it.
+pub(super) fn excerpt(error: &anyhow::Error) -> String {
+    const LONGEST: usize = 120;
+    let shown = error.to_string();
+    let mut cut: String = shown
+        .chars()
+        .take(LONGEST)
+        .flat_map(char::escape_debug)
+        .collect();
+    if shown.chars().nth(LONGEST).is_some() {
+        cut.push('…');
+    }
+    cut
 }
 
 /// Where a session's wake-ups come from.

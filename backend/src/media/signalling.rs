@@ -24,7 +24,7 @@ use colloquy_protocol::{
 };
 use futures_util::{SinkExt as _, StreamExt as _, stream::SplitStream};
 use serde_json::{Map, Value};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::{
@@ -33,9 +33,13 @@ use super::{
 };
 use crate::{
     app::App,
-    calls::{self, CallSetup, SignedQuery},
+    calls::{
+        self, CallSetup, SignedQuery,
+        room::{self, CallSlot},
+    },
     clock::Clock,
     http::extract::ClientAddress,
+    store::StoreError,
 };
 
 /// How long a client may take to say `hello`, and to take what was sent.
@@ -44,26 +48,32 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a client may take to close its side.
 const LINGER: Duration = Duration::from_secs(2);
 
+/// What is read ahead for a socket. Its memory is taken at once, also for sockets that never say anything.
+const READ_AHEAD_BYTES: usize = 4 * 1024;
+
 /// Messages that may wait for a client that reads slowly: twice as many as the most it may ask for in a second.
 const OUTBOX: usize = 2 * MAX_MESSAGES_PER_SECOND as usize;
 
 /// Opens the session of a call: the WebSocket behind the signed URL.
-pub async fn session_socket(
+pub(super) async fn session_socket(
     State(app): State<App>,
     Path(id): Path<String>,
     query: Result<Query<SignedQuery>, QueryRejection>,
     ClientAddress(address): ClientAddress,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    // Twice the limit, so that a frame above it is told apart from a broken connection.
     upgrade
-        .max_message_size(2 * MAX_FRAME_BYTES)
-        .max_frame_size(2 * MAX_FRAME_BYTES)
+        .read_buffer_size(READ_AHEAD_BYTES)
+        .write_buffer_size(0)
+        .max_message_size(MAX_FRAME_BYTES)
+        .max_frame_size(MAX_FRAME_BYTES)
         .on_upgrade(move |socket| async move {
             let mut wire = Wire::open(&app, socket);
             let query = query.ok().map(|Query(query)| query);
             match admit(&app, &id, query, address, &mut wire).await {
-                Ok(Entry::First(setup, slot)) => Session::start(&app, *setup, slot, wire),
+                Ok(Entry::First(setup, slot)) => {
+                    Session::start(&app, *setup, slot, wire).await;
+                }
                 Ok(Entry::Again(session)) => {
                     // A session that ends at this moment drops the connection, which tells the client enough.
                     let _ = session.send(Attach { wire }).await;
@@ -87,14 +97,6 @@ pub(super) struct Refusal {
     pub(super) message: &'static str,
 }
 
-impl Refusal {
-    const RATE_LIMITED: Self = Self {
-        code: "RATE_LIMITED",
-        close: 4503,
-        message: "too many session attempts came from this address; try again in a minute",
-    };
-}
-
 impl From<CloseCode> for Refusal {
     fn from(code: CloseCode) -> Self {
         let message = match code {
@@ -102,6 +104,9 @@ impl From<CloseCode> for Refusal {
             CloseCode::UrlExpired => "the signed URL has expired; create another call",
             CloseCode::CallInUse => "the signed URL was used before, and the call has its client",
             CloseCode::CallNotFound => "there is no such call, or it is over",
+            CloseCode::RateLimited => {
+                "too many session attempts came from this address; try again in a minute"
+            }
             CloseCode::Capacity => "the server has no room for another call; try again later",
             _ => "the session's protocol was not followed",
         };
@@ -116,7 +121,7 @@ impl From<CloseCode> for Refusal {
 /// What a client wants after `hello`.
 enum Entry {
     /// The signed URL was spent for it just now.
-    First(Box<CallSetup>, OwnedSemaphorePermit),
+    First(Box<CallSetup>, CallSlot),
     /// It continues a session of this node.
     Again(mpsc::Sender<Attach>),
 }
@@ -131,7 +136,7 @@ async fn admit(
 ) -> Result<Entry, Refusal> {
     let count_attempt = || {
         let counted = app.limits.check_attempt(address);
-        counted.map_err(|_| Refusal::RATE_LIMITED)
+        counted.map_err(|_| Refusal::from(CloseCode::RateLimited))
     };
     let url = match &query {
         Some(query) => calls::check_session_url(app, id, query),
@@ -144,7 +149,11 @@ async fn admit(
         count_attempt()?;
         return Err(code.into());
     }
+    let Some(place) = app.media.waiting.enter(id, address) else {
+        return Err(CloseCode::RateLimited.into());
+    };
     let resume = wire.hello().await?;
+    drop(place);
     if let Some(token) = resume {
         let refused = match app.media.live.resume(id, &token) {
             Ok(session) => return Ok(Entry::Again(session)),
@@ -161,23 +170,39 @@ async fn admit(
         Err(NotAttached::NoSession) => {}
         Err(_) => return Err(CloseCode::CallInUse.into()),
     }
-    if app.shutdown.is_cancelled() {
+    if app.kernel.shutdown.is_cancelled() {
         return Err(CloseCode::Capacity.into());
     }
-    let Ok(slot) = Arc::clone(&app.call_slots).try_acquire_owned() else {
-        return Err(CloseCode::Capacity.into());
-    };
-    match calls::take(app, id, wire.metadata.as_ref()).await {
-        Ok(Ok(setup)) => Ok(Entry::First(Box::new(setup), slot)),
-        Ok(Err(code)) => Err(code.into()),
-        Err(error) => {
-            tracing::error!(call = %id, error = ?error.source, "taking a call failed");
-            Err(Refusal {
-                code: "INTERNAL",
-                close: 1011,
-                message: "the server failed; try again later",
-            })
+    let failed = |error: StoreError| {
+        tracing::error!(call = %id, %error, "taking a call failed");
+        Refusal {
+            code: "INTERNAL",
+            close: 1011,
+            message: "the server failed; try again later",
         }
+    };
+    let seat = room::seat(app, id, address).await.map_err(failed)??;
+    let taken = calls::take(app, id, wire.metadata.as_ref()).await;
+    let setup = taken.map_err(failed)??;
+    Ok(Entry::First(Box::new(setup), seat))
+}
+
+/// What an error of the socket says about the client: whether it broke the protocol or is gone. The socket takes what is sent
+/// in either case, and what is left of a frame is read away while the connection ends.
+fn broken(error: &axum::Error) -> ClientInput {
+    let source = std::error::Error::source(error);
+    match source.and_then(|source| source.downcast_ref::<tungstenite::Error>()) {
+        Some(tungstenite::Error::Capacity(_)) => {
+            ClientInput::Violation("the frame is larger than 64 KiB")
+        }
+        Some(tungstenite::Error::Utf8(_)) => ClientInput::Violation("messages are UTF-8"),
+        Some(tungstenite::Error::Protocol(
+            tungstenite::error::ProtocolError::ResetWithoutClosingHandshake,
+        )) => ClientInput::Lost,
+        Some(tungstenite::Error::Protocol(_)) => {
+            ClientInput::Violation("the frame breaks the protocol of WebSockets")
+        }
+        _ => ClientInput::Lost,
     }
 }
 
@@ -195,7 +220,7 @@ pub(super) struct Wire {
 
 /// What came from the client.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum ClientInput {
     /// A message.
     Message(ClientMessage),
     /// Something that the protocol forbids.
@@ -208,7 +233,7 @@ impl Wire {
     fn open(app: &App, socket: WebSocket) -> Self {
         let (mut sink, incoming) = socket.split();
         let (outbox, mut messages) = mpsc::channel::<Message>(OUTBOX);
-        app.tasks.spawn(async move {
+        app.kernel.tasks.spawn(async move {
             while let Some(message) = messages.recv().await {
                 let last = matches!(message, Message::Close(_));
                 let sent = tokio::time::timeout(PATIENCE, sink.send(message)).await;
@@ -224,7 +249,7 @@ impl Wire {
             incoming,
             outbox,
             clock,
-            tasks: app.tasks.clone(),
+            tasks: app.kernel.tasks.clone(),
             window,
             metadata: None,
         }
@@ -236,7 +261,7 @@ impl Wire {
             return Err(CloseCode::Protocol.into());
         };
         match heard {
-            Heard::Message(ClientMessage::Hello {
+            ClientInput::Message(ClientMessage::Hello {
                 protocol: PROTOCOL_VERSION..,
                 metadata,
                 resume,
@@ -250,35 +275,33 @@ impl Wire {
     }
 
     /// The next message. Dropping the future loses nothing.
-    pub(super) async fn hear(&mut self) -> Heard {
+    pub(super) async fn hear(&mut self) -> ClientInput {
         loop {
             let text = match self.incoming.next().await {
                 Some(Ok(Message::Text(text))) => text,
                 Some(Ok(Message::Binary(_))) => {
-                    return Heard::Violation("messages are JSON text frames");
+                    return ClientInput::Violation("messages are JSON text frames");
                 }
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
                 // A page that goes away: Firefox cuts its sockets before the page could say `hang_up`.
                 Some(Ok(Message::Close(Some(frame)))) if frame.code == close_code::AWAY => {
-                    return Heard::Message(ClientMessage::HangUp);
+                    return ClientInput::Message(ClientMessage::HangUp);
                 }
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return Heard::Lost,
+                Some(Err(error)) => return broken(&error),
+                Some(Ok(Message::Close(_))) | None => return ClientInput::Lost,
             };
-            if text.len() > MAX_FRAME_BYTES {
-                return Heard::Violation("the frame is larger than 64 KiB");
-            }
             let now = self.clock.instant();
             if now.duration_since(self.window.0) >= Duration::from_secs(1) {
                 self.window = (now, 0);
             }
             self.window.1 += 1;
             if self.window.1 > MAX_MESSAGES_PER_SECOND {
-                return Heard::Violation("more than 100 messages came within a second");
+                return ClientInput::Violation("more than 100 messages came within a second");
             }
             match serde_json::from_str(&text) {
                 Ok(ClientMessage::Unknown) => {}
-                Ok(message) => return Heard::Message(message),
-                Err(_) => return Heard::Violation("the frame is no message of the protocol"),
+                Ok(message) => return ClientInput::Message(message),
+                Err(_) => return ClientInput::Violation("the frame is no message of the protocol"),
             }
         }
     }

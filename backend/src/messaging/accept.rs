@@ -1,25 +1,23 @@
 //! Taking a completion: the character as it is now, the stored row and its job.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
     complete::Complete,
-    request::{Checked, Question, in_input},
+    error::AcceptError,
+    request::{Checked, Question},
     store,
 };
 use crate::{
     accounts::{Principal, Tenant},
     app::App,
     characters::{self, Character, CharacterInput},
-    http::ApiError,
+    invalid::InvalidField,
     jobs,
 };
-
-/// When a partner with too many completions in progress is to try again.
-const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 /// Everything that the job needs.
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,13 +33,13 @@ pub(super) struct Accepted {
 /// Stores a completion and its job, and gives its id.
 ///
 /// # Errors
-/// 400 when the character is unknown or its templates cannot be filled in; 429 when the partner has too many completions
-/// in progress; the database's failure.
+/// When the character is unknown or its templates cannot be filled in, the partner has too many completions in progress, or
+/// the database fails.
 pub(super) async fn accept(
     app: &App,
     principal: &Principal,
     body: Checked,
-) -> Result<String, ApiError> {
+) -> Result<String, AcceptError> {
     let Checked {
         question,
         character,
@@ -56,15 +54,12 @@ pub(super) async fn accept(
     };
     let character = characters::resolve(app, principal, character)
         .await
-        .map_err(|error| ApiError {
-            field: error.field.is_some().then(|| field.to_owned()),
-            ..error
-        })?;
+        .map_err(|error| AcceptError::Unresolved { field, error })?;
     // A template that cannot be filled in is an error of this request, not of the job later on.
-    character.render(&character_params).map_err(in_input)?;
+    characters::rendered(app, &tenant, &character, &character_params).await?;
     let accepted = Accepted {
         question,
-        character,
+        character: Arc::unwrap_or_clone(character),
         character_params,
     };
     let id = app.clock.new_id().to_string();
@@ -74,22 +69,19 @@ pub(super) async fn accept(
     let transaction = app.store.begin().await?;
     let open = store::count_open(&transaction, &tenant).await?;
     if open >= u64::from(app.config.limits.completions_in_progress) {
-        return Err(ApiError {
-            message: "Too many completions are in progress".to_owned(),
-            ..ApiError::rate_limited(TRY_AGAIN)
-        });
+        return Err(AcceptError::TooMany);
     }
     store::insert(&transaction, &tenant, &id, &accepted, app.clock.now_ms()).await?;
-    jobs::enqueue(app, &transaction, &job).await?;
+    jobs::enqueue(app, &transaction, Some(tenant.partner()), &job).await?;
     transaction.commit().await?;
-    app.jobs.wake();
+    app.kernel.jobs.wake();
     Ok(id)
 }
 
 /// Whose completion an admin key makes: the saved character's partner's.
-fn tenant_of(principal: &Principal, character: &CharacterInput) -> Result<Tenant, ApiError> {
+fn tenant_of(principal: &Principal, character: &CharacterInput) -> Result<Tenant, AcceptError> {
     let partner = character.partner().ok_or_else(|| {
-        ApiError::invalid("input.character", "an admin key names a saved character")
+        InvalidField::new("input.character", "an admin key names a saved character")
     })?;
-    principal.tenant(partner)
+    Ok(principal.tenant(partner)?)
 }

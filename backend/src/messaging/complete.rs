@@ -1,6 +1,6 @@
 //! The job of a completion: hears the voice messages, asks for the reply, speaks it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
@@ -8,15 +8,18 @@ use tokio::time::timeout;
 use super::{
     accept::Accepted,
     failure::Failure,
-    hear::Ears,
     output::{Output, OutputMessage},
     request::{Content, MessageKind, Question},
     store,
+    voice_messages::VoiceMessages,
 };
 use crate::{
+    accounts::Tenant,
     app::App,
-    generation::{self, Ask, Manner, Speaker},
-    jobs::{Job, Next, RetryRule, Run},
+    characters,
+    fair_queue::{Claim, Priority},
+    generation::{self, Ask, PromptStyle, ReplyContext},
+    jobs::{GivenUp, Job, RetryRule, Run, RunResult},
     providers::ChatRole,
     speech::{self, Voice},
 };
@@ -34,9 +37,11 @@ pub struct Complete {
 }
 
 impl Job for Complete {
+    type State = App;
+
     const KIND: &'static str = "messaging.complete";
 
-    /// It gives up by itself, after [`ATTEMPTS`], and says so in its row: so the worker never has to.
+    /// It gives up by itself, after [`ATTEMPTS`], and says so in its row: the worker does when its processes die.
     const RETRY: RetryRule = RetryRule {
         attempts: u32::MAX,
         first: Duration::from_secs(1),
@@ -46,19 +51,22 @@ impl Job for Complete {
     /// Few, since somebody who is called waits for the same services with more right.
     const AT_ONCE: usize = 4;
 
+    const OF_PARTNER: usize = 3;
+
     fn dedup_key(&self) -> Option<String> {
         Some(self.completion.clone())
     }
 
-    async fn run(self, app: App, run: Run) -> anyhow::Result<Next> {
+    async fn run(self, app: App, run: Run) -> anyhow::Result<RunResult> {
         let Some(row) = store::load_open(app.store.db(), &self.completion).await? else {
-            return Ok(Next::Done);
+            return Ok(RunResult::Done);
         };
         let outcome = if run.attempt > ATTEMPTS {
             Err(Failure::Interrupted)
         } else {
-            let accepted = row.accepted()?;
-            match timeout(LONGEST, complete(&app, &accepted)).await {
+            let (tenant, accepted) = row.accepted()?;
+            let claim = Claim::new(Priority::Background, tenant.partner().as_str());
+            match timeout(LONGEST, complete(&app, &tenant, accepted, &claim)).await {
                 Ok(Ok(output)) => Ok(output),
                 // What is no reason for the client is a failure of ours: the attempt counts as broken off.
                 Ok(Err(error)) => match error.downcast::<Failure>()? {
@@ -70,20 +78,40 @@ impl Job for Complete {
                 Err(_) => Err(Failure::TimedOut),
             }
         };
-        let transaction = app.store.begin().await?;
-        if !run.holds(&transaction).await? {
-            return Ok(Next::Done);
-        }
         let now = app.clock.now_ms();
-        match &outcome {
-            Ok(output) => store::complete(&transaction, &self.completion, output, now).await?,
-            Err(failure) => {
-                store::fail(&transaction, &self.completion, &failure.reason(), now).await?;
+        let stored = run.insist(&app, || async {
+            let transaction = app.store.begin().await?;
+            if !run.holds(&transaction).await? {
+                return Ok(false);
             }
+            match &outcome {
+                Ok(output) => store::complete(&transaction, &self.completion, output, now).await?,
+                Err(failure) => {
+                    store::fail(&transaction, &self.completion, &failure.reason(), now).await?;
+                }
+            }
+            transaction.commit().await?;
+            Ok(true)
+        });
+        if stored.await? {
+            note(&self.completion, &outcome, now - row.created_at);
         }
-        transaction.commit().await?;
-        note(&self.completion, &outcome, now - row.created_at);
-        Ok(Next::Done)
+        Ok(RunResult::Done)
+    }
+
+    async fn give_up(self, app: App, run: Run, _why: GivenUp) -> anyhow::Result<()> {
+        let Some(row) = store::load_open(app.store.db(), &self.completion).await? else {
+            return Ok(());
+        };
+        let transaction = app.store.begin().await?;
+        if run.holds(&transaction).await? {
+            let failure = Failure::Interrupted;
+            let now = app.clock.now_ms();
+            store::fail(&transaction, &self.completion, &failure.reason(), now).await?;
+            transaction.commit().await?;
+            note(&self.completion, &Err(failure), now - row.created_at);
+        }
+        Ok(())
     }
 }
 
@@ -101,17 +129,23 @@ fn note(id: &str, outcome: &Result<Output, Failure>, took_ms: i64) {
 }
 
 /// The result. What the client is told about is a [`Failure`].
-async fn complete(app: &App, accepted: &Accepted) -> anyhow::Result<Output> {
+async fn complete(
+    app: &App,
+    tenant: &Tenant,
+    accepted: Accepted,
+    claim: &Claim,
+) -> anyhow::Result<Output> {
     let Accepted {
         question,
         character,
         character_params,
     } = accepted;
-    let rendered = character.render(character_params)?;
+    let (question, character) = (&question, Arc::new(character));
+    let rendered = characters::rendered(app, tenant, &character, &character_params).await?;
     let voice = Voice::of(&character.parameters);
-    let messages = heard(app, question, voice.language.as_deref()).await?;
-    let speaker = Speaker::new(character, &rendered);
-    Ok(answered(app, question, messages, &speaker, &voice).await?)
+    let messages = heard(app, question, voice.language.as_deref(), claim).await?;
+    let speaker = ReplyContext::new(app, &character, &rendered);
+    Ok(answered(app, question, messages, &speaker, &voice, claim).await?)
 }
 
 /// The new messages with their words.
@@ -119,8 +153,9 @@ async fn heard(
     app: &App,
     question: &Question,
     language: Option<&str>,
+    claim: &Claim,
 ) -> anyhow::Result<Vec<OutputMessage>> {
-    let mut ears = Ears::new(app, question, language);
+    let mut ears = VoiceMessages::new(app, question, language, claim);
     let mut messages = Vec::with_capacity(question.new.len());
     for message in &question.new {
         let (kind, text) = match &message.content {
@@ -143,8 +178,9 @@ async fn answered(
     app: &App,
     question: &Question,
     messages: Vec<OutputMessage>,
-    speaker: &Speaker,
+    speaker: &ReplyContext,
     voice: &Voice,
+    claim: &Claim,
 ) -> Result<Output, Failure> {
     if messages
         .iter()
@@ -160,8 +196,8 @@ async fn answered(
         speaker,
         turns: generation::turns(past.chain(new)),
         manner: match question.generate_audio {
-            true => Manner::VoiceMessage,
-            false => Manner::Written,
+            true => PromptStyle::VoiceMessage,
+            false => PromptStyle::Written,
         },
     };
     let replies = generation::variants(app, ask, question.num_options).await;
@@ -178,7 +214,7 @@ async fn answered(
         return Ok(output);
     }
     let sound = match question.generate_audio {
-        true => speech::record(app, voice, &first).await,
+        true => speech::record(app, voice, &first, claim).await,
         false => Ok(None),
     };
     output.answer(first, sound.map_err(Failure::Speech)?);

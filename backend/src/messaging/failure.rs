@@ -3,6 +3,7 @@
 use super::output::Reason;
 use crate::{
     providers::ProviderError,
+    sandbox::{Limit, SandboxError},
     speech::{OggError, SoundError},
 };
 
@@ -10,7 +11,7 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error("an audio file: {0}")]
-    Unreadable(OggError),
+    Unreadable(SandboxError<OggError>),
     #[error("the audio is too long")]
     TooLong,
     #[error("no words in the new messages")]
@@ -33,6 +34,7 @@ impl Failure {
     /// Whether another attempt may succeed.
     pub(super) fn may_pass(&self) -> bool {
         match self {
+            Self::Unreadable(error) => error.may_pass(),
             Self::Transcription(error)
             | Self::Reply(error)
             | Self::Speech(SoundError::Provider(error)) => error.kind.is_transient(),
@@ -58,7 +60,9 @@ impl Failure {
     /// What the client is told.
     pub(super) fn reason(&self) -> Reason {
         let message = match self {
-            Self::Unreadable(error) => format!("An audio file cannot be read: {error}"),
+            Self::Unreadable(error) => {
+                format!("An audio file cannot be read: {}", unreadable(error))
+            }
             Self::TooLong => "The audio messages last too long".to_owned(),
             Self::NothingHeard => "There are no words in the new messages".to_owned(),
             Self::Transcription(_) => "The audio messages could not be transcribed".to_owned(),
@@ -71,6 +75,20 @@ impl Failure {
         Reason {
             code: self.code().to_owned(),
             message,
+        }
+    }
+}
+
+/// What is wrong with a file, as far as it is the file.
+fn unreadable(error: &SandboxError<OggError>) -> String {
+    match error {
+        SandboxError::Refused(error) => error.to_string(),
+        SandboxError::Limit(Limit::Memory) => "it takes too much memory".to_owned(),
+        SandboxError::Limit(Limit::Time) => "it takes too much time".to_owned(),
+        SandboxError::Limit(Limit::Output) => "it holds too much sound".to_owned(),
+        SandboxError::Crashed(_) => "the decoder failed".to_owned(),
+        SandboxError::Killed | SandboxError::Full(_) | SandboxError::NotStarted(_) => {
+            "the decoder was not available".to_owned()
         }
     }
 }

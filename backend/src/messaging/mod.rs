@@ -12,49 +12,64 @@
 
 mod accept;
 mod complete;
+mod error;
 mod failure;
-mod hear;
 mod output;
 mod request;
 pub mod routes;
 mod store;
+mod voice_messages;
 
 use std::time::Duration;
 
-use sea_orm::DbErr;
-
 pub use self::complete::Complete;
-use crate::app::App;
+use crate::{
+    app::App,
+    http::Interface,
+    jobs,
+    kernel::{Base, Capability, Routes},
+    store::StoreError,
+};
 
 /// How often results that are too old are removed.
 const PURGE_EVERY: Duration = Duration::from_secs(60);
 
-/// Removes old results from now on, until the server stops. The completions themselves are jobs: [`Complete`] belongs into
-/// the worker's registry.
-pub fn start(app: &App) {
-    let app = app.clone();
-    app.clone().tasks.spawn(async move {
-        loop {
-            if let Err(error) = purge(&app).await {
-                tracing::error!(%error, "removing old completions");
-            }
-            tokio::select! {
-                () = app.shutdown.cancelled() => return,
-                () = tokio::time::sleep(PURGE_EVERY) => {}
-            }
-        }
-    });
+/// Legacy messaging.
+#[derive(Debug)]
+pub(crate) struct Messaging;
+
+#[async_trait::async_trait]
+impl Capability<App> for Messaging {
+    fn name(&self) -> &'static str {
+        "messaging"
+    }
+
+    fn routes(&self) -> Vec<Routes<App>> {
+        vec![(Interface::MESSAGING, routes::routes())]
+    }
+
+    fn jobs(&self, registry: jobs::Registry<App>) -> jobs::Registry<App> {
+        registry.with::<Complete>()
+    }
+
+    async fn start(&self, app: &App) -> anyhow::Result<()> {
+        app.kernel
+            .repeat("removing old completions", PURGE_EVERY, |base| async move {
+                purge(&base).await.map(|_| ())
+            });
+        Ok(())
+    }
 }
 
 /// Removes the completions that nobody can read any more, and says how many there were.
 ///
 /// # Errors
 /// The database's failure.
-pub async fn purge(app: &App) -> Result<u64, DbErr> {
-    store::purge(app.store.db(), kept_since(app)).await
+pub async fn purge(base: &Base) -> Result<u64, StoreError> {
+    store::purge(&base.store.patient(), kept_since(base)).await
 }
 
 /// What ended before this time, in milliseconds since 1970, is not there any more.
-fn kept_since(app: &App) -> i64 {
-    app.clock.now_ms() - i64::from(app.config.limits.completion_minutes) * 60_000
+fn kept_since(base: &Base) -> i64 {
+    base.clock.now_ms() - i64::from(base.config.limits.completion_minutes) * 60_000
 }

@@ -17,6 +17,7 @@ use crate::{
     accounts::Tenant,
     characters::{CharacterInput, CharacterName, parse_character_params},
     http::{ApiError, extract::parse_json},
+    invalid::InvalidField,
     providers::ChatRole,
 };
 
@@ -134,11 +135,11 @@ pub(super) struct Checked {
 pub(super) struct NamedCharacter {
     /// The field that names it.
     pub(super) field: &'static str,
-    named: Named,
+    named: NamedBody,
 }
 
 #[derive(Debug, PartialEq)]
-enum Named {
+enum NamedBody {
     /// With its partner, or inline.
     Fully(CharacterInput),
     /// By its name alone: one of the key's partner.
@@ -247,16 +248,16 @@ impl NamedCharacter {
     /// The character for a key of this tenant, `None` for an admin key.
     ///
     /// # Errors
-    /// 400 when an admin key names a character without its partner.
-    pub(super) fn of_key(self, own: Option<&Tenant>) -> Result<CharacterInput, ApiError> {
+    /// When an admin key names a character without its partner.
+    pub(super) fn of_key(self, own: Option<&Tenant>) -> Result<CharacterInput, InvalidField> {
         match (self.named, own) {
-            (Named::Fully(input), _) => Ok(input),
-            (Named::OfPartner(name), Some(tenant)) => Ok(CharacterInput::Saved {
+            (NamedBody::Fully(input), _) => Ok(input),
+            (NamedBody::OfPartner(name), Some(tenant)) => Ok(CharacterInput::Saved {
                 partner: tenant.partner().clone(),
                 name,
                 force: false,
             }),
-            (Named::OfPartner(_), None) => Err(ApiError::invalid(
+            (NamedBody::OfPartner(_), None) => Err(InvalidField::new(
                 self.field,
                 "an admin key names a character as repo:<partner>/<character>",
             )),
@@ -265,7 +266,8 @@ impl NamedCharacter {
 }
 
 /// An error about a part of the input, as one about the body's field.
-pub(super) fn in_input(error: ApiError) -> ApiError {
+pub(super) fn in_input(error: impl Into<ApiError>) -> ApiError {
+    let error = error.into();
     let field = error.field.as_ref().map(|field| match field.as_str() {
         known if known.starts_with("character") => format!("input.{known}"),
         part => format!("input.character.{part}"),
@@ -281,7 +283,7 @@ fn character(given: Option<Value>, name: Option<String>) -> Result<NamedCharacte
         (Some(character), None) => {
             return Ok(NamedCharacter {
                 field: "input.character",
-                named: Named::Fully(CharacterInput::parse(&character).map_err(in_input)?),
+                named: NamedBody::Fully(CharacterInput::parse(&character).map_err(in_input)?),
             });
         }
         (None, Some(name)) => name,
@@ -290,11 +292,12 @@ fn character(given: Option<Value>, name: Option<String>) -> Result<NamedCharacte
     };
     let schemes = ["repo:", "repo-force:"];
     let named = if schemes.iter().any(|scheme| name.starts_with(scheme)) {
-        CharacterInput::parse(&Value::String(name)).map(Named::Fully)
+        let character = CharacterInput::parse(&Value::String(name));
+        NamedBody::Fully(character.map_err(|invalid| wrong(&invalid.message))?)
     } else {
-        CharacterName::parse(&name).map(Named::OfPartner)
+        let name = CharacterName::parse(&name);
+        NamedBody::OfPartner(name.map_err(|invalid| wrong(&invalid.message))?)
     };
-    let named = named.map_err(|error| wrong(&error.message))?;
     Ok(NamedCharacter { field, named })
 }
 
@@ -421,7 +424,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fuzz::fuzz;
+    use colloquy_fuzz::fuzz;
 
     #[test]
     fn changed_bodies_are_taken_within_the_limits_or_refused_with_a_field() {

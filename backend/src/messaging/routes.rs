@@ -4,8 +4,10 @@ use axum::{
     Json,
     extract::{Request, State},
     http::{HeaderName, HeaderValue, header::LINK},
+    middleware,
     response::Response,
 };
+use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
 
 use super::{
@@ -15,13 +17,22 @@ use super::{
     store,
 };
 use crate::{
-    accounts::Scope,
+    accounts::{Caller, Scope},
     app::App,
     http::{
         ApiError,
-        extract::{ApiPath, Caller, body_up_to, is_json, unsupported_media_type},
+        extract::{ApiPath, body_up_to, is_json, unsupported_media_type},
     },
 };
+
+/// Legacy messaging, whose answers say that it is deprecated.
+#[expect(deprecated, reason = "it is its clients who are to leave it")]
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(create_completion))
+        .routes(routes!(read_completion))
+        .layer(middleware::map_response(mark_deprecated))
+}
 
 /// The largest body, as the interface document says.
 const MAX_BODY_BYTES: usize = 5 * 1024 * 1024;

@@ -4,8 +4,8 @@ use axum::http::{HeaderMap, request::Parts};
 
 use crate::{
     accounts::{
-        Reach, Scope,
-        ledger::{About, Amounts, Outcome, Reservation, Usage},
+        Scope,
+        ledger::{About, Amounts, LedgerError, Measure, Outcome, Reservation},
         quotas::{self, Payer, QuotaKind},
     },
     app::App,
@@ -25,46 +25,38 @@ pub(super) async fn payer(parts: &Parts, app: &App) -> Result<Payer, ApiError> {
     Payer::with_key(parts, app, key, QuotaKind::Speech, Scope::Speech).await
 }
 
-impl Payer {
-    /// Whose answers may be repeated to this one.
-    pub(super) fn speech_owner(&self) -> String {
-        match self {
-            Self::Quota(quota) => quota.tenant.partner().as_str().to_owned(),
-            Self::Key(principal) => match &principal.reach {
-                Reach::Partner(partner) => partner.as_str().to_owned(),
-                // No partner is called so.
-                Reach::Admin => String::new(),
-            },
-        }
+/// Whose answers may be repeated to this one: those of its own key. (Another partner may get a partner's name.)
+pub(super) fn owner(payer: &Payer) -> String {
+    match payer {
+        Payer::Quota(quota) => quota.id.clone(),
+        Payer::Key(principal) => principal.key_id.clone(),
     }
+}
 
+impl Bill {
     /// Reserves the price of a text.
     ///
     /// # Errors
-    /// 403 when the quota is not for this model, 429 when it is exhausted, 503 when the ledger fails.
-    pub(super) async fn reserve_speech(
-        &self,
+    /// When the quota is not for this model or is exhausted, or the ledger fails.
+    pub(super) async fn reserve(
         app: &App,
+        payer: &Payer,
         characters: u64,
         request_id: u64,
-    ) -> Result<Bill, ApiError> {
+    ) -> Result<Self, LedgerError> {
         let config = &app.config.speech;
         let price = config.usd_per_1m_characters;
-        let quota = match self {
-            Self::Quota(quota) => quota,
-            Self::Key(principal) => {
-                return Ok(Bill::Noted {
+        let quota = match payer {
+            Payer::Quota(quota) => quota,
+            Payer::Key(principal) => {
+                return Ok(Self::Noted {
                     key_id: principal.key_id.clone(),
                     request_id,
                 });
             }
         };
         quota.require_model(&config.model)?;
-        let bound = Amounts {
-            characters,
-            cost: price.cost_of(characters, PRICED_CHARACTERS),
-            ..Amounts::default()
-        };
+        let bound = amounts(characters, price);
         let about = About {
             endpoint: "audio.speech",
             model: config.model.clone(),
@@ -73,11 +65,18 @@ impl Payer {
         };
         let mut reservation = app.ledger.reserve(quota, bound, about).await?;
         reservation.begin();
-        Ok(Bill::Reserved {
+        Ok(Self::Reserved {
             reservation: Box::new(reservation),
             price,
         })
     }
+}
+
+/// So many characters, and what they cost.
+fn amounts(characters: u64, price: Usd) -> Amounts {
+    Amounts::default()
+        .with(Measure::Characters, characters)
+        .with(Measure::Cost, price.cost_of(characters, PRICED_CHARACTERS))
 }
 
 /// A text that has to be paid for.
@@ -106,12 +105,7 @@ impl Bill {
             .increment(characters);
         match self {
             Self::Reserved { reservation, price } => {
-                let usage = Usage {
-                    characters,
-                    cost: price.cost_of(characters, PRICED_CHARACTERS),
-                    ..Usage::default()
-                };
-                reservation.settle(usage, outcome);
+                reservation.settle(amounts(characters, price), outcome);
             }
             Self::Noted { key_id, request_id } => {
                 let outcome = outcome.as_str();

@@ -6,11 +6,12 @@ use std::{
 };
 
 use bytes::Bytes;
+use colloquy_audio::encode::Format;
 
-use super::{Voice, formats::Format};
+use super::Voice;
 use crate::config::SpeechConfig;
 
-/// What makes two requests identical. Partners do not share answers: how quick one comes would tell what others asked for.
+/// What makes two requests identical. Keys do not share answers: how quick one comes would tell what others asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     owner: String,

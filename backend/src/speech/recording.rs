@@ -1,9 +1,8 @@
 //! A text as a file of sound: read, and encoded while it is read.
 
-use super::{
-    aloud::Reading,
-    formats::{EncodeError, Encoder, Format},
-};
+use colloquy_audio::encode::{EncodeError, Encoder, Format};
+
+use super::text_reader::TextReader;
 use crate::providers::{Pcm, ProviderError};
 
 /// What is encoded at a time. In between other tasks get their turn, and the connection sends what it has.
@@ -36,7 +35,7 @@ pub enum SoundError {
 
 /// A file of sound in the making.
 pub(super) struct Recording {
-    reading: Reading,
+    reading: TextReader,
     format: Format,
     /// The length of the text, in characters.
     characters: u64,
@@ -53,7 +52,7 @@ pub(super) struct Recording {
 impl Recording {
     /// A file of this reading, of a text with so many characters. `serial` tells an Ogg stream from others that it may be
     /// joined to.
-    pub(super) fn new(reading: Reading, format: Format, characters: u64, serial: u32) -> Self {
+    pub(super) fn new(reading: TextReader, format: Format, characters: u64, serial: u32) -> Self {
         Self {
             reading,
             format,

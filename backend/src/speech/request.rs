@@ -1,9 +1,13 @@
 //! The body of a request for speech: read, checked, and refused with all of its wrong fields at once.
 
+use colloquy_audio::encode::Format;
 use serde_json::{Map, Value};
 
-use super::{formats::Format, language::language_codes, voice::SPEED};
-use crate::http::{ApiError, FieldError, extract::parse_json};
+use super::voice::SPEED;
+use crate::{
+    http::{ApiError, FieldError, extract::parse_json},
+    language::language_codes,
+};
 
 /// The longest text, in characters (Unicode scalar values).
 const MAX_CHARACTERS: usize = 2_000;
@@ -152,7 +156,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fuzz::fuzz;
+    use colloquy_fuzz::fuzz;
 
     fn parse(body: &Value) -> Result<SpeechBody, Vec<(String, String)>> {
         SpeechBody::parse(body.to_string().as_bytes(), "tts").map_err(|error| {

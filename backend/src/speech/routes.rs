@@ -6,29 +6,38 @@ use axum::{
     http::{HeaderName, HeaderValue, StatusCode, header::CONTENT_TYPE, request::Parts},
     response::{IntoResponse as _, Response},
 };
+use colloquy_audio::encode::{Format, RATE_HZ};
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    aloud::Reading,
-    bill,
+    bill::{self, Bill},
     cache::Key,
     detect::detect,
-    formats::{Format, RATE_HZ},
     recording::SoundError,
     request::SpeechBody,
-    sound::{Making, Order},
+    sound::{Order, SoundStream},
+    text_reader::TextReader,
     voices,
 };
 use crate::{
     accounts::ledger::Outcome,
     app::App,
+    fair_queue::{Claim, Priority},
     http::{
         ApiError, FieldError,
         extract::{body_bytes, is_json, unsupported_media_type},
     },
     providers::{Gender, VoiceInfo},
 };
+
+/// The speech interface.
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(create_speech))
+        .routes(routes!(list_voices))
+}
 
 /// The number of a request, for support.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-svc-tts-request-id");
@@ -122,15 +131,17 @@ async fn answer(app: &App, request_id: u64, request: Request) -> Result<Response
     let voices = voices::list(app).await.map_err(SoundError::from)?;
     let voice =
         voices::choose(&voices, &wanted.voice, language, wanted.speed).ok_or_else(unknown_voice)?;
-    let reading = Reading::new(app, voice.clone(), &wanted.input).ok_or_else(unspeakable)?;
+    let claim = Claim::new(Priority::Request, &bill::owner(&payer));
+    let reading = TextReader::new(app, voice.clone(), &wanted.input, &claim);
+    let reading = reading.ok_or_else(unspeakable)?;
     let characters = wanted.input.chars().count() as u64;
-    let bill = payer.reserve_speech(app, characters, request_id).await?;
+    let bill = Bill::reserve(app, &payer, characters, request_id).await?;
     let limits = bill.limits(app.clock.now_ms());
     tracing::info!(tts_request_id = request_id, characters, "speech");
 
     let format = wanted.format;
     let key = (app.speech_cache.room() > 0)
-        .then(|| Key::new(payer.speech_owner(), &voice, wanted.input, format));
+        .then(|| Key::new(bill::owner(&payer), &voice, wanted.input, format));
     let kept = key.as_ref().and_then(|key| app.speech_cache.get(key));
     let mut response = if let Some(file) = kept {
         bill.settle(characters, Outcome::Completed);
@@ -142,7 +153,7 @@ async fn answer(app: &App, request_id: u64, request: Request) -> Result<Response
             characters,
             key,
         };
-        Making::new(app, order, reading, bill).body().await?
+        SoundStream::new(app, order, reading, bill).body().await?
     };
     let headers = response.headers_mut();
     headers.extend(limits);
@@ -161,7 +172,7 @@ async fn wanted(app: &App, parts: Parts, body: axum::body::Body) -> Result<Speec
     if !is_json(&parts.headers) {
         return Err(unsupported_media_type());
     }
-    let bytes = body_bytes(Request::from_parts(parts, body), app).await?;
+    let bytes = body_bytes(Request::from_parts(parts, body)).await?;
     SpeechBody::parse(&bytes, &app.config.speech.model)
 }
 

@@ -11,14 +11,14 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
+use colloquy_audio::encode::Format;
 use futures_util::{StreamExt as _, stream};
 
 use super::{
-    aloud::Reading,
     bill::Bill,
     cache::Key,
-    formats::Format,
     recording::{Recording, SoundError},
+    text_reader::TextReader,
 };
 use crate::{accounts::ledger::Outcome, app::App, http::ApiError, providers::ProviderErrorKind};
 
@@ -40,7 +40,8 @@ impl From<SoundError> for ApiError {
                 ),
                 ProviderErrorKind::Connect
                 | ProviderErrorKind::Timeout
-                | ProviderErrorKind::RateLimited => (
+                | ProviderErrorKind::RateLimited
+                | ProviderErrorKind::Busy => (
                     StatusCode::SERVICE_UNAVAILABLE,
                     "voice_unavailable",
                     "The voice service is not available, try again later",
@@ -80,7 +81,7 @@ pub(super) struct Order {
 }
 
 /// A file that is being made. Dropped before its end, it settles what was spoken until then.
-pub(super) struct Making {
+pub(super) struct SoundStream {
     app: App,
     order: Order,
     recording: Recording,
@@ -92,8 +93,8 @@ pub(super) struct Making {
     is_leaving: bool,
 }
 
-impl Making {
-    pub(super) fn new(app: &App, order: Order, reading: Reading, bill: Bill) -> Self {
+impl SoundStream {
+    pub(super) fn new(app: &App, order: Order, reading: TextReader, bill: Bill) -> Self {
         Self {
             app: app.clone(),
             file: order.key.is_some().then(Vec::new),
@@ -137,7 +138,7 @@ impl Making {
         self.bill.as_ref()?;
         let made = tokio::select! {
             biased;
-            () = self.app.drain_over.cancelled() => Err(SoundError::Stopped),
+            () = self.app.kernel.drain_over.cancelled() => Err(SoundError::Stopped),
             made = self.recording.next() => made,
         };
         Some(match made {
@@ -182,7 +183,7 @@ impl Making {
     }
 }
 
-impl Drop for Making {
+impl Drop for SoundStream {
     fn drop(&mut self) {
         self.settle(self.recording.sent_characters(), Outcome::Cancelled);
     }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::language_tag;
 use crate::characters::CharacterParameters;
+use crate::language::language_tag;
 
 /// The speeds of the interface document.
 pub(super) const SPEED: std::ops::RangeInclusive<f32> = 0.5..=1.5;

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     app::App,
     fetch::{Bounds, FetchError, Request},
-    jobs::{Job, Next, RetryRule, Run},
+    jobs::{GivenUp, Job, RetryRule, Run, RunResult},
 };
 
 /// Sends one delivery of the outbox until it succeeded or used up its attempts.
@@ -28,6 +28,8 @@ pub struct Deliver {
 }
 
 impl Job for Deliver {
+    type State = App;
+
     const KIND: &'static str = "webhook.deliver";
 
     /// For our own failures (database, process); the receiver's are counted in the outbox.
@@ -39,16 +41,18 @@ impl Job for Deliver {
 
     const AT_ONCE: usize = 16;
 
+    const OF_PARTNER: usize = 12;
+
     fn dedup_key(&self) -> Option<String> {
         Some(self.delivery.clone())
     }
 
-    async fn run(self, app: App, run: Run) -> anyhow::Result<Next> {
+    async fn run(self, app: App, run: Run) -> anyhow::Result<RunResult> {
         let Some(delivery) = store::load(app.store.db(), &self.delivery).await? else {
-            return Ok(Next::Done);
+            return Ok(RunResult::Done);
         };
         if !delivery.is_pending() {
-            return Ok(Next::Done);
+            return Ok(RunResult::Done);
         }
         let started_at = app.clock.now_ms();
         let begun = app.clock.instant();
@@ -58,7 +62,18 @@ impl Job for Deliver {
             duration_ms: (app.clock.instant() - begun).as_millis() as i64,
             result,
         };
-        record(&app, &run, &delivery.id, attempt).await
+        run.insist(&app, || record(&app, &run, &delivery.id, &attempt))
+            .await
+    }
+
+    async fn give_up(self, app: App, run: Run, _why: GivenUp) -> anyhow::Result<()> {
+        let transaction = app.store.begin().await?;
+        if run.holds(&transaction).await? {
+            let now = app.clock.now_ms();
+            store::give_up(&transaction, &self.delivery, now).await?;
+            transaction.commit().await?;
+        }
+        Ok(())
     }
 }
 
@@ -98,23 +113,23 @@ async fn post(app: &App, delivery: &Delivery) -> anyhow::Result<Result<StatusCod
 }
 
 /// Writes the attempt and what follows from it, if this run still holds the lease.
-async fn record(app: &App, run: &Run, id: &str, attempt: Attempt) -> anyhow::Result<Next> {
+async fn record(app: &App, run: &Run, id: &str, attempt: &Attempt) -> anyhow::Result<RunResult> {
     let config = &app.config.webhooks;
     let transaction = app.store.begin().await?;
     if !run.holds(&transaction).await? {
-        return Ok(Next::Done);
+        return Ok(RunResult::Done);
     }
     // Read again: a resend may have begun a new round in between.
     let Some(delivery) = store::load(&transaction, id).await? else {
-        return Ok(Next::Done);
+        return Ok(RunResult::Done);
     };
     let succeeded = matches!(attempt.result, Ok(StatusCode::OK));
     let tried = u32::try_from(delivery.round_attempts + 1).unwrap_or(u32::MAX);
     let now = app.clock.now_ms();
     let (progress, next) = if succeeded {
-        (store::Progress::Succeeded, Next::Done)
+        (store::Progress::Succeeded, RunResult::Done)
     } else if tried > config.retries {
-        (store::Progress::Failed, Next::Done)
+        (store::Progress::Failed, RunResult::Done)
     } else {
         let wait = RetryRule {
             attempts: config.retries + 1,
@@ -123,9 +138,9 @@ async fn record(app: &App, run: &Run, id: &str, attempt: Attempt) -> anyhow::Res
         }
         .wait(tried);
         let at = now + wait.as_millis() as i64;
-        (store::Progress::RetryAt(at), Next::Again(wait))
+        (store::Progress::RetryAt(at), RunResult::Again(wait))
     };
-    store::record(&transaction, &delivery, &attempt, progress, now).await?;
+    store::record(&transaction, &delivery, attempt, progress, now).await?;
     transaction.commit().await?;
     let outcome = if succeeded { "success" } else { "failure" };
     metrics::counter!("colloquy_webhook_attempts_total", "outcome" => outcome).increment(1);

@@ -11,16 +11,21 @@ mod store;
 
 use std::time::Duration;
 
-use sea_orm::{DatabaseTransaction, DbErr};
 use serde_json::Value;
 
 pub use deliver::Deliver;
 
-use crate::{accounts::Tenant, app::App, jobs};
+use crate::{
+    accounts::Tenant,
+    app::App,
+    http::Interface,
+    jobs,
+    kernel::{Base, Capability, Routes},
+    store::{StoreError, Transaction},
+};
 
 /// What a webhook is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Event {
     /// A call reached `completed`.
     CallCompleted,
@@ -36,31 +41,32 @@ impl Event {
     }
 }
 
-/// Puts an event into the outbox, in the transaction that causes it. Wake `app.jobs` after the commit.
+/// Puts an event into the outbox, in the transaction that causes it. `subject` is the path of what it is about. Wake `app.kernel.jobs` after the commit.
 ///
 /// # Errors
 /// The database's failure.
 pub async fn send(
     app: &App,
-    transaction: &DatabaseTransaction,
+    transaction: &Transaction,
     tenant: &Tenant,
     event: Event,
-    call_id: &str,
+    subject: &str,
     url: &str,
     payload: &Value,
-) -> Result<(), DbErr> {
+) -> Result<(), StoreError> {
     let id = app.clock.new_id().to_string();
     let new = store::NewDelivery {
         id: &id,
         tenant,
         event: event.as_str(),
-        call_id,
+        subject,
         url,
         payload: payload.to_string(),
         now: app.clock.now_ms(),
     };
     store::insert(transaction, new).await?;
-    jobs::enqueue(app, transaction, &Deliver { delivery: id }).await
+    let job = Deliver { delivery: id };
+    jobs::enqueue(app, transaction, Some(tenant.partner()), &job).await
 }
 
 /// How long deliveries that ended are kept.
@@ -69,26 +75,42 @@ const KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How often old deliveries are removed.
 const PURGE_EVERY: Duration = Duration::from_secs(3600);
 
-/// Removes old deliveries from now on. The deliveries themselves are jobs: [`Deliver`] belongs into the worker's registry.
-pub fn start(app: &App) {
-    let app = app.clone();
-    app.clone().tasks.spawn(async move {
-        loop {
-            if let Err(error) = purge(&app).await {
-                tracing::error!(%error, "removing old webhook deliveries");
-            }
-            tokio::select! {
-                () = app.shutdown.cancelled() => return,
-                () = tokio::time::sleep(PURGE_EVERY) => {}
-            }
-        }
-    });
+/// The outbox.
+#[derive(Debug)]
+pub(crate) struct Webhooks;
+
+#[async_trait::async_trait]
+impl Capability<App> for Webhooks {
+    fn name(&self) -> &'static str {
+        "webhooks"
+    }
+
+    fn routes(&self) -> Vec<Routes<App>> {
+        vec![(Interface::MANAGEMENT, routes::routes())]
+    }
+
+    fn jobs(&self, registry: jobs::Registry<App>) -> jobs::Registry<App> {
+        registry.with::<Deliver>()
+    }
+
+    async fn start(&self, app: &App) -> anyhow::Result<()> {
+        app.kernel.repeat(
+            "removing old webhook deliveries",
+            PURGE_EVERY,
+            |base| async move { purge(&base).await.map(|_| ()) },
+        );
+        Ok(())
+    }
 }
 
 /// Removes the deliveries that ended more than 30 days ago, with their attempts.
 ///
 /// # Errors
 /// The database's failure.
-pub async fn purge(app: &App) -> Result<u64, DbErr> {
-    store::purge(app.store.db(), app.clock.now_ms() - KEEP.as_millis() as i64).await
+pub async fn purge(base: &Base) -> Result<u64, StoreError> {
+    store::purge(
+        &base.store.patient(),
+        base.clock.now_ms() - KEEP.as_millis() as i64,
+    )
+    .await
 }

@@ -1,24 +1,37 @@
 //! `/api/webhooks/{partner}/deliveries`: what was sent, what came back, and sending it again.
 
-use axum::{Json, extract::State, http::StatusCode};
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     deliver::Deliver,
     store::{self, AttemptRow, Delivery},
 };
 use crate::{
-    accounts::{Scope, Tenant},
+    accounts::{PartnerTenant, Scope, Tenant},
     app::App,
     clock::rfc3339,
     http::{
-        ApiError,
-        extract::{ApiPath, ApiQuery, PartnerTenant},
+        ApiError, Page, PageQuery,
+        extract::{ApiPath, ApiQuery},
     },
     jobs,
 };
+
+/// Deliveries.
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list_deliveries))
+        .routes(routes!(read_delivery))
+        .routes(routes!(resend_delivery))
+}
 
 /// The state of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -47,11 +60,8 @@ impl DeliveryState {
 #[into_params(parameter_in = Query)]
 pub struct ListQuery {
     /// Only deliveries in this state.
+    #[param(inline)]
     state: Option<DeliveryState>,
-    /// How many, 1 to 100; 20 without it.
-    limit: Option<u64>,
-    /// The `next_cursor` of the page before.
-    cursor: Option<String>,
 }
 
 /// A page of deliveries.
@@ -70,8 +80,8 @@ pub struct DeliveryView {
     id: String,
     /// The event, `call.completed`.
     event: String,
-    /// The call, path-style.
-    call_id: String,
+    /// The path of what the event is about, such as `/v2/calls/<id>`.
+    subject: String,
     /// The receiver.
     url: String,
     /// `pending`, `succeeded` or `failed`.
@@ -118,7 +128,7 @@ impl From<Delivery> for DeliveryView {
         Self {
             id: row.id,
             event: row.event,
-            call_id: format!("/v2/calls/{}", row.call_id),
+            subject: row.subject,
             url: row.url,
             state: row.state,
             attempt_count: row.attempts,
@@ -144,30 +154,24 @@ impl From<AttemptRow> for AttemptView {
 /// Lists a partner's webhook deliveries, newest first.
 #[utoipa::path(
     get, path = "/api/webhooks/{partner}/deliveries", tag = "webhooks",
-    params(("partner" = String, Path, description = "The partner"), ListQuery),
+    params(("partner" = String, Path, description = "The partner"), ListQuery, PageQuery),
     responses((status = 200, body = DeliveryPage)),
 )]
 pub(crate) async fn list_deliveries(
     State(app): State<App>,
     caller: PartnerTenant,
     ApiQuery(query): ApiQuery<ListQuery>,
-) -> Result<Json<DeliveryPage>, ApiError> {
+    page: Page,
+) -> Result<(HeaderMap, Json<DeliveryPage>), ApiError> {
     let tenant = permitted(caller)?;
-    let limit = query.limit.unwrap_or(20);
-    if !(1..=100).contains(&limit) {
-        return Err(ApiError::invalid("limit", "limit is 1 to 100"));
-    }
     let state = query.state.map(DeliveryState::as_str);
-    let cursor = query.cursor.as_deref();
-    // One more than asked for tells whether there is another page.
-    let mut rows = store::list(app.store.db(), &tenant, state, cursor, limit + 1).await?;
-    let more = rows.len() as u64 > limit;
-    rows.truncate(limit as usize);
-    let next_cursor = rows.last().filter(|_| more).map(|row| row.id.clone());
-    Ok(Json(DeliveryPage {
-        deliveries: rows.into_iter().map(DeliveryView::from).collect(),
-        next_cursor,
-    }))
+    let rows = store::list(app.store.db(), &tenant, state, &page.slice()).await?;
+    let listed = page.of(rows, |row| row.id.clone());
+    let deliveries = DeliveryPage {
+        deliveries: listed.entries.into_iter().map(DeliveryView::from).collect(),
+        next_cursor: listed.next_cursor,
+    };
+    Ok((listed.links, Json(deliveries)))
 }
 
 /// Reads a delivery with its payload and its attempts.
@@ -216,9 +220,10 @@ pub(crate) async fn resend_delivery(
     let delivery = store::restart(&transaction, &tenant, &id, app.clock.now_ms())
         .await?
         .ok_or_else(|| ApiError::not_found("Delivery"))?;
-    jobs::enqueue(&app, &transaction, &Deliver { delivery: id }).await?;
+    let job = Deliver { delivery: id };
+    jobs::enqueue(&app, &transaction, Some(tenant.partner()), &job).await?;
     transaction.commit().await?;
-    app.jobs.wake();
+    app.kernel.jobs.wake();
     Ok((StatusCode::ACCEPTED, Json(delivery.into())))
 }
 

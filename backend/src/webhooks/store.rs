@@ -1,25 +1,28 @@
 //! The SQL of the outbox.
 
 use reqwest::StatusCode;
-use sea_orm::{ConnectionTrait, DbErr, FromQueryResult, Value};
 
-use crate::{accounts::Tenant, fetch::FetchError, store::statement};
+use crate::{
+    accounts::Tenant,
+    fetch::FetchError,
+    store::{Executor, Order, Slice, StoreError, Value, statement},
+};
 
 pub(super) struct NewDelivery<'a> {
     pub(super) id: &'a str,
     pub(super) tenant: &'a Tenant,
     pub(super) event: &'a str,
-    pub(super) call_id: &'a str,
+    pub(super) subject: &'a str,
     pub(super) url: &'a str,
     pub(super) payload: String,
     pub(super) now: i64,
 }
 
-#[derive(Debug, Clone, FromQueryResult)]
+#[derive(Debug, Clone, sqlx::FromRow)]
 pub(super) struct Delivery {
     pub(super) id: String,
     pub(super) event: String,
-    pub(super) call_id: String,
+    pub(super) subject: String,
     pub(super) url: String,
     pub(super) payload: String,
     pub(super) state: String,
@@ -36,7 +39,7 @@ impl Delivery {
     }
 }
 
-#[derive(Debug, Clone, FromQueryResult)]
+#[derive(Debug, Clone, sqlx::FromRow)]
 pub(super) struct AttemptRow {
     pub(super) number: i64,
     pub(super) started_at: i64,
@@ -58,85 +61,75 @@ pub(super) enum Progress {
     RetryAt(i64),
 }
 
-const COLUMNS: &str = "id, event, call_id, url, payload, state, attempts, round_attempts, next_attempt_at, created_at, \
+const COLUMNS: &str = "id, event, subject, url, payload, state, attempts, round_attempts, next_attempt_at, created_at, \
                        updated_at";
 
-pub(super) async fn insert(db: &impl ConnectionTrait, new: NewDelivery<'_>) -> Result<(), DbErr> {
-    let sql = "INSERT INTO webhook_deliveries (id, partner, event, call_id, url, payload, state, attempts, \
+pub(super) async fn insert(db: &impl Executor, new: NewDelivery<'_>) -> Result<(), StoreError> {
+    let sql = "INSERT INTO webhook_deliveries (id, partner, event, subject, url, payload, state, attempts, \
                round_attempts, next_attempt_at, created_at, updated_at) \
                VALUES ($1, $2, $3, $4, $5, $6, 'pending', 0, 0, $7, $7, $7)";
     let values = [
         new.id.into(),
         new.tenant.partner().as_str().into(),
         new.event.into(),
-        new.call_id.into(),
+        new.subject.into(),
         new.url.into(),
         new.payload.into(),
         new.now.into(),
     ];
-    db.execute_raw(statement(db, sql, values)).await.map(|_| ())
+    db.execute(statement(sql, values)).await.map(|_| ())
 }
 
 /// A delivery, for the job that delivers it.
-pub(super) async fn load(db: &impl ConnectionTrait, id: &str) -> Result<Option<Delivery>, DbErr> {
+pub(super) async fn load(db: &impl Executor, id: &str) -> Result<Option<Delivery>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM webhook_deliveries WHERE id = $1");
-    Delivery::find_by_statement(statement(db, &sql, [id.into()]))
-        .one(db)
-        .await
+    db.fetch_one(statement(sql, [id.into()])).await
 }
 
 pub(super) async fn find(
-    db: &impl ConnectionTrait,
+    db: &impl Executor,
     tenant: &Tenant,
     id: &str,
-) -> Result<Option<Delivery>, DbErr> {
+) -> Result<Option<Delivery>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM webhook_deliveries WHERE partner = $1 AND id = $2");
     let values = [tenant.partner().as_str().into(), id.into()];
-    Delivery::find_by_statement(statement(db, &sql, values))
-        .one(db)
-        .await
+    db.fetch_one(statement(sql, values)).await
 }
 
-/// The deliveries after a cursor, newest first: ids sort by their time.
+/// A part of the deliveries, newest first: ids sort by their time.
 pub(super) async fn list(
-    db: &impl ConnectionTrait,
+    db: &impl Executor,
     tenant: &Tenant,
     state: Option<&str>,
-    before: Option<&str>,
-    limit: u64,
-) -> Result<Vec<Delivery>, DbErr> {
+    slice: &Slice,
+) -> Result<Vec<Delivery>, StoreError> {
     let mut sql = format!("SELECT {COLUMNS} FROM webhook_deliveries WHERE partner = $1");
     let mut values: Vec<Value> = vec![tenant.partner().as_str().into()];
-    for (condition, value) in [("state =", state), ("id <", before)] {
-        if let Some(value) = value {
-            values.push(value.into());
-            sql += &format!(" AND {condition} ${}", values.len());
-        }
+    if let Some(state) = state {
+        values.push(state.into());
+        sql.push_str(" AND state = $2");
     }
-    sql += &format!(" ORDER BY id DESC LIMIT {limit}");
-    Delivery::find_by_statement(statement(db, &sql, values))
-        .all(db)
-        .await
+    slice.complete(&mut sql, &mut values, "id", Order::Descending);
+    db.fetch_all(statement(sql, values)).await
 }
 
 pub(super) async fn attempts(
-    db: &impl ConnectionTrait,
+    db: &impl Executor,
     delivery: &Delivery,
-) -> Result<Vec<AttemptRow>, DbErr> {
+) -> Result<Vec<AttemptRow>, StoreError> {
     let sql = "SELECT number, started_at, duration_ms, status, error FROM webhook_attempts \
                WHERE delivery_id = $1 ORDER BY number";
-    AttemptRow::find_by_statement(statement(db, sql, [delivery.id.as_str().into()]))
-        .all(db)
+    db.fetch_all(statement(sql, [delivery.id.as_str().into()]))
         .await
 }
 
 pub(super) async fn record(
-    db: &impl ConnectionTrait,
+    db: &impl Executor,
     delivery: &Delivery,
     attempt: &Attempt,
     progress: Progress,
     now: i64,
-) -> Result<(), DbErr> {
+) -> Result<(), StoreError> {
     let (status, error) = match &attempt.result {
         Ok(status) => (Some(i64::from(status.as_u16())), None),
         Err(error) => (None, Some(error.to_string())),
@@ -152,7 +145,7 @@ pub(super) async fn record(
         status.into(),
         error.into(),
     ];
-    db.execute_raw(statement(db, sql, values)).await?;
+    db.execute(statement(sql, values)).await?;
     let (state, next) = match progress {
         Progress::Succeeded => ("succeeded", None),
         Progress::Failed => ("failed", None),
@@ -167,28 +160,34 @@ pub(super) async fn record(
         number.into(),
         now.into(),
     ];
-    db.execute_raw(statement(db, sql, values)).await.map(|_| ())
+    db.execute(statement(sql, values)).await.map(|_| ())
 }
 
 /// Begins a new round of attempts.
 pub(super) async fn restart(
-    db: &impl ConnectionTrait,
+    db: &impl Executor,
     tenant: &Tenant,
     id: &str,
     now: i64,
-) -> Result<Option<Delivery>, DbErr> {
+) -> Result<Option<Delivery>, StoreError> {
     let sql = format!(
         "UPDATE webhook_deliveries SET state = 'pending', round_attempts = 0, next_attempt_at = $3, updated_at = $3 \
          WHERE partner = $1 AND id = $2 RETURNING {COLUMNS}"
     );
     let values = [tenant.partner().as_str().into(), id.into(), now.into()];
-    Delivery::find_by_statement(statement(db, &sql, values))
-        .one(db)
-        .await
+    db.fetch_one(statement(sql, values)).await
 }
 
-pub(super) async fn purge(db: &impl ConnectionTrait, before: i64) -> Result<u64, DbErr> {
+/// Ends a delivery without another attempt. It can be sent again.
+pub(super) async fn give_up(db: &impl Executor, id: &str, now: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE webhook_deliveries SET state = 'failed', next_attempt_at = NULL, updated_at = $2 \
+               WHERE id = $1 AND state = 'pending'";
+    db.execute(statement(sql, [id.into(), now.into()]))
+        .await
+        .map(|_| ())
+}
+
+pub(super) async fn purge(db: &impl Executor, before: i64) -> Result<u64, StoreError> {
     let sql = "DELETE FROM webhook_deliveries WHERE state <> 'pending' AND updated_at < $1";
-    let result = db.execute_raw(statement(db, sql, [before.into()])).await?;
-    Ok(result.rows_affected())
+    db.execute(statement(sql, [before.into()])).await
 }

@@ -107,7 +107,6 @@ pub struct EngineConfig {
 
 /// What happens to the engine.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub enum Input {
     /// The media path is up. The first one starts the clock of the call and the greeting; later ones mean that a lost
     /// path is back.
@@ -181,7 +180,6 @@ pub enum Input {
 
 /// What the caller must do.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub enum Output {
     /// Transcribe this audio and answer with [`Input::Transcribed`] or [`Input::TranscriptionFailed`].
     Transcribe {
@@ -217,7 +215,6 @@ pub enum Output {
 
 /// What the client is told.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub enum Event {
     /// The character does something else now.
     Agent(AgentState),

@@ -2,7 +2,6 @@
 
 /// Counters of one call since its start, and the jitter delay of this moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Stats {
     /// Packets that came, whatever became of them.
     pub packets_received: u64,

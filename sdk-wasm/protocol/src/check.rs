@@ -6,7 +6,7 @@ use crate::wire::{Fields, Frame};
 /// The URL and the JSON body of the request.
 #[must_use]
 pub fn check_request(backend_url: &str, offer: &str) -> (String, String) {
-    let url = [backend_url.trim_end_matches('/'), "/v2/calls/check"].concat();
+    let url = String::from_iter([backend_url.trim_end_matches('/'), "/v2/calls/check"]);
     (url, Frame::object().text("sdp", offer).end())
 }
 

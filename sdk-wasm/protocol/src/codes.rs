@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// A browser cannot read the status of a refused upgrade, so the server accepts the socket, sends one fatal `error` and
 /// closes with one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum CloseCode {
     /// The session ended as it should.
     Normal,
@@ -21,18 +20,21 @@ pub enum CloseCode {
     CallInUse,
     /// The signed URL expired before a client connected.
     UrlExpired,
+    /// Too many attempts came from the client's address.
+    RateLimited,
     /// The node has no room for another call.
     Capacity,
 }
 
 impl CloseCode {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Normal,
         Self::Protocol,
         Self::InvalidSignature,
         Self::CallNotFound,
         Self::CallInUse,
         Self::UrlExpired,
+        Self::RateLimited,
         Self::Capacity,
     ];
 
@@ -46,6 +48,7 @@ impl CloseCode {
             Self::CallNotFound => 4404,
             Self::CallInUse => 4409,
             Self::UrlExpired => 4410,
+            Self::RateLimited => 4429,
             Self::Capacity => 4503,
         }
     }
@@ -60,6 +63,7 @@ impl CloseCode {
             Self::CallNotFound => "CALL_NOT_FOUND",
             Self::CallInUse => "CALL_IN_USE",
             Self::UrlExpired => "URL_EXPIRED",
+            Self::RateLimited => "RATE_LIMITED",
             Self::Capacity => "CAPACITY",
         }
     }
@@ -74,7 +78,6 @@ impl CloseCode {
 /// Why the server says `bye`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum ByeReason {
     /// Either side hung up.
     HangUp,

@@ -64,7 +64,7 @@ impl NewCall {
             None => body,
         };
         Ok(CreateRequest {
-            url: [self.backend_url.trim_end_matches('/'), "/v2/calls"].concat(),
+            url: String::from_iter([self.backend_url.trim_end_matches('/'), "/v2/calls"]),
             key: self.key,
             body: body.end(),
         })
@@ -78,8 +78,10 @@ fn reference(partner: Option<&str>, name: &str) -> Result<String, CallError> {
         _ if name.is_empty() => refuse("the character must be a name or an object"),
         None | Some("") if name.contains(':') => Ok(name.to_owned()),
         None | Some("") => refuse("a character name needs its partner"),
-        Some(partner) if partner.contains(':') => Ok([partner, "/", name].concat()),
-        Some(partner) => Ok(["repo:", partner, "/", name].concat()),
+        Some(partner) => {
+            let scheme = if partner.contains(':') { "" } else { "repo:" };
+            Ok(String::from_iter([scheme, partner, "/", name]))
+        }
     }
 }
 
@@ -104,8 +106,9 @@ impl CreateAnswer {
             status,
             signed_url: data.and_then(|data| data.text("signedUrl")),
             code: text("code").unwrap_or_default(),
-            message: text("message")
-                .unwrap_or_else(|| ["HTTP status ", &status.to_string()].concat()),
+            message: text("message").unwrap_or_else(|| {
+                String::from_iter(["HTTP status ", &u32::from(status).to_string()])
+            }),
         }
     }
 

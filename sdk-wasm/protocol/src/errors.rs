@@ -1,13 +1,15 @@
 //! The stable error codes of the SDK, and which of them a server's answer means.
 
+use serde::Serialize;
+
 use crate::CloseCode;
 
 /// Declares the codes once: variant, name on the outside, and the advice that becomes the error's message.
 macro_rules! error_codes {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal: $advice:literal;)+) => {
         /// Why a call failed, told by a name that does not change between versions.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+        #[serde(into = "&'static str")]
         pub enum ErrorCode {
             $($(#[doc = $doc])+ $variant,)+
         }
@@ -91,7 +93,8 @@ error_codes! {
         "The server cannot be reached. Check the network, the backend URL and its CORS settings.";
     /// Signalling works but no audio connection comes about.
     Media = "MEDIA":
-        "No audio connection came about. Allow UDP to the media port, or configure a TURN server.";
+        "No audio gets through. Mostly a firewall on the way blocks UDP: let UDP reach the backend's media port, check that \
+         the address it announces can be reached from here, or configure a TURN server, over TCP or TLS where UDP is shut.";
     /// The server failed.
     Server = "SERVER":
         "The service failed. Try again; the server's log tells why.";
@@ -121,6 +124,12 @@ impl ErrorCode {
             503 => Self::Capacity,
             _ => Self::Server,
         }
+    }
+}
+
+impl From<ErrorCode> for &'static str {
+    fn from(code: ErrorCode) -> Self {
+        code.as_str()
     }
 }
 
@@ -164,7 +173,7 @@ impl CallError {
             Some(code) => Self::with_detail(code, message),
             None if name == NOT_CONNECTED => Self::with_detail(ErrorCode::Media, message),
             None if name.is_empty() => Self::with_detail(otherwise, message),
-            None => Self::with_detail(otherwise, &[name, message].join(": ")),
+            None => Self::with_detail(otherwise, &String::from_iter([name, ": ", message])),
         }
     }
 }
@@ -183,14 +192,16 @@ mod tests {
     fn every_code_is_found_by_its_name_and_names_are_unique() {
         for code in ErrorCode::ALL {
             assert_eq!(ErrorCode::from_name(code.as_str()), Some(*code));
+            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
             assert!(code.advice().ends_with('.'));
+            assert!(!code.advice().contains("  "));
         }
         assert_eq!(ErrorCode::from_name("WEATHER"), None);
     }
 
     #[test]
     fn every_close_code_of_the_protocol_but_the_normal_one_is_an_error() {
-        for number in [4400, 4401, 4404, 4409, 4410, 4503] {
+        for number in [4400, 4401, 4404, 4409, 4410, 4429, 4503] {
             assert!(ErrorCode::from_close_number(number).is_some(), "{number}");
         }
         for number in [1000, 1001, 1006, 4999] {

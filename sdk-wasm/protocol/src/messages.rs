@@ -22,7 +22,6 @@ pub const MAX_MESSAGES_PER_SECOND: u32 = 100;
 /// What the browser sends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum ClientMessage {
     /// The first message of every connection.
     Hello {
@@ -87,7 +86,6 @@ pub enum ClientMessage {
 /// What the backend sends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum ServerMessage {
     /// The answer to `hello`.
     Welcome {

@@ -1,13 +1,16 @@
 //! The quality of a call, from the entries of the browser's WebRTC statistics (W3C webrtc-stats).
 
+use serde::Serialize;
+
 use crate::Fields;
 
 /// From these on a call is no longer good, or poor: round trip in milliseconds, loss and concealment as fractions.
 const FAIR: (f64, f64) = (250.0, 0.02);
 const POOR: (f64, f64) = (500.0, 0.08);
 
-/// The quality of a call since the last report.
-#[derive(Debug, Clone, PartialEq)]
+/// The quality of a call since the last report, as `onStats` is given it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct CallStats {
     /// `good`, `fair` or `poor`.
     pub quality: &'static str,
@@ -25,6 +28,10 @@ pub struct CallStats {
     pub bitrate_sent: Option<f64>,
     /// Bits a second; `None` in the first report.
     pub bitrate_received: Option<f64>,
+    /// The type of the local ICE candidate in use, such as `host` or `relay`.
+    pub candidate_type: Option<String>,
+    /// The transport protocol of that candidate; of a relayed one, the protocol to the TURN server.
+    pub protocol: Option<String>,
 }
 
 /// What the browser has counted since the start of the connection.
@@ -62,6 +69,7 @@ impl StatsMeter {
             .and_then(|pair| pair.number("currentRoundTripTime"))
             .or_else(|| heard?.number("roundTripTime"));
         let lost = (now.packets_lost - last.packets_lost).max(0.0);
+        let (candidate_type, protocol) = path(entries);
         let mut stats = CallStats {
             quality: "good",
             round_trip_ms: milliseconds(round_trip),
@@ -71,6 +79,8 @@ impl StatsMeter {
             concealed: part(now.concealed - last.concealed, now.samples - last.samples),
             bitrate_sent: rate(now.bytes_sent, last.bytes_sent),
             bitrate_received: rate(now.bytes_received, last.bytes_received),
+            candidate_type,
+            protocol,
         };
         if stats.reaches(POOR) {
             stats.quality = "poor";
@@ -242,6 +252,32 @@ mod tests {
         let stats = StatsMeter::default().read::<Value>(&[]);
         assert_eq!((stats.round_trip_ms, stats.loss_sent), (None, None));
         assert_eq!(stats.quality, "good");
+    }
+
+    #[test]
+    fn statistics_serialize_as_the_argument_of_their_callback() {
+        let stats = StatsMeter::default().read(&chromium()[0]);
+        let argument = serde_json::to_value(stats).unwrap();
+        let mut names: Vec<_> = argument.as_object().unwrap().keys().collect();
+        names.sort();
+        assert_eq!(
+            names,
+            [
+                "bitrateReceived",
+                "bitrateSent",
+                "candidateType",
+                "concealed",
+                "jitterMs",
+                "lossReceived",
+                "lossSent",
+                "protocol",
+                "quality",
+                "roundTripMs"
+            ]
+        );
+        assert_eq!(argument["bitrateSent"], Value::Null);
+        assert_eq!(argument["candidateType"], "host");
+        assert_eq!(argument["protocol"], "udp");
     }
 
     #[test]

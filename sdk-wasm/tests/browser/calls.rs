@@ -17,8 +17,11 @@ async fn a_call_in_client_mode_runs_in_the_documents_order() {
         false,
     );
     assert_eq!(scene.manager.get_state(), "starting");
+    assert_eq!(scene.backend.given("onCallStart"), r#"{"callId":null}"#);
+    assert_eq!(scene.manager.call_id(), None);
     settle(started).await;
     scene.heard("\"ongoing\"").await;
+    assert_eq!(scene.manager.call_id().as_deref(), Some("/v2/calls/1"));
     assert_eq!(
         scene.backend.request(),
         r#"{"url":"https://calls.invalid/v2/calls","key":"the-key","body":{"character":"repo:acme/guide","call_time_limit_seconds":"600"}}"#
@@ -45,6 +48,7 @@ async fn a_call_in_client_mode_runs_in_the_documents_order() {
     scene.manager.hang_up();
     scene.manager.hang_up();
     assert_eq!(scene.manager.get_state(), "completed");
+    assert_eq!(scene.backend.given("onHangUp"), r#""local""#);
     assert!(scene.backend.frames().ends_with("hang_up"));
     assert!(scene.backend.is_released());
     assert_eq!(
@@ -69,9 +73,13 @@ async fn a_call_in_client_mode_runs_in_the_documents_order() {
 async fn a_hang_up_before_the_permission_asks_nobody() {
     let scene = Scene::new();
     let started = scene.call();
+    assert_eq!(
+        scene.backend.given("onCallStart"),
+        r#"{"callId":"/v2/calls/1"}"#
+    );
     scene.manager.hang_up();
     settle(started).await;
-    settle(wait(200)).await;
+    until("it is said", || scene.backend.frames() == "hello hang_up").await;
     assert_eq!(
         scene.log(),
         [
@@ -82,7 +90,7 @@ async fn a_hang_up_before_the_permission_asks_nobody() {
         ]
     );
     assert_eq!(scene.backend.asked(), 0);
-    assert!(scene.backend.audio_is_closed());
+    until("the audio is closed", || scene.backend.audio_is_closed()).await;
 }
 
 #[wasm_bindgen_test]
@@ -90,14 +98,79 @@ async fn a_hang_up_during_the_permission_releases_the_microphone() {
     let scene = Scene::new();
     scene.backend.delay_microphone(300);
     let started = scene.call();
-    settle(wait(50)).await;
-    assert_eq!(scene.backend.asked(), 1);
+    until("the visitor is asked", || scene.backend.asked() == 1).await;
     scene.manager.hang_up();
     settle(started).await;
     assert_eq!(scene.log().last().map(String::as_str), Some("onHangUp"));
     assert_eq!(scene.backend.captures(), 0);
     until("the microphone is there", || scene.backend.captures() == 1).await;
     assert!(scene.backend.is_released());
+    assert_eq!(scene.backend.frames(), "hello hang_up");
+}
+
+#[wasm_bindgen_test]
+async fn nobody_is_asked_for_the_microphone_of_a_call_that_cannot_be() {
+    let scene = Scene::new();
+    scene.backend.delay_opening(60_000);
+    let started = scene.call();
+    scene.backend.close(4410);
+    settle(started).await;
+    assert_eq!(
+        scene.log()[2..],
+        [
+            "onError CallError:URL_EXPIRED",
+            "onCallError CallError:URL_EXPIRED",
+            "onStatusUpdate \"error\"",
+            "onHangUp"
+        ]
+    );
+    assert_eq!(scene.backend.given("onHangUp"), r#""error""#);
+    assert_eq!(scene.backend.asked(), 0);
+}
+
+#[wasm_bindgen_test]
+async fn a_connection_that_comes_to_nothing_is_followed_by_another() {
+    let scene = Scene::new();
+    scene.backend.ignore_connections(1);
+    let started = scene.call();
+    settle(started).await;
+    assert_eq!(scene.manager.get_state(), "ongoing");
+    let offers = || scene.backend.frames().matches("offer").count();
+    assert_eq!(offers(), 2);
+    assert_eq!(scene.backend.captures(), 1, "the microphone stays the same");
+    scene.hears().await;
+    let count = |name: &str| scene.log().iter().filter(|line| *line == name).count();
+    assert_eq!((count("onCallStarting"), count("onConnected")), (1, 1));
+    scene.manager.hang_up();
+    assert!(scene.backend.is_released());
+}
+
+#[wasm_bindgen_test]
+async fn a_connection_that_a_policy_blocks_is_named_at_once() {
+    let scene = Scene::new();
+    scene.backend.delay_opening(60_000);
+    let started = scene.call();
+    for (disposition, url) in [
+        ("report", "wss://calls.invalid"),
+        ("enforce", "https://other.invalid/x"),
+    ] {
+        scene.backend.violate(disposition, url);
+        assert_eq!(scene.manager.get_state(), "starting");
+    }
+    scene.backend.violate("enforce", "wss://calls.invalid");
+    settle(started).await;
+    assert_eq!(scene.log()[2], "onError CallError:NETWORK");
+    assert_eq!(scene.manager.get_state(), "error");
+}
+
+#[wasm_bindgen_test]
+async fn a_socket_that_fails_without_closing_ends_the_call() {
+    let scene = Scene::new();
+    scene.backend.delay_opening(60_000);
+    let started = scene.call();
+    scene.backend.fail_socket();
+    settle(started).await;
+    assert_eq!(scene.log()[2], "onError CallError:NETWORK");
 }
 
 #[wasm_bindgen_test]
@@ -105,7 +178,6 @@ async fn a_hang_up_while_the_socket_opens_is_said_when_it_is_open() {
     let scene = Scene::new();
     scene.backend.delay_opening(500);
     let started = scene.call();
-    scene.heard("onCallStarting").await;
     scene.manager.hang_up();
     settle(started).await;
     assert_eq!(scene.log().last().map(String::as_str), Some("onHangUp"));
@@ -120,13 +192,10 @@ async fn a_socket_that_does_not_open_is_left_after_a_while() {
     let scene = Scene::new();
     scene.backend.delay_opening(60_000);
     let started = scene.call();
-    scene.heard("onCallStarting").await;
     scene.manager.hang_up();
     settle(started).await;
-    settle(wait(2_500)).await;
     assert!(!scene.backend.is_released());
-    settle(wait(1_000)).await;
-    assert!(scene.backend.is_released());
+    until("the socket is closed", || scene.backend.is_released()).await;
     assert_eq!(scene.backend.frames(), "");
 }
 
@@ -314,8 +383,10 @@ async fn a_lost_socket_comes_back_while_the_sound_goes_on() {
     let scene = Scene::connected().await;
     scene.backend.cut();
     scene.heard("reconnecting").await;
-    settle(wait(800)).await;
-    assert_eq!(scene.manager.get_state(), "ongoing");
+    until("the connection is back", || {
+        scene.manager.get_state() == "ongoing"
+    })
+    .await;
     assert_eq!(scene.backend.frames().matches("hello").count(), 2);
     assert_eq!(scene.backend.frames().matches("offer").count(), 1);
     scene.hears().await;

@@ -63,6 +63,10 @@ extern "C" {
     fn unplug(this: &Backend);
     #[wasm_bindgen(method, js_name = deviceChange)]
     fn device_change(this: &Backend);
+    #[wasm_bindgen(method, js_name = ignoreConnections)]
+    fn ignore_connections(this: &Backend, count: u32);
+    #[wasm_bindgen(method)]
+    fn given(this: &Backend, name: &str) -> String;
     #[wasm_bindgen(method, js_name = failCheck)]
     fn fail_check(this: &Backend, how: &str);
     #[wasm_bindgen(method)]
@@ -123,6 +127,12 @@ extern "C" {
     fn say_raw(this: &Backend, data: &str);
     #[wasm_bindgen(method)]
     fn cut(this: &Backend);
+    #[wasm_bindgen(method, js_name = cut)]
+    fn close(this: &Backend, code: u16);
+    #[wasm_bindgen(method, js_name = failSocket)]
+    fn fail_socket(this: &Backend);
+    #[wasm_bindgen(method)]
+    fn violate(this: &Backend, disposition: &str, url: &str);
     #[wasm_bindgen(method)]
     fn log(this: &Backend) -> String;
     #[wasm_bindgen(method)]

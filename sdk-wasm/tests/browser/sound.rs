@@ -71,8 +71,7 @@ async fn a_microphone_that_is_chosen_while_the_visitor_is_asked_is_used() {
     scene.backend.allow_any_microphone();
     scene.backend.delay_microphone(300);
     let started = scene.call();
-    settle(wait(50)).await;
-    assert_eq!(scene.backend.asked(), 1);
+    until("the visitor is asked", || scene.backend.asked() == 1).await;
     settle(scene.manager.change_devices(Some("second".into()), None)).await;
     settle(started).await;
     assert_eq!(scene.backend.open_microphones(), r#"[{"ideal":"second"}]"#);
@@ -85,7 +84,7 @@ async fn a_microphone_that_is_chosen_in_place_of_a_busy_one_is_used() {
     let scene = Scene::new();
     scene.backend.refuse_microphone("NotReadableError", 300);
     let started = scene.call();
-    settle(wait(50)).await;
+    until("the visitor is asked", || scene.backend.asked() == 1).await;
     settle(scene.manager.change_devices(Some("second".into()), None)).await;
     scene.backend.allow_any_microphone();
     settle(started).await;

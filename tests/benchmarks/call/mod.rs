@@ -12,15 +12,20 @@
 //! | `barge_in` | from the packet leaving the client with the first voiced sample said over a reply, to the end (arrival and 20 ms) of the last packet of that reply that decodes to more than -50 dBFS |
 //! | `connect` | from the offer leaving the client to ICE and DTLS being up there |
 //! | `cpu_core_per_call` | user and system time of the server process over wall time and calls, from the last client's connection to the first client's end |
+//! | `codec_alone_core_per_call` | what Opus alone takes on this machine in this run, to decode one stream and encode another: the share of `cpu_core_per_call` that no server can save |
 //! | `rss_mb_per_call` | the largest resident set of the server process in that time, less the one before the calls (after the first visitor has left), over calls; 1 MB is 1,000,000 bytes |
 //! | `missed_turns` | turns without a reply within 5 s |
 //! | `early_turns` | turns that were answered before the visitor had ended; they count in no other figure |
 //! | `failed_barge_ins` | replies that went on to the end of what was said over them; they count in no other figure |
 //!
+//! With `--client webrtc` the clients are on the crate `webrtc` instead of its core: a packet leaves such a client when it
+//! is given to the stack, whose own task sends it, and one that came has passed through the stack's tasks.
+//!
 //! The server's voice-activity hold is 200 ms (`COLLOQUY_CALLS_TURN_STOP_MS`), so no `v2v` of an honest end of turn is
 //! much below that. The clients and the upstream share the machine with the server; their time is part of the latencies
 //! and not of `cpu_core_per_call`.
 
+mod codec;
 mod report;
 mod visitor;
 
@@ -30,15 +35,17 @@ use anyhow::Context as _;
 use clap::Args;
 use futures_util::future::try_join_all;
 use harness::{
-    client::{Speech, now},
+    client::{Speech, Stack, now},
     upstream::{Api, Script, Upstream},
 };
 use report::{Figures, Report};
-use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
 use visitor::Visitor;
 
-use crate::server::{Server, Start};
+use crate::{
+    figures::rounded,
+    server::{Server, Start, call_settings},
+};
 
 /// What the character answers: 3.5 seconds of speech, longer than it takes to speak over it.
 const REPLY: &str = "The library opens at nine. You can borrow ten books there.";
@@ -55,6 +62,9 @@ pub(crate) struct CallOptions {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+    /// What the clients are built on.
+    #[arg(long, value_enum, default_value_t)]
+    client: Stack,
     /// Calls at once.
     #[arg(long, value_delimiter = ',', default_value = "1,8,32")]
     calls: Vec<usize>,
@@ -87,6 +97,8 @@ pub(crate) async fn run(options: CallOptions) -> anyhow::Result<Report> {
         figures.push(measured.with_context(|| format!("{calls} calls took more than {limit:?}"))??);
     }
     Ok(Report {
+        client: options.client,
+        codec_alone_core_per_call: rounded(codec::core_per_call()?, 10_000.0),
         figures,
         json: options.json,
     })
@@ -102,18 +114,19 @@ async fn measure(
     let speech = Speech::go_forward_trimmed()?;
     let visitor = |index| Visitor {
         index,
+        stack: options.client,
         speech: speech.clone(),
         debug: options.debug,
     };
     visitor(calls)
-        .visit(&create_call(&server).await?, 1, || {})
+        .visit(&server.create_call().await?, 1, || {})
         .await
         .context("the first visitor")?;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let idle_bytes = server.resident_bytes()?;
     let mut urls = Vec::new();
     for _ in 0..calls {
-        urls.push(create_call(&server).await?);
+        urls.push(server.create_call().await?);
     }
     let observer = Observer {
         server: &server,
@@ -140,12 +153,8 @@ async fn measure(
 
 /// Starts a server that asks the upstream, and gives it a character.
 async fn start(upstream: &Upstream, options: &CallOptions) -> anyhow::Result<Server> {
-    let mut settings = vec![("COLLOQUY_CALLS_TURN_STOP_MS".to_owned(), "200".to_owned())];
-    for service in ["CHAT", "TRANSCRIBER", "SYNTHESIZER"] {
-        let setting = |what, value: &str| (format!("COLLOQUY_{service}_{what}"), value.to_owned());
-        settings.push(setting("BASE_URL", upstream.base_url().as_str()));
-        settings.push(setting("MODEL", "scripted"));
-    }
+    let mut settings = call_settings(upstream);
+    settings.push(("COLLOQUY_CALLS_TURN_STOP_MS".to_owned(), "200".to_owned()));
     let server = Server::start(Start {
         program: options.server.as_deref(),
         debug: options.debug,
@@ -153,18 +162,8 @@ async fn start(upstream: &Upstream, options: &CallOptions) -> anyhow::Result<Ser
         ..Start::default()
     })
     .await?;
-    let character =
-        json!({"name": "guide", "personality": "You are a friendly guide.", "parameters": {}});
-    server.post("/api/characters/bench", character).await?;
+    server.create_guide().await?;
     Ok(server)
-}
-
-/// Makes a call and returns its signed URL.
-async fn create_call(server: &Server) -> anyhow::Result<String> {
-    let body = json!({"character": "repo:bench/guide", "call_time_limit_seconds": "600"});
-    let call = server.post("/v2/calls", body).await?;
-    let url = call["data"]["signedUrl"].as_str();
-    Ok(url.context("the call has no signedUrl")?.to_owned())
 }
 
 /// Looks at the server while all calls are active.

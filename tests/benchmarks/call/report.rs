@@ -2,6 +2,7 @@
 
 use std::{fmt, time::Duration};
 
+use harness::client::Stack;
 use serde::Serialize;
 
 use super::{Window, visitor::Visit};
@@ -30,6 +31,8 @@ pub(crate) struct Figures {
 /// What the benchmark prints.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
+    pub(super) client: Stack,
+    pub(super) codec_alone_core_per_call: f64,
     #[serde(rename = "calls")]
     pub(super) figures: Vec<Figures>,
     #[serde(skip)]
@@ -85,6 +88,7 @@ impl fmt::Display for Report {
         }
         let milliseconds =
             |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.0} ms"));
+        writeln!(f, "{:28}{:>12}", "clients on", self.client.to_string())?;
         write!(f, "{:28}", "calls at once")?;
         let rows: [(&str, Cell); 13] = [
             ("voice to voice, p50", &|figures| {
@@ -130,6 +134,12 @@ impl fmt::Display for Report {
                 write!(f, "{:>12}", value(figures))?;
             }
         }
+        let (alone, name) = (self.codec_alone_core_per_call, "Opus alone, cores a call");
+        write!(f, "\n{name:28}{alone:>12.4}")?;
+        write!(f, "\n{:28}", "times Opus alone")?;
+        for figures in &self.figures {
+            write!(f, "{:>12.2}", figures.cpu_core_per_call / alone)?;
+        }
         Ok(())
     }
 }
@@ -161,12 +171,18 @@ mod tests {
         assert_eq!(figures.v2v_p50_ms, Some(10.0));
         assert_eq!(figures.barge_in_p50_ms, None);
         let table = Report {
+            client: Stack::Webrtc,
+            codec_alone_core_per_call: 0.02,
             figures: vec![figures],
             json: false,
         }
         .to_string();
         assert!(
             table.contains("voice to voice, p50                10 ms"),
+            "{table}"
+        );
+        assert!(
+            table.ends_with("times Opus alone                    2.50"),
             "{table}"
         );
     }

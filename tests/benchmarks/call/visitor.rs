@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use harness::client::{NativeClient, Speech, Spoken, now};
+use harness::client::{ClientOptions, NativeClient, Speech, Spoken, Stack, now};
 
 /// A turn without a reply for so long is missed.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -19,6 +19,8 @@ const PACKET: Duration = Duration::from_millis(20);
 pub(super) struct Visitor {
     /// The visitor's number, from which pauses follow.
     pub(super) index: usize,
+    /// What the client is built on.
+    pub(super) stack: Stack,
     pub(super) speech: Speech,
     /// Shows every turn.
     pub(super) debug: bool,
@@ -43,7 +45,11 @@ impl Visitor {
         turns: usize,
         connected: impl FnOnce(),
     ) -> anyhow::Result<Visit> {
-        let client = NativeClient::connect(url).await?;
+        let options = ClientOptions {
+            stack: self.stack,
+            ..ClientOptions::default()
+        };
+        let client = NativeClient::connect_with(url, options).await?;
         connected();
         let mut visit = Visit {
             connect: client.connect_time().context("no connect time")?,

@@ -13,6 +13,7 @@
 //! | `stream_rps` | streamed answers a second for 16 clients |
 //! | `rss_mb` | the largest resident set of the server process; 1 MB is 1,000,000 bytes |
 //! | `upstream_..` | the same without the server |
+//! | `.._of_upstream` | the answers through the server over those of the upstream alone: the figure to compare between machines |
 
 mod wire;
 
@@ -74,6 +75,8 @@ pub(crate) struct Report {
     upstream_rps_c16: f64,
     upstream_stream_ttft_p50_ms: f64,
     upstream_stream_rps: f64,
+    rps_c16_of_upstream: f64,
+    stream_rps_of_upstream: f64,
     requests: u64,
     usage_recorded: u64,
     #[serde(skip)]
@@ -153,6 +156,7 @@ pub(crate) async fn run(options: TextOptions) -> anyhow::Result<Report> {
     let added = |percent| rounded(at(&through, percent) - at(&alone, percent), 1_000.0);
     let first = at(&through_streamed, 50) - at(&alone_streamed, 50);
     let a_second = |count: usize| rounded(count as f64 / time.as_secs_f64(), 1.0);
+    let share = |through: usize, alone: usize| rounded(through as f64 / alone as f64, 1_000.0);
     Ok(Report {
         added_p50_ms: added(50),
         added_p99_ms: added(99),
@@ -165,6 +169,8 @@ pub(crate) async fn run(options: TextOptions) -> anyhow::Result<Report> {
         upstream_rps_c16: a_second(upstream_rps_c16),
         upstream_stream_ttft_p50_ms: rounded(at(&alone_streamed, 50), 1_000.0),
         upstream_stream_rps: a_second(upstream_stream_rps),
+        rps_c16_of_upstream: share(rps_c16, upstream_rps_c16),
+        stream_rps_of_upstream: share(stream_rps, upstream_stream_rps),
         requests,
         usage_recorded,
         json: options.json,
@@ -255,47 +261,55 @@ impl fmt::Display for Report {
         if self.json {
             return f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?);
         }
+        let milliseconds = |value: f64| format!("{value:.3} ms");
+        let count = |value: f64| format!("{value:.0}");
         let rows = [
-            ("added latency, p50", format!("{:.3} ms", self.added_p50_ms)),
-            ("added latency, p99", format!("{:.3} ms", self.added_p99_ms)),
+            (
+                "added latency, p50",
+                milliseconds(self.added_p50_ms),
+                milliseconds(self.upstream_p50_ms),
+            ),
+            (
+                "added latency, p99",
+                milliseconds(self.added_p99_ms),
+                milliseconds(self.upstream_p99_ms),
+            ),
             (
                 "answers a second, 16 clients",
-                format!("{:.0}", self.rps_c16),
+                count(self.rps_c16),
+                count(self.upstream_rps_c16),
             ),
             (
                 "added time to first token, p50",
-                format!("{:.3} ms", self.stream_ttft_added_p50_ms),
+                milliseconds(self.stream_ttft_added_p50_ms),
+                milliseconds(self.upstream_stream_ttft_p50_ms),
             ),
             (
                 "streams a second, 16 clients",
-                format!("{:.0}", self.stream_rps),
+                count(self.stream_rps),
+                count(self.upstream_stream_rps),
             ),
-            ("memory", format!("{:.1} MB", self.rss_mb)),
+            ("memory", format!("{:.1} MB", self.rss_mb), String::new()),
             (
-                "upstream alone, p50",
-                format!("{:.3} ms", self.upstream_p50_ms),
-            ),
-            (
-                "upstream alone, p99",
-                format!("{:.3} ms", self.upstream_p99_ms),
+                "answers, share of the upstream's",
+                format!("{:.3}", self.rps_c16_of_upstream),
+                "1".to_owned(),
             ),
             (
-                "upstream alone, answers a second",
-                format!("{:.0}", self.upstream_rps_c16),
+                "streams, share of the upstream's",
+                format!("{:.3}", self.stream_rps_of_upstream),
+                "1".to_owned(),
             ),
             (
-                "upstream alone, first token, p50",
-                format!("{:.3} ms", self.upstream_stream_ttft_p50_ms),
+                "requests, all recorded",
+                self.usage_recorded.to_string(),
+                String::new(),
             ),
-            (
-                "upstream alone, streams a second",
-                format!("{:.0}", self.upstream_stream_rps),
-            ),
-            ("requests, all recorded", self.usage_recorded.to_string()),
         ];
+        writeln!(f, "{:34}{:>12}{:>18}", "", "the server", "upstream alone")?;
         let lines: Vec<String> = rows
             .iter()
-            .map(|(name, value)| format!("{name:34}{value:>12}"))
+            .map(|(name, value, alone)| format!("{name:34}{value:>12}{alone:>18}"))
             .collect();
         f.write_str(&lines.join("\n"))
     }

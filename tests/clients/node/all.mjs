@@ -2,8 +2,10 @@
 
 import "./chat.mjs";
 import "./responses.mjs";
+import "./sockets.mjs";
 import "./speech.mjs";
 import "./troubles.mjs";
+import "./vercel.mjs";
 import { run } from "./world.mjs";
 
 await run();

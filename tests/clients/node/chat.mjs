@@ -139,4 +139,5 @@ test("list of models", async () => {
   assert.ok(MODELS.every((model) => names.includes(model)), String(names));
   const few = await all(client({ key: "chat" }).models.list());
   assert.deepEqual(few.map((model) => model.id), [CHAT]);
+  for (const name of [CHAT, "builtin/extractive"]) assert.equal((await client().models.retrieve(name)).id, name);
 });

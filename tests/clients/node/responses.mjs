@@ -133,6 +133,11 @@ test("stored responses", async () => {
     assert.ok(asked.includes("I am Ann.") && asked.includes("Who am I?"), asked);
     const read = await responses.retrieve(second.id);
     assert.deepEqual([read.id, read.output_text], [second.id, second.output_text]);
+    const events = await all(await responses.retrieve(second.id, { stream: true }));
+    assert.deepEqual([events[0].type, events.at(-1).type], ["response.created", "response.completed"]);
+    assert.equal(events.at(-1).response.id, second.id);
+    const rest = await all(await responses.retrieve(second.id, { stream: true, starting_after: 3 }));
+    assert.deepEqual(rest, events.slice(4));
     const [item] = await all(responses.inputItems.list(second.id));
     assert.deepEqual([item.role, item.content[0].text], ["user", "Who am I?"]);
     await responses.delete(first.id);
@@ -140,6 +145,12 @@ test("stored responses", async () => {
     const goOn = { model, input: "Go on.", previous_response_id: first.id };
     await throws(OpenAI.BadRequestError, () => responses.create(goOn));
   }
+});
+
+test("input tokens", async () => {
+  const counted = await client().responses.inputTokens.count({ model: CHAT, input: "word ".repeat(400) });
+  assert.equal(counted.object, "response.input_tokens");
+  assert.ok(counted.input_tokens > 450 && counted.input_tokens < 600, String(counted.input_tokens));
 });
 
 test("output of a response is input of the next", async () => {
@@ -151,5 +162,19 @@ test("output of a response is input of the next", async () => {
     assert.equal((await client().responses.create({ model, input, store: false })).output_text, "Yes.");
     const asked = JSON.stringify(await sent(model));
     assert.ok(asked.includes("Four.") && asked.includes("Sure?"), asked);
+  }
+});
+
+test("compaction", async () => {
+  for (const model of MODELS) {
+    await script(model, { text: "A summary." });
+    const input = [{ role: "user", content: "Hello" }];
+    const told = await client().responses.compact({ model, input });
+    assert.equal(told.object, "response.compaction");
+    assert.deepEqual([told.output[0].role, told.output.at(-1).type], ["user", "compaction"]);
+    assert.deepEqual([told.usage.input_tokens, told.usage.output_tokens], [12, 2]);
+    // What comes back is an input as it is.
+    const answer = await client().responses.create({ model, input: told.output, store: false });
+    assert.equal(answer.status, "completed");
   }
 });

@@ -19,7 +19,13 @@ export const test = (name, body) => cases.push({ name, body });
 
 /** A client as its users make it. It tries once, unless a case wants to see it try again. */
 export const client = ({ key = "all", version = "v3", ...options } = {}) =>
-  new OpenAI({ baseURL: `${WORLD.url}/${version}`, apiKey: WORLD.keys[key] ?? key, maxRetries: 0, ...options });
+  new OpenAI({ baseURL: urlOf(version), apiKey: keyOf(key), maxRetries: 0, ...options });
+
+/** Where a version of the interfaces is. */
+export const urlOf = (version) => `${WORLD.url}/${version}`;
+
+/** The key of this name; a name that is none is a key itself. */
+export const keyOf = (key) => WORLD.keys[key] ?? key;
 
 /** What the upstream answers the next request for a model, or of an API, with. */
 export async function script(model, answer) {

@@ -2,6 +2,7 @@
 
 import chat  # noqa: F401
 import responses  # noqa: F401
+import sockets  # noqa: F401
 import speech  # noqa: F401
 import troubles  # noqa: F401
 import world

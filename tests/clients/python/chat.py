@@ -171,3 +171,5 @@ def list_of_models():
     names = [model.id for model in client().models.list()]
     equal(set(MODELS) <= set(names), True, names)
     equal([model.id for model in client("chat").models.list()], [CHAT])
+    for name in (CHAT, "builtin/extractive"):
+        equal(client().models.retrieve(name).id, name)

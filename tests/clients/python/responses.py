@@ -149,6 +149,12 @@ def stored_responses():
         read = it.responses.retrieve(second.id)
         equal((read.id, read.output_text), (second.id, second.output_text))
         equal([item.type for item in read.output], [item.type for item in second.output])
+        events = list(it.responses.retrieve(second.id, stream=True))
+        equal((events[0].type, events[-1].type), ("response.created", "response.completed"))
+        equal(events[-1].response.id, second.id)
+        equal(list(it.responses.retrieve(second.id, stream=True, starting_after=3)), events[4:])
+        counted = it.responses.input_tokens.count(model=model, input="word " * 400)
+        equal((counted.object, 450 < counted.input_tokens < 600), ("response.input_tokens", True))
         items = list(it.responses.input_items.list(second.id))
         equal((items[0].role, items[0].content[0].text), ("user", "Who am I?"))
         it.responses.delete(first.id)
@@ -157,7 +163,7 @@ def stored_responses():
             openai.BadRequestError,
             lambda: it.responses.create(model=model, input="Go on.", previous_response_id=first.id),
         )
-        equal(error.body["detail"]["code"], "previous_response_not_found")
+        equal(error.code, "previous_response_not_found")
         kept = it.responses.create(model=model, input="Hello", store=False)
         raises(openai.NotFoundError, lambda: it.responses.retrieve(kept.id))
 
@@ -174,3 +180,19 @@ def output_of_a_response_is_input_of_the_next():
         equal(client().responses.create(model=model, input=turns, store=False).output_text, "Yes.")
         sent = str(asked(model)[-1]["body"])
         equal("Four." in sent and "Sure?" in sent, True, sent)
+
+
+@case
+def compaction():
+    for model in MODELS:
+        script(model, text="A summary.")
+        told = client().responses.compact(model=model, input=[{"role": "user", "content": "Hello"}])
+        equal(type(told).__name__, "CompactedResponse")
+        equal(told.object, "response.compaction")
+        equal((told.output[0].role, told.output[-1].type), ("user", "compaction"))
+        equal(type(told.output[-1]).__name__, "ResponseCompactionItem")
+        equal((told.usage.input_tokens, told.usage.output_tokens), (12, 2))
+        # What comes back is an input as it is.
+        items = [item.model_dump(exclude_none=True, warnings=False) for item in told.output]
+        answer = client().responses.create(model=model, input=items, store=False)
+        equal(answer.status, "completed")

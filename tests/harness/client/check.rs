@@ -1,26 +1,21 @@
 //! The check before a call, as a page makes it: an offer by HTTP, and a path that comes about or not.
 
-use std::{
-    net::{Ipv4Addr, SocketAddr},
-    time::{Duration, Instant},
-};
+use std::{net::Ipv4Addr, time::Duration};
 
 use anyhow::{Context as _, bail};
-use bytes::BytesMut;
 use serde_json::Value;
-use tokio::net::UdpSocket;
 
 use super::{
     CONNECT_PATIENCE,
     log::MediaState,
+    network::{Conditions, Network},
     now,
-    peer::{Peer, PeerEvent},
+    peer::{Peer, PeerEvent, Stack},
 };
 
 /// An offer that could be a call, and what it takes to see its path come about.
 pub struct Check {
     peer: Peer,
-    socket: UdpSocket,
     /// The offer.
     pub offer: String,
 }
@@ -31,14 +26,10 @@ impl Check {
     /// # Errors
     /// When there is no socket or the stack makes no offer.
     pub async fn new() -> anyhow::Result<Self> {
-        let socket = UdpSocket::bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).await?;
-        let mut peer = Peer::new(socket.local_addr()?, now())?;
-        let (offer, _) = peer.offer(false, now())?;
-        Ok(Self {
-            peer,
-            socket,
-            offer,
-        })
+        let network = Network::new(Conditions::default(), 1);
+        let mut peer = Peer::new(Stack::default(), Ipv4Addr::LOCALHOST.into(), network).await?;
+        let offer = peer.offer(false, false).await?;
+        Ok(Self { peer, offer })
     }
 
     /// Takes the body that the server answered with, and waits for the path; returns how long it took.
@@ -48,29 +39,17 @@ impl Check {
     pub async fn connect(mut self, answer: &Value) -> anyhow::Result<Duration> {
         let begun = now();
         let sdp = answer["data"]["sdp"].as_str().context("no answer")?;
-        self.peer.answer(sdp, begun)?;
-        let mut buffer = BytesMut::zeroed(2048);
-        while now() < begun + CONNECT_PATIENCE {
-            while let Some(datagram) = self.peer.poll_datagram() {
-                self.socket.send_to(&datagram.bytes, datagram.to).await?;
-            }
-            while let Some(event) = self.peer.poll() {
-                if matches!(event, PeerEvent::Media(MediaState::Connected)) {
+        self.peer.answer(sdp).await?;
+        let connected = async {
+            loop {
+                if let PeerEvent::Media(MediaState::Connected) = self.peer.event().await? {
                     return Ok(now().duration_since(begun));
                 }
             }
-            let tick: Instant = self
-                .peer
-                .next_tick()
-                .unwrap_or(now() + Duration::from_millis(20));
-            tokio::select! {
-                read = self.socket.recv_from(&mut buffer) => {
-                    let (length, from) = read?;
-                    self.peer.receive(BytesMut::from(&buffer[..length]), from, now());
-                }
-                () = tokio::time::sleep_until(tick.into()) => self.peer.tick(now())?,
-            }
+        };
+        match tokio::time::timeout(CONNECT_PATIENCE, connected).await {
+            Ok(took) => took,
+            Err(_) => bail!("no path came about"),
         }
-        bail!("no path came about")
     }
 }

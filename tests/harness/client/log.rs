@@ -7,6 +7,7 @@ use std::{
 };
 
 use colloquy_protocol::{Originator, ServerMessage};
+use rtc::peer_connection::state::RTCPeerConnectionState;
 use tokio::sync::watch;
 
 use super::now;
@@ -16,7 +17,7 @@ pub const AUDIBLE_RMS: f64 = 100.0;
 
 /// A media packet that came.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Heard {
+pub struct ReceivedAudio {
     /// When.
     pub at: Instant,
     /// The RTP sequence number.
@@ -29,7 +30,7 @@ pub struct Heard {
     pub rms: f64,
 }
 
-impl Heard {
+impl ReceivedAudio {
     /// Whether a listener would hear something.
     #[must_use]
     pub fn is_audible(&self) -> bool {
@@ -48,13 +49,25 @@ pub enum MediaState {
     Failed,
 }
 
+impl MediaState {
+    /// What a state of the connection means for the media path, if it means anything.
+    pub(super) fn of(state: RTCPeerConnectionState) -> Option<Self> {
+        match state {
+            RTCPeerConnectionState::Connected => Some(Self::Connected),
+            RTCPeerConnectionState::Disconnected => Some(Self::Disconnected),
+            RTCPeerConnectionState::Failed => Some(Self::Failed),
+            _ => None,
+        }
+    }
+}
+
 /// Everything that happened to a client, oldest first.
 #[derive(Debug, Default)]
 pub struct Log {
     /// Messages of the server.
     pub messages: Vec<(Instant, ServerMessage)>,
     /// Media packets of the server.
-    pub packets: Vec<Heard>,
+    pub packets: Vec<ReceivedAudio>,
     /// Changes of the media path.
     pub media: Vec<(Instant, MediaState)>,
     /// Offers sent.
@@ -68,7 +81,7 @@ pub struct Log {
 impl Log {
     /// The first audible packet after a moment.
     #[must_use]
-    pub fn first_audible(&self, after: Instant) -> Option<Heard> {
+    pub fn first_audible(&self, after: Instant) -> Option<ReceivedAudio> {
         let from = self.packets.partition_point(|packet| packet.at <= after);
         self.packets
             .iter()
@@ -79,7 +92,7 @@ impl Log {
 
     /// The last audible packet up to a moment.
     #[must_use]
-    pub fn last_audible(&self, until: Instant) -> Option<Heard> {
+    pub fn last_audible(&self, until: Instant) -> Option<ReceivedAudio> {
         let to = self.packets.partition_point(|packet| packet.at <= until);
         self.packets
             .iter()
@@ -135,7 +148,7 @@ impl Shared {
     }
 
     /// Adds a packet. Those who wait for audio are woken by audible ones only.
-    pub(super) fn hear(&self, packet: Heard) {
+    pub(super) fn hear(&self, packet: ReceivedAudio) {
         self.log().packets.push(packet);
         if packet.is_audible() {
             self.changes.send_replace(());

@@ -14,6 +14,8 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 pub struct Conditions {
     /// The part of the media packets that is lost, each way; 0 to 1.
     pub loss: f64,
+    /// The part of all datagrams that is lost, each way, those of ICE and DTLS among them; 0 to 1.
+    pub loss_of_all: f64,
     /// Media packets to the server are late by up to this long, and so out of order.
     pub jitter: Duration,
     /// Nothing gets through, either way.
@@ -63,11 +65,10 @@ impl Network {
 
     /// Whether a datagram is lost on its way in or out.
     pub(super) fn loses(&mut self, bytes: &[u8]) -> bool {
+        let mut lost = |part: f64| part > 0.0 && self.random.random_bool(part.min(1.0));
         self.conditions.cut
-            || (is_media(bytes)
-                && self
-                    .random
-                    .random_bool(self.conditions.loss.clamp(0.0, 1.0)))
+            || lost(self.conditions.loss_of_all)
+            || (is_media(bytes) && lost(self.conditions.loss))
     }
 
     /// When the next late datagram is due.
@@ -108,6 +109,14 @@ mod tests {
         let lost = (0..10_000).filter(|_| network.loses(&[128, 111])).count();
         assert!((850..1_150).contains(&lost), "{lost}");
         assert!(!(0..1_000).any(|_| network.loses(&[0, 1])));
+        network.set(Conditions {
+            loss_of_all: 0.2,
+            ..Conditions::default()
+        });
+        for first in [0, 22, 128] {
+            let lost = (0..10_000).filter(|_| network.loses(&[first])).count();
+            assert!((1_800..2_200).contains(&lost), "{lost}");
+        }
     }
 
     #[test]

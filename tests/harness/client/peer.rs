@@ -1,68 +1,168 @@
-//! The client's end of WebRTC: one Opus track each way, on the sans-IO core `rtc`.
+//! The client's end of WebRTC: one Opus track each way, on one of two stacks.
+//!
+//! - [`on_rtc`]: the sans-IO core `rtc`, which the server uses too, with this crate's own socket and the server's repeats of
+//!   DTLS flights
+//! - [`on_webrtc`]: the crate `webrtc`, with its own sockets, tasks and timers
+//! - [`runtime`]: what `webrtc` runs on, with sockets on a network as bad as a test wants it
+
+mod on_rtc;
+mod on_webrtc;
+mod runtime;
 
 use std::{
-    net::{IpAddr, SocketAddr},
+    fmt,
+    net::IpAddr,
     time::{Duration, Instant},
 };
 
-use anyhow::Context as _;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use clap::ValueEnum;
 use rtc::{
-    interceptor::Registry,
     media_stream::MediaStreamTrack,
-    peer_connection::{
-        RTCPeerConnection, RTCPeerConnectionBuilder,
-        configuration::{
-            interceptor_registry::configure_rtcp_reports,
-            media_engine::{MIME_TYPE_OPUS, MediaEngine},
-            setting_engine::SettingEngineBuilder,
-        },
-        event::RTCPeerConnectionEvent,
-        message::{RTCMessage, TaggedRTCMessage},
-        sdp::RTCSessionDescription,
-        state::RTCPeerConnectionState,
-        transport::{CandidateConfig, CandidateHostConfig, RTCIceCandidate, RTCIceCandidateInit},
+    peer_connection::configuration::{
+        media_engine::{MIME_TYPE_OPUS, MediaEngine},
+        setting_engine::SettingEngineBuilder,
     },
     rtp,
-    rtp_transceiver::{
-        RTCRtpSenderId,
-        rtp_sender::{
-            RTCRtpCodec, RTCRtpCodecParameters, RTCRtpCodingParameters, RTCRtpEncodingParameters,
-            RtpCodecKind,
-        },
+    rtp_transceiver::rtp_sender::{
+        RTCRtpCodec, RTCRtpCodecParameters, RTCRtpCodingParameters, RTCRtpEncodingParameters,
+        RtpCodecKind,
     },
-    sansio::Protocol as _,
-    shared::{TaggedBytesMut, TransportContext, TransportProtocol},
 };
+use serde::Serialize;
 
-use super::log::MediaState;
+use super::{
+    log::MediaState,
+    network::{Conditions, Network},
+    now,
+};
 
 /// The payload type that the client offers Opus with.
 const OPUS: u8 = 111;
+
+/// Samples of a frame of 20 ms at 48,000 Hz.
+const FRAME_SAMPLES: u32 = 960;
 
 /// How often the stack looks at its candidate pairs, and so how soon it nominates one that works. Its default of 200 ms
 /// would be most of the time that a connection takes; browsers are faster than that, but not as fast as RFC 8445 allows
 /// (5 ms, section 14.2).
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
+/// How many checks a pair gets, so that losses do not end it. A browser goes on for as long.
+const CHECKS: u16 = 250;
+
+/// The WebRTC stack of a client, by the name of its crate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Stack {
+    /// The core that the server is built on, with the server's repeats of DTLS flights. It is cheap: nothing runs but the
+    /// client's task.
+    #[default]
+    Rtc,
+    /// The asynchronous layer above that core as applications use it: its own sockets, tasks, timers and tracks, the
+    /// core's own ICE agent and the core's own timers of DTLS, none of which the server has. Encryption, SDP and the
+    /// messages of STUN and DTLS are the core's on both ends. An ICE restart always takes another port.
+    Webrtc,
+}
+
+impl fmt::Display for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rtc => "rtc",
+            Self::Webrtc => "webrtc",
+        })
+    }
+}
+
 /// What the stack has to say.
 #[derive(Debug)]
 pub(super) enum PeerEvent {
     Media(MediaState),
     Packet(rtp::Packet),
+    /// A candidate to trickle after the last offer; `None` after the last one.
+    Candidate(Option<String>),
 }
 
-/// A datagram to send.
-pub(super) struct Datagram {
-    pub(super) to: SocketAddr,
-    pub(super) bytes: BytesMut,
+/// The stack, with its sockets and the network that they are on.
+pub(super) enum Peer {
+    Rtc(Box<on_rtc::Peer>),
+    Webrtc(on_webrtc::Peer),
 }
 
-/// The stack.
-pub(super) struct Peer {
-    connection: RTCPeerConnection,
-    sender: RTCRtpSenderId,
-    local: SocketAddr,
+impl Peer {
+    pub(super) async fn new(stack: Stack, ip: IpAddr, network: Network) -> anyhow::Result<Self> {
+        Ok(match stack {
+            Stack::Rtc => Self::Rtc(Box::new(on_rtc::Peer::new(ip, network).await?)),
+            Stack::Webrtc => Self::Webrtc(on_webrtc::Peer::new(ip, network).await?),
+        })
+    }
+
+    /// Makes an offer; its candidates are the next events.
+    pub(super) async fn offer(
+        &mut self,
+        ice_restart: bool,
+        rebind: bool,
+    ) -> anyhow::Result<String> {
+        match self {
+            Self::Rtc(peer) => peer.offer(ice_restart, rebind).await,
+            Self::Webrtc(peer) => peer.offer(ice_restart).await,
+        }
+    }
+
+    /// Takes the answer, without the candidates that cannot be reached from the client's socket.
+    pub(super) async fn answer(&mut self, sdp: &str) -> anyhow::Result<()> {
+        match self {
+            Self::Rtc(peer) => peer.answer(sdp),
+            Self::Webrtc(peer) => peer.answer(sdp).await,
+        }
+    }
+
+    pub(super) async fn add_candidate(
+        &mut self,
+        candidate: String,
+        sdp_mid: Option<String>,
+    ) -> anyhow::Result<()> {
+        match self {
+            Self::Rtc(peer) => peer.add_candidate(candidate, sdp_mid),
+            Self::Webrtc(peer) => peer.add_candidate(candidate, sdp_mid).await,
+        }
+    }
+
+    /// Sends the next 20 ms and says when; an empty payload is one that DTX leaves out.
+    pub(super) async fn send(&mut self, payload: Bytes) -> anyhow::Result<Instant> {
+        match self {
+            Self::Rtc(peer) => peer.send(payload)?,
+            Self::Webrtc(peer) => peer.send(payload).await?,
+        }
+        Ok(now())
+    }
+
+    /// Changes the network.
+    pub(super) fn conditions(&mut self, conditions: Conditions) {
+        match self {
+            Self::Rtc(peer) => peer.conditions(conditions),
+            Self::Webrtc(peer) => peer.conditions(conditions),
+        }
+    }
+
+    /// Waits for the next event. Nothing is lost when it is dropped before.
+    pub(super) async fn event(&mut self) -> anyhow::Result<PeerEvent> {
+        match self {
+            Self::Rtc(peer) => peer.event().await,
+            Self::Webrtc(peer) => Ok(peer.event().await),
+        }
+    }
+
+    pub(super) async fn close(&mut self) -> anyhow::Result<()> {
+        match self {
+            Self::Rtc(peer) => peer.close(),
+            Self::Webrtc(peer) => peer.close().await,
+        }
+    }
+}
+
+/// Numbers the packets of the microphone.
+struct Microphone {
     ssrc: u32,
     sequence: u16,
     timestamp: u32,
@@ -70,160 +170,37 @@ pub(super) struct Peer {
     spurt: bool,
 }
 
-impl Peer {
-    pub(super) fn new(local: SocketAddr, now: Instant) -> anyhow::Result<Self> {
-        let ssrc = rand::random();
-        let opus = RTCRtpCodec {
-            mime_type: MIME_TYPE_OPUS.to_owned(),
-            clock_rate: 48_000,
-            channels: 2,
-            sdp_fmtp_line: "minptime=10;useinbandfec=1".to_owned(),
-            rtcp_feedback: vec![],
-        };
-        let mut media_engine = MediaEngine::default();
-        media_engine.register_codec(
-            RTCRtpCodecParameters {
-                rtp_codec: opus.clone(),
-                payload_type: OPUS,
-            },
-            RtpCodecKind::Audio,
-        )?;
-        let mut connection = RTCPeerConnectionBuilder::new()
-            .with_setting_engine(
-                SettingEngineBuilder::new()
-                    .with_include_loopback_candidate(true)
-                    .with_ice_connection_attempts(Some(CHECK_INTERVAL), None)
-                    .build(),
-            )
-            .with_media_engine(media_engine)
-            .with_interceptor_registry(configure_rtcp_reports(Registry::new()))
-            .build(now)?;
-        let sender = connection.add_track(MediaStreamTrack::new(
-            "visitor".to_owned(),
-            "microphone".to_owned(),
-            "microphone".to_owned(),
-            RtpCodecKind::Audio,
-            vec![RTCRtpEncodingParameters {
-                rtp_coding_parameters: RTCRtpCodingParameters {
-                    ssrc: Some(ssrc),
-                    ..Default::default()
-                },
-                codec: opus,
-                ..Default::default()
-            }],
-        ))?;
-        Ok(Self {
-            connection,
-            sender,
-            local,
-            ssrc,
+impl Microphone {
+    fn new() -> Self {
+        Self {
+            ssrc: rand::random(),
             sequence: rand::random(),
             timestamp: rand::random(),
             spurt: true,
-        })
-    }
-
-    /// Makes an offer without candidates, and the candidate to trickle after it.
-    pub(super) fn offer(
-        &mut self,
-        ice_restart: bool,
-        now: Instant,
-    ) -> anyhow::Result<(String, String)> {
-        if ice_restart {
-            self.connection.restart_ice();
         }
-        let offer = self.connection.create_offer(None)?;
-        self.connection.set_local_description(now, offer)?;
-        let sdp = self
-            .connection
-            .local_description()
-            .context("the stack has no offer")?
-            .sdp;
-        let candidate = self.candidate()?;
-        self.connection.add_local_candidate(candidate.clone())?;
-        self.connection
-            .add_local_candidate(RTCIceCandidateInit::default())?;
-        Ok((sdp, candidate.candidate))
     }
 
-    /// Sends from another address from now on; the next offer has to restart ICE.
-    pub(super) fn move_to(&mut self, local: SocketAddr) {
-        self.local = local;
-    }
-
-    fn candidate(&self) -> anyhow::Result<RTCIceCandidateInit> {
-        let candidate = CandidateHostConfig {
-            base_config: CandidateConfig {
-                network: "udp".to_owned(),
-                address: self.local.ip().to_string(),
-                port: self.local.port(),
-                component: 1,
+    /// The track to add to a connection.
+    fn track(&self) -> MediaStreamTrack {
+        let [stream, track, label] = ["visitor", "microphone", "microphone"].map(str::to_owned);
+        let encoding = RTCRtpEncodingParameters {
+            rtp_coding_parameters: RTCRtpCodingParameters {
+                ssrc: Some(self.ssrc),
                 ..Default::default()
             },
+            codec: opus(),
             ..Default::default()
-        }
-        .new_candidate_host()?;
-        Ok(RTCIceCandidate::from(&candidate).to_json()?)
-    }
-
-    /// Takes the answer, without the candidates that cannot be reached from the client's socket.
-    pub(super) fn answer(&mut self, sdp: &str, now: Instant) -> anyhow::Result<()> {
-        let local = self.local.ip();
-        let lines = sdp
-            .lines()
-            .filter(|line| candidate_ip(line).is_none_or(|ip| reaches(local, ip)));
-        let sdp: String = lines.flat_map(|line| [line, "\r\n"]).collect();
-        Ok(self
-            .connection
-            .set_remote_description(now, RTCSessionDescription::answer(sdp)?)?)
-    }
-
-    pub(super) fn add_candidate(
-        &mut self,
-        candidate: String,
-        sdp_mid: Option<String>,
-    ) -> anyhow::Result<()> {
-        if candidate_ip(&candidate).is_some_and(|ip| reaches(self.local.ip(), ip)) {
-            let candidate = RTCIceCandidateInit {
-                candidate,
-                sdp_mid,
-                ..RTCIceCandidateInit::default()
-            };
-            self.connection.add_remote_candidate(candidate)?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn receive(&mut self, message: BytesMut, peer_addr: SocketAddr, now: Instant) {
-        let transport = TransportContext {
-            local_addr: self.local,
-            peer_addr,
-            transport_protocol: TransportProtocol::UDP,
-            ecn: None,
         };
-        // Late datagrams of an earlier path are refused, which is what a browser does too.
-        let _ = self.connection.handle_read(TaggedBytesMut {
-            now,
-            transport,
-            message,
-        });
+        MediaStreamTrack::new(stream, track, label, RtpCodecKind::Audio, vec![encoding])
     }
 
-    pub(super) fn next_tick(&mut self) -> Option<Instant> {
-        self.connection.poll_timeout()
-    }
-
-    pub(super) fn tick(&mut self, now: Instant) -> anyhow::Result<()> {
-        Ok(self.connection.handle_timeout(now)?)
-    }
-
-    /// Queues the next 20 ms; an empty payload is one that DTX leaves out.
-    pub(super) fn send(&mut self, payload: Bytes, now: Instant) -> anyhow::Result<()> {
+    /// The packet of the next 20 ms, unless DTX leaves it out.
+    fn packet(&mut self, payload: Bytes) -> Option<rtp::Packet> {
         let timestamp = self.timestamp;
-        self.timestamp = timestamp.wrapping_add(960);
+        self.timestamp = timestamp.wrapping_add(FRAME_SAMPLES);
         if payload.is_empty() {
             self.spurt = true;
-            return Ok(());
+            return None;
         }
         let header = rtp::Header {
             version: 2,
@@ -235,50 +212,42 @@ impl Peer {
             ..Default::default()
         };
         self.sequence = self.sequence.wrapping_add(1);
-        let mut sender = self
-            .connection
-            .rtp_sender(self.sender)
-            .context("the stack lost its sender")?;
-        Ok(sender.write_rtp(now, rtp::Packet { header, payload })?)
+        Some(rtp::Packet { header, payload })
     }
+}
 
-    pub(super) fn poll_datagram(&mut self) -> Option<Datagram> {
-        let datagram = self.connection.poll_write()?;
-        Some(Datagram {
-            to: datagram.transport.peer_addr,
-            bytes: datagram.message,
-        })
+fn opus() -> RTCRtpCodec {
+    RTCRtpCodec {
+        mime_type: MIME_TYPE_OPUS.to_owned(),
+        clock_rate: 48_000,
+        channels: 2,
+        sdp_fmtp_line: "minptime=10;useinbandfec=1".to_owned(),
+        rtcp_feedback: vec![],
     }
+}
 
-    pub(super) fn poll(&mut self) -> Option<PeerEvent> {
-        while let Some(event) = self.connection.poll_event() {
-            let RTCPeerConnectionEvent::OnConnectionStateChangeEvent(state) = event else {
-                continue;
-            };
-            match state {
-                RTCPeerConnectionState::Connected => {
-                    return Some(PeerEvent::Media(MediaState::Connected));
-                }
-                RTCPeerConnectionState::Disconnected => {
-                    return Some(PeerEvent::Media(MediaState::Disconnected));
-                }
-                RTCPeerConnectionState::Failed => {
-                    return Some(PeerEvent::Media(MediaState::Failed));
-                }
-                _ => {}
-            }
-        }
-        while let Some(TaggedRTCMessage { message, .. }) = self.connection.poll_read() {
-            if let RTCMessage::RtpPacket(_, packet) = message {
-                return Some(PeerEvent::Packet(packet));
-            }
-        }
-        None
-    }
+fn media_engine() -> anyhow::Result<MediaEngine> {
+    let mut media_engine = MediaEngine::default();
+    let parameters = RTCRtpCodecParameters {
+        rtp_codec: opus(),
+        payload_type: OPUS,
+    };
+    media_engine.register_codec(parameters, RtpCodecKind::Audio)?;
+    Ok(media_engine)
+}
 
-    pub(super) fn close(&mut self) -> anyhow::Result<()> {
-        Ok(self.connection.close()?)
-    }
+fn settings() -> SettingEngineBuilder {
+    SettingEngineBuilder::new()
+        .with_include_loopback_candidate(true)
+        .with_ice_connection_attempts(Some(CHECK_INTERVAL), Some(CHECKS))
+}
+
+/// A description without the candidates that cannot be reached from this address.
+fn reachable(sdp: &str, from: IpAddr) -> String {
+    let lines = sdp
+        .lines()
+        .filter(|line| candidate_ip(line).is_none_or(|ip| reaches(from, ip)));
+    lines.flat_map(|line| [line, "\r\n"]).collect()
 }
 
 /// The address in a candidate line (RFC 8839 section 5.1), `None` for other lines.

@@ -11,7 +11,7 @@ use tokio_tungstenite::{
 };
 
 /// How long the server may take for an answer that needs no provider.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A connection to the address of a signed URL.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ impl Socket {
     /// Waits until the server closes the connection and says how; messages other than the fatal `error` are passed over.
     ///
     /// # Errors
-    /// When the server keeps it open for five seconds.
+    /// When the server keeps it open for twenty seconds.
     pub async fn refusal(&mut self) -> anyhow::Result<Refused> {
         let mut code = None;
         let end = async {

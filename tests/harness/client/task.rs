@@ -1,24 +1,18 @@
-//! The task of a client: it owns the UDP socket, the WebRTC stack, the signalling connection and the microphone's clock.
+//! The task of a client: it owns the WebRTC stack, the signalling connection and the microphone's clock.
 
 use std::{
     collections::VecDeque,
-    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use anyhow::Context as _;
-use bytes::{Bytes, BytesMut};
 use colloquy_protocol::{ClientMessage, ServerMessage};
 use opus::{Channels, Decoder};
-use tokio::{
-    net::UdpSocket,
-    sync::{mpsc, oneshot},
-};
+use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    log::{Heard, MediaState, Shared},
-    network::{Conditions, Network},
+    log::{MediaState, ReceivedAudio, Shared},
+    network::Conditions,
     now,
     peer::{Peer, PeerEvent},
     socket::{FromServer, Socket},
@@ -67,11 +61,8 @@ struct Speaking {
 pub(super) struct Task {
     pub(super) shared: Arc<Shared>,
     pub(super) commands: mpsc::Receiver<Command>,
-    pub(super) udp: UdpSocket,
-    pub(super) local: SocketAddr,
     pub(super) peer: Peer,
     pub(super) socket: Option<Socket>,
-    pub(super) network: Network,
     pub(super) pause: Pause,
     pub(super) heartbeat: Duration,
     voice: Voice,
@@ -91,17 +82,15 @@ struct Voice {
 pub(super) struct Parts {
     pub(super) shared: Arc<Shared>,
     pub(super) commands: mpsc::Receiver<Command>,
-    pub(super) udp: UdpSocket,
-    pub(super) local: SocketAddr,
+    pub(super) peer: Peer,
     pub(super) socket: Socket,
-    pub(super) network: Network,
     pub(super) pause: Pause,
     pub(super) heartbeat: Duration,
 }
 
-enum Wake {
+enum ClientEvent {
     Command(Option<Command>),
-    Datagram(std::io::Result<()>),
+    Peer(anyhow::Result<PeerEvent>),
     Signal(FromServer),
     Timer,
 }
@@ -117,24 +106,18 @@ impl Task {
         let Parts {
             shared,
             commands,
-            udp,
-            local,
+            peer,
             socket,
-            network,
             pause,
             heartbeat,
         } = parts;
-        let peer = Peer::new(local, now())?;
         let next_ping = now() + heartbeat;
         let socket = Some(socket);
         Ok(Self {
             shared,
             commands,
-            udp,
-            local,
             peer,
             socket,
-            network,
             pause,
             heartbeat,
             voice,
@@ -151,35 +134,26 @@ impl Task {
     }
 
     async fn run_until_dropped(&mut self) -> anyhow::Result<()> {
-        let mut buffer = BytesMut::new();
         loop {
             match self.wait().await {
-                Wake::Command(None) => return Ok(()),
-                Wake::Command(Some(command)) => self.obey(command).await?,
-                Wake::Signal(FromServer::Message(message)) => self.signalled(message).await?,
-                Wake::Signal(FromServer::Closed(code)) => {
+                ClientEvent::Command(None) => return Ok(()),
+                ClientEvent::Command(Some(command)) => self.obey(command).await?,
+                ClientEvent::Signal(FromServer::Message(message)) => {
+                    self.signalled(message).await?
+                }
+                ClientEvent::Signal(FromServer::Closed(code)) => {
                     self.socket = None;
                     self.shared.record(|log| log.closed.push((now(), code)));
                 }
-                Wake::Datagram(readable) => {
-                    readable.context("the UDP socket")?;
-                    self.read(&mut buffer);
-                }
-                Wake::Timer => self.timer().await?,
+                ClientEvent::Peer(event) => self.happened(event?).await,
+                ClientEvent::Timer => self.timer().await?,
             }
-            self.advance();
         }
     }
 
-    async fn wait(&mut self) -> Wake {
+    async fn wait(&mut self) -> ClientEvent {
         let heartbeat = self.socket.is_some().then_some(self.next_ping);
-        let due = [
-            self.voice.next,
-            self.peer.next_tick(),
-            self.network.next_due(),
-            heartbeat,
-        ];
-        let due = due.into_iter().flatten().min();
+        let due = [self.voice.next, heartbeat].into_iter().flatten().min();
         let timer = async {
             match due {
                 Some(at) => tokio::time::sleep_until(at.into()).await,
@@ -194,10 +168,10 @@ impl Task {
         };
         tokio::select! {
             biased;
-            readable = self.udp.readable() => Wake::Datagram(readable),
-            () = timer => Wake::Timer,
-            signal = signal => Wake::Signal(signal),
-            command = self.commands.recv() => Wake::Command(command),
+            event = self.peer.event() => ClientEvent::Peer(event),
+            () = timer => ClientEvent::Timer,
+            signal = signal => ClientEvent::Signal(signal),
+            command = self.commands.recv() => ClientEvent::Command(command),
         }
     }
 
@@ -222,7 +196,7 @@ impl Task {
                 ice_restart,
                 rebind,
             } => self.offer(ice_restart, rebind).await?,
-            Command::Conditions(conditions) => self.network.set(conditions),
+            Command::Conditions(conditions) => self.peer.conditions(conditions),
             Command::DropSocket => self.socket = None,
             Command::Attach(socket) => {
                 self.socket = Some(*socket);
@@ -230,33 +204,17 @@ impl Task {
             }
             Command::ClosePeer => {
                 self.voice.next = None;
-                self.peer.close()?;
+                self.peer.close().await?;
             }
         }
         Ok(())
     }
 
     async fn offer(&mut self, ice_restart: bool, rebind: bool) -> anyhow::Result<()> {
-        if rebind {
-            self.udp = UdpSocket::bind((self.local.ip(), 0)).await?;
-            self.local = self.udp.local_addr()?;
-            self.peer.move_to(self.local);
-        }
-        let (sdp, candidate) = self.peer.offer(ice_restart, now())?;
-        let Some(socket) = &mut self.socket else {
-            return Ok(());
-        };
-        self.shared.record(|log| log.offers.push(now()));
-        let _ = socket.say(&ClientMessage::Offer { sdp, ice_restart }).await;
-        for candidate in [Some(candidate), None] {
-            let sdp_mid = candidate.is_some().then(|| "0".to_owned());
-            let _ = socket
-                .say(&ClientMessage::Candidate {
-                    candidate,
-                    sdp_mid,
-                    sdp_m_line_index: None,
-                })
-                .await;
+        let sdp = self.peer.offer(ice_restart, rebind).await?;
+        if let Some(socket) = &mut self.socket {
+            self.shared.record(|log| log.offers.push(now()));
+            let _ = socket.say(&ClientMessage::Offer { sdp, ice_restart }).await;
         }
         Ok(())
     }
@@ -264,14 +222,15 @@ impl Task {
     async fn signalled(&mut self, message: ServerMessage) -> anyhow::Result<()> {
         let at = now();
         match &message {
-            ServerMessage::Answer { sdp } => self.peer.answer(sdp, at)?,
+            ServerMessage::Answer { sdp } => self.peer.answer(sdp).await?,
             ServerMessage::Candidate {
                 candidate: Some(candidate),
                 sdp_mid,
                 ..
             } => {
                 self.peer
-                    .add_candidate(candidate.clone(), sdp_mid.clone())?;
+                    .add_candidate(candidate.clone(), sdp_mid.clone())
+                    .await?;
             }
             ServerMessage::Ping { t } => {
                 if let Some(socket) = &mut self.socket {
@@ -284,33 +243,10 @@ impl Task {
         Ok(())
     }
 
-    fn read(&mut self, buffer: &mut BytesMut) {
-        loop {
-            buffer.reserve(2_048);
-            match self.udp.try_recv_buf_from(buffer) {
-                Ok((_, from)) => {
-                    let bytes = buffer.split();
-                    if !self.network.loses(&bytes) {
-                        self.peer.receive(bytes, from, now());
-                    }
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
-                // The answer to a datagram that found nobody; the next read tells of the next one.
-                Err(_) => {}
-            }
-        }
-    }
-
     async fn timer(&mut self) -> anyhow::Result<()> {
         let at = now();
-        if self.peer.next_tick().is_some_and(|tick| tick <= at) {
-            self.peer.tick(at)?;
-        }
-        while let Some((to, bytes)) = self.network.due(at) {
-            let _ = self.udp.try_send_to(&bytes, to);
-        }
         while self.voice.next.is_some_and(|next| next <= at) {
-            self.send_frame()?;
+            self.send_frame().await?;
         }
         if self.next_ping <= at {
             self.next_ping = at + self.heartbeat;
@@ -322,7 +258,7 @@ impl Task {
     }
 
     /// Sends the frame whose time has come.
-    fn send_frame(&mut self) -> anyhow::Result<()> {
+    async fn send_frame(&mut self) -> anyhow::Result<()> {
         self.voice.next = self.voice.next.map(|next| next + FRAME);
         let Some(speaking) = self.voice.speaking.front_mut() else {
             self.voice.paused = (self.voice.paused + 1) % self.pause.frames.len().max(1);
@@ -332,7 +268,8 @@ impl Task {
                 .get(self.voice.paused)
                 .cloned()
                 .unwrap_or_default();
-            return self.send(payload).map(|_| ());
+            self.peer.send(payload).await?;
+            return Ok(());
         };
         let index = speaking.next;
         speaking.next += 1;
@@ -343,7 +280,7 @@ impl Task {
             .cloned()
             .unwrap_or_default();
         let voiced = speaking.speech.voiced.clone();
-        let sent = self.send(payload)?;
+        let sent = self.peer.send(payload).await?;
         let Some(speaking) = self.voice.speaking.front_mut() else {
             return Ok(());
         };
@@ -364,48 +301,40 @@ impl Task {
         Ok(())
     }
 
-    /// Sends a frame and says when it left.
-    fn send(&mut self, payload: Bytes) -> anyhow::Result<Instant> {
-        self.peer.send(payload, now())?;
-        self.flush();
-        Ok(now())
-    }
-
-    fn flush(&mut self) {
-        while let Some(datagram) = self.peer.poll_datagram() {
-            if self.network.lets_out(&datagram.bytes, datagram.to, now()) {
-                let _ = self.udp.try_send_to(&datagram.bytes, datagram.to);
+    async fn happened(&mut self, event: PeerEvent) {
+        match event {
+            PeerEvent::Packet(packet) => {
+                let mut pcm = [0; 960];
+                let samples = self
+                    .voice
+                    .listener
+                    .decode(&packet.payload, &mut pcm, false)
+                    .unwrap_or(0);
+                self.shared.hear(ReceivedAudio {
+                    at: now(),
+                    sequence: packet.header.sequence_number,
+                    timestamp: packet.header.timestamp,
+                    bytes: packet.payload.len(),
+                    rms: rms(pcm.get(..samples).unwrap_or_default()),
+                });
             }
-        }
-    }
-
-    /// Takes what the stack has to give, then sends.
-    fn advance(&mut self) {
-        while let Some(event) = self.peer.poll() {
-            match event {
-                PeerEvent::Packet(packet) => {
-                    let mut pcm = [0; 960];
-                    let samples = self
-                        .voice
-                        .listener
-                        .decode(&packet.payload, &mut pcm, false)
-                        .unwrap_or(0);
-                    self.shared.hear(Heard {
-                        at: now(),
-                        sequence: packet.header.sequence_number,
-                        timestamp: packet.header.timestamp,
-                        bytes: packet.payload.len(),
-                        rms: rms(pcm.get(..samples).unwrap_or_default()),
-                    });
+            PeerEvent::Media(state) => {
+                if state == MediaState::Connected {
+                    self.voice.next.get_or_insert_with(now);
                 }
-                PeerEvent::Media(state) => {
-                    if state == MediaState::Connected {
-                        self.voice.next.get_or_insert_with(now);
-                    }
-                    self.shared.record(|log| log.media.push((now(), state)));
+                self.shared.record(|log| log.media.push((now(), state)));
+            }
+            PeerEvent::Candidate(candidate) => {
+                let sdp_mid = candidate.is_some().then(|| "0".to_owned());
+                if let Some(socket) = &mut self.socket {
+                    let message = ClientMessage::Candidate {
+                        candidate,
+                        sdp_mid,
+                        sdp_m_line_index: None,
+                    };
+                    let _ = socket.say(&message).await;
                 }
             }
         }
-        self.flush();
     }
 }

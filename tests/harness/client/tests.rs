@@ -25,6 +25,7 @@ use rtc::{
     sansio::Protocol as _,
     shared::{TaggedBytesMut, TransportContext, TransportProtocol},
 };
+use tokio::net::UdpSocket;
 
 use super::*;
 
@@ -190,9 +191,28 @@ fn signalled(connection: &mut RTCPeerConnection, text: &str) -> Option<ServerMes
 
 const SOON: Duration = Duration::from_secs(5);
 
+async fn connect(stack: Stack) -> NativeClient {
+    let options = ClientOptions {
+        stack,
+        ..ClientOptions::default()
+    };
+    NativeClient::connect_with(&echo_server().await, options)
+        .await
+        .unwrap()
+}
+
 #[tokio::test]
-async fn speech_comes_back_and_then_silence() {
-    let client = NativeClient::connect(&echo_server().await).await.unwrap();
+async fn speech_comes_back_and_then_silence_with_rtc() {
+    speech_comes_back_and_then_silence(Stack::Rtc).await;
+}
+
+#[tokio::test]
+async fn speech_comes_back_and_then_silence_with_webrtc() {
+    speech_comes_back_and_then_silence(Stack::Webrtc).await;
+}
+
+async fn speech_comes_back_and_then_silence(stack: Stack) {
+    let client = connect(stack).await;
     assert!(client.connect_time().unwrap() < Duration::from_secs(1));
     let speech = Speech::go_forward_trimmed().unwrap();
     let before = now();
@@ -217,8 +237,17 @@ async fn speech_comes_back_and_then_silence() {
 }
 
 #[tokio::test]
-async fn media_survives_a_lost_socket_and_a_new_port() {
-    let client = NativeClient::connect(&echo_server().await).await.unwrap();
+async fn media_survives_a_lost_socket_and_a_new_port_with_rtc() {
+    media_survives_a_lost_socket_and_a_new_port(Stack::Rtc).await;
+}
+
+#[tokio::test]
+async fn media_survives_a_lost_socket_and_a_new_port_with_webrtc() {
+    media_survives_a_lost_socket_and_a_new_port(Stack::Webrtc).await;
+}
+
+async fn media_survives_a_lost_socket_and_a_new_port(stack: Stack) {
+    let client = connect(stack).await;
     let before = now();
     client.restart_ice(true).await.unwrap();
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -231,8 +260,18 @@ async fn media_survives_a_lost_socket_and_a_new_port() {
 }
 
 #[tokio::test]
-async fn a_cut_network_is_silent_and_dtx_sends_little() {
+async fn a_cut_network_is_silent_and_dtx_sends_little_with_rtc() {
+    a_cut_network_is_silent_and_dtx_sends_little(Stack::Rtc).await;
+}
+
+#[tokio::test]
+async fn a_cut_network_is_silent_and_dtx_sends_little_with_webrtc() {
+    a_cut_network_is_silent_and_dtx_sends_little(Stack::Webrtc).await;
+}
+
+async fn a_cut_network_is_silent_and_dtx_sends_little(stack: Stack) {
     let options = ClientOptions {
+        stack,
         between: Between::Dtx,
         ..ClientOptions::default()
     };

@@ -234,6 +234,21 @@ pub(super) fn responses(script: &Script, request: &Value) -> Answer {
     streamed(script, first, pieces, end, failed, huge)
 }
 
+/// A compaction: the user's messages, and an item with the script's text.
+pub(super) fn compaction(script: &Script, request: &Value) -> Answer {
+    let input = request["input"].as_array().into_iter().flatten();
+    let mut output: Vec<_> = input
+        .filter(|item| item["role"] == "user")
+        .cloned()
+        .collect();
+    output.push(json!({"id": "cmp_1", "type": "compaction", "encrypted_content": script.text}));
+    let whole_answer = json!({
+        "id": "resp_1", "object": "response.compaction", "created_at": 1, "output": output,
+        "usage": responses_usage(script),
+    });
+    whole(script, &whole_answer, &failed_response(script))
+}
+
 /// A response that failed has used something all the same.
 fn failed_response(script: &Script) -> Value {
     let mut response = whole_response(script);

@@ -29,6 +29,32 @@ async fn a_path_is_found_without_a_call_and_without_a_key() {
     app.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn addresses_in_an_offer_are_sent_nothing() {
+    let app = app(|_| {}).await;
+    let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let line =
+        |number| format!("a=candidate:{number} 1 udp 2130706431 127.0.0.1 {port} typ host\r\n");
+    let candidates: String = (0..200).map(line).collect();
+    let check = Check::new().await.unwrap();
+    let sdp = format!("{}{candidates}", check.offer);
+    let answer = post(&app, json!({ "sdp": sdp })).await.expect(200);
+    // Its path comes about, so whatever the server does about candidates, it has done.
+    check.connect(&answer).await.unwrap();
+    let mut buffer = [0; 64];
+    let got = silent.try_recv_from(&mut buffer);
+    assert!(got.is_err(), "{got:?}");
+    // More than anybody has are refused before they are read.
+    let candidates: String = (0..320).map(line).collect();
+    let sdp = format!("{}{candidates}", Check::new().await.unwrap().offer);
+    let error = post(&app, json!({ "sdp": sdp })).await.expect(400);
+    assert_eq!(error["error"]["field"], "sdp");
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.len() < 300, "{message}");
+    app.stop().await;
+}
+
 #[tokio::test]
 async fn what_is_no_offer_is_refused_by_its_field() {
     let app = app(|_| {}).await;

@@ -2,7 +2,12 @@
 
 use colloquy::calls;
 use colloquy_protocol::{ByeReason, ClientMessage, CloseCode, SessionState};
-use harness::client::{ClientOptions, Refused, Socket};
+use harness::{
+    client::{Check, ClientOptions, Conditions, FromServer, Refused, Socket},
+    eventually,
+};
+use sqlx::{Connection as _, Executor as _};
+use sqlx_sqlite::SqliteConnection;
 
 use super::*;
 
@@ -133,6 +138,73 @@ async fn messages_that_break_the_protocol_end_the_session() {
     );
 }
 
+/// Whatever the size of a frame, the client is told, and the call has ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn frames_above_the_limit_end_the_session_whatever_their_size() {
+    let stage = Stage::new().await;
+    for kilobytes in [65, 128, 200, 5_000] {
+        let call = stage.call().await;
+        let mut socket = Socket::open(&call.url).await.unwrap();
+        socket.hello(None).await.unwrap();
+        socket.welcome().await.unwrap();
+        let text = "x".repeat(kilobytes * 1024);
+        let message = ClientMessage::Text { text };
+        socket.say(&message).await.unwrap();
+        assert_eq!(
+            socket.refusal().await.unwrap(),
+            refused(CloseCode::Protocol),
+            "{kilobytes} KiB"
+        );
+        stage.reaches(&call, "error").await;
+    }
+    // Before `hello`, too.
+    let call = stage.call().await;
+    let mut socket = Socket::open(&call.url).await.unwrap();
+    socket.say_text("x".repeat(300_000)).await.unwrap();
+    assert_eq!(
+        socket.refusal().await.unwrap(),
+        refused(CloseCode::Protocol)
+    );
+    assert_eq!(stage.status(&call).await["state"], "starting");
+}
+
+/// Sockets of one call that say nothing are few, and the client of another call gets in beside them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_sockets_of_one_call_are_few() {
+    let stage = Stage::new().await;
+    let call = stage.call().await;
+    let mut silent = Vec::new();
+    for _ in 0..4 {
+        silent.push(Socket::open(&call.url).await.unwrap());
+    }
+    // Each of them waits once the server has looked at its URL.
+    let mut beyond = Socket::open(&call.url).await.unwrap();
+    while let Err(error) = tokio::time::timeout(SOON / 20, beyond.refusal()).await {
+        silent.push(std::mem::replace(
+            &mut beyond,
+            Socket::open(&call.url).await.unwrap(),
+        ));
+        assert!(silent.len() < 8, "{error}");
+    }
+    assert_eq!(refusal(&call.url).await, refused(CloseCode::RateLimited));
+    let mut other = Socket::open(&stage.call().await.url).await.unwrap();
+    other.hello(None).await.unwrap();
+    other.welcome().await.unwrap();
+    drop(silent);
+    // They leave their places when they are gone.
+    let deadline = now() + SOON;
+    loop {
+        let mut socket = Socket::open(&call.url).await.unwrap();
+        // A server that has refused already may have closed.
+        let _ = socket.hello(None).await;
+        match socket.welcome().await {
+            Ok(_) => break,
+            Err(error) => assert!(now() < deadline, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unknown_messages_and_fields_are_passed_over() {
     let stage = Stage::new().await;
@@ -177,9 +249,66 @@ async fn a_flood_of_messages_ends_the_session() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lost_socket_leaves_the_media_alone_and_comes_back_with_its_token() {
+async fn a_flood_of_offers_ends_the_session() {
     let stage = Stage::new().await;
-    let (call, client) = stage.join().await;
+    let call = stage.call().await;
+    let sdp = Check::new().await.unwrap().offer;
+    let mut socket = Socket::open(&call.url).await.unwrap();
+    socket.hello(None).await.unwrap();
+    socket.welcome().await.unwrap();
+    for _ in 0..11 {
+        let offer = ClientMessage::Offer {
+            sdp: sdp.clone(),
+            ice_restart: false,
+        };
+        socket.say(&offer).await.unwrap();
+    }
+    assert_eq!(
+        socket.refusal().await.unwrap(),
+        refused(CloseCode::Protocol)
+    );
+    stage.reaches(&call, "error").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_offer_that_is_refused_is_not_repeated_at_length() {
+    let stage = Stage::new().await;
+    let long = "x".repeat(8_000);
+    let broken = format!(
+        "v=0\r\no={long}\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=ice-ufrag:abcd\r\n\
+         a=ice-pwd:abcdefghijklmnopqrstuv\r\na=fingerprint:sha-256 AA\r\n"
+    );
+    for sdp in [broken, format!("v=0\r\n{long}{long}{long}")] {
+        let mut socket = Socket::open(&stage.call().await.url).await.unwrap();
+        socket.hello(None).await.unwrap();
+        socket.welcome().await.unwrap();
+        let ice_restart = false;
+        socket
+            .say(&ClientMessage::Offer { sdp, ice_restart })
+            .await
+            .unwrap();
+        let message = loop {
+            match socket.next().await {
+                FromServer::Message(ServerMessage::Error { code, message, .. }) => {
+                    assert_eq!(code, "BAD_OFFER");
+                    break message;
+                }
+                FromServer::Message(_) => {}
+                FromServer::Closed(code) => panic!("closed with {code:?}"),
+            }
+        };
+        assert!(message.len() < 300, "{message}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_socket_leaves_the_media_alone_and_comes_back_with_its_token() {
+    lose_the_socket_and_come_back(Stack::Rtc).await;
+}
+
+pub(super) async fn lose_the_socket_and_come_back(stack: Stack) {
+    let stage = Stage::new().await;
+    let (call, client) = stage.join_on(stack).await;
     let first_token = client.resume_token().unwrap();
     client.drop_socket().await.unwrap();
     let spoken = client.speak(&Speech::go_forward().unwrap()).await.unwrap();
@@ -263,10 +392,7 @@ async fn attempts_from_one_address_are_limited_and_coming_back_is_none() {
     }
     let guess = with_parameter(&call.url, "sig", "guess");
     assert_eq!(refusal(&guess).await, refused(CloseCode::InvalidSignature));
-    let limited = Refused {
-        close: Some(4503),
-        code: Some("RATE_LIMITED".to_owned()),
-    };
+    let limited = refused(CloseCode::RateLimited);
     assert_eq!(refusal(&guess).await, limited);
     assert_eq!(refusal(&call.url).await, limited);
     let mut socket = Socket::open(&call.url).await.unwrap();
@@ -333,8 +459,12 @@ async fn a_client_that_stays_away_has_ended_the_call() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn media_moves_to_another_address_by_an_ice_restart() {
+    restart_ice_and_converse(Stack::Rtc).await;
+}
+
+pub(super) async fn restart_ice_and_converse(stack: Stack) {
     let stage = Stage::new().await;
-    let (_, client) = stage.join().await;
+    let (_, client) = stage.join_on(stack).await;
     for rebind in [false, true] {
         client.restart_ice(rebind).await.unwrap();
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -370,9 +500,18 @@ async fn the_time_limit_ends_a_call_within_a_second() {
 async fn a_client_whose_media_never_connects_is_a_failed_call() {
     let stage = Stage::with(|config| config.calls.media_connect_seconds = 1).await;
     let call = stage.call().await;
-    let client = NativeClient::join(&call.url, ClientOptions::default())
-        .await
-        .unwrap();
+    let options = ClientOptions {
+        conditions: Conditions {
+            cut: true,
+            ..Conditions::default()
+        },
+        ..ClientOptions::default()
+    };
+    let client = NativeClient::join(&call.url, options).await.unwrap();
+    // The visitor takes a while to allow the microphone.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(stage.status(&call).await["state"], "starting");
+    client.offer().await.unwrap();
     let bye = client.bye(SOON).await.unwrap();
     let code = Some("NOT_CONNECTED".to_owned());
     assert_eq!(
@@ -386,15 +525,51 @@ async fn a_client_whose_media_never_connects_is_a_failed_call() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_whose_visitor_allows_no_microphone_is_a_failed_call() {
+    let stage = Stage::with(|config| {
+        config.calls.visitor_seconds = 2;
+        config.calls.media_connect_seconds = 60;
+    })
+    .await;
+    let call = stage.call().await;
+    let client = NativeClient::join(&call.url, ClientOptions::default())
+        .await
+        .unwrap();
+    let bye = client.bye(SOON).await.unwrap();
+    let code = Some("NOT_CONNECTED".to_owned());
+    assert_eq!(
+        bye,
+        ServerMessage::Bye {
+            reason: ByeReason::Error,
+            code
+        }
+    );
+    let log = client.log();
+    let last = log.messages.iter().map(|(_, message)| message);
+    let ends = last.filter(|message| {
+        matches!(
+            message,
+            ServerMessage::Bye { .. }
+                | ServerMessage::Status {
+                    state: SessionState::Error
+                }
+        )
+    });
+    let first_is_bye = ends.take(1).all(|m| matches!(m, ServerMessage::Bye { .. }));
+    assert!(first_is_bye, "the state came before its reason");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_stops_says_so() {
     let stage = Stage::with(|config| config.http.drain_seconds = 1).await;
     let (_, client) = stage.join().await;
     converse(&client).await;
     let waiting = stage.call().await;
     let app = stage.app;
+    let drains = app.app.kernel.shutdown.clone();
     let ((), bye, refused_later) = tokio::join!(app.stop(), client.bye(SOON), async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        Socket::open(&waiting.url).await.is_err()
+        drains.cancelled().await;
+        refusal(&waiting.url).await
     });
     assert_eq!(
         bye.unwrap(),
@@ -403,8 +578,78 @@ async fn a_server_that_stops_says_so() {
             code: None
         }
     );
+    assert_eq!(refused_later, refused(CloseCode::Capacity));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_of_a_page_that_never_connect_take_little_room_and_give_it_back() {
+    let stage = Stage::with(|config| {
+        config.calls.visitor_seconds = 2;
+        config.media.max_calls_per_address = 3;
+    })
+    .await;
+    let key = json!({"kind": "publishable", "allowed_origins": ["https://page.example"]});
+    let key = stage.app.key("acme", key).await;
+    let key = key["api_key"].as_str().unwrap();
+    let place = async || {
+        let body = json!({"character": "repo:acme/guide", "call_time_limit_seconds": 60});
+        let request = stage.app.request(reqwest::Method::POST, "/v2/calls");
+        let request = request.header("origin", "https://page.example");
+        harness::app::send(request.header("x-api-key", key).json(&body)).await
+    };
+    let url = |answer: &Value| answer["data"]["signedUrl"].as_str().unwrap().to_owned();
+    let mut urls = Vec::new();
+    for _ in 0..5 {
+        urls.push(url(&place().await.expect(200)));
+    }
+    let mut sockets = Vec::new();
+    for url in &urls[..3] {
+        let mut socket = Socket::open(url).await.unwrap();
+        socket.hello(None).await.unwrap();
+        socket.welcome().await.unwrap();
+        sockets.push(socket);
+    }
+    assert_eq!(refusal(&urls[3]).await, refused(CloseCode::Capacity));
+    let full = place().await;
+    assert_eq!(full.status, 429, "{}", full.text);
+    assert!(full.header("retry-after").parse::<u32>().unwrap() >= 1);
+    // The partner's own server is not held up, and the page is not for long; the refused URL was not spent.
+    stage.join().await;
+    harness::eventually("there is room again", || async {
+        stage.app.app.call_room.open() <= 1
+    })
+    .await;
+    let mut socket = Socket::open(&urls[3]).await.unwrap();
+    socket.hello(None).await.unwrap();
+    socket.welcome().await.unwrap();
+}
+
+/// What the visitor and the character said is known to the session alone when the call ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_ends_while_the_database_is_locked_is_stored_later() {
+    let stage = Stage::new().await;
+    let (made, client) = stage.join().await;
+    converse(&client).await;
+    stage.reaches(&made, "ongoing").await;
+
+    let store = &stage.app.app.config.store;
+    let file = format!("sqlite://{}", store.dir.join("colloquy.db").display());
+    let mut lock = SqliteConnection::connect(&file).await.unwrap();
+    while lock.execute("BEGIN IMMEDIATE").await.is_err() {}
+    client.hang_up().await.unwrap();
+    let journal = store.dir.join("journal");
+    let files = || std::fs::read_dir(&journal).unwrap().count();
+    eventually("the end is in the journal", async || files() == 1).await;
+    // Longer than any statement waits for the lock: the first try fails.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(stage.status(&made).await["state"], "ongoing");
+    lock.execute("ROLLBACK").await.unwrap();
+
+    let ended = stage.reaches(&made, "completed").await;
     assert!(
-        refused_later,
-        "a server that drains took another connection"
+        ended["duration"]["call_seconds"].as_i64().unwrap() < 6,
+        "the wait is no part of the call: {ended}"
     );
+    assert!(!stage.transcript(&made).await.is_empty());
+    eventually("the journal is empty", async || files() == 0).await;
 }

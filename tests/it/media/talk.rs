@@ -31,8 +31,12 @@ fn user_lines(client: &NativeClient) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_visitor_is_heard_answered_and_recorded() {
+    converse_and_hang_up(Stack::Rtc).await;
+}
+
+pub(super) async fn converse_and_hang_up(stack: Stack) {
     let stage = Stage::new().await;
-    let (call, client) = stage.join().await;
+    let (call, client) = stage.join_on(stack).await;
     stage.reaches(&call, "ongoing").await;
     converse(&client).await;
     client
@@ -266,4 +270,46 @@ async fn two_calls_on_one_port_hear_their_own_replies() {
     converse(&second).await;
     assert_eq!(first.log().first_audible(quiet), None);
     assert_eq!(user_lines(&first), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn documents_are_told_of_when_a_reply_used_some_and_only_then() {
+    let stage = Stage::new().await;
+    let knowing = json!({
+        "rag_enabled": true, "documents": [{"title": "Lions", "text": "The lions eat meat at noon."}],
+    });
+    stage
+        .app
+        .character(&stage.partner, "keeper", "You are a keeper.", knowing)
+        .await;
+    let call = stage.call_with("repo:acme/keeper", 60).await;
+    let client = NativeClient::connect(&call.url).await.unwrap();
+    let told = || {
+        let log = client.log();
+        let infos = log
+            .messages
+            .iter()
+            .filter_map(|(_, message)| match message {
+                ServerMessage::RagInfo {
+                    documents, count, ..
+                } => Some((documents.len(), *count)),
+                _ => None,
+            });
+        infos.collect::<Vec<_>>()
+    };
+    for (question, expected) in [
+        ("Zyzzyva?", vec![]),
+        ("What do the lions eat?", vec![(1, Some(1))]),
+    ] {
+        let asked = now();
+        let text = question.to_owned();
+        client.say(&ClientMessage::Text { text }).await.unwrap();
+        // What a reply used is told before it is spoken.
+        let speaking = ServerMessage::AgentState {
+            state: AgentState::Speaking,
+        };
+        let spoken = client.message(asked, SOON, |message| (*message == speaking).then_some(()));
+        spoken.await.unwrap();
+        assert_eq!(told(), expected, "{question}");
+    }
 }

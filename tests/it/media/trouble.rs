@@ -1,6 +1,11 @@
 //! Providers that fail, bad networks, strangers on the media port.
 
-use colloquy_protocol::SessionState;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use colloquy_protocol::{ClientMessage, SessionState};
 use harness::{
     client::{ClientOptions, Conditions},
     upstream::Fault,
@@ -120,6 +125,10 @@ async fn a_reply_that_is_cut_is_spoken_as_far_as_it_came() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lossy_and_jittery_network_still_carries_a_conversation() {
+    converse_on_bad_networks(Stack::Rtc).await;
+}
+
+pub(super) async fn converse_on_bad_networks(stack: Stack) {
     let bad = [
         Conditions {
             loss: 0.1,
@@ -133,6 +142,7 @@ async fn a_lossy_and_jittery_network_still_carries_a_conversation() {
     for conditions in bad {
         let stage = Stage::new().await;
         let options = ClientOptions {
+            stack,
             conditions,
             ..ClientOptions::default()
         };
@@ -152,9 +162,65 @@ async fn a_lossy_and_jittery_network_still_carries_a_conversation() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_network_that_was_cut_comes_back() {
+async fn calls_are_set_up_on_networks_that_lose_any_datagram() {
+    set_up_on_networks_that_lose(Stack::Rtc, 0.2).await;
+}
+
+/// Sets calls up on networks that lose this part of all datagrams, each way.
+pub(super) async fn set_up_on_networks_that_lose(stack: Stack, loss_of_all: f64) {
+    let stage = Stage::new().await;
+    let set_up = |seed| {
+        let stage = &stage;
+        async move {
+            let conditions = Conditions {
+                loss_of_all,
+                ..Conditions::default()
+            };
+            let options = ClientOptions {
+                stack,
+                conditions,
+                seed,
+                ..ClientOptions::default()
+            };
+            let url = stage.call().await.url;
+            let client = NativeClient::connect_with(&url, options).await;
+            client.unwrap_or_else(|error| panic!("{seed}: {error:#}"))
+        }
+    };
+    futures_util::future::join_all((0..16).map(set_up)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn candidates_of_a_client_are_sent_nothing() {
     let stage = Stage::new().await;
     let (_, client) = stage.join().await;
+    let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let port = silent.local_addr().unwrap().port();
+    for number in 0..50 {
+        let line = format!("candidate:{number} 1 udp 2130706431 127.0.0.1 {port} typ host");
+        client
+            .say(&ClientMessage::Candidate {
+                candidate: Some(line),
+                sdp_mid: Some("0".to_owned()),
+                sdp_m_line_index: None,
+            })
+            .await
+            .unwrap();
+    }
+    client.restart_ice(false).await.unwrap();
+    converse(&client).await;
+    let got = silent.try_recv_from(&mut [0; 64]);
+    assert!(got.is_err(), "{got:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_network_that_was_cut_comes_back() {
+    cut_the_network_and_come_back(Stack::Rtc).await;
+}
+
+pub(super) async fn cut_the_network_and_come_back(stack: Stack) {
+    let stage = Stage::new().await;
+    let (_, client) = stage.join_on(stack).await;
     let before = now();
     client
         .conditions(Conditions {
@@ -210,4 +276,67 @@ async fn garbage_on_the_media_port_disturbs_nobody() {
         .line(Originator::Bot, SOON, |text| text == REPLY)
         .await
         .unwrap();
+}
+
+/// A check of connectivity for this user name, which another password signed.
+fn forged_check(user: &str) -> Vec<u8> {
+    let mut user = format!("{user}:stranger").into_bytes();
+    let length = u16::try_from(user.len()).unwrap();
+    user.resize(user.len().next_multiple_of(4), 0);
+    let mut attributes = [[0, 6], length.to_be_bytes()].concat();
+    attributes.extend(user);
+    attributes.extend([0, 8, 0, 20]);
+    attributes.extend([7; 20]);
+    let mut check = vec![0, 1];
+    check.extend(u16::try_from(attributes.len()).unwrap().to_be_bytes());
+    check.extend(b"\x21\x12\xa4\x42abcdefghijkl");
+    check.extend(attributes);
+    check
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_forged_checks_starves_neither_the_call_nor_its_signalling() {
+    let stage = Stage::new().await;
+    let before = now();
+    let (_, client) = stage.join().await;
+    let user = client.message(before, SOON, |message| match message {
+        ServerMessage::Answer { sdp } => {
+            let (_, rest) = sdp.split_once("a=ice-ufrag:")?;
+            Some(rest.lines().next()?.trim().to_owned())
+        }
+        _ => None,
+    });
+    let check = forged_check(&user.await.unwrap());
+    let media = client.server_media_address().unwrap();
+    let over = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&over);
+    // As fast as the machine sends.
+    let flood = std::thread::spawn(move || {
+        let stranger = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut sent = 0_u64;
+        while !stop.load(Ordering::Relaxed) {
+            sent += u64::from(stranger.send_to(&check, media).is_ok());
+        }
+        let mut answer = [0; 64];
+        stranger.set_nonblocking(true).unwrap();
+        (sent, stranger.recv(&mut answer).is_ok())
+    });
+    for round in 0..10 {
+        let t = f64::from(round);
+        let asked = now();
+        client.say(&ClientMessage::Ping { t }).await.unwrap();
+        let pong = client.message(asked, SOON, |message| {
+            (*message == ServerMessage::Pong { t }).then_some(())
+        });
+        pong.await.unwrap();
+        let took = now() - asked;
+        assert!(took < Duration::from_millis(500), "{took:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    converse(&client).await;
+    client.hang_up().await.unwrap();
+    over.store(true, Ordering::Relaxed);
+    let (sent, answered) = flood.join().unwrap();
+    assert!(sent > 100_000, "{sent} is no flood");
+    assert!(!answered, "a forged check was answered");
 }

@@ -1,9 +1,10 @@
 //! What a model is asked, and the shapes of what comes back.
 
-use super::{audio::recorded, *};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use colloquy::{providers, speech::decode_ogg};
 use harness::{on_both_databases, upstream::Script};
+
+use super::{audio::recorded, *};
 
 /// What the chat model of the doubles says.
 const SAID: &str = "Hello there. How can I help?";
@@ -83,6 +84,7 @@ async fn with_upstream() -> (TestApp, TestPartner, Upstream) {
     upstream.configure(&mut config);
     let builder = TestApp::builder(&TestDatabase::sqlite()).quick_worker();
     let app = builder
+        .with_decoder()
         .providers(providers::from_config(&config).unwrap())
         .start()
         .await;

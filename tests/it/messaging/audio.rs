@@ -1,21 +1,30 @@
 //! Sound in and out with the programs as they are installed, and sound that cannot be used.
 
-use std::{process::Command, sync::Arc};
+use std::{
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
 
-use super::*;
 use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use colloquy::{
     Config, jobs,
     messaging::Complete,
     providers::{
-        Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer, VoiceList,
-        embedded::PocketSphinx,
+        Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer,
+        Transcriber, Utterance, VoiceList, embedded::PocketSphinx,
     },
     speech::decode_ogg,
 };
 use futures_util::stream;
 use harness::{client::go_forward, doubles::Doubles, eventually};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
 
 /// A voice that says "go forward ten meters", whatever it is to say.
 struct Parrot;
@@ -47,9 +56,9 @@ impl Synthesizer for Parrot {
 async fn what_is_said_in_an_answer_is_understood_in_a_question() {
     let mut providers = Doubles::default().providers(&Config::default());
     providers.synthesizer = Arc::new(Parrot);
-    providers.unhurried.transcriber = Arc::new(PocketSphinx::default());
+    providers.batch.transcriber = Arc::new(PocketSphinx::default());
     let builder = TestApp::builder(&TestDatabase::sqlite()).quick_worker();
-    let app = builder.providers(providers).start().await;
+    let app = builder.with_decoder().providers(providers).start().await;
     let (acme, _) = app.acme_and_other().await;
 
     let personality = json!({"personality": "You say one thing."});
@@ -96,7 +105,7 @@ pub(super) fn recorded(source: &str, codec: &[&str]) -> String {
 async fn a_failure_says_what_failed_and_nothing_of_who() {
     let builder = TestApp::builder(&TestDatabase::sqlite()).quick_worker();
     let builder = builder.config(|config| config.limits.completion_audio_seconds = 1);
-    let app = builder.start().await;
+    let app = builder.with_decoder().start().await;
     let (acme, _) = app.acme_and_other().await;
     let tone = recorded("sine=duration=0.5:sample_rate=16000", &["-c:a", "libopus"]);
     let other = recorded("sine=duration=0.5:sample_rate=16000", &["-c:a", "flac"]);
@@ -165,5 +174,74 @@ async fn a_failure_that_passes_is_none_of_the_completion() {
         switch.set_up(true);
         let ended = ended(&app, &acme.key, &path).await;
         assert_eq!(ended["state"], "completed", "{ended}");
+    }
+}
+
+/// A transcriber that takes for ever over sound of 0.4 s and more, until it is let go.
+struct Slow {
+    waiting: AtomicUsize,
+    go: CancellationToken,
+}
+
+#[async_trait]
+impl Transcriber for Slow {
+    fn name(&self) -> &str {
+        "slow"
+    }
+
+    async fn transcribe(&self, utterance: Utterance) -> Result<String, ProviderError> {
+        if utterance.samples.len() >= 6_400 {
+            self.waiting.fetch_add(1, Ordering::SeqCst);
+            self.go.cancelled().await;
+        }
+        Ok("hello".to_owned())
+    }
+
+    async fn check(&self) -> Result<(), ProviderError> {
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn voice_messages_of_a_partner_hold_nobody_up() {
+    for database in TestDatabase::both().await {
+        let slow = Arc::new(Slow {
+            waiting: AtomicUsize::new(0),
+            go: CancellationToken::new(),
+        });
+        let mut providers = Doubles::default().providers(&Config::default());
+        providers.batch.transcriber = slow.clone();
+        let builder = TestApp::builder(&database).quick_worker();
+        let builder = builder.with_decoder().providers(providers);
+        let app = builder.start().await;
+        let (acme, other) = app.acme_and_other().await;
+        let file = |seconds: &str| {
+            let source = format!("sine=duration={seconds}:sample_rate=16000");
+            recorded(&source, &["-c:a", "libopus"])
+        };
+        let (long, short) = (file("0.5"), file("0.2"));
+        let spoken = |partner: &str, file: &str| {
+            let character = format!("repo:{partner}/ada");
+            let more = json!({"audio_files": {"a": file}, "character": character});
+            question(json!([voiced("m1", "a")]), more)
+        };
+        let mut paths = Vec::new();
+        for _ in 0..24 {
+            paths.push(asked(&app, &other.key, spoken("other", &long)).await);
+        }
+        let waiting = || slow.waiting.load(Ordering::SeqCst);
+        eventually("one partner has what it may", || async { waiting() == 3 }).await;
+        let began = Instant::now();
+        for _ in 0..3 {
+            output(&app, &acme.key, spoken("acme", &short)).await;
+        }
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(10), "{took:?}");
+        assert_eq!(waiting(), 3, "no further one was begun");
+        // What waited is answered.
+        slow.go.cancel();
+        for path in paths {
+            assert_eq!(ended(&app, &other.key, &path).await["state"], "completed");
+        }
     }
 }

@@ -5,26 +5,28 @@ use std::{
     process::{Child, Stdio},
 };
 
-use super::*;
-use colloquy::{messaging, start, store::statement};
+use colloquy::{
+    messaging, server,
+    store::{Executor as _, statement},
+};
 use harness::{
     app::{ADMIN_KEY, client, quick},
     eventually, on_both_databases,
     process::{command, run_ok},
     upstream::{Fault, Script},
 };
-use sea_orm::ConnectionTrait as _;
+
+use super::*;
 
 fn hello() -> Value {
     question(json!([written("m1", "Hello")]), json!({}))
 }
 
 /// How many completions still hold what was asked.
-async fn open(app: &TestApp) -> i64 {
+async fn open(app: &TestApp) -> u64 {
     let db = app.app.store.db();
-    let sql = "SELECT COUNT(*) AS open FROM completions WHERE question IS NOT NULL";
-    let row = db.query_one_raw(statement(db, sql, [])).await.unwrap();
-    row.unwrap().try_get("", "open").unwrap()
+    let sql = "SELECT COUNT(*) FROM completions WHERE question IS NOT NULL";
+    db.fetch_count(sql).await.unwrap()
 }
 
 on_both_databases!(
@@ -40,7 +42,7 @@ on_both_databases!(
         assert_eq!(waiting, json!({"id": path, "state": "in-progress"}));
         assert_eq!(open(&app).await, 1);
 
-        start::start_worker(&app.app, quick()).await.unwrap();
+        server::start_worker(&app.app, quick()).await.unwrap();
         assert_eq!(ended(&app, &acme.key, &path).await["state"], "completed");
         assert_eq!(open(&app).await, 0, "what was asked is gone");
         app.advance(Duration::from_secs(20 * 60 - 1));
@@ -63,13 +65,35 @@ on_both_databases!(
         let sql =
             "UPDATE work SET attempts = 4, state = 'running', lease_until = 1 WHERE kind = $1";
         let done = db
-            .execute_raw(statement(db, sql, ["messaging.complete".into()]))
+            .execute(statement(sql, ["messaging.complete".into()]))
             .await;
-        assert_eq!(done.unwrap().rows_affected(), 1);
-        start::start_worker(&app.app, quick()).await.unwrap();
+        assert_eq!(done.unwrap(), 1);
+        server::start_worker(&app.app, quick()).await.unwrap();
         let completion = ended(&app, &acme.key, &path).await;
         assert_eq!(completion["state"], "failed");
         assert_eq!(completion["error"]["code"], "interrupted");
+    }
+);
+
+on_both_databases!(
+    a_completion_that_took_its_process_down_twice_fails,
+    |builder| builder.without_worker(),
+    |app| {
+        let (acme, _) = app.acme_and_other().await;
+        let path = asked(&app, &acme.key, hello()).await;
+        let db = app.app.store.db();
+        // As a process leaves it that died while it ran alone, which it does after a first death.
+        let sql = "UPDATE work SET attempts = 2, deaths = 1, alone = TRUE, state = 'running', node_id = 'gone', \
+                   lease_until = 1 WHERE kind = $1";
+        let done = db
+            .execute(statement(sql, ["messaging.complete".into()]))
+            .await;
+        assert_eq!(done.unwrap(), 1);
+        server::start_worker(&app.app, quick()).await.unwrap();
+        let completion = ended(&app, &acme.key, &path).await;
+        assert_eq!(completion["state"], "failed");
+        assert_eq!(completion["error"]["code"], "interrupted");
+        assert_eq!(open(&app).await, 0);
     }
 );
 

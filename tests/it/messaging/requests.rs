@@ -1,12 +1,13 @@
 //! What is refused, and who may ask.
 
-use super::*;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use harness::{
     app::{ADMIN_KEY, send},
     on_both_databases,
 };
 use reqwest::Method;
+
+use super::*;
 
 async fn app() -> (TestApp, TestPartner) {
     let app = TestApp::builder(&TestDatabase::sqlite()).without_worker();

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use colloquy::providers::{
-    ChatMessage, ChatModel as _, ChatRequest, ChatRole, Grounding, Passage, embedded::Extractive,
+use colloquy::{
+    knowledge::Passage,
+    providers::{
+        ChatMessage, ChatModel as _, ChatRequest, ChatRole, Grounding, embedded::Extractive,
+    },
 };
 use futures_util::TryStreamExt as _;
 

@@ -12,7 +12,7 @@ use colloquy::{
 use futures_util::{StreamExt as _, future::join_all};
 use tokio::time::Instant;
 
-use super::{collect, samples, say};
+use super::{Claim, Priority, collect, samples, say};
 
 fn recording(name: &str) -> Vec<i16> {
     let bytes = fs::read(format!("/usr/share/pocketsphinx/test/data/{name}")).unwrap();
@@ -24,6 +24,7 @@ async fn words(transcriber: &PocketSphinx, samples: Vec<i16>) -> String {
     let utterance = Utterance {
         samples: Arc::from(samples),
         language: None,
+        claim: Claim::own(Priority::Call),
     };
     transcriber.transcribe(utterance).await.unwrap()
 }
@@ -193,6 +194,7 @@ async fn a_slow_transcriber_is_bounded() {
     let utterance = Utterance {
         samples: Arc::from(samples),
         language: None,
+        claim: Claim::own(Priority::Call),
     };
     let error = providers
         .transcriber

@@ -3,7 +3,7 @@
 use colloquy::{
     App, Config,
     characters::{Character, RenderedCharacter},
-    generation::{self, Ask, Manner, Speaker},
+    generation::{self, Ask, PromptStyle, ReplyContext},
     providers::{self, ChatRole},
     speech::{self, Voice},
 };
@@ -14,7 +14,7 @@ use harness::{
 };
 use serde_json::json;
 
-use super::{collect, samples};
+use super::{Claim, Priority, collect, samples};
 
 async fn app(config: Config) -> (App, TestDatabase) {
     let database = TestDatabase::sqlite();
@@ -52,7 +52,7 @@ fn guide(rag_enabled: bool) -> (Character, RenderedCharacter) {
 async fn a_character_answers_from_its_documents() {
     let (app, _database) = app(Config::default()).await;
     let (character, rendered) = guide(true);
-    let speaker = Speaker::new(&character, &rendered);
+    let speaker = ReplyContext::new(&app, &character, &rendered);
     let said = [
         (ChatRole::Assistant, "Hello."),
         (ChatRole::User, "when does the zoo open"),
@@ -60,7 +60,7 @@ async fn a_character_answers_from_its_documents() {
     let ask = Ask {
         speaker: &speaker,
         turns: generation::turns(said),
-        manner: Manner::Spoken,
+        manner: PromptStyle::Spoken,
     };
     let reply = generation::reply(&app, ask).await.unwrap();
     let retrieval = reply.retrieval.unwrap();
@@ -88,9 +88,9 @@ async fn a_model_gets_the_passages_only_when_knowledge_is_on() {
     for rag_enabled in [true, false] {
         let (character, rendered) = guide(rag_enabled);
         let ask = Ask {
-            speaker: &Speaker::new(&character, &rendered),
+            speaker: &ReplyContext::new(&app, &character, &rendered),
             turns: generation::turns(said),
-            manner: Manner::Spoken,
+            manner: PromptStyle::Spoken,
         };
         let reply = generation::reply(&app, ask).await.unwrap();
         assert_eq!(reply.retrieval.is_some(), rag_enabled);
@@ -118,11 +118,13 @@ async fn the_voice_of_a_character_speaks_what_can_be_heard() {
     let (character, _) = guide(false);
     let voice = Voice::of(&character.parameters);
     upstream.set_default(Api::Speech, Script::default());
-    let speech = speech::speak(&app, &voice, "**Hello** from [us](https://example.org)!").await;
+    let claim = Claim::own(Priority::Call);
+    let text = "**Hello** from [us](https://example.org)!";
+    let speech = speech::speak(&app, &voice, text, &claim).await;
     let (pieces, failure) = collect(speech).await;
     assert!(failure.is_none() && samples(&pieces) > 0);
-    collect(speech::speak(&app, &Voice::default(), "Hi.").await).await;
-    let (nothing, failure) = collect(speech::speak(&app, &voice, "🙂 **").await).await;
+    collect(speech::speak(&app, &Voice::default(), "Hi.", &claim).await).await;
+    let (nothing, failure) = collect(speech::speak(&app, &voice, "🙂 **", &claim).await).await;
     assert!(nothing.is_empty() && failure.is_none());
     let asked = upstream.requests(Api::Speech);
     assert_eq!(asked.len(), 2, "nobody is asked to speak nothing");

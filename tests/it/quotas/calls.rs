@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use colloquy::{accounts::ledger, calls, clock::ManualClock};
+use colloquy::{accounts::ledger, calls, clock::ManualClock, node};
 use harness::{TestAppBuilder, app::TestPartner};
 
 use super::*;
@@ -45,7 +45,7 @@ async fn counters(app: &TestApp, quota: &TestQuota) -> (u64, u64) {
 
 fn ended(call_time: Duration, error: Option<&'static str>) -> calls::Outcome {
     calls::Outcome {
-        error,
+        error: error.map(Into::into),
         call_time,
         server_time: call_time,
         transcript: Vec::new(),
@@ -160,21 +160,29 @@ on_both_databases!(
 );
 
 #[tokio::test]
-async fn a_call_that_nobody_joins_costs_nothing_and_a_lost_one_its_limit() {
+async fn a_call_that_nobody_joins_costs_nothing_and_a_lost_one_what_it_used() {
     for database in TestDatabase::both().await {
         let clock = Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()));
-        let node = |name: &str| {
+        let node_of = |name: &str| {
             let builder = TestApp::builder(&database).node(name).clock(clock.clone());
             setting(builder)
         };
-        let app = node("alive").start().await;
-        let silent = node("silent").idle().await;
+        let app = node_of("alive").start().await;
+        let silent = node_of("silent").idle().await;
         let (acme, _) = app.acme_and_other().await;
         let quota = seconds(&app, &acme, 1_000).await;
         placed(&app, &quota.key, 100).await;
-        let lost = placed(&app, &quota.key, 20).await;
-        taken(&silent, &lost).await;
-        assert_eq!(counters(&app, &quota).await, (0, 120));
+        // One whose media never connected, one within its limit, and one beyond it.
+        for (limit, connects) in [(20, false), (30, true), (5, true)] {
+            let lost = placed(&app, &quota.key, limit).await;
+            taken(&silent, &lost).await;
+            if connects {
+                calls::mark_ongoing(&silent, &lost).await.unwrap();
+            }
+        }
+        clock.advance(Duration::from_millis(6_500));
+        node::heartbeat(&silent.kernel).await.unwrap();
+        assert_eq!(counters(&app, &quota).await, (0, 155));
 
         // Whoever created them is gone; that alone ends no call.
         let builder = TestApp::builder(&database)
@@ -183,11 +191,11 @@ async fn a_call_that_nobody_joins_costs_nothing_and_a_lost_one_its_limit() {
         let another = setting(builder).start().await;
         another.advance(Duration::from_secs(31));
         ledger::sweep(&another.app).await.unwrap();
-        assert_eq!(counters(&app, &quota).await, (0, 120));
+        assert_eq!(counters(&app, &quota).await, (0, 155));
         calls::sweep(&another.app).await.unwrap();
-        assert_eq!(counters(&app, &quota).await, (20, 100));
+        assert_eq!(counters(&app, &quota).await, (7 + 5, 100));
         another.advance(Duration::from_secs(300));
         calls::sweep(&another.app).await.unwrap();
-        assert_eq!(counters(&app, &quota).await, (20, 0));
+        assert_eq!(counters(&app, &quota).await, (7 + 5, 0));
     }
 }

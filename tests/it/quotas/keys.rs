@@ -1,5 +1,7 @@
 //! The keys of quotas: where they are looked for, when they end, how often they may be wrong.
 
+use colloquy::http::Interface;
+
 use super::*;
 
 /// A route that a quota's key opens, behind the server's layers.
@@ -8,7 +10,7 @@ fn whoami(app: &TestApp) -> axum::Router {
         quota.id.clone()
     }
     let router = axum::Router::new().route("/v3/whoami", get(handler));
-    colloquy::http::router::with_layers(router, app.app.clone())
+    colloquy::server::with_layers([(Interface::TEXT, router)], app.app.clone())
 }
 
 /// The status with these headers.

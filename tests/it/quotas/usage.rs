@@ -8,7 +8,7 @@ pub(super) async fn use_up(
     quota: &TestQuota,
     model: &str,
     character: Option<&str>,
-    usage: Usage,
+    usage: Amounts,
 ) {
     let caller = quota.caller(&app.app).await.unwrap();
     let about = About {
@@ -17,7 +17,7 @@ pub(super) async fn use_up(
         character: character.map(str::to_owned),
         request_id: "request-1".to_owned(),
     };
-    let reservation = app.app.ledger.reserve(&caller, usage.amounts(), about);
+    let reservation = app.app.ledger.reserve(&caller, usage, about);
     reservation
         .await
         .unwrap()
@@ -31,20 +31,14 @@ on_both_databases!(
     |app| {
         let acme = app.partner("acme").await;
         let quota = app.quota(&acme, json!({"kinds": ["text", "speech"]})).await;
-        let text = Usage {
-            input_tokens: 10,
-            cached_tokens: 4,
-            output_tokens: 5,
-            reasoning_tokens: 2,
-            cost: 1_234,
-            ..Usage::default()
-        };
-        let speech = Usage {
-            characters: 7,
-            seconds: 3,
-            cost: 100_000_000,
-            ..Usage::default()
-        };
+        let text = Amounts::tokens(10, 5)
+            .with(Measure::CachedTokens, 4)
+            .with(Measure::ReasoningTokens, 2)
+            .with(Measure::Cost, 1_234);
+        let speech = Amounts::default()
+            .with(Measure::Characters, 7)
+            .with(Measure::Seconds, 3)
+            .with(Measure::Cost, 100_000_000);
         use_up(&app, &quota, "gpt", Some("acme/ada"), text).await;
         use_up(&app, &quota, "gpt", Some("acme/ada"), text).await;
         use_up(&app, &quota, "gpt", None, text).await;
@@ -133,10 +127,7 @@ on_both_databases!(
         let acme = app.partner("acme").await;
         let body = json!({"kinds": ["text"], "limits": {"tokens": 100}, "period": "lifetime"});
         let quota = app.quota(&acme, body).await;
-        let tokens = |tokens: u64| Usage {
-            output_tokens: tokens,
-            ..Usage::default()
-        };
+        let tokens = |tokens: u64| Amounts::tokens(0, tokens);
         // On 2026-01-02, 2026-02-02 and 2026-02-03; the open one is of the last day but one.
         use_up(&app, &quota, "gpt", None, tokens(1)).await;
         app.advance(DAY * 31);
@@ -148,10 +139,7 @@ on_both_databases!(
             character: None,
             request_id: "request-2".to_owned(),
         };
-        let bound = Amounts {
-            tokens: 20,
-            ..Amounts::default()
-        };
+        let bound = Amounts::default().with(Measure::Tokens, 20);
         let open = app.app.ledger.reserve(&caller, bound, about).await.unwrap();
         app.advance(DAY);
         use_up(&app, &quota, "gpt", None, tokens(5)).await;

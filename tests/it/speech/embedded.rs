@@ -153,7 +153,7 @@ async fn the_listed_voices_speak() {
     let mut heard = BTreeSet::new();
     for id in ["en", "en+f3", "en-gb", "pt-br", "zh-cn"] {
         let more = json!({"voice": id, "response_format": "pcm"});
-        assert!(heard.insert(sound(ask(&app, &partner.key, "one 1", more)).await.bytes));
+        assert!(heard.insert(sound(ask(&app, &partner.key, "Taxi 12", more)).await.bytes));
     }
 }
 
@@ -258,4 +258,72 @@ async fn what_was_encoded_can_be_read_back() {
     for file in [&b""[..], b"OggS", &wav.bytes] {
         assert!(colloquy::speech::decode_ogg(file, longest).is_err());
     }
+}
+
+/// How many processes speak at this moment that this process has started.
+fn speaking() -> usize {
+    let own = std::process::id().to_string();
+    let output = Command::new("pgrep")
+        .args(["-c", "-P", &own, "espeak-ng"])
+        .output()
+        .unwrap();
+    let count = String::from_utf8_lossy(&output.stdout);
+    count.trim().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crowd_of_requests_waits_in_a_fair_queue() {
+    let (app, acme) = embedded().await;
+    let other = app.partner("other").await;
+    let slots = 2 * thread::available_parallelism().unwrap().get();
+    sound(ask(&app, &acme.key, "Hello.", json!({}))).await;
+    let text = "Spoken for a crowd.";
+    let tasks = tokio_util::task::TaskTracker::new();
+    let crowd = (0..100).map(|_| {
+        let request = ask(&app, &acme.key, text, json!({"response_format": "pcm"}));
+        tasks.spawn(async move {
+            let answer = request.send().await.unwrap();
+            let retry = answer.headers().contains_key("retry-after");
+            let status = answer.status();
+            let whole = answer.bytes().await.is_ok();
+            (status.as_u16(), retry, whole)
+        })
+    });
+    let crowd = crowd.collect::<Vec<_>>();
+    let watched = tasks.spawn(async move {
+        let mut most = 0;
+        loop {
+            most = most.max(speaking());
+            if most > slots {
+                return most;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+    harness::eventually("the crowd waits", || async {
+        let metrics = app.app.metrics.render();
+        let waiting = metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("colloquy_queue_waiting{queue=\"synthesizer\"} "));
+        waiting.is_some_and(|waiting| waiting.parse::<f64>().unwrap() > 10.0)
+    })
+    .await;
+    sound(ask(&app, &other.key, "Hello.", json!({}))).await;
+    let waiting = crowd.iter().filter(|one| !one.is_finished()).count();
+    assert!(
+        waiting > 20,
+        "the other one came in the middle, {waiting} wait"
+    );
+    let mut served = 0;
+    for one in crowd {
+        match one.await.unwrap() {
+            (200, _, true) => served += 1,
+            (503, true, _) => {}
+            odd => panic!("{odd:?}"),
+        }
+    }
+    println!("{served} of 100 were served");
+    assert!(served >= 2 * slots, "{served}");
+    assert!(!watched.is_finished(), "more than {slots} processes");
+    watched.abort();
 }

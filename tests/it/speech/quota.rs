@@ -168,7 +168,7 @@ async fn a_server_that_stops_ends_speech_and_settles_it() {
     ));
     let stop = async {
         eventually("both are made", async || app.app.ledger.open() == 2).await;
-        app.app.drain_over.cancel();
+        app.app.kernel.drain_over.cancel();
         tokio::time::Instant::now()
     };
     let (whole, stopped) = tokio::join!(whole, stop);

@@ -1,7 +1,8 @@
 //! Models that fail: what the client sees, what is recorded, what the fallback does.
 
-use super::*;
 use harness::upstream::{End, Fault, INPUT_TOKENS, Script, output_tokens};
+
+use super::*;
 
 /// Patience for tests: the faults that are silent are over soon.
 async fn impatient() -> Text {
@@ -12,6 +13,7 @@ async fn impatient() -> Text {
             config.models.insert("second".to_owned(), second);
             for model in config.models.values_mut() {
                 model.first_token_ms = 400;
+                model.whole_ms = 400;
                 model.between_tokens_ms = 400;
                 model.total_ms = 1_500;
             }
@@ -321,12 +323,12 @@ async fn a_request_that_the_model_refuses_is_the_clients_business() {
 async fn a_model_that_keeps_failing_rests() {
     let text = impatient().await;
     text.upstream
-        .set_default(Api::Chat, Script::fault(Fault::Status(500)));
+        .set_default(Api::Chat, Script::fault(Fault::Status(503)));
     for _ in 0..5 {
         text.post(CHAT, hello()).await.expect(502);
     }
     let resting = text.post(CHAT, hello()).await;
-    resting.expect(503);
+    assert_eq!(resting.expect(503)["error"]["code"], "upstream_resting");
     assert_eq!(resting.header("retry-after"), "1");
     assert_eq!(text.asked(Api::Chat).len(), 5);
     // The fallback is asked at once.
@@ -356,7 +358,7 @@ async fn an_answer_between_failures_keeps_a_model_awake() {
                     _ => json!({"model": model, "input": "Hello", "stream": true}),
                 };
                 let fail = async || {
-                    text.upstream.script(api, Script::fault(Fault::Status(500)));
+                    text.upstream.script(api, Script::fault(Fault::Status(503)));
                     assert_eq!(text.open(path, &body).await.status(), 502);
                 };
                 for _ in 0..4 {
@@ -410,4 +412,102 @@ async fn huge_events_are_taken_up_to_a_bound() {
     body["fallback_model"] = json!("scripted-responses");
     let answer = text.post(CHAT, body).await;
     assert_eq!(chat_text(&events(&answer.text)), Script::default().text);
+}
+
+/// The key of a partner of its own.
+async fn stranger(text: &Text, name: &str) -> String {
+    let partner = text.app.partner(name).await.key;
+    let quota = json!({"kinds": ["text"], "period": "lifetime"});
+    let path = format!("/api/quotas/{name}");
+    let made = text.app.post(&partner, &path, quota).await.expect(201);
+    made["api_key"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn no_partner_makes_a_model_rest_for_another() {
+    for fault in [
+        Fault::Status(400),
+        Fault::Status(500),
+        Fault::Status(503),
+        Fault::RateLimited {
+            retry_after: Some(60),
+        },
+        Fault::Stall { after: 0 },
+        Fault::Cut { after: 0 },
+        Fault::Malformed { after: 0 },
+    ] {
+        let text = impatient().await;
+        let other = stranger(&text, "other").await;
+        for _ in 0..12 {
+            text.upstream
+                .script(Api::Chat, Script::fault(fault.clone()));
+            assert_ne!(text.post(CHAT, hello()).await.status, 200, "{fault:?}");
+        }
+        text.upstream.forget_scripts();
+        let answer = text.app.post(&other, CHAT, hello()).await;
+        assert_eq!(answer.status, 200, "{fault:?}: {}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_breaks_the_model_does_not_take_it_from_the_others_of_its_partner() {
+    let text = impatient().await;
+    for _ in 0..12 {
+        text.upstream
+            .script(Api::Chat, Script::fault(Fault::Status(500)));
+        text.post(CHAT, hello()).await.expect(502);
+    }
+    text.post(CHAT, hello()).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_model_that_cannot_be_reached_rests_for_everybody() {
+    let text = impatient().await;
+    let other = stranger(&text, "other").await;
+    let mut body = hello();
+    body["model"] = json!("down");
+    for _ in 0..5 {
+        text.post(CHAT, body.clone()).await.expect(502);
+    }
+    let resting = text.app.post(&other, CHAT, body).await;
+    resting.expect(503);
+    assert_eq!(resting.header("retry-after"), "1");
+}
+
+#[tokio::test]
+async fn too_many_requests_are_told_to_whose_request_it_was() {
+    let text = impatient().await;
+    for (told, handed_on) in [(Some(45), "45"), (None, "1")] {
+        let limited = Fault::RateLimited { retry_after: told };
+        text.upstream.script(Api::Chat, Script::fault(limited));
+        let answer = text.post(CHAT, hello()).await;
+        assert_eq!(answer.expect(429)["error"]["type"], "rate_limit_error");
+        assert_eq!(answer.header("retry-after"), handed_on);
+        text.post(CHAT, hello()).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_in_one_piece_is_waited_for_no_longer_than_a_fallback_can_wait() {
+    let text = Text::with(|_, builder| {
+        builder.config(|config| {
+            for model in config.models.values_mut() {
+                model.whole_ms = 300;
+            }
+        })
+    })
+    .await;
+    text.upstream
+        .set_default(Api::Chat, Script::fault(Fault::Stall { after: 0 }));
+    let mut body = hello();
+    body["fallback_model"] = json!("scripted-responses");
+    let asked = tokio::time::Instant::now();
+    let answer = text.post(CHAT, body).await.expect(200);
+    assert_eq!(answer["model"], "scripted-responses");
+    let took = asked.elapsed();
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    // Who has nothing to fall back on waits for the model.
+    let slow = Script::default().delayed(Duration::from_millis(600), Duration::ZERO);
+    text.upstream.set_default(Api::Chat, slow);
+    text.post(CHAT, hello()).await.expect(200);
 }

@@ -1,7 +1,8 @@
 //! What is taken, what reaches the model, what is refused, and what it costs.
 
-use super::*;
 use harness::upstream::{INPUT_TOKENS, Script, output_tokens};
+
+use super::*;
 
 #[tokio::test]
 async fn a_request_reaches_the_model_untouched() {
@@ -460,6 +461,55 @@ async fn a_body_that_is_too_large_is_a_wrong_one() {
 }
 
 #[tokio::test]
+async fn an_answer_without_a_limit_makes_do_with_what_the_quota_has_left() {
+    for (model, api, field) in [
+        ("scripted-chat", Api::Chat, "max_completion_tokens"),
+        ("scripted-responses", Api::Responses, "max_output_tokens"),
+    ] {
+        let text = Text::start().await;
+        let body = json!({"model": model, "input": "Hello"});
+        let last = || text.asked(api).pop().unwrap().body;
+        // Far less than the 4,096 that are reserved by default.
+        let (key, id) = text.quota(json!({"limits": {"tokens": 400}})).await;
+        text.app
+            .post(&key, RESPONSES, body.clone())
+            .await
+            .expect(200);
+        let first = last()[field].as_u64().unwrap();
+        assert!((200..400).contains(&first), "{first}");
+        // What was used is gone, and what is left is the next one's.
+        let used = text.usage(&id, 1).await["total"]["tokens"]
+            .as_u64()
+            .unwrap();
+        text.app
+            .post(&key, RESPONSES, body.clone())
+            .await
+            .expect(200);
+        assert_eq!(last()[field], first - used);
+        // The client's own limit is not changed.
+        let mut own = body.clone();
+        own["max_output_tokens"] = json!(5_000);
+        let refused = text.app.post(&key, RESPONSES, own).await;
+        assert_eq!(refused.expect(429)["detail"]["code"], "quota_exhausted");
+
+        // Money is looked at in the same way: 0.002 USD are 200 tokens of output, without the input.
+        let (key, _) = text.quota(json!({"limits": {"dollars": "0.002"}})).await;
+        text.app
+            .post(&key, RESPONSES, body.clone())
+            .await
+            .expect(200);
+        let paid = last()[field].as_u64().unwrap();
+        assert!((50..200).contains(&paid), "{paid}");
+
+        let (spent, _) = text.quota(json!({"limits": {"tokens": 1}})).await;
+        let asked = text.upstream.all_requests();
+        let refused = text.app.post(&spent, RESPONSES, body).await;
+        assert_eq!(refused.expect(429)["error"]["type"], "rate_limit_error");
+        assert_eq!(text.upstream.all_requests(), asked);
+    }
+}
+
+#[tokio::test]
 async fn no_more_than_the_limit_admits_at_once() {
     let text = Text::start().await;
     text.upstream.set_default(
@@ -514,4 +564,152 @@ async fn the_embedded_model_answers_without_an_upstream() {
         .await
         .expect(200);
     assert_eq!(response["output"][0]["content"][0]["text"], said.as_str());
+}
+
+#[tokio::test]
+async fn the_embedded_model_refuses_what_it_cannot_do() {
+    let text = Text::start().await;
+    let schema =
+        json!({"type": "json_schema", "json_schema": {"name": "s", "schema": {"type": "object"}}});
+    let ask = |more: Value| {
+        let mut body = hello();
+        body["model"] = json!("builtin/extractive");
+        for (name, value) in more.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        body
+    };
+    for (more, field) in [
+        (json!({"n": 2}), "n"),
+        (json!({"response_format": schema}), "response_format"),
+        (json!({"tool_choice": "required"}), "tool_choice"),
+    ] {
+        let error = text.post(CHAT, ask(more.clone())).await.expect(400);
+        assert_eq!(error["detail"]["context"]["field"], field);
+        assert_eq!(error["error"]["param"], field);
+        // A fallback that cannot do it is none; the first model can.
+        let mut fallen = ask(more);
+        fallen["model"] = json!("scripted-chat");
+        fallen["fallback_model"] = json!("builtin/extractive");
+        fallen["tools"] = json!([{"type": "function", "function": {"name": "f"}}]);
+        text.post(CHAT, fallen).await.expect(200);
+    }
+    let whole = text.post(CHAT, ask(json!({}))).await.expect(200);
+    let said = whole["choices"][0]["message"]["content"].as_str().unwrap();
+    let cut = text.post(CHAT, ask(json!({"stop": &said[5..8]}))).await;
+    assert_eq!(
+        cut.expect(200)["choices"][0]["message"]["content"],
+        said[..5]
+    );
+}
+
+#[tokio::test]
+async fn a_model_of_responses_is_not_read_beyond_stop() {
+    let text = Text::with(|_, builder| {
+        builder.config(|config| {
+            let model = config.models.get_mut("scripted-responses").unwrap();
+            model.drop_unsupported = true;
+        })
+    })
+    .await;
+    let (key, quota) = text.quota(json!({})).await;
+    let words = Script::text("word ".repeat(500) + "END");
+    let words = words.delayed(Duration::ZERO, Duration::from_millis(10));
+    text.upstream.script(
+        Api::Responses,
+        Script {
+            text: "One two END. ".to_owned() + &words.text,
+            ..words
+        },
+    );
+    let body = json!({
+        "model": "scripted-responses", "messages": [{"role": "user", "content": "Hello"}], "seed": 7,
+        "stop": ["END"], "stream": true, "stream_options": {"include_usage": true},
+    });
+    let answer = text.app.post(&key, CHAT, body).await;
+    let events = events(&answer.text);
+    assert_eq!(chat_text(&events), "One two ");
+    assert_eq!(events.last().unwrap().data, "[DONE]");
+    let told = &events[events.len() - 2].json()["usage"];
+    let (end, _) = text
+        .upstream
+        .ended(Api::Responses, 0, Duration::from_secs(3))
+        .await
+        .unwrap();
+    assert_eq!(end, harness::upstream::End::Disconnected);
+    let asked = text.asked(Api::Responses).pop().unwrap().body;
+    assert!(asked.get("seed").is_none() && asked.get("stop").is_none());
+    let usage = text.usage(&quota, 1).await;
+    assert_eq!(usage["total"]["output_tokens"], told["completion_tokens"]);
+    assert!(usage["total"]["output_tokens"].as_u64() < Some(10));
+}
+
+#[tokio::test]
+async fn a_model_by_its_name() {
+    let text = Text::start().await;
+    for (path, name) in [
+        ("scripted-chat", "scripted-chat"),
+        ("builtin/extractive", "builtin/extractive"),
+        ("builtin%2Fextractive", "builtin/extractive"),
+    ] {
+        let path = format!("/v3/models/{path}");
+        let model = text.app.get(&text.key, &path).await.expect(200);
+        assert_eq!(
+            model,
+            json!({"id": name, "object": "model", "created": 0, "owned_by": "colloquy"})
+        );
+    }
+    let (few, _) = text
+        .quota(json!({"allowed_models": ["scripted-chat"]}))
+        .await;
+    for (key, path) in [
+        (&text.key, "nobody"),
+        (&text.key, "no/body"),
+        (&few, "scripted-responses"),
+    ] {
+        let error = text
+            .app
+            .get(key, &format!("/v3/models/{path}"))
+            .await
+            .expect(404);
+        assert_eq!(error["error"]["code"], "model_not_found");
+    }
+}
+
+#[tokio::test]
+async fn the_tokens_of_an_input_are_counted_without_asking_a_model() {
+    let text = Text::start().await;
+    let count = async |body: Value| {
+        let answer = text
+            .post("/v3/responses/input_tokens", body)
+            .await
+            .expect(200);
+        assert_eq!(answer["object"], "response.input_tokens");
+        answer["input_tokens"].as_u64().unwrap()
+    };
+    let short = count(hello_response()).await;
+    assert!((1..40).contains(&short), "{short}");
+    let words = "word ".repeat(400);
+    let long = json!({"model": "scripted-responses", "input": words});
+    let long = count(long).await;
+    assert!((500..600).contains(&long), "{long}");
+    // Instructions, characters and what was said before are input, too.
+    let mut more = hello_response();
+    more["instructions"] = json!(words);
+    assert!(count(more).await > 500);
+    let mut character = hello_response();
+    character["metadata"] = json!({"svc": {"character": {"personality": words}}});
+    assert!(count(character).await > 480);
+    let first = json!({"model": "builtin/extractive", "input": words});
+    let first = text.post(RESPONSES, first).await.expect(200);
+    let mut on = hello_response();
+    on["previous_response_id"] = first["id"].clone();
+    assert!(count(on).await > 500);
+    assert_eq!(text.upstream.all_requests(), 0);
+    let nobody = json!({"model": "nobody", "input": "Hello"});
+    let error = text
+        .post("/v3/responses/input_tokens", nobody)
+        .await
+        .expect(400);
+    assert_eq!(error["error"]["param"], "model");
 }

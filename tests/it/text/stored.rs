@@ -1,11 +1,12 @@
 //! Responses that are kept, and conversations that go on from them.
 
-use super::*;
+use colloquy::store::Executor as _;
 use harness::{
     on_both_databases,
     upstream::{INPUT_TOKENS, Script, output_tokens},
 };
-use sea_orm::ConnectionTrait as _;
+
+use super::*;
 
 #[tokio::test]
 async fn a_conversation_goes_on_from_a_response() {
@@ -40,6 +41,34 @@ async fn a_conversation_goes_on_from_a_response() {
             .await
             .expect(200);
         assert_eq!(kept, events.last().unwrap().json()["response"]);
+        let again = format!("/v3/responses/{id}?stream=true");
+        let replayed = text.app.get(&text.key, &again).await;
+        assert_eq!(
+            replayed.header("content-type"),
+            "text/event-stream; charset=utf-8"
+        );
+        assert!(replayed.text.ends_with("data: [DONE]\n\n"));
+        let replayed = super::events(&replayed.text);
+        assert_eq!(replayed[0].name, "response.created");
+        assert_eq!(response_text(&replayed), response_text(&events));
+        assert_eq!(replayed.last().unwrap().json()["response"], kept);
+        let numbers = replayed
+            .iter()
+            .map(|event| event.json()["sequence_number"].as_u64());
+        assert!(numbers.eq((0..).take(replayed.len()).map(Some)));
+        let rest = text
+            .app
+            .get(&text.key, &format!("{again}&starting_after=3"))
+            .await;
+        assert_eq!(super::events(&rest.text), replayed[4..]);
+        let none = text
+            .app
+            .get(&text.key, &format!("{again}&starting_after=999"))
+            .await;
+        assert_eq!(none.text, "data: [DONE]\n\n");
+        let whole = format!("/v3/responses/{id}?starting_after=3");
+        let refused = text.app.get(&text.key, &whole).await.expect(400);
+        assert_eq!(refused["error"]["param"], "starting_after");
         let items = text
             .app
             .get(&text.key, &format!("/v3/responses/{id}/input_items"))
@@ -115,13 +144,13 @@ async fn a_conversation_is_no_longer_than_a_body() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_kept_is_given_and_paid_for() {
+async fn an_answer_that_cannot_be_kept_is_refused_and_paid_for() {
     let text = Text::start().await;
     let (key, quota) = text.quota(json!({})).await;
     let db = text.app.app.store.db();
-    db.execute_unprepared("DROP TABLE responses").await.unwrap();
+    db.execute("DROP TABLE responses").await.unwrap();
     let answer = text.app.post(&key, RESPONSES, hello_response()).await;
-    assert_eq!(answer.expect(200)["status"], "completed");
+    answer.expect(500);
     let usage = text.usage(&quota, 1).await;
     let told = INPUT_TOKENS + output_tokens(&Script::default());
     assert_eq!(usage["total"]["tokens"], told);

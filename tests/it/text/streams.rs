@@ -1,7 +1,8 @@
 //! Streams: their order, what keeps them open, what ends them, and who pays when a client goes away.
 
-use super::*;
 use harness::upstream::{End, Fault, INPUT_TOKENS, Script};
+
+use super::*;
 
 /// Numbers without a gap, one terminal event, and it is the last.
 fn check(events: &[Event], terminal: &str) {
@@ -289,7 +290,7 @@ async fn a_slow_reader_makes_nothing_grow() {
     drop(response);
 }
 
-fn resident_bytes() -> u64 {
+pub(super) fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status
         .lines()

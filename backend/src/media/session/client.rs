@@ -3,25 +3,20 @@
 use std::time::Instant;
 
 use colloquy_protocol::{ByeReason, ClientMessage, CloseCode, MAX_TEXT_CHARS, ServerMessage};
+use colloquy_transport::{offer::Offer, peer::Peer};
 use colloquy_voice::Input;
 
-use super::{End, MediaPath, Session};
-use crate::media::{peer::Peer, signalling::Wire};
+use super::{End, MediaPath, Session, excerpt};
+use crate::media::signalling::Wire;
 
 impl Session {
     pub(super) fn heard(&mut self, message: ClientMessage, now: Instant) {
         match message {
             ClientMessage::Offer { sdp, .. } => self.offered(sdp, now),
-            ClientMessage::Candidate {
-                candidate, sdp_mid, ..
-            } => {
-                let Some(peer) = &mut self.peer else {
-                    return self.violated("a candidate came before the offer");
-                };
-                if let Some(candidate) = candidate
-                    && let Err(error) = peer.add_candidate(candidate, sdp_mid)
-                {
-                    tracing::debug!(%error, "a candidate was passed over");
+            // The client's own checks show its addresses; those that it names are not used.
+            ClientMessage::Candidate { .. } => {
+                if self.peer.is_none() {
+                    self.violated("a candidate came before the offer");
                 }
             }
             ClientMessage::Mute { muted } => self.tell_engine(Input::Mute(muted), now),
@@ -50,13 +45,17 @@ impl Session {
     }
 
     pub(super) fn offered(&mut self, sdp: String, now: Instant) {
-        match self.answer(sdp, now) {
+        if !self.offers.count(now) {
+            return self.violated("too many offers came");
+        }
+        match self.answer(&sdp, now) {
             Ok(sdp) => self.say(&ServerMessage::Answer { sdp }),
             Err(error) => {
-                tracing::info!(error = format!("{error:#}"), "an offer was refused");
+                // The stack's error may quote the offer, which has the client's addresses.
+                tracing::info!("an offer was refused");
                 self.say(&ServerMessage::Error {
                     code: "BAD_OFFER".to_owned(),
-                    message: format!("the offer was refused: {error}"),
+                    message: format!("the offer was refused: {}", excerpt(&error)),
                     fatal: true,
                 });
                 self.end_with(End::failed("BAD_OFFER"));
@@ -64,9 +63,13 @@ impl Session {
         }
     }
 
-    pub(super) fn answer(&mut self, sdp: String, now: Instant) -> anyhow::Result<String> {
+    pub(super) fn answer(&mut self, sdp: &str, now: Instant) -> anyhow::Result<String> {
+        let offer = Offer::parse(sdp)?;
+        if self.peer.is_none() {
+            self.expect_media(now);
+        }
         let peer = match &mut self.peer {
-            Some(peer) if peer.continues(&sdp) => peer,
+            Some(peer) if peer.continues(&offer) => peer,
             other => {
                 let media = &self.app.media;
                 if let Some(mut old) = other.take() {
@@ -75,12 +78,13 @@ impl Session {
                 other.insert(Peer::new(
                     &media.identity,
                     media.net.candidates(),
+                    &offer,
                     self.ssrc,
                     now,
                 )?)
             }
         };
-        let (answer, fragment) = peer.accept(sdp, now)?;
+        let (answer, fragment) = peer.accept(&offer, now)?;
         self.place.listen(&fragment);
         Ok(answer)
     }

@@ -36,7 +36,6 @@ pub(super) fn server_message(event: Event) -> ServerMessage {
                 fatal: false,
             }
         }
-        _ => ServerMessage::Unknown,
     }
 }
 

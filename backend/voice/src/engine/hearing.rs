@@ -5,8 +5,15 @@ use std::time::Duration;
 use super::turn::Source;
 use super::{Engine, Life};
 use crate::inbound::activity::Change;
-use crate::inbound::{Sink as _, duration_of};
+use crate::inbound::{Sink as _, duration_of, samples_of_ms};
 use crate::interface::{Event, FailedProvider, Line, LineId, Originator, Output, UtteranceId};
+
+/// How much of the character's voice a browser's echo canceller hears in a call before it is trusted, in frames: 2 s.
+/// Until it has found the way from the loudspeaker to the microphone, it lets a piece of the first words pass.
+const ECHO_WARM_UP_FRAMES: u64 = 100;
+/// Speech over the character's first words that is shorter than this may be such a piece. Those of Chromium have 100 to
+/// 250 ms.
+const ECHO_SAMPLES: usize = samples_of_ms(400);
 
 /// An utterance of the visitor.
 #[derive(Debug)]
@@ -17,6 +24,8 @@ pub(super) struct Utterance {
     at: Duration,
     /// Whether the character stopped speaking for it.
     interrupted: bool,
+    /// Whether it may be the echo of the character's first words. Then it interrupts nobody.
+    may_be_echo: bool,
     /// Whether an interim transcript is under way; one at a time is enough.
     interim_asked: bool,
     /// The words of the last interim transcript.
@@ -89,7 +98,7 @@ impl Engine {
         }
         self.record_user(utterance.line, utterance.at, text);
         self.give_way();
-        self.owed.reply = true;
+        self.pending.reply = true;
     }
 
     pub(super) fn transcription_failed(&mut self, id: UtteranceId) {
@@ -103,7 +112,7 @@ impl Engine {
         };
         self.tell(Event::ProviderFailed(FailedProvider::Transcriber));
         self.withdraw(&utterance);
-        self.owed.apology = true;
+        self.pending.apology = true;
     }
 
     /// Gives up on transcripts that are overdue.
@@ -145,32 +154,73 @@ impl Engine {
                 Change::Started { ago } => self.utterance_started(ago),
                 Change::InterimDue => self.ask_interim(),
                 Change::Ended { samples } => self.utterance_ended(samples),
-                Change::Dropped => {
-                    if let Some(utterance) = self.running.take() {
-                        if utterance.interim_asked {
-                            self.outputs
-                                .push_back(Output::CancelTranscription(utterance.id));
-                        }
-                        self.heard_nothing(utterance);
-                    }
-                }
+                Change::Dropped => self.utterance_dropped(),
             }
         }
+        self.rule_out_echo();
     }
 
     fn utterance_started(&mut self, ago: Duration) {
-        let interrupted = self.give_way();
+        let may_be_echo = self.echo_is_likely();
+        let interrupted = !may_be_echo && self.give_way();
         self.running = Some(Utterance {
             id: self.ids.utterance(),
             line: self.transcript.reserve(),
             at: self.at().saturating_sub(ago),
             interrupted,
+            may_be_echo,
             interim_asked: false,
             interim: String::new(),
         });
     }
 
+    /// Whether what is heard may be the character's own voice.
+    fn echo_is_likely(&self) -> bool {
+        let audible = self
+            .turn
+            .as_ref()
+            .is_some_and(|turn| turn.audible_at.is_some());
+        audible && self.frames_sent < ECHO_WARM_UP_FRAMES
+    }
+
+    /// Leaves the floor to the visitor once the running utterance is too long for an echo.
+    fn rule_out_echo(&mut self) {
+        let is_voice = self.endpointer.speech() >= ECHO_SAMPLES;
+        if !is_voice
+            || !self
+                .running
+                .as_ref()
+                .is_some_and(|running| running.may_be_echo)
+        {
+            return;
+        }
+        let interrupted = self.give_way();
+        if let Some(running) = &mut self.running {
+            running.may_be_echo = false;
+            running.interrupted = interrupted;
+        }
+    }
+
+    fn utterance_dropped(&mut self) {
+        let Some(utterance) = self.running.take() else {
+            return;
+        };
+        if utterance.interim_asked {
+            self.outputs
+                .push_back(Output::CancelTranscription(utterance.id));
+        }
+        self.heard_nothing(utterance);
+    }
+
     fn utterance_ended(&mut self, samples: Vec<i16>) {
+        if self
+            .running
+            .as_ref()
+            .is_some_and(|running| running.may_be_echo)
+        {
+            self.utterance_dropped();
+            return;
+        }
         let Some(utterance) = self.running.take() else {
             return;
         };
@@ -193,7 +243,7 @@ impl Engine {
         let is_reply = matches!(turn.source, Source::Reply(_));
         if turn.audible_at.is_none() && is_reply {
             self.stop_turn(false);
-            self.owed.reply = true;
+            self.pending.reply = true;
             return false;
         }
         if !self.config.turns.barge_in {
@@ -207,7 +257,7 @@ impl Engine {
         let Some(running) = self
             .running
             .as_mut()
-            .filter(|running| !running.interim_asked)
+            .filter(|running| !running.interim_asked && !running.may_be_echo)
         else {
             return;
         };
@@ -238,7 +288,7 @@ impl Engine {
 
     fn heard_nothing(&mut self, utterance: Utterance) {
         self.withdraw(&utterance);
-        self.owed.interruption_message |=
+        self.pending.interruption_message |=
             utterance.interrupted && self.config.interruption_message.is_some();
     }
 

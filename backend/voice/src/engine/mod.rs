@@ -25,7 +25,6 @@ use crate::transcript::Transcript;
 
 /// An engine could not be made.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum EngineError {
     /// libopus refused its settings.
     #[error("the Opus codec could not be set up")]
@@ -58,7 +57,7 @@ pub struct Engine {
 
     /// What the character says or is about to say.
     turn: Option<Turn>,
-    owed: Owed,
+    pending: PendingSpeech,
     encoder: VoiceEncoder,
     pacer: Pacer,
     frame_ready: bool,
@@ -81,7 +80,7 @@ enum Life {
 
 /// What the character is to say when the floor is free.
 #[derive(Debug, Default, Clone, Copy)]
-struct Owed {
+struct PendingSpeech {
     reply: bool,
     apology: bool,
     interruption_message: bool,
@@ -136,7 +135,7 @@ impl Engine {
             running: None,
             awaiting: VecDeque::new(),
             turn: None,
-            owed: Owed::default(),
+            pending: PendingSpeech::default(),
             encoder: VoiceEncoder::new(config.bitrate_bps)?,
             pacer: Pacer::new(random as u16, (random >> 16) as u32),
             frame_ready: false,

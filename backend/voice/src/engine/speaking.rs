@@ -111,13 +111,13 @@ impl Engine {
         if self.turn.is_some() || self.visitor_has_floor() {
             return false;
         }
-        let owed = std::mem::take(&mut self.owed);
-        if owed.reply {
+        let pending = std::mem::take(&mut self.pending);
+        if pending.reply {
             self.start_reply();
-        } else if owed.apology {
+        } else if pending.apology {
             let apology = self.config.apology.clone();
             self.start_script(Source::Apology, &apology);
-        } else if owed.interruption_message
+        } else if pending.interruption_message
             && let Some(message) = self.config.interruption_message.clone()
         {
             self.start_script(Source::Script, &message);
@@ -174,7 +174,7 @@ impl Engine {
     }
 
     fn start_reply(&mut self) {
-        self.owed = super::Owed::default();
+        self.pending = super::PendingSpeech::default();
         let reply = self.ids.reply();
         let line = self.transcript.reserve();
         self.turn = Some(Turn::reply(self.now, reply, line));
@@ -231,7 +231,7 @@ impl Engine {
     fn finish_turn(&mut self) {
         let Some(turn) = self.turn.take() else { return };
         self.tell_line(&turn, true, false);
-        self.owed.apology |= turn.failed && turn.source != Source::Apology;
+        self.pending.apology |= turn.failed && turn.source != Source::Apology;
     }
 
     /// Records what the character said by now. Nothing of a turn that was not heard is recorded or told.

@@ -106,6 +106,14 @@ impl Endpointer {
         self.samples.iter().copied().collect()
     }
 
+    /// How much speech the running utterance has, in samples.
+    pub(crate) fn speech(&self) -> usize {
+        match self.phase {
+            Phase::Idle { .. } => 0,
+            Phase::Active { speech, .. } => speech,
+        }
+    }
+
     /// How much more silence ends the running utterance; `None` when there is none.
     pub(crate) fn remaining_hold(&self) -> Option<usize> {
         match self.phase {

@@ -5,14 +5,14 @@ use std::time::Duration;
 use colloquy_voice::{AgentState, EngineConfig, Originator, Output};
 
 use crate::harness::network::Network;
-use crate::harness::visitor::{Afterwards, SPEECH_BEGINS, Visitor};
+use crate::harness::visitor::{Afterwards, SPEECH_BEGINS, Visitor, recording};
 use crate::harness::{Harness, config, ms};
 
 const GREETING: &str = "Welcome to the museum of natural history. We have many bones, stones and birds to show you \
                         today, and a small cafe on the second floor.";
 
-/// When the recording begins; the words follow [`SPEECH_BEGINS`] later.
-const START: Duration = ms(2000);
+/// When the recording begins; the words follow [`SPEECH_BEGINS`] later. By then the visitor's echo canceller is trusted.
+const START: Duration = ms(3000);
 
 fn greeting() -> EngineConfig {
     EngineConfig {
@@ -25,7 +25,21 @@ fn interrupted(config: EngineConfig, words: &'static str) -> Harness {
     let mut harness = Harness::connected(config);
     harness.script.words = Some(words);
     Visitor::new(Network::default()).speak(&mut harness, START, Afterwards::Noise);
-    harness.run_until(ms(5500));
+    harness.run_until(START + ms(3500));
+    harness
+}
+
+/// A character that speaks while its microphone hears so much of a word from `at` on, as long as a browser's echo canceller
+/// lets a piece of the character's own voice pass.
+fn with_a_piece_of_speech(at: Duration, length: Duration) -> Harness {
+    let mut harness = Harness::connected(greeting());
+    harness.script.words = Some("let");
+    let speech = 16 * SPEECH_BEGINS.as_millis() as usize;
+    let audio = recording();
+    let mut piece = audio[speech..speech + 16 * length.as_millis() as usize].to_vec();
+    piece.extend(audio[..4800].iter().cycle().take(32_000));
+    Visitor::new(Network::default()).say(&mut harness, at, &piece);
+    harness.run_until(at + ms(3000));
     harness
 }
 
@@ -61,6 +75,46 @@ fn the_character_is_silent_within_one_frame() {
         .find(|(sent, _)| *sent > last)
         .unwrap();
     assert_eq!(next.0, last + ms(20));
+}
+
+#[test]
+fn an_echo_of_the_first_words_interrupts_nobody_and_is_no_turn() {
+    for at in [ms(200), ms(900), ms(1700)] {
+        let harness = with_a_piece_of_speech(at, ms(250));
+        assert_eq!(harness.agent(), [AgentState::Speaking], "at {at:?}");
+        assert_eq!(harness.lines().len(), 1, "at {at:?}");
+        assert!(harness.utterances().is_empty(), "at {at:?}");
+    }
+    // The same sound is the visitor's once the canceller has heard enough.
+    let harness = with_a_piece_of_speech(ms(2300), ms(250));
+    assert!(harness.engine.transcript()[0].interrupted);
+    assert_eq!(harness.lines()[1], (Originator::User, "let".to_owned()));
+    // Nor is it an echo while nobody speaks.
+    let mut silent = Harness::connected(config());
+    silent.script.words = Some("let");
+    let speech = 16 * SPEECH_BEGINS.as_millis() as usize;
+    let piece = &recording()[speech..speech + 4000];
+    Visitor::new(Network::default()).say(&mut silent, ms(200), piece);
+    silent.run_until(ms(2000));
+    assert_eq!(silent.lines()[0], (Originator::User, "let".to_owned()));
+}
+
+#[test]
+fn words_over_the_first_words_interrupt_when_they_are_too_long_for_an_echo() {
+    let mut harness = Harness::connected(greeting());
+    harness.script.words = Some("go forward");
+    Visitor::new(Network::default()).speak(&mut harness, ms(500), Afterwards::Noise);
+    harness.run_until(ms(4000));
+    let noticed = gave_way(&harness) - (ms(500) + SPEECH_BEGINS);
+    assert!(
+        noticed >= ms(400) && noticed <= ms(400 + 100),
+        "{noticed:?}"
+    );
+    assert!(harness.engine.transcript()[0].interrupted);
+    assert_eq!(
+        harness.lines()[1],
+        (Originator::User, "go forward".to_owned())
+    );
 }
 
 #[test]

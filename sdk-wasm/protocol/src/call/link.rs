@@ -1,4 +1,4 @@
-//! The signalling connection: greeting, heartbeat, and coming back after a loss.
+//! The signalling connection: handshake, heartbeat and reconnection.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ pub const RECONNECT_WINDOW_MS: u64 = 30_000;
 pub(super) const WELCOME_TIMEOUT_MS: u64 = 10_000;
 
 /// How many heartbeats may go by without any traffic.
-const SILENT_BEATS: u32 = 3;
+const MAX_UNANSWERED_PINGS: u32 = 3;
 
 const FIRST_BACKOFF_MS: u64 = 250;
 const LONGEST_BACKOFF_MS: u64 = 5_000;
@@ -24,7 +24,7 @@ pub(super) enum LinkState {
     /// The WebSocket is being opened.
     Opening { until_ms: u64 },
     /// `hello` was sent.
-    Greeting { until_ms: u64 },
+    AwaitingWelcome { until_ms: u64 },
     /// `welcome` was received.
     Open { ping_at_ms: u64 },
     /// Lost; the next attempt comes later.
@@ -79,7 +79,7 @@ impl Link {
 
     pub(super) fn greeting(&mut self, now_ms: u64) {
         let until_ms = now_ms + WELCOME_TIMEOUT_MS;
-        self.state = LinkState::Greeting { until_ms };
+        self.state = LinkState::AwaitingWelcome { until_ms };
     }
 
     pub(super) fn welcomed(&mut self, now_ms: u64, resume: String, heartbeat_seconds: u32) {
@@ -115,7 +115,7 @@ impl Link {
     pub(super) fn can_send(&self) -> bool {
         matches!(
             self.state,
-            LinkState::Open { .. } | LinkState::Greeting { .. }
+            LinkState::Open { .. } | LinkState::AwaitingWelcome { .. }
         )
     }
 
@@ -144,7 +144,7 @@ impl Link {
         let at_ms = match self.state {
             LinkState::Closed => return None,
             LinkState::Opening { until_ms }
-            | LinkState::Greeting { until_ms }
+            | LinkState::AwaitingWelcome { until_ms }
             | LinkState::Waiting { until_ms } => until_ms,
             LinkState::Open { ping_at_ms } => ping_at_ms,
         };
@@ -157,9 +157,9 @@ impl Link {
         }
         match self.state {
             LinkState::Closed => LinkTick::Nothing,
-            LinkState::Opening { .. } | LinkState::Greeting { .. } => LinkTick::Lost,
+            LinkState::Opening { .. } | LinkState::AwaitingWelcome { .. } => LinkTick::Lost,
             // Pings are counted rather than time, because browsers slow the timers of hidden pages.
-            LinkState::Open { .. } if self.unanswered >= SILENT_BEATS => LinkTick::Lost,
+            LinkState::Open { .. } if self.unanswered >= MAX_UNANSWERED_PINGS => LinkTick::Lost,
             LinkState::Open { .. } => {
                 self.unanswered += 1;
                 self.state = LinkState::Open {

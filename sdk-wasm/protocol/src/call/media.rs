@@ -1,9 +1,14 @@
-//! The audio connection: offer and answer, candidates in both directions, and ICE restarts.
+//! The audio connection: offer and answer, candidates in both directions, ICE restarts, and a second try with a new peer
+//! connection when the first one does not come up.
 
 use super::{MediaState, RECONNECT_WINDOW_MS, frames};
 
-/// How long the first connection may take from `welcome` on.
-const CONNECT_TIMEOUT_MS: u64 = 20_000;
+/// How long the first peer connection may take. Paths are found within a few seconds, and a DTLS handshake repeats what
+/// was lost after 1, 2 and 4 seconds.
+pub(super) const FIRST_TRY_MS: u64 = 8_000;
+
+/// How long the second peer connection may take.
+pub(super) const SECOND_TRY_MS: u64 = 12_000;
 
 /// How long a disconnected path may take to come back by itself.
 const DISCONNECT_GRACE_MS: u64 = 3_000;
@@ -29,12 +34,16 @@ pub(super) enum Negotiation {
 enum Path {
     /// No peer connection yet.
     Absent,
-    /// Never up yet.
-    First { until_ms: u64 },
+    /// Never up yet. `found` when ICE has a path and the DTLS handshake is under way.
+    First {
+        until_ms: u64,
+        is_second: bool,
+        found: bool,
+    },
     /// Up.
     Up,
     /// Gone; may come back by itself until the time.
-    Shaky { until_ms: u64 },
+    Disconnected { until_ms: u64 },
     /// Gone; an ICE restart is wanted at the time.
     Lost { since_ms: u64, restart_at_ms: u64 },
 }
@@ -43,18 +52,40 @@ enum Path {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MediaTick {
     Nothing,
+    /// The first peer connection did not come up.
+    Again,
     /// The path is lost, or still lost.
     Restart,
     /// The window for connecting or coming back is over.
-    GiveUp,
+    GiveUp(Failure),
+}
+
+/// Why there is no audio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// No path was found.
+    NoPath,
+    /// A path was found, and the DTLS handshake over it did not finish.
+    NoHandshake,
+    /// Audio that was up did not come back.
+    Lost,
+}
+
+/// What is done about media that is not up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Renewal {
+    /// ICE is restarted, which finds another path for the same DTLS association.
+    Restart,
+    /// A new peer connection, which begins the DTLS handshake anew, too.
+    Replace,
 }
 
 #[derive(Debug)]
 pub(super) struct Media {
     pub(super) negotiation: Negotiation,
     path: Path,
-    /// Whether a restart waits for the link or for the running negotiation.
-    restart_wanted: bool,
+    /// What waits for the link or for the running negotiation.
+    wanted: Option<Renewal>,
     /// Whether the offer being made restarts ICE.
     restarting: bool,
     /// How many answers are due to offers that a later one replaced.
@@ -77,7 +108,7 @@ impl Media {
         Self {
             negotiation: Negotiation::Absent,
             path: Path::Absent,
-            restart_wanted: false,
+            wanted: None,
             restarting: false,
             stale_answers: 0,
             early_local: Vec::new(),
@@ -88,7 +119,9 @@ impl Media {
     pub(super) fn peer_created(&mut self, now_ms: u64) {
         self.negotiation = Negotiation::Offering;
         self.path = Path::First {
-            until_ms: now_ms + CONNECT_TIMEOUT_MS,
+            until_ms: now_ms + FIRST_TRY_MS,
+            is_second: false,
+            found: false,
         };
     }
 
@@ -100,7 +133,7 @@ impl Media {
         }
         if !link_is_open {
             self.negotiation = Negotiation::Settled;
-            self.restart_wanted = true;
+            self.wanted.get_or_insert(Renewal::Restart);
             return None;
         }
         self.negotiation = Negotiation::Offered;
@@ -150,16 +183,31 @@ impl Media {
             (MediaState::Connected, Path::Up | Path::Absent) => false,
             (MediaState::Connected, _) => {
                 self.path = Path::Up;
-                self.restart_wanted = false;
+                self.wanted = None;
                 true
             }
+            (
+                MediaState::PathFound,
+                Path::First {
+                    until_ms,
+                    is_second,
+                    ..
+                },
+            ) => {
+                self.path = Path::First {
+                    until_ms,
+                    is_second,
+                    found: true,
+                };
+                false
+            }
             (MediaState::Disconnected, Path::Up) => {
-                self.path = Path::Shaky {
+                self.path = Path::Disconnected {
                     until_ms: now_ms + DISCONNECT_GRACE_MS,
                 };
                 false
             }
-            (MediaState::Failed, Path::Up | Path::Shaky { .. }) => {
+            (MediaState::Failed, Path::Up | Path::Disconnected { .. }) => {
                 self.lose(now_ms);
                 false
             }
@@ -170,8 +218,17 @@ impl Media {
                 };
                 false
             }
-            (MediaState::Failed, Path::First { .. }) => {
-                self.path = Path::First { until_ms: now_ms };
+            (
+                MediaState::Failed,
+                Path::First {
+                    is_second, found, ..
+                },
+            ) => {
+                self.path = Path::First {
+                    until_ms: now_ms,
+                    is_second,
+                    found,
+                };
                 false
             }
             _ => false,
@@ -195,34 +252,47 @@ impl Media {
         self.stale_answers = 0;
         if self.negotiation == Negotiation::Offered {
             self.negotiation = Negotiation::Settled;
-            self.restart_wanted = true;
+            self.wanted.get_or_insert(Renewal::Restart);
         }
     }
 
-    /// Whether to restart ICE now; counts it as begun.
-    pub(super) fn take_restart(&mut self, link_is_open: bool) -> bool {
-        let possible = matches!(
-            self.negotiation,
-            Negotiation::Offered | Negotiation::Settled
-        );
-        if !(self.restart_wanted && link_is_open && possible) {
-            return false;
+    /// What to do now about media that is not up; counts it as begun.
+    pub(super) fn take_renewal(&mut self, now_ms: u64, link_is_open: bool) -> Option<Renewal> {
+        let possible = match self.wanted? {
+            Renewal::Restart => matches!(
+                self.negotiation,
+                Negotiation::Offered | Negotiation::Settled
+            ),
+            // What the old peer connection was about to do counts no more.
+            Renewal::Replace => true,
+        };
+        if !(link_is_open && possible) {
+            return None;
         }
         if self.negotiation == Negotiation::Offered {
             self.stale_answers += 1;
         }
-        self.restart_wanted = false;
-        self.restarting = true;
+        let renewal = self.wanted.take();
+        self.restarting = renewal == Some(Renewal::Restart);
         self.negotiation = Negotiation::Offering;
         self.early_local.clear();
         self.early_remote.clear();
-        true
+        if renewal == Some(Renewal::Replace) {
+            self.path = Path::First {
+                until_ms: now_ms + SECOND_TRY_MS,
+                is_second: true,
+                found: false,
+            };
+        }
+        renewal
     }
 
     pub(super) fn next_timeout(&self) -> Option<u64> {
         match self.path {
             Path::Absent | Path::Up => None,
-            Path::First { until_ms } | Path::Shaky { until_ms } => Some(until_ms),
+            // The second try begins when the link is back; the link itself gives up.
+            Path::First { .. } if self.wanted == Some(Renewal::Replace) => None,
+            Path::First { until_ms, .. } | Path::Disconnected { until_ms } => Some(until_ms),
             Path::Lost {
                 since_ms,
                 restart_at_ms,
@@ -234,7 +304,7 @@ impl Media {
         if self.next_timeout().is_none_or(|at_ms| now_ms < at_ms) {
             return MediaTick::Nothing;
         }
-        if matches!(self.path, Path::Shaky { .. }) {
+        if matches!(self.path, Path::Disconnected { .. }) {
             self.lose(now_ms);
         }
         match self.path {
@@ -243,11 +313,19 @@ impl Media {
                     since_ms,
                     restart_at_ms: now_ms + RESTART_TIMEOUT_MS,
                 };
-                self.restart_wanted = true;
+                self.wanted = Some(Renewal::Restart);
                 MediaTick::Restart
             }
-            Path::Lost { .. } | Path::First { .. } => MediaTick::GiveUp,
-            Path::Absent | Path::Up | Path::Shaky { .. } => MediaTick::Nothing,
+            Path::First {
+                is_second: false, ..
+            } => {
+                self.wanted = Some(Renewal::Replace);
+                MediaTick::Again
+            }
+            Path::First { found: true, .. } => MediaTick::GiveUp(Failure::NoHandshake),
+            Path::First { .. } => MediaTick::GiveUp(Failure::NoPath),
+            Path::Lost { .. } => MediaTick::GiveUp(Failure::Lost),
+            Path::Absent | Path::Up | Path::Disconnected { .. } => MediaTick::Nothing,
         }
     }
 }

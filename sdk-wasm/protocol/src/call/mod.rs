@@ -1,14 +1,20 @@
-//! The life of one call as its client lives it: a state machine without browser, socket or clock.
+//! The client's side of one call: a state machine without browser, socket or clock.
 //!
 //! [`Call::handle`] takes what happened and the time; [`Call::poll`] gives what to do next, in order. Whatever happens
 //! in whatever order, the first event is `CallStart`, the last is the only `HangUp`, and `CloseEverything` comes before
-//! it. `link` owns the WebSocket's side, `media` the peer connection's; `server` follows what the server says.
+//! it. `io` has the types of inputs and outputs; `setup` creates the call and opens its session; `link` has the state of
+//! the WebSocket, `media` that of the peer connection, `microphone` that of the microphone; `server` handles the server's
+//! messages, `timeouts` the timers, `ending` the end of the call.
 
+mod ending;
 mod frames;
+mod io;
 mod link;
 mod media;
+mod microphone;
 mod server;
-mod vocabulary;
+mod setup;
+mod timeouts;
 
 #[cfg(test)]
 #[cfg(not(target_arch = "wasm32"))]
@@ -18,45 +24,33 @@ mod random_tests;
 mod tests;
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
-use self::link::{Link, LinkState, LinkTick};
-use self::media::{Media, MediaTick, RemoteCandidate};
-use crate::{
-    CallError, CloseCode, CreateAnswer, ErrorCode, MAX_FRAME_BYTES, MAX_TEXT_CHARS, Originator,
-    SessionState,
+use self::link::Link;
+use self::media::{Media, RemoteCandidate, Renewal};
+use self::microphone::Microphone;
+use crate::{CallError, CloseCode, ErrorCode, IceServer, MAX_TEXT_CHARS, Originator, SessionState};
+
+pub use io::{
+    Command, Event, HangUpReason, Input, MediaState, Options, Output, Start, TranscriptLine,
 };
-
 pub use link::RECONNECT_WINDOW_MS;
-pub use vocabulary::{Command, Event, Input, MediaState, Options, Output, Start, TranscriptLine};
 
-/// How long `POST /v2/calls` may take.
-const CREATE_TIMEOUT_MS: u64 = 20_000;
-
-/// Where a call is in its life.
+/// The phases of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// `POST /v2/calls` is under way.
     Creating { until_ms: u64 },
-    /// The visitor is asked for the microphone.
-    Asking,
-    /// The session is being built; no media yet.
+    /// The session is being opened.
+    Opening,
+    /// The session is there, and the visitor is asked for the microphone.
+    AwaitingMicrophone,
+    /// The audio connection is being built.
     Connecting,
     /// Media was up at least once.
-    Talking,
+    Connected,
     /// Over.
     Ended,
-}
-
-/// Whether there is a microphone, once there was one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Microphone {
-    Live,
-    /// Another one is being opened; `told` when the application knows that the first is gone.
-    Replacing {
-        told: bool,
-    },
-    /// None is left. The visitor still hears, and may type.
-    Gone,
 }
 
 /// One call, from `handleCall2` to `onHangUp`.
@@ -66,6 +60,12 @@ pub struct Call {
     microphone: Microphone,
     link: Link,
     media: Media,
+    /// Where `POST /v2/calls` goes, in client mode.
+    create_url: String,
+    /// The call's id as the REST interface has it, `/v2/calls/<id>`, once it is known.
+    call_id: Option<String>,
+    /// Those of the last `welcome`.
+    ice_servers: Rc<[IceServer]>,
     metadata: Option<String>,
     character_role: Option<String>,
     person_role: String,
@@ -84,7 +84,12 @@ impl Call {
     #[must_use]
     pub fn start(now_ms: u64, start: Start, options: Options) -> Self {
         let mut call = Self::new(options);
-        call.event(Event::CallStart);
+        if let Start::Server { signed_url } = &start {
+            call.call_id = setup::call_id_of(signed_url);
+        }
+        call.event(Event::CallStart {
+            call_id: call.call_id.clone(),
+        });
         if let Err(error) = call.begin(now_ms, start) {
             call.fail(error);
         }
@@ -95,18 +100,21 @@ impl Call {
     #[must_use]
     pub fn refused(error: CallError) -> Self {
         let mut call = Self::new(Options::default());
-        call.event(Event::CallStart);
+        call.event(Event::CallStart { call_id: None });
         call.fail(error);
         call
     }
 
     fn new(options: Options) -> Self {
         Self {
-            phase: Phase::Asking,
+            phase: Phase::Opening,
             microphone: Microphone::Live,
             playback_blocked: false,
             link: Link::new(),
             media: Media::new(),
+            create_url: String::new(),
+            call_id: None,
+            ice_servers: Rc::default(),
             metadata: options.metadata,
             character_role: options.character_role,
             person_role: options.person_role.unwrap_or_else(|| "You".to_owned()),
@@ -117,44 +125,9 @@ impl Call {
         }
     }
 
-    fn begin(&mut self, now_ms: u64, start: Start) -> Result<(), CallError> {
-        if self.hello().len() > MAX_FRAME_BYTES {
-            return Err(CallError::with_detail(
-                ErrorCode::InvalidArgument,
-                "customMetadata is larger than 64 KiB",
-            ));
-        }
-        match start {
-            Start::Client(new_call) => {
-                let request = new_call.into_request()?;
-                self.phase = Phase::Creating {
-                    until_ms: now_ms + CREATE_TIMEOUT_MS,
-                };
-                self.command(Command::CreateCall(request));
-                Ok(())
-            }
-            Start::Server { signed_url } => self.created(signed_url),
-        }
-    }
-
     /// What to do next; `None` until something else happens.
     pub fn poll(&mut self) -> Option<Output> {
         self.outputs.pop_front()
-    }
-
-    /// When to come back with [`Input::Timeout`] at the latest.
-    #[must_use]
-    pub fn next_timeout(&self) -> Option<u64> {
-        match self.phase {
-            Phase::Creating { until_ms } => Some(until_ms),
-            Phase::Asking | Phase::Ended => None,
-            Phase::Connecting | Phase::Talking => {
-                match (self.link.next_timeout(), self.media.next_timeout()) {
-                    (Some(link), Some(media)) => Some(link.min(media)),
-                    (link, media) => link.or(media),
-                }
-            }
-        }
     }
 
     /// Whether the call has ended and everything about that was said.
@@ -176,13 +149,19 @@ impl Call {
         self.status
     }
 
+    /// The call's id as the REST interface has it, `/v2/calls/<id>`, once it is known.
+    #[must_use]
+    pub fn call_id(&self) -> Option<&str> {
+        self.call_id.as_deref()
+    }
+
     /// Whether a typed turn can be taken: the call is connected, what waits for a link that is away is not too much, and
     /// the text is neither empty nor too long.
     #[must_use]
     pub fn accepts_text(&self, text: &str) -> bool {
-        self.phase == Phase::Talking
+        self.phase == Phase::Connected
             && (self.link.is_open() || self.link.has_room())
-            && (1..=MAX_TEXT_CHARS).contains(&text.trim().chars().count())
+            && (1..=MAX_TEXT_CHARS).contains(&text.trim().chars().take(MAX_TEXT_CHARS + 1).count())
     }
 
     /// Takes in what happened. After the end nothing counts any more.
@@ -192,21 +171,23 @@ impl Call {
         }
         match input {
             Input::Timeout => self.tick(now_ms),
-            Input::CreateAnswered(answer) => self.create_answered(answer),
+            Input::CreateAnswered(answer) => self.create_answered(now_ms, answer),
             Input::CreateFailed if self.is_creating() => self.fail(ErrorCode::Network.into()),
-            Input::MicrophoneReady if self.phase == Phase::Asking => {
+            Input::MicrophoneReady if self.phase == Phase::AwaitingMicrophone => {
                 self.phase = Phase::Connecting;
                 self.event(Event::CallStarting);
-                self.open_socket(now_ms);
+                self.begin_media(now_ms);
                 if self.microphone == Microphone::Gone {
                     self.replace_microphone(false);
                 }
             }
             Input::MicrophoneReady if self.has_session() => self.microphone = Microphone::Live,
-            Input::MicrophoneFailed(code) if self.phase == Phase::Asking => self.fail(code.into()),
+            Input::MicrophoneFailed(code) if self.phase == Phase::AwaitingMicrophone => {
+                self.leave(Err(code.into()));
+            }
             Input::MicrophoneFailed(code) => self.microphone_failed(code),
             // It may go while the worklet is still being loaded.
-            Input::MicrophoneLost if self.phase == Phase::Asking => {
+            Input::MicrophoneLost if self.phase == Phase::AwaitingMicrophone => {
                 self.microphone = Microphone::Gone;
             }
             Input::MicrophoneLost if self.has_session() && self.microphone == Microphone::Live => {
@@ -215,9 +196,9 @@ impl Call {
             Input::DevicesChanged if self.has_session() && self.microphone == Microphone::Gone => {
                 self.replace_microphone(true);
             }
-            Input::SpeakerFailed => self.trouble(ErrorCode::SpeakerMissing.into()),
+            Input::SpeakerFailed => self.non_fatal_error(ErrorCode::SpeakerMissing.into()),
             Input::PlaybackBlocked if !self.playback_blocked => {
-                self.trouble(ErrorCode::AudioBlocked.into());
+                self.non_fatal_error(ErrorCode::AudioBlocked.into());
                 self.playback_changed(true);
             }
             Input::PlaybackStarted if self.playback_blocked => self.playback_changed(false),
@@ -238,7 +219,7 @@ impl Call {
                 {
                     self.send(message);
                 }
-                self.restart_if_wanted();
+                self.renew_if_wanted(now_ms);
             }
             Input::LocalCandidate {
                 candidate,
@@ -253,9 +234,10 @@ impl Call {
             }
             Input::MediaChanged(state) => self.media_changed(now_ms, state),
             Input::MediaFailed(detail) => {
-                self.leave(Some(CallError::with_detail(ErrorCode::Media, &detail)));
+                self.leave(Err(CallError::with_detail(ErrorCode::Media, &detail)));
             }
-            Input::HangUp => self.leave(None),
+            Input::ConnectionBlocked { directive, url } => self.blocked(&directive, &url),
+            Input::HangUp => self.leave(Ok(HangUpReason::Local)),
             Input::Mute(muted) => self.mute(muted),
             Input::Text(text) if self.accepts_text(&text) => {
                 self.send(frames::text(text.trim()));
@@ -274,74 +256,7 @@ impl Call {
     }
 
     fn has_session(&self) -> bool {
-        matches!(self.phase, Phase::Connecting | Phase::Talking)
-    }
-
-    fn replace_microphone(&mut self, told: bool) {
-        self.microphone = Microphone::Replacing { told };
-        self.command(Command::ReplaceMicrophone);
-    }
-
-    /// No microphone in place of the lost one. The call goes on; the next device that is plugged in is tried.
-    fn microphone_failed(&mut self, code: ErrorCode) {
-        if let Microphone::Replacing { told } = self.microphone {
-            self.microphone = Microphone::Gone;
-            if !told {
-                self.trouble(code.into());
-            }
-        }
-    }
-
-    fn is_creating(&self) -> bool {
-        matches!(self.phase, Phase::Creating { .. })
-    }
-
-    fn create_answered(&mut self, answer: CreateAnswer) {
-        if !self.is_creating() {
-            return;
-        }
-        let next = answer.signed_url().and_then(|url| self.created(url));
-        if let Err(error) = next {
-            self.fail(error);
-        }
-    }
-
-    /// The call exists; its session waits for the microphone.
-    fn created(&mut self, signed_url: String) -> Result<(), CallError> {
-        if !(signed_url.starts_with("wss://") || signed_url.starts_with("ws://")) {
-            return Err(CallError::with_detail(
-                ErrorCode::InvalidArgument,
-                "the signed URL must begin with wss://",
-            ));
-        }
-        self.link.url = signed_url;
-        self.phase = Phase::Asking;
-        self.update_status();
-        self.command(Command::AcquireMicrophone);
-        Ok(())
-    }
-
-    fn open_socket(&mut self, now_ms: u64) {
-        self.link.opening(now_ms);
-        self.command(Command::OpenSocket(self.link.url.clone()));
-    }
-
-    /// The first frame of a connection. The metadata is the call's, so it is said once: with a resume token beside it, it
-    /// could be too large for a frame.
-    fn hello(&self) -> String {
-        match &self.link.resume {
-            Some(token) => frames::hello(None, Some(token)),
-            None => frames::hello(self.metadata.as_deref(), None),
-        }
-    }
-
-    fn socket_opened(&mut self, now_ms: u64) {
-        if !matches!(self.link.state, LinkState::Opening { .. }) {
-            return;
-        }
-        self.link.greeting(now_ms);
-        let hello = self.hello();
-        self.command(Command::Send(hello));
+        matches!(self.phase, Phase::Connecting | Phase::Connected)
     }
 
     fn socket_closed(&mut self, now_ms: u64, number: u16) {
@@ -350,7 +265,7 @@ impl Call {
         } else if self.server_state == SessionState::Error {
             self.fail(ErrorCode::Server.into());
         } else if number == CloseCode::Normal.number() {
-            self.end(None);
+            self.end(HangUpReason::Remote);
         } else if self.link.resume.is_some() {
             self.link.lost(now_ms);
             self.media.link_lost();
@@ -363,7 +278,7 @@ impl Call {
     fn media_changed(&mut self, now_ms: u64, state: MediaState) {
         if self.media.changed(now_ms, state) {
             if self.phase == Phase::Connecting {
-                self.phase = Phase::Talking;
+                self.phase = Phase::Connected;
                 self.event(Event::Connected);
             }
             self.update_status();
@@ -372,63 +287,11 @@ impl Call {
         self.tick_media(now_ms);
     }
 
-    fn mute(&mut self, muted: bool) {
-        if muted == self.muted {
-            return;
-        }
-        self.muted = muted;
-        self.command(Command::MuteMicrophone(muted));
-        // A link that is away is told by `welcomed`.
-        if self.link.is_open() {
-            self.command(Command::Send(frames::mute(muted)));
-        }
-    }
-
-    fn tick(&mut self, now_ms: u64) {
-        match self.phase {
-            Phase::Creating { until_ms } if now_ms >= until_ms => {
-                self.fail(ErrorCode::Network.into());
-            }
-            Phase::Creating { .. } | Phase::Asking | Phase::Ended => {}
-            Phase::Connecting | Phase::Talking => {
-                self.tick_link(now_ms);
-                self.tick_media(now_ms);
-            }
-        }
-    }
-
-    fn tick_link(&mut self, now_ms: u64) {
-        match self.link.tick(now_ms) {
-            LinkTick::Nothing => {}
-            LinkTick::Ping => {
-                self.command(Command::Send(frames::ping(now_ms as f64)));
-            }
-            LinkTick::Lost => {
-                self.command(Command::CloseSocket);
-                self.socket_closed(now_ms, 1006);
-            }
-            LinkTick::Retry => self.open_socket(now_ms),
-            LinkTick::GiveUp => self.fail(ErrorCode::Network.into()),
-        }
-    }
-
-    fn tick_media(&mut self, now_ms: u64) {
-        if self.phase == Phase::Ended {
-            return;
-        }
-        match self.media.tick(now_ms) {
-            MediaTick::Nothing => {}
-            MediaTick::Restart => {
-                self.update_status();
-                self.restart_if_wanted();
-            }
-            MediaTick::GiveUp => self.leave(Some(ErrorCode::Media.into())),
-        }
-    }
-
-    fn restart_if_wanted(&mut self) {
-        if self.media.take_restart(self.link.is_open()) {
-            self.command(Command::RestartIce);
+    fn renew_if_wanted(&mut self, now_ms: u64) {
+        match self.media.take_renewal(now_ms, self.link.is_open()) {
+            Some(Renewal::Restart) => self.command(Command::RestartIce),
+            Some(Renewal::Replace) => self.create_peer(),
+            None => {}
         }
     }
 
@@ -459,7 +322,7 @@ impl Call {
 
     /// Tells the application where the call is, if that changed.
     fn update_status(&mut self) {
-        let status = if self.phase != Phase::Talking {
+        let status = if self.phase != Phase::Connected {
             SessionState::Starting
         } else if self.link.is_lost()
             || self.media.is_lost()
@@ -480,7 +343,7 @@ impl Call {
     }
 
     /// A failure that the call survives.
-    fn trouble(&mut self, error: CallError) {
+    fn non_fatal_error(&mut self, error: CallError) {
         self.event(Event::CallError {
             error,
             fatal: false,
@@ -490,58 +353,6 @@ impl Call {
     fn playback_changed(&mut self, blocked: bool) {
         self.playback_blocked = blocked;
         self.event(Event::AudioBlockedChange(blocked));
-    }
-
-    fn fail(&mut self, error: CallError) {
-        self.end(Some(error));
-    }
-
-    /// Ends the call by what the server knows, or cannot be told.
-    fn end(&mut self, error: Option<CallError>) {
-        self.stop();
-        self.finish(error);
-    }
-
-    /// Ends the call from this side: the server is told, where there is a session to tell it in.
-    fn leave(&mut self, error: Option<CallError>) {
-        self.stop();
-        let mut last = vec![frames::hang_up()];
-        if !self.link.can_send() {
-            last.insert(0, self.hello());
-        }
-        if matches!(self.link.state, LinkState::Waiting { .. }) {
-            self.command(Command::OpenSocket(self.link.url.clone()));
-        }
-        // Without a session the URL is still unused, and the server ends the call when it expires.
-        if !matches!(self.link.state, LinkState::Closed) {
-            self.command(Command::SayGoodbye(last));
-        }
-        self.finish(error);
-    }
-
-    /// What was about to be done is dropped; what happened is told all the same.
-    fn stop(&mut self) {
-        self.outputs
-            .retain(|output| matches!(output, Output::Event(_)));
-        self.phase = Phase::Ended;
-    }
-
-    /// The only way out: everything is released, and the application is told.
-    fn finish(&mut self, error: Option<CallError>) {
-        self.command(Command::CloseEverything);
-        let last = match &error {
-            Some(_) => SessionState::Error,
-            None => SessionState::Completed,
-        };
-        if let Some(error) = error {
-            self.event(Event::CallError { error, fatal: true });
-        }
-        match self.status {
-            Some(_) => self.set_status(last),
-            // A call that was never created has no status to change.
-            None => self.status = Some(last),
-        }
-        self.event(Event::HangUp);
     }
 
     fn event(&mut self, event: Event) {

@@ -1,13 +1,14 @@
 //! What follows from the server's messages.
 
-use super::media::{Negotiation, RemoteCandidate};
-use super::{Call, Command, Event, TranscriptLine, frames};
-use crate::{ByeReason, CallError, ErrorCode, IceServer, ServerMessage, SessionState};
+use super::media::RemoteCandidate;
+use super::{Call, Command, Event, HangUpReason, Phase, TranscriptLine, frames};
+use crate::{ByeReason, CallError, ErrorCode, ServerMessage, SessionState};
 
 impl Call {
     pub(super) fn message(&mut self, now_ms: u64, message: ServerMessage) {
         match message {
             ServerMessage::Welcome {
+                call_id,
                 character,
                 ice_servers,
                 resume,
@@ -22,13 +23,15 @@ impl Call {
                 if self.character_role.is_none() {
                     self.character_role = character;
                 }
-                self.welcomed(now_ms, ice_servers);
+                self.call_id = Some(call_id);
+                self.ice_servers = ice_servers.into();
+                self.welcomed(now_ms);
             }
             ServerMessage::Answer { sdp } => {
                 if let Some(candidates) = self.media.answered() {
                     self.command(Command::ApplyAnswer(sdp));
                     candidates.into_iter().for_each(|c| self.add_candidate(c));
-                    self.restart_if_wanted();
+                    self.renew_if_wanted(now_ms);
                 }
             }
             ServerMessage::Candidate {
@@ -47,7 +50,7 @@ impl Call {
             }
             ServerMessage::Status {
                 state: SessionState::Completed,
-            } => self.end(None),
+            } => self.end(HangUpReason::Remote),
             ServerMessage::Status { state } => {
                 self.server_state = state;
                 self.update_status();
@@ -66,7 +69,7 @@ impl Call {
                     role: self.role(originator),
                     text,
                     is_final,
-                    at_ms,
+                    at_ms: u32::try_from(at_ms).unwrap_or(u32::MAX),
                 };
                 self.event(Event::Transcript(line));
             }
@@ -90,7 +93,7 @@ impl Call {
                 if fatal {
                     self.fail(error);
                 } else {
-                    self.trouble(error);
+                    self.non_fatal_error(error);
                 }
             }
             ServerMessage::Ping { t } => self.command(Command::Send(frames::pong(t))),
@@ -98,22 +101,25 @@ impl Call {
         }
     }
 
-    fn welcomed(&mut self, now_ms: u64, ice_servers: Vec<IceServer>) {
-        if self.media.negotiation == Negotiation::Absent {
-            self.media.peer_created(now_ms);
-            self.command(Command::CreatePeer(ice_servers));
-        } else {
-            for message in std::mem::take(&mut self.link.outbox) {
-                self.command(Command::Send(message));
-            }
-            self.restart_if_wanted();
+    fn welcomed(&mut self, now_ms: u64) {
+        for message in std::mem::take(&mut self.link.outbox) {
+            self.command(Command::Send(message));
         }
+        if self.phase == Phase::Opening {
+            // The session is there, so the visitor is not asked for a call that cannot be.
+            self.phase = Phase::AwaitingMicrophone;
+            self.command(Command::AcquireMicrophone);
+        }
+        self.begin_media(now_ms);
+        self.renew_if_wanted(now_ms);
         self.update_status();
     }
 
     fn bye(&mut self, reason: ByeReason, code: Option<&str>) {
         match reason {
-            ByeReason::HangUp | ByeReason::TimeLimit | ByeReason::Shutdown => self.end(None),
+            ByeReason::HangUp => self.end(HangUpReason::Remote),
+            ByeReason::TimeLimit => self.end(HangUpReason::TimeLimit),
+            ByeReason::Shutdown => self.end(HangUpReason::Shutdown),
             ByeReason::Replaced => self.fail(ErrorCode::CallInUse.into()),
             ByeReason::Error => self.fail(CallError::from_server(
                 code.unwrap_or_default(),

@@ -1,0 +1,164 @@
+//! The SQL of usage: records in detail, and sums of days.
+
+use colloquy_store::{Executor, StoreError, statement};
+use serde::Serialize;
+
+use super::{insert, measure, stored};
+use crate::ledger::{Amounts, Outcome, UsageFilter, UsageRow, reservation::Held};
+
+/// The usage of a reservation that was settled.
+pub(in crate::ledger) struct NewRecord<'a> {
+    pub(in crate::ledger) held: &'a Held,
+    pub(in crate::ledger) usage: Amounts,
+    pub(in crate::ledger) outcome: Outcome,
+    pub(in crate::ledger) settled_at: i64,
+}
+
+/// Stores usage in detail: rows of [`NewRecord::row`].
+pub(super) fn insert_records() -> String {
+    let texts = [
+        "id",
+        "quota",
+        "endpoint",
+        "model",
+        "character_ref",
+        "request_id",
+        "outcome",
+        "amounts",
+    ];
+    insert("usage_records", &texts, &["created_at", "settled_at"])
+}
+
+impl<'a> NewRecord<'a> {
+    pub(super) fn row(&self) -> impl Serialize + use<'a> {
+        let Held {
+            id,
+            quota,
+            entry,
+            created_at,
+            ..
+        } = self.held;
+        (
+            id.as_str(),
+            quota.as_str(),
+            entry.endpoint.as_ref(),
+            entry.model.as_str(),
+            entry.character.as_deref(),
+            entry.request_id.as_str(),
+            self.outcome.as_str(),
+            self.usage,
+            *created_at,
+            self.settled_at,
+        )
+    }
+}
+
+/// What usage is summed by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::ledger) struct DayKey<'a> {
+    pub(in crate::ledger) quota: &'a str,
+    /// `YYYY-MM-DD`.
+    pub(in crate::ledger) day: String,
+    pub(in crate::ledger) model: &'a str,
+    /// Empty for none.
+    pub(in crate::ledger) character: &'a str,
+}
+
+/// Adds to the sums of days, of locked quotas: rows of [`day_rows`], each key once.
+pub(super) fn add_days() -> String {
+    let key = ["quota", "day", "model", "character_ref", "measure"];
+    format!(
+        "{} ON CONFLICT ({}) DO UPDATE SET amount = usage_days.amount + excluded.amount",
+        insert("usage_days", &key, &["amount"]),
+        key.join(", "),
+    )
+}
+
+/// What is added to a day.
+pub(super) fn day_rows<'a>(
+    (key, sum): (&'a DayKey<'_>, &Amounts),
+) -> impl Iterator<Item = impl Serialize + use<'a>> + use<'a> {
+    sum.some().map(|(measure, amount)| {
+        (
+            key.quota,
+            key.day.as_str(),
+            key.model,
+            key.character,
+            measure.stored_name(),
+            stored(amount),
+        )
+    })
+}
+
+/// Removes some of the records that were settled before. How many it removed.
+pub(in crate::ledger) async fn prune(
+    db: &impl Executor,
+    before: i64,
+    most: u64,
+) -> Result<u64, StoreError> {
+    let sql = "DELETE FROM usage_records WHERE (settled_at, id) IN \
+               (SELECT settled_at, id FROM usage_records WHERE settled_at < $1 ORDER BY settled_at, id LIMIT $2)";
+    let values = [before.into(), stored(most).into()];
+    db.execute(statement(sql, values)).await
+}
+
+/// Sums of days in groups, in the order of the groups. There is at least one thing to group by.
+pub(in crate::ledger) async fn usage(
+    db: &impl Executor,
+    quota: &str,
+    filter: &UsageFilter,
+) -> Result<Vec<UsageRow>, StoreError> {
+    let groups: Vec<&str> = [
+        (filter.by_day, "day"),
+        (filter.by_model, "model"),
+        (filter.by_character, "character_ref"),
+    ]
+    .into_iter()
+    .filter_map(|(wanted, column)| wanted.then_some(column))
+    .collect();
+    let sql = format!(
+        "SELECT {0}, measure, CAST(SUM(amount) AS BIGINT) AS amount FROM usage_days \
+         WHERE quota = $1 AND day BETWEEN $2 AND $3 GROUP BY {0}, measure ORDER BY {0}",
+        groups.join(", ")
+    );
+    let values = [
+        quota.into(),
+        filter.from.to_string().into(),
+        filter.to.to_string().into(),
+    ];
+    let rows: Vec<SumRow> = db.fetch_all(statement(sql, values)).await?;
+    let mut usage: Vec<UsageRow> = Vec::new();
+    for row in rows {
+        let (measure, amount) = (measure(&row.measure)?, row.amount.unsigned_abs());
+        match usage.last_mut() {
+            Some(last) if row.is_of(last) => last.usage = last.usage.with(measure, amount),
+            _ => usage.push(UsageRow {
+                day: row.day,
+                model: row.model,
+                character: row.character_ref,
+                usage: Amounts::default().with(measure, amount),
+            }),
+        }
+    }
+    Ok(usage)
+}
+
+/// The sum of a measure in a group; what is not grouped by is not there.
+#[derive(sqlx::FromRow)]
+struct SumRow {
+    #[sqlx(default)]
+    day: Option<String>,
+    #[sqlx(default)]
+    model: Option<String>,
+    #[sqlx(default)]
+    character_ref: Option<String>,
+    measure: String,
+    amount: i64,
+}
+
+impl SumRow {
+    /// Whether this is its group.
+    fn is_of(&self, row: &UsageRow) -> bool {
+        self.day == row.day && self.model == row.model && self.character_ref == row.character
+    }
+}

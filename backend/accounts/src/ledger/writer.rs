@@ -1,0 +1,176 @@
+//! The one task of a process that writes the ledger.
+//!
+//! While a transaction is on its way to the disk, the next admissions and settlements gather; they then share one
+//! transaction (group commit). Nobody waits for most settlements, so they gather for some milliseconds more. The rows of
+//! their quotas are locked in it, so limits hold over all nodes.
+//!
+//! When the database fails, whoever waits for an admission hears it at once. Settlements wait and are tried again, in
+//! transactions of their own that get smaller: one that cannot be stored must not keep the others from it.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use colloquy_base::clock::runtime_now;
+use colloquy_store::Writer;
+use tokio::time::{Instant, sleep_until};
+
+use super::{
+    LedgerError,
+    batch::{self, Admitted, Stored},
+    queue::{Admission, Batch, Queue, Settlement},
+    reservation::Reservation,
+};
+use crate::Accounts;
+
+/// The most settlements, and the most admissions, of one transaction.
+const MOST: usize = 256;
+/// The wait before failed settlements are tried again; it doubles each time.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Writes until the ledger is closed and everything is settled.
+pub(super) async fn write(accounts: Accounts) {
+    let queue = Arc::clone(&accounts.ledger.queue);
+    let mut writer = Writer::new(&accounts.store);
+    let mut retries = Retries::new();
+    loop {
+        tokio::select! {
+            batch = queue.next(MOST) => match batch {
+                Some(batch) => run(&accounts, &mut writer, &queue, batch, &mut retries).await,
+                None if retries.waiting.is_empty() => return,
+                None => {
+                    sleep_until(retries.at).await;
+                    retries.run(&accounts, &mut writer).await;
+                }
+            },
+            () = sleep_until(retries.at), if !retries.waiting.is_empty() => retries.run(&accounts, &mut writer).await,
+        }
+        let waiting = queue.depth() + retries.waiting.len();
+        metrics::gauge!("colloquy_ledger_queue_depth").set(waiting as f64);
+        metrics::gauge!("colloquy_reservations_open").set(queue.open() as f64);
+    }
+}
+
+/// Stores a batch and tells everybody how it went.
+async fn run(
+    accounts: &Accounts,
+    writer: &mut Writer,
+    queue: &Arc<Queue>,
+    batch: Batch,
+    retries: &mut Retries,
+) {
+    let Batch {
+        settlements,
+        mut admissions,
+    } = batch;
+    admissions.retain(|admission| !admission.reply.is_closed());
+    metrics::histogram!("colloquy_ledger_batch_operations")
+        .record((settlements.len() + admissions.len()) as f64);
+    match batch::store(accounts, writer, &settlements, &admissions).await {
+        Ok(Stored { counted, decisions }) => {
+            finish(settlements, counted);
+            for (admission, decision) in admissions.into_iter().zip(decisions) {
+                if matches!(decision, Err(LedgerError::Refused(_))) {
+                    // What it has no room for may only wait to be settled.
+                    if let Some(admission) = queue.settle_first(admission) {
+                        answer(admission, decision, queue);
+                    }
+                } else {
+                    answer(admission, decision, queue);
+                }
+            }
+        }
+        Err(failure) => {
+            accounts.store.complain("storing in the ledger", &failure);
+            retries.add(settlements);
+            for admission in admissions {
+                let bound = admission.bound;
+                let (held, reply) = admission.into_held(bound, accounts.clock.now_ms());
+                if failure.undecided {
+                    retries.add([Settlement::unused(held)]);
+                }
+                drop(reply.send(Err(LedgerError::Unavailable)));
+            }
+        }
+    }
+}
+
+fn answer(admission: Admission, decision: Result<Admitted, LedgerError>, queue: &Arc<Queue>) {
+    let (reply, granted) = match decision {
+        Ok(Admitted {
+            standing,
+            bound,
+            created_at,
+        }) => {
+            let (held, reply) = admission.into_held(bound, created_at);
+            (reply, Ok(Reservation::new(held, queue, standing)))
+        }
+        Err(error) => (admission.reply, Err(error)),
+    };
+    // Somebody who does not wait any more gives the reservation back by dropping it.
+    drop(reply.send(granted));
+}
+
+/// Says that settlements are stored.
+fn finish(settlements: Vec<Settlement>, counted: Vec<bool>) {
+    for (settlement, counted) in settlements.into_iter().zip(counted) {
+        let Settlement { done, open, .. } = settlement;
+        // Whoever hears of it finds it no longer open.
+        drop(open);
+        if let Some(done) = done {
+            // Nobody has to wait for it.
+            let _ = done.send(counted);
+        }
+    }
+}
+
+/// Settlements that were not stored.
+struct Retries {
+    waiting: VecDeque<Settlement>,
+    /// When they are tried next.
+    at: Instant,
+    wait: Duration,
+    /// How many are tried together.
+    most: usize,
+}
+
+impl Retries {
+    fn new() -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            at: runtime_now(),
+            wait: FIRST_WAIT,
+            most: MOST,
+        }
+    }
+
+    fn add(&mut self, settlements: impl IntoIterator<Item = Settlement>) {
+        if self.waiting.is_empty() {
+            self.at = runtime_now() + FIRST_WAIT;
+        }
+        self.waiting.extend(settlements);
+    }
+
+    /// Tries some of them again. Those that fail go to the end, and fewer are tried together the next time.
+    async fn run(&mut self, accounts: &Accounts, writer: &mut Writer) {
+        let count = self.most.min(self.waiting.len());
+        let settlements: Vec<Settlement> = self.waiting.drain(..count).collect();
+        metrics::counter!("colloquy_ledger_settle_retries_total").increment(count as u64);
+        match batch::store(accounts, writer, &settlements, &[]).await {
+            Ok(Stored { counted, .. }) => {
+                finish(settlements, counted);
+                self.at = runtime_now();
+                self.wait = FIRST_WAIT;
+                self.most = (self.most * 2).min(MOST);
+            }
+            Err(failure) => {
+                accounts
+                    .store
+                    .complain("storing settlements again", &failure);
+                self.waiting.extend(settlements);
+                self.at = runtime_now() + self.wait;
+                self.wait = (self.wait * 2).min(LONGEST_WAIT);
+                self.most = (count / 2).max(1);
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Partners: the customers whose data is kept apart.
+
+use std::time::Duration;
+
+use colloquy_base::invalid::InvalidField;
+use colloquy_store::{Slice, StoreError, Transaction};
+use serde_json::{Map, Value};
+use tokio::time::sleep;
+
+use super::{AccountError, PartnerId, Principal, Reach, Tenant, keys, keys::NewKey, quotas, store};
+use crate::Directory;
+
+/// A stored partner.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Partner {
+    /// The identifier.
+    pub id: PartnerId,
+    /// What people call it.
+    pub display_name: String,
+    /// Settings of the capabilities, such as `transcription_enabled`.
+    pub settings: Map<String, Value>,
+    /// When it was made, in milliseconds since 1970.
+    pub created_at: i64,
+    /// When it was changed last, in milliseconds since 1970.
+    pub updated_at: i64,
+}
+
+/// What can be set about a partner; `None` leaves it as it is.
+#[derive(Debug, Clone, Default)]
+pub struct PartnerChange {
+    /// What people call it.
+    pub display_name: Option<String>,
+    /// All settings.
+    pub settings: Option<Map<String, Value>>,
+}
+
+impl PartnerChange {
+    fn validate(&self) -> Result<(), InvalidField> {
+        let length = self.display_name.as_ref().map(|name| name.chars().count());
+        if length.is_some_and(|length| !(1..=200).contains(&length)) {
+            return Err(InvalidField::new("display_name", "1 to 200 characters"));
+        }
+        Ok(())
+    }
+}
+
+/// What other capabilities have to do with the end of a partner.
+#[async_trait::async_trait]
+pub trait PartnerDependent: std::fmt::Debug + Send + Sync {
+    /// Why the partner cannot be deleted now, as its administrator is told. It is asked in the transaction that would delete
+    /// it.
+    ///
+    /// # Errors
+    /// The database's failure.
+    async fn obstacle(
+        &self,
+        _transaction: &Transaction,
+        _tenant: &Tenant,
+    ) -> Result<Option<&'static str>, StoreError> {
+        Ok(None)
+    }
+
+    /// Forgets what this process remembers of the partner, which is gone.
+    fn forget(&self, _tenant: &Tenant) {}
+}
+
+/// For so long the name of a partner that is gone rests: nodes remember keys and characters by it for 5 seconds.
+const NAME_RESTS: Duration = Duration::from_secs(6);
+
+/// Makes a partner and its first key, whose text is the only copy. A name whose partner was deleted a moment ago is waited
+/// for.
+///
+/// # Errors
+/// When it exists, for a bad name, or when the database fails.
+pub async fn create(
+    directory: &Directory,
+    id: PartnerId,
+    change: PartnerChange,
+) -> Result<(Partner, String), AccountError> {
+    change.validate()?;
+    if let Some(deleted_at) = store::deleted_at(directory.store.db(), &id).await? {
+        let rested = (directory.clock.now_ms() - deleted_at)
+            .max(0)
+            .unsigned_abs();
+        sleep(NAME_RESTS.saturating_sub(Duration::from_millis(rested))).await;
+    }
+    let now_ms = directory.clock.now_ms();
+    let partner = Partner {
+        display_name: change
+            .display_name
+            .unwrap_or_else(|| id.as_str().to_owned()),
+        settings: change.settings.unwrap_or_default(),
+        created_at: now_ms,
+        updated_at: now_ms,
+        id,
+    };
+    let tenant = Tenant::of_row(partner.id.as_str());
+    let (key, text) = keys::prepare(directory, NewKey::secret(tenant, "first key")).await?;
+    let transaction = directory.store.begin().await?;
+    if !store::insert_partner(&transaction, &partner).await? {
+        return Err(AccountError::Conflict("The partner exists"));
+    }
+    store::insert_key(&transaction, &key).await?;
+    transaction.commit().await?;
+    Ok((partner, text))
+}
+
+/// A part of the partners that a principal reaches, by id.
+///
+/// # Errors
+/// The database's failure.
+pub async fn list(
+    directory: &Directory,
+    principal: &Principal,
+    slice: &Slice,
+) -> Result<Vec<Partner>, StoreError> {
+    match &principal.reach {
+        Reach::Admin => store::list_partners(directory.store.db(), slice).await,
+        Reach::Partner(own) => Ok(
+            store::find_partner(directory.store.db(), &Tenant(own.clone()))
+                .await?
+                .into_iter()
+                .collect(),
+        ),
+    }
+}
+
+/// A partner.
+///
+/// # Errors
+/// When there is none, or the database fails.
+pub async fn read(directory: &Directory, tenant: &Tenant) -> Result<Partner, AccountError> {
+    store::find_partner(directory.store.db(), tenant)
+        .await?
+        .ok_or_else(|| AccountError::NotFound("Partner"))
+}
+
+/// Changes a partner.
+///
+/// # Errors
+/// When there is none, for a bad name, or when the database fails.
+pub async fn update(
+    directory: &Directory,
+    tenant: &Tenant,
+    change: PartnerChange,
+) -> Result<Partner, AccountError> {
+    change.validate()?;
+    let transaction = directory.store.begin().await?;
+    let mut partner = store::find_partner(&transaction, tenant)
+        .await?
+        .ok_or_else(|| AccountError::NotFound("Partner"))?;
+    partner.display_name = change.display_name.unwrap_or(partner.display_name);
+    partner.settings = change.settings.unwrap_or(partner.settings);
+    partner.updated_at = directory.clock.now_ms();
+    store::update_partner(&transaction, &partner).await?;
+    transaction.commit().await?;
+    Ok(partner)
+}
+
+/// Deletes a partner with everything that is its: keys, quotas, characters, calls, webhook deliveries, stored responses and
+/// completions. What stays are the records of usage, which carry no more than the id of a quota that is not there.
+///
+/// # Errors
+/// While calls of the partner are open, when there is none, or when the database fails.
+pub async fn delete(directory: &Directory, tenant: &Tenant) -> Result<(), AccountError> {
+    let transaction = directory.store.begin_patient().await?;
+    // Whoever adds something to the partner waits for this transaction, and finds it gone.
+    store::lock_partner(&transaction, tenant).await?;
+    for dependent in &directory.dependents {
+        if let Some(obstacle) = dependent.obstacle(&transaction, tenant).await? {
+            return Err(AccountError::Conflict(obstacle));
+        }
+    }
+    quotas::lock_all(&transaction, tenant).await?;
+    let found = store::delete_partner(&transaction, tenant).await?;
+    if found {
+        store::note_deleted(&transaction, tenant, directory.clock.now_ms()).await?;
+    }
+    transaction.commit().await?;
+    directory
+        .key_ring
+        .forget(|key| key.partner.as_ref() == Some(tenant.partner()));
+    directory.quotas.forget_partner(tenant.partner());
+    for dependent in &directory.dependents {
+        dependent.forget(tenant);
+    }
+    if found {
+        Ok(())
+    } else {
+        Err(AccountError::NotFound("Partner"))
+    }
+}

@@ -1,0 +1,238 @@
+//! The endpoints of quotas.
+
+use axum::{
+    Json,
+    extract::{FromRef, State},
+    http::{HeaderMap, StatusCode},
+};
+use colloquy_http::{ApiError, ApiJson, ApiPath, ApiQuery, Page, PageQuery};
+use jiff::{ToSpan as _, civil::Date, tz::TimeZone};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    Quota, QuotaCaller,
+    view::{OwnUsage, QuotaBody, QuotaView, QuotaWithKey, UsageQuery, UsageReport},
+};
+use crate::{
+    Accounts, PartnerTenant, Scope,
+    ledger::{self, UsageFilter},
+    quotas,
+};
+
+/// What an application reads of its own quota.
+pub(crate) fn text_routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+where
+    Accounts: FromRef<S>,
+{
+    OpenApiRouter::new().routes(routes!(own_usage))
+}
+
+/// The quotas of partners.
+pub(crate) fn routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+where
+    Accounts: FromRef<S>,
+{
+    OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(read, update, revoke))
+        .routes(routes!(rotate))
+        .routes(routes!(usage))
+}
+
+/// The most days of a usage report.
+const MOST_DAYS: i64 = 366;
+
+/// The partner's quotas, newest first; revoked ones too.
+#[utoipa::path(
+    get, path = "/api/quotas/{partner}", tag = "quotas", params(("partner" = String, Path), PageQuery),
+    responses((status = 200, body = [QuotaView]))
+)]
+pub(crate) async fn list(
+    State(accounts): State<Accounts>,
+    caller: PartnerTenant,
+    page: Page,
+) -> Result<(HeaderMap, Json<Vec<QuotaView>>), ApiError> {
+    caller.principal.require(Scope::Keys)?;
+    let quotas = quotas::list(&accounts, &caller.tenant, &page.slice()).await?;
+    let listed = page.of(quotas, |state| state.quota.id.clone());
+    let quotas = listed.entries.into_iter().map(Into::into).collect();
+    Ok((listed.links, Json(quotas)))
+}
+
+/// Makes a quota and its key, which is shown this once.
+#[utoipa::path(
+    post, path = "/api/quotas/{partner}", tag = "quotas", params(("partner" = String, Path)),
+    request_body = QuotaBody,
+    responses((status = 201, body = QuotaWithKey), (status = 404))
+)]
+pub(crate) async fn create(
+    State(accounts): State<Accounts>,
+    caller: PartnerTenant,
+    ApiJson(body): ApiJson<QuotaBody>,
+) -> Result<(StatusCode, Json<QuotaWithKey>), ApiError> {
+    caller.principal.require(Scope::Keys)?;
+    let (state, api_key) =
+        quotas::create(&accounts, &caller.tenant, body.change(&accounts)?).await?;
+    let quota = state.into();
+    Ok((StatusCode::CREATED, Json(QuotaWithKey { quota, api_key })))
+}
+
+/// A quota, and how much of it is left.
+#[utoipa::path(
+    get, path = "/api/quotas/{partner}/{quota_id}", tag = "quotas",
+    params(("partner" = String, Path), ("quota_id" = String, Path)),
+    responses((status = 200, body = QuotaView), (status = 404))
+)]
+pub(crate) async fn read(
+    State(accounts): State<Accounts>,
+    caller: PartnerTenant,
+    ApiPath((_partner, id)): ApiPath<(String, String)>,
+) -> Result<Json<QuotaView>, ApiError> {
+    caller.principal.require(Scope::Keys)?;
+    let state = quotas::read(&accounts, &caller.tenant, &id).await?;
+    Ok(Json(state.into()))
+}
+
+/// Changes what the body names. Limits count at once; the rest within 5 s on other nodes.
+#[utoipa::path(
+    put, path = "/api/quotas/{partner}/{quota_id}", tag = "quotas",
+    params(("partner" = String, Path), ("quota_id" = String, Path)),
+    request_body = QuotaBody,
+    responses((status = 200, body = QuotaView), (status = 404), (status = 409, description = "It is revoked"))
+)]
+pub(crate) async fn update(
+    State(accounts): State<Accounts>,
+    caller: PartnerTenant,
+    ApiPath((_partner, id)): ApiPath<(String, String)>,
+    ApiJson(body): ApiJson<QuotaBody>,
+) -> Result<Json<QuotaView>, ApiError> {
+    caller.principal.require(Scope::Keys)?;
+    let state = quotas::update(&accounts, &caller.tenant, &id, body.change(&accounts)?).await?;
+    Ok(Json(state.into()))
+}
+
+/// Revokes a quota for good. Its usage stays.
+#[utoipa::path(
+    delete, path = "/api/quotas/{partner}/{quota_id}", tag = "quotas",
+    params(("partner" = String, Path), ("quota_id" = String, Path)),
+    responses((status = 204), (status = 404))
+)]
+pub(crate) async fn revoke(
+    State(accounts): State<Accounts>,
+    caller: PartnerTenant,
+    ApiPath((_partner, id)): ApiPath<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    caller.principal.require(Scope::Keys)?;
+    quotas::revoke(&accounts, &caller.tenant, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Gives a quota another key, which is shown this once. The old one ends.
+#[utoipa::path(
+    post, path = "/api/quotas/{partner}/{quota_id}/rotate", tag = "quotas",
+    params(("partner" = String, Path), ("quota_id" = String, Path)),
+    responses((status = 200, body = QuotaWithKey), (status = 404), (status = 409, description = "It is revoked"))
+)]
+pub(crate) async fn rotate(
+    State(accounts): State<Accounts>,
+    caller: PartnerTenant,
+    ApiPath((_partner, id)): ApiPath<(String, String)>,
+) -> Result<Json<QuotaWithKey>, ApiError> {
+    caller.principal.require(Scope::Keys)?;
+    let (state, api_key) = quotas::rotate(&accounts, &caller.tenant, &id).await?;
+    let quota = state.into();
+    Ok(Json(QuotaWithKey { quota, api_key }))
+}
+
+/// What was used of a quota, by the day of the request.
+#[utoipa::path(
+    get, path = "/api/quotas/{partner}/{quota_id}/usage", tag = "quotas",
+    params(("partner" = String, Path), ("quota_id" = String, Path), UsageQuery),
+    responses((status = 200, body = UsageReport), (status = 404))
+)]
+pub(crate) async fn usage(
+    State(accounts): State<Accounts>,
+    caller: PartnerTenant,
+    ApiPath((_partner, id)): ApiPath<(String, String)>,
+    ApiQuery(query): ApiQuery<UsageQuery>,
+) -> Result<Json<UsageReport>, ApiError> {
+    caller.principal.require(Scope::Keys)?;
+    let state = quotas::read(&accounts, &caller.tenant, &id).await?;
+    report(&accounts, &state.quota, query).await.map(Json)
+}
+
+/// What the key's own quota allows, and what was used of it.
+#[utoipa::path(
+    get, path = "/v3/usage", tag = "text", params(UsageQuery),
+    responses((status = 200, body = OwnUsage), (status = 401))
+)]
+pub(crate) async fn own_usage(
+    State(accounts): State<Accounts>,
+    QuotaCaller(quota): QuotaCaller,
+    ApiQuery(query): ApiQuery<UsageQuery>,
+) -> Result<Json<OwnUsage>, ApiError> {
+    let usage = report(&accounts, &quota, query).await?;
+    let state = quotas::read(&accounts, &quota.tenant, &quota.id).await?;
+    Ok(Json(OwnUsage {
+        quota: state.into(),
+        usage,
+    }))
+}
+
+async fn report(
+    accounts: &Accounts,
+    quota: &Quota,
+    query: UsageQuery,
+) -> Result<UsageReport, ApiError> {
+    let filter = filter(accounts, query)?;
+    let (rows, total) = ledger::usage(accounts, quota, &filter).await?;
+    Ok(UsageReport {
+        from: filter.from.to_string(),
+        to: filter.to.to_string(),
+        rows: rows.into_iter().map(Into::into).collect(),
+        total: total.into(),
+    })
+}
+
+fn filter(accounts: &Accounts, query: UsageQuery) -> Result<UsageFilter, ApiError> {
+    let today = accounts.clock.now().to_zoned(TimeZone::UTC).date();
+    let to = day("to", query.to)?.unwrap_or(today);
+    let from = day("from", query.from)?.unwrap_or_else(|| to.saturating_sub(29.days()));
+    if from > to || from.duration_until(to).as_hours() >= MOST_DAYS * 24 {
+        return Err(ApiError::invalid("from", "1 to 366 days up to `to`"));
+    }
+    let mut filter = UsageFilter {
+        from,
+        to,
+        by_day: false,
+        by_model: false,
+        by_character: false,
+    };
+    for group in query.group_by.as_deref().unwrap_or("day").split(',') {
+        match group {
+            "day" => filter.by_day = true,
+            "model" => filter.by_model = true,
+            "character" => filter.by_character = true,
+            _ => {
+                return Err(ApiError::invalid(
+                    "group_by",
+                    "day, model, character, separated by commas",
+                ));
+            }
+        }
+    }
+    Ok(filter)
+}
+
+fn day(field: &str, text: Option<String>) -> Result<Option<Date>, ApiError> {
+    let parse = |text: String| {
+        let malformed = || ApiError::invalid(field, "write a day as YYYY-MM-DD");
+        let date: Date = text.parse().map_err(|_| malformed())?;
+        // More than a date, such as a time, is read and left out by the parser.
+        match date.to_string() == text {
+            true => Ok(date),
+            false => Err(malformed()),
+        }
+    };
+    text.map(parse).transpose()
+}

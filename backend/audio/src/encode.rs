@@ -1,0 +1,151 @@
+//! Files of speech from samples: samples in, bytes out, piece by piece, without any input or output of their own.
+//!
+//! Every format is mono at [`RATE_HZ`] and lasts as long as the sound: exactly, but for MP3, which knows whole frames of
+//! 24 ms only. How the sound was cut into pieces makes no difference to the bytes.
+
+use colloquy_voice::{Resampler, UnsupportedRate};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{mp3::Mp3, ogg_opus::OggOpus, wav};
+
+/// The rate of the sound in all formats.
+pub const RATE_HZ: u32 = 24_000;
+
+/// The formats of the interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = SpeechFormat)]
+pub enum Format {
+    /// MP3, 64 kb/s.
+    #[default]
+    Mp3,
+    /// Opus in Ogg.
+    Opus,
+    /// WAV, 16 bits.
+    Wav,
+    /// Samples without a header: signed, 16 bits, little-endian.
+    Pcm,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Mp3, Self::Opus, Self::Wav, Self::Pcm];
+
+    /// The name in requests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mp3 => "mp3",
+            Self::Opus => "opus",
+            Self::Wav => "wav",
+            Self::Pcm => "pcm",
+        }
+    }
+
+    /// The `Content-Type`, as the interface document says.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Mp3 => "audio/mpeg",
+            Self::Opus => "audio/ogg",
+            Self::Wav => "audio/wav",
+            Self::Pcm => "application/octet-stream",
+        }
+    }
+
+    /// Whether the bytes can be sent before the sound is complete; a WAV file begins with its length.
+    pub fn is_streamed(self) -> bool {
+        self != Self::Wav
+    }
+}
+
+/// The sound cannot be brought into the format.
+#[derive(Debug, thiserror::Error)]
+pub enum EncodeError {
+    /// Its rate cannot be converted.
+    #[error(transparent)]
+    Rate(#[from] UnsupportedRate),
+    /// Opus failed.
+    #[error("Opus: {0}")]
+    Opus(#[from] opus::Error),
+    /// Ogg failed.
+    #[error("Ogg: {0}")]
+    Ogg(#[from] std::io::Error),
+    /// MP3 failed.
+    #[error("MP3: {0}")]
+    Mp3(String),
+}
+
+/// A file in the making.
+pub struct Encoder {
+    resampler: Resampler,
+    /// Samples at [`RATE_HZ`] that were not encoded yet; empty between two calls.
+    samples: Vec<i16>,
+    sink: Sink,
+}
+
+enum Sink {
+    Mp3(Mp3),
+    Opus(OggOpus),
+    /// The whole sound, since the header tells its length.
+    Wav(Vec<i16>),
+    Pcm,
+}
+
+impl Encoder {
+    /// A file of sound that comes at this rate. `serial` tells an Ogg stream from others that it may be joined to.
+    pub fn new(format: Format, rate_hz: u32, serial: u32) -> Result<Self, EncodeError> {
+        Ok(Self {
+            resampler: Resampler::new(rate_hz, RATE_HZ)?,
+            samples: Vec::new(),
+            sink: match format {
+                Format::Mp3 => Sink::Mp3(Mp3::new()?),
+                Format::Opus => Sink::Opus(OggOpus::new(serial)?),
+                Format::Wav => Sink::Wav(Vec::new()),
+                Format::Pcm => Sink::Pcm,
+            },
+        })
+    }
+
+    /// The rate of the sound that goes in.
+    pub fn rate_hz(&self) -> u32 {
+        self.resampler.from_hz()
+    }
+
+    /// Takes samples and gives the bytes that are ready, which may be none.
+    pub fn push(&mut self, samples: &[i16]) -> Result<Vec<u8>, EncodeError> {
+        self.resampler
+            .push(samples.iter().copied(), &mut self.samples);
+        self.encode()
+    }
+
+    /// The rest of the file.
+    pub fn finish(mut self) -> Result<Vec<u8>, EncodeError> {
+        self.resampler.finish(&mut self.samples);
+        let mut bytes = self.encode()?;
+        match self.sink {
+            Sink::Mp3(mp3) => bytes.extend(mp3.finish()?),
+            Sink::Opus(opus) => bytes.extend(opus.finish()?),
+            Sink::Wav(samples) => bytes.extend(wav::encode(&samples, RATE_HZ)),
+            Sink::Pcm => {}
+        }
+        Ok(bytes)
+    }
+
+    fn encode(&mut self) -> Result<Vec<u8>, EncodeError> {
+        let bytes = match &mut self.sink {
+            Sink::Mp3(mp3) => mp3.push(&self.samples)?,
+            Sink::Opus(opus) => opus.push(&self.samples)?,
+            Sink::Wav(samples) => {
+                samples.extend_from_slice(&self.samples);
+                Vec::new()
+            }
+            Sink::Pcm => wav::raw(&self.samples),
+        };
+        self.samples.clear();
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+#[path = "encode_tests.rs"]
+mod tests;

@@ -1,0 +1,197 @@
+//! Characters, saved and inline, and the templates of their personalities.
+//!
+//! Saved characters are versioned rows of a partner; inline ones arrive with a request. Both become a [`Character`],
+//! whose templates [`rendered`] fills in. What a character then says belongs to `generation` and `speech`.
+
+mod error;
+mod input;
+mod resolve;
+pub mod routes;
+pub mod saved;
+mod store;
+mod template;
+mod validate;
+
+use std::{ops::Deref, sync::Arc};
+
+use axum::extract::FromRef;
+use colloquy_accounts::Accounts;
+use colloquy_http::Interface;
+use colloquy_kernel::{Capability, Kernel, Routes, State};
+use colloquy_knowledge::{CharacterDocument, CharacterDocuments};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use self::template::Renders;
+pub use self::{
+    error::{CharacterError, InvalidCharacter, RenderError, ResolveError},
+    input::CharacterInput,
+    resolve::{CharacterCache, resolve},
+    template::rendered,
+    validate::parse_character_params,
+};
+pub use colloquy_base::identifiers::CharacterName;
+
+/// The state of this capability in a server; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Characters(Arc<Parts>);
+
+/// What [`Characters`] holds, besides the [`Accounts`] that it derefs to.
+#[derive(Debug)]
+pub struct Parts {
+    accounts: Accounts,
+    cache: Arc<CharacterCache>,
+    renders: Renders,
+}
+
+impl Characters {
+    /// Puts the parts together. The cache is one of the directory's dependents.
+    #[must_use]
+    pub fn new(accounts: Accounts, cache: Arc<CharacterCache>) -> Self {
+        Self(Arc::new(Parts {
+            accounts,
+            cache,
+            renders: Renders::default(),
+        }))
+    }
+
+    /// The documents of a character, with their index if it is a saved one and somebody has made it.
+    #[must_use]
+    pub fn documents(&self, character: &Character) -> CharacterDocuments {
+        self.0.cache.documents(character)
+    }
+}
+
+impl Deref for Characters {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl Deref for Parts {
+    type Target = Accounts;
+
+    fn deref(&self) -> &Accounts {
+        &self.accounts
+    }
+}
+
+impl AsRef<Kernel> for Characters {
+    fn as_ref(&self) -> &Kernel {
+        &self.kernel
+    }
+}
+
+/// Saved characters, as a part of a server.
+#[derive(Debug)]
+pub struct CharactersCapability;
+
+impl<S: State> Capability<S> for CharactersCapability
+where
+    Accounts: FromRef<S>,
+    Characters: FromRef<S>,
+{
+    fn name(&self) -> &'static str {
+        "characters"
+    }
+
+    fn routes(&self) -> Vec<Routes<S>> {
+        vec![(Interface::MANAGEMENT, routes::routes())]
+    }
+}
+
+/// A character, resolved from a saved reference or given inline. What outlives its request is stored with it as JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Character {
+    /// The saved reference without its scheme (`<partner>/<name>`); `None` for an inline character.
+    pub reference: Option<String>,
+    /// The prompt template.
+    pub personality: String,
+    /// The parameters.
+    pub parameters: CharacterParameters,
+}
+
+/// The parameters of a character, all optional. Those not named here are kept for the template.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct CharacterParameters {
+    /// The display name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The language that it speaks, as a language name or BCP 47 tag.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+    /// What it calls the visitor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub person_name: Option<String>,
+    /// What it calls itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub robot_name: Option<String>,
+    /// What separates a name from a line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name_colon: Option<String>,
+    /// Text set before the conversation; a template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation_prefix: Option<String>,
+    /// What it says when it was interrupted by a sound without words; a template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interruption_message: Option<String>,
+    /// Questions it answers easily.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub easy_questions: Vec<Value>,
+    /// Questions it finds difficult.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub difficult_questions: Vec<Value>,
+    /// The voice: a provider's voice id, or an object with `id`, `speed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub voice: Option<Value>,
+    /// What it says first, one of them; templates.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub greetings: Vec<String>,
+    /// Legacy; ignored for length.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_new_tokens: Option<Value>,
+    /// Whether it answers from knowledge.
+    pub rag_enabled: bool,
+    /// The knowledge base, `<partner>/<knowledge_base_name>`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rag_index_required: Option<String>,
+    /// Documents of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub documents: Vec<CharacterDocument>,
+    /// Everything else, for the templates. All parameters have 4,000 values and 1 MiB of text together, no text above
+    /// 32 KiB, and 16 lists and objects inside each other.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// A character after its templates are filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RenderedCharacter {
+    /// The system prompt.
+    pub system: String,
+    /// What it says first, one of them.
+    pub greetings: Vec<String>,
+    /// What it says when it was interrupted by a sound without words.
+    pub interruption_message: Option<String>,
+}
+
+impl Character {
+    /// The name to show: `name`, else `robot_name`, else the last part of the reference.
+    #[must_use]
+    pub fn display_name(&self) -> Option<&str> {
+        let parameters = &self.parameters;
+        let reference = self
+            .reference
+            .as_deref()
+            .and_then(|reference| reference.rsplit('/').next());
+        parameters
+            .name
+            .as_deref()
+            .or(parameters.robot_name.as_deref())
+            .or(reference)
+    }
+}

@@ -1,0 +1,186 @@
+//! What a character may hold. An error names the field, such as `parameters.greetings[0]`.
+
+use std::{borrow::Cow, fmt::Display};
+
+use colloquy_accounts::PartnerId;
+use colloquy_base::{invalid::InvalidField, json};
+use colloquy_http::extract::locate;
+use serde_json::{Map, Value};
+
+use super::{Character, CharacterParameters, template};
+
+/// The longest personality, in bytes.
+const MAX_PERSONALITY_BYTES: usize = 128 * 1024;
+/// The longest name, title or language, in characters.
+const MAX_NAME_CHARS: usize = 200;
+/// The longest text that is spoken or set before a conversation, in characters.
+const MAX_LINE_CHARS: usize = 4_000;
+/// The longest template parameter of a request, in bytes.
+const MAX_PARAM_BYTES: usize = 32 * 1024;
+/// The most greetings, questions or documents.
+const MAX_ENTRIES: usize = 100;
+
+/// Reads parameters; `field` is what the request calls them.
+pub(super) fn parameters(field: &str, value: Value) -> Result<CharacterParameters, InvalidField> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let (path, message) = locate(&error);
+        let field = match path {
+            None => field.to_owned(),
+            Some(path) => format!("{field}.{path}"),
+        };
+        InvalidField::new(field, message)
+    })
+}
+
+/// Checks sizes, forms and the syntax of the templates.
+pub(super) fn character(character: &Character) -> Result<(), InvalidField> {
+    if character.personality.len() > MAX_PERSONALITY_BYTES {
+        return Err(InvalidField::new("personality", "at most 128 KiB"));
+    }
+    let parameters = &character.parameters;
+    for (field, text, limit) in [
+        ("name", &parameters.name, MAX_NAME_CHARS),
+        ("language", &parameters.language, MAX_NAME_CHARS),
+        ("person_name", &parameters.person_name, MAX_NAME_CHARS),
+        ("robot_name", &parameters.robot_name, MAX_NAME_CHARS),
+        ("name_colon", &parameters.name_colon, MAX_NAME_CHARS),
+        (
+            "conversation_prefix",
+            &parameters.conversation_prefix,
+            MAX_LINE_CHARS,
+        ),
+        (
+            "interruption_message",
+            &parameters.interruption_message,
+            MAX_LINE_CHARS,
+        ),
+    ] {
+        if text
+            .as_ref()
+            .is_some_and(|text| text.chars().count() > limit)
+        {
+            return Err(invalid(field, format!("at most {limit} characters")));
+        }
+    }
+    for (field, entries) in [
+        ("greetings", parameters.greetings.len()),
+        ("easy_questions", parameters.easy_questions.len()),
+        ("difficult_questions", parameters.difficult_questions.len()),
+        ("documents", parameters.documents.len()),
+    ] {
+        if entries > MAX_ENTRIES {
+            return Err(invalid(field, format!("at most {MAX_ENTRIES} entries")));
+        }
+    }
+    for (index, greeting) in parameters.greetings.iter().enumerate() {
+        if greeting.chars().count() > MAX_LINE_CHARS {
+            let message = format!("at most {MAX_LINE_CHARS} characters");
+            return Err(invalid(&format!("greetings[{index}]"), message));
+        }
+    }
+    for (index, document) in parameters.documents.iter().enumerate() {
+        if document.title.chars().count() > MAX_NAME_CHARS {
+            let message = format!("at most {MAX_NAME_CHARS} characters");
+            return Err(invalid(&format!("documents[{index}].title"), message));
+        }
+    }
+    if parameters.other.contains_key("context") {
+        return Err(invalid("context", "the name context is reserved"));
+    }
+    if let Some(voice) = &parameters.voice {
+        check_voice(voice)?;
+    }
+    if let Some(index) = &parameters.rag_index_required {
+        check_index(index)?;
+    }
+    template::check_syntax(character)
+}
+
+fn check_voice(voice: &Value) -> Result<(), InvalidField> {
+    match voice {
+        Value::Null | Value::String(_) => Ok(()),
+        Value::Object(voice) => {
+            if !voice
+                .get("id")
+                .is_none_or(|id| id.is_string() || id.is_null())
+            {
+                return Err(invalid("voice.id", "must be a string"));
+            }
+            let speed = voice.get("speed").filter(|speed| !speed.is_null());
+            match speed.map(Value::as_f64) {
+                None => Ok(()),
+                Some(Some(speed)) if (0.5..=1.5).contains(&speed) => Ok(()),
+                Some(_) => Err(invalid("voice.speed", "a number of 0.5 to 1.5")),
+            }
+        }
+        _ => Err(invalid(
+            "voice",
+            "a voice id, or an object with id and speed",
+        )),
+    }
+}
+
+fn check_index(index: &str) -> Result<(), InvalidField> {
+    let known = index
+        .split_once('/')
+        .is_some_and(|(partner, base)| PartnerId::parse(partner).is_ok() && !base.is_empty());
+    match known {
+        true => Ok(()),
+        false => Err(invalid(
+            "rag_index_required",
+            "write <partner>/<knowledge_base_name>",
+        )),
+    }
+}
+
+fn invalid(field: &str, message: impl Into<Cow<'static, str>>) -> InvalidField {
+    InvalidField::new(format!("parameters.{field}"), message)
+}
+
+/// Checks the template parameters of a request: a flat object, or one as JSON text as forms send it; nothing, null and
+/// the empty text are an empty object.
+///
+/// # Errors
+/// 400 that names the entry: a list or object inside, or the reserved `context`.
+pub fn parse_character_params(value: Option<&Value>) -> Result<Map<String, Value>, InvalidField> {
+    let params = match value {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(params)) => params.clone(),
+        Some(Value::String(text)) if text.trim().is_empty() => Map::new(),
+        Some(Value::String(text)) => {
+            let wrong = |what: &dyn Display| {
+                InvalidField::new("character_params", format!("not a JSON object: {what}"))
+            };
+            match json::parse(text.as_bytes()).map_err(|error| wrong(&error))? {
+                Value::Object(params) => params,
+                _ => return Err(wrong(&"it is another value")),
+            }
+        }
+        Some(_) => return Err(InvalidField::new("character_params", "must be an object")),
+    };
+    check_params(&params)?;
+    Ok(params)
+}
+
+/// The rules for template parameters.
+pub(super) fn check_params(params: &Map<String, Value>) -> Result<(), InvalidField> {
+    for (key, value) in params {
+        let field = format!("character_params.{key}");
+        if key == "context" {
+            return Err(InvalidField::new(field, "the name context is reserved"));
+        }
+        if value.is_array() || value.is_object() {
+            return Err(InvalidField::new(
+                field,
+                "must be a string, number, boolean or null",
+            ));
+        }
+        if value
+            .as_str()
+            .is_some_and(|text| text.len() > MAX_PARAM_BYTES)
+        {
+            return Err(InvalidField::new(field, "at most 32 KiB"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! The call resource.
+
+use anyhow::ensure;
+use colloquy_base::money::Usd;
+use serde::{Deserialize, Serialize};
+
+/// The call resource.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CallsConfig {
+    /// How long a signed URL may wait for its client, in seconds.
+    pub connect_seconds: u32,
+    /// How long the client may then wait for its visitor, who is asked for the microphone, in seconds. The call has its place
+    /// meanwhile.
+    pub visitor_seconds: u32,
+    /// How long media may take to connect from the client's first offer on, in seconds.
+    pub media_connect_seconds: u32,
+    /// How long a lost client may take to come back, in seconds.
+    pub reconnect_seconds: u32,
+    /// How often the client sends a heartbeat, in seconds.
+    pub heartbeat_seconds: u32,
+    /// Silence that ends the visitor's turn, in milliseconds.
+    pub turn_stop_ms: u32,
+    /// Speech that begins a turn or interrupts the character, in milliseconds.
+    pub turn_start_ms: u32,
+    /// Utterances with less speech than this are dropped, in milliseconds.
+    pub min_speech_ms: u32,
+    /// How often a running utterance is transcribed for interim results, in milliseconds; 0: never.
+    pub interim_ms: u32,
+    /// How long a provider may be silent before it counts as failed, in milliseconds.
+    pub provider_timeout_ms: u32,
+    /// What the character says when a provider failed.
+    pub apology: String,
+    /// What an hour costs the quota that pays for a call, in US dollars, such as `"1.80"`.
+    pub usd_per_hour: Usd,
+}
+
+impl Default for CallsConfig {
+    fn default() -> Self {
+        Self {
+            connect_seconds: 300,
+            visitor_seconds: 60,
+            media_connect_seconds: 30,
+            reconnect_seconds: 30,
+            heartbeat_seconds: 10,
+            turn_stop_ms: 500,
+            turn_start_ms: 96,
+            min_speech_ms: 160,
+            interim_ms: 0,
+            provider_timeout_ms: 10_000,
+            apology: "Sorry, I can't answer right now. Please try again in a moment.".to_owned(),
+            usd_per_hour: Usd(0),
+        }
+    }
+}
+
+impl CallsConfig {
+    pub(super) fn validate(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.connect_seconds >= 1,
+            "calls.connect_seconds: at least 1"
+        );
+        ensure!(
+            self.visitor_seconds >= 1,
+            "calls.visitor_seconds: at least 1"
+        );
+        ensure!(
+            self.media_connect_seconds >= 1,
+            "calls.media_connect_seconds: at least 1"
+        );
+        ensure!(
+            self.reconnect_seconds >= 1,
+            "calls.reconnect_seconds: at least 1"
+        );
+        ensure!(
+            self.heartbeat_seconds >= 1,
+            "calls.heartbeat_seconds: at least 1"
+        );
+        ensure!(
+            (40..=10_000).contains(&self.turn_stop_ms),
+            "calls.turn_stop_ms: 40 to 10000"
+        );
+        ensure!(
+            (16..=2_000).contains(&self.turn_start_ms),
+            "calls.turn_start_ms: 16 to 2000"
+        );
+        ensure!(
+            self.min_speech_ms <= 5_000,
+            "calls.min_speech_ms: at most 5000"
+        );
+        ensure!(
+            self.interim_ms == 0 || self.interim_ms >= 100,
+            "calls.interim_ms: 0, or at least 100"
+        );
+        ensure!(
+            self.provider_timeout_ms >= 100,
+            "calls.provider_timeout_ms: at least 100"
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! Settings: defaults, then a TOML file, then `COLLOQUY_*` variables of the environment.
+//!
+//! Every setting has a TOML key (`[http] listen`) and an environment name made of the section and the key
+//! (`COLLOQUY_HTTP_LISTEN`). Lists are separated by commas in the environment. Everything is validated at start, and
+//! secrets never show in `Debug`.
+
+mod calls;
+mod http;
+mod limits;
+mod log;
+mod media;
+mod models;
+mod providers;
+mod sandbox;
+mod secret;
+mod speech;
+mod store;
+mod traces;
+mod webhooks;
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use figment::{
+    Figment,
+    providers::{Env, Format, Serialized, Toml},
+};
+use serde::{Deserialize, Serialize};
+
+use self::secret::check_key;
+pub use self::{
+    calls::CallsConfig,
+    http::HttpConfig,
+    limits::LimitsConfig,
+    log::{LogConfig, LogFormat},
+    media::MediaConfig,
+    models::{LimitField, ModelConfig, ModelsConfig, ReasoningStyle},
+    providers::{ChatConfig, EMBEDDED_MODEL, SynthesizerConfig, TranscriberConfig},
+    sandbox::SandboxConfig,
+    secret::{Secret, SigningKey, SigningKeys},
+    speech::SpeechConfig,
+    store::StoreConfig,
+    traces::TracesConfig,
+    webhooks::{FetchConfig, WebhooksConfig},
+};
+
+/// All settings.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// An admin key given by configuration.
+    pub admin_key: Option<Secret>,
+    /// The keys that sign call URLs, the first one for new URLs; unset: made at the first start and kept in the
+    /// database.
+    pub signing_keys: Option<SigningKeys>,
+    /// The HTTP server.
+    pub http: HttpConfig,
+    /// Database and files.
+    pub store: StoreConfig,
+    /// Rate limits and size limits.
+    pub limits: LimitsConfig,
+    /// The call resource.
+    pub calls: CallsConfig,
+    /// WebRTC.
+    pub media: MediaConfig,
+    /// The model of calls.
+    pub chat: ChatConfig,
+    /// The models of the text interfaces, besides that of calls.
+    pub models: ModelsConfig,
+    /// Speech to text.
+    pub transcriber: TranscriberConfig,
+    /// Text to speech.
+    pub synthesizer: SynthesizerConfig,
+    /// The speech interface.
+    pub speech: SpeechConfig,
+    /// The processes that decode what is not trusted.
+    pub sandbox: SandboxConfig,
+    /// Webhook delivery.
+    pub webhooks: WebhooksConfig,
+    /// Outbound requests to addresses that partners name.
+    pub fetch: FetchConfig,
+    /// Logs.
+    pub log: LogConfig,
+    /// Traces.
+    pub traces: TracesConfig,
+}
+
+/// The settings that are secrets, by the names that the environment may give.
+fn is_secret(name: &str) -> bool {
+    matches!(
+        name,
+        "admin_key"
+            | "signing_keys"
+            | "http.metrics_key"
+            | "http.health_key"
+            | "store.database_url"
+            | "chat.api_key"
+            | "transcriber.api_key"
+            | "synthesizer.api_key"
+            | "webhooks.secret"
+            | "traces.headers"
+    )
+}
+
+impl Config {
+    /// Reads the settings and validates them.
+    ///
+    /// # Errors
+    /// Names the setting that is unknown, malformed or out of range.
+    pub fn load(file: Option<&Path>) -> anyhow::Result<Self> {
+        let mut figment = Figment::from(Serialized::defaults(Self::default()));
+        if let Some(file) = file {
+            // Figment passes over a file that is missing.
+            std::fs::metadata(file)
+                .with_context(|| format!("the settings file {}", file.display()))?;
+            figment = figment.merge(Toml::file_exact(file));
+        }
+        let mut environment = Env::prefixed("COLLOQUY_")
+            .ignore(&["CONFIG", "LOG"])
+            // What only the test harness reads (`COLLOQUY_TEST_POSTGRES_URL`).
+            .filter(|name| !name.starts_with("TEST_"))
+            .map(|name| {
+                let name = name.as_str().to_ascii_lowercase();
+                match name.as_str() {
+                    "admin_key" | "signing_keys" => name.into(),
+                    _ => name.replacen('_', ".", 1).into(),
+                }
+            });
+        // A secret is taken as it stands; of everything else the environment knows numbers and lists.
+        for (name, value) in environment
+            .clone()
+            .filter(|name| is_secret(name.as_str()))
+            .iter()
+        {
+            figment = figment.merge((name.as_str(), value));
+        }
+        environment = environment.filter(|name| !is_secret(name.as_str()));
+        let config: Self = figment.merge(environment).extract()?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    fn validate(&self) -> anyhow::Result<()> {
+        check_key("admin_key", self.admin_key.as_ref())?;
+        self.http.validate()?;
+        self.store.validate()?;
+        self.limits.validate()?;
+        self.calls.validate()?;
+        self.media.validate()?;
+        self.chat.validate(&self.models)?;
+        for (name, model) in &self.models {
+            model.validate(name)?;
+        }
+        self.transcriber.validate()?;
+        self.synthesizer.validate()?;
+        self.speech.validate()?;
+        self.sandbox.validate()?;
+        self.traces.validate()?;
+        self.webhooks.validate()
+    }
+}

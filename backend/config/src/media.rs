@@ -1,0 +1,61 @@
+//! WebRTC.
+
+use std::net::IpAddr;
+
+use anyhow::ensure;
+use serde::{Deserialize, Serialize};
+
+/// WebRTC.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MediaConfig {
+    /// The one UDP port of all calls; 0: one that the system chooses at start.
+    pub udp_port: u16,
+    /// The address that clients reach the node at; unset: the addresses of the machine's interfaces.
+    pub public_ip: Option<IpAddr>,
+    /// STUN and TURN servers handed to clients: a JSON array of `{"urls": [..], "username": .., "credential": ..}`, or
+    /// URLs separated by commas.
+    pub ice_servers: Option<String>,
+    /// The most calls at once on this node.
+    pub max_calls: u32,
+    /// The most of them that belong to one partner; unset: half while other
+    /// partners have calls or wanted some within ten minutes, and else seven eighths.
+    pub max_calls_per_partner: Option<u32>,
+    /// The most calls at once that the pages of one publishable key place from one address.
+    pub max_calls_per_address: u32,
+    /// Opus bit rate of the character's voice, in bits per second.
+    pub bitrate_bps: i32,
+}
+
+impl Default for MediaConfig {
+    fn default() -> Self {
+        Self {
+            udp_port: 0,
+            public_ip: None,
+            ice_servers: None,
+            max_calls: 200,
+            max_calls_per_partner: None,
+            max_calls_per_address: 16,
+            bitrate_bps: 40_000,
+        }
+    }
+}
+
+impl MediaConfig {
+    pub(super) fn validate(&self) -> anyhow::Result<()> {
+        ensure!(self.max_calls >= 1, "media.max_calls: at least 1");
+        ensure!(
+            self.max_calls_per_partner != Some(0),
+            "media.max_calls_per_partner: at least 1"
+        );
+        ensure!(
+            self.max_calls_per_address >= 1,
+            "media.max_calls_per_address: at least 1"
+        );
+        ensure!(
+            (6_000..=128_000).contains(&self.bitrate_bps),
+            "media.bitrate_bps: 6000 to 128000"
+        );
+        Ok(())
+    }
+}

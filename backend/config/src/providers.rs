@@ -1,0 +1,107 @@
+//! The outside services, each optional: without a base URL the embedded default answers.
+
+use std::collections::BTreeMap;
+
+use anyhow::{bail, ensure};
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use super::{ModelsConfig, Secret, secret::check_secret};
+
+/// The public name of the model that answers without a server.
+pub const EMBEDDED_MODEL: &str = "builtin/extractive";
+
+pub(super) fn check_url(setting: &str, url: Option<&Url>) -> anyhow::Result<()> {
+    let known = url.is_none_or(|url| matches!(url.scheme(), "http" | "https"));
+    ensure!(known, "{setting}: use an http or https URL");
+    Ok(())
+}
+
+/// The model of calls: an OpenAI-compatible server, one of `models`, or `builtin/extractive`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ChatConfig {
+    /// The server's base URL, up to and including `/v1`. The model is then offered to the text interfaces too.
+    pub base_url: Option<Url>,
+    /// The server's key.
+    pub api_key: Option<Secret>,
+    /// The model; required with a base URL. Without one, a name of `models`.
+    pub model: Option<String>,
+}
+
+impl ChatConfig {
+    pub(super) fn validate(&self, models: &ModelsConfig) -> anyhow::Result<()> {
+        match (&self.base_url, &self.model) {
+            (Some(_), None) => bail!("chat.model: required with chat.base_url"),
+            (Some(_), Some(name)) => ensure!(
+                !models.contains_key(name),
+                "chat.base_url: models.{name} says already where the model is"
+            ),
+            (None, Some(name)) => ensure!(
+                models.contains_key(name) || name == EMBEDDED_MODEL,
+                "chat.model: {name} is not among models, and there is no chat.base_url"
+            ),
+            (None, None) => {}
+        }
+        check_secret("chat.api_key", self.api_key.as_ref())?;
+        check_url("chat.base_url", self.base_url.as_ref())
+    }
+}
+
+/// Speech to text: an OpenAI-compatible server, or PocketSphinx.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TranscriberConfig {
+    /// The server's base URL, up to and including `/v1`.
+    pub base_url: Option<Url>,
+    /// The server's key.
+    pub api_key: Option<Secret>,
+    /// The model; required with a base URL.
+    pub model: Option<String>,
+}
+
+impl TranscriberConfig {
+    pub(super) fn validate(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.base_url.is_none() || self.model.is_some(),
+            "transcriber.model: required with transcriber.base_url"
+        );
+        check_secret("transcriber.api_key", self.api_key.as_ref())?;
+        check_url("transcriber.base_url", self.base_url.as_ref())
+    }
+}
+
+/// Text to speech: an OpenAI-compatible server, or espeak-ng.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SynthesizerConfig {
+    /// The server's base URL, up to and including `/v1`.
+    pub base_url: Option<Url>,
+    /// The server's key.
+    pub api_key: Option<Secret>,
+    /// The model; required with a base URL.
+    pub model: Option<String>,
+    /// The voice of characters that name none.
+    pub voice: Option<String>,
+    /// The voices that the speech interface offers, each with what the server calls it; none: whatever a request names is
+    /// passed on. Only with a base URL; espeak-ng lists its own.
+    pub voices: BTreeMap<String, String>,
+    /// The field in which the server takes the language of the text (`lang_code` for one); unset: it is not told, since the
+    /// public interface has no such field.
+    pub language_field: Option<String>,
+}
+
+impl SynthesizerConfig {
+    pub(super) fn validate(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.base_url.is_none() || self.model.is_some(),
+            "synthesizer.model: required with synthesizer.base_url"
+        );
+        ensure!(
+            self.voices.is_empty() || self.base_url.is_some(),
+            "synthesizer.voices: only with synthesizer.base_url"
+        );
+        check_secret("synthesizer.api_key", self.api_key.as_ref())?;
+        check_url("synthesizer.base_url", self.base_url.as_ref())
+    }
+}

@@ -1,0 +1,116 @@
+//! Database and files.
+
+use std::path::PathBuf;
+
+use anyhow::ensure;
+use colloquy_store::{OpenError, Store, StoreSettings};
+use serde::{Deserialize, Serialize};
+
+use super::Secret;
+
+/// Database and files.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreConfig {
+    /// The data folder, made when it is missing.
+    pub dir: PathBuf,
+    /// `sqlite://PATH` or `postgres://..`; unset: `colloquy.db` in the data folder.
+    pub database_url: Option<Secret>,
+    /// Where files go, `file:///PATH` or `s3://BUCKET/PREFIX`. Accepted so that installations can set it; no capability
+    /// keeps files yet.
+    pub blob_url: Option<String>,
+    /// The most database connections, at least 2; the ledger may have one more.
+    pub max_connections: u32,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self {
+            dir: PathBuf::from("colloquy-data"),
+            database_url: None,
+            blob_url: None,
+            max_connections: 8,
+        }
+    }
+}
+
+impl StoreConfig {
+    /// The URL of the database: `database_url`, else that of a file in the data folder.
+    #[must_use]
+    pub fn url(&self) -> Secret {
+        let default = || {
+            Secret::new(format!(
+                "sqlite://{}",
+                self.dir.join("colloquy.db").display()
+            ))
+        };
+        self.database_url.clone().unwrap_or_else(default)
+    }
+
+    /// Opens the database, and makes the data folder when it is missing.
+    ///
+    /// # Errors
+    /// When the folder cannot be made or the database does not answer; the setting is named.
+    pub async fn open(&self) -> anyhow::Result<Store> {
+        let settings = StoreSettings {
+            url: self.url().reveal().to_owned(),
+            max_connections: self.max_connections,
+            folder: self.dir.clone(),
+        };
+        let opened = Store::open(&settings).await;
+        opened.map_err(|error| {
+            let setting = match &error {
+                OpenError::Folder { .. } => "store.dir",
+                OpenError::Database(_) => "store.database_url",
+            };
+            anyhow::Error::new(error).context(setting)
+        })
+    }
+
+    /// Where the database is, for people: its file, or its host and name without the password.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let url = self.url();
+        if let Some(file) = self.file() {
+            return std::path::absolute(&file)
+                .unwrap_or(file)
+                .display()
+                .to_string();
+        }
+        let Ok(url) = url::Url::parse(url.reveal()) else {
+            return "PostgreSQL".to_owned();
+        };
+        format!(
+            "PostgreSQL {}{}",
+            url.host_str().unwrap_or_default(),
+            url.path()
+        )
+    }
+
+    /// The file of an SQLite database; `None` for PostgreSQL, and for a database in memory.
+    #[must_use]
+    pub fn file(&self) -> Option<PathBuf> {
+        let url = self.url();
+        let path = url.reveal().strip_prefix("sqlite:")?;
+        let path = path.strip_prefix("//").unwrap_or(path);
+        let path = path.split('?').next().unwrap_or(path);
+        (!path.is_empty() && path != ":memory:").then(|| PathBuf::from(path))
+    }
+
+    pub(super) fn validate(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.max_connections >= 2,
+            "store.max_connections: at least 2"
+        );
+        if let Some(url) = &self.database_url {
+            let url = url.reveal();
+            ensure!(
+                ["sqlite:", "postgres:", "postgresql:"]
+                    .iter()
+                    .any(|scheme| url.starts_with(scheme)),
+                "store.database_url: use sqlite://PATH or postgres://.."
+            );
+        }
+        Ok(())
+    }
+}

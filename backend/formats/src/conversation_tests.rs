@@ -1,0 +1,97 @@
+use serde_json::json;
+
+use super::*;
+
+fn parse(api: ModelApi, body: Value) -> Request {
+    Request::read(api, body).unwrap()
+}
+
+fn turn(role: ChatRole, content: &str) -> ChatMessage {
+    ChatMessage {
+        role,
+        content: content.to_owned(),
+    }
+}
+
+#[test]
+fn turns_are_what_was_said() {
+    let said = json!([
+        {"role": "system", "content": "Be kind."},
+        {"role": "developer", "content": [{"type": "text", "text": "Be brief."}]},
+        {"role": "user", "content": [
+            {"type": "text", "text": "What"}, {"type": "image_url", "image_url": {"url": "x"}}, {"type": "text", "text": "is it?"},
+        ]},
+        {"role": "assistant", "content": null, "tool_calls": [{}]},
+        {"role": "tool", "tool_call_id": "c", "content": "7"},
+        {"role": "assistant", "content": "Seven."},
+        {"role": "user", "content": " "},
+    ]);
+    let request = parse(ModelApi::Chat, json!({"model": "m", "messages": said}));
+    let turns = [
+        turn(ChatRole::User, "What\nis it?"),
+        turn(ChatRole::Assistant, "Seven."),
+    ];
+    assert_eq!(request.turns(), turns);
+}
+
+#[test]
+fn stored_items_come_before_the_input() {
+    let mut request = parse(
+        ModelApi::Responses,
+        json!({"model": "m", "input": "And you?", "instructions": "Be kind."}),
+    );
+    request.prepend_items(vec![
+        json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]}),
+        json!({"type": "reasoning", "id": "rs_1", "summary": []}),
+        json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]}),
+    ]);
+    let turns = [
+        turn(ChatRole::User, "Hi"),
+        turn(ChatRole::Assistant, "Hello"),
+        turn(ChatRole::User, "And you?"),
+    ];
+    assert_eq!(request.turns(), turns);
+    let stored = json!([{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "And you?"}]}]);
+    assert_eq!(Value::Array(request.input_items()), stored);
+    request.prepend_items(vec![json!({"role": "user", "content": "First"})]);
+    assert_eq!(request.turns()[0], turn(ChatRole::User, "First"));
+}
+
+#[test]
+fn the_bound_counts_bytes_and_whole_files() {
+    let bound = |content: Value| {
+        let body = json!({"model": "m", "messages": [{"role": "user", "content": content}]});
+        parse(ModelApi::Chat, body).bound_bytes()
+    };
+    let text = bound(json!("äöü"));
+    assert_eq!(bound(json!("äöüabc")), text + 3);
+    assert_eq!(bound(json!("abcdef")), text);
+    let part = |part: Value| bound(json!([part]));
+    let small = part(json!({"type": "image_url", "image_url": {"url": "data:,"}}));
+    let large = part(json!({"type": "image_url", "image_url": {"url": "x".repeat(100_000)}}));
+    assert_eq!(small, large);
+    assert!(small > IMAGE_TOKENS && part(json!({"type": "file", "file": {}})) > FILE_TOKENS);
+}
+
+#[test]
+fn the_bound_counts_everything_that_the_model_reads() {
+    let base = json!({"model": "m", "input": "Hi"});
+    let mut request = parse(ModelApi::Responses, base.clone());
+    let alone = request.bound_bytes();
+    let text = "x".repeat(1_000);
+    for field in ["instructions", "tools", "text", "documents"] {
+        let mut body = base.clone();
+        body[field] = match field {
+            "tools" => json!([{"type": "function", "name": "f", "description": text}]),
+            "text" => json!({"format": {"type": "x", "schema": {"enum": [text]}}}),
+            _ => json!(text),
+        };
+        assert!(
+            parse(ModelApi::Responses, body).bound_bytes() >= alone + 1_000,
+            "{field}"
+        );
+    }
+    request.prepend_system(&text);
+    request.prepend_items(vec![json!({"role": "user", "content": text})]);
+    assert!(request.bound_bytes() >= alone + 2_000);
+}

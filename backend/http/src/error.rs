@@ -1,0 +1,243 @@
+//! The one error of the HTTP edge.
+//!
+//! A handler returns [`ApiError`]; the routes of each [`Interface`](super::Interface) are wrapped in the [`ErrorShape`] that
+//! its document promises.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Json,
+    http::{HeaderMap, HeaderValue, StatusCode, header::RETRY_AFTER},
+    response::{IntoResponse, Response},
+};
+use colloquy_base::invalid::InvalidField;
+use colloquy_store::{StoreError, StoreErrorKind};
+
+use super::{ErrorContext, ErrorShape};
+
+/// How long a client waits that found the database away.
+const DATABASE_WAIT: Duration = Duration::from_secs(2);
+
+/// What went wrong, for the client (`status`, `code`, `message`, `field`, `retry_after`) and for the log (`source`).
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct ApiError {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// A stable code: lower-case words joined by `_`, unless an interface document prescribes another.
+    pub code: &'static str,
+    /// What happened and what to do, for a developer.
+    pub message: String,
+    /// The field of the request that is wrong.
+    pub field: Option<String>,
+    /// When to try again.
+    pub retry_after: Option<Duration>,
+    /// What few errors have.
+    pub details: Option<Box<Details>>,
+    /// The cause, for the log only.
+    #[source]
+    pub source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+/// What few errors have.
+#[derive(Debug, Clone, Default)]
+pub struct Details {
+    /// Every wrong field, where an interface reports all of them at once.
+    pub fields: Vec<FieldError>,
+    /// How much of the quota is left, for a client that has used it up.
+    pub limits: HeaderMap,
+}
+
+/// A wrong field among others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldError {
+    /// The field.
+    pub field: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl FieldError {
+    /// What is wrong with a field.
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            field: field.into(),
+            message: message.into(),
+        }
+    }
+}
+
+impl ApiError {
+    /// An error with this status, code and message.
+    pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            code,
+            message: message.into(),
+            field: None,
+            retry_after: None,
+            details: None,
+            source: None,
+        }
+    }
+
+    /// 400: this field is wrong.
+    pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            field: Some(field.into()),
+            ..Self::new(StatusCode::BAD_REQUEST, "invalid_parameters", message)
+        }
+    }
+
+    /// 400: these fields are wrong.
+    #[must_use]
+    pub fn invalid_fields(fields: Vec<FieldError>) -> Self {
+        Self {
+            field: fields.first().map(|wrong| wrong.field.clone()),
+            details: Some(Box::new(Details {
+                fields,
+                ..Details::default()
+            })),
+            ..Self::new(
+                StatusCode::BAD_REQUEST,
+                "invalid_parameters",
+                "The request is not valid",
+            )
+        }
+    }
+
+    /// Every wrong field, where an interface reports all of them at once.
+    #[must_use]
+    pub fn fields(&self) -> &[FieldError] {
+        self.details.as_ref().map_or(&[], |details| &details.fields)
+    }
+
+    /// Tells how much of the quota is left.
+    #[must_use]
+    pub fn with_limits(self, limits: HeaderMap) -> Self {
+        let details = Details {
+            limits,
+            ..Details::default()
+        };
+        Self {
+            details: Some(Box::new(details)),
+            ..self
+        }
+    }
+
+    /// 401: no key, or one that is not valid.
+    #[must_use]
+    pub fn unauthorized() -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "invalid_api_key",
+            "Invalid API key",
+        )
+    }
+
+    /// 403: the key may not do this.
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "access_denied", message)
+    }
+
+    /// 404: no such thing.
+    pub fn not_found(what: &str) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "not_found",
+            format!("{what} not found"),
+        )
+    }
+
+    /// 409: the thing's state does not allow it.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "conflict", message)
+    }
+
+    /// 429: too many requests.
+    #[must_use]
+    pub fn rate_limited(wait: Duration) -> Self {
+        let seconds = wait.as_secs_f64().ceil().max(1.0);
+        Self {
+            retry_after: Some(wait),
+            ..Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "rate_limited",
+                format!("Rate limit exceeded, try again in {seconds} s"),
+            )
+        }
+    }
+
+    /// 503: no room now.
+    pub fn unavailable(message: impl Into<String>, wait: Duration) -> Self {
+        Self {
+            retry_after: Some(wait),
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
+        }
+    }
+
+    /// 500: our fault. The client sees no detail; the log has the source.
+    pub fn internal(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self {
+            source: Some(Arc::from(source.into())),
+            ..Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "internal",
+                "Internal error",
+            )
+        }
+    }
+
+    /// Replaces the code by one that an interface document prescribes.
+    #[must_use]
+    pub fn with_code(self, code: &'static str) -> Self {
+        Self { code, ..self }
+    }
+}
+
+impl From<InvalidField> for ApiError {
+    fn from(invalid: InvalidField) -> Self {
+        Self::invalid(invalid.field, invalid.message)
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        let told = match error.kind() {
+            StoreErrorKind::Unavailable => {
+                Self::unavailable("The database is not available now", DATABASE_WAIT)
+            }
+            StoreErrorKind::ForeignKeyMissing => {
+                Self::conflict("What this belongs to was deleted meanwhile")
+            }
+            StoreErrorKind::UniqueViolated | StoreErrorKind::Malformed | StoreErrorKind::Other => {
+                return Self::internal(error);
+            }
+        };
+        Self {
+            source: Some(Arc::new(error)),
+            ..told
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (
+            self.status,
+            Json(ErrorShape::Detail.body(&self, &ErrorContext::default())),
+        )
+            .into_response();
+        if let Some(wait) = self.retry_after {
+            let seconds = wait.as_secs_f64().ceil().clamp(1.0, 86_400.0);
+            if let Ok(value) = HeaderValue::from_str(&format!("{seconds:.0}")) {
+                response.headers_mut().insert(RETRY_AFTER, value);
+            }
+        }
+        if let Some(details) = &self.details {
+            response.headers_mut().extend(details.limits.clone());
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+}

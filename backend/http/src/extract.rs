@@ -1,0 +1,283 @@
+//! What handlers take out of a request: validated bodies, parameters, the client's address, the text of a key. Each rejection
+//! is an [`ApiError`].
+
+use std::{
+    convert::Infallible,
+    fmt::Display,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+};
+
+use axum::{
+    body::Bytes,
+    extract::{FromRequest, FromRequestParts, Path, Query, Request},
+    http::{
+        HeaderMap, StatusCode,
+        header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE},
+        request::Parts,
+    },
+};
+use colloquy_base::json::{self, JsonError};
+use serde::de::DeserializeOwned;
+
+use super::{
+    ApiError, Arrival,
+    memory::{self, Share},
+};
+
+/// The key that a request carries. An empty one is none.
+pub fn key_text(parts: &Parts) -> Option<String> {
+    let header = parts.headers.get("x-api-key");
+    let header = header.and_then(|value| value.to_str().ok()).map(str::trim);
+    if let Some(key) = header.filter(|key| !key.is_empty()) {
+        return Some(key.to_owned());
+    }
+    if let Some(key) = bearer(&parts.headers) {
+        return Some(key.to_owned());
+    }
+    url::form_urlencoded::parse(parts.uri.query()?.as_bytes())
+        .find_map(|(name, value)| (name == "api_key").then(|| value.trim().to_owned()))
+        .filter(|key| !key.is_empty())
+}
+
+/// The key in `Authorization: Bearer`, unless it is empty.
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, key) = headers
+        .get(AUTHORIZATION)?
+        .to_str()
+        .ok()?
+        .trim()
+        .split_once(' ')?;
+    let key = key.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !key.is_empty()).then_some(key)
+}
+
+/// A JSON body. An error names the field, such as `parameters.greetings[0]`.
+#[derive(Debug, Clone)]
+pub struct ApiJson<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for ApiJson<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        if !is_json(request.headers()) {
+            return Err(unsupported_media_type());
+        }
+        parse_json(&body_bytes(request).await?).map(Self)
+    }
+}
+
+/// The whole body, up to the size limit of the route.
+///
+/// # Errors
+/// 413 when it is larger, 503 when there is no room for it, 400 when it does not arrive.
+pub async fn body_bytes(request: Request) -> Result<Bytes, ApiError> {
+    let share = request.extensions().get::<Share>();
+    let limit = share.map(Share::body_bytes);
+    let limit = limit.ok_or_else(|| ApiError::internal("the route belongs to no interface"))?;
+    body_up_to(request, limit).await
+}
+
+/// The whole body, up to a limit of its own.
+///
+/// # Errors
+/// 413 when it is larger, 503 when there is no room for it, 400 when it does not arrive.
+pub async fn body_up_to(request: Request, limit: usize) -> Result<Bytes, ApiError> {
+    let length = request.headers().get(CONTENT_LENGTH);
+    let announced = length.and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|announced| announced > limit) {
+        return Err(too_large());
+    }
+    memory::read(request, limit).await
+}
+
+/// 400: the body broke off.
+pub(super) fn cut_off() -> ApiError {
+    ApiError::new(
+        StatusCode::BAD_REQUEST,
+        "invalid_body",
+        "The body did not arrive in full",
+    )
+}
+
+/// 415.
+#[must_use]
+pub fn unsupported_media_type() -> ApiError {
+    ApiError::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "unsupported_media_type",
+        "Send JSON with Content-Type: application/json",
+    )
+}
+
+/// 413.
+#[must_use]
+pub fn too_large() -> ApiError {
+    ApiError::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "body_too_large",
+        "The body is larger than this server takes",
+    )
+}
+
+/// Parses JSON.
+///
+/// # Errors
+/// 400 that names the field.
+pub fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    json::check(bytes).map_err(|error| unparsed(&error))?;
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let (field, message) = locate(&error);
+        ApiError::invalid(field.unwrap_or_else(|| "body".to_owned()), message)
+    })?;
+    deserializer
+        .end()
+        .map_err(|error| ApiError::invalid("body", error.to_string()))?;
+    Ok(value)
+}
+
+/// 400 for a body that was not parsed.
+pub fn unparsed(error: &JsonError) -> ApiError {
+    let field = match error {
+        JsonError::TooHeavy { field: Some(field) } => field.as_str(),
+        _ => "body",
+    };
+    ApiError::invalid(field, format!("{field} is not taken: {error}"))
+}
+
+/// The field that an error is about, `None` for the whole, and the message. A missing or unknown field is known to
+/// serde's message only.
+pub fn locate<E: Display>(error: &serde_path_to_error::Error<E>) -> (Option<String>, String) {
+    let message = error.inner().to_string();
+    let path = error.path().to_string();
+    // A key may be empty, too.
+    let path = (path != "." && !path.is_empty()).then_some(path);
+    let named = ["missing field `", "unknown field `"]
+        .iter()
+        .find_map(|start| message.strip_prefix(start)?.split_once('`'))
+        .map(|(name, _)| name);
+    let field = match (path, named) {
+        (Some(path), Some(name)) if path == name || path.ends_with(&format!(".{name}")) => {
+            Some(path)
+        }
+        (Some(path), Some(name)) => Some(format!("{path}.{name}")),
+        (path, name) => path.or(name.map(str::to_owned)),
+    };
+    (field, message)
+}
+
+/// Whether the body says that it is JSON.
+#[must_use]
+pub fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let essence = value
+        .and_then(|value| value.split(';').next())
+        .unwrap_or_default();
+    let essence = essence.trim().to_ascii_lowercase();
+    essence == "application/json"
+        || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+/// Parameters of the path.
+#[derive(Debug, Clone)]
+pub struct ApiPath<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for ApiPath<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(value)) => Ok(Self(value)),
+            Err(rejection) => Err(ApiError::invalid("path", rejection.body_text())),
+        }
+    }
+}
+
+/// Parameters of the query.
+#[derive(Debug, Clone)]
+pub struct ApiQuery<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ApiQuery<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match Query::from_request_parts(parts, state).await {
+            Ok(Query(value)) => Ok(Self(value)),
+            Err(rejection) => Err(ApiError::invalid("query", rejection.body_text())),
+        }
+    }
+}
+
+/// The address of the client: of the connection, or what the outermost trusted proxy saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientAddress(pub IpAddr);
+
+impl<S: Send + Sync> FromRequestParts<S> for ClientAddress {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(client_address(parts)))
+    }
+}
+
+/// The address of the client, as the layers around the routes found it.
+pub fn client_address(parts: &Parts) -> IpAddr {
+    let arrival = parts.extensions.get::<Arrival>();
+    arrival.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |arrival| arrival.address)
+}
+
+/// Each proxy appends the address that it saw, so the entry of the outermost trusted one stands that many from the end.
+/// What stands before it is the client's own claim.
+pub(super) fn forwarded_for(headers: &HeaderMap, trusted_proxies: usize) -> Option<IpAddr> {
+    if trusted_proxies == 0 {
+        return None;
+    }
+    let entry = headers
+        .get_all("x-forwarded-for")
+        .iter()
+        .rev()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.rsplit(','))
+        .nth(trusted_proxies - 1)?
+        .trim();
+    entry
+        .parse()
+        .ok()
+        .or_else(|| entry.parse::<SocketAddr>().ok().map(|address| address.ip()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_trusted_proxies_wrote_counts() {
+        let mut headers = HeaderMap::new();
+        headers.append("x-forwarded-for", "6.6.6.6, 1.2.3.4".parse().unwrap());
+        headers.append("x-forwarded-for", "[2001:db8::1]:4711".parse().unwrap());
+        assert_eq!(forwarded_for(&headers, 0), None);
+        assert_eq!(forwarded_for(&headers, 1), "2001:db8::1".parse().ok());
+        assert_eq!(forwarded_for(&headers, 2), "1.2.3.4".parse().ok());
+        assert_eq!(forwarded_for(&headers, 4), None);
+    }
+
+    #[test]
+    fn a_malformed_body_names_the_field() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Outer {
+            #[expect(dead_code, reason = "only parsed")]
+            inner: Vec<u8>,
+        }
+        let error = parse_json::<Outer>(br#"{"inner": [1, "x"]}"#).unwrap_err();
+        assert_eq!(error.field.as_deref(), Some("inner[1]"));
+        assert_eq!(error.status, StatusCode::BAD_REQUEST);
+        let error = parse_json::<Outer>(br#"{"inner": []} x"#).unwrap_err();
+        assert_eq!(error.field.as_deref(), Some("body"));
+        let error = parse_json::<Outer>(b"{}").unwrap_err();
+        assert_eq!(error.field.as_deref(), Some("inner"));
+        let error = parse_json::<Vec<Outer>>(b"[{}]").unwrap_err();
+        assert_eq!(error.field.as_deref(), Some("[0].inner"));
+    }
+}

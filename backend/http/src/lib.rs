@@ -1,0 +1,26 @@
+//! HTTP: connections, interfaces and what is around their routes, the error that every handler returns, extractors, limits.
+//!
+//! It owns no domain and knows none: a handler lives in its capability's `routes.rs`, and who asks is for `accounts` to say.
+
+mod bodies;
+mod draining;
+mod edge;
+pub mod error;
+pub mod extract;
+pub mod front;
+pub mod guarded;
+mod interface;
+pub mod limits;
+pub mod memory;
+pub mod observe;
+mod page;
+mod shape;
+
+pub use edge::Edge;
+pub use error::{ApiError, FieldError};
+pub use extract::{ApiJson, ApiPath, ApiQuery, ClientAddress};
+pub use interface::Interface;
+pub use observe::Arrival;
+pub use page::{Listed, Page, PageQuery};
+pub use shape::public_error;
+pub use shape::{ErrorContext, ErrorShape};

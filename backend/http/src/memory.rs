@@ -1,0 +1,282 @@
+//! Room for bodies: how much memory all requests together may take for what they were sent, and how it is shared.
+//!
+//! A body counts while it is read, with what has arrived of it; then with what it becomes, until its request is answered.
+//! Nobody may hold more than what is still free: one partner alone gets half of the room, the next one half of what is
+//! left, and a small request of somebody else always finds some. What comes over a WebSocket counts in the same way.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use axum::{
+    body::{Body, HttpBody as _},
+    extract::{Request, State},
+    middleware::Next,
+    response::Response,
+};
+use bytes::{Bytes, BytesMut};
+use colloquy_base::{counts::Counts, json};
+use http_body_util::BodyExt as _;
+use tokio::task::spawn_blocking;
+
+use super::{
+    ApiError, Edge,
+    extract::{cut_off, too_large},
+    guarded::Guarded,
+};
+
+/// What a body becomes is held this many times: by the request, by what a model is sent, and by what is kept or by a
+/// second model.
+const COPIES: usize = 3;
+/// The first piece of a body that arrives in several.
+const FIRST_BYTES: usize = 16 * 1024;
+/// From here on a body is large.
+const LARGE_BYTES: usize = 256 * 1024;
+/// Who is no partner; no identifier is written like this.
+const ADMINISTRATORS: &str = "*";
+/// When to try again.
+const TRY_AGAIN: Duration = Duration::from_secs(2);
+
+/// The room of this node.
+#[derive(Debug)]
+pub struct BodyMemory {
+    most: usize,
+    /// By owner, in bytes.
+    in_use: Mutex<Counts<String>>,
+}
+
+impl BodyMemory {
+    /// Room for so many bytes.
+    pub fn new(most: usize) -> Self {
+        Self {
+            most,
+            in_use: Mutex::default(),
+        }
+    }
+
+    fn take(&self, owner: &str, bytes: usize) -> bool {
+        let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        let together = in_use.all().saturating_add(bytes);
+        if in_use.of(owner).saturating_add(bytes) > self.most.saturating_sub(together) {
+            return false;
+        }
+        in_use.add(owner, bytes);
+        true
+    }
+
+    fn give_back(&self, owner: &str, bytes: usize) {
+        let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        in_use.remove(owner, bytes);
+    }
+}
+
+/// What one request holds. The last clone gives it back.
+#[derive(Debug, Clone)]
+pub struct Share(Arc<Part>);
+
+#[derive(Debug)]
+struct Part {
+    edge: Edge,
+    /// Whose request it is, once that is known.
+    owner: Mutex<(String, usize)>,
+}
+
+impl Share {
+    /// A share of nobody's, with nothing in it.
+    pub fn new(edge: Edge) -> Self {
+        let owner = Mutex::default();
+        Self(Arc::new(Part { edge, owner }))
+    }
+
+    /// The largest body that handlers get who set no bound of their own.
+    pub(super) fn body_bytes(&self) -> usize {
+        self.0.edge.body_bytes
+    }
+
+    /// Says whose request it is: a partner's, or the administrators'. Requests without a key are nobody's.
+    pub fn belongs_to(&self, partner: Option<&str>) {
+        let mut owner = self.0.owner.lock().unwrap_or_else(PoisonError::into_inner);
+        // Keys stand in front of bodies, so nothing is held yet.
+        if owner.1 == 0 {
+            partner.unwrap_or(ADMINISTRATORS).clone_into(&mut owner.0);
+        }
+    }
+
+    /// Takes more.
+    ///
+    /// # Errors
+    /// When there is no room.
+    pub fn grow(&self, bytes: usize) -> Result<(), NoRoom> {
+        let mut owner = self.0.owner.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.0.edge.bodies.take(&owner.0, bytes) {
+            metrics::counter!("colloquy_http_bodies_refused_total").increment(1);
+            return Err(NoRoom);
+        }
+        owner.1 += bytes;
+        Ok(())
+    }
+
+    fn is_empty(&self) -> bool {
+        let owner = self.0.owner.lock().unwrap_or_else(PoisonError::into_inner);
+        owner.1 == 0
+    }
+}
+
+/// There is no room for what a request holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there is no room for this body now")]
+pub struct NoRoom;
+
+impl From<NoRoom> for ApiError {
+    /// 503.
+    fn from(NoRoom: NoRoom) -> Self {
+        let message = "There is no room for this body now; try again later";
+        Self::unavailable(message, TRY_AGAIN)
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let owner = self.owner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if owner.1 > 0 {
+            self.edge.bodies.give_back(&owner.0, owner.1);
+        }
+    }
+}
+
+/// What a connection brings, counted for whoever reads it as messages: they are put together out of its sight.
+#[derive(Debug, Clone, Default)]
+pub struct Intake(Arc<Mutex<Option<Share>>>);
+
+impl Intake {
+    /// Counts what comes from now on in this share.
+    pub fn count_in(&self, share: Share) {
+        *self.lock() = Some(share);
+    }
+
+    /// Something came.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`](io::ErrorKind::OutOfMemory) when there is no room for it.
+    pub(super) fn took(&self, bytes: usize) -> io::Result<()> {
+        match &*self.lock() {
+            Some(share) => share
+                .grow(bytes)
+                .map_err(|_| io::ErrorKind::OutOfMemory.into()),
+            None => Ok(()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Share>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes what a body becomes that was read and is counted already.
+///
+/// # Errors
+/// 503 when there is no room for it.
+pub async fn grow_for(share: &Share, text: Bytes) -> Result<(), ApiError> {
+    let becomes = off_thread(text.len(), move || json::taken(&text)).await?;
+    Ok(share.grow(COPIES.saturating_mul(becomes))?)
+}
+
+/// Reads a body up to a limit. It counts as it arrives, so that a slow one holds only what is there of it.
+///
+/// # Errors
+/// 413 when it is larger, 503 when there is no room for it, 400 when it does not arrive.
+pub(super) async fn read(request: Request, limit: usize) -> Result<Bytes, ApiError> {
+    let share = request.extensions().get::<Share>().cloned();
+    let grow = |bytes: usize| match &share {
+        Some(share) => share.grow(bytes),
+        None => Ok(()),
+    };
+    let mut body = request.into_body();
+    // Most bodies are one piece, which is not copied.
+    let mut first = Bytes::new();
+    let mut whole = BytesMut::new();
+    let mut in_use = 0;
+    while let Some(frame) = body.frame().await {
+        let Ok(piece) = frame.map_err(|_| cut_off())?.into_data() else {
+            continue;
+        };
+        let length = first.len() + whole.len() + piece.len();
+        if length > limit {
+            return Err(too_large());
+        }
+        if first.is_empty() && whole.is_empty() {
+            in_use = piece.len();
+            grow(in_use)?;
+            first = piece;
+            continue;
+        }
+        if length > whole.capacity() {
+            let room = length.max(2 * whole.capacity()).max(FIRST_BYTES).min(limit);
+            grow(room.saturating_sub(in_use))?;
+            in_use = in_use.max(room);
+            whole.reserve(room - whole.len());
+        }
+        whole.extend_from_slice(&std::mem::take(&mut first));
+        whole.extend_from_slice(&piece);
+    }
+    let bytes = if whole.is_empty() {
+        first
+    } else {
+        whole.freeze()
+    };
+    if let Some(share) = &share {
+        grow_for(share, bytes.clone()).await?;
+    }
+    Ok(bytes)
+}
+
+/// Does work on a body of so many bytes: large ones are nothing for the threads that serve everybody.
+///
+/// # Errors
+/// 500 when the work panics.
+pub async fn off_thread<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    if bytes < LARGE_BYTES {
+        return Ok(work());
+    }
+    spawn_blocking(work).await.map_err(ApiError::internal)
+}
+
+/// Gives each request its share of the room, until it is answered.
+pub(super) async fn hold(State(edge): State<Edge>, mut request: Request, next: Next) -> Response {
+    let share = Share::new(edge);
+    request.extensions_mut().insert(share.clone());
+    let response = next.run(request).await;
+    // Of a request whose whole answer is there, nothing is left.
+    if share.is_empty() || response.body().size_hint().exact().is_some() {
+        return response;
+    }
+    response.map(|body| Body::new(Guarded::new(body, share)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_holds_more_than_what_is_free() {
+        let memory = BodyMemory::new(1_000);
+        assert!(memory.take("a", 500));
+        assert!(!memory.take("a", 1));
+        assert!(memory.take("b", 250));
+        assert!(!memory.take("b", 1));
+        assert!(memory.take("c", 100));
+        assert!(!memory.take("d", 100));
+        memory.give_back("a", 500);
+        assert!(memory.take("d", 100));
+        for (owner, bytes) in [("b", 250), ("c", 100), ("d", 100)] {
+            memory.give_back(owner, bytes);
+        }
+        let in_use = memory.in_use.lock().unwrap();
+        assert_eq!(in_use.all(), 0);
+    }
+}

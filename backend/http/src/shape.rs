@@ -1,0 +1,156 @@
+//! The body that each interface promises for its errors.
+
+use std::collections::BTreeMap;
+
+use axum::{
+    Json,
+    http::header::{CONTENT_LENGTH, CONTENT_TYPE},
+    response::{IntoResponse as _, Response},
+};
+use serde_json::{Value, json};
+
+use super::ApiError;
+
+/// The body that an interface document promises for its errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorShape {
+    /// `{detail, code, field}`: everything under `/api`, and legacy messaging.
+    Detail,
+    /// `{error: {code, message, field}}`: the call backend; codes in upper case.
+    Call,
+    /// `{message, errors: {field: [text]}}` for wrong fields, `{error, code: QUOTA_EXHAUSTED}` for an exhausted quota,
+    /// `{error}` for everything else: the speech interface.
+    Speech,
+    /// `{detail: {code, message, context: {request_id, endpoint, field}}}`, and beside it `{error: {type, code, message,
+    /// param}}`, which is where the clients of the public APIs look for what they tell: text generation.
+    Text,
+}
+
+/// The request that an error belongs to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ErrorContext {
+    /// The request's id.
+    pub request_id: String,
+    /// The path.
+    pub endpoint: String,
+}
+
+impl ErrorShape {
+    /// The body of this error.
+    #[must_use]
+    pub fn body(self, error: &ApiError, context: &ErrorContext) -> Value {
+        match self {
+            Self::Detail => {
+                let mut body = json!({"detail": error.message, "code": error.code});
+                if let Some(field) = &error.field {
+                    body["field"] = json!(field);
+                }
+                body
+            }
+            Self::Call => {
+                let code = error.code.to_ascii_uppercase();
+                let mut body = json!({"error": {"code": code, "message": error.message}});
+                if let Some(field) = &error.field {
+                    body["error"]["field"] = json!(field);
+                }
+                body
+            }
+            Self::Text => {
+                let mut context =
+                    json!({"request_id": context.request_id, "endpoint": context.endpoint});
+                if let Some(field) = &error.field {
+                    context["field"] = json!(field);
+                }
+                json!({
+                    "detail": {"code": error.code, "message": error.message, "context": context},
+                    "error": public_error(error),
+                })
+            }
+            Self::Speech => speech_body(error),
+        }
+    }
+
+    /// Gives an error response the body of this shape; other responses pass.
+    pub fn apply(self, mut response: Response, context: &ErrorContext) -> Response {
+        let Some(error) = response.extensions_mut().remove::<ApiError>() else {
+            return response;
+        };
+        let mut shaped = Json(self.body(&error, context)).into_response();
+        *shaped.status_mut() = error.status;
+        for (name, value) in response.headers() {
+            if *name != CONTENT_TYPE && *name != CONTENT_LENGTH {
+                shaped.headers_mut().append(name, value.clone());
+            }
+        }
+        shaped.extensions_mut().insert(error);
+        shaped
+    }
+}
+
+/// An error as the public APIs write it.
+pub fn public_error(error: &ApiError) -> Value {
+    let kind = match error.status.as_u16() {
+        401 => "authentication_error",
+        403 => "permission_error",
+        429 => "rate_limit_error",
+        400..=499 => "invalid_request_error",
+        _ => "server_error",
+    };
+    json!({"type": kind, "code": error.code, "message": error.message, "param": error.field})
+}
+
+fn speech_body(error: &ApiError) -> Value {
+    if let Some(field) = error.field.as_ref().filter(|_| error.fields().is_empty()) {
+        let errors = BTreeMap::from([(field, [&error.message])]);
+        return json!({"message": "The request is not valid", "errors": errors});
+    }
+    if !error.fields().is_empty() {
+        let mut errors = BTreeMap::<&str, Vec<&str>>::new();
+        for wrong in error.fields() {
+            errors.entry(&wrong.field).or_default().push(&wrong.message);
+        }
+        return json!({"message": error.message, "errors": errors});
+    }
+    match error.code {
+        "quota_exhausted" => json!({"error": error.message, "code": "QUOTA_EXHAUSTED"}),
+        _ => json!({"error": error.message}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn errors_of_text_are_readable_to_the_clients_of_the_public_apis() {
+        let context = ErrorContext {
+            request_id: "r-1".to_owned(),
+            endpoint: "/v3/responses".to_owned(),
+        };
+        let wrong = ApiError::invalid("input[0].type", "input[0].type is wrong");
+        let expected = json!({
+            "detail": {
+                "code": "invalid_parameters", "message": "input[0].type is wrong",
+                "context": {"request_id": "r-1", "endpoint": "/v3/responses", "field": "input[0].type"},
+            },
+            "error": {
+                "type": "invalid_request_error", "code": "invalid_parameters",
+                "message": "input[0].type is wrong", "param": "input[0].type",
+            },
+        });
+        assert_eq!(ErrorShape::Text.body(&wrong, &context), expected);
+        for (error, kind) in [
+            (ApiError::unauthorized(), "authentication_error"),
+            (ApiError::forbidden("no"), "permission_error"),
+            (ApiError::not_found("Response"), "invalid_request_error"),
+            (ApiError::rate_limited(Duration::ZERO), "rate_limit_error"),
+            (ApiError::internal("x"), "server_error"),
+        ] {
+            let body = ErrorShape::Text.body(&error, &context);
+            assert_eq!(body["error"]["type"], kind);
+            assert_eq!(body["error"]["param"], Value::Null);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What every capability of a server stands on, without any domain.
+//!
+//! - [`Base`]: the settings, the database and the clock, which commands have, too
+//! - [`Kernel`]: a server's process: its [`node`], its tasks, and when it stops
+//! - [`jobs`]: durable background work
+//! - [`journal`]: the end of work that must not be lost although the database is away
+//! - [`Capability`]: what a capability brings along: routes, jobs, background work
+//!
+//! A capability has a state of its own, cheap to clone, which knows the [`Kernel`] and the capabilities below. The state of
+//! the whole server gives each capability its own ([`axum::extract::FromRef`]).
+
+mod capability;
+pub mod jobs;
+pub mod journal;
+pub mod node;
+
+use std::{
+    fmt::Display,
+    ops::Deref,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use colloquy_base::clock::Clock;
+use colloquy_config::Config;
+use colloquy_store::Store;
+use tokio::time::sleep;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub use self::capability::{Capability, Routes};
+use self::{jobs::JobSignal, journal::Journal, node::Node};
+
+/// What commands and servers share; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Base {
+    /// The settings.
+    pub config: Arc<Config>,
+    /// The database.
+    pub store: Store,
+    /// Time and identifiers.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Base {
+    /// Puts the parts together.
+    #[must_use]
+    pub fn new(config: Config, store: Store, clock: Arc<dyn Clock>) -> Self {
+        let config = Arc::new(config);
+        Self {
+            config,
+            store,
+            clock,
+        }
+    }
+}
+
+/// A server's process; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Kernel(Arc<Parts>);
+
+/// What [`Kernel`] holds, besides the [`Base`] that it derefs to.
+#[derive(Debug)]
+pub struct Parts {
+    base: Base,
+    /// This process among the nodes.
+    pub node: Node,
+    /// When the server started, on the clock's monotonic time.
+    pub started: Instant,
+    /// The ends that may not be stored yet.
+    pub journal: Journal,
+    /// Wakes the worker of background jobs.
+    pub jobs: JobSignal,
+    /// Cancelled when the server stops taking work.
+    pub shutdown: CancellationToken,
+    /// Cancelled when the time to drain is over: what still runs ends now.
+    pub drain_over: CancellationToken,
+    /// Every background task, so that the shutdown can wait for them.
+    pub tasks: TaskTracker,
+}
+
+impl Deref for Kernel {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl Deref for Parts {
+    type Target = Base;
+
+    fn deref(&self) -> &Base {
+        &self.base
+    }
+}
+
+impl Kernel {
+    /// Begins a server's process on a migrated database: it joins the installation as a node. Nothing runs yet.
+    ///
+    /// # Errors
+    /// When the data folder or the database fails.
+    pub async fn open(base: Base) -> anyhow::Result<Self> {
+        Ok(Self(Arc::new(Parts {
+            node: node::join(&base).await?,
+            started: base.clock.instant(),
+            journal: Journal::open(&base.config.store.dir)?,
+            jobs: JobSignal::default(),
+            shutdown: CancellationToken::new(),
+            drain_over: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            base,
+        })))
+    }
+
+    /// Does this now and after every such time, until the server stops. A failure is told in the log.
+    pub fn repeat<F, E>(
+        &self,
+        what: &'static str,
+        every: Duration,
+        work: impl Fn(Base) -> F + Send + 'static,
+    ) where
+        F: Future<Output = Result<(), E>> + Send,
+        E: Display + Send,
+    {
+        let kernel = self.clone();
+        self.tasks.spawn(async move {
+            loop {
+                if let Err(error) = work(Base::clone(&kernel)).await {
+                    kernel.store.complain(what, &error);
+                }
+                tokio::select! {
+                    () = kernel.shutdown.cancelled() => return,
+                    () = sleep(every) => {}
+                }
+            }
+        });
+    }
+}
+
+/// The state of a capability, or of a whole server, which work beside requests gets.
+pub trait State: AsRef<Kernel> + Clone + Send + Sync + 'static {}
+
+impl<S: AsRef<Kernel> + Clone + Send + Sync + 'static> State for S {}

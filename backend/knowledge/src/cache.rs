@@ -1,0 +1,159 @@
+//! What was made of the documents of saved characters, so that not every request makes it again.
+//!
+//! It is found by the character's reference and used for these very documents alone, so another version of the character gets
+//! its own. What nobody has asked for in a while goes, and what was asked for least recently goes when there is too much.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use colloquy_base::clock::Clock;
+
+use super::{CharacterDocument, CharacterDocuments};
+
+/// How long something is kept that nobody asks for.
+const MAX_IDLE: Duration = Duration::from_secs(600);
+/// The most text of all documents, in bytes. An index takes a few times its text.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// The documents of saved characters that were asked for a while ago.
+#[derive(Debug)]
+pub struct DocumentCache {
+    clock: Arc<dyn Clock>,
+    most_bytes: usize,
+    entries: Mutex<HashMap<String, Entry>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    documents: CharacterDocuments,
+    bytes: usize,
+    used_at: Instant,
+}
+
+impl DocumentCache {
+    /// An empty cache.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            most_bytes: MAX_BYTES,
+            entries: Mutex::default(),
+        }
+    }
+
+    /// These documents of the character of this reference, with their index if somebody has made it.
+    pub fn documents(
+        &self,
+        reference: &str,
+        documents: &[CharacterDocument],
+    ) -> CharacterDocuments {
+        let now = self.clock.instant();
+        let known = self.lock().get_mut(reference).map(|entry| {
+            entry.used_at = now;
+            entry.documents.clone()
+        });
+        // Compared without holding others up.
+        if let Some(known) = known.filter(|known| known.are(documents)) {
+            return known;
+        }
+        let fresh = CharacterDocuments::new(documents);
+        let text = documents.iter();
+        let bytes = text.map(|document| document.title.len() + document.text.len());
+        let entry = Entry {
+            documents: fresh.clone(),
+            bytes: bytes.sum(),
+            used_at: now,
+        };
+        let mut entries = self.lock();
+        entries.retain(|_, entry| now.saturating_duration_since(entry.used_at) <= MAX_IDLE);
+        entries.insert(reference.to_owned(), entry);
+        while entries.values().map(|entry| entry.bytes).sum::<usize>() > self.most_bytes {
+            let oldest = entries.iter().min_by_key(|(_, entry)| entry.used_at);
+            let Some(oldest) = oldest.map(|(reference, _)| reference.clone()) else {
+                break;
+            };
+            entries.remove(&oldest);
+        }
+        fresh
+    }
+
+    /// Forgets the characters whose references `forget` picks.
+    pub fn forget(&self, forget: impl Fn(&str) -> bool) {
+        self.lock().retain(|reference, _| !forget(reference));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::KnowledgeSource as _;
+    use colloquy_base::clock::ManualClock;
+
+    fn cache(most_bytes: usize) -> (Arc<ManualClock>, DocumentCache) {
+        let clock = Arc::new(ManualClock::new(jiff::Timestamp::UNIX_EPOCH));
+        let cache = DocumentCache {
+            most_bytes,
+            ..DocumentCache::new(clock.clone())
+        };
+        (clock, cache)
+    }
+
+    fn document(text: &str) -> Vec<CharacterDocument> {
+        vec![CharacterDocument {
+            title: "T".to_owned(),
+            text: text.to_owned(),
+        }]
+    }
+
+    #[tokio::test]
+    async fn two_requests_make_one_index() {
+        let (clock, cache) = cache(100);
+        let lions = document("The lions eat meat.");
+        let first = cache.documents("acme/ada", &lions);
+        assert!(!first.is_indexed());
+        first.prepare().await.unwrap();
+        clock.advance(MAX_IDLE);
+        assert!(cache.documents("acme/ada", &lions).is_indexed());
+        // Neither another character nor another version has that index.
+        assert!(!cache.documents("acme/bob", &lions).is_indexed());
+        assert!(
+            !cache
+                .documents("acme/ada", &document("They sleep."))
+                .is_indexed()
+        );
+    }
+
+    #[test]
+    fn what_it_holds_is_bounded() {
+        let (clock, cache) = cache(25);
+        let kept = |cache: &DocumentCache| {
+            let mut kept = cache.lock().keys().cloned().collect::<Vec<_>>();
+            kept.sort();
+            kept
+        };
+        for name in ["a/1", "a/2"] {
+            cache.documents(name, &document("0123456789"));
+            clock.advance(Duration::from_secs(1));
+        }
+        cache.documents("a/1", &document("0123456789"));
+        cache.documents("b/1", &document("01234"));
+        assert_eq!(kept(&cache), ["a/1", "b/1"]);
+        // What is larger than all of it is not kept.
+        clock.advance(Duration::from_secs(1));
+        cache.documents("c/1", &document(&"x".repeat(25)));
+        assert_eq!(kept(&cache), Vec::<String>::new());
+        cache.documents("a/1", &document("0"));
+        clock.advance(MAX_IDLE + Duration::from_secs(1));
+        cache.documents("b/1", &document("0"));
+        assert_eq!(kept(&cache), ["b/1"]);
+        cache.forget(|reference| reference.starts_with("b/"));
+        assert_eq!(kept(&cache), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,221 @@
+//! The documents that a character carries with it, searched in memory.
+
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use tokio::task::spawn_blocking;
+
+use super::{Bm25, CharacterDocument, KnowledgeSource, Passage, Query, sentences, terms};
+
+/// A passage ends with the sentence that makes it at least this long.
+const PASSAGE_CHARS: usize = 500;
+/// What the words of the context count, where those of the question count 1.
+const CONTEXT_WEIGHT: f64 = 0.3;
+/// Passages below this part of the best one's score are noise.
+const RELATIVE_FLOOR: f64 = 0.25;
+
+/// A character's own documents. They are read before the first search, away from the threads of the runtime, and once: what is
+/// made of them lives as long as the call, and longer for a saved character (see [`super::DocumentCache`]).
+#[derive(Debug, Clone)]
+pub struct CharacterDocuments {
+    shelf: Arc<Shelf>,
+    titles: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Shelf {
+    documents: Vec<CharacterDocument>,
+    index: OnceLock<Index>,
+}
+
+#[derive(Debug)]
+struct Index {
+    /// Without their scores.
+    passages: Vec<Passage>,
+    bm25: Bm25,
+}
+
+impl CharacterDocuments {
+    /// The documents, not read yet.
+    #[must_use]
+    pub fn new(documents: &[CharacterDocument]) -> Self {
+        Self {
+            shelf: Arc::new(Shelf {
+                documents: documents.to_vec(),
+                index: OnceLock::new(),
+            }),
+            titles: documents.iter().map(|d| d.title.clone()).collect(),
+        }
+    }
+}
+
+impl CharacterDocuments {
+    /// Whether it is these.
+    pub(super) fn are(&self, documents: &[CharacterDocument]) -> bool {
+        self.shelf.documents == documents
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_indexed(&self) -> bool {
+        self.shelf.index.get().is_some()
+    }
+}
+
+#[async_trait]
+impl KnowledgeSource for CharacterDocuments {
+    fn titles(&self) -> Vec<String> {
+        self.titles.clone()
+    }
+
+    async fn prepare(&self) -> anyhow::Result<()> {
+        if self.shelf.index.get().is_none() {
+            let shelf = Arc::clone(&self.shelf);
+            spawn_blocking(move || shelf.index().bm25.len()).await?;
+        }
+        Ok(())
+    }
+
+    async fn search(&self, query: Query) -> anyhow::Result<Vec<Passage>> {
+        let shelf = Arc::clone(&self.shelf);
+        Ok(spawn_blocking(move || shelf.index().search(&query)).await?)
+    }
+}
+
+impl Shelf {
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| Index::new(&self.documents))
+    }
+}
+
+impl Index {
+    /// Cuts the documents into passages of whole sentences and counts their words.
+    fn new(documents: &[CharacterDocument]) -> Self {
+        let passages = documents
+            .iter()
+            .enumerate()
+            .flat_map(|(place, document)| {
+                let texts = passages(&document.text).into_iter().enumerate();
+                texts.map(move |(chunk_index, text)| Passage {
+                    title: document.title.clone(),
+                    text,
+                    score: 0.0,
+                    document: place,
+                    chunk_index,
+                    retrievers: vec!["bm25"],
+                })
+            })
+            .collect::<Vec<_>>();
+        // A title is part of what its passages are about.
+        let texts = passages
+            .iter()
+            .map(|passage| terms(&format!("{} {}", passage.title, passage.text)));
+        let bm25 = Bm25::new(texts);
+        Self { passages, bm25 }
+    }
+
+    fn search(&self, query: &Query) -> Vec<Passage> {
+        let question = terms(&query.text);
+        let context = terms(&query.context);
+        let weighted = question
+            .iter()
+            .map(|term| (term.as_str(), 1.0))
+            .chain(context.iter().map(|term| (term.as_str(), CONTEXT_WEIGHT)))
+            .collect::<Vec<_>>();
+        let mut found = (0..self.bm25.len())
+            .map(|at| (self.bm25.score(at, weighted.iter().copied()), at))
+            .filter(|(score, _)| *score > 0.0)
+            .collect::<Vec<_>>();
+        // Equal scores keep the order of the documents.
+        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let floor = found.first().map_or(0.0, |(best, _)| best * RELATIVE_FLOOR);
+        found
+            .into_iter()
+            .take(query.limit)
+            .filter(|(score, _)| *score >= floor)
+            .map(|(score, at)| Passage {
+                score,
+                ..self.passages[at].clone()
+            })
+            .collect()
+    }
+}
+
+/// Whole sentences, together about [`PASSAGE_CHARS`] long; a paragraph ends a passage that is half full.
+fn passages(text: &str) -> Vec<String> {
+    let mut passages = Vec::new();
+    let mut passage = String::new();
+    for paragraph in text.split("\n\n") {
+        for sentence in sentences(paragraph) {
+            if !passage.is_empty() {
+                // Lines without a full stop, such as headings, stay lines of their own.
+                let ended = passage.ends_with(['.', '!', '?', '。', '！', '？', '।', '؟']);
+                passage.push(if ended { ' ' } else { '\n' });
+            }
+            passage.push_str(sentence);
+            if passage.len() >= PASSAGE_CHARS {
+                passages.push(std::mem::take(&mut passage));
+            }
+        }
+        if passage.len() >= PASSAGE_CHARS / 2 {
+            passages.push(std::mem::take(&mut passage));
+        }
+    }
+    if !passage.is_empty() {
+        passages.push(passage);
+    }
+    passages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zoo() -> CharacterDocuments {
+        let document = |title: &str, text: &str| CharacterDocument {
+            title: title.to_owned(),
+            text: text.to_owned(),
+        };
+        CharacterDocuments::new(&[
+            document("Opening hours", "The zoo opens at nine. It closes at six."),
+            document(
+                "Lions",
+                &"The lions eat meat. They sleep a lot. ".repeat(40),
+            ),
+            document("Empty", ""),
+        ])
+    }
+
+    fn query(text: &str, context: &str) -> Query {
+        Query {
+            text: text.to_owned(),
+            context: context.to_owned(),
+            limit: 3,
+        }
+    }
+
+    #[tokio::test]
+    async fn the_best_passage_comes_first() {
+        let found = zoo().search(query("When do you open?", "")).await.unwrap();
+        assert_eq!(found[0].title, "Opening hours");
+        assert_eq!(found[0].text, "The zoo opens at nine. It closes at six.");
+        assert!(
+            zoo()
+                .search(query("Quantum physics?", ""))
+                .await
+                .unwrap()
+                .is_empty()
+        );
+        let lions = zoo().search(query("lions", "")).await.unwrap();
+        assert_eq!(lions.len(), 3);
+        assert!(lions.iter().all(|passage| passage.text.len() < 600));
+    }
+
+    #[tokio::test]
+    async fn the_context_helps_a_question_without_a_subject() {
+        let found = zoo()
+            .search(query("What do they eat?", "Tell me about lions."))
+            .await
+            .unwrap();
+        assert_eq!(found[0].title, "Lions");
+    }
+}

@@ -1,0 +1,460 @@
+//! Speech by the program `espeak-ng`: a process a sentence, whose sound is passed on while it is made.
+//!
+//! Only so many processes work at once; further sentences wait in a fair queue. A process is read as fast as it works, not as
+//! fast as somebody listens, so that a slow client does not keep its slot.
+
+use std::{collections::HashMap, num::NonZero, process::Stdio, thread};
+
+use async_trait::async_trait;
+use colloquy_audio::wav;
+use colloquy_base::{
+    fair_queue::{FairQueue, Slot},
+    language::language_codes,
+};
+use futures_util::{StreamExt as _, stream};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    process::{Child, ChildStdout, Command},
+    sync::{OnceCell, mpsc},
+};
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+
+use super::{
+    super::{
+        Gender, Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer,
+        VoiceInfo, VoiceList,
+    },
+    busy, not_started, queue,
+};
+
+const PROGRAM: &str = "espeak-ng";
+/// The voice where neither voice nor language is known.
+const DEFAULT_VOICE: &str = "en-us";
+/// The variant that makes a woman's voice of any language's.
+const FEMALE: &str = "f3";
+/// The program's normal speed, in words per minute.
+const NORMAL_WPM: f32 = 175.0;
+/// The speeds at which it can still be understood.
+const SPEED: std::ops::RangeInclusive<f32> = 0.4..=2.5;
+
+/// Processes at once for each core: they wait for files, too.
+const PROCESSES_A_CORE: usize = 2;
+/// What may be read at a time, in bytes.
+const PIECE_BYTES: usize = 16 * 1024;
+/// Pieces that may wait for a listener, 16 MB of them: more than the sound of the longest sentence.
+const PIECES: usize = 1_024;
+
+/// The program espeak-ng.
+#[derive(Debug)]
+pub struct Espeak {
+    /// Asked once, when first needed.
+    voices: OnceCell<Voices>,
+    queue: FairQueue,
+    /// What reads the processes.
+    tasks: TaskTracker,
+}
+
+impl Default for Espeak {
+    fn default() -> Self {
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        Self::new(cores * PROCESSES_A_CORE)
+    }
+}
+
+impl Espeak {
+    /// Speaks up to `processes` sentences at once.
+    #[must_use]
+    pub fn new(processes: usize) -> Self {
+        Self {
+            voices: OnceCell::new(),
+            queue: queue("synthesizer", processes),
+            tasks: TaskTracker::new(),
+        }
+    }
+}
+
+/// The voices that are installed: names in lower case, and what the program calls them.
+#[derive(Debug, Default)]
+struct Voices {
+    /// By language and by name; the value is the language, the form that the program takes everywhere.
+    names: HashMap<String, String>,
+    variants: HashMap<String, String>,
+    /// The file of each language's voice. A variant is added to it, since the program passes over one that is added to some
+    /// languages (`en-gb+f3`, `fr-fr+f3`).
+    files: HashMap<String, String>,
+    /// In the program's order.
+    listed: Vec<Listed>,
+}
+
+/// A row of the program's list.
+#[derive(Debug)]
+struct Listed {
+    language: String,
+    name: String,
+    gender: Option<Gender>,
+}
+
+#[async_trait]
+impl Synthesizer for Espeak {
+    fn name(&self) -> &str {
+        PROGRAM
+    }
+
+    async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError> {
+        let voices = self.voices.get_or_try_init(Voices::ask).await?;
+        let voice = voices.choose(request.voice.as_deref(), request.language.as_deref());
+        let speed = request.speed.clamp(*SPEED.start(), *SPEED.end());
+        let entered = self.queue.enter(&request.claim).await;
+        let slot = entered.map_err(|full| busy(PROGRAM, full))?;
+        let mut child = Command::new(PROGRAM)
+            .arg("--stdout")
+            .arg("--stdin")
+            .args(["-b", "1"]) // the text is UTF-8
+            .args(["-v", &voice])
+            .args(["-s", &format!("{:.0}", NORMAL_WPM * speed)])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| not_started(PROGRAM, &error))?;
+        let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(failed("the program has no pipes"));
+        };
+        // It reads everything before it makes a sound, so writing cannot wait for our reading.
+        let text = plain(&request.text);
+        input
+            .write_all(text.as_bytes())
+            .await
+            .map_err(|error| failed(format!("writing the text: {}", error.kind())))?;
+        drop(input);
+        let reading = SpeechProcess {
+            child,
+            output,
+            decoder: wav::Decoder::new(None),
+            _slot: slot,
+        };
+        let (pieces, heard) = mpsc::channel(PIECES);
+        // It ends with whoever listens.
+        let reading = AbortOnDropHandle::new(self.tasks.spawn(reading.pass_on(pieces)));
+        let pieces = stream::unfold((heard, reading), |(mut heard, reading)| async move {
+            let piece = heard.recv().await?;
+            Some((piece, (heard, reading)))
+        });
+        Ok(pieces.boxed())
+    }
+
+    async fn voices(&self) -> Result<VoiceList, ProviderError> {
+        let voices = self.voices.get_or_try_init(Voices::ask).await?;
+        Ok(VoiceList {
+            voices: voices.offered(),
+            may_have_others: false,
+        })
+    }
+
+    async fn check(&self) -> Result<(), ProviderError> {
+        Voices::ask().await.map(|_| ())
+    }
+}
+
+/// A process that speaks.
+struct SpeechProcess {
+    child: Child,
+    output: ChildStdout,
+    decoder: wav::Decoder,
+    _slot: Slot,
+}
+
+impl SpeechProcess {
+    /// Passes the sound on to its end, or to a failure.
+    async fn pass_on(mut self, pieces: mpsc::Sender<Result<Pcm, ProviderError>>) {
+        while let Some(piece) = self.next().await.transpose() {
+            let is_last = piece.is_err();
+            if pieces.send(piece).await.is_err() || is_last {
+                return;
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Result<Option<Pcm>, ProviderError> {
+        let mut buffer = vec![0; PIECE_BYTES];
+        loop {
+            let read = self
+                .output
+                .read(&mut buffer)
+                .await
+                .map_err(|error| failed(format!("reading the sound: {}", error.kind())))?;
+            if read == 0 {
+                return self.end().await.map(|()| None);
+            }
+            let pcm = self.decoder.push(&buffer[..read]).map_err(|message| {
+                ProviderError::new(PROGRAM, ProviderErrorKind::Malformed, message)
+            })?;
+            if pcm.is_some() {
+                return Ok(pcm);
+            }
+        }
+    }
+
+    async fn end(&mut self) -> Result<(), ProviderError> {
+        let status = self
+            .child
+            .wait()
+            .await
+            .map_err(|error| failed(format!("waiting for the program: {}", error.kind())))?;
+        if status.success() {
+            return Ok(());
+        }
+        // What it complains about are voices and data files; it does not repeat the text.
+        let mut complaint = Vec::new();
+        if let Some(errors) = self.child.stderr.take() {
+            let _ = errors.take(200).read_to_end(&mut complaint).await;
+        }
+        let complaint = String::from_utf8_lossy(&complaint);
+        Err(failed(format!("{status}: {}", complaint.trim())))
+    }
+}
+
+impl Voices {
+    async fn ask() -> Result<Self, ProviderError> {
+        let list = |kind: &'static str| async move {
+            let output = Command::new(PROGRAM)
+                .arg(kind)
+                .stdin(Stdio::null())
+                .kill_on_drop(true)
+                .output()
+                .await
+                .map_err(|error| not_started(PROGRAM, &error))?;
+            if !output.status.success() {
+                return Err(failed(format!("listing the voices: {}", output.status)));
+            }
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        };
+        Ok(Self::of_lists(
+            &list("--voices").await?,
+            &list("--voices=variant").await?,
+        ))
+    }
+
+    /// Reads the tables `Pty Language Age/Gender VoiceName File Other`.
+    fn of_lists(voices: &str, variants: &str) -> Self {
+        let mut known = Self::default();
+        for row in voices.lines().skip(1) {
+            let mut columns = row.split_whitespace();
+            let Some(language) = columns.nth(1) else {
+                continue;
+            };
+            let gender = columns.next().and_then(gender);
+            let name = columns.next();
+            if let Some(file) = columns.next() {
+                known
+                    .files
+                    .entry(language.to_owned())
+                    .or_insert_with(|| file.to_owned());
+            }
+            known.listed.push(Listed {
+                language: language.to_owned(),
+                name: name.unwrap_or(language).replace('_', " ").trim().to_owned(),
+                gender,
+            });
+            for name in name.into_iter().chain([language]) {
+                known
+                    .names
+                    .entry(name.to_lowercase())
+                    .or_insert_with(|| language.to_owned());
+            }
+        }
+        for row in variants.lines().skip(1) {
+            // The file's name may hold a space, so the column is cut by its prefix.
+            if let Some((_, file)) = row.split_once("!v/") {
+                let file = file.trim();
+                known.variants.insert(file.to_lowercase(), file.to_owned());
+            }
+        }
+        known
+    }
+
+    /// The `-v` argument. A voice is a name, a language, `name+variant`, or a variant alone. A voice that is not
+    /// installed, such as another provider's, gives way to the language's voice: the character is better heard with
+    /// another voice than not at all.
+    fn choose(&self, voice: Option<&str>, language: Option<&str>) -> String {
+        let spoken = self.of_language(language);
+        let Some(voice) = voice.map(str::to_lowercase) else {
+            return spoken;
+        };
+        let (name, variant) = match voice.split_once('+') {
+            Some((name, variant)) => (name, Some(variant)),
+            None if self.variants.contains_key(&voice) => ("", Some(voice.as_str())),
+            None => (voice.as_str(), None),
+        };
+        let name = self.names.get(own_name(name)).unwrap_or(&spoken);
+        match variant.and_then(|variant| self.variants.get(variant)) {
+            Some(variant) => format!("{}+{variant}", self.files.get(name).unwrap_or(name)),
+            None => name.clone(),
+        }
+    }
+
+    /// The voice of a language.
+    fn of_language(&self, language: Option<&str>) -> String {
+        let tag = language.unwrap_or(DEFAULT_VOICE).to_lowercase();
+        let primary = tag.split('-').next().unwrap_or(&tag);
+        let own = match primary {
+            "zh" if tag.ends_with("hk") || tag.ends_with("yue") => "yue",
+            "zh" => own_name("zh"),
+            "no" | "iw" => own_name(primary),
+            _ => own_name(&tag),
+        };
+        [own, primary]
+            .into_iter()
+            .find_map(|name| self.names.get(name))
+            .map_or_else(|| DEFAULT_VOICE.to_owned(), String::clone)
+    }
+
+    /// What the speech interface offers: the voices of its languages and their regions, each as it is and as a woman's. The
+    /// voice that a language has by default goes by the language's code, whatever the program calls it.
+    fn offered(&self) -> Vec<VoiceInfo> {
+        let mut offered = Vec::new();
+        for code in language_codes() {
+            let default = self.names.get(own_name(code));
+            let is_default = |listed: &&Listed| Some(&listed.language) == default;
+            let regions = self.listed.iter().filter(|listed| {
+                listed.language.split('-').next() == Some(code) && !is_default(listed)
+            });
+            let first = self.listed.iter().find(is_default);
+            let voices = first
+                .map(|listed| (code, listed))
+                .into_iter()
+                .chain(regions.map(|listed| (listed.language.as_str(), listed)));
+            for (id, listed) in voices {
+                offered.push(VoiceInfo {
+                    id: id.to_owned(),
+                    name: listed.name.clone(),
+                    language: Some(id.to_owned()),
+                    gender: listed.gender,
+                    // A variant of no name: the other language's voice as it is.
+                    abroad: String::new(),
+                });
+                if let Some(variant) = self.variants.get(FEMALE) {
+                    offered.push(VoiceInfo {
+                        id: format!("{id}+{variant}"),
+                        name: format!("{}, female", listed.name),
+                        language: Some(id.to_owned()),
+                        gender: Some(Gender::Female),
+                        abroad: variant.clone(),
+                    });
+                }
+            }
+        }
+        offered
+    }
+}
+
+/// The column `Age/Gender`.
+fn gender(column: &str) -> Option<Gender> {
+    match column.rsplit('/').next() {
+        Some("F") => Some(Gender::Female),
+        Some("M") => Some(Gender::Male),
+        _ => None,
+    }
+}
+
+/// What the program calls the voice of a language, where that is not the language's code.
+fn own_name(code: &str) -> &str {
+    match code {
+        "en" => "en-us",
+        "fr" => "fr-fr",
+        "zh" | "zh-cn" => "cmn",
+        "no" => "nb",
+        "iw" => "he",
+        _ => code,
+    }
+}
+
+/// The text without what the program takes for a command: `[[` begins phonemes, and control characters its own codes.
+fn plain(text: &str) -> String {
+    text.replace("[[", "[ [")
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}
+
+fn failed(message: impl Into<String>) -> ProviderError {
+    ProviderError::new(PROGRAM, ProviderErrorKind::Failed, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VOICES: &str = "\
+Pty Language       Age/Gender VoiceName          File                 Other Languages
+ 5  cmn             --/M      Chinese_(Mandarin) sit/cmn              (zh-cmn 5)(zh 5)
+ 5  de              --/M      German             gmw/de
+ 2  en-gb           --/M      English_(Great_Britain) gmw/en               (en 2)
+ 2  en-us           --/M      English_(America)  gmw/en-US            (en 3)
+ 5  fr-fr           --/M      French_(France)    roa/fr               (fr 5)
+ 5  pt              --/M      Portuguese_(Portugal) roa/pt               (pt-pt 5)
+ 5  pt-br           --/M      Portuguese_(Brazil) roa/pt-BR            (pt 6)";
+    const VARIANTS: &str = "\
+Pty Language       Age/Gender VoiceName          File                 Other Languages
+ 5  variant         70/F      female3            !v/f3
+ 5  variant         --/M      Andy               !v/Andy";
+
+    #[test]
+    fn voices_are_chosen() {
+        let voices = Voices::of_lists(VOICES, VARIANTS);
+        let cases = [
+            (None, None, "en-us"),
+            (None, Some("en"), "en-us"),
+            (None, Some("en-GB"), "en-gb"),
+            (None, Some("en-AU"), "en-us"),
+            (None, Some("zh-cn"), "cmn"),
+            (None, Some("fr"), "fr-fr"),
+            (None, Some("pt-BR"), "pt-br"),
+            (None, Some("de-CH"), "de"),
+            (None, Some("tlh"), "en-us"),
+            (Some("en-gb+f3"), Some("de"), "gmw/en+f3"),
+            (Some("German"), None, "de"),
+            (Some("f3"), Some("de"), "gmw/de+f3"),
+            (Some("+andy"), None, "gmw/en-US+Andy"),
+            (Some("de+nobody"), None, "de"),
+            (Some("alloy"), Some("de"), "de"),
+            (Some("--path=/etc"), None, "en-us"),
+            (Some("fr"), None, "fr-fr"),
+            (Some(""), Some("fr"), "fr-fr"),
+            (Some("zh-cn+f3"), Some("zh-cn"), "sit/cmn+f3"),
+        ];
+        for (voice, language, expected) in cases {
+            assert_eq!(
+                voices.choose(voice, language),
+                expected,
+                "{voice:?} {language:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn voices_are_offered_by_the_codes_of_the_interface() {
+        let offered = Voices::of_lists(VOICES, VARIANTS).offered();
+        let ids = offered.iter().map(|voice| voice.id.as_str());
+        let expected = [
+            "en", "en+f3", "en-gb", "en-gb+f3", "fr", "fr+f3", "de", "de+f3", "pt", "pt+f3",
+            "pt-br", "pt-br+f3", "zh-cn", "zh-cn+f3",
+        ];
+        assert!(ids.eq(expected), "{offered:?}");
+        let woman = offered.iter().find(|voice| voice.id == "pt-br+f3");
+        let expected = VoiceInfo {
+            id: "pt-br+f3".to_owned(),
+            name: "Portuguese (Brazil), female".to_owned(),
+            language: Some("pt-br".to_owned()),
+            gender: Some(Gender::Female),
+            abroad: "f3".to_owned(),
+        };
+        assert_eq!(woman, Some(&expected));
+    }
+
+    #[test]
+    fn the_text_holds_no_commands() {
+        assert_eq!(plain("a [[b]] \u{1}30P c\n"), "a [ [b]]  30P c ");
+    }
+}

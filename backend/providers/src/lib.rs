@@ -1,0 +1,312 @@
+//! The outside services: one trait each, adapters for the APIs that people already run, and embedded defaults.
+//!
+//! Dropping a stream or a future cancels the request behind it. Adapters know nothing of time-outs and retries: those
+//! belong to [`Resilient`], which [`from_config`] puts around each of them.
+
+mod chat;
+pub mod embedded;
+mod failure;
+mod models;
+pub mod openai;
+mod patience;
+mod policy;
+mod resilient;
+mod traced;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+pub use colloquy_audio::Pcm;
+pub use colloquy_formats::{ChatMessage, ChatRole, ModelApi, TokenUsage, UpstreamFailure};
+
+pub use self::{
+    chat::{ChatModel, ChatRequest, EventStream, Grounding, ModelAnswer, ModelRequest, TextStream},
+    models::{Model, Models, approximate_tokens},
+    patience::{Deadline, Patience},
+    policy::{Admission, Health},
+    resilient::Resilient,
+};
+use colloquy_base::{clock::SystemClock, fair_queue::Claim};
+use colloquy_config::Config;
+
+/// A service that turns speech into text.
+#[async_trait]
+pub trait Transcriber: Send + Sync + 'static {
+    /// The model's public name.
+    fn name(&self) -> &str;
+
+    /// Gets ready for the first utterance, so that it does not wait for a model to load. Returns at once.
+    fn warm(&self) {}
+
+    /// The words of an utterance; empty when there are none.
+    async fn transcribe(&self, utterance: Utterance) -> Result<String, ProviderError>;
+
+    /// Whether the service answers; for the deep health check.
+    async fn check(&self) -> Result<(), ProviderError>;
+}
+
+/// A service that turns text into speech.
+#[async_trait]
+pub trait Synthesizer: Send + Sync + 'static {
+    /// The model's public name.
+    fn name(&self) -> &str;
+
+    /// Starts to speak; the stream ends with the speech.
+    async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError>;
+
+    /// The voices that it has.
+    async fn voices(&self) -> Result<VoiceList, ProviderError>;
+
+    /// Whether the service answers; for the deep health check.
+    async fn check(&self) -> Result<(), ProviderError>;
+}
+
+/// Pieces of speech.
+pub type SpeechStream = BoxStream<'static, Result<Pcm, ProviderError>>;
+
+/// Speech of one person: mono samples at 16,000 Hz.
+#[derive(Debug, Clone)]
+pub struct Utterance {
+    /// The samples.
+    pub samples: Arc<[i16]>,
+    /// The expected language, as a BCP 47 tag.
+    pub language: Option<String>,
+    /// Who asks, for services that have to share.
+    pub claim: Claim,
+}
+
+/// Text to speak.
+#[derive(Debug, Clone)]
+pub struct SpeechRequest {
+    /// The words.
+    pub text: String,
+    /// The provider's voice; `None` for its default.
+    pub voice: Option<String>,
+    /// The language, as a BCP 47 tag; `None` for the provider's default.
+    pub language: Option<String>,
+    /// The speed, 1 is normal.
+    pub speed: f32,
+    /// Who asks, for services that have to share.
+    pub claim: Claim,
+}
+
+/// The voices of a synthesizer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct VoiceList {
+    /// Those that are known.
+    pub voices: Vec<VoiceInfo>,
+    /// Whether there may be others, which only the service itself knows.
+    pub may_have_others: bool,
+}
+
+/// A voice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VoiceInfo {
+    /// What [`SpeechRequest::voice`] calls it.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// Its language, as a BCP 47 tag; `None` where it is not known, or where it speaks several.
+    pub language: Option<String>,
+    /// How it sounds, where that is known.
+    pub gender: Option<Gender>,
+    /// The id to ask for when the text is in another language than the voice's own.
+    pub abroad: String,
+}
+
+/// How a voice sounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Gender {
+    /// Like a woman's.
+    Female,
+    /// Like a man's.
+    Male,
+}
+
+/// Why a provider gave no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{provider}: {kind:?}: {message}")]
+pub struct ProviderError {
+    /// The provider's public name.
+    pub provider: String,
+    /// What kind of failure it is, for those who decide about a retry.
+    pub kind: ProviderErrorKind,
+    /// What happened, without message text or keys.
+    pub message: String,
+    /// When the provider wants to be asked again.
+    pub retry_after: Option<Duration>,
+    /// What the provider itself said, for the client whose request it was.
+    pub told: Option<Box<UpstreamFailure>>,
+}
+
+/// The kinds of failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProviderErrorKind {
+    /// No connection.
+    Connect,
+    /// No first result, or no further one, in time.
+    Timeout,
+    /// 429.
+    RateLimited,
+    /// Too many wait for it already, on this server.
+    Busy,
+    /// The request was refused (another 4xx).
+    Rejected,
+    /// This server is not set up to ask: its key is not taken (401, 403), or a program is not installed.
+    Misconfigured,
+    /// 5xx, or an error frame.
+    Failed,
+    /// An answer that the adapter does not understand.
+    Malformed,
+    /// The answer stopped before its end.
+    Cut,
+    /// It was not asked: it rests after failures.
+    Resting,
+}
+
+impl ProviderError {
+    /// What was used all the same, if the provider said so.
+    #[must_use]
+    pub fn used(&self) -> Option<TokenUsage> {
+        self.told.as_ref()?.used
+    }
+
+    /// A failure of this kind.
+    pub fn new(
+        provider: impl Into<String>,
+        kind: ProviderErrorKind,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            provider: provider.into(),
+            kind,
+            message: message.into(),
+            retry_after: None,
+            told: None,
+        }
+    }
+}
+
+impl ProviderErrorKind {
+    /// The kind as metrics name it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Timeout => "timeout",
+            Self::RateLimited => "rate_limited",
+            Self::Busy => "busy",
+            Self::Rejected => "rejected",
+            Self::Misconfigured => "misconfigured",
+            Self::Failed => "failed",
+            Self::Malformed => "malformed",
+            Self::Cut => "cut",
+            Self::Resting => "resting",
+        }
+    }
+}
+
+/// The providers of this server.
+#[derive(Clone)]
+pub struct Providers {
+    /// The models of the text interfaces.
+    pub models: Models,
+    /// Answers in calls.
+    pub chat: Arc<dyn ChatModel>,
+    /// Turns speech into text.
+    pub transcriber: Arc<dyn Transcriber>,
+    /// Turns text into speech.
+    pub synthesizer: Arc<dyn Synthesizer>,
+    /// The services of calls for those who are not on the line.
+    pub batch: BatchProviders,
+}
+
+/// Services that may take longer to answer before they count as failed: somebody looks for the answer later.
+#[derive(Clone)]
+pub struct BatchProviders {
+    /// Answers.
+    pub chat: Arc<dyn ChatModel>,
+    /// Turns speech into text.
+    pub transcriber: Arc<dyn Transcriber>,
+}
+
+impl std::fmt::Debug for Providers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Providers")
+            .field("chat", &self.chat.name())
+            .field("transcriber", &self.transcriber.name())
+            .field("synthesizer", &self.synthesizer.name())
+            .finish()
+    }
+}
+
+/// The providers that the settings name: an OpenAI-compatible server where there is a base URL, else the embedded
+/// default; each with the time-outs and the retry of [`Resilient`].
+///
+/// # Errors
+/// When the HTTP client cannot be made. No provider is asked anything.
+pub fn from_config(config: &Config) -> anyhow::Result<Providers> {
+    let on_the_line = Duration::from_millis(config.calls.provider_timeout_ms.into());
+    let batch = Duration::from_secs(config.limits.completion_provider_seconds.into());
+    let models = Models::from_config(config)?;
+    let of_calls = models.of_calls();
+    let chat_distance = Locality::of(of_calls.settings.base_url.is_some());
+    let chat = |silence| chat_distance.resilient(&of_calls.chat, silence, Some(&of_calls.health));
+    let (transcriber, transcriber_distance): (Arc<dyn Transcriber>, _) =
+        match openai::Transcription::from_config(&config.transcriber)? {
+            Some(transcription) => (Arc::new(transcription), Locality::Remote),
+            None => (Arc::new(embedded::PocketSphinx::default()), Locality::Local),
+        };
+    let (synthesizer, synthesizer_distance): (Arc<dyn Synthesizer>, _) =
+        match openai::Speech::from_config(&config.synthesizer)? {
+            Some(speech) => (Arc::new(speech), Locality::Remote),
+            None => (Arc::new(embedded::Espeak::default()), Locality::Local),
+        };
+    Ok(Providers {
+        chat: chat(on_the_line),
+        transcriber: transcriber_distance.resilient(&transcriber, on_the_line, None),
+        synthesizer: synthesizer_distance.resilient(&synthesizer, on_the_line, None),
+        batch: BatchProviders {
+            chat: chat(batch),
+            transcriber: transcriber_distance.resilient(&transcriber, batch, None),
+        },
+        models,
+    })
+}
+
+/// Where a service is.
+#[derive(Clone, Copy)]
+enum Locality {
+    Local,
+    Remote,
+}
+
+impl Locality {
+    fn of(is_remote: bool) -> Self {
+        if is_remote { Self::Remote } else { Self::Local }
+    }
+
+    /// The service with its time-outs, its retry, and its rests where it has some.
+    fn resilient<P: ?Sized>(
+        self,
+        service: &Arc<P>,
+        silence: Duration,
+        health: Option<&Arc<Health>>,
+    ) -> Arc<Resilient<P>> {
+        let patience = match self {
+            Self::Local => Patience::local(silence),
+            Self::Remote => Patience::remote(silence),
+        };
+        let service = Arc::clone(service);
+        let resilient = Resilient::new(service, patience, Arc::new(SystemClock));
+        Arc::new(match health {
+            Some(health) => resilient.with_health(health),
+            None => resilient,
+        })
+    }
+}

@@ -1,0 +1,243 @@
+//! Decoding what is not trusted, in a child process.
+//!
+//! A decoder that is fed by a stranger may want gigabytes, run for ever, or crash, and an allocation that fails ends its
+//! process. So the server's own program is run again for each file ([`child`]): it limits itself before it reads anything,
+//! takes the file from its standard input and gives the result, or a typed error, to its standard output, in frames
+//! ([`frame`]). It gets no environment, no files and no way to open one, and it ends with its parent, whatever happens to
+//! that. The parent bounds time and output once more, and how many children there are; who waits for one is served fairly.
+//!
+//! What is decoded, and how, belongs to the capability that asks.
+
+pub mod child;
+mod frame;
+
+use std::{
+    io,
+    num::NonZero,
+    os::unix::process::ExitStatusExt as _,
+    path::PathBuf,
+    process::{ExitStatus, Stdio},
+    thread,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use colloquy_base::fair_queue::{Bounds, Claim, FairQueue, Full};
+use colloquy_config::SandboxConfig;
+use rustix::process::Signal;
+use serde::de::DeserializeOwned;
+use tokio::{
+    io::AsyncWriteExt as _,
+    process::{Child, ChildStdin, Command},
+    time::timeout,
+};
+
+/// The running program, also when its file was replaced meanwhile.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+/// How long a child that has closed its output may take to end.
+const LAST_MOMENT: Duration = Duration::from_secs(2);
+/// How many may wait for a child, for each that may run.
+const WAITING_FOR_EACH: usize = 32;
+
+/// What a child may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Memory beyond what the program itself has, in bytes. It holds the input and the output, too.
+    pub memory_bytes: u64,
+    /// Processor time, in whole seconds.
+    pub cpu_seconds: u64,
+    /// Time in all.
+    pub time: Duration,
+    /// What it may give, in bytes.
+    pub output_bytes: usize,
+}
+
+/// A limit that a child went beyond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Its memory.
+    Memory,
+    /// Its time.
+    Time,
+    /// What it may give.
+    Output,
+}
+
+/// Why there is no result. `E` is what the decoder itself says of its input.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError<E> {
+    /// The decoder refused the input.
+    #[error(transparent)]
+    Refused(E),
+    /// The input needs more than it may.
+    #[error("it went beyond its limit of {0:?}")]
+    Limit(Limit),
+    /// The decoder crashed, or gave no answer that could be understood.
+    #[error("the decoder failed: {0}")]
+    Crashed(String),
+    /// Somebody else ended the child.
+    #[error("the decoder was killed")]
+    Killed,
+    /// Too many wait already.
+    #[error(transparent)]
+    Full(#[from] Full),
+    /// No child could be started.
+    #[error("the decoder does not start: {0}")]
+    NotStarted(io::Error),
+}
+
+impl<E> SandboxError<E> {
+    /// Whether the same input may be decoded at another time.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Killed | Self::Full(_) | Self::NotStarted(_))
+    }
+}
+
+/// Children that decode.
+#[derive(Debug)]
+pub struct Sandbox {
+    program: PathBuf,
+    queue: FairQueue,
+}
+
+impl Sandbox {
+    /// As the settings say. Nothing is started before it is needed.
+    #[must_use]
+    pub fn new(config: &SandboxConfig) -> Self {
+        let processes = match config.processes {
+            0 => thread::available_parallelism().map_or(1, NonZero::get),
+            processes => processes as usize,
+        };
+        let waiting = processes * WAITING_FOR_EACH;
+        let bounds = Bounds {
+            slots: processes,
+            waiting,
+            waiting_of_owner: waiting.div_ceil(2),
+        };
+        let own = || PathBuf::from(OWN_PROGRAM);
+        Self {
+            program: config.program.clone().unwrap_or_else(own),
+            queue: FairQueue::new("sandbox", bounds),
+        }
+    }
+
+    /// Runs `colloquy decode WHAT` on an input, and gives what it made of it.
+    ///
+    /// # Errors
+    /// What the decoder says; a limit that it went beyond; whatever else went wrong with the child.
+    pub async fn decode<E: DeserializeOwned>(
+        &self,
+        claim: &Claim,
+        what: &[&str],
+        limits: Limits,
+        input: Bytes,
+    ) -> Result<Vec<u8>, SandboxError<E>> {
+        let _slot = self.queue.enter(claim).await?;
+        let result = self.run(what, limits, input).await;
+        let outcome = match &result {
+            Ok(_) => "ok",
+            Err(SandboxError::Refused(_)) => "refused",
+            Err(SandboxError::Limit(_)) => "limit",
+            Err(_) => "failed",
+        };
+        metrics::counter!("colloquy_sandbox_runs_total", "outcome" => outcome).increment(1);
+        result
+    }
+
+    async fn run<E: DeserializeOwned>(
+        &self,
+        what: &[&str],
+        limits: Limits,
+        input: Bytes,
+    ) -> Result<Vec<u8>, SandboxError<E>> {
+        let mut child = self.start(what, limits).map_err(SandboxError::NotStarted)?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(SandboxError::Crashed("it has no pipes".to_owned()));
+        };
+        let answer = async {
+            tokio::select! {
+                answer = frame::read(stdout, limits.output_bytes) => answer,
+                never = feed(stdin, input) => match never {},
+            }
+        };
+        let Ok(answer) = timeout(limits.time, answer).await else {
+            end(&mut child).await;
+            return Err(SandboxError::Limit(Limit::Time));
+        };
+        match answer {
+            Ok(frame::Answer::Output(output)) => {
+                end(&mut child).await;
+                Ok(output)
+            }
+            Ok(frame::Answer::Error(error)) => {
+                end(&mut child).await;
+                Err(match serde_json::from_slice(&error) {
+                    Ok(error) => SandboxError::Refused(error),
+                    Err(_) => SandboxError::Crashed("an error of no known form".to_owned()),
+                })
+            }
+            Ok(frame::Answer::TooLong) => {
+                end(&mut child).await;
+                Err(SandboxError::Limit(Limit::Output))
+            }
+            Ok(frame::Answer::Broken) | Err(_) => {
+                let ended = timeout(LAST_MOMENT, child.wait()).await;
+                end(&mut child).await;
+                Err(match ended {
+                    Ok(Ok(status)) => of_status(status),
+                    Ok(Err(error)) => SandboxError::Crashed(error.kind().to_string()),
+                    Err(_) => SandboxError::Crashed("it closed its output".to_owned()),
+                })
+            }
+        }
+    }
+
+    fn start(&self, what: &[&str], limits: Limits) -> io::Result<Child> {
+        Command::new(&self.program)
+            .arg("decode")
+            .args(["--memory-bytes", &limits.memory_bytes.to_string()])
+            .args(["--cpu-seconds", &limits.cpu_seconds.to_string()])
+            .args(what)
+            .env_clear()
+            .envs(child::ENVIRONMENT)
+            .current_dir("/")
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+    }
+}
+
+/// Writes the input, and then keeps the pipe open, whose end would tell the child that we are gone. A child that takes no
+/// more says on its output why.
+async fn feed(mut stdin: ChildStdin, input: Bytes) -> std::convert::Infallible {
+    let written = async {
+        stdin.write_all(&(input.len() as u64).to_le_bytes()).await?;
+        stdin.write_all(&input).await?;
+        stdin.flush().await
+    };
+    let _: io::Result<()> = written.await;
+    drop(input);
+    std::future::pending().await
+}
+
+/// Ends a child that is not needed any more.
+async fn end(child: &mut Child) {
+    // Both fail when it has ended already.
+    let _ = child.start_kill();
+    let _ = timeout(LAST_MOMENT, child.wait()).await;
+}
+
+/// Why a child ended that gave no whole answer.
+fn of_status<E>(status: ExitStatus) -> SandboxError<E> {
+    match status.signal().map(Signal::from_named_raw) {
+        // Rust's answer to an allocation that fails.
+        Some(Some(Signal::ABORT)) => SandboxError::Limit(Limit::Memory),
+        Some(Some(Signal::XCPU)) => SandboxError::Limit(Limit::Time),
+        Some(Some(Signal::KILL | Signal::TERM | Signal::INT)) => SandboxError::Killed,
+        _ => SandboxError::Crashed(status.to_string()),
+    }
+}

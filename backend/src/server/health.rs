@@ -1,0 +1,241 @@
+//! `/health`, `/health/deep` and `/metrics`.
+
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    fmt::Display,
+    future::ready,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    http::{StatusCode, header::CONTENT_TYPE, request::Parts},
+    response::{IntoResponse, Response},
+};
+use futures_util::{future::join_all, join};
+use serde::Serialize;
+use tokio::sync::Mutex;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{
+    accounts::{Caller, keys},
+    app::App,
+    config::Secret,
+    http::{ApiError, Interface, extract::key_text},
+    kernel::{Capability, Routes},
+};
+
+/// What operators ask.
+#[derive(Debug)]
+pub(super) struct Operations;
+
+#[async_trait::async_trait]
+impl Capability<App> for Operations {
+    fn name(&self) -> &'static str {
+        "operations"
+    }
+
+    fn routes(&self) -> Vec<Routes<App>> {
+        let routes = OpenApiRouter::new()
+            .routes(routes!(health))
+            .routes(routes!(deep))
+            .routes(routes!(metrics));
+        vec![(Interface::OPERATIONS, routes)]
+    }
+
+    async fn start(&self, app: &App) -> anyhow::Result<()> {
+        let metrics = app.metrics.clone();
+        app.kernel
+            .repeat("upkeep of metrics", UPKEEP_EVERY, move |_| {
+                metrics.run_upkeep();
+                ready(Ok::<_, Infallible>(()))
+            });
+        Ok(())
+    }
+}
+
+/// How often samples of metrics are put together.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// How long one dependency may take.
+const CHECK_LIMIT: Duration = Duration::from_secs(5);
+/// How long an answer is repeated, so that anybody may ask and providers are not asked each time.
+const REPEAT_FOR: Duration = Duration::from_secs(2);
+
+/// The process runs.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Health {
+    /// `ok`, or `draining` once the server takes no more calls.
+    status: &'static str,
+    /// The server's version.
+    version: &'static str,
+    /// How long it has run, in seconds.
+    uptime_seconds: u64,
+}
+
+/// The dependencies, asked a moment ago.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct DeepReport {
+    /// `ok`, or `down` when a dependency does not answer; the status code is 503 then.
+    status: &'static str,
+    /// `database`, `chat`, `transcriber`, `synthesizer`: what calls need.
+    checks: BTreeMap<&'static str, Check>,
+    /// The models of text generation by name. One that is down is no reason for 503: others may serve.
+    models: BTreeMap<String, Check>,
+}
+
+/// One dependency.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct Check {
+    /// `up` or `down`.
+    state: &'static str,
+    /// How long it took to answer, in milliseconds.
+    time_ms: u64,
+}
+
+/// The last report.
+#[derive(Debug, Default)]
+pub struct DeepHealth(Mutex<Option<(Instant, DeepReport)>>);
+
+/// Answers at once while the process runs.
+#[utoipa::path(get, path = "/health", tag = "operations", security(()), responses((status = 200, body = Health)))]
+pub(super) async fn health(State(app): State<App>) -> Json<Health> {
+    let uptime = app
+        .clock
+        .instant()
+        .saturating_duration_since(app.kernel.started);
+    Json(Health {
+        status: if app.kernel.shutdown.is_cancelled() {
+            "draining"
+        } else {
+            "ok"
+        },
+        version: env!("CARGO_PKG_VERSION"),
+        uptime_seconds: uptime.as_secs(),
+    })
+}
+
+/// Asks the database, the providers, all of which are needed for a call, and the models of text generation. Where
+/// `http.health_key` is set, it asks for that key or an admin key.
+#[utoipa::path(
+    get,
+    path = "/health/deep",
+    tag = "operations",
+    security(()),
+    responses(
+        (status = 200, body = DeepReport),
+        (status = 401, description = "http.health_key is set, and this is not it"),
+        (status = 503, body = DeepReport),
+    )
+)]
+pub(super) async fn deep(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    let (parts, _) = request.into_parts();
+    require_key(&app, &parts, app.config.http.health_key.as_ref()).await?;
+    // Held while asking: whoever comes meanwhile gets the same answer.
+    let mut last = app.deep_health.0.lock().await;
+    let now = app.clock.instant();
+    let report = match last.take() {
+        Some((at, report)) if now.saturating_duration_since(at) < REPEAT_FOR => {
+            last.insert((at, report)).1.clone()
+        }
+        _ => last.insert((now, ask(&app).await)).1.clone(),
+    };
+    let status = match report.status {
+        "ok" => StatusCode::OK,
+        _ => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    Ok((status, Json(report)).into_response())
+}
+
+/// Passes with the key that a setting names, with an admin key, and without any where the setting is unset.
+async fn require_key(app: &App, parts: &Parts, key: Option<&Secret>) -> Result<(), ApiError> {
+    if key.is_none() {
+        return Ok(());
+    }
+    let given = key_text(parts);
+    if given
+        .as_deref()
+        .is_some_and(|given| keys::is_configured(key, given))
+    {
+        return Ok(());
+    }
+    let Caller(principal) = Caller::with_key(parts, app, given.as_deref()).await?;
+    Ok(principal.require_admin()?)
+}
+
+async fn ask(app: &App) -> DeepReport {
+    let models = app.providers.models.all().map(|model| async {
+        let name = model.name();
+        (name.to_owned(), check(app, name, model.chat.check()).await)
+    });
+    let (database, chat, transcriber, synthesizer, models) = join!(
+        check(
+            app,
+            "database",
+            app.store.check(&app.kernel.node.id, app.clock.now_ms())
+        ),
+        check(app, "chat", app.providers.chat.check()),
+        check(app, "transcriber", app.providers.transcriber.check()),
+        check(app, "synthesizer", app.providers.synthesizer.check()),
+        join_all(models),
+    );
+    let checks = BTreeMap::from([
+        ("database", database),
+        ("chat", chat),
+        ("transcriber", transcriber),
+        ("synthesizer", synthesizer),
+    ]);
+    let all_up = checks.values().all(|check| check.state == "up");
+    DeepReport {
+        status: if all_up { "ok" } else { "down" },
+        checks,
+        models: models.into_iter().collect(),
+    }
+}
+
+/// The reason goes to the log only: it may name addresses.
+async fn check<E: Display>(
+    app: &App,
+    name: &str,
+    answer: impl Future<Output = Result<(), E>>,
+) -> Check {
+    let started = app.clock.instant();
+    let answer = tokio::time::timeout(CHECK_LIMIT, answer).await;
+    let taken = app.clock.instant().saturating_duration_since(started);
+    let reason = match answer {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(_) => Some(format!("no answer within {} s", CHECK_LIMIT.as_secs())),
+    };
+    if let Some(reason) = &reason {
+        tracing::warn!(dependency = name, reason, "a dependency is down");
+    }
+    Check {
+        state: if reason.is_none() { "up" } else { "down" },
+        time_ms: u64::try_from(taken.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+/// All metrics in the Prometheus text format. Where `http.metrics_key` is set, it asks for that key or an admin key.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "operations",
+    security(()),
+    responses(
+        (status = 200, body = String, content_type = "text/plain"),
+        (status = 401, description = "http.metrics_key is set, and this is not it"),
+    )
+)]
+pub(super) async fn metrics(
+    State(app): State<App>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (parts, _) = request.into_parts();
+    require_key(&app, &parts, app.config.http.metrics_key.as_ref()).await?;
+    let format = "text/plain; version=0.0.4; charset=utf-8";
+    Ok(([(CONTENT_TYPE, format)], app.metrics.render()).into_response())
+}

@@ -1,0 +1,22 @@
+//! This process among the nodes: it says that it lives until the last call and the last reservation have ended.
+
+use crate::{app::App, kernel::Capability, node};
+
+/// The heartbeat of this node.
+#[derive(Debug)]
+pub(super) struct Heartbeat;
+
+#[async_trait::async_trait]
+impl Capability<App> for Heartbeat {
+    fn name(&self) -> &'static str {
+        "node"
+    }
+
+    async fn start(&self, app: &App) -> anyhow::Result<()> {
+        let open = app.clone();
+        node::start(&app.kernel, move || {
+            open.call_room.open() + open.ledger.open()
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,14 @@
+//! The server: which capabilities it has, what is made of their list, and in which order it starts and stops.
+
+mod capabilities;
+mod health;
+mod heartbeat;
+pub mod openapi;
+mod router;
+mod start;
+
+pub use self::{
+    health::DeepHealth,
+    router::{router, with_layers},
+    start::{bind, install_tls_provider, run, serve, start_background, start_worker},
+};

@@ -1,0 +1,129 @@
+//! The routes of all capabilities, by interface.
+
+use std::{convert::Infallible, future::ready};
+
+use axum::{
+    Json, Router,
+    extract::Request,
+    middleware,
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use futures_util::{FutureExt as _, future::BoxFuture};
+use tower::{ServiceExt as _, service_fn};
+use tower_http::services::ServeDir;
+use utoipa_axum::router::OpenApiRouter;
+
+use super::{capabilities, openapi};
+use crate::{
+    app::App,
+    http::{ApiError, Interface, observe},
+};
+
+/// The routes of each interface, without what is around them.
+fn interfaces() -> Vec<(Interface, OpenApiRouter<App>)> {
+    let all: Vec<_> = capabilities::ALL
+        .iter()
+        .flat_map(|capability| capability.routes())
+        .collect();
+    let of = |interface| {
+        let routes = all.iter().filter(|(theirs, _)| *theirs == interface);
+        let routes = routes.map(|(_, routes)| routes.clone());
+        (
+            interface,
+            routes.fold(OpenApiRouter::new(), OpenApiRouter::merge),
+        )
+    };
+    Interface::ALL.map(of).into()
+}
+
+/// The description of all routes.
+pub(super) fn document() -> utoipa::openapi::OpenApi {
+    let mut document = openapi::base();
+    for capability in capabilities::ALL {
+        for (_, routes) in capability.routes() {
+            document.merge(routes.into_openapi());
+        }
+    }
+    document
+}
+
+/// The whole server.
+pub fn router(app: App) -> Router {
+    let all = interfaces().into_iter().map(|(interface, routes)| {
+        let mut routes = Router::from(routes);
+        if interface == Interface::OPERATIONS {
+            let document = document();
+            routes = routes.route("/openapi.json", get(move || async move { Json(document) }));
+        }
+        (interface, routes)
+    });
+    let all: Vec<_> = all.collect();
+    with_layers(all, app)
+}
+
+/// Answers a path that has no route: as the interface that it belongs to, and where it belongs to none with a file of
+/// `http.static_dir`.
+fn unmatched(
+    app: &App,
+) -> impl Fn(Request) -> BoxFuture<'static, Result<Response, Infallible>> + Clone + Send + Sync + 'static
+{
+    let all = Interface::ALL.map(|interface| {
+        let routes = match &app.config.http.static_dir {
+            Some(folder) if interface == Interface::OPERATIONS => {
+                Router::new().fallback_service(ServeDir::new(folder))
+            }
+            _ => Router::new().fallback(async || ApiError::not_found("Route")),
+        };
+        (interface, interface.wrap::<()>(&app.edge, routes))
+    });
+    move |request| {
+        let path = request.uri().path();
+        let found = all.iter().find(|(interface, _)| interface.has(path));
+        match found.map(|(_, routes)| routes.clone()) {
+            Some(routes) => routes.oneshot(request).boxed(),
+            None => ready(Ok(ApiError::not_found("Route").into_response())).boxed(),
+        }
+    }
+}
+
+/// The routes of these interfaces with what is around each of them, and around all of them: ids, spans, log and metrics.
+pub fn with_layers(
+    interfaces: impl IntoIterator<Item = (Interface, Router<App>)>,
+    app: App,
+) -> Router {
+    let routes = interfaces
+        .into_iter()
+        .map(|(interface, routes)| interface.wrap(&app.edge, routes))
+        .fold(Router::new(), Router::merge);
+    routes
+        .fallback_service(service_fn(unmatched(&app)))
+        .layer(middleware::from_fn_with_state(
+            app.edge.clone(),
+            observe::observe,
+        ))
+        .with_state(app)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_is_served_by_the_interface_that_its_path_belongs_to() {
+        let mut routes = 0;
+        for capability in capabilities::ALL {
+            for (interface, theirs) in capability.routes() {
+                for path in theirs.into_openapi().paths.paths.keys() {
+                    let of_path = Interface::ALL.iter().find(|one| one.has(path));
+                    assert_eq!(of_path, Some(&interface), "{path}");
+                    routes += 1;
+                }
+            }
+        }
+        let served = interfaces()
+            .into_iter()
+            .map(|(_, routes)| routes.into_openapi().paths.paths.len());
+        assert_eq!(served.sum::<usize>(), routes);
+    }
+}

@@ -1,0 +1,181 @@
+//! What runs in a server, and in which order it starts and stops.
+//!
+//! Start: logs, traces, the listening address, database, migrations, providers, the other parts of the [`App`] (node, media port,
+//! keys), background work, then the listener says that it is ready. Stop, after SIGTERM or SIGINT: new work is refused, open
+//! requests, calls and tasks get `http.drain_seconds`, then calls and answers are ended, the listener closes, and the process
+//! ends.
+
+use std::{io::Write as _, net::SocketAddr, sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use futures_util::future::join_all;
+use tokio::{net::TcpListener, time::timeout};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::{capabilities, router};
+use crate::{
+    app::App, clock::SystemClock, config::Config, http::front::Front, jobs, kernel::Base,
+    observability::Traces, providers,
+};
+
+/// What calls and answers get beyond the time to drain, to be ended and stored.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long the connections to the database may take to close.
+const CLOSE_LIMIT: Duration = Duration::from_secs(1);
+
+/// Runs a server with these settings until it is told to stop.
+///
+/// # Errors
+/// When something does not start; a failure of the listener later on.
+pub async fn run(mut config: Config) -> anyhow::Result<()> {
+    install_tls_provider();
+    let traces = Traces::open(&config.traces)?;
+    let listener = bind(&mut config).await?;
+    let store = config.store.open().await?;
+    store.migrate().await?;
+    let providers = providers::from_config(&config)?;
+    let base = Base::new(config, store, Arc::new(SystemClock));
+    let app = App::open(base, providers).await?;
+    start_background(&app).await?;
+    start_worker(&app, jobs::Settings::default()).await?;
+    let store = app.store.clone();
+    let served = serve(app, listener).await;
+    // SQLite puts its log into the database when the last connection ends.
+    if timeout(CLOSE_LIMIT, store.db().close()).await.is_err() {
+        tracing::debug!("connections to the database were open at the end");
+    }
+    if let Some(traces) = traces {
+        traces.close().await;
+    }
+    served
+}
+
+/// Takes the listening address, so that port 0 becomes a real one, and settles how clients reach the server.
+///
+/// # Errors
+/// When the address is taken or not ours.
+pub async fn bind(config: &mut Config) -> anyhow::Result<TcpListener> {
+    let listen = config.http.listen;
+    let listener = TcpListener::bind(listen)
+        .await
+        .with_context(|| format!("http.listen: cannot listen on {listen}"))?;
+    config.http.listen = listener.local_addr()?;
+    if config.http.public_url.is_none() {
+        let url = Url::parse(&format!("http://{}", config.http.listen))?;
+        config.http.public_url = Some(url);
+    }
+    Ok(listener)
+}
+
+/// The one cryptography for outgoing TLS. A second call changes nothing.
+pub fn install_tls_provider() {
+    if rustls::crypto::ring::default_provider()
+        .install_default()
+        .is_err()
+    {
+        tracing::debug!("a TLS provider was installed before");
+    }
+}
+
+/// Starts the work beside requests. Each piece runs on `app.kernel.tasks` and ends when `app.kernel.shutdown` is cancelled.
+///
+/// # Errors
+/// When the calls and reservations that an earlier process left behind cannot be ended.
+pub async fn start_background(app: &App) -> anyhow::Result<()> {
+    for capability in capabilities::ALL {
+        let name = capability.name();
+        let started = capability.start(app).await;
+        started.with_context(|| format!("starting {name}"))?;
+    }
+    Ok(())
+}
+
+/// Starts the worker that runs every kind of job of the server, after [`start_background`].
+///
+/// # Errors
+/// When the database fails.
+pub async fn start_worker(app: &App, settings: jobs::Settings) -> anyhow::Result<()> {
+    let registry = capabilities::ALL
+        .iter()
+        .fold(jobs::Registry::default(), |registry, capability| {
+            capability.jobs(registry)
+        });
+    jobs::start(app, registry, settings).await
+}
+
+/// Serves until `app.kernel.shutdown` is cancelled or the process gets SIGTERM or SIGINT, then drains.
+///
+/// # Errors
+/// When the listener has no address.
+pub async fn serve(app: App, listener: TcpListener) -> anyhow::Result<()> {
+    let address = listener.local_addr()?;
+    let front = Front::open(
+        &app.config.http,
+        listener,
+        router(app.clone()),
+        app.kernel.shutdown.clone(),
+    );
+    announce(address);
+    stop_signal(&app.kernel.shutdown).await;
+    app.kernel.shutdown.cancel();
+    app.kernel.tasks.close();
+    tracing::info!("draining");
+    let patience = Duration::from_secs(app.config.http.drain_seconds);
+    // Calls and answers are ended when the time is over; storing how they ended takes a moment more.
+    let drained = async {
+        // The address goes on answering, so that a call that loses its connection comes back.
+        let calls = join_all(capabilities::ALL.map(|capability| capability.drained(&app)));
+        let work = async { tokio::join!(front.answered(), calls) };
+        let mut work = std::pin::pin!(work);
+        let early = tokio::time::timeout(patience, &mut work).await;
+        app.kernel.drain_over.cancel();
+        if early.is_err() {
+            work.await;
+        }
+        // What still runs settles what it has reserved; the ledger ends with the last of it.
+        app.ledger.close();
+        app.kernel.tasks.wait().await;
+    };
+    let in_time = tokio::time::timeout(patience + LAST_WORDS, drained).await;
+    if in_time.is_err() {
+        let seconds = (patience + LAST_WORDS).as_secs();
+        tracing::warn!(seconds, "work was left when the time to drain was over");
+    }
+    front.close().await;
+    Ok(())
+}
+
+/// One line on standard output, for people and for scripts that wait for it. A closed output is no reason to stop.
+fn announce(address: SocketAddr) {
+    let mut output = std::io::stdout().lock();
+    let written =
+        writeln!(output, "colloquy listening on http://{address}").and_then(|()| output.flush());
+    if written.is_err() {
+        tracing::info!(%address, "listening");
+    }
+}
+
+/// Waits for SIGTERM, SIGINT, or a shutdown from inside.
+async fn stop_signal(shutdown: &CancellationToken) {
+    let terminate = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => {
+                signal.recv().await;
+            }
+            Err(error) => {
+                tracing::error!(%error, "cannot wait for SIGTERM");
+                std::future::pending::<()>().await;
+            }
+        }
+    };
+    tokio::select! {
+        () = terminate => {}
+        interrupted = tokio::signal::ctrl_c() => {
+            if let Err(error) = interrupted {
+                tracing::error!(%error, "cannot wait for SIGINT");
+            }
+        }
+        () = shutdown.cancelled() => {}
+    }
+}

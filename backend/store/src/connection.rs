@@ -1,0 +1,345 @@
+//! The pool, and the trust in its connections.
+//!
+//! A connection goes back to the pool only when the last thing that was asked of it came to its end and the database
+//! itself was well. After anything else it is closed: nobody knows what a connection holds whose statement was broken off,
+//! or whose transaction could neither be committed nor rolled back. (SQLite ends a transaction by itself when the disk is
+//! full; the driver does not notice, and would take the next transactions for parts of one that nobody commits.)
+
+use std::time::Duration;
+
+use colloquy_base::clock::runtime_now;
+use futures_util::{FutureExt as _, future::BoxFuture};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions as _, Connection as _, Database, SqlSafeStr as _,
+    pool::{PoolConnection, PoolOptions},
+};
+use sqlx_core::transaction::TransactionManager;
+use sqlx_postgres::{PgConnectOptions, PgConnection, PgPool, Postgres};
+use sqlx_sqlite::{
+    Sqlite, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
+    SqliteSynchronous,
+};
+use tokio::time::timeout;
+
+use crate::{DbRow, Dialect, Executor, Statement, StoreError, Value, error};
+
+/// How long a request waits for a connection, and for its turn to write. Both are short: who waits holds others up.
+pub(super) const WAIT: Duration = Duration::from_secs(5);
+/// How long a statement may take.
+pub(super) const STATEMENT_LIMIT: Duration = Duration::from_secs(10);
+/// How long a server that starts waits for its database.
+const START_LIMIT: Duration = Duration::from_secs(30);
+/// How long SQLite's write-ahead log grows before it is written into the database, which holds a request up: 32 MB.
+const WAL_PAGES: &str = "8192";
+
+/// The connections of a process.
+#[derive(Debug, Clone)]
+pub(super) enum Pool {
+    Sqlite(SqlitePool),
+    Postgres(PgPool),
+}
+
+impl Pool {
+    /// Opens the database.
+    pub(super) async fn open(url: &str, most: u32) -> Result<Self, sqlx::Error> {
+        let pool = if url.starts_with("sqlite:") {
+            let mut options: SqliteConnectOptions = url.parse()?;
+            if !url.contains('?') {
+                options = options.create_if_missing(true);
+            }
+            let options = options
+                .foreign_keys(true)
+                .journal_mode(SqliteJournalMode::Wal)
+                .synchronous(SqliteSynchronous::Normal)
+                .pragma("wal_autocheckpoint", WAL_PAGES)
+                .busy_timeout(WAIT)
+                .disable_statement_logging();
+            // There is no network that could have cut an idle connection.
+            let pool = pool_options(most).test_before_acquire(false);
+            Self::Sqlite(pool.connect_lazy_with(options))
+        } else {
+            let options: PgConnectOptions = url.parse()?;
+            let options = options.disable_statement_logging();
+            Self::Postgres(pool_options(most).connect_lazy_with(options))
+        };
+        let begun = runtime_now();
+        loop {
+            match pool.take().await {
+                Ok(_) => return Ok(pool),
+                Err(sqlx::Error::PoolTimedOut) if begun.elapsed() < START_LIMIT => {
+                    tracing::info!("waiting for the database");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    pub(super) fn dialect(&self) -> Dialect {
+        match self {
+            Self::Sqlite(_) => Dialect::Sqlite,
+            Self::Postgres(_) => Dialect::Postgres,
+        }
+    }
+
+    /// A connection, which goes back by itself.
+    pub(super) async fn acquire(&self) -> Result<Connection, StoreError> {
+        Ok(self.take().await?)
+    }
+
+    async fn take(&self) -> Result<Connection, sqlx::Error> {
+        let held = match self {
+            Self::Sqlite(pool) => CheckedOut::Sqlite(pool.acquire().await?),
+            Self::Postgres(pool) => CheckedOut::Postgres(pool.acquire().await?),
+        };
+        Ok(Connection {
+            held,
+            trusted: true,
+        })
+    }
+
+    /// A SQLite connection that belongs to the pool no more; `None` on PostgreSQL.
+    pub(super) async fn detached(&self) -> Result<Option<SqliteConnection>, StoreError> {
+        match self {
+            Self::Sqlite(pool) => Ok(Some(pool.acquire().await?.detach())),
+            Self::Postgres(_) => Ok(None),
+        }
+    }
+}
+
+fn pool_options<DB: Database>(most: u32) -> PoolOptions<DB> {
+    PoolOptions::new()
+        .max_connections(most)
+        .acquire_timeout(WAIT)
+        .after_release(|connection, _| {
+            Box::pin(async move {
+                if DB::TransactionManager::get_transaction_depth(connection) > 0 {
+                    // A rollback may be under way.
+                    connection.ping().await?;
+                }
+                Ok(DB::TransactionManager::get_transaction_depth(connection) == 0)
+            })
+        })
+}
+
+/// A connection of the pool. Dropped, it goes back, or is closed when it cannot be trusted.
+#[derive(Debug)]
+pub(super) struct Connection {
+    held: CheckedOut,
+    /// Whether everything that was asked of it came to an end.
+    pub(super) trusted: bool,
+}
+
+#[derive(Debug)]
+enum CheckedOut {
+    Sqlite(PoolConnection<Sqlite>),
+    Postgres(PoolConnection<Postgres>),
+}
+
+/// The same on the connection of either database.
+macro_rules! on {
+    ($held:expr, $connection:ident: $database:ident => $run:expr) => {
+        match $held {
+            CheckedOut::Sqlite(connection) => {
+                type $database = Sqlite;
+                let $connection: &mut SqliteConnection = &mut *connection;
+                $run
+            }
+            CheckedOut::Postgres(connection) => {
+                type $database = Postgres;
+                let $connection: &mut PgConnection = &mut *connection;
+                $run
+            }
+        }
+    };
+}
+
+/// A query with its values.
+macro_rules! query {
+    ($database:ident, $statement:expr) => {{
+        let query = sqlx::query::<$database>(AssertSqlSafe($statement.sql));
+        $statement
+            .values
+            .into_iter()
+            .fold(query, |query, value| match value {
+                Value::Text(value) => query.bind(value),
+                Value::Integer(value) => query.bind(value),
+                Value::Boolean(value) => query.bind(value),
+            })
+    }};
+}
+
+impl Connection {
+    pub(super) async fn execute(
+        &mut self,
+        statement: Statement,
+        limit: Duration,
+    ) -> Result<u64, StoreError> {
+        self.trusted = false;
+        let done = within(limit, async {
+            on!(&mut self.held, connection: Db => {
+                let done = query!(Db, statement).execute(connection).await;
+                done.map(|done| done.rows_affected())
+            })
+        })
+        .await;
+        self.ended(done)
+    }
+
+    pub(super) async fn fetch_row(
+        &mut self,
+        statement: Statement,
+        limit: Duration,
+    ) -> Result<Option<DbRow>, StoreError> {
+        self.trusted = false;
+        let row = within(limit, async {
+            on!(&mut self.held, connection: Db => {
+                let row = query!(Db, statement).fetch_optional(connection).await;
+                row.map(|row| row.map(DbRow::from))
+            })
+        })
+        .await;
+        self.ended(row)
+    }
+
+    pub(super) async fn fetch_rows(
+        &mut self,
+        statement: Statement,
+        limit: Duration,
+    ) -> Result<Vec<DbRow>, StoreError> {
+        self.trusted = false;
+        let rows = within(limit, async {
+            on!(&mut self.held, connection: Db => {
+                let rows = query!(Db, statement).fetch_all(connection).await;
+                rows.map(|rows| rows.into_iter().map(DbRow::from).collect())
+            })
+        })
+        .await;
+        self.ended(rows)
+    }
+
+    /// Begins a transaction. On SQLite it takes the write lock at once, so that it cannot fail half-way for having read
+    /// first.
+    pub(super) async fn begin(&mut self) -> Result<(), StoreError> {
+        self.trusted = false;
+        let begun = within(STATEMENT_LIMIT, async {
+            match &mut self.held {
+                CheckedOut::Sqlite(connection) => {
+                    let statement = "BEGIN IMMEDIATE".into_sql_str();
+                    <Sqlite as Database>::TransactionManager::begin(connection, Some(statement))
+                        .await
+                }
+                CheckedOut::Postgres(connection) => {
+                    <Postgres as Database>::TransactionManager::begin(connection, None).await
+                }
+            }
+        })
+        .await;
+        self.ended(begun)
+    }
+
+    pub(super) async fn commit(&mut self, limit: Duration) -> Result<(), StoreError> {
+        self.trusted = false;
+        let committed = within(limit, async {
+            on!(&mut self.held, connection: Db => {
+                <Db as Database>::TransactionManager::commit(connection).await
+            })
+        })
+        .await;
+        // A refusal is no end either: the transaction is still there.
+        if committed.is_ok() {
+            self.trusted = true;
+        }
+        Ok(committed?)
+    }
+
+    /// Rolls the transaction back before the connection is used again.
+    pub(super) fn roll_back(&mut self) {
+        on!(&mut self.held, connection: Db => {
+            <Db as Database>::TransactionManager::start_rollback(connection);
+        });
+    }
+
+    /// A statement that the database has answered or refused leaves the connection as it was.
+    fn ended<T>(&mut self, result: Result<T, sqlx::Error>) -> Result<T, StoreError> {
+        self.trusted = match &result {
+            Ok(_) => true,
+            Err(error) => !error::is_outage(error),
+        };
+        Ok(result?)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if !self.trusted {
+            match &mut self.held {
+                CheckedOut::Sqlite(connection) => connection.close_on_drop(),
+                CheckedOut::Postgres(connection) => connection.close_on_drop(),
+            }
+        }
+    }
+}
+
+/// The database, for single statements; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Db {
+    pub(super) pool: Pool,
+    /// How long a statement may take.
+    pub(super) limit: Duration,
+}
+
+impl Db {
+    /// Closes its connections; there are no others after that.
+    pub async fn close(&self) {
+        match &self.pool {
+            Pool::Sqlite(pool) => pool.close().await,
+            Pool::Postgres(pool) => pool.close().await,
+        }
+    }
+}
+
+impl Executor for Db {
+    fn dialect(&self) -> Dialect {
+        self.pool.dialect()
+    }
+
+    fn execute(
+        &self,
+        statement: impl Into<Statement> + Send,
+    ) -> BoxFuture<'_, Result<u64, StoreError>> {
+        let statement = statement.into();
+        async move {
+            let mut connection = self.pool.acquire().await?;
+            connection.execute(statement, self.limit).await
+        }
+        .boxed()
+    }
+
+    fn fetch_rows(&self, statement: Statement) -> BoxFuture<'_, Result<Vec<DbRow>, StoreError>> {
+        async move {
+            let mut connection = self.pool.acquire().await?;
+            connection.fetch_rows(statement, self.limit).await
+        }
+        .boxed()
+    }
+
+    fn fetch_row(&self, statement: Statement) -> BoxFuture<'_, Result<Option<DbRow>, StoreError>> {
+        async move {
+            let mut connection = self.pool.acquire().await?;
+            connection.fetch_row(statement, self.limit).await
+        }
+        .boxed()
+    }
+}
+
+/// What this gives, unless it takes too long.
+pub(super) async fn within<T>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    timeout(limit, work).await.unwrap_or_else(|_| {
+        let reason = format!("no answer within {} s", limit.as_secs());
+        let error = std::io::Error::new(std::io::ErrorKind::TimedOut, reason);
+        Err(sqlx::Error::Io(error))
+    })
+}

@@ -1,0 +1,163 @@
+//! What went wrong with the database, by what it means to who asked.
+
+use std::{error::Error, fmt};
+
+use sqlx::error::DatabaseError;
+use sqlx_postgres::PgDatabaseError;
+use sqlx_sqlite::SqliteError;
+
+/// A failure of the database, of a statement, or of what is stored.
+#[derive(Debug)]
+pub struct StoreError {
+    kind: StoreErrorKind,
+    cause: Box<dyn Error + Send + Sync>,
+}
+
+/// What a failure means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreErrorKind {
+    /// The database was away, or could not store at the moment: the same may succeed later. Anything else it has refused,
+    /// and would refuse again.
+    Unavailable,
+    /// A row was refused because what it refers to is not there.
+    ForeignKeyMissing,
+    /// A row was refused because there is one with the same key.
+    UniqueViolated,
+    /// What is stored cannot be read as what it should be.
+    Malformed,
+    /// Anything else: a mistake in a statement, a value that cannot be stored.
+    Other,
+}
+
+impl StoreError {
+    /// What is stored cannot be read as what it should be.
+    pub fn malformed(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self {
+            kind: StoreErrorKind::Malformed,
+            cause: cause.into(),
+        }
+    }
+
+    /// The database was away.
+    pub fn unavailable(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self {
+            kind: StoreErrorKind::Unavailable,
+            cause: cause.into(),
+        }
+    }
+
+    /// Anything that is no fault of the database, such as a value that cannot be written as JSON.
+    pub fn other(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self {
+            kind: StoreErrorKind::Other,
+            cause: cause.into(),
+        }
+    }
+
+    /// What it means.
+    #[must_use]
+    pub fn kind(&self) -> StoreErrorKind {
+        self.kind
+    }
+
+    /// Whether the same may succeed later.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        self.kind == StoreErrorKind::Unavailable
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cause.fmt(f)
+    }
+}
+
+impl Error for StoreError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.source()
+    }
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        Self {
+            kind: kind_of(&error),
+            cause: error.into(),
+        }
+    }
+}
+
+fn kind_of(error: &sqlx::Error) -> StoreErrorKind {
+    use sqlx::Error as E;
+    if is_outage(error) {
+        return StoreErrorKind::Unavailable;
+    }
+    match error {
+        E::Database(error) if error.is_foreign_key_violation() => StoreErrorKind::ForeignKeyMissing,
+        E::Database(error) if error.is_unique_violation() => StoreErrorKind::UniqueViolated,
+        E::ColumnDecode { .. } | E::Decode(_) | E::ColumnNotFound(_) => StoreErrorKind::Malformed,
+        _ => StoreErrorKind::Other,
+    }
+}
+
+/// Whether the database was away, or could not store at the moment.
+pub(crate) fn is_outage(error: &sqlx::Error) -> bool {
+    use sqlx::Error as E;
+    match error {
+        E::Io(_)
+        | E::Tls(_)
+        | E::Protocol(_)
+        | E::PoolTimedOut
+        | E::PoolClosed
+        | E::WorkerCrashed
+        | E::BeginFailed
+        | E::InvalidSavePointStatement => true,
+        E::Database(error) => match error.try_downcast_ref::<PgDatabaseError>() {
+            Some(error) => is_postgres_outage(error.code()),
+            None => error
+                .try_downcast_ref::<SqliteError>()
+                .and_then(|error| DatabaseError::code(error)?.parse().ok())
+                .is_some_and(is_sqlite_outage),
+        },
+        _ => false,
+    }
+}
+
+/// By the SQLSTATE: no connection, transaction rolled back by the server, no resources, lock not available, server
+/// stopping, error of its system, and a server that only reads.
+fn is_postgres_outage(code: &str) -> bool {
+    ["08", "40", "53", "57", "58"].contains(&code.get(..2).unwrap_or_default())
+        || ["55P03", "25006"].contains(&code)
+}
+
+/// By the result code, whose low byte is the kind: busy, locked, no memory, read-only, input or output, damaged, full,
+/// cannot open, locking protocol, no database.
+fn is_sqlite_outage(code: i32) -> bool {
+    [5, 6, 7, 8, 10, 11, 13, 14, 15, 26].contains(&(code & 0xff))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_of_the_database_are_told_from_refusals() {
+        for code in [
+            "08006", "40P01", "53300", "57P01", "57P03", "25006", "55P03",
+        ] {
+            assert!(is_postgres_outage(code), "{code}");
+        }
+        for code in ["23505", "23503", "42P01", "22P02"] {
+            assert!(!is_postgres_outage(code), "{code}");
+        }
+        // SQLITE_FULL, SQLITE_IOERR_WRITE, SQLITE_BUSY_SNAPSHOT, SQLITE_READONLY_DBMOVED
+        for code in [13, 778, 517, 1032] {
+            assert!(is_sqlite_outage(code), "{code}");
+        }
+        // SQLITE_ERROR, SQLITE_CONSTRAINT_UNIQUE
+        for code in [1, 2067] {
+            assert!(!is_sqlite_outage(code), "{code}");
+        }
+    }
+}

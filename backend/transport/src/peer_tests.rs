@@ -1,0 +1,414 @@
+//! A client of the same library, in fake time, behind a network that loses, repeats and reorders.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use colloquy_base::clock::{Clock as _, SystemClock};
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+use rtc::{
+    ice::attributes::use_candidate::UseCandidateAttr,
+    peer_connection::state::RTCIceConnectionState,
+    stun::{
+        attributes::{ATTR_FINGERPRINT, ATTR_MESSAGE_INTEGRITY},
+        fingerprint::FINGERPRINT,
+        integrity::MessageIntegrity,
+        message::{BINDING_REQUEST, Message, Setter as _},
+    },
+};
+
+use super::*;
+
+const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 3478);
+const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 5000);
+
+/// One way.
+const DELAY: Duration = Duration::from_millis(10);
+
+/// How long a call may take to connect.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Who begins the DTLS handshake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begins {
+    Client,
+    Server,
+}
+
+/// Which copies of a datagram arrive, and how late each of them is.
+type Fate<'a> = dyn FnMut(usize) -> Vec<Duration> + 'a;
+
+/// A datagram on its way: when, its number, whether it goes to the server, its bytes.
+type Flying = Reverse<(Instant, usize, bool, Vec<u8>)>;
+
+struct World {
+    server: Peer,
+    client: RTCPeerConnection,
+    /// What the client does against losses. Without it, the library's own timer must do when it begins; when it waits, it
+    /// may wait for ever, which no server can mend.
+    client_handshake: Option<Handshake>,
+    client_repeats: bool,
+    /// Whether the client's stack takes anything but STUN.
+    client_has_path: bool,
+    begun: Instant,
+    now: Instant,
+    flying: BinaryHeap<Flying>,
+    sent: usize,
+    /// The server's password, when the client nominates with every check.
+    nominates: Option<String>,
+    server_up: Option<Duration>,
+    client_up: Option<Duration>,
+}
+
+impl World {
+    fn new(begins: Begins) -> Self {
+        let now = SystemClock.instant();
+        let mut media_engine = MediaEngine::default();
+        let opus = RTCRtpCodec {
+            mime_type: MIME_TYPE_OPUS.to_owned(),
+            clock_rate: 48_000,
+            channels: 2,
+            sdp_fmtp_line: "minptime=10;useinbandfec=1".to_owned(),
+            rtcp_feedback: vec![],
+        };
+        let parameters = RTCRtpCodecParameters {
+            rtp_codec: opus.clone(),
+            payload_type: 111,
+        };
+        media_engine
+            .register_codec(parameters, RtpCodecKind::Audio)
+            .unwrap();
+        let mut client = RTCPeerConnectionBuilder::new()
+            .with_setting_engine(
+                SettingEngineBuilder::new()
+                    .with_ice_connection_attempts(Some(Duration::from_millis(20)), Some(250))
+                    .build(),
+            )
+            .with_media_engine(media_engine)
+            .build(now)
+            .unwrap();
+        let track = MediaStreamTrack::new(
+            "visitor".to_owned(),
+            "microphone".to_owned(),
+            "microphone".to_owned(),
+            RtpCodecKind::Audio,
+            vec![RTCRtpEncodingParameters {
+                codec: opus,
+                ..Default::default()
+            }],
+        );
+        client.add_track(track).unwrap();
+        let offer = client.create_offer(None).unwrap();
+        client.set_local_description(now, offer).unwrap();
+        client
+            .add_local_candidate(host_candidate(CLIENT).unwrap())
+            .unwrap();
+        let mut sdp = client.local_description().unwrap().sdp;
+        if begins == Begins::Server {
+            sdp = sdp.replace("a=setup:actpass", "a=setup:passive");
+        }
+        let offer = Offer::parse(&sdp).unwrap();
+        let identity = Identity::generate().unwrap();
+        let mut server = Peer::new(&identity, [SERVER].into_iter(), &offer, 7, now).unwrap();
+        let (answer, _) = server.accept(&offer, now).unwrap();
+        let expected = match begins {
+            Begins::Client => "a=setup:passive",
+            Begins::Server => "a=setup:active",
+        };
+        assert!(answer.contains(expected), "{answer}");
+        assert!(answer.contains("10.0.0.1 3478 typ host"), "{answer}");
+        assert!(!answer.contains("192.0.2.1"), "{answer}");
+        let answer = RTCSessionDescription::answer(answer).unwrap();
+        client.set_remote_description(now, answer).unwrap();
+        Self {
+            server,
+            client,
+            client_handshake: (begins == Begins::Server).then(|| Handshake::new(Role::Waits)),
+            client_repeats: false,
+            client_has_path: false,
+            begun: now,
+            now,
+            flying: BinaryHeap::new(),
+            sent: 0,
+            nominates: None,
+            server_up: None,
+            client_up: None,
+        }
+    }
+
+    /// Runs until both are up, or patience is over.
+    fn run(&mut self, fate: &mut Fate<'_>) {
+        while self.server_up.is_none() || self.client_up.is_none() {
+            self.advance(fate);
+            let due = [
+                self.flying.peek().map(|Reverse((at, ..))| *at),
+                self.server.next_tick(),
+                self.client.poll_timeout(),
+                self.client_handshake
+                    .as_ref()
+                    .and_then(Handshake::next_tick),
+            ];
+            self.now = due.into_iter().flatten().min().unwrap().max(self.now);
+            if self.now > self.begun + PATIENCE {
+                return;
+            }
+            while let Some(Reverse((at, _, to_server, bytes))) = self.flying.peek().cloned() {
+                if at > self.now {
+                    break;
+                }
+                self.flying.pop();
+                self.deliver(to_server, &bytes);
+            }
+            if self.server.next_tick().is_some_and(|at| at <= self.now) {
+                self.server.tick(self.now);
+            }
+            if self.client.poll_timeout().is_some_and(|at| at <= self.now) {
+                let _ = self.client.handle_timeout(self.now);
+            }
+        }
+    }
+
+    fn advance(&mut self, fate: &mut Fate<'_>) {
+        let elapsed = self.now.duration_since(self.begun);
+        while let Some(event) = self.server.poll() {
+            if event == PeerEvent::Connected {
+                self.server_up.get_or_insert(elapsed);
+            }
+        }
+        while let Some(event) = self.client.poll_event() {
+            match event {
+                RTCPeerConnectionEvent::OnConnectionStateChangeEvent(
+                    RTCPeerConnectionState::Connected,
+                ) => {
+                    self.client_up.get_or_insert(elapsed);
+                    if let Some(handshake) = &mut self.client_handshake {
+                        handshake.completed();
+                    }
+                }
+                // The library gives out its first flight when it is next told the time.
+                RTCPeerConnectionEvent::OnIceConnectionStateChangeEvent(state) => {
+                    self.client_has_path |= state == RTCIceConnectionState::Connected;
+                    let _ = self.client.handle_timeout(self.now);
+                }
+                _ => {}
+            }
+        }
+        let mut out = Vec::new();
+        while let Some((addresses, bytes)) = self.server.poll_datagram() {
+            assert_eq!((addresses.local, addresses.remote), (SERVER, CLIENT));
+            out.push((false, bytes.to_vec()));
+        }
+        let mut dtls = Vec::new();
+        while let Some(datagram) = self.client.poll_write() {
+            assert_eq!(datagram.transport.peer_addr, SERVER);
+            if self.client_handshake.is_some() && Kind::of(&datagram.message[0]) == Kind::Dtls {
+                dtls.push(datagram.message);
+            } else {
+                out.push((true, self.nominating(datagram.message.to_vec())));
+            }
+        }
+        if let Some(handshake) = &mut self.client_handshake {
+            let mut flight = handshake.outgoing(dtls, self.now);
+            if handshake.tick(self.now) || std::mem::take(&mut self.client_repeats) {
+                flight.extend_from_slice(handshake.repeat(self.now));
+            }
+            out.extend(flight.into_iter().map(|bytes| (true, bytes.to_vec())));
+        }
+        for (to_server, bytes) in out {
+            for late in fate(self.sent) {
+                let flying = (self.now + late, self.sent, to_server, bytes.clone());
+                self.flying.push(Reverse(flying));
+            }
+            self.sent += 1;
+        }
+    }
+
+    /// A check with the wish to use its path, when the client is of that kind (RFC 5245 section 8.1.1.2).
+    fn nominating(&self, bytes: Vec<u8>) -> Vec<u8> {
+        let Some(password) = &self.nominates else {
+            return bytes;
+        };
+        let mut message = Message {
+            raw: bytes.clone(),
+            ..Message::default()
+        };
+        if message.decode().is_err() || message.typ != BINDING_REQUEST {
+            return bytes;
+        }
+        let signed = [ATTR_MESSAGE_INTEGRITY, ATTR_FINGERPRINT];
+        message
+            .attributes
+            .0
+            .retain(|attribute| !signed.contains(&attribute.typ));
+        message.encode();
+        UseCandidateAttr.add_to(&mut message).unwrap();
+        let provider = crypto::default_provider().unwrap();
+        MessageIntegrity::new_short_term_integrity_with_provider(
+            password.clone(),
+            provider.crypto(),
+        )
+        .add_to(&mut message)
+        .unwrap();
+        FINGERPRINT.add_to(&mut message).unwrap();
+        message.raw
+    }
+
+    fn deliver(&mut self, to_server: bool, bytes: &[u8]) {
+        if to_server {
+            let datagram = Datagram {
+                bytes: BytesMut::from(bytes),
+                from: CLIENT,
+                to: SERVER,
+            };
+            self.server.receive(datagram, self.now);
+        } else {
+            let transport = TransportContext {
+                local_addr: CLIENT,
+                peer_addr: SERVER,
+                transport_protocol: TransportProtocol::UDP,
+                ecn: None,
+            };
+            let mut message = BytesMut::from(bytes);
+            if let Some(handshake) = &mut self.client_handshake
+                && self.client_has_path
+                && Kind::of(&bytes[0]) == Kind::Dtls
+            {
+                self.client_repeats |= handshake.incoming(&mut message, self.now);
+            }
+            let _ = self.client.handle_read(TaggedBytesMut {
+                now: self.now,
+                transport,
+                message,
+            });
+        }
+    }
+
+    /// How long it took until both were up.
+    fn took(&self) -> Option<Duration> {
+        Some(self.server_up?.max(self.client_up?))
+    }
+}
+
+fn arrives(_: usize) -> Vec<Duration> {
+    vec![DELAY]
+}
+
+/// Runs a set-up of which these datagrams are lost.
+fn without(begins: Begins, lost: &[usize]) -> Option<Duration> {
+    let mut world = World::new(begins);
+    world.run(&mut |number| {
+        if lost.contains(&number) {
+            vec![]
+        } else {
+            arrives(number)
+        }
+    });
+    world.took()
+}
+
+#[test]
+fn whichever_datagram_is_lost_the_call_connects() {
+    for begins in [Begins::Client, Begins::Server] {
+        let mut whole = World::new(begins);
+        whole.run(&mut arrives);
+        let took = whole.took().unwrap();
+        assert!(took <= Duration::from_millis(250), "{begins:?}: {took:?}");
+        for lost in 0..whole.sent {
+            let took = without(begins, &[lost]).unwrap_or_else(|| panic!("{begins:?} {lost}"));
+            // The client repeats itself after a second.
+            assert!(
+                took < Duration::from_millis(1_500),
+                "{begins:?} {lost}: {took:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn whichever_two_datagrams_are_lost_the_call_connects() {
+    for begins in [Begins::Client, Begins::Server] {
+        let mut whole = World::new(begins);
+        whole.run(&mut arrives);
+        for first in 0..whole.sent {
+            for second in first + 1..whole.sent + 2 {
+                let took = without(begins, &[first, second])
+                    .unwrap_or_else(|| panic!("{begins:?} {first} {second}"));
+                assert!(
+                    took < Duration::from_secs(4),
+                    "{begins:?} {first} {second}: {took:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn calls_connect_when_three_of_ten_datagrams_are_lost() {
+    for begins in [Begins::Client, Begins::Server] {
+        for seed in 0..60 {
+            let mut random = StdRng::seed_from_u64(seed);
+            let mut world = World::new(begins);
+            world.run(&mut |number| {
+                if random.random_bool(0.3) {
+                    vec![]
+                } else {
+                    arrives(number)
+                }
+            });
+            assert!(world.took().is_some(), "{begins:?} {seed}");
+        }
+    }
+}
+
+#[test]
+fn calls_connect_when_datagrams_come_twice_late_and_in_any_order() {
+    for begins in [Begins::Client, Begins::Server] {
+        for seed in 0..40 {
+            let mut random = StdRng::seed_from_u64(seed);
+            let mut world = World::new(begins);
+            world.run(&mut |_| {
+                let copies = [0, 1, 1, 1, 1, 1, 1, 1, 2, 3][random.random_range(0..10)];
+                (0..copies)
+                    .map(|_| DELAY + Duration::from_millis(120).mul_f64(random.random()))
+                    .collect()
+            });
+            assert!(world.took().is_some(), "{begins:?} {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_client_that_nominates_with_every_check_connects_as_fast() {
+    let mut world = World::new(Begins::Client);
+    world.nominates = Some(world.server.credentials.0.password.clone());
+    world.run(&mut arrives);
+    let took = world.took().unwrap();
+    // Ten times the way, two of them until the path is there.
+    assert!(took <= 10 * DELAY, "{took:?}");
+}
+
+#[test]
+fn a_forged_handshake_makes_a_flight_be_sent_a_bounded_number_of_times() {
+    let mut world = World::new(Begins::Client);
+    world.run(&mut arrives);
+    let before = world.sent;
+    let client_hello: Vec<u8> = [
+        &[22, 254, 253, 0, 0, 0, 0, 0, 0, 0, 0, 0, 14][..],
+        &[1, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 2, 7, 7][..],
+    ]
+    .concat();
+    for number in 0..2_000_u16 {
+        world.now += Duration::from_millis(60);
+        let mut bytes = client_hello.clone();
+        bytes[9..11].copy_from_slice(&number.to_be_bytes());
+        bytes[26] = number.to_be_bytes()[1];
+        // What the client sends from its address meanwhile keeps the path.
+        world.server.ice.heard(world.now);
+        world.deliver(true, &bytes);
+        world.server.tick(world.now);
+        while let Some((_, bytes)) = world.server.poll_datagram() {
+            world.sent += usize::from(Kind::of(&bytes[0]) == Kind::Dtls);
+        }
+    }
+    let sent = world.sent - before;
+    assert!(sent <= 16, "{sent}");
+    assert!(world.server.is_up);
+}

@@ -1,0 +1,417 @@
+//! Connections: how many there may be, how long each may be silent, how they end, and what a stopping server says.
+
+use std::{net::SocketAddr, time::Duration};
+
+use harness::{
+    TestApp, TestDatabase,
+    app::{ADMIN_KEY, client, send},
+    eventually,
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpSocket, TcpStream},
+    task::JoinSet,
+    time::{Instant, timeout},
+};
+
+/// More than anything here takes unless it is broken.
+const SOON: Duration = Duration::from_secs(10);
+
+const HEALTH: &[u8] = b"GET /health HTTP/1.1\r\nhost: a\r\n\r\n";
+
+async fn start(change: impl FnOnce(&mut colloquy::config::HttpConfig)) -> TestApp {
+    TestApp::builder(&TestDatabase::sqlite())
+        .config(|config| change(&mut config.http))
+        .start()
+        .await
+}
+
+async fn connect(address: SocketAddr) -> TcpStream {
+    TcpStream::connect(address).await.unwrap()
+}
+
+/// Everything that comes until the server closes, and how long that takes.
+async fn rest(stream: &mut TcpStream) -> (String, Duration) {
+    let begun = Instant::now();
+    let mut text = Vec::new();
+    let read = timeout(SOON, stream.read_to_end(&mut text)).await;
+    read.unwrap().unwrap();
+    (String::from_utf8(text).unwrap(), begun.elapsed())
+}
+
+/// Sends this and reads until a JSON object is complete.
+async fn exchange(stream: &mut TcpStream, request: &[u8]) -> String {
+    stream.write_all(request).await.unwrap();
+    let mut text = Vec::new();
+    while !text.ends_with(b"}") {
+        let read = timeout(SOON, stream.read_buf(&mut text)).await;
+        assert_ne!(read.unwrap().unwrap(), 0, "{text:?}");
+    }
+    String::from_utf8(text).unwrap()
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_come_ends_its_connection() {
+    let app = start(|http| http.header_ms = 200).await;
+    for sent in [
+        &b""[..],
+        b"GET /health HT",
+        b"GET /health HTTP/1.1\r\nhost: a\r\n",
+    ] {
+        let mut stream = connect(app.address).await;
+        stream.write_all(sent).await.unwrap();
+        let (text, took) = rest(&mut stream).await;
+        assert!(took >= Duration::from_millis(150), "{took:?}");
+        assert!(text.is_empty(), "{text}");
+    }
+    // One byte now and then is no excuse.
+    let mut stream = connect(app.address).await;
+    let (mut read, mut write) = stream.split();
+    let dripping = async {
+        for byte in HEALTH.iter().cycle() {
+            if write.write_all(&[*byte]).await.is_err() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(40)).await;
+        }
+    };
+    let mut nothing = Vec::new();
+    tokio::select! {
+        () = dripping => {}
+        read = timeout(SOON, read.read_to_end(&mut nothing)) => {
+            // The drip may meet a socket that is closed.
+            let _ = read.unwrap();
+        }
+    }
+    // The next head of a connection, too.
+    let mut stream = connect(app.address).await;
+    exchange(&mut stream, HEALTH).await;
+    stream.write_all(b"GET /hea").await.unwrap();
+    assert_eq!(rest(&mut stream).await.0, "");
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed_and_one_in_use_is_not() {
+    let app = start(|http| http.idle_ms = 300).await;
+    let mut stream = connect(app.address).await;
+    for _ in 0..4 {
+        let answer = exchange(&mut stream, HEALTH).await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        tokio::time::sleep(Duration::from_millis(120)).await;
+    }
+    let (text, took) = rest(&mut stream).await;
+    assert_eq!(text, "");
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_body_that_pauses_or_takes_too_long_is_given_up() {
+    let app = start(|http| (http.body_pause_ms, http.body_ms) = (250, 900)).await;
+    app.partner("acme").await;
+    let head = format!(
+        "POST /api/characters/acme HTTP/1.1\r\nhost: a\r\nx-api-key: {ADMIN_KEY}\r\n\
+         content-type: application/json\r\ncontent-length: 1000\r\n\r\n{{"
+    );
+    let begun = Instant::now();
+    let mut stream = connect(app.address).await;
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let (text, _) = rest(&mut stream).await;
+    assert!(text.starts_with("HTTP/1.1 408 "), "{text}");
+    assert!(
+        text.contains("body_timeout") && text.contains("connection: close\r\n"),
+        "{text}"
+    );
+    assert!(begun.elapsed() >= Duration::from_millis(240));
+
+    // It never pauses that long.
+    let begun = Instant::now();
+    let mut stream = connect(app.address).await;
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let (mut read, mut write) = stream.split();
+    let dripping = async {
+        while write.write_all(b" ").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let mut text = String::new();
+    tokio::select! {
+        () = dripping => {}
+        read = timeout(SOON, read.read_to_string(&mut text)) => { read.unwrap().unwrap(); }
+    }
+    assert!(text.starts_with("HTTP/1.1 408 "), "{text}");
+    let took = begun.elapsed();
+    assert!(took >= Duration::from_millis(850), "{took:?}");
+
+    // What is slow but comes in time is taken.
+    let body = r#"{"name": "ada", "personality": "You are Ada."}"#;
+    let head = head.replace("1000", &body.len().to_string());
+    let mut stream = connect(app.address).await;
+    stream
+        .write_all(&head.as_bytes()[..head.len() - 1])
+        .await
+        .unwrap();
+    for piece in body.as_bytes().chunks(8) {
+        stream.write_all(piece).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(60)).await;
+    }
+    let answer = exchange(&mut stream, b"").await;
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+}
+
+/// A folder with one large file.
+fn large_file(bytes: usize) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("large"), vec![b'x'; bytes]).unwrap();
+    folder
+}
+
+const LARGE: &[u8] = b"GET /large HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+
+/// A connection whose system takes little on its behalf.
+async fn connect_small(address: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(64 * 1024).unwrap();
+    socket.connect(address).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_nobody_reads_is_given_up_and_one_that_is_read_slowly_is_not() {
+    const BYTES: usize = 24 * 1024 * 1024;
+    let folder = large_file(BYTES);
+    let at = folder.path().to_owned();
+    let app = start(|http| {
+        http.static_dir = Some(at);
+        (http.write_stall_ms, http.max_connections) = (700, 2);
+    })
+    .await;
+    let mut silent = connect_small(app.address).await;
+    silent.write_all(LARGE).await.unwrap();
+    // Its pauses are shorter than the time, and what it takes between them is a small part of what waits for it.
+    let mut slow = connect_small(app.address).await;
+    slow.write_all(LARGE).await.unwrap();
+    let mut read = 0;
+    let mut buffer = vec![0; 64 * 1024];
+    for _ in 0..12 {
+        read += slow.read(&mut buffer).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+    // The place of the silent one is free.
+    eventually("there is room", async || {
+        let answer = app.request(Method::GET, "/health").send().await;
+        answer.is_ok_and(|answer| answer.status() == 200)
+    })
+    .await;
+    loop {
+        match timeout(SOON, slow.read(&mut buffer))
+            .await
+            .unwrap()
+            .unwrap()
+        {
+            0 => break,
+            bytes => read += bytes,
+        }
+    }
+    assert!(read > BYTES, "{read}");
+    // Whoever begins to read now finds that it broke off.
+    let mut got = 0;
+    while let Ok(bytes @ 1..) = timeout(SOON, silent.read(&mut buffer)).await.unwrap() {
+        got += bytes;
+    }
+    assert!(got < BYTES, "{got}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_are_bounded_by_address_and_in_all() {
+    let app = start(|http| http.max_connections_per_address = 3).await;
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        let mut stream = connect(app.address).await;
+        exchange(&mut stream, HEALTH).await;
+        held.push(stream);
+    }
+    let mut beyond = connect(app.address).await;
+    beyond.write_all(HEALTH).await.unwrap();
+    let (text, _) = rest(&mut beyond).await;
+    assert!(text.starts_with("HTTP/1.1 503 "), "{text}");
+    assert!(
+        text.contains("retry-after: ") && text.contains("connection: close\r\n"),
+        "{text}"
+    );
+    let body = text.split("\r\n\r\n").nth(1).unwrap();
+    let body: Value = serde_json::from_str(body).unwrap();
+    assert_eq!(body["code"], "unavailable");
+    // The others go on, and a place that is left is free.
+    exchange(&mut held[0], HEALTH).await;
+    held.pop();
+    let there_is_room = async || send(app.request(Method::GET, "/health")).await.status == 200;
+    eventually("there is room", there_is_room).await;
+
+    // A proxy's connections are not one client's.
+    let app = start(|http| {
+        (http.max_connections_per_address, http.trusted_proxies) = (3, 1);
+        http.max_connections = 10;
+    })
+    .await;
+    let mut held = Vec::new();
+    for _ in 0..10 {
+        let mut stream = connect(app.address).await;
+        exchange(&mut stream, HEALTH).await;
+        held.push(stream);
+    }
+    // One that asks nothing is told after a while, and not at once: its client would not take that for an answer.
+    let mut beyond = connect(app.address).await;
+    let (text, took) = rest(&mut beyond).await;
+    assert!(text.starts_with("HTTP/1.1 503 "), "{text}");
+    assert!(took >= Duration::from_millis(250), "{took:?}");
+}
+
+/// A flood beyond the bound is closed, and costs the clients that are there nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_silent_connections_leaves_the_others_alone() {
+    let app = start(|http| {
+        http.max_connections_per_address = 50;
+        http.header_ms = 500;
+    })
+    .await;
+    let mut known = connect(app.address).await;
+    exchange(&mut known, HEALTH).await;
+    let mut flood = Vec::new();
+    for _ in 0..400 {
+        flood.push(connect(app.address).await);
+    }
+    exchange(&mut known, HEALTH).await;
+    let mut ending = JoinSet::new();
+    for mut stream in flood {
+        ending.spawn(async move {
+            let _ = stream.read_to_end(&mut Vec::new()).await;
+        });
+    }
+    timeout(SOON, ending.join_all()).await.unwrap();
+    exchange(&mut known, HEALTH).await;
+    let metrics = send(app.request(Method::GET, "/metrics")).await.text;
+    assert!(metrics.contains("colloquy_http_connections_refused_total"));
+    assert!(metrics.contains(r#"colloquy_http_connections_cut_total{reason="header"}"#));
+}
+
+/// Bodies far above the limit, at full speed: the client reads its 413 after it has sent all of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_is_too_large_gets_its_answer() {
+    let app = start(|_| {}).await;
+    app.partner("acme").await;
+    let piece = vec![b' '; 256 * 1024];
+    for megabytes in [4, 40] {
+        for chunked in [false, true] {
+            let length = match chunked {
+                true => "transfer-encoding: chunked".to_owned(),
+                false => format!("content-length: {}", megabytes * 1024 * 1024),
+            };
+            let head = format!(
+                "POST /api/characters/acme HTTP/1.1\r\nhost: a\r\nx-api-key: {ADMIN_KEY}\r\n\
+                 content-type: application/json\r\n{length}\r\n\r\n"
+            );
+            let mut stream = connect(app.address).await;
+            stream.write_all(head.as_bytes()).await.unwrap();
+            for _ in 0..megabytes * 4 {
+                if chunked {
+                    stream.write_all(b"40000\r\n").await.unwrap();
+                }
+                stream.write_all(&piece).await.unwrap();
+                if chunked {
+                    stream.write_all(b"\r\n").await.unwrap();
+                }
+            }
+            let (text, _) = rest(&mut stream).await;
+            assert!(text.starts_with("HTTP/1.1 413 "), "{text}");
+            assert!(text.contains("body_too_large"), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn heads_are_bounded_in_size_and_number() {
+    let app = start(|_| {}).await;
+    let many: String = (0..200).map(|nth| format!("x-{nth}: y\r\n")).collect();
+    let long = "y".repeat(200_000);
+    for (head, status) in [
+        (
+            format!("GET /health HTTP/1.1\r\nhost: a\r\n{many}\r\n"),
+            431,
+        ),
+        (
+            format!("GET /health HTTP/1.1\r\nhost: a\r\nx: {long}\r\n\r\n"),
+            431,
+        ),
+        (format!("GET /{long} HTTP/1.1\r\nhost: a\r\n\r\n"), 431),
+    ] {
+        let mut stream = connect(app.address).await;
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let (text, _) = rest(&mut stream).await;
+        assert!(text.starts_with(&format!("HTTP/1.1 {status} ")), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stopping_server_answers_until_its_work_is_done() {
+    let app = start(|_| {}).await;
+    app.partner("acme").await;
+    let url = app.url("/api/characters/acme");
+    // A connection that has had an answer, one that is new, and a request that is in progress.
+    let mut idle = connect(app.address).await;
+    exchange(&mut idle, HEALTH).await;
+    let mut silent = connect(app.address).await;
+    exchange(&mut silent, HEALTH).await;
+    let mut fresh = connect(app.address).await;
+    let head = format!(
+        "POST /api/characters/acme HTTP/1.1\r\nhost: a\r\nx-api-key: {ADMIN_KEY}\r\n\
+         content-type: application/json\r\ncontent-length: 46\r\n\r\n"
+    );
+    let mut running = connect(app.address).await;
+    running.write_all(head.as_bytes()).await.unwrap();
+    eventually("the request is in progress", async || {
+        let metrics = send(app.request(Method::GET, "/metrics")).await.text;
+        metrics.contains("colloquy_http_connections")
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    app.app.kernel.shutdown.cancel();
+
+    // A request that is on its way when the server stops is answered, and ends its connection; one that does not come, too.
+    idle.write_all(HEALTH).await.unwrap();
+    assert!(rest(&mut idle).await.0.contains("connection: close\r\n"));
+    fresh.write_all(HEALTH).await.unwrap();
+    let (text, _) = rest(&mut fresh).await;
+    assert!(
+        text.starts_with("HTTP/1.1 200 ") && text.contains("draining"),
+        "{text}"
+    );
+    assert!(text.contains("connection: close\r\n"), "{text}");
+    assert_eq!(rest(&mut silent).await.0, "");
+    // New connections are taken, and new work is not.
+    let health = send(client().get(app.url("/health"))).await;
+    assert_eq!(health.expect(200)["status"], "draining");
+    let new = client().post(&url).header("x-api-key", ADMIN_KEY);
+    let refused = send(new.json(&json!({"name": "x", "personality": "y"}))).await;
+    assert_eq!(refused.expect(503)["code"], "unavailable");
+    assert_eq!(refused.header("connection"), "close");
+    assert!(refused.header("retry-after").parse::<u32>().unwrap() >= 1);
+    let page = client()
+        .post(app.url("/v2/calls"))
+        .header("origin", "https://a.example");
+    let refused = send(page).await;
+    assert_eq!(refused.expect(503)["error"]["code"], "UNAVAILABLE");
+    assert_eq!(
+        refused.header("access-control-allow-origin"),
+        "https://a.example"
+    );
+    // What was in progress ends as it would have.
+    let body = br#"{"name": "ada", "personality": "You are Ada."}"#;
+    running.write_all(body).await.unwrap();
+    let (text, _) = rest(&mut running).await;
+    assert!(text.starts_with("HTTP/1.1 201 "), "{text}");
+    assert!(text.contains("connection: close\r\n"), "{text}");
+    let address = app.address;
+    timeout(SOON, app.stop()).await.unwrap();
+    assert!(TcpStream::connect(address).await.is_err());
+}

@@ -1,0 +1,303 @@
+//! What bounds the WebSockets of responses: messages, memory, places, time, and the end of the server.
+
+use futures_util::SinkExt as _;
+use harness::upstream::Script;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::{
+    Message,
+    protocol::frame::{
+        Frame,
+        coding::{Data, OpCode},
+    },
+};
+
+use super::{
+    sockets::{PATIENCE, Socket, body},
+    *,
+};
+
+#[tokio::test]
+async fn messages_have_bounds() {
+    let text =
+        Text::with(|_, builder| builder.config(|config| config.limits.text_body_bytes = 10_000))
+            .await;
+    let padded = |bytes: usize| {
+        let body = json!({"type": "response.create", "model": "scripted-responses", "input": "x", "user": ""});
+        let pad = "x".repeat(bytes - body.to_string().len());
+        body.to_string()
+            .replace("\"user\":\"\"", &format!("\"user\":\"{pad}\""))
+    };
+    let mut socket = Socket::open(&text).await;
+    socket.send(Message::text(padded(10_000))).await;
+    assert_eq!(
+        socket.response().await.last().unwrap()["type"],
+        "response.completed"
+    );
+    // The same in fragments, with a ping between them.
+    let whole = padded(10_000).into_bytes();
+    let data = |piece: &[u8], kind, last| {
+        Message::Frame(Frame::message(piece.to_vec(), OpCode::Data(kind), last))
+    };
+    socket.send(data(&whole[..4_000], Data::Text, false)).await;
+    socket.send(Message::Ping(Default::default())).await;
+    socket
+        .send(data(&whole[4_000..], Data::Continue, true))
+        .await;
+    let pong = socket.0.next().await.unwrap().unwrap();
+    assert!(pong.is_pong(), "{pong:?}");
+    assert_eq!(
+        socket.response().await.last().unwrap()["type"],
+        "response.completed"
+    );
+    // One byte more, in one piece and in fragments.
+    let large = padded(10_001).into_bytes();
+    for pieces in [vec![&large[..]], vec![&large[..6_000], &large[6_000..]]] {
+        let mut socket = Socket::open(&text).await;
+        let last = pieces.len() - 1;
+        for (nth, piece) in pieces.into_iter().enumerate() {
+            let kind = [Data::Text, Data::Continue][nth.min(1)];
+            socket.send(data(piece, kind, nth == last)).await;
+        }
+        let error = socket.event().await;
+        assert_eq!(
+            (&error["status"], &error["error"]["code"]),
+            (&json!(400), &json!("body_too_large"))
+        );
+        assert_eq!(socket.closed().await, Some(1009));
+    }
+    let mut socket = Socket::open(&text).await;
+    socket
+        .send(Message::binary(body().to_string().into_bytes()))
+        .await;
+    assert_eq!(socket.event().await["error"]["param"], "body");
+    assert_eq!(socket.closed().await, Some(1003));
+    let mut socket = Socket::open(&text).await;
+    for _ in 0..200 {
+        if socket
+            .0
+            .send(Message::Ping(Default::default()))
+            .await
+            .is_err()
+        {
+            break;
+        }
+    }
+    loop {
+        match timeout(PATIENCE, socket.0.next()).await.unwrap() {
+            Some(Ok(Message::Pong(_))) => {}
+            Some(Ok(Message::Text(told))) => {
+                assert!(told.contains("rate_limited"), "{told}");
+                break;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(socket.closed().await, Some(1008));
+}
+
+#[tokio::test]
+async fn what_is_on_its_way_counts_like_a_body() {
+    let text = Text::with(|_, builder| {
+        builder.config(|config| {
+            config.limits.text_body_bytes = 200_000;
+            config.limits.body_bytes = 200_000;
+            config.limits.body_memory_bytes = 2_000_000;
+        })
+    })
+    .await;
+    // Each has sent most of a message, and says nothing more.
+    let half = vec![b' '; 190_000];
+    let mut sockets = Vec::new();
+    for _ in 0..5 {
+        let mut socket = Socket::open(&text).await;
+        let frame = Frame::message(half.clone(), OpCode::Data(Data::Text), false);
+        socket.send(Message::Frame(frame)).await;
+        sockets.push(socket);
+    }
+    let mut socket = Socket::open(&text).await;
+    let frame = Frame::message(half, OpCode::Data(Data::Text), false);
+    let _ = socket.0.send(Message::Frame(frame)).await;
+    let error = socket.event().await;
+    assert_eq!(
+        (&error["status"], &error["error"]["code"]),
+        (&json!(503), &json!("unavailable"))
+    );
+    assert_eq!(socket.closed().await, Some(1013));
+    drop((sockets, socket));
+    // The room comes back.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let body = json!({"model": "scripted-responses", "input": "x".repeat(150_000)});
+    Socket::open(&text).await.made(body).await;
+}
+
+#[tokio::test]
+async fn what_a_socket_keeps_for_its_largest_message_counts_too() {
+    let text = Text::with(|_, builder| {
+        builder.config(|config| {
+            config.limits.text_body_bytes = 200_000;
+            config.limits.body_bytes = 200_000;
+            config.limits.body_memory_bytes = 2_000_000;
+        })
+    })
+    .await;
+    let large =
+        json!({"model": "scripted-responses", "input": "x".repeat(150_000), "store": false});
+    let mut sockets = Vec::new();
+    let error = loop {
+        assert!(sockets.len() < 10, "idle sockets take no room");
+        let mut socket = Socket::open(&text).await;
+        socket.create(large.clone()).await;
+        let last = socket.response().await.pop().unwrap();
+        if last["type"] == "error" {
+            break last;
+        }
+        sockets.push(socket);
+    };
+    assert!(!sockets.is_empty());
+    assert_eq!(
+        (&error["status"], &error["error"]["code"]),
+        (&json!(503), &json!("unavailable"))
+    );
+    drop(sockets);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    Socket::open(&text).await.made(large).await;
+}
+
+#[tokio::test]
+async fn sockets_have_bounds() {
+    let text = Text::with(|_, builder| {
+        builder.config(|config| config.limits.text_sockets_per_partner = 2)
+    })
+    .await;
+    let first = Socket::open(&text).await;
+    let _second = Socket::open(&text).await;
+    assert_eq!(Socket::with_key(&text, &text.key).await.err(), Some(429));
+    drop(first);
+    for _ in 0..100 {
+        if Socket::with_key(&text, &text.key).await.is_ok() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("the place did not come back");
+}
+
+#[tokio::test]
+async fn sockets_end_in_time() {
+    let with = async |idle: u32, seconds: u32| {
+        Text::with(|_, builder| {
+            builder.config(|config| {
+                config.limits.text_socket_idle_seconds = idle;
+                config.limits.text_socket_seconds = seconds;
+                config.http.keep_alive_seconds = 1;
+            })
+        })
+        .await
+    };
+    let text = with(2, 60).await;
+    let mut socket = Socket::open(&text).await;
+    let slow = Script::text("one two").delayed(Duration::from_millis(2_500), Duration::ZERO);
+    text.upstream.script(Api::Responses, slow);
+    // A response is no idleness, pings are.
+    socket.made(body()).await;
+    let began = tokio::time::Instant::now();
+    let (mut sink, mut stream) = socket.0.split();
+    let pings = async {
+        while sink.send(Message::Ping(Default::default())).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let mut server_pings = 0;
+    let closed = async {
+        while let Some(Ok(message)) = stream.next().await {
+            match message {
+                Message::Ping(_) => server_pings += 1,
+                Message::Close(frame) => return frame.map(|frame| u16::from(frame.code)),
+                _ => {}
+            }
+        }
+        None
+    };
+    let code = tokio::select! {
+        code = timeout(PATIENCE, closed) => code.unwrap(),
+        () = async { pings.await; std::future::pending().await } => unreachable!(),
+    };
+    assert_eq!(code, Some(1000));
+    let waited = began.elapsed();
+    assert!((1_900..2_900).contains(&waited.as_millis()), "{waited:?}");
+
+    // A response that runs when the time is over is made to its end.
+    let text = with(60, 1).await;
+    let mut socket = Socket::open(&text).await;
+    let slow = Script::text("one two").delayed(Duration::from_millis(1_500), Duration::ZERO);
+    text.upstream.script(Api::Responses, slow);
+    socket.made(body()).await;
+    let error = socket.event().await;
+    assert_eq!(error["error"]["code"], "websocket_connection_limit_reached");
+    assert_eq!(error["status"], 400);
+    assert_eq!(socket.closed().await, Some(1001));
+}
+
+#[tokio::test]
+async fn a_server_that_stops_lets_responses_end() {
+    let text = Text::start().await;
+    let mut idle = Socket::open(&text).await;
+    let mut busy = Socket::open(&text).await;
+    let words = Script::text("one two three")
+        .delayed(Duration::from_millis(300), Duration::from_millis(100));
+    text.upstream.script(Api::Responses, words);
+    busy.create(body()).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let Text { app, .. } = text;
+    let stopped = tokio::spawn(app.stop());
+    assert_eq!(idle.closed().await, Some(1001));
+    let events = busy.response().await;
+    assert_eq!(events.last().unwrap()["type"], "response.completed");
+    assert_eq!(busy.closed().await, Some(1001));
+    timeout(Duration::from_secs(5), stopped)
+        .await
+        .unwrap()
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_response_that_outlasts_the_time_to_drain_ends_with_an_error() {
+    let text =
+        Text::with(|_, builder| builder.config(|config| config.http.drain_seconds = 1)).await;
+    let mut socket = Socket::open(&text).await;
+    let words =
+        Script::text("word ".repeat(100)).delayed(Duration::ZERO, Duration::from_millis(100));
+    text.upstream.script(Api::Responses, words);
+    socket.create(body()).await;
+    socket.event().await;
+    let Text { app, .. } = text;
+    let stopped = tokio::spawn(app.stop());
+    let last = socket.response().await.pop().unwrap();
+    assert_eq!(
+        (&last["type"], &last["error"]["code"]),
+        (&json!("error"), &json!("server_stopped"))
+    );
+    assert_eq!(socket.closed().await, Some(1001));
+    timeout(Duration::from_secs(5), stopped)
+        .await
+        .unwrap()
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_slow_reader_makes_nothing_grow() {
+    let text = Text::start().await;
+    text.upstream.script(Api::Chat, Script::default());
+    let words = ("y".repeat(1_000) + " ").repeat(30_000);
+    text.upstream.set_default(Api::Chat, Script::text(words));
+    let body = json!({"model": "scripted-chat", "input": "Hello"});
+    text.post(RESPONSES, body.clone()).await.expect(200);
+    let before = streams::resident_bytes();
+    let mut socket = Socket::open(&text).await;
+    socket.create(body).await;
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let grown = streams::resident_bytes().saturating_sub(before);
+    assert!(grown < 90_000_000, "{grown} bytes");
+    let asked = &text.asked(Api::Chat)[1];
+    assert!(asked.end.is_none(), "the model was not read to its end");
+}
