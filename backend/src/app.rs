@@ -8,53 +8,52 @@ use std::{ops::Deref, sync::Arc};
 use axum::extract::FromRef;
 
 use crate::{
-    accounts::{self, Accounts, Directory},
-    calls::{OpenCalls, Ring, room::CallRoom},
+    accounts::{Accounts, Directory},
+    calls::{Calls, OpenCalls},
     characters::{CharacterCache, Characters},
     fetch::Fetcher,
-    generation::{Seals, TextSockets},
+    generation::Generation,
     http::Edge,
     kernel::{Base, Kernel},
     media::Media,
+    messaging::Messaging,
     observability::Metrics,
     providers::Providers,
-    sandbox::Sandbox,
     server::DeepHealth,
-    speech::SpeechCache,
+    speech::Speech,
+    webhooks::Webhooks,
 };
 
 /// The server's shared parts; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct App(Arc<Parts>);
 
-/// What [`App`] holds, besides the [`Characters`] that it derefs to.
+/// What [`App`] holds, besides the [`Accounts`] that it derefs to.
 #[derive(Debug)]
 pub struct Parts {
-    characters: Characters,
+    accounts: Accounts,
+    /// Saved and inline characters.
+    pub characters: Characters,
+    /// The outbox.
+    pub webhooks: Webhooks,
+    /// The call resource.
+    pub calls: Calls,
+    /// Text generation.
+    pub generation: Generation,
+    /// The voice of characters.
+    pub speech: Speech,
+    /// Legacy messaging.
+    pub messaging: Messaging,
+    /// The calls that run on this node.
+    pub media: Media,
     /// The outside services.
     pub providers: Providers,
+    /// What the layers around the routes need.
+    pub edge: Edge,
     /// The counters, as `/metrics` shows them.
     pub metrics: Metrics,
     /// The last deep health check.
     pub deep_health: DeepHealth,
-    /// Room for calls on this node.
-    pub call_room: Arc<CallRoom>,
-    /// The keys of session URLs.
-    pub signing: Ring,
-    /// The client for addresses that partners name.
-    pub fetcher: Fetcher,
-    /// What the layers around the routes need.
-    pub edge: Edge,
-    /// Speech that may be asked for again.
-    pub speech_cache: SpeechCache,
-    /// The processes that decode what is not trusted.
-    pub sandbox: Sandbox,
-    /// What seals compacted conversations.
-    pub(crate) seals: Seals,
-    /// Room for the WebSockets of text generation.
-    pub(crate) text_sockets: TextSockets,
-    /// The media side of this node.
-    pub(crate) media: Media,
 }
 
 impl Deref for App {
@@ -66,10 +65,10 @@ impl Deref for App {
 }
 
 impl Deref for Parts {
-    type Target = Characters;
+    type Target = Accounts;
 
-    fn deref(&self) -> &Characters {
-        &self.characters
+    fn deref(&self) -> &Accounts {
+        &self.accounts
     }
 }
 
@@ -79,16 +78,26 @@ impl AsRef<Kernel> for App {
     }
 }
 
-impl FromRef<App> for Accounts {
-    fn from_ref(app: &App) -> Self {
-        Self::clone(app)
-    }
+/// Gives each capability its own state.
+macro_rules! give {
+    ($($state:ident: $part:ident,)*) => {$(
+        impl FromRef<App> for $state {
+            fn from_ref(app: &App) -> Self {
+                app.0.$part.clone()
+            }
+        }
+    )*};
 }
 
-impl FromRef<App> for Characters {
-    fn from_ref(app: &App) -> Self {
-        Self::clone(app)
-    }
+give! {
+    Accounts: accounts,
+    Characters: characters,
+    Webhooks: webhooks,
+    Calls: calls,
+    Generation: generation,
+    Speech: speech,
+    Messaging: messaging,
+    Media: media,
 }
 
 /// Partners, keys and quotas, for a command.
@@ -112,23 +121,40 @@ impl App {
         let cache = Arc::new(CharacterCache::new(Arc::clone(&base.clock)));
         let directory = directory_with(base.clone(), &cache);
         let kernel = Kernel::open(base).await?;
-        let accounts = Accounts::open(kernel.clone(), directory).await?;
-        let seals = accounts::server_secret(&kernel.store, "compactions").await?;
-        let config = &kernel.config;
+        let edge = Edge::new(
+            &kernel.config,
+            Arc::clone(&kernel.clock),
+            kernel.shutdown.clone(),
+        );
+        let fetcher = Fetcher::new(&kernel.config.fetch)?;
+        let accounts = Accounts::open(kernel, directory).await?;
+        let characters = Characters::new(accounts.clone(), cache);
+        let webhooks = Webhooks::new(accounts.clone(), fetcher);
+        let calls = Calls::open(characters.clone(), webhooks.clone(), providers.clone()).await?;
+        let generation =
+            Generation::open(characters.clone(), providers.clone(), edge.clone()).await?;
+        let speech = Speech::new(accounts.clone(), providers.clone());
+        let messaging = Messaging::new(generation.clone(), speech.clone());
+        let media = Media::open(
+            calls.clone(),
+            generation.clone(),
+            speech.clone(),
+            providers.clone(),
+        )
+        .await?;
         Ok(Self(Arc::new(Parts {
-            media: Media::open(config).await?,
-            signing: Ring::open(&kernel).await?,
-            fetcher: Fetcher::new(&config.fetch)?,
             metrics: Metrics::get(),
             deep_health: DeepHealth::default(),
-            call_room: CallRoom::new(&config.media, Arc::clone(&kernel.clock)),
-            edge: Edge::new(config, Arc::clone(&kernel.clock), kernel.shutdown.clone()),
-            speech_cache: SpeechCache::new(&config.speech),
-            sandbox: Sandbox::new(&config.sandbox),
-            seals: Seals::new(seals),
-            text_sockets: TextSockets::new(&config.limits),
-            characters: Characters::new(accounts, cache),
+            accounts,
+            characters,
+            webhooks,
+            calls,
+            generation,
+            speech,
+            messaging,
+            media,
             providers,
+            edge,
         })))
     }
 }

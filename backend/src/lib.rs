@@ -5,14 +5,20 @@
 //! - [`app`]: the state of the server: that of each capability
 //! - [`cli`]: the commands of the binary
 //! - [`server`]: the list of capabilities, their routes, the OpenAPI document, how a server starts and stops
-//! - [`calls`]: the call resource, signed URLs, transcripts, completion
-//! - [`media`]: the driver between the transport, the conversation engine and the client's socket
-//! - [`generation`]: text generation: replies of models, as characters with knowledge, for clients and for calls
-//! - [`speech`]: the voice of a character
-//! - [`messaging`]: legacy conversations of text and voice messages, answered in the background
-//! - [`webhooks`]: the outbox and its delivery
 //!
-//! Crates of their own know nothing of these. Here they stand under the names in brackets:
+//! Each capability is a crate. Here they stand under the names in brackets, each above those it knows:
+//!
+//! - `colloquy-media` ([`media`]): the driver between the transport, the conversation engine and the client's socket
+//! - `colloquy-messaging` ([`messaging`]): legacy conversations of text and voice messages, answered in the background
+//! - `colloquy-calls` ([`calls`]): the call resource, signed URLs, transcripts, completion
+//! - `colloquy-generation` ([`generation`]): text generation: replies of models, as characters with knowledge, for clients and
+//!   for calls
+//! - `colloquy-speech` ([`speech`]): the voice of a character
+//! - `colloquy-webhooks` ([`webhooks`]): the outbox and its delivery
+//! - `colloquy-characters` ([`characters`]): saved and inline characters, prompt templates
+//! - `colloquy-accounts` ([`accounts`]): partners, their API keys, their quotas and the ledger
+//!
+//! What they stand on:
 //!
 //! - `colloquy-base`: [`clock`], the only source of time and identifiers; [`identifiers`] of partners and characters; [`money`],
 //!   amounts of US dollars; [`invalid`], what is wrong with something given; [`language`], languages by name and tag; [`cache`],
@@ -24,8 +30,6 @@
 //! - `colloquy-http` ([`http`]): connections, interfaces, errors, extractors, limits
 //! - `colloquy-kernel` ([`kernel`]): what every capability stands on: this process among the nodes ([`node`]), durable background
 //!   work ([`jobs`]), the end of work that must not be lost ([`journal`]), and what a capability brings along
-//! - `colloquy-accounts` ([`accounts`]): partners, their API keys, their quotas and the ledger
-//! - `colloquy-characters` ([`characters`]): saved and inline characters, prompt templates
 //! - `colloquy-fetch` ([`fetch`]): the guarded client for addresses that partners name
 //! - `colloquy-sandbox` ([`sandbox`]): decoding what is not trusted, in a child process
 //! - `colloquy-knowledge` ([`knowledge`]): what a character can look up
@@ -41,32 +45,30 @@
 #![recursion_limit = "256"]
 
 pub mod app;
-pub mod calls;
 pub mod cli;
-pub mod generation;
-pub mod media;
-pub mod messaging;
 pub mod server;
-pub mod speech;
-pub mod webhooks;
 
 pub use app::App;
 pub use cli::Cli;
 pub use colloquy_accounts as accounts;
-pub(crate) use colloquy_base::counts;
-pub(crate) use colloquy_base::json;
 pub use colloquy_base::{cache, clock, fair_queue, identifiers, invalid, language, money};
+pub use colloquy_calls as calls;
 pub use colloquy_characters as characters;
 pub use colloquy_config as config;
 pub use colloquy_fetch as fetch;
+pub use colloquy_generation as generation;
 pub use colloquy_http as http;
 pub use colloquy_kernel as kernel;
 pub use colloquy_kernel::{jobs, journal, node};
 pub use colloquy_knowledge as knowledge;
+pub use colloquy_media as media;
+pub use colloquy_messaging as messaging;
 pub use colloquy_observability as observability;
 pub use colloquy_providers as providers;
 pub use colloquy_sandbox as sandbox;
+pub use colloquy_speech as speech;
 pub use colloquy_store as store;
+pub use colloquy_webhooks as webhooks;
 pub use config::Config;
 
 /// Does the work of a child that decodes; `None` when another command is asked for. A child needs no runtime, whose threads

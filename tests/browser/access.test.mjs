@@ -21,7 +21,8 @@ async function accessible({ browser, driver }, state) {
   if (!(await driver.executeScript("return 'axe' in window"))) await driver.executeScript(AXE);
   for (const scheme of ["dark", "light"]) {
     await browser.prefer(scheme);
-    assert.ok(await driver.executeScript(`return matchMedia("(prefers-color-scheme: ${scheme})").matches`), `the page is not ${scheme}`);
+    // Firefox tells its pages of a setting some time after it was made.
+    await until(`the page is ${scheme}`, () => driver.executeScript(`return matchMedia("(prefers-color-scheme: ${scheme})").matches`));
     const violations = await driver.executeAsyncScript(`
       const done = arguments[arguments.length - 1];
       window.axe.run(document).then(({ violations }) => done(violations), (error) => done([{ impact: "critical", id: String(error), nodes: [] }]));

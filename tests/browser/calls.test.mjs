@@ -226,9 +226,13 @@ scene("a microphone that is unplugged is replaced by the other", { busy: true, s
   const { page, sound } = stage;
   await page.call();
   await sound.unplug("A");
-  // Nothing in the page tells when the other one is there: Chromium does not notice what PulseAudio loses.
-  await sleep(2_000);
-  await stage.say("B");
-  await page.says("user", "what the other microphone heard", understood);
+  // Nothing in the page tells when the other one is there: Chromium does not notice what PulseAudio loses. So the words are said
+  // until they are heard.
+  await until("what the other microphone hears is understood", async () => {
+    await stage.say("B");
+    await sleep(NO_TURN_MS);
+    const { lines } = await page.read();
+    return lines.some(({ originator, text }) => originator === "user" && understood(text));
+  });
   assert.equal((await page.read()).error, null);
 });

@@ -699,7 +699,7 @@ async fn furnish(app: &TestApp) -> (Vec<String>, String) {
         }],
     };
     let id = call.trim_start_matches("/v2/calls/");
-    calls::finish(&app.app, id, outcome).await.unwrap();
+    calls::finish(&app.app.calls, id, outcome).await.unwrap();
     let message = json!({"id": "m", "type": "text", "text": "Hi", "is_processed": false});
     let input =
         json!({"messages": [message], "character": "repo:acme/ada", "generate_audio": false});

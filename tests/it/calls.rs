@@ -295,7 +295,10 @@ async fn the_limits_of_the_time_limit_are_accepted() {
         let mut body = call();
         body["call_time_limit_seconds"] = limit;
         let id = create(&server, &acme, body).await;
-        let setup = calls::take(&server.app, &id, None).await.unwrap().unwrap();
+        let setup = calls::take(&server.app.calls, &id, None)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(setup.time_limit, Duration::from_secs(seconds));
     }
 }
@@ -362,19 +365,19 @@ async fn a_call_lives_from_starting_to_completed() {
         let id = create(&server, &acme, body).await;
         let path = format!("/v2/calls/{id}");
 
-        let setup = calls::take(app, &id, None).await.unwrap().unwrap();
+        let setup = calls::take(&app.calls, &id, None).await.unwrap().unwrap();
         assert_eq!(setup.id, id);
         assert_eq!(setup.tenant.partner().as_str(), "acme");
         assert_eq!(setup.character.reference.as_deref(), Some("acme/ada"));
         assert_eq!(setup.character.parameters.other["ship"], "a boat");
         assert_eq!(setup.character_params["ship"], "Nautilus");
-        let again = calls::take(app, &id, None).await.unwrap();
+        let again = calls::take(&app.calls, &id, None).await.unwrap();
         assert_eq!(again.unwrap_err(), CloseCode::CallInUse);
         let taken = server.get(&acme.key, &path).await.expect(200);
         assert_eq!(taken["data"]["state"], "starting");
         assert_eq!(taken["data"]["signedUrl"], Value::Null);
 
-        calls::mark_ongoing(app, &id).await.unwrap();
+        calls::mark_ongoing(&app.calls, &id).await.unwrap();
         let ongoing = server.get(&acme.key, &path).await.expect(200);
         assert_eq!(ongoing["data"]["state"], "ongoing");
         let url = server
@@ -385,7 +388,10 @@ async fn a_call_lives_from_starting_to_completed() {
             json!([{"type": "websocket", "url": url}])
         );
         assert_eq!(
-            calls::take(app, &id, None).await.unwrap().unwrap_err(),
+            calls::take(&app.calls, &id, None)
+                .await
+                .unwrap()
+                .unwrap_err(),
             CloseCode::CallInUse
         );
         assert_eq!(
@@ -393,7 +399,7 @@ async fn a_call_lives_from_starting_to_completed() {
             json!({"data": {"available": false}})
         );
 
-        calls::finish(app, &id, outcome()).await.unwrap();
+        calls::finish(&app.calls, &id, outcome()).await.unwrap();
         let completed = server.get(&acme.key, &path).await.expect(200);
         assert_eq!(completed["data"]["state"], "completed");
         assert_eq!(completed["data"]["available_endpoints"], json!([]));
@@ -414,15 +420,21 @@ async fn a_call_lives_from_starting_to_completed() {
             error: Some("LATE".into()),
             ..outcome()
         };
-        calls::finish(app, &id, failed).await.unwrap();
-        calls::mark_ongoing(app, &id).await.unwrap();
+        calls::finish(&app.calls, &id, failed).await.unwrap();
+        calls::mark_ongoing(&app.calls, &id).await.unwrap();
         assert_eq!(server.get(&acme.key, &path).await.expect(200), completed);
         assert_eq!(
-            calls::take(app, &id, None).await.unwrap().unwrap_err(),
+            calls::take(&app.calls, &id, None)
+                .await
+                .unwrap()
+                .unwrap_err(),
             CloseCode::CallNotFound
         );
         assert_eq!(
-            calls::take(app, "x", None).await.unwrap().unwrap_err(),
+            calls::take(&app.calls, "x", None)
+                .await
+                .unwrap()
+                .unwrap_err(),
             CloseCode::CallNotFound
         );
     }
@@ -438,13 +450,16 @@ async fn a_failed_call_and_a_silent_call_have_no_transcript() {
             (None, Vec::new(), "completed"),
         ] {
             let id = create(&server, &acme, call()).await;
-            calls::take(&server.app, &id, None).await.unwrap().unwrap();
+            calls::take(&server.app.calls, &id, None)
+                .await
+                .unwrap()
+                .unwrap();
             let ended = Outcome {
                 error: error.map(Into::into),
                 transcript: lines,
                 ..outcome()
             };
-            calls::finish(&server.app, &id, ended).await.unwrap();
+            calls::finish(&server.app.calls, &id, ended).await.unwrap();
             let path = format!("/v2/calls/{id}");
             let read = server.get(&acme.key, &path).await.expect(200);
             assert_eq!(read["data"]["state"], state);
@@ -466,7 +481,7 @@ async fn of_many_clients_one_gets_the_call() {
         let server = builder(&database).start().await;
         let (acme, _) = server.acme_and_other().await;
         let id = create(&server, &acme, call()).await;
-        let takers = (0..16).map(|_| calls::take(&server.app, &id, None));
+        let takers = (0..16).map(|_| calls::take(&server.app.calls, &id, None));
         let results = futures_util::future::join_all(takers).await;
         let (won, lost): (Vec<_>, Vec<_>) = results
             .into_iter()
@@ -488,7 +503,8 @@ async fn a_changed_or_expired_url_is_refused() {
     let made = post_call(&server, &acme, call()).await;
     let id = bare_id(&made);
     let good = signed_query(made["data"]["signedUrl"].as_str().unwrap());
-    let check = |id: &str, query: &SignedQuery| calls::check_session_url(&server.app, id, query);
+    let check =
+        |id: &str, query: &SignedQuery| calls::check_session_url(&server.app.calls, id, query);
     assert_eq!(check(&id, &good), Ok(()));
     let other = create(&server, &acme, call()).await;
     assert_eq!(check(&other, &good), Err(CloseCode::InvalidSignature));
@@ -524,7 +540,7 @@ async fn nodes_share_a_ring_and_a_rotated_ring_knows_old_urls() {
         let ring = |text: &str| -> SigningKeys { serde_json::from_value(json!(text)).unwrap() };
         let url_of = |call: &Value| signed_query(call["data"]["signedUrl"].as_str().unwrap());
         let check = |server: &TestApp, call: &Value| {
-            calls::check_session_url(&server.app, &bare_id(call), &url_of(call))
+            calls::check_session_url(&server.app.calls, &bare_id(call), &url_of(call))
         };
 
         // Without configuration every node has the same generated ring.
@@ -563,7 +579,7 @@ async fn a_full_or_stopping_server_says_when_to_come_back() {
         partner: "other".to_owned(),
         page: None,
     };
-    let seat = server.app.call_room.take(guest).unwrap();
+    let seat = server.app.calls.room.take(guest).unwrap();
     let answer = server.post(&acme.key, "/v2/calls", call()).await;
     assert_eq!(answer.expect(503)["error"]["code"], "UNAVAILABLE");
     assert!(answer.header("retry-after").parse::<u32>().unwrap() >= 1);
@@ -590,14 +606,19 @@ async fn open_calls_are_counted_by_partner() {
         let (acme, _) = server.acme_and_other().await;
         let id = create(&server, &acme, call()).await;
         create(&server, &acme, call()).await;
-        let setup = calls::take(&server.app, &id, None).await.unwrap().unwrap();
+        let setup = calls::take(&server.app.calls, &id, None)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(
             calls::count_open(server.app.store.db(), &setup.tenant)
                 .await
                 .unwrap(),
             2
         );
-        calls::finish(&server.app, &id, outcome()).await.unwrap();
+        calls::finish(&server.app.calls, &id, outcome())
+            .await
+            .unwrap();
         assert_eq!(
             calls::count_open(server.app.store.db(), &setup.tenant)
                 .await
@@ -636,7 +657,7 @@ async fn calls_are_listed_newest_first_page_by_page() {
             json!({"character": {"personality": "Be kind."}, "call_time_limit_seconds": 60});
         let inline = create(&server, &acme, custom.clone()).await;
         let foreign = create(&server, &other, custom).await;
-        calls::finish(&server.app, &ids[1], outcome())
+        calls::finish(&server.app.calls, &ids[1], outcome())
             .await
             .unwrap();
 

@@ -57,18 +57,20 @@ async fn a_call_that_nobody_joins_ends_in_error_at_its_expiry() {
             create(&server, &acme, None).await,
             create(&server, &acme, None).await,
         );
-        calls::take(&server.app, bare(&joined), None)
+        calls::take(&server.app.calls, bare(&joined), None)
             .await
             .unwrap()
             .unwrap();
         server.advance(Duration::from_secs(299));
-        calls::sweep(&server.app).await.unwrap();
+        calls::sweep(&server.app.calls).await.unwrap();
         assert_eq!(state(&server, &acme, &never).await, "starting");
         server.advance(Duration::from_secs(1));
-        calls::sweep(&server.app).await.unwrap();
+        calls::sweep(&server.app.calls).await.unwrap();
         assert_eq!(state(&server, &acme, &never).await, "error");
         assert_eq!(state(&server, &acme, &joined).await, "starting");
-        let take = calls::take(&server.app, bare(&never), None).await.unwrap();
+        let take = calls::take(&server.app.calls, bare(&never), None)
+            .await
+            .unwrap();
         assert!(take.is_err());
     }
 }
@@ -87,31 +89,35 @@ async fn calls_of_a_silent_node_end_in_error_and_those_of_living_nodes_go_on() {
             create(&alive, &acme, None).await,
             create(&alive, &acme, None).await,
         );
-        calls::take(&alive.app, bare(&kept), None)
+        calls::take(&alive.app.calls, bare(&kept), None)
             .await
             .unwrap()
             .unwrap();
-        calls::mark_ongoing(&alive.app, bare(&kept)).await.unwrap();
-        calls::take(&silent, bare(&lost), None)
+        calls::mark_ongoing(&alive.app.calls, bare(&kept))
+            .await
+            .unwrap();
+        calls::take(&silent.calls, bare(&lost), None)
             .await
             .unwrap()
             .unwrap();
-        calls::mark_ongoing(&silent, bare(&lost)).await.unwrap();
-        calls::take(&silent, bare(&lost_early), None)
+        calls::mark_ongoing(&silent.calls, bare(&lost))
+            .await
+            .unwrap();
+        calls::take(&silent.calls, bare(&lost_early), None)
             .await
             .unwrap()
             .unwrap();
 
         clock.advance(Duration::from_secs(30));
-        calls::sweep(&alive.app).await.unwrap();
+        calls::sweep(&alive.app.calls).await.unwrap();
         assert_eq!(state(&alive, &acme, &lost).await, "ongoing");
         clock.advance(Duration::from_secs(1));
-        calls::sweep(&alive.app).await.unwrap();
+        calls::sweep(&alive.app.calls).await.unwrap();
         assert_eq!(state(&alive, &acme, &lost).await, "error");
         assert_eq!(state(&alive, &acme, &lost_early).await, "error");
         assert_eq!(state(&alive, &acme, &kept).await, "ongoing");
         // The lost node comes back and finds its call over.
-        calls::finish(&silent, bare(&lost), completed())
+        calls::finish(&silent.calls, bare(&lost), completed())
             .await
             .unwrap();
         assert_eq!(state(&alive, &acme, &lost).await, "error");
@@ -125,7 +131,7 @@ async fn two_processes_on_one_data_folder_are_two_nodes() {
         let first = start().await;
         let (acme, _) = first.acme_and_other().await;
         let id = create(&first, &acme, None).await;
-        calls::take(&first.app, bare(&id), None)
+        calls::take(&first.app.calls, bare(&id), None)
             .await
             .unwrap()
             .unwrap();
@@ -177,9 +183,9 @@ async fn the_killed_process() {
             let (command, id) = line.split_once(' ').unwrap();
             runtime.block_on(async {
                 match command {
-                    "take" => drop(calls::take(&app, id, None).await.unwrap().unwrap()),
-                    "connect" => calls::mark_ongoing(&app, id).await.unwrap(),
-                    "finish" => calls::finish(&app, id, completed()).await.unwrap(),
+                    "take" => drop(calls::take(&app.calls, id, None).await.unwrap().unwrap()),
+                    "connect" => calls::mark_ongoing(&app.calls, id).await.unwrap(),
+                    "finish" => calls::finish(&app.calls, id, completed()).await.unwrap(),
                     other => panic!("{other}"),
                 }
             });
@@ -312,11 +318,11 @@ async fn an_end_that_the_database_did_not_take_is_stored_at_the_next_start() {
         {
             let dying = serving(&database, KILLED, &receiver).idle().await;
             for path in [&path, &other] {
-                calls::take(&dying, bare(path), None)
+                calls::take(&dying.calls, bare(path), None)
                     .await
                     .unwrap()
                     .unwrap();
-                calls::mark_ongoing(&dying, bare(path)).await.unwrap();
+                calls::mark_ongoing(&dying.calls, bare(path)).await.unwrap();
             }
             dying.store.db().close().await;
             let outcome = Outcome {
@@ -327,7 +333,7 @@ async fn an_end_that_the_database_did_not_take_is_stored_at_the_next_start() {
                 }],
                 ..completed()
             };
-            let stored = calls::end(&dying, bare(&path), outcome);
+            let stored = calls::end(&dying.calls, bare(&path), outcome);
             let journal = dying.config.store.dir.join("journal");
             eventually("the end is in the journal", async || {
                 let mut files = std::fs::read_dir(&journal).unwrap();
@@ -373,7 +379,7 @@ async fn nodes_get_their_time_anew_after_the_database_was_away() {
     let (acme, _) = judge.acme_and_other().await;
     let silent = of("silent").idle().await;
     let path = create(&judge, &acme, None).await;
-    calls::take(&silent, bare(&path), None)
+    calls::take(&silent.calls, bare(&path), None)
         .await
         .unwrap()
         .unwrap();
@@ -385,9 +391,9 @@ async fn nodes_get_their_time_anew_after_the_database_was_away() {
     run("DROP TRIGGER away").await;
     node::heartbeat(&judge.app.kernel).await.unwrap();
     clock.advance(Duration::from_secs(29));
-    calls::sweep(&judge.app).await.unwrap();
+    calls::sweep(&judge.app.calls).await.unwrap();
     assert_eq!(state(&judge, &acme, &path).await, "starting");
     clock.advance(Duration::from_secs(1));
-    calls::sweep(&judge.app).await.unwrap();
+    calls::sweep(&judge.app.calls).await.unwrap();
     assert_eq!(state(&judge, &acme, &path).await, "error");
 }

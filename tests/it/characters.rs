@@ -30,7 +30,7 @@ async fn resolve_as(
     input: Value,
 ) -> Result<Arc<Character>, ApiError> {
     let input = CharacterInput::parse(&input)?;
-    Ok(resolve(&app.app, &principal(partner), input).await?)
+    Ok(resolve(&app.app.characters, &principal(partner), input).await?)
 }
 
 on_both_databases!(
@@ -318,7 +318,7 @@ async fn inline_characters_come_in_three_forms() {
         let character = resolve_as(&app, "acme", input.clone()).await.unwrap();
         assert_eq!(character.reference, None);
         assert_eq!(
-            rendered(&app.app, &acme, &character, &Map::new())
+            rendered(&app.app.characters, &acme, &character, &Map::new())
                 .await
                 .unwrap()
                 .system,
@@ -401,5 +401,5 @@ on_both_databases!(admins_reach_the_characters_of_all_partners, |app| {
     };
     let input = CharacterInput::parse(&json!("repo:acme/guide")).unwrap();
     assert_eq!(input.partner().unwrap().as_str(), "acme");
-    resolve(&app.app, &admin, input).await.unwrap();
+    resolve(&app.app.characters, &admin, input).await.unwrap();
 });

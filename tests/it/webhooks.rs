@@ -42,15 +42,18 @@ async fn ended_call(
         .expect(200);
     let path = made["data"]["id"].as_str().unwrap().to_owned();
     let id = path.strip_prefix("/v2/calls/").unwrap();
-    calls::take(&server.app, id, None).await.unwrap().unwrap();
-    calls::mark_ongoing(&server.app, id).await.unwrap();
+    calls::take(&server.app.calls, id, None)
+        .await
+        .unwrap()
+        .unwrap();
+    calls::mark_ongoing(&server.app.calls, id).await.unwrap();
     let outcome = Outcome {
         error: error.map(Into::into),
         call_time: Duration::from_secs(5),
         server_time: Duration::from_secs(6),
         transcript: Vec::new(),
     };
-    calls::finish(&server.app, id, outcome).await.unwrap();
+    calls::finish(&server.app.calls, id, outcome).await.unwrap();
     path
 }
 

@@ -2,9 +2,9 @@
 
 use super::{health::Operations, heartbeat::Heartbeat};
 use crate::{
-    App, accounts::AccountsCapability, calls::Calls, characters::CharactersCapability,
-    generation::Generation, kernel::Capability, media::LiveCalls, messaging::Messaging,
-    speech::Speech, webhooks::Webhooks,
+    App, accounts::AccountsCapability, calls::CallsCapability, characters::CharactersCapability,
+    generation::GenerationCapability, kernel::Capability, media::MediaCapability,
+    messaging::MessagingCapability, speech::SpeechCapability, webhooks::WebhooksCapability,
 };
 
 /// All of them. What others count on starts before them.
@@ -12,11 +12,11 @@ pub(super) const ALL: [&dyn Capability<App>; 10] = [
     &Heartbeat,
     &AccountsCapability,
     &CharactersCapability,
-    &LiveCalls,
-    &Calls,
-    &Generation,
-    &Speech,
-    &Messaging,
-    &Webhooks,
+    &MediaCapability,
+    &CallsCapability,
+    &GenerationCapability,
+    &SpeechCapability,
+    &MessagingCapability,
+    &WebhooksCapability,
     &Operations,
 ];

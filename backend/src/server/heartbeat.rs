@@ -15,7 +15,7 @@ impl Capability<App> for Heartbeat {
     async fn start(&self, app: &App) -> anyhow::Result<()> {
         let open = app.clone();
         node::start(&app.kernel, move || {
-            open.call_room.open() + open.ledger.open()
+            open.calls.room.open() + open.ledger.open()
         });
         Ok(())
     }

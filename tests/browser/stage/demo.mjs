@@ -3,7 +3,7 @@
 import { By } from "selenium-webdriver";
 
 import { Ears } from "./ears.mjs";
-import { until } from "./waiting.mjs";
+import { PATIENCE_MS, until } from "./waiting.mjs";
 
 /** Read in one go, so that the page is not asked for each element. */
 function snapshot() {
@@ -87,7 +87,7 @@ export class DemoPage {
   }
 
   /** Waits until the page shows what `test` looks for; `test` gets what `read()` gives. */
-  shows(what, test, withinMs = 10_000) {
+  shows(what, test, withinMs = PATIENCE_MS) {
     return until(what, async () => {
       const page = await this.read();
       return test(page) && page;
@@ -173,7 +173,7 @@ export class DemoPage {
   }
 
   /** Waits for a line of this originator that is final and of which the test holds. */
-  async says(originator, what, test = () => true, withinMs = 15_000) {
+  async says(originator, what, test = () => true, withinMs = PATIENCE_MS) {
     const found = (line) => line.originator === originator && line.final && test(line.text);
     const page = await this.shows(`${originator} says ${what}`, ({ lines }) => lines.some(found), withinMs);
     return page.lines.find(found).text;
@@ -186,7 +186,7 @@ export class DemoPage {
   }
 
   /** Waits until the call has ended. */
-  ended(withinMs = 10_000) {
+  ended(withinMs = PATIENCE_MS) {
     return this.shows("the call has ended", ({ callbacks }) => callbacks.some(({ name }) => name === "onHangUp"), withinMs);
   }
 

@@ -17,7 +17,7 @@ import { writeNoise, writeSpeech } from "./speech.mjs";
 import { within } from "./waiting.mjs";
 import { Wire } from "./wire.mjs";
 
-const PATIENCE_MS = 55_000;
+const PATIENCE_MS = 90_000;
 
 const scenes = [];
 const shared = {};

@@ -213,15 +213,17 @@ async fn speech_comes_back_and_then_silence_with_webrtc() {
 
 async fn speech_comes_back_and_then_silence(stack: Stack) {
     let client = connect(stack).await;
-    assert!(client.connect_time().unwrap() < Duration::from_secs(1));
+    assert!(client.connect_time().unwrap() < SOON);
     let speech = Speech::go_forward_trimmed().unwrap();
+    let voiced_ms = speech.voiced_ms() - 20;
     let before = now();
     let spoken = client.speak(&speech).await.unwrap();
-    let took = spoken.ended.duration_since(spoken.began).as_millis() as u64;
-    // Both ends are moments of sending; a busy machine is late for some of them.
-    assert!(took.abs_diff(speech.voiced_ms() - 20) < 100, "{took}");
+    // Both ends are moments of sending, so a busy machine makes this longer, but hardly shorter.
+    let took = spoken.ended.duration_since(spoken.began);
+    assert!(took.as_millis() as u64 > voiced_ms - 100, "{took:?}");
     let first = client.reply_audio(before, SOON).await.unwrap();
-    assert!(first.at <= spoken.began + Duration::from_millis(40));
+    assert!(first.at >= spoken.began, "it came back before it was said");
+    assert!(first.at < spoken.ended, "it came back at its end");
     client
         .silence(Duration::from_millis(300), SOON)
         .await
@@ -231,7 +233,9 @@ async fn speech_comes_back_and_then_silence(stack: Stack) {
         last.at >= spoken.ended,
         "the last voiced frame was not audible"
     );
-    assert!(last.at < spoken.ended + Duration::from_millis(60));
+    // By the clock of the media, which no machine delays, it is as long as it was said.
+    let heard_ms = u64::from(last.timestamp.wrapping_sub(first.timestamp)) / 48;
+    assert!(heard_ms.abs_diff(voiced_ms) <= 40, "{heard_ms} {voiced_ms}");
     let bye = client.hang_up().await.unwrap();
     assert!(matches!(bye, ServerMessage::Bye { .. }), "{bye:?}");
 }
@@ -278,12 +282,18 @@ async fn a_cut_network_is_silent_and_dtx_sends_little(stack: Stack) {
     let client = NativeClient::connect_with(&echo_server().await, options)
         .await
         .unwrap();
+    let connected = now();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let packets = client.log().packets.len();
-    assert!((2..=5).contains(&packets), "{packets}");
+    let most = 2 + connected.elapsed().as_millis() as usize / 300;
+    assert!((2..=most).contains(&packets), "{packets}");
     client.between(Between::RoomTone).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(client.log().packets.len() > packets + 40);
+    let many = async {
+        while client.log().packets.len() <= packets + 40 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(SOON, many).await.unwrap();
     client
         .conditions(Conditions {
             cut: true,

@@ -78,7 +78,7 @@ async fn a_call_that_never_was_is_not_found() {
     let stage = Stage::new().await;
     let expires = stage.app.app.clock.now_ms() / 1_000 + 60;
     let id = stage.app.app.clock.new_id().to_string();
-    let url = calls::session_url(&stage.app.app, &id, expires).unwrap();
+    let url = calls::session_url(&stage.app.app.calls, &id, expires).unwrap();
     assert_eq!(refusal(&url).await, refused(CloseCode::CallNotFound));
 }
 
@@ -616,7 +616,7 @@ async fn calls_of_a_page_that_never_connect_take_little_room_and_give_it_back() 
     // The partner's own server is not held up, and the page is not for long; the refused URL was not spent.
     stage.join().await;
     harness::eventually("there is room again", || async {
-        stage.app.app.call_room.open() <= 1
+        stage.app.app.calls.room.open() <= 1
     })
     .await;
     let mut socket = Socket::open(&urls[3]).await.unwrap();

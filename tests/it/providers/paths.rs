@@ -52,7 +52,7 @@ fn guide(rag_enabled: bool) -> (Character, RenderedCharacter) {
 async fn a_character_answers_from_its_documents() {
     let (app, _database) = app(Config::default()).await;
     let (character, rendered) = guide(true);
-    let speaker = ReplyContext::new(&app, &character, &rendered);
+    let speaker = ReplyContext::new(&app.generation, &character, &rendered);
     let said = [
         (ChatRole::Assistant, "Hello."),
         (ChatRole::User, "when does the zoo open"),
@@ -62,7 +62,7 @@ async fn a_character_answers_from_its_documents() {
         turns: generation::turns(said),
         manner: PromptStyle::Spoken,
     };
-    let reply = generation::reply(&app, ask).await.unwrap();
+    let reply = generation::reply(&app.generation, ask).await.unwrap();
     let retrieval = reply.retrieval.unwrap();
     assert_eq!(retrieval.documents[0].title, "Opening hours");
     assert!(retrieval.documents[0].fusion_score > 0.0);
@@ -88,11 +88,11 @@ async fn a_model_gets_the_passages_only_when_knowledge_is_on() {
     for rag_enabled in [true, false] {
         let (character, rendered) = guide(rag_enabled);
         let ask = Ask {
-            speaker: &ReplyContext::new(&app, &character, &rendered),
+            speaker: &ReplyContext::new(&app.generation, &character, &rendered),
             turns: generation::turns(said),
             manner: PromptStyle::Spoken,
         };
-        let reply = generation::reply(&app, ask).await.unwrap();
+        let reply = generation::reply(&app.generation, ask).await.unwrap();
         assert_eq!(reply.retrieval.is_some(), rag_enabled);
         drop(reply);
         let body = upstream.requests(Api::Chat).pop().unwrap().body;
@@ -120,11 +120,12 @@ async fn the_voice_of_a_character_speaks_what_can_be_heard() {
     upstream.set_default(Api::Speech, Script::default());
     let claim = Claim::own(Priority::Call);
     let text = "**Hello** from [us](https://example.org)!";
-    let speech = speech::speak(&app, &voice, text, &claim).await;
+    let speech = speech::speak(&app.speech, &voice, text, &claim).await;
     let (pieces, failure) = collect(speech).await;
     assert!(failure.is_none() && samples(&pieces) > 0);
-    collect(speech::speak(&app, &Voice::default(), "Hi.", &claim).await).await;
-    let (nothing, failure) = collect(speech::speak(&app, &voice, "🙂 **", &claim).await).await;
+    collect(speech::speak(&app.speech, &Voice::default(), "Hi.", &claim).await).await;
+    let (nothing, failure) =
+        collect(speech::speak(&app.speech, &voice, "🙂 **", &claim).await).await;
     assert!(nothing.is_empty() && failure.is_none());
     let asked = upstream.requests(Api::Speech);
     assert_eq!(asked.len(), 2, "nobody is asked to speak nothing");

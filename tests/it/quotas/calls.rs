@@ -33,7 +33,7 @@ async fn placed(app: &TestApp, key: &str, limit: u32) -> String {
 }
 
 async fn taken(app: &colloquy::App, id: &str) {
-    calls::take(app, id, None).await.unwrap().unwrap();
+    calls::take(&app.calls, id, None).await.unwrap().unwrap();
 }
 
 /// Seconds that are used and reserved.
@@ -76,7 +76,7 @@ on_both_databases!(
         let time = Duration::from_millis(4_200);
         for _ in 0..2 {
             // The second end is none.
-            calls::finish(&app.app, id, ended(time, None))
+            calls::finish(&app.app.calls, id, ended(time, None))
                 .await
                 .unwrap();
         }
@@ -84,14 +84,16 @@ on_both_databases!(
         let failed = placed(&app, &quota.key, 60).await;
         taken(&app.app, &failed).await;
         let outcome = ended(Duration::from_secs(2), Some("MEDIA"));
-        calls::finish(&app.app, &failed, outcome).await.unwrap();
+        calls::finish(&app.app.calls, &failed, outcome)
+            .await
+            .unwrap();
         assert_eq!(counters(&app, &quota).await, (7, 0));
 
         // What it lasted beyond its limit is not paid for.
         let long = placed(&app, &quota.key, 60).await;
         taken(&app.app, &long).await;
         let outcome = ended(Duration::from_millis(60_400), None);
-        calls::finish(&app.app, &long, outcome).await.unwrap();
+        calls::finish(&app.app.calls, &long, outcome).await.unwrap();
         assert_eq!(counters(&app, &quota).await, (67, 0));
 
         let path = format!("{}/usage?group_by=model,character", quota.path);
@@ -177,7 +179,7 @@ async fn a_call_that_nobody_joins_costs_nothing_and_a_lost_one_what_it_used() {
             let lost = placed(&app, &quota.key, limit).await;
             taken(&silent, &lost).await;
             if connects {
-                calls::mark_ongoing(&silent, &lost).await.unwrap();
+                calls::mark_ongoing(&silent.calls, &lost).await.unwrap();
             }
         }
         clock.advance(Duration::from_millis(6_500));
@@ -192,10 +194,10 @@ async fn a_call_that_nobody_joins_costs_nothing_and_a_lost_one_what_it_used() {
         another.advance(Duration::from_secs(31));
         ledger::sweep(&another.app).await.unwrap();
         assert_eq!(counters(&app, &quota).await, (0, 155));
-        calls::sweep(&another.app).await.unwrap();
+        calls::sweep(&another.app.calls).await.unwrap();
         assert_eq!(counters(&app, &quota).await, (7 + 5, 100));
         another.advance(Duration::from_secs(300));
-        calls::sweep(&another.app).await.unwrap();
+        calls::sweep(&another.app.calls).await.unwrap();
         assert_eq!(counters(&app, &quota).await, (7 + 5, 0));
     }
 }

@@ -1,0 +1,57 @@
+//! What a call costs the quota that pays for it: its time limit is reserved, the time that media flowed is settled.
+//!
+//! The reservation has the call's id. Once the call is stored it belongs to no process, since a call may be created here,
+//! run elsewhere, and outlive both: whoever writes the call's end settles it, in the same transaction.
+
+use std::{sync::Arc, time::Duration};
+
+use colloquy_accounts::{
+    ledger::{About, Amounts, Consumed, LedgerError, Measure, Outcome, Reservation},
+    quotas::Quota,
+};
+
+use crate::Calls;
+
+/// What the price is for.
+const PRICED_SECONDS: u64 = 3_600;
+
+/// Reserves a call as long as it may last.
+///
+/// # Errors
+/// When the quota does not allow the model of calls or is exhausted, or the ledger fails.
+pub(super) async fn reserve(
+    calls: &Calls,
+    quota: &Arc<Quota>,
+    character: Option<String>,
+    time_limit_seconds: u32,
+    request_id: &str,
+) -> Result<Reservation, LedgerError> {
+    let model = calls.providers.models.of_calls().name();
+    quota.require_model(model)?;
+    let about = About {
+        endpoint: "calls",
+        model: model.to_owned(),
+        character,
+        request_id: request_id.to_owned(),
+    };
+    let bound = amounts(calls, time_limit_seconds.into());
+    calls.ledger.reserve(quota, bound, about).await
+}
+
+/// What a call came to whose media flowed for so long: each second that was begun.
+pub(super) fn spent(calls: &Calls, call_time: Duration, completed: bool) -> Consumed {
+    let seconds = call_time.as_secs_f64().ceil() as u64;
+    let outcome = match completed {
+        true => Outcome::Completed,
+        false => Outcome::Failed,
+    };
+    Consumed::Used(amounts(calls, seconds), outcome)
+}
+
+/// So many seconds, and what they cost.
+fn amounts(calls: &Calls, seconds: u64) -> Amounts {
+    let price = calls.config.calls.usd_per_hour;
+    Amounts::default()
+        .with(Measure::Seconds, seconds)
+        .with(Measure::Cost, price.cost_of(seconds, PRICED_SECONDS))
+}

@@ -1,0 +1,118 @@
+//! Creating a call: admission, the character as it is now, the stored row.
+
+use std::net::IpAddr;
+
+use axum::http::HeaderMap;
+use colloquy_accounts::{PartnerId, Principal, Tenant, ledger::Reservation, quotas::Payer};
+use colloquy_base::invalid::InvalidField;
+use colloquy_characters::CharacterInput;
+
+use super::{
+    bill,
+    error::CreateError,
+    request::CreateCall,
+    room::CallOrigin,
+    store::{self, CallRow, NewCall},
+};
+use crate::Calls;
+
+/// The call, and `x-ratelimit-*` of the quota that pays for it.
+pub(super) async fn create(
+    calls: &Calls,
+    payer: &Payer,
+    request: CreateCall,
+    request_id: &str,
+    address: IpAddr,
+) -> Result<(CallRow, HeaderMap), CreateError> {
+    let principal = &*payer.principal();
+    check_publishable(principal, &request)?;
+    let tenant = tenant(principal, &request)?;
+    let page_key = principal.is_publishable().then(|| principal.key_id.clone());
+    calls.room.check(&CallOrigin {
+        partner: tenant.partner().as_str().to_owned(),
+        page: page_key.clone().map(|key| (key, address)),
+    })?;
+    if !colloquy_accounts::partner_exists(calls.store.db(), &tenant).await? {
+        return Err(InvalidField::new("partner", "there is no such partner").into());
+    }
+    if let Some(quota) = payer.quota() {
+        quota.require_character(request.character.saved())?;
+    }
+    let character = colloquy_characters::resolve(calls, principal, request.character).await?;
+    // A template that cannot be filled in is an error of this request, not of the call later on.
+    colloquy_characters::rendered(calls, &tenant, &character, &request.character_params).await?;
+    let now = calls.clock.now_ms();
+    let limit = request.time_limit_seconds;
+    let reservation = match payer.quota() {
+        Some(quota) => {
+            let of = character.reference.clone();
+            Some(bill::reserve(calls, quota, of, limit, request_id).await?)
+        }
+        None => None,
+    };
+    let id = reservation.as_ref().and_then(Reservation::id);
+    let new = NewCall {
+        id: id.map_or_else(|| calls.clock.new_id().to_string(), str::to_owned),
+        tenant,
+        page_key,
+        quota: payer.quota().map(|quota| quota.id.clone()),
+        character,
+        character_params: request.character_params,
+        time_limit_seconds: request.time_limit_seconds,
+        webhook_url: request.webhook.map(String::from),
+        expires_s: (now + 999) / 1000 + i64::from(calls.config.calls.connect_seconds),
+        now,
+    };
+    let transaction = calls.store.begin().await?;
+    let row = store::insert(&transaction, new).await?;
+    let mut limits = HeaderMap::new();
+    if let Some(reservation) = &reservation {
+        reservation.keep_in(&transaction).await?;
+        limits = reservation.standing().headers(now);
+    }
+    transaction.commit().await?;
+    if let Some(reservation) = reservation {
+        reservation.leave();
+    }
+    metrics::counter!("colloquy_calls_created_total").increment(1);
+    Ok((row, limits))
+}
+
+/// A publishable key stands in a page, so anyone can use it: it places calls to saved characters and nothing else.
+fn check_publishable(principal: &Principal, request: &CreateCall) -> Result<(), CreateError> {
+    if principal.allowed_origins.is_none() {
+        return Ok(());
+    }
+    let refuse = |field: &'static str, message: &'static str| {
+        CreateError::NotForPages(InvalidField::new(field, message))
+    };
+    if !matches!(request.character, CharacterInput::Saved { .. }) {
+        return Err(refuse(
+            "character",
+            "a publishable key calls saved characters only",
+        ));
+    }
+    if request.webhook.is_some() {
+        return Err(refuse(
+            "on_completion_webhook",
+            "a publishable key sets no webhook",
+        ));
+    }
+    Ok(())
+}
+
+/// Whose call it will be: the key's partner; for an admin key the one named, else the one the saved character is of.
+fn tenant(principal: &Principal, request: &CreateCall) -> Result<Tenant, CreateError> {
+    if let Some(own) = principal.own_tenant() {
+        return Ok(own);
+    }
+    let partner = match (&request.partner, &request.character) {
+        (Some(partner), _) => PartnerId::parse(partner)?,
+        (None, CharacterInput::Saved { partner, .. }) => partner.clone(),
+        (None, _) => {
+            let message = "an admin key names the partner, or a saved character";
+            return Err(InvalidField::new("partner", message).into());
+        }
+    };
+    Ok(principal.tenant(&partner)?)
+}

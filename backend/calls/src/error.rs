@@ -1,0 +1,60 @@
+//! Why a call was not made.
+
+use colloquy_accounts::{AccessDenied, ledger::LedgerError, quotas::NotAllowed};
+use colloquy_base::invalid::InvalidField;
+use colloquy_characters::{RenderError, ResolveError};
+use colloquy_http::ApiError;
+use colloquy_store::StoreError;
+
+use crate::room::Bound;
+
+/// A call was not made.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CreateError {
+    /// A field is wrong.
+    #[error(transparent)]
+    Invalid(#[from] InvalidField),
+    /// A publishable key may not set this field so.
+    #[error(transparent)]
+    NotForPages(InvalidField),
+    /// The key is for other partners.
+    #[error(transparent)]
+    Denied(#[from] AccessDenied),
+    /// The quota is not for it.
+    #[error(transparent)]
+    NotAllowed(#[from] NotAllowed),
+    /// There is no room.
+    #[error(transparent)]
+    NoRoom(#[from] Bound),
+    /// There is no such character.
+    #[error(transparent)]
+    Unresolved(#[from] ResolveError),
+    /// The character's templates cannot be filled in.
+    #[error(transparent)]
+    Template(#[from] RenderError),
+    /// The quota does not pay for it.
+    #[error(transparent)]
+    Unpaid(#[from] LedgerError),
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<CreateError> for ApiError {
+    fn from(error: CreateError) -> Self {
+        match error {
+            CreateError::Invalid(invalid) => invalid.into(),
+            CreateError::NotForPages(invalid) => Self {
+                field: Some(invalid.field.into_owned()),
+                ..Self::forbidden(invalid.message)
+            },
+            CreateError::Denied(denied) => denied.into(),
+            CreateError::NotAllowed(denied) => denied.into(),
+            CreateError::NoRoom(bound) => bound.into(),
+            CreateError::Unresolved(error) => error.into(),
+            CreateError::Template(error) => error.into(),
+            CreateError::Unpaid(error) => error.into(),
+            CreateError::Store(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The end of a call.
+
+use std::time::Duration;
+
+use colloquy_accounts::{Tenant, ledger};
+use colloquy_kernel::journal::{self, Entry};
+use colloquy_store::StoreError;
+use colloquy_webhooks::Event;
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinHandle;
+
+use super::{
+    CallState, Outcome, bill,
+    store::{self, End},
+    view,
+};
+use crate::Calls;
+
+/// A call that ended here, until that is stored.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Ended {
+    call: String,
+    /// In milliseconds since 1970.
+    ended_at: i64,
+    outcome: Outcome,
+}
+
+impl Entry for Ended {
+    type State = Calls;
+
+    const KIND: &'static str = "call";
+
+    fn id(&self) -> &str {
+        &self.call
+    }
+
+    async fn store(&self, calls: &Calls) -> Result<(), StoreError> {
+        finish_at(calls, &self.call, &self.outcome, self.ended_at).await
+    }
+}
+
+/// Ends a call for certain: a database that is away, and the end of this process, only put it off. Whoever waits for the
+/// handle waits until it is stored.
+pub fn end(calls: &Calls, id: &str, outcome: Outcome) -> JoinHandle<()> {
+    let ended = Ended {
+        call: id.to_owned(),
+        ended_at: calls.clock.now_ms(),
+        outcome,
+    };
+    journal::keep(calls, ended)
+}
+
+/// Ends a call: state, durations, transcript and the webhook's job in one transaction. Ending it twice is harmless; the
+/// first end counts.
+///
+/// The webhook is sent for calls that completed; a call that failed sends none, since the interface document promises
+/// one for completion only. A failed call has neither durations nor transcript.
+///
+/// # Errors
+/// The database's failure.
+pub async fn finish(calls: &Calls, id: &str, outcome: Outcome) -> Result<(), StoreError> {
+    finish_at(calls, id, &outcome, calls.clock.now_ms()).await
+}
+
+async fn finish_at(calls: &Calls, id: &str, outcome: &Outcome, now: i64) -> Result<(), StoreError> {
+    let completed = outcome.error.is_none();
+    let lines = serde_json::to_string(&outcome.transcript).map_err(StoreError::other)?;
+    let end = End {
+        state: if completed {
+            CallState::Completed
+        } else {
+            CallState::Error
+        },
+        error_code: outcome.error.as_deref(),
+        call_seconds: completed.then(|| whole_seconds(outcome.call_time)),
+        server_runtime_seconds: completed.then(|| whole_seconds(outcome.server_time)),
+        transcript: (completed && !outcome.transcript.is_empty()).then_some(lines),
+        now,
+    };
+    let transaction = calls.store.begin().await?;
+    let Some(row) = store::end(&transaction, id, end).await? else {
+        return Ok(());
+    };
+    // Its end takes a moment, which nobody pays for.
+    let paid = outcome.call_time.min(row.time_limit());
+    let spent = bill::spent(calls, paid, completed);
+    ledger::settle_kept(calls, &transaction, id, spent).await?;
+    if let Some(url) = row.webhook_url.as_deref().filter(|_| completed) {
+        let payload = serde_json::to_value(view::ended(&row)?).map_err(StoreError::other)?;
+        let tenant = Tenant::of_row(&row.partner);
+        colloquy_webhooks::send(
+            &calls.webhooks,
+            &transaction,
+            &tenant,
+            Event::CallCompleted,
+            &view::path(&row.id),
+            url,
+            &payload,
+        )
+        .await?;
+    }
+    transaction.commit().await?;
+    calls.kernel.jobs.wake();
+    let state = if completed { "completed" } else { "error" };
+    metrics::counter!("colloquy_calls_ended_total", "state" => state).increment(1);
+    Ok(())
+}
+
+/// The nearest whole second.
+fn whole_seconds(time: Duration) -> i64 {
+    i64::try_from((time + Duration::from_millis(500)).as_secs()).unwrap_or(i64::MAX)
+}

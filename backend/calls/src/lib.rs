@@ -1,0 +1,293 @@
+//! The call resource: creation, state, signed URLs, transcript and completion. `media` runs the calls; this module
+//! decides who may join one and what is stored about it.
+//!
+//! A call is a row from the moment it is created; no state of it lives in memory alone. So a process that dies leaves
+//! calls that the next one, or another node, finds and ends ([`sweep`]).
+
+mod bill;
+mod create;
+mod error;
+mod finish;
+mod recover;
+pub mod request;
+pub mod room;
+pub mod routes;
+mod sign;
+mod store;
+mod view;
+
+use std::{borrow::Cow, ops::Deref, sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use axum::extract::FromRef;
+use colloquy_accounts::{Accounts, Tenant, partners::PartnerDependent};
+use colloquy_characters::{Character, Characters};
+use colloquy_http::Interface;
+use colloquy_kernel::{Capability, Kernel, Routes, State, journal};
+use colloquy_protocol::{CloseCode, Originator};
+use colloquy_providers::Providers;
+use colloquy_store::{Executor, StoreError, Transaction};
+use colloquy_webhooks::Webhooks;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio::time::sleep;
+
+pub use self::{
+    finish::{Ended, end, finish},
+    recover::sweep,
+    sign::session_url,
+};
+use self::{room::CallRoom, sign::Ring};
+
+/// What `media` needs to run a call.
+#[derive(Debug, Clone)]
+pub struct CallSetup {
+    /// The call's bare identifier; `/v2/calls/<id>` is made of it.
+    pub id: String,
+    /// Whose call it is.
+    pub tenant: Tenant,
+    /// The character, as it was when the call was created.
+    pub character: Arc<Character>,
+    /// The template parameters.
+    pub character_params: Map<String, Value>,
+    /// The longest the call may last.
+    pub time_limit: Duration,
+}
+
+/// The query of a signed URL.
+#[derive(Debug, Clone, serde::Deserialize)]
+pub struct SignedQuery {
+    /// When the URL expires, in seconds since 1970.
+    pub exp: i64,
+    /// The signing key's id.
+    pub kid: String,
+    /// The signature, hexadecimal.
+    pub sig: String,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// `None` when the call completed; a stable code when it failed.
+    pub error: Option<Cow<'static, str>>,
+    /// How long media flowed.
+    pub call_time: Duration,
+    /// How long the server worked on it, from the client's arrival to the end.
+    pub server_time: Duration,
+    /// What was said.
+    pub transcript: Vec<TranscriptLine>,
+}
+
+/// A line of the stored transcript.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TranscriptLine {
+    /// The words.
+    pub text: String,
+    /// Who said them.
+    pub originator: Originator,
+    /// Milliseconds since the media connected.
+    pub at_ms: u64,
+}
+
+/// The state of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CallState {
+    /// Created; nobody's media is connected yet.
+    Starting,
+    /// Media flows.
+    Ongoing,
+    /// Ended as it should.
+    Completed,
+    /// Nobody joined in time, it failed, or its node was lost.
+    Error,
+}
+
+impl CallState {
+    /// The name in the table and on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Ongoing => "ongoing",
+            Self::Completed => "completed",
+            Self::Error => "error",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Starting, Self::Ongoing, Self::Completed, Self::Error]
+            .into_iter()
+            .find(|state| state.as_str() == text)
+    }
+}
+
+/// The state of this capability in a server; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Calls(Arc<Parts>);
+
+/// What [`Calls`] holds, besides the [`Characters`] that it derefs to.
+#[derive(Debug)]
+pub struct Parts {
+    characters: Characters,
+    webhooks: Webhooks,
+    providers: Providers,
+    /// Room for calls on this node.
+    pub room: Arc<CallRoom>,
+    signing: Ring,
+}
+
+impl Calls {
+    /// Reads the keys of session URLs.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn open(
+        characters: Characters,
+        webhooks: Webhooks,
+        providers: Providers,
+    ) -> anyhow::Result<Self> {
+        Ok(Self(Arc::new(Parts {
+            room: CallRoom::new(&characters.config.media, Arc::clone(&characters.clock)),
+            signing: Ring::open(&characters).await?,
+            characters,
+            webhooks,
+            providers,
+        })))
+    }
+}
+
+impl Deref for Calls {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl Deref for Parts {
+    type Target = Characters;
+
+    fn deref(&self) -> &Characters {
+        &self.characters
+    }
+}
+
+impl AsRef<Kernel> for Calls {
+    fn as_ref(&self) -> &Kernel {
+        &self.kernel
+    }
+}
+
+/// The call resource, as a part of a server.
+#[derive(Debug)]
+pub struct CallsCapability;
+
+#[async_trait::async_trait]
+impl<S: State> Capability<S> for CallsCapability
+where
+    Accounts: FromRef<S>,
+    Calls: FromRef<S>,
+{
+    fn name(&self) -> &'static str {
+        "calls"
+    }
+
+    fn routes(&self) -> Vec<Routes<S>> {
+        vec![(Interface::CALLS, routes::routes())]
+    }
+
+    /// Stores the ends that an earlier process could not store, ends the other calls that it left behind, and sweeps from
+    /// then on.
+    async fn start(&self, state: &S) -> anyhow::Result<()> {
+        let calls = Calls::from_ref(state);
+        journal::replay::<Ended>(&calls).await?;
+        sweep(&calls).await.context("ending lost calls")?;
+        calls
+            .kernel
+            .tasks
+            .spawn(recover::keep_sweeping(calls.clone()));
+        Ok(())
+    }
+}
+
+/// Checks the signature and the expiry of a session URL. Nothing is read from the database before this passes.
+///
+/// # Errors
+/// The close code to refuse the socket with: `InvalidSignature`, `UrlExpired`.
+pub fn check_session_url(calls: &Calls, id: &str, query: &SignedQuery) -> Result<(), CloseCode> {
+    calls.signing.check(id, query, calls.clock.now_ms())
+}
+
+/// Spends the signed URL: takes a `starting` call for this node and returns what is needed to run it. The call stays
+/// `starting` until [`mark_ongoing`]. `metadata` is what the page passed on; it is kept with the call.
+///
+/// # Errors
+/// `CallInUse` when it was taken before, `CallNotFound` when it is over or unknown, and the database's failure.
+pub async fn take(
+    calls: &Calls,
+    id: &str,
+    metadata: Option<&Map<String, Value>>,
+) -> Result<Result<CallSetup, CloseCode>, StoreError> {
+    let endpoint = sign::endpoint(calls, id);
+    let now = calls.clock.now_ms();
+    let db = calls.store.db();
+    let metadata = metadata.map(serde_json::to_string).transpose();
+    let metadata = metadata.map_err(StoreError::other)?;
+    if let Some(row) = store::take(db, id, &calls.kernel.node.id, &endpoint, metadata, now).await? {
+        return Ok(Ok(row.setup()?));
+    }
+    // Taken, over, or unknown; the row tells. Nothing is at stake if it moves on between the two statements.
+    let state = store::load(db, id).await?.map(|row| row.state());
+    Ok(Err(match state.transpose()? {
+        Some(CallState::Starting | CallState::Ongoing) => CloseCode::CallInUse,
+        _ => CloseCode::CallNotFound,
+    }))
+}
+
+/// The call's media connected: `starting -> ongoing`. A call that is over stays over.
+///
+/// # Errors
+/// The database's failure.
+pub async fn mark_ongoing(calls: &Calls, id: &str) -> Result<(), StoreError> {
+    store::mark_ongoing(calls.store.db(), id, calls.clock.now_ms()).await
+}
+
+/// The same, tried again until it is stored. Nobody waits for it: the call's end does without.
+pub async fn connected(calls: Calls, id: String) {
+    let now = calls.clock.now_ms();
+    while let Err(error) = store::mark_ongoing(calls.store.db(), &id, now).await {
+        calls.store.complain("marking a call as ongoing", &error);
+        if !error.is_unavailable() {
+            return;
+        }
+        sleep(ONGOING_AGAIN).await;
+    }
+}
+
+/// When it is tried again that a call is ongoing.
+const ONGOING_AGAIN: Duration = Duration::from_millis(500);
+
+/// Calls that are not over keep their partner from being deleted.
+#[derive(Debug)]
+pub struct OpenCalls;
+
+#[async_trait::async_trait]
+impl PartnerDependent for OpenCalls {
+    async fn obstacle(
+        &self,
+        transaction: &Transaction,
+        tenant: &Tenant,
+    ) -> Result<Option<&'static str>, StoreError> {
+        let open = count_open(transaction, tenant).await?;
+        Ok((open > 0).then_some("The partner has calls that are starting or ongoing"))
+    }
+}
+
+/// How many calls of a partner are `starting` or `ongoing`; a partner with such calls is not deleted.
+///
+/// # Errors
+/// The database's failure.
+pub async fn count_open(db: &impl Executor, tenant: &Tenant) -> Result<u64, StoreError> {
+    store::count_open(db, tenant).await
+}

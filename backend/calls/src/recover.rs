@@ -1,0 +1,60 @@
+//! Calls whose end nobody else will write: those of dead nodes, and those that nobody joined.
+
+use colloquy_accounts::ledger::{self, Consumed};
+use colloquy_kernel::node;
+use colloquy_store::StoreError;
+
+use super::{bill, store};
+use crate::Calls;
+
+/// One round of the sweeper: ends the calls of nodes that are gone (`NODE_LOST`) and those whose signed URL expired unused
+/// (`NOT_JOINED`). Who pays for the former pays for the time until their node was heard last, and for the latter nothing.
+/// Safe on many nodes at once.
+///
+/// # Errors
+/// The database's failure.
+pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
+    let now = calls.clock.now_ms();
+    let transaction = calls.store.begin().await?;
+    let lost = store::end_lost(
+        &transaction,
+        &calls.kernel.node.id,
+        node::lost_before(&calls.kernel),
+        now,
+    )
+    .await?;
+    for call in &lost {
+        let spent = match call.call_time() {
+            Some(flowed) => bill::spent(calls, flowed, false),
+            None => Consumed::Bound,
+        };
+        ledger::settle_kept(calls, &transaction, &call.id, spent).await?;
+    }
+    let not_joined = store::end_not_joined(&transaction, now).await?;
+    for call in &not_joined {
+        ledger::settle_kept(calls, &transaction, call, Consumed::Nothing).await?;
+    }
+    transaction.commit().await?;
+    if !lost.is_empty() {
+        let lost = lost.len();
+        tracing::warn!(lost, "calls of nodes that are gone ended in error");
+    }
+    if !not_joined.is_empty() {
+        let not_joined = not_joined.len();
+        tracing::info!(not_joined, "calls that nobody joined ended in error");
+    }
+    Ok(())
+}
+
+/// Sweeps until the server stops.
+pub(super) async fn keep_sweeping(calls: Calls) {
+    loop {
+        tokio::select! {
+            () = calls.kernel.shutdown.cancelled() => return,
+            () = tokio::time::sleep(node::HEARTBEAT) => {}
+        }
+        if let Err(error) = sweep(&calls).await {
+            calls.store.complain("sweeping calls", &error);
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! Room for calls on this node, and how much of it one partner, one page's key and one address may take.
+//!
+//! A publishable key stands in a page, so anybody can place calls with it and never connect them. So calls whose media is not
+//! connected yet have a bound of their own, and those of one publishable key share less than the partner has: the partner's
+//! own server finds room. A partner that is alone may use nearly all of the node; once others come, each may have half.
+//! A call gives its place back when its session ends: for one whose media never connected at the latest
+//! `calls.visitor_seconds` and `calls.media_connect_seconds` after it began.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use colloquy_base::{clock::Clock, counts::Counts};
+use colloquy_config::MediaConfig;
+use colloquy_http::ApiError;
+use colloquy_protocol::CloseCode;
+use colloquy_store::StoreError;
+
+use super::store;
+use crate::Calls;
+
+/// How long a client that found no room should wait.
+const RETRY_AFTER: Duration = Duration::from_secs(10);
+
+/// The part of a node that one partner leaves free, even where it is alone.
+const FREE_PART: usize = 8;
+
+/// For so long a partner that wanted a place counts as one of several.
+const OTHERS: Duration = Duration::from_secs(600);
+
+/// So many calls of a partner may connect at a time, however few there may be in all.
+const LEAST_CONNECTING: usize = 8;
+
+/// Whose call it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallOrigin {
+    /// The partner.
+    pub partner: String,
+    /// The publishable key that placed it, and where its page is.
+    pub page: Option<(String, IpAddr)>,
+}
+
+/// What has no room for another call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Bound {
+    /// The node has as many calls as it may.
+    #[error("No room for another call now")]
+    Node,
+    /// The partner has.
+    #[error("The partner has too many calls at a time")]
+    Partner,
+    /// The publishable key has.
+    #[error("The publishable key has too many calls at a time")]
+    Key,
+    /// The publishable key has at this address.
+    #[error("There are too many calls from this address at a time")]
+    Address,
+    /// Too many calls are being connected.
+    #[error("Too many calls are being connected")]
+    Connecting,
+}
+
+impl Bound {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::Partner => "partner",
+            Self::Key => "key",
+            Self::Address => "address",
+            Self::Connecting => "connecting",
+        }
+    }
+}
+
+impl From<Bound> for ApiError {
+    fn from(bound: Bound) -> Self {
+        let message = bound.to_string();
+        match bound {
+            Bound::Node => Self::unavailable(message, RETRY_AFTER),
+            Bound::Partner | Bound::Key | Bound::Address | Bound::Connecting => Self {
+                message,
+                ..Self::rate_limited(RETRY_AFTER)
+            },
+        }
+    }
+}
+
+/// Room for calls on this node.
+#[derive(Debug)]
+pub struct CallRoom {
+    bounds: Bounds,
+    clock: Arc<dyn Clock>,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug)]
+struct Bounds {
+    node: usize,
+    /// The most calls of a partner that the settings name.
+    partner: Option<usize>,
+    address: usize,
+    /// Of the calls of all partners, and of one.
+    connecting: usize,
+    connecting_of_partner: usize,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    /// By partner, as the next.
+    calls: Counts<String>,
+    connecting: Counts<String>,
+    keys: Counts<String>,
+    /// By publishable key and address.
+    addresses: Counts<(String, IpAddr)>,
+    /// When each partner wanted a place last.
+    asked: HashMap<String, Instant>,
+}
+
+impl Taken {
+    /// Remembers who wants a place, and forgets who has wanted none for long.
+    fn note(&mut self, partner: &str, now: Instant) {
+        self.asked.insert(partner.to_owned(), now);
+        self.asked
+            .retain(|_, at| now.saturating_duration_since(*at) < OTHERS);
+    }
+
+    /// Whether other partners have calls, or wanted some a while ago.
+    fn has_others(&self, partner: &str) -> bool {
+        let other = |name: &String| name != partner;
+        self.calls.keys().any(other) || self.asked.keys().any(other)
+    }
+}
+
+impl Bounds {
+    /// The most calls of a partner. A part of the node is free for others, since calls that run are not ended for them; once
+    /// they come, it is half.
+    fn of_partner(&self, has_others: bool) -> usize {
+        self.partner.unwrap_or(match has_others {
+            true => self.node.div_ceil(2),
+            false => self.node - self.node / FREE_PART,
+        })
+    }
+}
+
+impl CallRoom {
+    /// As much room as the settings say.
+    #[must_use]
+    pub fn new(config: &MediaConfig, clock: Arc<dyn Clock>) -> Arc<Self> {
+        let node = config.max_calls as usize;
+        Arc::new(Self {
+            bounds: Bounds {
+                node,
+                partner: config.max_calls_per_partner.map(|most| most as usize),
+                address: config.max_calls_per_address as usize,
+                connecting: (node / 2).max(LEAST_CONNECTING),
+                connecting_of_partner: (node / 4).max(LEAST_CONNECTING),
+            },
+            clock,
+            taken: Mutex::default(),
+        })
+    }
+
+    /// How many calls there are.
+    #[must_use]
+    pub fn open(&self) -> usize {
+        self.lock().calls.all()
+    }
+
+    /// Whether there is room, for whoever wants it later.
+    ///
+    /// # Errors
+    /// What has no room.
+    pub fn check(&self, guest: &CallOrigin) -> Result<(), Bound> {
+        let mut taken = self.lock();
+        taken.note(&guest.partner, self.clock.instant());
+        let full = self.bound(&taken, guest);
+        full.map_or(Ok(()), |bound| Err(refused(bound)))
+    }
+
+    /// Takes a place for a call whose media is to be connected.
+    ///
+    /// # Errors
+    /// What has no room.
+    pub fn take(self: &Arc<Self>, guest: CallOrigin) -> Result<CallSlot, Bound> {
+        let mut taken = self.lock();
+        taken.note(&guest.partner, self.clock.instant());
+        if let Some(bound) = self.bound(&taken, &guest) {
+            return Err(refused(bound));
+        }
+        taken.calls.add(&guest.partner, 1);
+        taken.connecting.add(&guest.partner, 1);
+        if let Some(page) = &guest.page {
+            taken.keys.add(&page.0, 1);
+            taken.addresses.add(page, 1);
+        }
+        drop(taken);
+        Ok(CallSlot {
+            room: Arc::clone(self),
+            guest,
+            is_connecting: true,
+        })
+    }
+
+    /// The first bound that is reached.
+    fn bound(&self, taken: &Taken, guest: &CallOrigin) -> Option<Bound> {
+        let bounds = &self.bounds;
+        let of_partner = bounds.of_partner(taken.has_others(&guest.partner));
+        let mut reached = vec![
+            (Bound::Node, taken.calls.all() >= bounds.node),
+            (Bound::Partner, taken.calls.of(&guest.partner) >= of_partner),
+            (
+                Bound::Connecting,
+                taken.connecting.all() >= bounds.connecting
+                    || taken.connecting.of(&guest.partner) >= bounds.connecting_of_partner,
+            ),
+        ];
+        if let Some(page) = &guest.page {
+            let of_address = taken.addresses.of(page);
+            reached.push((Bound::Address, of_address >= bounds.address));
+            let of_key = of_partner.div_ceil(2);
+            reached.push((Bound::Key, taken.keys.of(&page.0) >= of_key));
+        }
+        let mut reached = reached.into_iter();
+        reached.find_map(|(bound, is_reached)| is_reached.then_some(bound))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn refused(bound: Bound) -> Bound {
+    metrics::counter!("colloquy_calls_refused_total", "bound" => bound.as_str()).increment(1);
+    bound
+}
+
+/// A call's place, given back when it is dropped.
+#[derive(Debug)]
+pub struct CallSlot {
+    room: Arc<CallRoom>,
+    guest: CallOrigin,
+    is_connecting: bool,
+}
+
+impl CallSlot {
+    /// The call's media is connected.
+    pub fn connected(&mut self) {
+        if self.is_connecting {
+            self.is_connecting = false;
+            let partner = &self.guest.partner;
+            self.room.lock().connecting.remove(partner, 1);
+        }
+    }
+}
+
+impl Drop for CallSlot {
+    fn drop(&mut self) {
+        self.connected();
+        let mut taken = self.room.lock();
+        taken.calls.remove(&self.guest.partner, 1);
+        if let Some(page) = &self.guest.page {
+            taken.keys.remove(&page.0, 1);
+            taken.addresses.remove(page, 1);
+        }
+    }
+}
+
+/// Takes a place for a stored call, whose client comes from this address.
+///
+/// # Errors
+/// `CallNotFound`, `Capacity`, and the database's failure.
+pub async fn seat(
+    calls: &Calls,
+    id: &str,
+    address: IpAddr,
+) -> Result<Result<CallSlot, CloseCode>, StoreError> {
+    let Some(placed) = store::placed(calls.store.db(), id).await? else {
+        return Ok(Err(CloseCode::CallNotFound));
+    };
+    let guest = CallOrigin {
+        partner: placed.partner,
+        page: placed.page_key.map(|key| (key, address)),
+    };
+    Ok(calls.room.take(guest).map_err(|_| CloseCode::Capacity))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use colloquy_base::clock::{ManualClock, SystemClock};
+
+    fn room(max_calls: u32) -> Arc<CallRoom> {
+        room_at(max_calls, Arc::new(SystemClock))
+    }
+
+    fn room_at(max_calls: u32, clock: Arc<dyn Clock>) -> Arc<CallRoom> {
+        let config = MediaConfig {
+            max_calls,
+            ..MediaConfig::default()
+        };
+        CallRoom::new(&config, clock)
+    }
+
+    fn guest(partner: &str, page: Option<(&str, u8)>) -> CallOrigin {
+        CallOrigin {
+            partner: partner.to_owned(),
+            page: page.map(|(key, last)| (key.to_owned(), IpAddr::from([192, 0, 2, last]))),
+        }
+    }
+
+    /// How many calls such guests get, and what refuses the next.
+    fn fill(
+        room: &Arc<CallRoom>,
+        seats: &mut Vec<CallSlot>,
+        guest: &CallOrigin,
+        connect: bool,
+    ) -> (usize, Bound) {
+        for got in 0.. {
+            match room.take(guest.clone()) {
+                Ok(mut seat) => {
+                    if connect {
+                        seat.connected();
+                    }
+                    seats.push(seat);
+                }
+                Err(bound) => {
+                    assert_eq!(room.check(guest), Err(bound));
+                    return (got, bound);
+                }
+            }
+        }
+        unreachable!("there is no end of room")
+    }
+
+    #[test]
+    fn a_partner_shares_once_others_come() {
+        let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
+        let room = room_at(200, Arc::clone(&clock) as _);
+        let mut seats = Vec::new();
+        let (acme, other) = (guest("acme", None), guest("other", None));
+        assert_eq!(fill(&room, &mut seats, &acme, true), (175, Bound::Partner));
+        // What is free is there for whoever comes, and nobody else gets more of it.
+        let mut others = Vec::new();
+        assert_eq!(fill(&room, &mut others, &other, true), (25, Bound::Node));
+        seats.truncate(100);
+        assert_eq!(fill(&room, &mut seats, &acme, true), (0, Bound::Partner));
+        others.clear();
+        assert_eq!(fill(&room, &mut seats, &acme, true), (0, Bound::Partner));
+        // Until the others have stayed away for a while.
+        clock.advance(OTHERS);
+        assert_eq!(fill(&room, &mut seats, &acme, true), (75, Bound::Partner));
+    }
+
+    #[test]
+    fn nobody_takes_all_the_room() {
+        let room = room(200);
+        let mut seats = Vec::new();
+        for partner in ["acme", "other", "third"] {
+            room.check(&guest(partner, None)).unwrap();
+        }
+        let mut fill = |guest, connect| fill(&room, &mut seats, &guest, connect);
+        // One page that never connects, from one address and from others.
+        let page = |last| guest("acme", Some(("k", last)));
+        assert_eq!(fill(page(1), false), (16, Bound::Address));
+        assert_eq!(fill(page(2), false), (16, Bound::Address));
+        assert_eq!(fill(page(3), false), (16, Bound::Address));
+        assert_eq!(fill(page(4), false), (2, Bound::Connecting));
+        // The next ones do connect, but the first ones have not.
+        assert_eq!(fill(guest("acme", None), true), (0, Bound::Connecting));
+        assert_eq!(fill(guest("other", None), true), (100, Bound::Partner));
+        assert_eq!(fill(guest("third", None), true), (50, Bound::Node));
+        assert_eq!(room.open(), 200);
+        seats.clear();
+        assert_eq!(room.open(), 0);
+        let taken = room.lock();
+        let left = taken.calls.all() + taken.connecting.all();
+        assert_eq!(left + taken.keys.all() + taken.addresses.all(), 0);
+    }
+
+    #[test]
+    fn pages_leave_room_to_the_server_of_their_partner() {
+        let room = room(200);
+        room.check(&guest("other", None)).unwrap();
+        let mut seats = Vec::new();
+        for last in 1..=3 {
+            let page = guest("acme", Some(("k", last)));
+            assert_eq!(fill(&room, &mut seats, &page, true), (16, Bound::Address));
+        }
+        let page = guest("acme", Some(("k", 4)));
+        assert_eq!(fill(&room, &mut seats, &page, true), (2, Bound::Key));
+        let server = guest("acme", None);
+        assert_eq!(fill(&room, &mut seats, &server, true), (50, Bound::Partner));
+    }
+
+    #[test]
+    fn a_small_node_is_still_of_use() {
+        let mut seats = Vec::new();
+        let one = guest("acme", None);
+        assert_eq!(fill(&room(1), &mut seats, &one, false), (1, Bound::Node));
+    }
+}

@@ -1,0 +1,228 @@
+//! `/v2/calls`: creating a call, its status, its transcript.
+
+use axum::{
+    Extension, Json,
+    extract::{FromRef, FromRequestParts, State},
+    http::{HeaderMap, StatusCode, request::Parts},
+};
+use colloquy_accounts::{
+    Accounts, PartnerId, Scope,
+    quotas::{Payer, QuotaKind},
+};
+use colloquy_http::{
+    ApiError, ApiQuery, Arrival, Page, PageQuery,
+    extract::{ApiPath, ClientAddress, key_text},
+};
+use jiff::Timestamp;
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    CallState, create,
+    request::CreateCall,
+    store::{self, CallFilter, CallRow},
+    view::{self, CallEnvelope, CallList, TranscriptEnvelope},
+};
+use crate::Calls;
+
+/// The call resource.
+pub(super) fn routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+where
+    Accounts: FromRef<S>,
+    Calls: FromRef<S>,
+{
+    OpenApiRouter::new()
+        .routes(routes!(create_call, list_calls))
+        .routes(routes!(read_call))
+        .routes(routes!(read_transcript))
+}
+
+/// The fields of a new call, for the API document; the three encodings are read in `request.rs`.
+#[derive(utoipa::ToSchema)]
+#[schema(as = CreateCall)]
+#[expect(dead_code, reason = "only its shape is used, in the API document")]
+struct CreateCallSchema {
+    /// `repo:<partner>/<character>`, or a custom object `{description, personality}`; in forms its JSON text.
+    #[schema(value_type = Object)]
+    character: serde_json::Value,
+    /// The longest the call may last, in whole seconds, 1 to 14400; text or number.
+    #[schema(value_type = String, example = "600")]
+    call_time_limit_seconds: String,
+    /// An `https` URL that is told when the call completed. A call that ends in `error` tells nobody.
+    on_completion_webhook: Option<String>,
+    /// Template parameters: strings, numbers, booleans, null; in forms its JSON text.
+    #[schema(value_type = Option<Object>)]
+    character_params: Option<serde_json::Value>,
+    /// Whose call it is; read from admin keys only, which need it for custom characters.
+    partner: Option<String>,
+}
+
+/// Whoever places calls and reads them.
+pub(crate) struct CallPayer(Payer);
+
+impl<S: Send + Sync> FromRequestParts<S> for CallPayer
+where
+    Accounts: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let key = key_text(parts);
+        let accounts = Accounts::from_ref(state);
+        let payer = Payer::with_key(
+            parts,
+            &accounts,
+            key.as_deref(),
+            QuotaKind::Call,
+            Scope::Calls,
+        );
+        payer.await.map(Self)
+    }
+}
+
+/// Creates a call. The `signedUrl` of the answer can be handed to the SDK at once. Unknown fields are ignored. The key is an
+/// API key with the scope `calls`, or that of a quota for calls: the time limit is reserved, and the seconds that media
+/// flowed are settled.
+#[utoipa::path(
+    post, path = "/v2/calls", tag = "calls",
+    request_body(content(
+        (CreateCallSchema = "application/json"),
+        (CreateCallSchema = "application/x-www-form-urlencoded"),
+        (CreateCallSchema = "multipart/form-data"),
+    )),
+    responses(
+        (status = 200, body = CallEnvelope),
+        (status = 400, description = "INVALID_PARAMETERS or INVALID_CHARACTER"),
+        (status = 401, description = "INVALID_API_KEY"),
+        (status = 403, description = "The key, or the quota, does not allow it"),
+        (status = 429, description = "RATE_LIMITED, also by calls at a time, or QUOTA_EXHAUSTED; Retry-After says when to ask again"),
+        (status = 503, description = "UNAVAILABLE: no room now; Retry-After says when to ask again"),
+    ),
+)]
+pub(crate) async fn create_call(
+    State(calls): State<Calls>,
+    CallPayer(payer): CallPayer,
+    Extension(arrival): Extension<Arrival>,
+    ClientAddress(address): ClientAddress,
+    request: CreateCall,
+) -> Result<(HeaderMap, Json<CallEnvelope>), ApiError> {
+    let (row, limits) = create::create(&calls, &payer, request, &arrival.id, address).await?;
+    Ok((limits, Json(view::call(&calls, &row)?)))
+}
+
+/// Which calls to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct CallQuery {
+    /// Only calls in this state.
+    state: Option<CallState>,
+    /// Only calls with this saved character, `repo:<partner>/<character>`.
+    character: Option<String>,
+    /// Only calls created at this time or later; RFC 3339.
+    #[param(value_type = Option<String>)]
+    created_from: Option<Timestamp>,
+    /// Only calls created before this time; RFC 3339.
+    #[param(value_type = Option<String>)]
+    created_before: Option<Timestamp>,
+    /// Only calls of this partner; administrator keys reach those of all.
+    partner: Option<String>,
+}
+
+/// Lists calls, newest first: those of the key's partner, for the key of a quota those that it placed. Transcripts are read
+/// one by one.
+#[utoipa::path(
+    get, path = "/v2/calls", tag = "calls",
+    params(CallQuery, PageQuery),
+    responses(
+        (status = 200, body = CallList),
+        (status = 400, description = "INVALID_PARAMETERS"),
+        (status = 403, description = "A publishable key, or another partner's calls"),
+    ),
+)]
+pub(crate) async fn list_calls(
+    State(calls): State<Calls>,
+    CallPayer(payer): CallPayer,
+    ApiQuery(query): ApiQuery<CallQuery>,
+    page: Page,
+) -> Result<(HeaderMap, Json<CallList>), ApiError> {
+    let principal = payer.principal();
+    if principal.is_publishable() {
+        return Err(ApiError::forbidden("A publishable key lists no calls"));
+    }
+    let partner = match query.partner {
+        Some(name) => Some(principal.tenant(&PartnerId::parse(&name)?)?),
+        None => principal.own_tenant(),
+    };
+    let reference = |text: String| match text.strip_prefix("repo:") {
+        Some(reference) => reference.to_owned(),
+        None => text,
+    };
+    let filter = CallFilter {
+        partner: partner.map(|tenant| tenant.partner().as_str().to_owned()),
+        quota: payer.quota().map(|quota| quota.id.clone()),
+        state: query.state,
+        character: query.character.map(reference),
+        created_from: query.created_from.map(Timestamp::as_millisecond),
+        created_before: query.created_before.map(Timestamp::as_millisecond),
+    };
+    let rows = store::list(calls.store.db(), filter, &page.slice()).await?;
+    let listed = page.of(rows, |row| row.id.clone());
+    let list = view::list(&calls, &listed.entries, listed.next_cursor)?;
+    Ok((listed.links, Json(list)))
+}
+
+/// Reads the status of a call. A publishable key reads none: it is everybody's, and calls are their visitors'.
+#[utoipa::path(
+    get, path = "/v2/calls/{call_id}", tag = "calls",
+    params(("call_id" = String, Path, description = "The UUID of the call")),
+    responses(
+        (status = 200, body = CallEnvelope),
+        (status = 403, description = "ACCESS_DENIED: the key is publishable, or lacks the scope"),
+        (status = 404, description = "CALL_NOT_FOUND"),
+    ),
+)]
+pub(crate) async fn read_call(
+    State(calls): State<Calls>,
+    CallPayer(payer): CallPayer,
+    ApiPath(id): ApiPath<String>,
+) -> Result<Json<CallEnvelope>, ApiError> {
+    let row = find(&calls, &payer, &id).await?;
+    Ok(Json(view::call(&calls, &row)?))
+}
+
+/// Reads the transcript of a call that completed. A publishable key reads none.
+#[utoipa::path(
+    get, path = "/v2/calls/{call_id}/transcript", tag = "calls",
+    params(("call_id" = String, Path, description = "The UUID of the call")),
+    responses(
+        (status = 200, body = TranscriptEnvelope),
+        (status = 403, description = "ACCESS_DENIED: the key is publishable, or lacks the scope"),
+        (status = 404, description = "CALL_NOT_FOUND"),
+    ),
+)]
+pub(crate) async fn read_transcript(
+    State(calls): State<Calls>,
+    CallPayer(payer): CallPayer,
+    ApiPath(id): ApiPath<String>,
+) -> Result<Json<TranscriptEnvelope>, ApiError> {
+    let row = find(&calls, &payer, &id).await?;
+    Ok(Json(view::transcript(&row)?))
+}
+
+/// A call that the key reaches; another partner's call, or for the key of a quota one that it did not place, is as unknown
+/// as none. The path-style id is understood, too,
+/// when it is percent-encoded into the path.
+async fn find(calls: &Calls, payer: &Payer, id: &str) -> Result<CallRow, ApiError> {
+    if payer.principal().is_publishable() {
+        return Err(ApiError::forbidden("A publishable key reads no calls"));
+    }
+    let bare = id.strip_prefix("/v2/calls/").unwrap_or(id);
+    let db = calls.store.db();
+    let quota = payer.quota().map(|quota| quota.id.as_str());
+    let row = match payer.principal().own_tenant() {
+        Some(tenant) => store::find(db, &tenant, quota, bare).await?,
+        None => store::load(db, bare).await?,
+    };
+    row.ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, "call_not_found", "Call not found"))
+}

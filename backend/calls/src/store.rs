@@ -1,0 +1,345 @@
+//! The SQL of calls.
+
+use std::{sync::Arc, time::Duration};
+
+use colloquy_accounts::Tenant;
+use colloquy_characters::Character;
+use colloquy_kernel::node;
+use colloquy_store::{Executor, Order, Slice, StoreError, statement};
+use serde_json::{Map, Value};
+
+use super::{CallSetup, CallState, TranscriptLine};
+
+pub(super) struct NewCall {
+    pub(super) id: String,
+    pub(super) tenant: Tenant,
+    /// The publishable key that a page placed it with.
+    pub(super) page_key: Option<String>,
+    /// Who pays for it.
+    pub(super) quota: Option<String>,
+    /// As it is now: later edits of a saved one do not reach the call.
+    pub(super) character: Arc<Character>,
+    pub(super) character_params: Map<String, Value>,
+    pub(super) time_limit_seconds: u32,
+    pub(super) webhook_url: Option<String>,
+    pub(super) expires_s: i64,
+    pub(super) now: i64,
+}
+
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub(super) struct CallRow {
+    pub(super) id: String,
+    pub(super) partner: String,
+    state: String,
+    character_reference: Option<String>,
+    character_json: String,
+    character_params: String,
+    time_limit_seconds: i64,
+    pub(super) webhook_url: Option<String>,
+    pub(super) expires_at: i64,
+    pub(super) endpoint: Option<String>,
+    pub(super) taken_at: Option<i64>,
+    pub(super) call_seconds: Option<i64>,
+    pub(super) server_runtime_seconds: Option<i64>,
+    transcript: Option<String>,
+    metadata: Option<String>,
+    pub(super) created_at: i64,
+    pub(super) updated_at: i64,
+}
+
+impl CallRow {
+    pub(super) fn state(&self) -> Result<CallState, StoreError> {
+        CallState::parse(&self.state)
+            .ok_or_else(|| StoreError::malformed(format!("call {} has no known state", self.id)))
+    }
+
+    /// The saved character as the API shows it; `None` for an inline one.
+    pub(super) fn character(&self) -> Option<String> {
+        let reference = self.character_reference.as_deref();
+        reference.map(|reference| format!("repo:{reference}"))
+    }
+
+    pub(super) fn transcript(&self) -> Result<Vec<TranscriptLine>, StoreError> {
+        self.transcript.as_deref().map_or_else(
+            || Ok(Vec::new()),
+            |lines| serde_json::from_str(lines).map_err(StoreError::malformed),
+        )
+    }
+
+    /// The longest it may last.
+    pub(super) fn time_limit(&self) -> Duration {
+        Duration::from_secs(self.time_limit_seconds.unsigned_abs())
+    }
+
+    /// What the page passed on when it joined.
+    pub(super) fn metadata(&self) -> Result<Option<Map<String, Value>>, StoreError> {
+        let metadata = self.metadata.as_deref().map(serde_json::from_str);
+        metadata.transpose().map_err(StoreError::malformed)
+    }
+
+    pub(super) fn setup(self) -> Result<CallSetup, StoreError> {
+        Ok(CallSetup {
+            tenant: Tenant::of_row(&self.partner),
+            character: Arc::new(self.parsed_character()?),
+            character_params: serde_json::from_str(&self.character_params)
+                .map_err(StoreError::malformed)?,
+            time_limit: self.time_limit(),
+            id: self.id,
+        })
+    }
+
+    fn parsed_character(&self) -> Result<Character, StoreError> {
+        serde_json::from_str(&self.character_json).map_err(StoreError::malformed)
+    }
+}
+
+const COLUMNS: &str = "id, partner, state, character_reference, character_json, character_params, time_limit_seconds, webhook_url, expires_at, \
+                       endpoint, taken_at, call_seconds, server_runtime_seconds, transcript, metadata, created_at, \
+                       updated_at";
+
+/// The same without what may be long and no list shows.
+const LISTED: &str = "id, partner, state, character_reference, '' AS character_json, '' AS character_params, \
+                      time_limit_seconds, webhook_url, expires_at, endpoint, taken_at, call_seconds, \
+                      server_runtime_seconds, CAST(NULL AS TEXT) AS transcript, metadata, created_at, updated_at";
+
+pub(super) async fn insert(db: &impl Executor, new: NewCall) -> Result<CallRow, StoreError> {
+    let sql = format!(
+        "INSERT INTO calls (id, partner, state, character_json, character_params, time_limit_seconds, webhook_url, \
+         expires_at, created_at, updated_at, quota, character_reference, page_key) \
+         VALUES ($1, $2, 'starting', $3, $4, $5, $6, $7, $8, $8, $9, $10, $11) \
+         RETURNING {COLUMNS}"
+    );
+    let values = [
+        new.id.into(),
+        new.tenant.partner().as_str().into(),
+        serde_json::to_string(&*new.character)
+            .map_err(StoreError::other)?
+            .into(),
+        serde_json::to_string(&new.character_params)
+            .map_err(StoreError::other)?
+            .into(),
+        i64::from(new.time_limit_seconds).into(),
+        new.webhook_url.into(),
+        (new.expires_s * 1000).into(),
+        new.now.into(),
+        new.quota.into(),
+        new.character.reference.clone().into(),
+        new.page_key.into(),
+    ];
+    db.fetch_one(statement(sql, values))
+        .await?
+        .ok_or_else(|| StoreError::other("the new call was not stored"))
+}
+
+/// A call of a partner, and of one of its quotas alone when that asks.
+pub(super) async fn find(
+    db: &impl Executor,
+    tenant: &Tenant,
+    quota: Option<&str>,
+    id: &str,
+) -> Result<Option<CallRow>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM calls WHERE id = $1 AND partner = $2 AND (CAST($3 AS TEXT) IS NULL OR quota = $3)"
+    );
+    let values = [
+        id.into(),
+        tenant.partner().as_str().into(),
+        quota.map(str::to_owned).into(),
+    ];
+    db.fetch_one(statement(sql, values)).await
+}
+
+/// Which calls to list.
+#[derive(Debug, Default)]
+pub(super) struct CallFilter {
+    /// Those of this partner.
+    pub(super) partner: Option<String>,
+    /// Those that this quota pays for.
+    pub(super) quota: Option<String>,
+    /// Those in this state.
+    pub(super) state: Option<CallState>,
+    /// Those with this saved character, `<partner>/<name>`.
+    pub(super) character: Option<String>,
+    /// Those created at this time or later, in milliseconds since 1970.
+    pub(super) created_from: Option<i64>,
+    /// Those created before this time.
+    pub(super) created_before: Option<i64>,
+}
+
+/// A part of the calls, newest first: ids sort by their time.
+pub(super) async fn list(
+    db: &impl Executor,
+    filter: CallFilter,
+    slice: &Slice,
+) -> Result<Vec<CallRow>, StoreError> {
+    let mut sql = format!("SELECT {LISTED} FROM calls WHERE TRUE");
+    let mut values: Vec<colloquy_store::Value> = Vec::new();
+    let conditions: [(&str, Option<colloquy_store::Value>); 6] = [
+        ("partner =", filter.partner.map(Into::into)),
+        ("quota =", filter.quota.map(Into::into)),
+        ("state =", filter.state.map(|state| state.as_str().into())),
+        ("character_reference =", filter.character.map(Into::into)),
+        ("created_at >=", filter.created_from.map(Into::into)),
+        ("created_at <", filter.created_before.map(Into::into)),
+    ];
+    for (condition, value) in conditions {
+        if let Some(value) = value {
+            values.push(value);
+            sql.push_str(&format!(" AND {condition} ${}", values.len()));
+        }
+    }
+    slice.complete(&mut sql, &mut values, "id", Order::Descending);
+    db.fetch_all(statement(sql, values)).await
+}
+
+/// A call by its id alone, for those who hold a valid signature or an admin key.
+pub(super) async fn load(db: &impl Executor, id: &str) -> Result<Option<CallRow>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM calls WHERE id = $1");
+    db.fetch_one(statement(sql, [id.into()])).await
+}
+
+/// Who placed a call.
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct Placed {
+    pub(super) partner: String,
+    pub(super) page_key: Option<String>,
+}
+
+pub(super) async fn placed(db: &impl Executor, id: &str) -> Result<Option<Placed>, StoreError> {
+    let sql = "SELECT partner, page_key FROM calls WHERE id = $1";
+    db.fetch_one(statement(sql, [id.into()])).await
+}
+
+/// Takes a call that nobody took.
+pub(super) async fn take(
+    db: &impl Executor,
+    id: &str,
+    node: &str,
+    endpoint: &str,
+    metadata: Option<String>,
+    now: i64,
+) -> Result<Option<CallRow>, StoreError> {
+    let sql = format!(
+        "UPDATE calls SET taken_at = $5, node_id = $2, endpoint = $3, metadata = $4, updated_at = $5 \
+         WHERE id = $1 AND state = 'starting' AND taken_at IS NULL RETURNING {COLUMNS}"
+    );
+    let values = [
+        id.into(),
+        node.into(),
+        endpoint.into(),
+        metadata.into(),
+        now.into(),
+    ];
+    db.fetch_one(statement(sql, values)).await
+}
+
+pub(super) async fn mark_ongoing(db: &impl Executor, id: &str, now: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE calls SET state = 'ongoing', ongoing_at = $2, updated_at = $2 \
+               WHERE id = $1 AND state = 'starting' AND taken_at IS NOT NULL";
+    db.execute(statement(sql, [id.into(), now.into()]))
+        .await
+        .map(|_| ())
+}
+
+/// What a call leaves behind.
+pub(super) struct End<'a> {
+    pub(super) state: CallState,
+    pub(super) error_code: Option<&'a str>,
+    pub(super) call_seconds: Option<i64>,
+    pub(super) server_runtime_seconds: Option<i64>,
+    pub(super) transcript: Option<String>,
+    pub(super) now: i64,
+}
+
+/// Ends a call that is not over; `None` when it is.
+pub(super) async fn end(
+    db: &impl Executor,
+    id: &str,
+    end: End<'_>,
+) -> Result<Option<CallRow>, StoreError> {
+    let sql = format!(
+        "UPDATE calls SET state = $2, error_code = $3, call_seconds = $4, server_runtime_seconds = $5, transcript = $6, \
+         ended_at = $7, updated_at = $7 WHERE id = $1 AND state IN ('starting', 'ongoing') RETURNING {COLUMNS}"
+    );
+    let values = [
+        id.into(),
+        end.state.as_str().into(),
+        end.error_code.map(str::to_owned).into(),
+        end.call_seconds.into(),
+        end.server_runtime_seconds.into(),
+        end.transcript.into(),
+        end.now.into(),
+    ];
+    db.fetch_one(statement(sql, values)).await
+}
+
+/// `starting` calls that nobody took in time become `error`.
+pub(super) async fn end_not_joined(
+    db: &impl Executor,
+    now: i64,
+) -> Result<Vec<String>, StoreError> {
+    let sql = "UPDATE calls SET state = 'error', error_code = 'NOT_JOINED', ended_at = $1, updated_at = $1 \
+               WHERE state = 'starting' AND taken_at IS NULL AND expires_at <= $1 RETURNING id";
+    ended(db, sql, [now.into()]).await
+}
+
+/// A call that a statement has ended.
+#[derive(sqlx::FromRow)]
+struct Ended {
+    id: String,
+}
+
+/// The calls that a statement has ended.
+async fn ended(
+    db: &impl Executor,
+    sql: &'static str,
+    values: impl IntoIterator<Item = colloquy_store::Value>,
+) -> Result<Vec<String>, StoreError> {
+    let rows: Vec<Ended> = db.fetch_all(statement(sql, values)).await?;
+    Ok(rows.into_iter().map(|row| row.id).collect())
+}
+
+/// A call whose node is gone.
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct Lost {
+    pub(super) id: String,
+    time_limit_seconds: i64,
+    ongoing_at: Option<i64>,
+    heartbeat_at: Option<i64>,
+}
+
+impl Lost {
+    /// How long media flowed as far as anybody knows: until its node was heard last. `None` when nobody knows.
+    pub(super) fn call_time(&self) -> Option<Duration> {
+        let Some(ongoing_at) = self.ongoing_at else {
+            return Some(Duration::ZERO);
+        };
+        let flowed = (self.heartbeat_at? - ongoing_at).max(0).unsigned_abs();
+        let limit = Duration::from_secs(self.time_limit_seconds.unsigned_abs());
+        Some(Duration::from_millis(flowed).min(limit))
+    }
+}
+
+/// Calls that were taken by nodes which are gone become `error`.
+pub(super) async fn end_lost(
+    db: &impl Executor,
+    own_node: &str,
+    lost_before: i64,
+    now: i64,
+) -> Result<Vec<Lost>, StoreError> {
+    let sql = format!(
+        "UPDATE calls SET state = 'error', error_code = 'NODE_LOST', ended_at = $3, updated_at = $3 \
+         WHERE state IN ('starting', 'ongoing') AND taken_at IS NOT NULL AND node_id <> $2 AND node_id NOT IN ({}) \
+         RETURNING id, time_limit_seconds, ongoing_at, \
+         (SELECT heartbeat_at FROM nodes WHERE nodes.id = calls.node_id) AS heartbeat_at",
+        node::LIVING
+    );
+    let values = [lost_before.into(), own_node.into(), now.into()];
+    db.fetch_all(statement(sql, values)).await
+}
+
+pub(super) async fn count_open(db: &impl Executor, tenant: &Tenant) -> Result<u64, StoreError> {
+    let sql = "SELECT COUNT(*) FROM calls WHERE partner = $1 AND state IN ('starting', 'ongoing')";
+    db.fetch_count(statement(sql, [tenant.partner().as_str().into()]))
+        .await
+}

@@ -1,0 +1,182 @@
+//! Calls and transcripts as the API shows them.
+
+use colloquy_base::clock::rfc3339;
+use colloquy_protocol::Originator;
+use colloquy_store::StoreError;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::{CallState, sign, store::CallRow};
+use crate::Calls;
+
+/// The status of a call.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CallEnvelope {
+    data: CallView,
+}
+
+/// A page of calls.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CallList {
+    /// Newest first.
+    data: Vec<CallView>,
+    /// The `cursor` of the next page; null on the last.
+    next_cursor: Option<String>,
+}
+
+/// A call.
+#[derive(Debug, Serialize, ToSchema)]
+struct CallView {
+    /// `/v2/calls/<id>`.
+    id: String,
+    /// The saved character, `repo:<partner>/<character>`; null for a custom one.
+    character: Option<String>,
+    state: CallState,
+    /// Where the SDK reaches the running call; empty unless it is `ongoing`.
+    available_endpoints: Vec<EndpointView>,
+    duration: DurationView,
+    /// Opens the call's session once; null after it was used, expired, or the call ended.
+    #[serde(rename = "signedUrl")]
+    signed_url: Option<String>,
+    /// The page's `customMetadata`; absent until it joined, and when it passed none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Map<String, Value>>,
+    created_at: String,
+    updated_at: String,
+}
+
+/// Where the SDK reaches a running call.
+#[derive(Debug, Serialize, ToSchema)]
+struct EndpointView {
+    /// `websocket`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// The session's URL without signature; the resume token of the last `welcome` opens it.
+    url: String,
+}
+
+/// How long a call took.
+#[derive(Debug, Serialize, ToSchema)]
+struct DurationView {
+    /// How long media flowed, in whole seconds; null until the call completed.
+    call_seconds: Option<i64>,
+    /// How long the server worked on the call, in whole seconds; null until the call completed.
+    server_runtime_seconds: Option<i64>,
+}
+
+/// The transcript of a call.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TranscriptEnvelope {
+    data: TranscriptView,
+}
+
+/// What was said.
+#[derive(Debug, Serialize, ToSchema)]
+struct TranscriptView {
+    /// False until the call completed, when it ended unexpectedly, and when nothing was said.
+    available: bool,
+    /// The lines, oldest first; absent unless `available`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transcript: Option<Vec<LineView>>,
+}
+
+/// A line.
+#[derive(Debug, Serialize, ToSchema)]
+struct LineView {
+    text: String,
+    /// `bot` or `user`.
+    #[schema(value_type = String)]
+    originator: Originator,
+}
+
+/// Where a call is read.
+pub(super) fn path(id: &str) -> String {
+    format!("/v2/calls/{id}")
+}
+
+/// The status of a call, as it is now.
+pub(super) fn call(calls: &Calls, row: &CallRow) -> Result<CallEnvelope, StoreError> {
+    let state = row.state()?;
+    let joinable = state == CallState::Starting
+        && row.taken_at.is_none()
+        && calls.clock.now_ms() < row.expires_at;
+    let signed_url = match joinable {
+        true => sign::session_url(calls, &row.id, row.expires_at / 1000),
+        false => None,
+    };
+    envelope(row, state, signed_url)
+}
+
+/// The statuses of a page of calls, as they are now.
+pub(super) fn list(
+    calls: &Calls,
+    rows: &[CallRow],
+    next_cursor: Option<String>,
+) -> Result<CallList, StoreError> {
+    let data = rows
+        .iter()
+        .map(|row| call(calls, row).map(|call| call.data));
+    Ok(CallList {
+        data: data.collect::<Result<_, _>>()?,
+        next_cursor,
+    })
+}
+
+/// The status of a call that is over; what the webhook says, too.
+pub(super) fn ended(row: &CallRow) -> Result<CallEnvelope, StoreError> {
+    envelope(row, row.state()?, None)
+}
+
+fn envelope(
+    row: &CallRow,
+    state: CallState,
+    signed_url: Option<String>,
+) -> Result<CallEnvelope, StoreError> {
+    let endpoint = row
+        .endpoint
+        .as_ref()
+        .filter(|_| state == CallState::Ongoing)
+        .map(|url| EndpointView {
+            kind: "websocket",
+            url: url.clone(),
+        });
+    Ok(CallEnvelope {
+        data: CallView {
+            id: path(&row.id),
+            character: row.character(),
+            state,
+            available_endpoints: endpoint.into_iter().collect(),
+            duration: DurationView {
+                call_seconds: row.call_seconds,
+                server_runtime_seconds: row.server_runtime_seconds,
+            },
+            signed_url,
+            metadata: row.metadata()?,
+            created_at: rfc3339(row.created_at),
+            updated_at: rfc3339(row.updated_at),
+        },
+    })
+}
+
+/// The transcript of a call.
+pub(super) fn transcript(row: &CallRow) -> Result<TranscriptEnvelope, StoreError> {
+    let lines = match row.state()? {
+        CallState::Completed => row.transcript()?,
+        _ => Vec::new(),
+    };
+    let lines: Vec<LineView> = lines
+        .into_iter()
+        .map(|line| LineView {
+            text: line.text,
+            originator: line.originator,
+        })
+        .collect();
+    let available = !lines.is_empty();
+    Ok(TranscriptEnvelope {
+        data: TranscriptView {
+            available,
+            transcript: available.then_some(lines),
+        },
+    })
+}

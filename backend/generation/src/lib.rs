@@ -1,0 +1,199 @@
+//! Replies: what a model is asked, as which character and with which knowledge, what it answers, and what that cost.
+//!
+//! The text interfaces ask for a client, in the words of the public APIs; a call and a message ask through [`reply()`] and
+//! [`variants`], in plain text. All get the character, its knowledge and the model in the same way. It stops at text:
+//! sentences, speech and the transcript of a call are the engine's. The formats of the two public APIs are those of the
+//! package `colloquy-formats`.
+//!
+//! - [`request`]: what a client asks: the request for the model, and what it says to the service alone ([`svc`])
+//! - [`prepare`]: from a body to a request that may be sent: key, quota, character, reservation, knowledge
+//! - [`generate`]: what every request does, however its answer reaches the client
+//! - [`dispatch`]: which model is asked, for how long, and which one comes next
+//! - [`answer`]: what the client gets in one piece
+//! - [`streamed`]: what it gets event by event
+//! - [`socket`]: the same over a WebSocket
+//! - [`bill`]: what is reserved and settled
+//! - [`seal`]: what keeps the summaries of compacted conversations closed
+//! - [`stored`]: responses that later ones go on from
+//! - [`schema`]: the bodies, for the API's description
+//! - [`mod@reply`]: plain text, for calls and messages
+
+mod answer;
+mod bill;
+mod dispatch;
+mod error;
+mod failure;
+mod generate;
+mod prepare;
+mod prompt;
+mod reply;
+mod request;
+mod retrieval;
+pub mod routes;
+pub mod schema;
+mod seal;
+mod socket;
+mod store;
+pub mod stored;
+mod streamed;
+mod svc;
+
+use std::{fmt, ops::Deref, sync::Arc};
+
+use axum::extract::FromRef;
+use colloquy_accounts::{Accounts, server_secret};
+use colloquy_base::language::language_tag;
+use colloquy_characters::{Character, Characters, RenderedCharacter};
+use colloquy_http::{Edge, Interface};
+use colloquy_kernel::{Capability, Kernel, Routes, State};
+use colloquy_knowledge::{KnowledgeSource, Passage};
+use colloquy_providers::{Grounding, Providers};
+use colloquy_store::StoreError;
+
+pub use self::{
+    prompt::PromptStyle,
+    reply::{Ask, Reply, reply, role, turns, variants},
+    retrieval::{Retrieval, RetrievedDocument},
+};
+use self::{seal::Seals, socket::TextSockets};
+
+/// The state of this capability in a server; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Generation(Arc<Parts>);
+
+/// What [`Generation`] holds, besides the [`Characters`] that it derefs to.
+#[derive(Debug)]
+pub struct Parts {
+    characters: Characters,
+    /// The outside services.
+    pub providers: Providers,
+    edge: Edge,
+    seals: Seals,
+    text_sockets: TextSockets,
+}
+
+impl Generation {
+    /// Makes the secret of compacted conversations, if there is none yet.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn open(
+        characters: Characters,
+        providers: Providers,
+        edge: Edge,
+    ) -> Result<Self, StoreError> {
+        let secret = server_secret(&characters.store, "compactions").await?;
+        Ok(Self(Arc::new(Parts {
+            seals: Seals::new(secret),
+            text_sockets: TextSockets::new(&characters.config.limits),
+            characters,
+            providers,
+            edge,
+        })))
+    }
+}
+
+impl Deref for Generation {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl Deref for Parts {
+    type Target = Characters;
+
+    fn deref(&self) -> &Characters {
+        &self.characters
+    }
+}
+
+impl AsRef<Kernel> for Generation {
+    fn as_ref(&self) -> &Kernel {
+        &self.kernel
+    }
+}
+
+/// Text generation, as a part of a server.
+#[derive(Debug)]
+pub struct GenerationCapability;
+
+#[async_trait::async_trait]
+impl<S: State> Capability<S> for GenerationCapability
+where
+    Accounts: FromRef<S>,
+    Generation: FromRef<S>,
+{
+    fn name(&self) -> &'static str {
+        "generation"
+    }
+
+    fn routes(&self) -> Vec<Routes<S>> {
+        vec![(Interface::TEXT, routes::routes())]
+    }
+
+    async fn start(&self, state: &S) -> anyhow::Result<()> {
+        stored::start(&Generation::from_ref(state)).await
+    }
+
+    async fn drained(&self, state: &S) {
+        Generation::from_ref(state).text_sockets.closed().await;
+    }
+}
+
+/// A character that is ready to reply: its prompt, its language, and what it can look up. Made once a call or request.
+#[derive(Clone, Default)]
+pub struct ReplyContext {
+    name: Option<String>,
+    personality: String,
+    greetings: Vec<String>,
+    language: Option<String>,
+    knowledge: Option<Arc<dyn KnowledgeSource>>,
+}
+
+impl fmt::Debug for ReplyContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Speaker")
+            .field("language", &self.language)
+            .field("knowledge", &self.knowledge.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl ReplyContext {
+    /// The character after its templates were filled in. Its documents are read when it looks something up first, those of a
+    /// saved one once for all who ask.
+    #[must_use]
+    pub fn new(
+        generation: &Generation,
+        character: &Character,
+        rendered: &RenderedCharacter,
+    ) -> Self {
+        let parameters = &character.parameters;
+        let knows = parameters.rag_enabled && !parameters.documents.is_empty();
+        let knowledge =
+            knows.then(|| Arc::new(generation.documents(character)) as Arc<dyn KnowledgeSource>);
+        Self {
+            name: character.display_name().map(str::to_owned),
+            personality: rendered.system.clone(),
+            greetings: rendered.greetings.clone(),
+            language: parameters.language.as_deref().and_then(language_tag),
+            knowledge,
+        }
+    }
+
+    /// What a model that reads no prompts is told.
+    fn grounding(&self, passages: Vec<Passage>) -> Grounding {
+        let knowledge = self.knowledge.as_ref();
+        Grounding {
+            name: self.name.clone(),
+            personality: self.personality.clone(),
+            topics: knowledge
+                .map(|knowledge| knowledge.titles())
+                .unwrap_or_default(),
+            passages,
+            language: self.language.clone(),
+        }
+    }
+}

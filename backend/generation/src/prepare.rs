@@ -1,0 +1,353 @@
+//! From a client's body to a request that may be sent: quota, models, character, stored conversation, reservation,
+//! knowledge, in this order, so that a request that is refused has cost nothing.
+
+use std::sync::Arc;
+
+use colloquy_accounts::{
+    ledger::{About, Limits},
+    partners,
+    quotas::{Quota, QuotaKind},
+};
+use colloquy_base::invalid::InvalidField;
+use colloquy_characters::CharacterInput;
+use colloquy_formats::{Request, VisibleResult, VisibleRetrieval};
+use colloquy_http::{Arrival, memory::Share};
+use colloquy_knowledge::Passage;
+use colloquy_providers::{Model, ModelApi};
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
+
+use super::{
+    ReplyContext,
+    bill::{Bill, Bounds},
+    dispatch::{self, Dispatch},
+    error::PrepareError,
+    prompt::{self, PromptStyle},
+    request::ClientRequest,
+    retrieval::{self, Found},
+    seal::Seal,
+    stored::{self, Recent},
+    svc::Svc,
+};
+use crate::Generation;
+
+/// A request that is paid for and may be sent.
+pub(super) struct Prepared {
+    /// When it came.
+    pub(super) came_at: Instant,
+    /// What seals its compaction, or has opened those before it.
+    pub(super) seal: Option<Seal>,
+    /// The request, with the character and its knowledge in it.
+    pub(super) request: Arc<Request>,
+    /// What is kept with the response, as items: what the client gave, behind the conversation when that is not stored.
+    pub(super) own_items: Vec<Value>,
+    /// The stored response that it goes on from.
+    pub(super) previous_id: Option<String>,
+    /// The models that may serve it.
+    pub(super) dispatch: Dispatch,
+    /// The first of them.
+    pub(super) model: Arc<Model>,
+    /// What was reserved.
+    pub(super) bill: Bill,
+    /// What was looked up, for the client; `None` when nothing was to be looked up.
+    pub(super) retrieval: Option<VisibleRetrieval>,
+}
+
+/// Who asks, through which endpoint.
+pub(super) struct Requester<'a> {
+    /// The quota.
+    pub(super) quota: &'a Arc<Quota>,
+    /// The endpoint, for the usage.
+    pub(super) endpoint: &'static str,
+    /// When the request came, and its id.
+    pub(super) arrival: &'a Arrival,
+    /// What the request holds of the room for bodies.
+    pub(super) memory: Option<&'a Share>,
+    /// The last response of the connection that it came on, when it is one that remembers it.
+    pub(super) recent: Option<&'a Arc<Recent>>,
+}
+
+/// Prepares a request.
+///
+/// # Errors
+/// When a field is wrong, the quota does not allow it or is exhausted, or the database fails.
+pub(super) async fn prepare(
+    generation: &Generation,
+    asker: &Requester<'_>,
+    request: ClientRequest,
+) -> Result<Prepared, PrepareError> {
+    let quota = asker.quota;
+    quota.require_kind(QuotaKind::Text)?;
+    let ClientRequest {
+        text: mut request,
+        svc,
+    } = request;
+    let models = models(generation, quota, &request)?;
+    let character = character(generation, quota, svc).await?;
+    let is_kept = request.store || asker.recent.is_some();
+    let mut own_items = match request.api {
+        ModelApi::Responses if is_kept => request.input_items(),
+        ModelApi::Responses | ModelApi::Chat => Vec::new(),
+    };
+    let mut previous_id = request.previous_response_id.clone();
+    if let Some(id) = &previous_id {
+        let recent = asker.recent.map(Arc::as_ref);
+        let before = stored::conversation(generation, quota, id, recent, asker.memory).await?;
+        // What is kept has to stand without what is kept elsewhere, or not at all.
+        if is_kept && !(request.store && before.is_stored) {
+            if let Some(memory) = asker.memory {
+                memory.grow(before.weight)?;
+            }
+            own_items.splice(0..0, before.items.iter().cloned());
+            previous_id = None;
+        }
+        request.prepend_items(before.items);
+    }
+    let seal = open_compactions(generation, quota, &mut request).await?;
+    // A request that no model can be asked is refused before it is paid for.
+    let models = dispatch::able(&request, models)?;
+
+    let added = character.as_ref().map_or(0, Persona::added_bytes);
+    let about = About {
+        endpoint: asker.endpoint,
+        model: models[0].name().to_owned(),
+        character: character
+            .as_ref()
+            .and_then(|persona| persona.reference.clone()),
+        request_id: asker.arrival.id.clone(),
+    };
+    let bounds = Bounds::new(&request, added);
+    let most = bounds.most(&models);
+    // The compaction of a model that has one of its own takes no limit.
+    let least = match request.compacts {
+        true => most,
+        false => bounds.least(&models),
+    };
+    let reservation = generation
+        .ledger
+        .reserve_within(quota, least, most, about)
+        .await?;
+    let mut bill = Bill::new(reservation, Arc::clone(&models[0]));
+
+    let mut grounding = None;
+    let mut visible = None;
+    if let Some(persona) = character {
+        let found = persona.look_up(generation, &request).await;
+        let passages = found.as_ref().map_or(&[][..], |found| &found.passages);
+        request.prepend_system(&prompt::system(
+            &persona.speaker,
+            PromptStyle::Written,
+            passages,
+        ));
+        visible = found.as_ref().map(|found| persona.visible(found));
+        let passages = found.map(|found| found.passages).unwrap_or_default();
+        grounding = Some(Arc::new(persona.speaker.grounding(passages)));
+    }
+    bill.set_input_bytes(request.bound_bytes());
+    let bounded = bill.standing().limits != Limits::default();
+    let reserved = bill.reserved();
+    let limit = |model: &Model| bounded.then(|| bounds.output_within(reserved, model));
+    let request = Arc::new(request);
+    let dispatch = Dispatch::new(
+        generation,
+        quota,
+        &request,
+        &models,
+        grounding.as_ref(),
+        limit,
+    );
+    Ok(Prepared {
+        came_at: asker.arrival.at,
+        seal,
+        dispatch,
+        own_items,
+        previous_id,
+        model: Arc::clone(&models[0]),
+        bill,
+        retrieval: visible,
+        request,
+    })
+}
+
+/// About how many tokens the input of a request has, as they are counted where a model does not tell.
+///
+/// # Errors
+/// When a field is wrong, the quota does not allow it, or the database fails.
+pub(super) async fn input_tokens(
+    generation: &Generation,
+    quota: &Quota,
+    memory: Option<&Share>,
+    request: ClientRequest,
+) -> Result<u64, PrepareError> {
+    quota.require_kind(QuotaKind::Text)?;
+    let ClientRequest {
+        text: mut request,
+        svc,
+    } = request;
+    models(generation, quota, &request)?;
+    if let Some(persona) = character(generation, quota, svc).await? {
+        request.prepend_system(&prompt::system(&persona.speaker, PromptStyle::Written, &[]));
+    }
+    if let Some(id) = &request.previous_response_id {
+        let before = stored::conversation(generation, quota, id, None, memory).await?;
+        request.prepend_items(before.items);
+    }
+    open_compactions(generation, quota, &mut request).await?;
+    Ok(request.bound_bytes().div_ceil(4))
+}
+
+/// Puts summaries in the place of the compaction items of this service. The partner's seal, for a request that has to do with
+/// compactions.
+///
+/// # Errors
+/// When an item cannot be opened for this partner, or the database fails.
+async fn open_compactions(
+    generation: &Generation,
+    quota: &Quota,
+    request: &mut Request,
+) -> Result<Option<Seal>, PrepareError> {
+    if !request.has_compactions() {
+        return Ok(None);
+    }
+    let partner = partners::read(generation, &quota.tenant).await?;
+    let seal = generation.seals.of(&partner);
+    request.open_compactions(|content| seal.open(content))?;
+    Ok(Some(seal))
+}
+
+/// The models that may serve the request, the first one first; there is at least one.
+fn models(
+    generation: &Generation,
+    quota: &Quota,
+    request: &Request,
+) -> Result<Vec<Arc<Model>>, PrepareError> {
+    let named = [
+        ("model", Some(&request.model)),
+        ("fallback_model", request.fallback_model.as_ref()),
+    ];
+    let mut models: Vec<Arc<Model>> = Vec::with_capacity(named.len());
+    for (field, name) in named {
+        let Some(name) = name else { continue };
+        let model = generation.providers.models.get(name);
+        let model = model.ok_or_else(|| {
+            let name = name.clone();
+            PrepareError::UnknownModel { field, name }
+        })?;
+        quota.require_model(name)?;
+        if !models.iter().any(|known| Arc::ptr_eq(known, model)) {
+            models.push(Arc::clone(model));
+        }
+    }
+    Ok(models)
+}
+
+/// A character that is ready to reply, and what it is called.
+struct Persona {
+    speaker: ReplyContext,
+    /// `<partner>/<name>` of a saved one.
+    reference: Option<String>,
+    /// Whose documents it has.
+    owner: String,
+}
+
+async fn character(
+    generation: &Generation,
+    quota: &Quota,
+    svc: Option<Svc>,
+) -> Result<Option<Persona>, PrepareError> {
+    let Some(svc) = svc else { return Ok(None) };
+    let Some(input) = svc.character else {
+        // Parameters for nobody are a mistake that would go unnoticed.
+        if svc.character_params.is_empty() {
+            return Ok(None);
+        }
+        let message = "character_params are for a character";
+        return Err(InvalidField::new("metadata.svc.character", message).into());
+    };
+    quota.require_character(input.saved())?;
+    let persona = resolved(generation, quota, input, &svc.character_params).await?;
+    Ok(Some(persona))
+}
+
+async fn resolved(
+    generation: &Generation,
+    quota: &Quota,
+    input: CharacterInput,
+    params: &Map<String, Value>,
+) -> Result<Persona, PrepareError> {
+    let character = colloquy_characters::resolve(generation, &quota.principal(), input).await?;
+    let rendered =
+        colloquy_characters::rendered(generation, &quota.tenant, &character, params).await?;
+    let partner = quota.tenant.partner().as_str();
+    let name = character.display_name().unwrap_or_default();
+    let reference = character.reference.clone();
+    Ok(Persona {
+        owner: reference
+            .clone()
+            .unwrap_or_else(|| format!("{partner}\n{name}")),
+        speaker: ReplyContext::new(generation, &character, &rendered),
+        reference,
+    })
+}
+
+impl Persona {
+    /// The most that the character and its knowledge add to the input, in bytes.
+    fn added_bytes(&self) -> u64 {
+        let prompt = prompt::system(&self.speaker, PromptStyle::Written, &[]).len() as u64;
+        let knowledge = self
+            .speaker
+            .knowledge
+            .as_ref()
+            .map_or(0, |_| retrieval::MAX_BYTES);
+        prompt.saturating_add(knowledge)
+    }
+
+    async fn look_up(&self, generation: &Generation, request: &Request) -> Option<Found> {
+        let knowledge = self.speaker.knowledge.as_ref()?;
+        let patience = retrieval::patience(generation);
+        Some(retrieval::search(knowledge.as_ref(), &request.turns(), patience).await)
+    }
+
+    fn visible(&self, found: &Found) -> VisibleRetrieval {
+        VisibleRetrieval {
+            queries: found.queries.clone(),
+            results: found
+                .passages
+                .iter()
+                .map(|passage| self.source(passage))
+                .collect(),
+        }
+    }
+
+    fn source(&self, passage: &Passage) -> VisibleResult {
+        let attributes = [
+            ("chunk_index", Value::from(passage.chunk_index)),
+            ("retrievers", Value::from(passage.retrievers.join(","))),
+        ];
+        VisibleResult {
+            file_id: self.file_id(passage),
+            filename: passage.title.clone(),
+            score: Some(passage.score),
+            text: passage.text.clone(),
+            attributes: attributes
+                .map(|(name, value)| (name.to_owned(), value))
+                .into_iter()
+                .collect(),
+        }
+    }
+
+    /// The same for the same document of the same character, and nothing that could be read from it. An inline character is
+    /// the one of its name.
+    fn file_id(
+        &self,
+        Passage {
+            document, title, ..
+        }: &Passage,
+    ) -> String {
+        let owner = self.owner.as_str();
+        let digest = Sha256::digest(format!("{owner}\n{document}\n{title}"));
+        let short = digest.iter().take(12).map(|byte| format!("{byte:02x}"));
+        format!("file_svc_{}", short.collect::<String>())
+    }
+}

@@ -1,0 +1,241 @@
+//! Looking things up for a reply, within a bounded time.
+
+use std::time::Duration;
+
+use colloquy_knowledge::{KnowledgeSource, Passage, Query, terms};
+use colloquy_providers::{ChatMessage, ChatRole, approximate_tokens};
+use tokio::time::timeout;
+
+use crate::Generation;
+
+/// The most passages of a reply.
+const MAX_PASSAGES: usize = 4;
+/// A longer passage is cut, so that what a reply costs is bounded before anything is looked up.
+const MAX_PASSAGE_BYTES: usize = 4_096;
+/// A longer title is cut, too.
+const MAX_TITLE_BYTES: usize = 800;
+/// The most that passages add to a prompt, in bytes: their text, their titles and what stands around them, with what has
+/// to be escaped.
+pub(super) const MAX_BYTES: u64 = 4 * (5_120 + 5_120) + 1_024;
+
+/// What was looked up for a reply; what the client is told.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Retrieval {
+    /// The passages' sources, best first, one entry a passage.
+    pub documents: Vec<RetrievedDocument>,
+    /// The tokens of all passages.
+    pub total_tokens: u64,
+}
+
+/// A passage that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RetrievedDocument {
+    /// The document's title.
+    pub title: String,
+    /// The relevance, larger is better.
+    pub fusion_score: f64,
+    /// The passage's tokens.
+    pub token_count: u64,
+}
+
+impl Retrieval {
+    /// What to tell about these passages.
+    #[must_use]
+    pub fn of(passages: &[Passage]) -> Self {
+        let documents = passages
+            .iter()
+            .map(|passage| RetrievedDocument {
+                title: passage.title.clone(),
+                fusion_score: passage.score,
+                token_count: approximate_tokens(&passage.text),
+            })
+            .collect::<Vec<_>>();
+        let total_tokens = documents.iter().map(|document| document.token_count).sum();
+        Self {
+            documents,
+            total_tokens,
+        }
+    }
+}
+
+/// What was looked for, and the passages that were found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The questions.
+    pub(super) queries: Vec<String>,
+    /// The passages, best first; none when the source failed or was too slow.
+    pub(super) passages: Vec<Passage>,
+}
+
+/// How long a reply waits for its knowledge: one without it in time is better than one with it too late.
+pub(super) fn patience(generation: &Generation) -> Duration {
+    Duration::from_millis(generation.config.limits.retrieval_ms.into())
+}
+
+/// Looks up what the last turn asks for.
+pub(super) async fn search(
+    knowledge: &dyn KnowledgeSource,
+    messages: &[ChatMessage],
+    patience: Duration,
+) -> Found {
+    let Some(query) = query(messages) else {
+        return Found::default();
+    };
+    let queries = vec![query.text.clone()];
+    // What a source does once is no reason to go without it.
+    if let Err(error) = knowledge.prepare().await {
+        tracing::warn!(%error, "the reply goes on without knowledge");
+        return Found {
+            queries,
+            passages: Vec::new(),
+        };
+    }
+    let mut passages = match timeout(patience, knowledge.search(query)).await {
+        Ok(Ok(passages)) => passages,
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "the reply goes on without knowledge");
+            Vec::new()
+        }
+        Err(_) => {
+            tracing::warn!("the knowledge source is too slow; the reply goes on without it");
+            Vec::new()
+        }
+    };
+    passages.truncate(MAX_PASSAGES);
+    for passage in &mut passages {
+        cut(&mut passage.text, MAX_PASSAGE_BYTES);
+        cut(&mut passage.title, MAX_TITLE_BYTES);
+    }
+    Found { queries, passages }
+}
+
+fn cut(text: &mut String, most: usize) {
+    text.truncate(text.floor_char_boundary(most));
+}
+
+/// The last turn is the question. What was said just before is its context when it names little itself.
+fn query(messages: &[ChatMessage]) -> Option<Query> {
+    let (last, before) = messages.split_last()?;
+    if last.role != ChatRole::User {
+        return None;
+    }
+    let context = if terms(&last.content).len() < 3 {
+        let recent = before.len().saturating_sub(2);
+        let turns = before[recent..].iter().map(|turn| turn.content.as_str());
+        turns.collect::<Vec<_>>().join("\n")
+    } else {
+        String::new()
+    };
+    Some(Query {
+        text: last.content.clone(),
+        context,
+        limit: MAX_PASSAGES,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+
+    use super::{
+        super::{PromptStyle, ReplyContext, prompt},
+        *,
+    };
+
+    fn turn(role: ChatRole, content: &str) -> ChatMessage {
+        ChatMessage {
+            role,
+            content: content.to_owned(),
+        }
+    }
+
+    struct Slow(Duration);
+
+    #[async_trait]
+    impl KnowledgeSource for Slow {
+        fn titles(&self) -> Vec<String> {
+            Vec::new()
+        }
+
+        async fn search(&self, query: Query) -> anyhow::Result<Vec<Passage>> {
+            tokio::time::sleep(self.0).await;
+            anyhow::ensure!(query.text != "fail", "failed");
+            Ok(vec![Passage {
+                title: "T".to_owned(),
+                text: "12345".to_owned(),
+                score: 2.0,
+                ..Passage::default()
+            }])
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reply_does_not_wait_for_a_slow_source() {
+        let ask = [turn(ChatRole::User, "When?")];
+        let patience = Duration::from_millis(200);
+        let quick = search(&Slow(Duration::ZERO), &ask, patience).await;
+        assert_eq!(quick.queries, ["When?"]);
+        let quick = quick.passages;
+        assert_eq!(quick.len(), 1);
+        let slow = Slow(Duration::from_secs(60));
+        assert!(search(&slow, &ask, patience).await.passages.is_empty());
+        let failing = [turn(ChatRole::User, "fail")];
+        assert!(
+            search(&Slow(Duration::ZERO), &failing, patience)
+                .await
+                .passages
+                .is_empty()
+        );
+        let retrieval = Retrieval::of(&quick);
+        assert_eq!(
+            (retrieval.total_tokens, retrieval.documents[0].token_count),
+            (2, 2)
+        );
+    }
+
+    struct Endless;
+
+    #[async_trait]
+    impl KnowledgeSource for Endless {
+        fn titles(&self) -> Vec<String> {
+            Vec::new()
+        }
+
+        async fn search(&self, _query: Query) -> anyhow::Result<Vec<Passage>> {
+            let passage = Passage {
+                title: "\u{7f}".repeat(100_000),
+                text: "</passage".repeat(100_000),
+                ..Passage::default()
+            };
+            Ok(vec![passage; 50])
+        }
+    }
+
+    #[tokio::test]
+    async fn knowledge_adds_no_more_than_its_bound() {
+        let ask = [turn(ChatRole::User, "When?")];
+        let found = search(&Endless, &ask, Duration::from_secs(1)).await;
+        let speaker = ReplyContext::default();
+        let prompt =
+            |passages: &[_]| prompt::system(&speaker, PromptStyle::Written, passages).len();
+        let added = prompt(&found.passages) - prompt(&[]);
+        assert!(added > 4 * (MAX_PASSAGE_BYTES + MAX_TITLE_BYTES));
+        assert!(added as u64 <= MAX_BYTES, "{added}");
+    }
+
+    #[test]
+    fn a_short_question_brings_its_context() {
+        let talk = [
+            turn(ChatRole::User, "Tell me about lions."),
+            turn(ChatRole::Assistant, "They sleep a lot."),
+            turn(ChatRole::User, "And what do they eat?"),
+        ];
+        assert_eq!(
+            query(&talk).unwrap().context,
+            "Tell me about lions.\nThey sleep a lot."
+        );
+        let full = [turn(ChatRole::User, "What do grown lions eat in winter?")];
+        assert_eq!(query(&full).unwrap().context, "");
+        assert_eq!(query(&talk[..2]), None);
+    }
+}

@@ -1,0 +1,460 @@
+//! The endpoints of text generation: chat completions, responses, models.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Json,
+    extract::{FromRef, FromRequestParts as _, Request as HttpRequest, State, WebSocketUpgrade},
+    http::{HeaderValue, StatusCode, header::UPGRADE},
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use bytes::Bytes;
+use colloquy_accounts::{
+    Accounts,
+    quotas::{Quota, QuotaCaller},
+};
+use colloquy_formats::ModelApi;
+use colloquy_http::{
+    ApiError, ApiPath, ApiQuery, Arrival, extract,
+    memory::{Share, off_thread},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    answer, generate,
+    prepare::{self, Requester},
+    request::ClientRequest,
+    schema::{
+        ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, Compaction, CompactionRequest,
+        ResponseEvent, ResponseObject, ResponseRequest, TextError,
+    },
+    socket, stored,
+};
+use crate::Generation;
+
+/// Text generation.
+pub(super) fn routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+where
+    Accounts: FromRef<S>,
+    Generation: FromRef<S>,
+{
+    OpenApiRouter::new()
+        .routes(routes!(chat_completions))
+        .routes(routes!(create_response, open_socket))
+        .routes(routes!(read_response, delete_response))
+        .routes(routes!(list_input_items))
+        .routes(routes!(count_input_tokens))
+        .routes(routes!(compact))
+        .routes(routes!(list_models))
+        .routes(routes!(read_model))
+        // OpenAPI has no name for a part of a path that holds a slash.
+        .route("/v3/models/{owner}/{model}", get(read_model_of))
+}
+
+/// A chat completion, or a stream of its chunks when `stream` is true. The body is that of the public API; what this
+/// server adds stands in `fallback_model`, `reasoning` and `metadata.svc`.
+#[utoipa::path(
+    post, path = "/v3/chat/completions", tag = "text",
+    request_body = ChatCompletionRequest,
+    responses(
+        (status = 200, content((ChatCompletion = "application/json"), (ChatCompletionChunk = "text/event-stream"))),
+        (status = 400, body = TextError), (status = 401, body = TextError), (status = 403, body = TextError),
+        (status = 429, body = TextError), (status = 502, body = TextError), (status = 503, body = TextError),
+        (status = 504, body = TextError)
+    )
+)]
+pub(crate) async fn chat_completions(
+    State(generation): State<Generation>,
+    QuotaCaller(quota): QuotaCaller,
+    Extension(arrival): Extension<Arrival>,
+    request: HttpRequest,
+) -> Result<Response, ApiError> {
+    generate(&generation, &quota, &arrival, ModelApi::Chat, request).await
+}
+
+/// A response, or a stream of its events when `stream` is true. The body is that of the public API; what this server adds
+/// stands in `fallback_model`, `reasoning` and `metadata.svc`. A character with knowledge adds items about what it looked
+/// up.
+#[utoipa::path(
+    post, path = "/v3/responses", tag = "text",
+    request_body = ResponseRequest,
+    responses(
+        (status = 200, content((ResponseObject = "application/json"), (ResponseEvent = "text/event-stream"))),
+        (status = 400, body = TextError), (status = 401, body = TextError), (status = 403, body = TextError),
+        (status = 429, body = TextError), (status = 502, body = TextError), (status = 503, body = TextError),
+        (status = 504, body = TextError)
+    )
+)]
+pub(crate) async fn create_response(
+    State(generation): State<Generation>,
+    QuotaCaller(quota): QuotaCaller,
+    Extension(arrival): Extension<Arrival>,
+    request: HttpRequest,
+) -> Result<Response, ApiError> {
+    generate(&generation, &quota, &arrival, ModelApi::Responses, request).await
+}
+
+/// Opens a WebSocket. The client sends `{"type": "response.create", ..}` with the fields of `POST /v3/responses`, one after
+/// the end of the other, and gets the events of each stream, one in a text frame. Errors are
+/// `{"type": "error", "status": .., "error": ..}`. The connection remembers its last response, so that `previous_response_id`
+/// may name it also when it was not stored.
+#[utoipa::path(
+    get, path = "/v3/responses", tag = "text",
+    responses(
+        (status = 101, description = "The WebSocket is open"),
+        (status = 401, body = TextError), (status = 403, body = TextError),
+        (status = 426, body = TextError, description = "The request asks for no WebSocket"),
+        (status = 429, body = TextError), (status = 503, body = TextError)
+    )
+)]
+pub(crate) async fn open_socket(
+    State(generation): State<Generation>,
+    QuotaCaller(quota): QuotaCaller,
+    request: HttpRequest,
+) -> Result<Response, ApiError> {
+    let (mut parts, _body) = request.into_parts();
+    match WebSocketUpgrade::from_request_parts(&mut parts, &generation).await {
+        Ok(upgrade) => socket::open(generation, &quota, parts, upgrade),
+        Err(rejection) => {
+            let message = format!("GET opens a WebSocket: {}", rejection.body_text());
+            let status = StatusCode::UPGRADE_REQUIRED;
+            let mut refusal = ApiError::new(status, "upgrade_required", message).into_response();
+            let websocket = HeaderValue::from_static("websocket");
+            refusal.headers_mut().insert(UPGRADE, websocket);
+            Ok(refusal)
+        }
+    }
+}
+
+async fn generate(
+    generation: &Generation,
+    quota: &Arc<Quota>,
+    arrival: &Arrival,
+    api: ModelApi,
+    request: HttpRequest,
+) -> Result<Response, ApiError> {
+    let memory = request.extensions().get::<Share>().cloned();
+    let body = body(generation, request).await?;
+    let request = off_thread(body.len(), move || ClientRequest::parse(api, &body)).await??;
+    let asker = Requester {
+        quota,
+        endpoint: match api {
+            ModelApi::Chat => "chat.completions",
+            ModelApi::Responses => "responses",
+        },
+        arrival,
+        memory: memory.as_ref(),
+        recent: None,
+    };
+    generate::answer(generation, &asker, request).await
+}
+
+/// The body of a request. One that is too large is a wrong one, as the interface has it.
+async fn body(generation: &Generation, request: HttpRequest) -> Result<Bytes, ApiError> {
+    let limit = generation.config.limits.text_body_bytes;
+    let body = extract::body_up_to(request, limit).await;
+    body.map_err(|error| match error.status {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            ApiError::invalid("body", format!("at most {limit} bytes")).with_code(error.code)
+        }
+        _ => error,
+    })
+}
+
+/// How a stored response is read.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ReadQuery {
+    /// Whether it is streamed. The events are those of a stream whose texts come in one piece each, with numbers of their
+    /// own: the same each time, but not those of the stream in which the response was made.
+    #[serde(default)]
+    stream: bool,
+    /// The number of the event behind which the stream begins.
+    starting_after: Option<u64>,
+}
+
+/// A stored response, or a stream of its events when `stream` is true.
+#[utoipa::path(
+    get, path = "/v3/responses/{response}", tag = "text", params(("response" = String, Path), ReadQuery),
+    responses(
+        (status = 200, content((ResponseObject = "application/json"), (ResponseEvent = "text/event-stream"))),
+        (status = 400, body = TextError), (status = 401, body = TextError), (status = 404, body = TextError)
+    )
+)]
+pub(crate) async fn read_response(
+    State(generation): State<Generation>,
+    QuotaCaller(quota): QuotaCaller,
+    ApiPath(id): ApiPath<String>,
+    ApiQuery(query): ApiQuery<ReadQuery>,
+) -> Result<Response, ApiError> {
+    if query.starting_after.is_some() && !query.stream {
+        return Err(ApiError::invalid("starting_after", "only with stream=true"));
+    }
+    let response = stored::read(&generation, &quota, &id).await?.response;
+    if query.stream {
+        return Ok(answer::replayed(&response, query.starting_after));
+    }
+    Ok(Json(response).into_response())
+}
+
+/// How many tokens the input of a request has, as [`count_input_tokens`] tells it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct InputTokens {
+    /// `response.input_tokens`.
+    object: &'static str,
+    /// About so many: a quarter of the input's bytes, which is also what is counted where a model tells no usage.
+    input_tokens: u64,
+}
+
+/// About how many tokens the input of a response has, with its character and the conversation that it goes on from. The body is
+/// that of a response. Nothing is asked of a model, nothing is looked up and nothing is paid.
+#[utoipa::path(
+    post, path = "/v3/responses/input_tokens", tag = "text",
+    request_body = ResponseRequest,
+    responses(
+        (status = 200, body = InputTokens), (status = 400, body = TextError), (status = 401, body = TextError),
+        (status = 403, body = TextError)
+    )
+)]
+pub(crate) async fn count_input_tokens(
+    State(generation): State<Generation>,
+    QuotaCaller(quota): QuotaCaller,
+    request: HttpRequest,
+) -> Result<Json<InputTokens>, ApiError> {
+    let memory = request.extensions().get::<Share>().cloned();
+    let body = body(&generation, request).await?;
+    let length = body.len();
+    let parse = move || ClientRequest::parse(ModelApi::Responses, &body);
+    let request = off_thread(length, parse).await??;
+    let counted = prepare::input_tokens(&generation, &quota, memory.as_ref(), request).await?;
+    Ok(Json(InputTokens {
+        object: "response.input_tokens",
+        input_tokens: counted,
+    }))
+}
+
+/// Compacts a conversation: what comes back as `output` is the input that a later response goes on from, with the user's
+/// messages as they were and one item in place of everything else. A model that has responses compacts by itself; for
+/// another one the conversation is summarized, and only this server reads the summary, for requests of the same partner.
+#[utoipa::path(
+    post, path = "/v3/responses/compact", tag = "text",
+    request_body = CompactionRequest,
+    responses(
+        (status = 200, body = Compaction),
+        (status = 400, body = TextError), (status = 401, body = TextError), (status = 403, body = TextError),
+        (status = 429, body = TextError), (status = 502, body = TextError), (status = 503, body = TextError),
+        (status = 504, body = TextError)
+    )
+)]
+pub(crate) async fn compact(
+    State(generation): State<Generation>,
+    QuotaCaller(quota): QuotaCaller,
+    Extension(arrival): Extension<Arrival>,
+    request: HttpRequest,
+) -> Result<Response, ApiError> {
+    let memory = request.extensions().get::<Share>().cloned();
+    let body = body(&generation, request).await?;
+    let parse = move |body: &[u8]| ClientRequest::parse_compaction(body);
+    let request = off_thread(body.len(), move || parse(&body)).await??;
+    let asker = Requester {
+        quota: &quota,
+        endpoint: "responses.compact",
+        arrival: &arrival,
+        memory: memory.as_ref(),
+        recent: None,
+    };
+    generate::answer(&generation, &asker, request).await
+}
+
+/// Which items to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ItemsQuery {
+    /// How many, 1 to 100; 20 without it.
+    limit: Option<usize>,
+    /// The id of the item before the first one.
+    after: Option<String>,
+    /// `desc`, the last item first, without it.
+    #[serde(default)]
+    #[param(inline)]
+    order: Order,
+}
+
+/// An order of items.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Order {
+    /// The first item first.
+    Asc,
+    /// The last item first.
+    #[default]
+    Desc,
+}
+
+/// Items of a stored response.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ItemList {
+    /// `list`.
+    object: &'static str,
+    /// The id of the first item of this page.
+    first_id: Option<String>,
+    /// The id of the last one: `after` for the next page.
+    last_id: Option<String>,
+    /// Whether there is another page.
+    has_more: bool,
+    /// The items, such as `{id, type: message, role, content}`.
+    #[schema(value_type = Vec<Object>)]
+    data: Vec<Value>,
+}
+
+/// The items that a stored response was asked with.
+#[utoipa::path(
+    get, path = "/v3/responses/{response}/input_items", tag = "text",
+    params(("response" = String, Path), ItemsQuery),
+    responses(
+        (status = 200, body = ItemList), (status = 400, body = TextError), (status = 401, body = TextError),
+        (status = 404, body = TextError)
+    )
+)]
+pub(crate) async fn list_input_items(
+    State(generation): State<Generation>,
+    QuotaCaller(quota): QuotaCaller,
+    ApiPath(id): ApiPath<String>,
+    ApiQuery(query): ApiQuery<ItemsQuery>,
+) -> Result<Json<ItemList>, ApiError> {
+    let limit = query.limit.unwrap_or(20);
+    if !(1..=100).contains(&limit) {
+        return Err(ApiError::invalid("limit", "1 to 100"));
+    }
+    let mut items = stored::read(&generation, &quota, &id)
+        .await?
+        .identified_input();
+    if query.order == Order::Desc {
+        items.reverse();
+    }
+    let id_of = |item: &Value| Some(item.get("id")?.as_str()?.to_owned());
+    if let Some(after) = query.after {
+        let before = items.iter().position(|item| item["id"] == after);
+        let before = before.ok_or_else(|| ApiError::invalid("after", "there is no such item"))?;
+        items.drain(..=before);
+    }
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    Ok(Json(ItemList {
+        object: "list",
+        first_id: items.first().and_then(id_of),
+        last_id: items.last().and_then(id_of),
+        has_more,
+        data: items,
+    }))
+}
+
+/// A response that is not there any more.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Deleted {
+    /// The response's id.
+    id: String,
+    /// `response`.
+    object: &'static str,
+    /// True.
+    deleted: bool,
+}
+
+/// Deletes a stored response.
+#[utoipa::path(
+    delete, path = "/v3/responses/{response}", tag = "text", params(("response" = String, Path)),
+    responses(
+        (status = 200, body = Deleted), (status = 401, body = TextError), (status = 404, body = TextError)
+    )
+)]
+pub(crate) async fn delete_response(
+    State(generation): State<Generation>,
+    QuotaCaller(quota): QuotaCaller,
+    ApiPath(id): ApiPath<String>,
+) -> Result<Json<Deleted>, ApiError> {
+    stored::delete(&generation, &quota, &id).await?;
+    Ok(Json(Deleted {
+        id,
+        object: "response",
+        deleted: true,
+    }))
+}
+
+/// A model that the key may use.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ModelView {
+    /// The name that requests use.
+    id: String,
+    /// `model`.
+    object: &'static str,
+    /// 0: the settings do not say since when it is offered.
+    created: i64,
+    /// `colloquy`.
+    owned_by: &'static str,
+}
+
+/// The models that the key may use.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ModelList {
+    /// `list`.
+    object: &'static str,
+    /// By name.
+    data: Vec<ModelView>,
+}
+
+/// The models that the key may use.
+#[utoipa::path(get, path = "/v3/models", tag = "text", responses((status = 200, body = ModelList), (status = 401)))]
+pub(crate) async fn list_models(
+    State(generation): State<Generation>,
+    QuotaCaller(quota): QuotaCaller,
+) -> Json<ModelList> {
+    let allowed = generation
+        .providers
+        .models
+        .all()
+        .filter(|model| quota.require_model(model.name()).is_ok());
+    Json(ModelList {
+        object: "list",
+        data: allowed.map(|model| ModelView::new(model.name())).collect(),
+    })
+}
+
+/// A model that the key may use. The name may have a `/`, also an encoded one.
+#[utoipa::path(
+    get, path = "/v3/models/{model}", tag = "text", params(("model" = String, Path)),
+    responses((status = 200, body = ModelView), (status = 401), (status = 404))
+)]
+pub(crate) async fn read_model(
+    State(generation): State<Generation>,
+    QuotaCaller(quota): QuotaCaller,
+    ApiPath(name): ApiPath<String>,
+) -> Result<Json<ModelView>, ApiError> {
+    let model = generation.providers.models.get(&name);
+    let model = model.filter(|_| quota.require_model(&name).is_ok());
+    let model = model.ok_or_else(|| ApiError::not_found("Model").with_code("model_not_found"))?;
+    Ok(Json(ModelView::new(model.name())))
+}
+
+/// The same, of a model with a `/` in its name.
+pub(crate) async fn read_model_of(
+    generation: State<Generation>,
+    quota: QuotaCaller,
+    ApiPath((owner, name)): ApiPath<(String, String)>,
+) -> Result<Json<ModelView>, ApiError> {
+    read_model(generation, quota, ApiPath(format!("{owner}/{name}"))).await
+}
+
+impl ModelView {
+    fn new(name: &str) -> Self {
+        Self {
+            id: name.to_owned(),
+            object: "model",
+            created: 0,
+            owned_by: "colloquy",
+        }
+    }
+}

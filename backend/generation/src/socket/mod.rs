@@ -1,0 +1,408 @@
+//! Responses over a WebSocket: `response.create` messages come in, and the events of their streams go out, one after another.
+//!
+//! Each message is a request of its own, which takes the way of all others: key, rate, quota, models, settlement. A socket
+//! makes one response at a time; a client that goes away cancels it, and one that reads slowly holds up its own model alone.
+//! What a socket may take is bounded: places on the node ([`room`]), the size of a message, the bytes that were sent and not
+//! answered, which count like a body, messages in a second, time without a response and time in all.
+
+mod create;
+mod room;
+
+use std::{convert::Infallible, error::Error as _, io::ErrorKind, sync::Arc, time::Duration};
+
+use axum::{
+    extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code},
+    http::{HeaderMap, StatusCode, request::Parts},
+    response::Response,
+};
+use bytes::Bytes;
+use colloquy_accounts::quotas::{Quota, QuotaKind};
+use colloquy_base::clock::runtime_now;
+use colloquy_http::{
+    ApiError,
+    memory::{Intake, Share},
+};
+use futures_util::{SinkExt as _, StreamExt as _};
+use tokio::{
+    select,
+    time::{Instant, sleep, sleep_until, timeout},
+};
+use tungstenite::error::{Error as SocketError, ProtocolError};
+
+pub(crate) use self::room::TextSockets;
+use self::{create::Running, room::SocketPlace};
+use super::{failure, stored::Recent};
+use crate::Generation;
+
+/// What is read ahead for a socket. Its memory is taken at once, also for sockets that never say anything.
+const READ_AHEAD_BYTES: usize = 8 * 1024;
+/// Messages, pings among them, that a client may send in a second.
+const MAX_MESSAGES_PER_SECOND: u32 = 100;
+/// How long a client may take to close its side, and to take the last words of a server that stops.
+const LINGER: Duration = Duration::from_secs(2);
+/// Messages up to this size need no room beyond that of their request.
+const SMALL_BYTES: usize = 64 * 1024;
+
+/// Opens the WebSocket that a request asks for.
+///
+/// # Errors
+/// 403 when the quota is for something else, 429 when the partner has too many sockets, 503 when the server stops.
+pub(super) fn open(
+    generation: Generation,
+    quota: &Quota,
+    parts: Parts,
+    upgrade: WebSocketUpgrade,
+) -> Result<Response, ApiError> {
+    quota.require_kind(QuotaKind::Text)?;
+    if generation.kernel.shutdown.is_cancelled() {
+        return Err(failure::stopping());
+    }
+    let partner = quota.tenant.partner().as_str().to_owned();
+    let place = generation.text_sockets.enter(&partner).ok_or_else(full)?;
+    let most = generation.config.limits.text_body_bytes;
+    let upgrade = upgrade
+        .read_buffer_size(READ_AHEAD_BYTES)
+        .max_message_size(most)
+        .max_frame_size(most);
+    Ok(upgrade.on_upgrade(move |socket| async move {
+        Connection::new(generation, socket, parts, partner, place)
+            .serve()
+            .await;
+    }))
+}
+
+fn full() -> ApiError {
+    let refused = ApiError::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "too_many_connections",
+        "There are too many open connections; close one or try again later",
+    );
+    ApiError {
+        retry_after: Some(LINGER),
+        ..refused
+    }
+}
+
+/// Why a connection ends.
+struct End {
+    code: u16,
+    reason: &'static str,
+    /// What the client is told before.
+    error: Option<Box<ApiError>>,
+}
+
+impl End {
+    fn new(code: u16, reason: &'static str, error: Option<ApiError>) -> Self {
+        Self {
+            code,
+            reason,
+            error: error.map(Box::new),
+        }
+    }
+}
+
+/// The end of a conversation: `None` when the client is gone.
+type Ended = Option<End>;
+
+struct Connection {
+    generation: Generation,
+    socket: WebSocket,
+    /// The request that opened it, with the key.
+    parts: Parts,
+    partner: String,
+    /// What the connection counts its bytes in.
+    intake: Option<Intake>,
+    /// What came since the last message.
+    room: Share,
+    /// What the buffers of the socket keep, which never shrink: as much as the largest message either way.
+    kept: Share,
+    largest_in: usize,
+    largest_out: usize,
+    recent: Arc<Recent>,
+    running: Option<Running>,
+    /// Since when nothing runs.
+    idle_since: Instant,
+    /// Until when requests are taken.
+    until: Instant,
+    /// The running second, and the messages in it.
+    window: (Instant, u32),
+    _place: SocketPlace,
+}
+
+/// What a connection waits for.
+enum SocketEvent {
+    /// Something came from the client.
+    Received(Option<Result<Message, axum::Error>>),
+    /// Something is there for it; `None` when the response is complete.
+    Produced(Option<Vec<Message>>),
+    /// Nothing runs, and the server stops.
+    Stopping,
+    /// Nothing runs, and a time is over.
+    Silence,
+}
+
+impl Connection {
+    fn new(
+        generation: Generation,
+        socket: WebSocket,
+        parts: Parts,
+        partner: String,
+        place: SocketPlace,
+    ) -> Self {
+        let now = runtime_now();
+        let lifetime = Duration::from_secs(generation.config.limits.text_socket_seconds.into());
+        let mut connection = Self {
+            intake: parts.extensions.get::<Intake>().cloned(),
+            room: Share::new(generation.edge.clone()),
+            kept: Share::new(generation.edge.clone()),
+            largest_in: SMALL_BYTES,
+            largest_out: SMALL_BYTES,
+            recent: Arc::default(),
+            running: None,
+            idle_since: now,
+            until: now + lifetime,
+            window: (now, 0),
+            _place: place,
+            generation,
+            socket,
+            parts,
+            partner,
+        };
+        connection.kept.belongs_to(Some(&connection.partner));
+        connection.renew_room();
+        connection
+    }
+
+    async fn serve(mut self) {
+        let Err(ended) = self.talk().await;
+        // Cancels what still runs, and settles it.
+        self.running = None;
+        if let Some(end) = ended {
+            self.close(end).await;
+        }
+    }
+
+    async fn talk(&mut self) -> Result<Infallible, Ended> {
+        loop {
+            match self.wait().await {
+                SocketEvent::Received(message) => self.hear(message).await?,
+                SocketEvent::Produced(Some(messages)) => self.send(messages).await?,
+                SocketEvent::Produced(None) => {
+                    self.running = None;
+                    self.idle_since = runtime_now();
+                }
+                SocketEvent::Stopping => {
+                    return Err(Some(End::new(close_code::AWAY, "server_stopped", None)));
+                }
+                SocketEvent::Silence => {
+                    self.check_time()?;
+                    self.send([Message::Ping(Bytes::new())]).await?;
+                }
+            }
+        }
+    }
+
+    async fn wait(&mut self) -> SocketEvent {
+        let keep_alive = Duration::from_secs(self.generation.config.http.keep_alive_seconds.into());
+        let look = (runtime_now() + keep_alive)
+            .min(self.idle_until())
+            .min(self.until);
+        match &mut self.running {
+            // A client may send its next message as soon as it has the last event: by then the response has to be over.
+            Some(running) => select! {
+                biased;
+                made = running.next() => SocketEvent::Produced(made),
+                message = self.socket.next() => SocketEvent::Received(message),
+            },
+            None => select! {
+                biased;
+                message = self.socket.next() => SocketEvent::Received(message),
+                () = self.generation.kernel.shutdown.cancelled() => SocketEvent::Stopping,
+                () = sleep_until(look) => SocketEvent::Silence,
+            },
+        }
+    }
+
+    fn idle_until(&self) -> Instant {
+        let idle = self.generation.config.limits.text_socket_idle_seconds;
+        self.idle_since + Duration::from_secs(idle.into())
+    }
+
+    /// Ends a connection whose time is over while nothing runs.
+    fn check_time(&self) -> Result<(), Ended> {
+        let now = runtime_now();
+        if now >= self.until {
+            let seconds = self.generation.config.limits.text_socket_seconds;
+            let error = ApiError::new(
+                StatusCode::BAD_REQUEST,
+                "websocket_connection_limit_reached",
+                format!("A connection takes requests for {seconds} s; open another one to go on"),
+            );
+            return Err(Some(End::new(
+                close_code::AWAY,
+                "websocket_connection_limit_reached",
+                Some(error),
+            )));
+        }
+        if now >= self.idle_until() {
+            return Err(Some(End::new(close_code::NORMAL, "idle", None)));
+        }
+        Ok(())
+    }
+
+    async fn hear(&mut self, message: Option<Result<Message, axum::Error>>) -> Result<(), Ended> {
+        let message = match message {
+            Some(Ok(message)) => message,
+            Some(Err(error)) => return Err(self.broken(&error)),
+            None => return Err(None),
+        };
+        self.count_message()?;
+        match message {
+            Message::Text(text) => self.create(text.into()).await,
+            Message::Binary(_) => Err(Some(End::new(
+                close_code::UNSUPPORTED,
+                "binary",
+                Some(ApiError::invalid(
+                    "body",
+                    "messages are JSON in text frames",
+                )),
+            ))),
+            Message::Ping(_) | Message::Pong(_) => Ok(()),
+            Message::Close(_) => Err(None),
+        }
+    }
+
+    async fn create(&mut self, text: Bytes) -> Result<(), Ended> {
+        let room = self.renew_room();
+        let grown = text.len().saturating_sub(self.largest_in);
+        self.largest_in += grown;
+        self.keep(grown)?;
+        if self.running.is_some() {
+            let error = ApiError::new(
+                StatusCode::BAD_REQUEST,
+                "response_already_in_flight",
+                "A response is being made on this connection; wait for its end, or open another connection",
+            );
+            let (message, _) = create::error_message(error.into(), HeaderMap::new(), None);
+            return self.send([message]).await;
+        }
+        self.check_time()?;
+        let (parts, recent) = (self.parts.clone(), Arc::clone(&self.recent));
+        self.running = Some(Running::start(&self.generation, parts, room, text, recent));
+        Ok(())
+    }
+
+    /// Counts what comes from now on anew. What came until now.
+    fn renew_room(&mut self) -> Share {
+        let fresh = Share::new(self.generation.edge.clone());
+        fresh.belongs_to(Some(&self.partner));
+        if let Some(intake) = &self.intake {
+            intake.count_in(fresh.clone());
+        }
+        std::mem::replace(&mut self.room, fresh)
+    }
+
+    /// Takes room for buffers that have grown by so much.
+    fn keep(&self, bytes: usize) -> Result<(), Ended> {
+        match bytes {
+            0 => Ok(()),
+            _ => self.kept.grow(bytes).map_err(no_room),
+        }
+    }
+
+    fn count_message(&mut self) -> Result<(), Ended> {
+        let now = runtime_now();
+        if now.duration_since(self.window.0) >= Duration::from_secs(1) {
+            self.window = (now, 0);
+        }
+        self.window.1 += 1;
+        if self.window.1 <= MAX_MESSAGES_PER_SECOND {
+            return Ok(());
+        }
+        let error = ApiError::rate_limited(Duration::from_secs(1));
+        Err(Some(End::new(
+            close_code::POLICY,
+            "rate_limited",
+            Some(error),
+        )))
+    }
+
+    /// Sends messages. A server that stops waits for a client that takes nothing no longer than it has to.
+    async fn send(
+        &mut self,
+        messages: impl IntoIterator<Item = Message, IntoIter: Send> + Send,
+    ) -> Result<(), Ended> {
+        let over = self.generation.kernel.drain_over.clone();
+        let late = async {
+            over.cancelled().await;
+            sleep(LINGER).await;
+        };
+        let sent = async {
+            for message in messages {
+                if let Message::Text(text) = &message {
+                    let grown = text.len().saturating_sub(self.largest_out);
+                    self.largest_out += grown;
+                    self.keep(grown)?;
+                }
+                self.socket.feed(message).await.map_err(|_| None)?;
+            }
+            self.socket.flush().await.map_err(|_| None)
+        };
+        select! {
+            biased;
+            sent = sent => sent,
+            () = late => Err(None),
+        }
+    }
+
+    /// What an error of the socket says about the client: what it did wrong, or that it is gone.
+    fn broken(&self, error: &axum::Error) -> Ended {
+        let most = self.generation.config.limits.text_body_bytes;
+        let source = error.source()?;
+        match source.downcast_ref::<SocketError>()? {
+            SocketError::Capacity(_) => {
+                let error = ApiError::invalid("body", format!("at most {most} bytes"));
+                let error = error.with_code("body_too_large");
+                Some(End::new(close_code::SIZE, "body_too_large", Some(error)))
+            }
+            SocketError::Utf8(_) => {
+                let error = ApiError::invalid("body", "messages are UTF-8");
+                Some(End::new(close_code::INVALID, "body", Some(error)))
+            }
+            SocketError::Protocol(ProtocolError::ResetWithoutClosingHandshake) => None,
+            SocketError::Protocol(_) => Some(End::new(close_code::PROTOCOL, "protocol", None)),
+            SocketError::Io(error) if error.kind() == ErrorKind::OutOfMemory => {
+                no_room(ApiError::unavailable(
+                    "There is no room for this message now; try again later",
+                    LINGER,
+                ))
+            }
+            _ => None,
+        }
+    }
+
+    /// Says why and closes. What still comes is read for a while: a socket that is closed with unread data is reset, and the
+    /// client would not learn why.
+    async fn close(mut self, end: End) {
+        self.renew_room();
+        let parting = async {
+            if let Some(error) = end.error {
+                let (message, _) = create::error_message((*error).into(), HeaderMap::new(), None);
+                self.socket.feed(message).await?;
+            }
+            let frame = CloseFrame {
+                code: end.code,
+                reason: end.reason.into(),
+            };
+            self.socket.send(Message::Close(Some(frame))).await?;
+            while let Some(Ok(_)) = self.socket.next().await {}
+            Ok::<(), axum::Error>(())
+        };
+        let _ = timeout(LINGER, parting).await;
+    }
+}
+
+fn no_room(error: impl Into<ApiError>) -> Ended {
+    let error = error.into();
+    Some(End::new(close_code::AGAIN, "unavailable", Some(error)))
+}

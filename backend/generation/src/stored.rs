@@ -1,0 +1,314 @@
+//! Responses that are kept, so that clients can read them again and later requests go on from them.
+//!
+//! A response belongs to the quota key that made it; to everybody else it is not there. It is kept for
+//! `limits.response_days`. The last response of a WebSocket is kept with the connection when it is not stored.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use colloquy_accounts::quotas::Quota;
+use colloquy_base::{invalid::InvalidField, json};
+use colloquy_formats::output_items;
+use colloquy_http::memory::{NoRoom, Share};
+use colloquy_kernel::journal::{self, Entry};
+use colloquy_store::StoreError;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    error::{PrepareError, StoredError},
+    store,
+};
+use crate::Generation;
+
+/// How often responses that are too old are removed.
+const PRUNE_EVERY: Duration = Duration::from_secs(600);
+/// The longest conversation that can be gone on from, in responses.
+pub(super) const MAX_TURNS: i64 = 1_000;
+/// How often what was said before is held: by the request, and by what the model is sent that is asked.
+const COPIES: usize = 2;
+
+/// A response as it is kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct StoredResponse {
+    /// The id.
+    pub(super) id: String,
+    /// The response that it went on from.
+    pub(super) previous_id: Option<String>,
+    /// The items that the client gave, without those of earlier responses.
+    pub(super) input: Vec<Value>,
+    /// The response as the client got it.
+    pub(super) response: Value,
+}
+
+impl StoredResponse {
+    /// The input, each item with an id: clients give them none.
+    pub(super) fn identified_input(self) -> Vec<Value> {
+        let mut input = self.input;
+        let of = self.id.trim_start_matches("resp_");
+        for (index, item) in input.iter_mut().enumerate() {
+            if let Value::Object(item) = item {
+                item.entry("id")
+                    .or_insert_with(|| format!("item_{of}_{index}").into());
+            }
+        }
+        input
+    }
+}
+
+/// What is known of a response before it is there.
+#[derive(Debug)]
+pub(super) struct Storing {
+    /// Whose it will be.
+    pub(super) quota: Arc<Quota>,
+    /// The response that it goes on from.
+    pub(super) previous_id: Option<String>,
+    /// The items that the client gave, behind those of the conversation when that is not stored.
+    pub(super) input: Vec<Value>,
+    /// The connection that keeps it; the database without one.
+    pub(super) kept_by: Option<Arc<Recent>>,
+}
+
+impl Storing {
+    /// Keeps the response, before the client learns that it is there.
+    ///
+    /// # Errors
+    /// When neither the database nor the data folder takes it.
+    pub(super) async fn keep(
+        self,
+        generation: &Generation,
+        id: &str,
+        response: Value,
+    ) -> Result<(), StoreError> {
+        if let Some(recent) = self.kept_by {
+            let mut items = self.input;
+            items.extend(output_items(&response));
+            recent.keep(generation, &self.quota, id, &items);
+            return Ok(());
+        }
+        let now = generation.clock.now_ms();
+        let days = i64::from(generation.config.limits.response_days);
+        let expires_at = now + days * 24 * 60 * 60 * 1_000;
+        let kept = StoredBody {
+            quota: self.quota.id.clone(),
+            created_at: now,
+            expires_at,
+            row: StoredResponse {
+                id: id.to_owned(),
+                previous_id: self.previous_id,
+                input: self.input,
+                response,
+            },
+        };
+        journal::store(generation, kept).await
+    }
+}
+
+/// The last response of a connection that is not stored.
+#[derive(Debug, Default)]
+pub(super) struct Recent(Mutex<Option<Remembered>>);
+
+#[derive(Debug)]
+struct Remembered {
+    id: String,
+    /// The items of the conversation up to and with it, as JSON.
+    conversation: String,
+    /// It counts like a body for as long as it is here.
+    _room: Share,
+}
+
+impl Recent {
+    /// Remembers a response instead of the one before. One that is longer than a body may be, or for which there is no room,
+    /// is not remembered.
+    fn keep(&self, generation: &Generation, quota: &Quota, id: &str, items: &[Value]) {
+        let remembered = || {
+            let conversation = serde_json::to_string(items).ok()?;
+            if conversation.len() > generation.config.limits.text_body_bytes {
+                return None;
+            }
+            let room = Share::new(generation.edge.clone());
+            room.belongs_to(Some(quota.tenant.partner().as_str()));
+            room.grow(conversation.len()).ok()?;
+            Some(Remembered {
+                id: id.to_owned(),
+                conversation,
+                _room: room,
+            })
+        };
+        // What was remembered before makes room first.
+        let mut recent = self.lock();
+        *recent = None;
+        *recent = remembered();
+        if recent.is_none() {
+            tracing::info!("a response is too long to be remembered by its connection");
+        }
+    }
+
+    /// Gives the conversation up to a response away, when it is the one that is remembered.
+    fn take(&self, id: &str) -> Option<Remembered> {
+        self.lock().take_if(|recent| recent.id == id)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Remembered>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A response, until it is stored.
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredBody {
+    quota: String,
+    created_at: i64,
+    expires_at: i64,
+    row: StoredResponse,
+}
+
+impl Entry for StoredBody {
+    type State = Generation;
+
+    const KIND: &'static str = "response";
+
+    fn id(&self) -> &str {
+        &self.row.id
+    }
+
+    async fn store(&self, generation: &Generation) -> Result<(), StoreError> {
+        let db = generation.store.db();
+        store::insert(db, &self.quota, &self.row, self.created_at, self.expires_at).await
+    }
+}
+
+/// A conversation that a request goes on from.
+#[derive(Debug)]
+pub(super) struct Conversation {
+    /// The items up to and with the response, oldest first.
+    pub(super) items: Vec<Value>,
+    /// What they take in memory, in bytes.
+    pub(super) weight: usize,
+    /// Whether the database has all of it.
+    pub(super) is_stored: bool,
+}
+
+/// The conversation up to and with this response.
+///
+/// # Errors
+/// When the response is not there, or one before it is not any more; when all of them are longer than a body may be, or there is
+/// no room for them; when the database fails.
+pub(super) async fn conversation(
+    generation: &Generation,
+    quota: &Quota,
+    id: &str,
+    recent: Option<&Recent>,
+    memory: Option<&Share>,
+) -> Result<Conversation, PrepareError> {
+    if let Some(remembered) = recent.and_then(|recent| recent.take(id)) {
+        let text = remembered.conversation;
+        let weight = json::weigh(text.as_bytes()).bytes;
+        grow(memory, weight)?;
+        return Ok(Conversation {
+            items: serde_json::from_str(&text).map_err(PrepareError::Remembered)?,
+            weight,
+            is_stored: false,
+        });
+    }
+    let (db, now) = (generation.store.db(), generation.clock.now_ms());
+    let most = generation.config.limits.text_body_bytes;
+    if store::chain_length(db, &quota.id, id, now).await? > most as u64 {
+        let message = format!("the conversation up to it is longer than {most} bytes");
+        return Err(InvalidField::new("previous_response_id", message).into());
+    }
+    let chain = store::chain(db, &quota.id, id, now).await?;
+    let weight = chain.weight();
+    grow(memory, weight)?;
+    let turns = chain.parsed()?;
+    let Some(first) = turns.first() else {
+        return Err(match is_pending(generation, id) {
+            true => PrepareError::NotStored,
+            false => PrepareError::Unknown("there is no such response"),
+        });
+    };
+    if first.previous_id.is_some() {
+        let what = "a response before it is not kept any more";
+        return Err(PrepareError::Unknown(what));
+    }
+    let items = turns.into_iter().flat_map(|turn| {
+        let output = output_items(&turn.response);
+        turn.input.into_iter().chain(output)
+    });
+    Ok(Conversation {
+        items: items.collect(),
+        weight,
+        is_stored: true,
+    })
+}
+
+/// Each part of a conversation was accepted for itself; together they count like a body.
+fn grow(memory: Option<&Share>, weight: usize) -> Result<(), NoRoom> {
+    memory.map_or(Ok(()), |memory| memory.grow(COPIES.saturating_mul(weight)))
+}
+
+/// Whether the database has not taken a response yet.
+fn is_pending(generation: &Generation, id: &str) -> bool {
+    generation.kernel.journal.holds::<StoredBody>(id)
+}
+
+/// A response.
+///
+/// # Errors
+/// When there is none, or the database fails.
+pub(super) async fn read(
+    generation: &Generation,
+    quota: &Quota,
+    id: &str,
+) -> Result<StoredResponse, StoredError> {
+    let found = store::find(
+        generation.store.db(),
+        &quota.id,
+        id,
+        generation.clock.now_ms(),
+    )
+    .await?;
+    found.ok_or_else(|| match is_pending(generation, id) {
+        true => StoredError::NotStored,
+        false => StoredError::NotFound,
+    })
+}
+
+/// Deletes a response. Those that went on from it cannot be gone on from any more.
+///
+/// # Errors
+/// When there is none, or the database fails.
+pub(super) async fn delete(
+    generation: &Generation,
+    quota: &Quota,
+    id: &str,
+) -> Result<(), StoredError> {
+    match store::delete(
+        generation.store.db(),
+        &quota.id,
+        id,
+        generation.clock.now_ms(),
+    )
+    .await?
+    {
+        true => Ok(()),
+        false => Err(StoredError::NotFound),
+    }
+}
+
+/// Stores what an earlier process could not, and removes what is too old, until the server stops.
+///
+/// # Errors
+/// When the journal cannot be read.
+pub async fn start(generation: &Generation) -> anyhow::Result<()> {
+    journal::replay::<StoredBody>(generation).await?;
+    generation
+        .kernel
+        .repeat("removing old responses", PRUNE_EVERY, |base| async move {
+            let pruned = store::prune(&base.store.patient(), base.clock.now_ms()).await;
+            pruned.map(|_| ())
+        });
+    Ok(())
+}

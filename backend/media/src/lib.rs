@@ -1,0 +1,184 @@
+//! The driver of live calls: it moves bytes between UDP sockets, WebRTC, the signalling WebSocket and the conversation
+//! engine, and provider results back into the engine.
+//!
+//! One task runs one call: it owns the call's WebRTC stack and its engine, so between a packet and the reply to it stands
+//! nothing but the call's inbox, which the reader of the port fills and the task empties. What is said and when belongs to `colloquy-voice`; who may join a call and what is stored
+//! about it belongs to [`calls`](crate::calls).
+//!
+//! What moves between the sockets and WebRTC of one call is the crate `colloquy-transport`.
+//!
+//! - [`signalling`]: the WebSocket: admission, framing, limits
+//! - [`waiting`]: sockets that have said nothing yet
+//! - [`session`]: the task of a call
+//! - [`provider_requests`]: what the engine asks of providers
+//! - [`live`]: the sessions of this node
+//! - [`check`]: the check before a call: a path without a call
+
+pub(crate) mod check;
+mod live;
+mod provider_requests;
+mod session;
+mod signalling;
+mod waiting;
+
+use std::{ops::Deref, sync::Arc};
+
+use axum::{extract::FromRef, routing::get};
+use colloquy_calls::Calls;
+use colloquy_generation::Generation;
+use colloquy_http::Interface;
+use colloquy_kernel::{Capability, Kernel, Routes, State};
+use colloquy_protocol::IceServer;
+use colloquy_providers::Providers;
+use colloquy_speech::Speech;
+use colloquy_transport::{net, peer};
+use tokio::sync::Semaphore;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use self::{live::LiveSessions, signalling::session_socket, waiting::Waiting};
+
+/// The state of this capability in a server; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Media(Arc<Parts>);
+
+/// What [`Media`] holds, besides the [`Calls`] that it derefs to.
+#[derive(Debug)]
+pub struct Parts {
+    calls: Calls,
+    generation: Generation,
+    speech: Speech,
+    providers: Providers,
+    net: Arc<net::Net>,
+    identity: peer::Identity,
+    ice_servers: Vec<IceServer>,
+    live: LiveSessions,
+    checks: Arc<Semaphore>,
+    waiting: Waiting,
+}
+
+impl Media {
+    /// Takes the UDP port. Nothing is read from it yet.
+    ///
+    /// # Errors
+    /// When the port is taken, or a setting is malformed.
+    pub async fn open(
+        calls: Calls,
+        generation: Generation,
+        speech: Speech,
+        providers: Providers,
+    ) -> anyhow::Result<Self> {
+        let config = &calls.config;
+        Ok(Self(Arc::new(Parts {
+            net: Arc::new(net::Net::open(&config.media, config.http.listen).await?),
+            identity: peer::Identity::generate()?,
+            ice_servers: parse_ice_servers(config.media.ice_servers.as_deref())?,
+            live: LiveSessions::default(),
+            checks: check::room(),
+            waiting: Waiting::default(),
+            calls,
+            generation,
+            speech,
+            providers,
+        })))
+    }
+}
+
+impl Deref for Media {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl Deref for Parts {
+    type Target = Calls;
+
+    fn deref(&self) -> &Calls {
+        &self.calls
+    }
+}
+
+impl AsRef<Kernel> for Media {
+    fn as_ref(&self) -> &Kernel {
+        &self.kernel
+    }
+}
+
+/// The calls that run on this node, as a part of a server.
+#[derive(Debug)]
+pub struct MediaCapability;
+
+#[async_trait::async_trait]
+impl<S: State> Capability<S> for MediaCapability
+where
+    Media: FromRef<S>,
+{
+    fn name(&self) -> &'static str {
+        "media"
+    }
+
+    fn routes(&self) -> Vec<Routes<S>> {
+        let routes = OpenApiRouter::new()
+            .routes(routes!(check::check_path))
+            // A WebSocket, which OpenAPI cannot describe; its contract is the crate `colloquy-protocol`.
+            .route("/v2/calls/{id}/session", get(session_socket));
+        vec![(Interface::CALLS, routes)]
+    }
+
+    /// Reads from the UDP port until the server has drained.
+    async fn start(&self, state: &S) -> anyhow::Result<()> {
+        let media = Media::from_ref(state);
+        Arc::clone(&media.net).start(&media.kernel.tasks, &media.kernel.drain_over);
+        Ok(())
+    }
+
+    async fn drained(&self, state: &S) {
+        Media::from_ref(state).live.drained().await;
+    }
+}
+
+/// Reads `COLLOQUY_MEDIA_ICE_SERVERS`: a JSON array, or URLs separated by commas.
+fn parse_ice_servers(text: Option<&str>) -> anyhow::Result<Vec<IceServer>> {
+    let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    if text.starts_with('[') {
+        return serde_json::from_str(text).map_err(|error| {
+            anyhow::anyhow!("media.ice_servers: not an array of ICE servers: {error}")
+        });
+    }
+    text.split(',')
+        .map(str::trim)
+        .map(|url| {
+            let known = ["stun:", "stuns:", "turn:", "turns:"]
+                .iter()
+                .any(|scheme| url.starts_with(scheme));
+            anyhow::ensure!(known, "media.ice_servers: {url} is no stun: or turn: URL");
+            Ok(IceServer {
+                urls: vec![url.to_owned()],
+                username: None,
+                credential: None,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_ice_servers;
+
+    #[test]
+    fn ice_servers_are_urls_or_json() {
+        assert!(parse_ice_servers(None).unwrap().is_empty());
+        let plain = parse_ice_servers(Some("stun:a:3478, turn:b:3478")).unwrap();
+        assert_eq!(plain.len(), 2);
+        let json = parse_ice_servers(Some(
+            r#"[{"urls":["turn:b"],"username":"u","credential":"c"}]"#,
+        ))
+        .unwrap();
+        assert_eq!(json[0].username.as_deref(), Some("u"));
+        assert!(parse_ice_servers(Some("http://a")).is_err());
+        assert!(parse_ice_servers(Some("[{]")).is_err());
+    }
+}

@@ -1,0 +1,230 @@
+//! What the engine asks of providers: each question is a task whose answers go back to the session.
+//!
+//! A question that is cancelled is dropped with its request. An answer that was under way at that moment carries an id
+//! that the engine does not wait for any more.
+
+use std::{collections::HashMap, sync::Arc};
+
+use colloquy_base::fair_queue::Claim;
+use colloquy_generation::{Ask, PromptStyle, ReplyContext, Retrieval};
+use colloquy_observability::carried;
+use colloquy_providers::{ProviderError, Utterance};
+use colloquy_speech::Voice;
+use colloquy_voice::{Input, Line, ReplyId, SentenceId, UtteranceId};
+use futures_util::StreamExt as _;
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::Media;
+
+/// Answers that may wait for the session. Providers that are faster than the engine wait here.
+pub(super) const ANSWERS: usize = 64;
+
+/// What comes back from a question.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// For the engine.
+    Engine(Input),
+    /// The documents that a reply rests on.
+    Retrieved(Retrieval),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Question {
+    Utterance(UtteranceId),
+    Reply(ReplyId),
+    Sentence(SentenceId),
+}
+
+/// The questions of a session.
+#[derive(Debug)]
+pub(super) struct ProviderRequests {
+    media: Media,
+    context: Arc<CallContext>,
+    answers: mpsc::Sender<Answer>,
+    open: HashMap<Question, AbortOnDropHandle<()>>,
+}
+
+/// What every question of a call has in common.
+#[derive(Debug)]
+struct CallContext {
+    speaker: ReplyContext,
+    voice: Voice,
+    claim: Claim,
+}
+
+impl ProviderRequests {
+    /// No questions yet; their answers go to `answers`.
+    pub(super) fn new(
+        media: &Media,
+        speaker: ReplyContext,
+        voice: Voice,
+        claim: Claim,
+        answers: mpsc::Sender<Answer>,
+    ) -> Self {
+        let context = Arc::new(CallContext {
+            speaker,
+            voice,
+            claim,
+        });
+        Self {
+            media: media.clone(),
+            context,
+            answers,
+            open: HashMap::new(),
+        }
+    }
+
+    /// Asks for the words of an utterance; a later question about the same one replaces the earlier.
+    pub(super) fn transcribe(&mut self, utterance: UtteranceId, samples: Vec<i16>, is_final: bool) {
+        let (media, context, answers) = self.parts();
+        self.ask(Question::Utterance(utterance), async move {
+            let language = context.voice.language.clone();
+            let request = Utterance {
+                samples: samples.into(),
+                language,
+                claim: context.claim.clone(),
+            };
+            let input = match media.providers.transcriber.transcribe(request).await {
+                Ok(text) => Input::Transcribed {
+                    utterance,
+                    text,
+                    is_final,
+                },
+                Err(error) => {
+                    log_failure(&error);
+                    Input::TranscriptionFailed { utterance }
+                }
+            };
+            let _ = answers.send(Answer::Engine(input)).await;
+        });
+    }
+
+    /// Asks the model for a reply to these lines.
+    pub(super) fn reply(&mut self, reply: ReplyId, lines: Vec<Line>) {
+        let (media, context, answers) = self.parts();
+        self.ask(Question::Reply(reply), async move {
+            let said = lines.iter().map(|line| {
+                (
+                    colloquy_generation::role(line.originator),
+                    line.text.as_str(),
+                )
+            });
+            let ask = Ask {
+                speaker: &context.speaker,
+                turns: colloquy_generation::turns(said),
+                manner: PromptStyle::Spoken,
+            };
+            let generated = match colloquy_generation::reply(&media.generation, ask).await {
+                Ok(generated) => generated,
+                Err(error) => {
+                    log_failure(&error);
+                    let _ = answers
+                        .send(Answer::Engine(Input::ReplyFailed { reply }))
+                        .await;
+                    return;
+                }
+            };
+            // A reply that nothing was found for used no documents.
+            let used = generated
+                .retrieval
+                .filter(|found| !found.documents.is_empty());
+            if let Some(retrieval) = used {
+                let _ = answers.send(Answer::Retrieved(retrieval)).await;
+            }
+            let mut text = generated.text;
+            let mut end = Input::ReplyEnded { reply };
+            while let Some(piece) = text.next().await {
+                match piece {
+                    Ok(delta) => {
+                        if answers
+                            .send(Answer::Engine(Input::ReplyText { reply, delta }))
+                            .await
+                            .is_err()
+                        {
+                            return;
+                        }
+                    }
+                    Err(error) => {
+                        log_failure(&error);
+                        end = Input::ReplyFailed { reply };
+                        break;
+                    }
+                }
+            }
+            let _ = answers.send(Answer::Engine(end)).await;
+        });
+    }
+
+    /// Asks for the speech of a sentence.
+    pub(super) fn speak(&mut self, sentence: SentenceId, text: String) {
+        let (media, context, answers) = self.parts();
+        self.ask(Question::Sentence(sentence), async move {
+            let mut end = Input::SpeechEnded { sentence };
+            match colloquy_speech::speak(&media.speech, &context.voice, &text, &context.claim).await
+            {
+                Ok(mut speech) => {
+                    while let Some(piece) = speech.next().await {
+                        match piece {
+                            Ok(pcm) => {
+                                let input = Input::Speech {
+                                    sentence,
+                                    samples: pcm.samples,
+                                    sample_rate_hz: pcm.sample_rate_hz,
+                                };
+                                if answers.send(Answer::Engine(input)).await.is_err() {
+                                    return;
+                                }
+                            }
+                            Err(error) => {
+                                log_failure(&error);
+                                end = Input::SpeechFailed { sentence };
+                                break;
+                            }
+                        }
+                    }
+                }
+                Err(error) => {
+                    log_failure(&error);
+                    end = Input::SpeechFailed { sentence };
+                }
+            }
+            let _ = answers.send(Answer::Engine(end)).await;
+        });
+    }
+
+    /// Drops the question about an utterance.
+    pub(super) fn cancel_transcription(&mut self, utterance: UtteranceId) {
+        self.open.remove(&Question::Utterance(utterance));
+    }
+
+    /// Drops the question for a reply.
+    pub(super) fn cancel_reply(&mut self, reply: ReplyId) {
+        self.open.remove(&Question::Reply(reply));
+    }
+
+    /// Drops the question for a sentence's speech.
+    pub(super) fn cancel_speech(&mut self, sentence: SentenceId) {
+        self.open.remove(&Question::Sentence(sentence));
+    }
+
+    fn parts(&self) -> (Media, Arc<CallContext>, mpsc::Sender<Answer>) {
+        (
+            self.media.clone(),
+            Arc::clone(&self.context),
+            self.answers.clone(),
+        )
+    }
+
+    fn ask(&mut self, question: Question, work: impl Future<Output = ()> + Send + 'static) {
+        self.open.retain(|_, task| !task.is_finished());
+        self.open.insert(
+            question,
+            AbortOnDropHandle::new(self.media.kernel.tasks.spawn(carried(work))),
+        );
+    }
+}
+
+fn log_failure(error: &ProviderError) {
+    tracing::warn!(provider = %error.provider, kind = ?error.kind, "a provider failed in a call: {}", error.message);
+}

@@ -1,0 +1,600 @@
+//! The task of one call: it owns the WebRTC stack, the engine and the client's connection, and waits for whichever has
+//! something next.
+
+mod client;
+mod missed;
+mod words;
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use colloquy_base::fair_queue::{Claim, Priority};
+use colloquy_calls::{CallSetup, Outcome, room::CallSlot};
+use colloquy_characters::{RenderedCharacter, rendered};
+use colloquy_generation::ReplyContext;
+use colloquy_observability::Span;
+use colloquy_protocol::{ByeReason, CloseCode, RagDocument, ServerMessage, SessionState};
+use colloquy_speech::Voice;
+use colloquy_transport::{
+    net::{Datagram, Place},
+    peer::{Peer, PeerEvent},
+};
+use colloquy_voice::{EndReason, Engine, EngineConfig, Input, Output, TurnSettings};
+use opentelemetry::trace::SpanKind;
+use tokio::{sync::mpsc, time::timeout};
+use tokio_util::task::AbortOnDropHandle;
+
+use self::{
+    missed::Missed,
+    words::{server_message, stored_line, user_info},
+};
+use super::{
+    live::Attach,
+    provider_requests::{ANSWERS, Answer, ProviderRequests},
+    signalling::{ClientInput, Refusal, Wire},
+};
+use crate::Media;
+
+/// Heartbeats that a client may miss before its connection counts as lost.
+const MISSED_HEARTBEATS: u32 = 3;
+
+/// How much longer than the providers' own time-out the engine waits.
+const PROVIDER_GRACE: Duration = Duration::from_millis(500);
+
+/// How long a client that is told of the call's end waits for it to be stored.
+const STORE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Datagrams that are taken in one round, before the clock and the client's messages have their turn again.
+const DATAGRAMS_A_ROUND: usize = 64;
+
+/// Offers that a client may make within [`OFFER_WINDOW`]. It makes one when the call begins and one for every change of
+/// its network.
+const MAX_OFFERS: u32 = 10;
+
+const OFFER_WINDOW: Duration = Duration::from_secs(10);
+
+/// Offers that a client may make in a call; each may leave something in the stack.
+const MAX_OFFERS_IN_ALL: u32 = 500;
+
+/// A running call.
+pub(super) struct Session {
+    media: Media,
+    id: String,
+    time_limit: Duration,
+    character: Option<String>,
+    /// The start of the engine's time.
+    epoch: Instant,
+    engine: Engine,
+    requests: ProviderRequests,
+    peer: Option<Peer>,
+    place: Place,
+    ssrc: u32,
+    offers: Offers,
+    wire: Option<Wire>,
+    missed: Missed,
+    last_heard: Instant,
+    path: MediaPath,
+    /// When the call ends unless the client comes back.
+    give_up_at: Option<Instant>,
+    /// When the path first came up.
+    connected_at: Option<Instant>,
+    /// The write of `ongoing`, which the end makes needless.
+    ongoing: Option<AbortOnDropHandle<()>>,
+    end: Option<End>,
+    /// Room on this node, given back when the session is dropped.
+    seat: CallSlot,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MediaPath {
+    /// Not up yet.
+    New,
+    Up,
+    Down,
+}
+
+/// How a session ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct End {
+    bye: ByeReason,
+    /// The stable code of a failure; `None` when the call completed.
+    error: Option<&'static str>,
+}
+
+impl End {
+    fn completed(bye: ByeReason) -> Self {
+        Self { bye, error: None }
+    }
+
+    fn failed(code: &'static str) -> Self {
+        Self {
+            bye: ByeReason::Error,
+            error: Some(code),
+        }
+    }
+}
+
+/// What a session waits for.
+enum SessionEvent {
+    ClientInput(ClientInput),
+    Datagram(Datagram),
+    Answer(Answer),
+    Attach(Attach),
+    Shutdown,
+    Timer,
+}
+
+impl Session {
+    /// Starts the session of a call that was taken for this node.
+    pub(super) async fn start(media: &Media, setup: CallSetup, seat: CallSlot, wire: Wire) {
+        let id = setup.id.clone();
+        let (answers, answers_in) = mpsc::channel(ANSWERS);
+        media.providers.transcriber.warm();
+        let (place, datagrams) = media.net.place();
+        let (attach, attach_in) = mpsc::channel(1);
+        let rendered = rendered(
+            media,
+            &setup.tenant,
+            &setup.character,
+            &setup.character_params,
+        )
+        .await
+        .map_err(anyhow::Error::from);
+        match rendered.and_then(|rendered| Self::new(media, setup, &rendered, seat, answers, place))
+        {
+            Ok(mut session) => {
+                let resume = media.live.insert(&id, attach);
+                session.attach(wire, resume);
+                let sources = Sources {
+                    answers: answers_in,
+                    datagrams,
+                    attach: attach_in,
+                };
+                let trace = Span::begin(SpanKind::Internal, || "call".to_owned());
+                trace.set("gen_ai.conversation.id", session.id.clone());
+                let run = trace.around(session.run(sources));
+                media.live.spawn(async move {
+                    run.await;
+                    drop(trace);
+                });
+            }
+            Err(error) => {
+                tracing::error!(call = %id, error = format!("{error:#}"), "a session could not start");
+                wire.refuse(&Refusal {
+                    code: "INTERNAL",
+                    close: 1011,
+                    message: "the server failed; try again later",
+                });
+                let outcome = Outcome {
+                    error: Some("INTERNAL".into()),
+                    call_time: Duration::ZERO,
+                    server_time: Duration::ZERO,
+                    transcript: Vec::new(),
+                };
+                colloquy_calls::end(media, &id, outcome);
+            }
+        }
+    }
+
+    fn new(
+        media: &Media,
+        setup: CallSetup,
+        rendered: &RenderedCharacter,
+        seat: CallSlot,
+        answers: mpsc::Sender<Answer>,
+        place: Place,
+    ) -> anyhow::Result<Self> {
+        let epoch = media.clock.instant();
+        let settings = &media.config.calls;
+        let engine = Engine::new(EngineConfig {
+            turns: TurnSettings {
+                start_ms: settings.turn_start_ms,
+                stop_ms: settings.turn_stop_ms,
+                min_speech_ms: settings.min_speech_ms,
+                interim_ms: Some(settings.interim_ms).filter(|interim| *interim > 0),
+                ..TurnSettings::default()
+            },
+            greetings: rendered.greetings.clone(),
+            interruption_message: rendered.interruption_message.clone(),
+            apology: settings.apology.clone(),
+            time_limit: setup.time_limit,
+            // The providers' own time-out comes first and says what happened; this one is for what they miss.
+            provider_timeout: Duration::from_millis(settings.provider_timeout_ms.into())
+                + PROVIDER_GRACE,
+            bitrate_bps: media.config.media.bitrate_bps,
+            seed: rand::random(),
+        })
+        .context("starting the conversation engine")?;
+        let character = setup.character.display_name().map(str::to_owned);
+        let speaker = ReplyContext::new(&media.generation, &setup.character, rendered);
+        let voice = Voice::of(&setup.character.parameters);
+        let claim = Claim::new(Priority::Call, setup.tenant.partner().as_str());
+        let requests = ProviderRequests::new(media, speaker, voice, claim, answers);
+        Ok(Self {
+            media: media.clone(),
+            id: setup.id,
+            time_limit: setup.time_limit,
+            character,
+            epoch,
+            engine,
+            requests,
+            peer: None,
+            place,
+            ssrc: rand::random(),
+            offers: Offers::new(epoch),
+            wire: None,
+            missed: Missed::default(),
+            last_heard: epoch,
+            path: MediaPath::New,
+            give_up_at: Some(epoch + Duration::from_secs(settings.visitor_seconds.into())),
+            connected_at: None,
+            ongoing: None,
+            end: None,
+            seat,
+        })
+    }
+
+    #[tracing::instrument(name = "call", skip_all, fields(call = %self.id))]
+    async fn run(mut self, mut sources: Sources) {
+        tracing::info!("session started");
+        metrics::gauge!("colloquy_calls_active").increment(1.0);
+        while self.end.is_none() {
+            let wake = self.wait(&mut sources).await;
+            let now = self.media.clock.instant();
+            self.wake(wake, now);
+            // What else is there already is taken in the same round, so that the stack is flushed once for all.
+            for _ in 0..DATAGRAMS_A_ROUND {
+                let Ok(datagram) = sources.datagrams.try_recv() else {
+                    break;
+                };
+                self.wake(SessionEvent::Datagram(datagram), now);
+            }
+            while let Ok(answer) = sources.answers.try_recv() {
+                self.wake(SessionEvent::Answer(answer), now);
+            }
+            // What is due is done in every round: a flood of packets may not starve the clock.
+            self.timer(now);
+            self.advance(now);
+        }
+        self.finish().await;
+        metrics::gauge!("colloquy_calls_active").decrement(1.0);
+    }
+
+    async fn wait(&mut self, sources: &mut Sources) -> SessionEvent {
+        let deadline = self.deadline();
+        let timer = async {
+            match deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        let heard = async {
+            match &mut self.wire {
+                Some(wire) => wire.hear().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            // Strangers can send datagrams without end, so they come last; everything before them is bounded. The timer is
+            // looked at in every round, whatever woke the task.
+            biased;
+            () = self.media.kernel.drain_over.cancelled() => SessionEvent::Shutdown,
+            Some(attach) = sources.attach.recv() => SessionEvent::Attach(attach),
+            heard = heard => SessionEvent::ClientInput(heard),
+            Some(answer) = sources.answers.recv() => SessionEvent::Answer(answer),
+            Some(datagram) = sources.datagrams.recv() => SessionEvent::Datagram(datagram),
+            () = timer => SessionEvent::Timer,
+        }
+    }
+
+    /// When something is due without anything coming in.
+    fn deadline(&mut self) -> Option<Instant> {
+        let engine = self.engine.next_timeout().map(|at| self.epoch + at);
+        let peer = self.peer.as_mut().and_then(Peer::next_tick);
+        let heartbeat = self
+            .wire
+            .is_some()
+            .then(|| self.last_heard + self.heartbeat_patience());
+        [engine, peer, heartbeat, self.give_up_at]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn heartbeat_patience(&self) -> Duration {
+        Duration::from_secs((MISSED_HEARTBEATS * self.media.config.calls.heartbeat_seconds).into())
+    }
+
+    fn wake(&mut self, wake: SessionEvent, now: Instant) {
+        match wake {
+            SessionEvent::ClientInput(ClientInput::Message(message)) => {
+                self.last_heard = now;
+                self.missed.heard(now);
+                self.heard(message, now);
+            }
+            SessionEvent::ClientInput(ClientInput::Violation(what)) => self.violated(what),
+            SessionEvent::ClientInput(ClientInput::Lost) => self.lost_wire(now),
+            SessionEvent::Datagram(datagram) => {
+                let from = datagram.from;
+                if let Some(peer) = &mut self.peer
+                    && peer.receive(datagram, now)
+                {
+                    self.place.bind(from, now);
+                }
+            }
+            SessionEvent::Answer(Answer::Engine(input)) => self.tell_engine(input, now),
+            SessionEvent::Answer(Answer::Retrieved(retrieval)) => {
+                let documents: Vec<RagDocument> = retrieval
+                    .documents
+                    .into_iter()
+                    .map(|document| RagDocument {
+                        title: document.title,
+                        fusion_score: document.fusion_score,
+                        token_count: u32::try_from(document.token_count).unwrap_or(u32::MAX),
+                    })
+                    .collect();
+                let count = u32::try_from(documents.len()).ok();
+                let total_tokens = documents.iter().map(|document| document.token_count).sum();
+                self.say(&ServerMessage::RagInfo {
+                    documents,
+                    count,
+                    total_tokens,
+                });
+            }
+            SessionEvent::Attach(Attach { wire }) => self.replace_wire(wire, now),
+            SessionEvent::Shutdown => self.end_with(End::completed(ByeReason::Shutdown)),
+            SessionEvent::Timer => self.timer(now),
+        }
+    }
+
+    fn timer(&mut self, now: Instant) {
+        if let Some(peer) = &mut self.peer
+            && peer.next_tick().is_some_and(|at| at <= now)
+        {
+            peer.tick(now);
+        }
+        if self
+            .engine
+            .next_timeout()
+            .is_some_and(|at| self.epoch + at <= now)
+        {
+            self.tell_engine(Input::Timeout, now);
+        }
+        if self.wire.is_some() && self.last_heard + self.heartbeat_patience() <= now {
+            tracing::info!("no heartbeat from the client");
+            self.lost_wire(now);
+        }
+        if self.give_up_at.is_some_and(|at| at <= now) {
+            // A client that never had media is a failure; one that went away has ended the call.
+            let end = match self.path {
+                MediaPath::New => End::failed("NOT_CONNECTED"),
+                MediaPath::Up | MediaPath::Down => End::completed(ByeReason::HangUp),
+            };
+            self.end_with(end);
+        }
+    }
+
+    /// Takes what the stack and the engine have to give until both are quiet, then sends.
+    fn advance(&mut self, now: Instant) {
+        while let Some(event) = self.peer.as_mut().and_then(Peer::poll) {
+            match event {
+                PeerEvent::Packet(packet) => self.tell_engine(Input::Packet(packet), now),
+                PeerEvent::Connected => self.media_up(now),
+                PeerEvent::Disconnected | PeerEvent::Failed => self.media_down(now),
+            }
+        }
+        if let Some(peer) = &mut self.peer {
+            peer.flush(&self.media.net);
+        }
+    }
+
+    fn tell_engine(&mut self, input: Input, now: Instant) {
+        let at = now.saturating_duration_since(self.epoch);
+        self.engine.handle(at, input);
+        while let Some(output) = self.engine.poll() {
+            match output {
+                Output::Send(frame) => {
+                    if let Some(peer) = &mut self.peer {
+                        peer.send(frame, now);
+                    }
+                }
+                Output::Transcribe {
+                    utterance,
+                    samples,
+                    is_final,
+                } => {
+                    self.requests.transcribe(utterance, samples, is_final);
+                }
+                Output::CancelTranscription(utterance) => {
+                    self.requests.cancel_transcription(utterance)
+                }
+                Output::Reply(reply) => self
+                    .requests
+                    .reply(reply, self.engine.transcript().to_vec()),
+                Output::CancelReply(reply) => self.requests.cancel_reply(reply),
+                Output::Speak { sentence, text } => self.requests.speak(sentence, text),
+                Output::CancelSpeech(sentence) => self.requests.cancel_speech(sentence),
+                Output::Event(event) => {
+                    let info = user_info(&event);
+                    self.say(&server_message(event));
+                    if let Some(info) = info {
+                        self.say(&info);
+                    }
+                }
+                Output::End(EndReason::TimeLimit) => {
+                    self.end_with(End::completed(ByeReason::TimeLimit))
+                }
+                Output::End(EndReason::HangUp) => self.end_with(match self.path {
+                    MediaPath::New => End {
+                        bye: ByeReason::HangUp,
+                        error: Some("NOT_CONNECTED"),
+                    },
+                    MediaPath::Up | MediaPath::Down => End::completed(ByeReason::HangUp),
+                }),
+            }
+        }
+    }
+
+    fn media_up(&mut self, now: Instant) {
+        let before = std::mem::replace(&mut self.path, MediaPath::Up);
+        if before == MediaPath::New {
+            self.connected_at = Some(now);
+            self.seat.connected();
+            self.give_up_at = None;
+            tracing::info!(
+                after_ms = now.duration_since(self.epoch).as_millis(),
+                "media connected"
+            );
+            let ongoing = colloquy_calls::connected(self.media.calls.clone(), self.id.clone());
+            self.ongoing = Some(AbortOnDropHandle::new(
+                self.media.kernel.tasks.spawn(ongoing),
+            ));
+        }
+        if before != MediaPath::Up {
+            self.say(&ServerMessage::Status {
+                state: SessionState::Ongoing,
+            });
+            self.tell_engine(Input::Connected, now);
+        }
+        self.reconsider_giving_up(now);
+    }
+
+    fn media_down(&mut self, now: Instant) {
+        if self.path == MediaPath::Up {
+            tracing::info!("media lost");
+            self.path = MediaPath::Down;
+            self.tell_engine(Input::Disconnected, now);
+            self.say(&ServerMessage::Status {
+                state: SessionState::Reconnecting,
+            });
+            self.reconsider_giving_up(now);
+        }
+    }
+
+    fn state(&self) -> SessionState {
+        match self.path {
+            MediaPath::New => SessionState::Starting,
+            MediaPath::Up => SessionState::Ongoing,
+            MediaPath::Down => SessionState::Reconnecting,
+        }
+    }
+
+    /// The client has made its first offer: the visitor has been asked for the microphone, which took as long as it
+    /// took, and from now on the media has to come up.
+    fn expect_media(&mut self, now: Instant) {
+        let patience = self.media.config.calls.media_connect_seconds;
+        self.give_up_at = Some(now + Duration::from_secs(patience.into()));
+    }
+
+    /// Either the connection or the media being away starts the wait; both being there ends it. Before media first
+    /// connects, its own time limit stays.
+    fn reconsider_giving_up(&mut self, now: Instant) {
+        if self.path == MediaPath::New {
+            return;
+        }
+        let away = self.wire.is_none() || self.path == MediaPath::Down;
+        let patience = Duration::from_secs(self.media.config.calls.reconnect_seconds.into());
+        self.give_up_at = away.then(|| self.give_up_at.unwrap_or(now + patience));
+    }
+
+    fn end_with(&mut self, end: End) {
+        self.end.get_or_insert(end);
+    }
+
+    async fn finish(mut self) {
+        let now = self.media.clock.instant();
+        // The engine settles the transcript; after its own end this changes nothing.
+        self.tell_engine(Input::HangUp, now);
+        if let Some(mut peer) = self.peer.take() {
+            peer.close(&self.media.net);
+        }
+        self.ongoing = None;
+        let end = self
+            .end
+            .take()
+            .unwrap_or_else(|| End::completed(ByeReason::HangUp));
+        tracing::info!(?end, "session ended");
+        let since = |start: Instant| now.saturating_duration_since(start);
+        let outcome = Outcome {
+            error: end.error.map(Into::into),
+            call_time: self.connected_at.map(since).unwrap_or_default(),
+            server_time: since(self.epoch),
+            transcript: self.engine.transcript().iter().map(stored_line).collect(),
+        };
+        // A client that is told of the end finds it stored, unless the database is away.
+        let stored = colloquy_calls::end(&self.media, &self.id, outcome);
+        if timeout(STORE_PATIENCE, stored).await.is_err() {
+            tracing::warn!("the end of the call is not stored yet");
+        }
+        self.media.live.remove(&self.id);
+        if let Some(wire) = self.wire.take() {
+            let state = if end.error.is_some() {
+                SessionState::Error
+            } else {
+                SessionState::Completed
+            };
+            // The reason comes first: for a client, a final status is an end as well.
+            wire.say(&ServerMessage::Bye {
+                reason: end.bye,
+                code: end.error.map(str::to_owned),
+            });
+            wire.say(&ServerMessage::Status { state });
+            let close = match end.error {
+                Some("PROTOCOL") => CloseCode::Protocol,
+                _ => CloseCode::Normal,
+            };
+            wire.close(close.number(), end.error.unwrap_or("BYE"));
+        }
+    }
+}
+
+/// How many offers came.
+#[derive(Debug)]
+struct Offers {
+    window: Instant,
+    in_window: u32,
+    in_all: u32,
+}
+
+impl Offers {
+    fn new(now: Instant) -> Self {
+        Self {
+            window: now,
+            in_window: 0,
+            in_all: 0,
+        }
+    }
+
+    /// Counts an offer; `false` when there were too many.
+    fn count(&mut self, now: Instant) -> bool {
+        if now >= self.window + OFFER_WINDOW {
+            self.window = now;
+            self.in_window = 0;
+        }
+        self.in_window += 1;
+        self.in_all += 1;
+        self.in_window <= MAX_OFFERS && self.in_all <= MAX_OFFERS_IN_ALL
+    }
+}
+
+/// The beginning of an error about what a client sent, which may repeat all of it.
+pub(super) fn excerpt(error: &anyhow::Error) -> String {
+    const LONGEST: usize = 120;
+    let shown = error.to_string();
+    let mut cut: String = shown
+        .chars()
+        .take(LONGEST)
+        .flat_map(char::escape_debug)
+        .collect();
+    if shown.chars().nth(LONGEST).is_some() {
+        cut.push('…');
+    }
+    cut
+}
+
+/// Where a session's wake-ups come from.
+struct Sources {
+    answers: mpsc::Receiver<Answer>,
+    datagrams: mpsc::Receiver<Datagram>,
+    attach: mpsc::Receiver<Attach>,
+}

@@ -1,0 +1,342 @@
+//! The WebSocket of a session: admission, framing, limits.
+//!
+//! A browser cannot read the status of a refused upgrade, so every socket is accepted; a refused one gets one fatal
+//! `error` and is closed with the code of [`CloseCode`]. Until the signature, the expiry and the use of the URL are
+//! checked, nothing of a call is touched.
+
+use std::{
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    extract::{
+        Path, Query, State, WebSocketUpgrade,
+        rejection::QueryRejection,
+        ws::{CloseFrame, Message, WebSocket, close_code},
+    },
+    response::Response,
+};
+use colloquy_base::clock::Clock;
+use colloquy_calls::{
+    CallSetup, SignedQuery,
+    room::{self, CallSlot},
+};
+use colloquy_http::extract::ClientAddress;
+use colloquy_protocol::{
+    ClientMessage, CloseCode, MAX_FRAME_BYTES, MAX_MESSAGES_PER_SECOND, PROTOCOL_VERSION,
+    ServerMessage,
+};
+use colloquy_store::StoreError;
+use futures_util::{SinkExt as _, StreamExt as _, stream::SplitStream};
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio_util::task::TaskTracker;
+
+use super::{
+    live::{Attach, NotAttached},
+    session::Session,
+};
+use crate::Media;
+
+/// How long a client may take to say `hello`, and to take what was sent.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a client may take to close its side.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// What is read ahead for a socket. Its memory is taken at once, also for sockets that never say anything.
+const READ_AHEAD_BYTES: usize = 4 * 1024;
+
+/// Messages that may wait for a client that reads slowly: twice as many as the most it may ask for in a second.
+const OUTBOX: usize = 2 * MAX_MESSAGES_PER_SECOND as usize;
+
+/// Opens the session of a call: the WebSocket behind the signed URL.
+pub(super) async fn session_socket(
+    State(media): State<Media>,
+    Path(id): Path<String>,
+    query: Result<Query<SignedQuery>, QueryRejection>,
+    ClientAddress(address): ClientAddress,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    upgrade
+        .read_buffer_size(READ_AHEAD_BYTES)
+        .write_buffer_size(0)
+        .max_message_size(MAX_FRAME_BYTES)
+        .max_frame_size(MAX_FRAME_BYTES)
+        .on_upgrade(move |socket| async move {
+            let mut wire = Wire::open(&media, socket);
+            let query = query.ok().map(|Query(query)| query);
+            match admit(&media, &id, query, address, &mut wire).await {
+                Ok(Entry::First(setup, slot)) => {
+                    Session::start(&media, *setup, slot, wire).await;
+                }
+                Ok(Entry::Again(session)) => {
+                    // A session that ends at this moment drops the connection, which tells the client enough.
+                    let _ = session.send(Attach { wire }).await;
+                }
+                Err(refusal) => {
+                    tracing::info!(call = %id, code = refusal.code, "session refused");
+                    wire.refuse(&refusal);
+                }
+            }
+        })
+}
+
+/// Why a socket was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// The stable code.
+    pub(super) code: &'static str,
+    /// The number in the close frame.
+    pub(super) close: u16,
+    /// What happened, for a developer.
+    pub(super) message: &'static str,
+}
+
+impl From<CloseCode> for Refusal {
+    fn from(code: CloseCode) -> Self {
+        let message = match code {
+            CloseCode::InvalidSignature => "the signed URL or the resume token is not valid",
+            CloseCode::UrlExpired => "the signed URL has expired; create another call",
+            CloseCode::CallInUse => "the signed URL was used before, and the call has its client",
+            CloseCode::CallNotFound => "there is no such call, or it is over",
+            CloseCode::RateLimited => {
+                "too many session attempts came from this address; try again in a minute"
+            }
+            CloseCode::Capacity => "the server has no room for another call; try again later",
+            _ => "the session's protocol was not followed",
+        };
+        Self {
+            code: code.code(),
+            close: code.number(),
+            message,
+        }
+    }
+}
+
+/// What a client wants after `hello`.
+enum Entry {
+    /// The signed URL was spent for it just now.
+    First(Box<CallSetup>, CallSlot),
+    /// It continues a session of this node.
+    Again(mpsc::Sender<Attach>),
+}
+
+/// Counts the attempts of an address. To come back with a resume token is none: after a cut, all pages of an office do.
+async fn admit(
+    media: &Media,
+    id: &str,
+    query: Option<SignedQuery>,
+    address: IpAddr,
+    wire: &mut Wire,
+) -> Result<Entry, Refusal> {
+    let count_attempt = || {
+        let counted = media.limits.check_attempt(address);
+        counted.map_err(|_| Refusal::from(CloseCode::RateLimited))
+    };
+    let url = match &query {
+        Some(query) => colloquy_calls::check_session_url(media, id, query),
+        None => Err(CloseCode::InvalidSignature),
+    };
+    // An expired URL that we signed may still carry a resume token in its `hello`.
+    if let Err(code) = url
+        && code != CloseCode::UrlExpired
+    {
+        count_attempt()?;
+        return Err(code.into());
+    }
+    let Some(place) = media.waiting.enter(id, address) else {
+        return Err(CloseCode::RateLimited.into());
+    };
+    let resume = wire.hello().await?;
+    drop(place);
+    if let Some(token) = resume {
+        let refused = match media.live.resume(id, &token) {
+            Ok(session) => return Ok(Entry::Again(session)),
+            Err(NotAttached::NoSession) => CloseCode::CallNotFound,
+            Err(_) => CloseCode::InvalidSignature,
+        };
+        count_attempt()?;
+        return Err(refused.into());
+    }
+    count_attempt()?;
+    url?;
+    match media.live.reopen(id) {
+        Ok(session) => return Ok(Entry::Again(session)),
+        Err(NotAttached::NoSession) => {}
+        Err(_) => return Err(CloseCode::CallInUse.into()),
+    }
+    if media.kernel.shutdown.is_cancelled() {
+        return Err(CloseCode::Capacity.into());
+    }
+    let failed = |error: StoreError| {
+        tracing::error!(call = %id, %error, "taking a call failed");
+        Refusal {
+            code: "INTERNAL",
+            close: 1011,
+            message: "the server failed; try again later",
+        }
+    };
+    let seat = room::seat(media, id, address).await.map_err(failed)??;
+    let taken = colloquy_calls::take(media, id, wire.metadata.as_ref()).await;
+    let setup = taken.map_err(failed)??;
+    Ok(Entry::First(Box::new(setup), seat))
+}
+
+/// What an error of the socket says about the client: whether it broke the protocol or is gone. The socket takes what is sent
+/// in either case, and what is left of a frame is read away while the connection ends.
+fn broken(error: &axum::Error) -> ClientInput {
+    let source = std::error::Error::source(error);
+    match source.and_then(|source| source.downcast_ref::<tungstenite::Error>()) {
+        Some(tungstenite::Error::Capacity(_)) => {
+            ClientInput::Violation("the frame is larger than 64 KiB")
+        }
+        Some(tungstenite::Error::Utf8(_)) => ClientInput::Violation("messages are UTF-8"),
+        Some(tungstenite::Error::Protocol(
+            tungstenite::error::ProtocolError::ResetWithoutClosingHandshake,
+        )) => ClientInput::Lost,
+        Some(tungstenite::Error::Protocol(_)) => {
+            ClientInput::Violation("the frame breaks the protocol of WebSockets")
+        }
+        _ => ClientInput::Lost,
+    }
+}
+
+/// A client's connection, as the session sees it.
+#[derive(Debug)]
+pub(super) struct Wire {
+    incoming: SplitStream<WebSocket>,
+    outbox: mpsc::Sender<Message>,
+    clock: Arc<dyn Clock>,
+    tasks: TaskTracker,
+    window: (Instant, u32),
+    /// The page's `customMetadata`, from `hello`.
+    metadata: Option<Map<String, Value>>,
+}
+
+/// What came from the client.
+#[derive(Debug)]
+pub(super) enum ClientInput {
+    /// A message.
+    Message(ClientMessage),
+    /// Something that the protocol forbids.
+    Violation(&'static str),
+    /// The connection is gone.
+    Lost,
+}
+
+impl Wire {
+    fn open(media: &Media, socket: WebSocket) -> Self {
+        let (mut sink, incoming) = socket.split();
+        let (outbox, mut messages) = mpsc::channel::<Message>(OUTBOX);
+        media.kernel.tasks.spawn(async move {
+            while let Some(message) = messages.recv().await {
+                let last = matches!(message, Message::Close(_));
+                let sent = tokio::time::timeout(PATIENCE, sink.send(message)).await;
+                if last || !matches!(sent, Ok(Ok(()))) {
+                    break;
+                }
+            }
+            let _ = tokio::time::timeout(PATIENCE, sink.close()).await;
+        });
+        let clock = Arc::clone(&media.clock);
+        let window = (clock.instant(), 0);
+        Self {
+            incoming,
+            outbox,
+            clock,
+            tasks: media.kernel.tasks.clone(),
+            window,
+            metadata: None,
+        }
+    }
+
+    /// Waits for `hello` and returns its resume token.
+    async fn hello(&mut self) -> Result<Option<String>, Refusal> {
+        let Ok(heard) = tokio::time::timeout(PATIENCE, self.hear()).await else {
+            return Err(CloseCode::Protocol.into());
+        };
+        match heard {
+            ClientInput::Message(ClientMessage::Hello {
+                protocol: PROTOCOL_VERSION..,
+                metadata,
+                resume,
+                ..
+            }) => {
+                self.metadata = metadata;
+                Ok(resume)
+            }
+            _ => Err(CloseCode::Protocol.into()),
+        }
+    }
+
+    /// The next message. Dropping the future loses nothing.
+    pub(super) async fn hear(&mut self) -> ClientInput {
+        loop {
+            let text = match self.incoming.next().await {
+                Some(Ok(Message::Text(text))) => text,
+                Some(Ok(Message::Binary(_))) => {
+                    return ClientInput::Violation("messages are JSON text frames");
+                }
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+                // A page that goes away: Firefox cuts its sockets before the page could say `hang_up`.
+                Some(Ok(Message::Close(Some(frame)))) if frame.code == close_code::AWAY => {
+                    return ClientInput::Message(ClientMessage::HangUp);
+                }
+                Some(Err(error)) => return broken(&error),
+                Some(Ok(Message::Close(_))) | None => return ClientInput::Lost,
+            };
+            let now = self.clock.instant();
+            if now.duration_since(self.window.0) >= Duration::from_secs(1) {
+                self.window = (now, 0);
+            }
+            self.window.1 += 1;
+            if self.window.1 > MAX_MESSAGES_PER_SECOND {
+                return ClientInput::Violation("more than 100 messages came within a second");
+            }
+            match serde_json::from_str(&text) {
+                Ok(ClientMessage::Unknown) => {}
+                Ok(message) => return ClientInput::Message(message),
+                Err(_) => return ClientInput::Violation("the frame is no message of the protocol"),
+            }
+        }
+    }
+
+    /// Sends a message; `false` when the client is gone or reads too slowly.
+    pub(super) fn say(&self, message: &ServerMessage) -> bool {
+        match serde_json::to_string(message) {
+            Ok(text) => self.outbox.try_send(Message::Text(text.into())).is_ok(),
+            Err(error) => {
+                tracing::error!(%error, "a message could not be written");
+                true
+            }
+        }
+    }
+
+    /// Closes the connection after everything said before. What still comes from the client is read for a while: a
+    /// socket that is closed with unread data is reset, and the client would not learn why.
+    pub(super) fn close(mut self, code: u16, reason: &'static str) {
+        let frame = CloseFrame {
+            code,
+            reason: reason.into(),
+        };
+        let _ = self.outbox.try_send(Message::Close(Some(frame)));
+        let rest = async move { while let Some(Ok(_)) = self.incoming.next().await {} };
+        let tasks = self.tasks;
+        tasks.spawn(async move {
+            let _ = tokio::time::timeout(LINGER, rest).await;
+        });
+    }
+
+    /// Says why and closes.
+    pub(super) fn refuse(self, refusal: &Refusal) {
+        self.say(&ServerMessage::Error {
+            code: refusal.code.to_owned(),
+            message: refusal.message.to_owned(),
+            fatal: true,
+        });
+        self.close(refusal.close, refusal.code);
+    }
+}

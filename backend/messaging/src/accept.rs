@@ -1,0 +1,92 @@
+//! Taking a completion: the character as it is now, the stored row and its job.
+
+use std::sync::Arc;
+
+use colloquy_accounts::{Principal, Tenant};
+use colloquy_base::invalid::InvalidField;
+use colloquy_characters::{Character, CharacterInput};
+use colloquy_kernel::jobs;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{
+    complete::Complete,
+    error::AcceptError,
+    request::{Checked, Question},
+    store,
+};
+use crate::Messaging;
+
+/// Everything that the job needs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Accepted {
+    /// What is asked.
+    pub(super) question: Question,
+    /// Who answers: later edits of a saved character do not reach the completion.
+    pub(super) character: Character,
+    /// The template parameters.
+    pub(super) character_params: Map<String, Value>,
+}
+
+/// Stores a completion and its job, and gives its id.
+///
+/// # Errors
+/// When the character is unknown or its templates cannot be filled in, the partner has too many completions in progress, or
+/// the database fails.
+pub(super) async fn accept(
+    messaging: &Messaging,
+    principal: &Principal,
+    body: Checked,
+) -> Result<String, AcceptError> {
+    let Checked {
+        question,
+        character,
+        character_params,
+    } = body;
+    let own = principal.own_tenant();
+    let field = character.field;
+    let character = character.of_key(own.as_ref())?;
+    let tenant = match own {
+        Some(tenant) => tenant,
+        None => tenant_of(principal, &character)?,
+    };
+    let character = colloquy_characters::resolve(messaging, principal, character)
+        .await
+        .map_err(|error| AcceptError::Unresolved { field, error })?;
+    // A template that cannot be filled in is an error of this request, not of the job later on.
+    colloquy_characters::rendered(messaging, &tenant, &character, &character_params).await?;
+    let accepted = Accepted {
+        question,
+        character: Arc::unwrap_or_clone(character),
+        character_params,
+    };
+    let id = messaging.clock.new_id().to_string();
+    let job = Complete {
+        completion: id.clone(),
+    };
+    let transaction = messaging.store.begin().await?;
+    let open = store::count_open(&transaction, &tenant).await?;
+    if open >= u64::from(messaging.config.limits.completions_in_progress) {
+        return Err(AcceptError::TooMany);
+    }
+    store::insert(
+        &transaction,
+        &tenant,
+        &id,
+        &accepted,
+        messaging.clock.now_ms(),
+    )
+    .await?;
+    jobs::enqueue(messaging, &transaction, Some(tenant.partner()), &job).await?;
+    transaction.commit().await?;
+    messaging.kernel.jobs.wake();
+    Ok(id)
+}
+
+/// Whose completion an admin key makes: the saved character's partner's.
+fn tenant_of(principal: &Principal, character: &CharacterInput) -> Result<Tenant, AcceptError> {
+    let partner = character.partner().ok_or_else(|| {
+        InvalidField::new("input.character", "an admin key names a saved character")
+    })?;
+    Ok(principal.tenant(partner)?)
+}

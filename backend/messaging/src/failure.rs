@@ -1,0 +1,93 @@
+//! Why a completion failed: for the client without anything of the services behind, for the log with it.
+
+use colloquy_providers::ProviderError;
+use colloquy_sandbox::{Limit, SandboxError};
+use colloquy_speech::{OggError, SoundError};
+
+use super::output::Reason;
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error("an audio file: {0}")]
+    Unreadable(SandboxError<OggError>),
+    #[error("the audio is too long")]
+    TooLong,
+    #[error("no words in the new messages")]
+    NothingHeard,
+    #[error("transcription: {0}")]
+    Transcription(ProviderError),
+    #[error("reply: {0}")]
+    Reply(ProviderError),
+    #[error("the reply is empty")]
+    EmptyReply,
+    #[error("speech: {0}")]
+    Speech(SoundError),
+    #[error("it took too long")]
+    TimedOut,
+    #[error("its process ended too often")]
+    Interrupted,
+}
+
+impl Failure {
+    /// Whether another attempt may succeed.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            Self::Unreadable(error) => error.may_pass(),
+            Self::Transcription(error)
+            | Self::Reply(error)
+            | Self::Speech(SoundError::Provider(error)) => error.kind.is_transient(),
+            Self::EmptyReply | Self::Speech(SoundError::Silent) => true,
+            _ => false,
+        }
+    }
+
+    /// A stable name.
+    pub(super) fn code(&self) -> &'static str {
+        match self {
+            Self::Unreadable(_) => "audio_unreadable",
+            Self::TooLong => "audio_too_long",
+            Self::NothingHeard => "nothing_heard",
+            Self::Transcription(_) => "transcription_failed",
+            Self::Reply(_) | Self::EmptyReply => "reply_failed",
+            Self::Speech(_) => "speech_failed",
+            Self::TimedOut => "timed_out",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// What the client is told.
+    pub(super) fn reason(&self) -> Reason {
+        let message = match self {
+            Self::Unreadable(error) => {
+                format!("An audio file cannot be read: {}", unreadable(error))
+            }
+            Self::TooLong => "The audio messages last too long".to_owned(),
+            Self::NothingHeard => "There are no words in the new messages".to_owned(),
+            Self::Transcription(_) => "The audio messages could not be transcribed".to_owned(),
+            Self::Reply(_) => "The model failed".to_owned(),
+            Self::EmptyReply => "The model gave no answer".to_owned(),
+            Self::Speech(_) => "The answer could not be spoken".to_owned(),
+            Self::TimedOut => "The answer took too long".to_owned(),
+            Self::Interrupted => "The server was interrupted too often".to_owned(),
+        };
+        Reason {
+            code: self.code().to_owned(),
+            message,
+        }
+    }
+}
+
+/// What is wrong with a file, as far as it is the file.
+fn unreadable(error: &SandboxError<OggError>) -> String {
+    match error {
+        SandboxError::Refused(error) => error.to_string(),
+        SandboxError::Limit(Limit::Memory) => "it takes too much memory".to_owned(),
+        SandboxError::Limit(Limit::Time) => "it takes too much time".to_owned(),
+        SandboxError::Limit(Limit::Output) => "it holds too much sound".to_owned(),
+        SandboxError::Crashed(_) => "the decoder failed".to_owned(),
+        SandboxError::Killed | SandboxError::Full(_) | SandboxError::NotStarted(_) => {
+            "the decoder was not available".to_owned()
+        }
+    }
+}

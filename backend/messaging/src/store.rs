@@ -1,0 +1,160 @@
+//! The SQL of completions.
+
+use colloquy_accounts::Tenant;
+use colloquy_store::{Dialect, Executor, StoreError, Transaction, statement};
+use serde::Serialize;
+
+use super::{
+    accept::Accepted,
+    output::{CompletionState, CompletionView, Output, Reason},
+};
+
+/// A completion that has not ended.
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct OpenRow {
+    pub(super) partner: String,
+    question: String,
+    pub(super) created_at: i64,
+}
+
+impl OpenRow {
+    /// # Errors
+    /// When it cannot be read; where, and nothing of what it says, since that is what people said.
+    pub(super) fn accepted(&self) -> Result<(Tenant, Accepted), StoreError> {
+        let accepted = serde_json::from_str(&self.question).map_err(|error| {
+            let column = error.column();
+            StoreError::malformed(format!(
+                "the stored question cannot be read at column {column}"
+            ))
+        })?;
+        Ok((Tenant::of_row(&self.partner), accepted))
+    }
+}
+
+/// A completion as its client reads it.
+#[derive(Debug, sqlx::FromRow)]
+struct Row {
+    id: String,
+    state: String,
+    output: Option<String>,
+    error: Option<String>,
+}
+
+pub(super) async fn insert(
+    db: &impl Executor,
+    tenant: &Tenant,
+    id: &str,
+    accepted: &Accepted,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO completions (id, partner, state, question, created_at) VALUES ($1, $2, 'in-progress', $3, $4)";
+    let values = [
+        id.into(),
+        tenant.partner().as_str().into(),
+        serde_json::to_string(accepted)
+            .map_err(StoreError::other)?
+            .into(),
+        now.into(),
+    ];
+    db.execute(statement(sql, values)).await?;
+    Ok(())
+}
+
+/// How many completions of a partner are in progress. No other transaction adds one before this one ends.
+pub(super) async fn count_open(db: &Transaction, tenant: &Tenant) -> Result<u64, StoreError> {
+    // On SQLite the transaction is the lock.
+    if db.dialect() == Dialect::Postgres {
+        let sql = "SELECT 1 FROM partners WHERE id = $1 FOR NO KEY UPDATE";
+        db.execute(statement(sql, [tenant.partner().as_str().into()]))
+            .await?;
+    }
+    let sql = "SELECT COUNT(*) FROM completions WHERE partner = $1 AND state = 'in-progress'";
+    db.fetch_count(statement(sql, [tenant.partner().as_str().into()]))
+        .await
+}
+
+/// A completion of a partner, or of anyone for an admin key, unless it ended at `kept_since` or before.
+pub(super) async fn find(
+    db: &impl Executor,
+    tenant: Option<&Tenant>,
+    id: &str,
+    kept_since: i64,
+) -> Result<Option<CompletionView>, StoreError> {
+    let mut sql = "SELECT id, state, output, error FROM completions \
+                   WHERE id = $1 AND (ended_at IS NULL OR ended_at > $2)"
+        .to_owned();
+    let mut values = vec![id.into(), kept_since.into()];
+    if let Some(tenant) = tenant {
+        sql += " AND partner = $3";
+        values.push(tenant.partner().as_str().into());
+    }
+    let row = db.fetch_one(statement(sql, values)).await?;
+    row.map(view).transpose()
+}
+
+fn view(row: Row) -> Result<CompletionView, StoreError> {
+    let state = CompletionState::from_stored(&row.state).ok_or_else(|| {
+        StoreError::malformed(format!("completion {} has no known state", row.id))
+    })?;
+    let output = row.output.as_deref().map(serde_json::from_str);
+    let error = row.error.as_deref().map(serde_json::from_str);
+    Ok(CompletionView {
+        output: output.transpose().map_err(StoreError::malformed)?,
+        error: error.transpose().map_err(StoreError::malformed)?,
+        ..CompletionView::new(&row.id, state)
+    })
+}
+
+/// A completion that is still to be worked on.
+pub(super) async fn load_open(db: &impl Executor, id: &str) -> Result<Option<OpenRow>, StoreError> {
+    let sql = "SELECT partner, question, created_at FROM completions WHERE id = $1 AND state = 'in-progress'";
+    db.fetch_one(statement(sql, [id.into()])).await
+}
+
+pub(super) async fn complete(
+    db: &impl Executor,
+    id: &str,
+    output: &Output,
+    now: i64,
+) -> Result<(), StoreError> {
+    end(db, id, CompletionState::Completed, "output", output, now).await
+}
+
+pub(super) async fn fail(
+    db: &impl Executor,
+    id: &str,
+    reason: &Reason,
+    now: i64,
+) -> Result<(), StoreError> {
+    end(db, id, CompletionState::Failed, "error", reason, now).await
+}
+
+/// Ends a completion. What was asked is not needed any more, so it does not stay.
+async fn end(
+    db: &impl Executor,
+    id: &str,
+    state: CompletionState,
+    column: &'static str,
+    value: &impl Serialize,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = format!(
+        "UPDATE completions SET state = $2, {column} = $3, question = NULL, ended_at = $4 \
+         WHERE id = $1 AND state = 'in-progress'"
+    );
+    let values = [
+        id.into(),
+        state.as_str().into(),
+        serde_json::to_string(value)
+            .map_err(StoreError::other)?
+            .into(),
+        now.into(),
+    ];
+    db.execute(statement(sql, values)).await?;
+    Ok(())
+}
+
+pub(super) async fn purge(db: &impl Executor, kept_since: i64) -> Result<u64, StoreError> {
+    let sql = "DELETE FROM completions WHERE ended_at <= $1";
+    db.execute(statement(sql, [kept_since.into()])).await
+}

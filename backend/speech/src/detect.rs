@@ -1,0 +1,355 @@
+//! The language of a text, where the request does not name one.
+//!
+//! What people have read out is often one short sentence. Its script says the most; where several languages share one, its
+//! commonest words do, and letters that few of them have. The statistics of a detector decide where these do not.
+
+#[cfg(test)]
+mod sentences;
+mod words;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::LazyLock,
+};
+
+use whatlang::{Detector, Lang};
+
+use self::words::WORDS;
+
+/// The languages of the interface, as the detector calls them, and their short codes.
+const LANGUAGES: [(Lang, &str); 15] = [
+    (Lang::Eng, "en"),
+    (Lang::Spa, "es"),
+    (Lang::Fra, "fr"),
+    (Lang::Deu, "de"),
+    (Lang::Ita, "it"),
+    (Lang::Por, "pt"),
+    (Lang::Pol, "pl"),
+    (Lang::Rus, "ru"),
+    (Lang::Nld, "nl"),
+    (Lang::Ara, "ar"),
+    (Lang::Cmn, "zh-cn"),
+    (Lang::Jpn, "ja"),
+    (Lang::Kor, "ko"),
+    (Lang::Hin, "hi"),
+    (Lang::Heb, "he"),
+];
+/// From here on the detector is right about greetings, too, once its two guesses agree.
+const CONFIDENT: f64 = 0.5;
+/// Words that say this much decide: one that only one language of ours has, or several that few have.
+const TELLING: f64 = 0.65;
+/// And by so much more than those of the next language.
+const CLEARLY: f64 = 1.3;
+
+/// Letters and signs that few languages have, those languages, and what one of them counts.
+const LETTERS: [(&str, &[&str], f64); 20] = [
+    ("ß", &["de"], 2.0),
+    ("¿¡ñ", &["es"], 1.5),
+    ("ãõ", &["pt"], 1.0),
+    ("łżźśąęń", &["pl"], 1.5),
+    ("œù", &["fr"], 0.8),
+    ("êâ", &["fr", "pt"], 0.4),
+    ("ç", &["fr", "pt", "ca", "tr"], 0.3),
+    ("èò", &["it", "ca"], 0.3),
+    ("å", &["da", "sv", "no"], 1.0),
+    ("øæ", &["da", "no"], 1.5),
+    ("ä", &["de", "sv", "fi"], 0.4),
+    ("ö", &["de", "sv", "fi", "tr", "hu"], 0.3),
+    ("ü", &["de", "tr", "hu"], 0.4),
+    ("őű", &["hu"], 2.0),
+    ("ěřů", &["cs"], 2.0),
+    ("čšž", &["cs", "sk", "hr"], 1.0),
+    ("ğış", &["tr"], 1.5),
+    ("ățș", &["ro"], 1.5),
+    ("ơưđạảấầậắếềệịọốồộớờợụủứừự", &["vi"], 1.5),
+    ("ыэё", &["ru"], 1.0),
+];
+/// Letters of the Cyrillic alphabets of others.
+const NOT_RUSSIAN: &str = "іїєґўјљњћђџѓќ";
+/// Letters of the Persian and Urdu alphabets that Arabic does not have.
+const NOT_ARABIC: &str = "پچژگکیٹڈڑےںہھۂ";
+/// Letters that Persian and Urdu rarely have.
+const ARABIC: &str = "ةىيكأإؤ";
+/// Pairs of letters that are one in Yiddish.
+const NOT_HEBREW: &str = "װױײ";
+
+/// Which languages have a word.
+static LANGUAGES_OF: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
+    let mut languages_of: HashMap<&str, Vec<&str>> = HashMap::new();
+    for (language, words) in WORDS {
+        for word in words.split_whitespace() {
+            let languages = languages_of.entry(word).or_default();
+            if languages.last() != Some(&language) {
+                languages.push(language);
+            }
+        }
+    }
+    languages_of
+});
+
+/// How a text is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Script {
+    Latin,
+    Cyrillic,
+    Arabic,
+    Hebrew,
+    Devanagari,
+    Han,
+    Kana,
+    Hangul,
+    Other,
+}
+
+impl Script {
+    fn of_letter(letter: char) -> Option<Self> {
+        Some(match letter {
+            '\u{400}'..='\u{52F}' => Self::Cyrillic,
+            '\u{590}'..='\u{5FF}' | '\u{FB1D}'..='\u{FB4F}' => Self::Hebrew,
+            '\u{600}'..='\u{6FF}' | '\u{750}'..='\u{77F}' => Self::Arabic,
+            '\u{900}'..='\u{97F}' => Self::Devanagari,
+            '\u{3040}'..='\u{30FF}' => Self::Kana,
+            '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' => Self::Han,
+            '\u{1100}'..='\u{11FF}' | '\u{AC00}'..='\u{D7AF}' => Self::Hangul,
+            _ if !letter.is_alphabetic() => return None,
+            'a'..='z' | 'A'..='Z' | '\u{C0}'..='\u{24F}' | '\u{1E00}'..='\u{1EFF}' => Self::Latin,
+            _ => Self::Other,
+        })
+    }
+
+    /// The script of most letters; `None` without letters. Japanese has Chinese characters, too.
+    fn of(text: &str) -> Option<Self> {
+        let mut counts = BTreeMap::<Self, usize>::new();
+        for script in text.chars().filter_map(Self::of_letter) {
+            *counts.entry(script).or_default() += 1;
+        }
+        if counts.contains_key(&Self::Kana) {
+            let han = counts.remove(&Self::Han).unwrap_or(0);
+            *counts.entry(Self::Kana).or_default() += han;
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        most.map(|(script, _)| script)
+    }
+}
+
+/// The short code of the text's language. `None` when the detection is not sure, and for a language that the interface
+/// does not have: the synthesizer's default is a better guess than a wrong language.
+pub(super) fn detect(text: &str) -> Option<&'static str> {
+    let has = |letters: &str| text.chars().any(|letter| letters.contains(letter));
+    match Script::of(text)? {
+        Script::Hangul => Some("ko"),
+        Script::Kana => Some("ja"),
+        Script::Han => Some("zh-cn"),
+        Script::Hebrew => (!has(NOT_HEBREW)).then_some("he"),
+        Script::Arabic if has(NOT_ARABIC) => None,
+        Script::Arabic if has(ARABIC) => Some("ar"),
+        Script::Arabic => by_statistics(text),
+        Script::Cyrillic
+            if text
+                .to_lowercase()
+                .contains(|letter| NOT_RUSSIAN.contains(letter)) =>
+        {
+            None
+        }
+        Script::Latin | Script::Cyrillic | Script::Devanagari => by_words(text),
+        Script::Other => None,
+    }
+}
+
+/// By the commonest words, and by statistics where these say too little.
+fn by_words(text: &str) -> Option<&'static str> {
+    let text = text.to_lowercase();
+    let mut scores = HashMap::<&'static str, f64>::new();
+    let ours = |code: &str| LANGUAGES.iter().any(|(_, known)| *known == code);
+    let in_word = |c: char| c.is_alphabetic() || Script::of_letter(c) == Some(Script::Devanagari);
+    for word in text.split(|c| !in_word(c)) {
+        let languages = LANGUAGES_OF.get(word).map_or(&[][..], Vec::as_slice);
+        let (known, others): (Vec<_>, Vec<_>) = languages.iter().partition(|code| ours(code));
+        let of_ours = 1.0 / (known.len() as f64 + others.len() as f64 / 2.0);
+        let of_others = 1.0 / languages.len() as f64;
+        for (languages, counts) in [(known, of_ours), (others, of_others)] {
+            for language in languages {
+                *scores.entry(language).or_default() += counts;
+            }
+        }
+    }
+    for (letters, languages, counts) in LETTERS {
+        let found = text.chars().filter(|letter| letters.contains(*letter));
+        // A second one says little more.
+        let found = found.count().min(2) as f64;
+        for language in languages {
+            *scores.entry(language).or_default() += counts * found;
+        }
+    }
+    let mut scores: Vec<_> = scores.into_iter().collect();
+    scores.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    let next = scores.get(1).map_or(0.0, |(_, score)| *score);
+    match scores.first() {
+        Some((code, score)) if *score >= TELLING && *score >= next * CLEARLY => {
+            ours(code).then_some(*code)
+        }
+        // A language of others that says more than any of ours.
+        Some((code, score)) if *score >= TELLING && !ours(code) => None,
+        _ => by_statistics(&text),
+    }
+}
+
+/// The first guess, among all languages, has to be one of ours: Danish is no Dutch, although nothing of ours is closer. How
+/// sure the detection is shows the second guess, among ours alone: that a text in Devanagari may also be Nepali is no
+/// reason to read it out in English.
+fn by_statistics(text: &str) -> Option<&'static str> {
+    let first = whatlang::detect_lang(text)?;
+    let (_, code) = LANGUAGES.iter().find(|(lang, _)| *lang == first)?;
+    let ours = LANGUAGES.iter().map(|(lang, _)| *lang).collect();
+    let second = Detector::with_allowlist(ours).detect(text)?;
+    (second.lang() == first && second.confidence() >= CONFIDENT).then_some(*code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        sentences::{HELD_OUT, OTHERS, TUNING},
+        *,
+    };
+
+    /// How many of the sentences are found, and which are not.
+    fn found(set: &[(&str, [&str; 4])]) -> (usize, Vec<String>) {
+        let sentences = set
+            .iter()
+            .flat_map(|(code, texts)| texts.map(|text| (*code, text)));
+        let (right, wrong): (Vec<_>, Vec<_>) =
+            sentences.partition(|(code, text)| detect(text) == Some(code));
+        let wrong = wrong
+            .iter()
+            .map(|(code, text)| format!("{code}: {text} is {:?}", detect(text)));
+        (right.len(), wrong.collect())
+    }
+
+    #[test]
+    fn a_short_sentence_is_enough() {
+        for (name, set) in [("tuning", &TUNING), ("held out", &HELD_OUT)] {
+            let (right, wrong) = found(set);
+            assert!(right >= 57, "{name}: {right} of 60; {wrong:#?}");
+        }
+    }
+
+    #[test]
+    fn sentences_of_other_languages_are_left_open() {
+        let taken = OTHERS.iter().filter_map(|text| Some((text, detect(text)?)));
+        let taken = taken.collect::<Vec<_>>();
+        assert!(taken.len() <= 1, "{taken:#?}");
+    }
+
+    #[test]
+    fn every_language_is_detected_when_there_is_enough_of_it() {
+        let texts = [
+            (
+                "en",
+                "The museum opens at nine in the morning, and visitors who come before that have to wait outside.",
+            ),
+            (
+                "es",
+                "El museo abre a las nueve de la mañana y los visitantes que llegan antes tienen que esperar fuera.",
+            ),
+            (
+                "fr",
+                "Le musée ouvre à neuf heures du matin et les visiteurs qui arrivent avant doivent attendre dehors.",
+            ),
+            (
+                "de",
+                "Das Museum öffnet um neun Uhr morgens, und wer früher kommt, muss draußen auf die anderen warten.",
+            ),
+            (
+                "it",
+                "Il museo apre alle nove del mattino e i visitatori che arrivano prima devono aspettare fuori.",
+            ),
+            (
+                "pt",
+                "O museu abre às nove horas da manhã e os visitantes que chegam antes têm de esperar lá fora.",
+            ),
+            (
+                "pl",
+                "Muzeum otwiera się o dziewiątej rano, a zwiedzający, którzy przyjdą wcześniej, muszą czekać na zewnątrz.",
+            ),
+            (
+                "ru",
+                "Музей открывается в девять часов утра, и посетители, которые приходят раньше, должны ждать снаружи.",
+            ),
+            (
+                "nl",
+                "Het museum gaat om negen uur 's ochtends open en bezoekers die eerder komen, moeten buiten wachten.",
+            ),
+            (
+                "ar",
+                "يفتح المتحف أبوابه في الساعة التاسعة صباحا، وعلى الزوار الذين يأتون قبل ذلك أن ينتظروا في الخارج.",
+            ),
+            (
+                "zh-cn",
+                "博物馆早上九点开门，提前到达的游客需要在外面等候。",
+            ),
+            (
+                "ja",
+                "博物館は午前九時に開きます。早く着いた方は外でお待ちください。",
+            ),
+            (
+                "ko",
+                "박물관은 아침 아홉 시에 문을 열고, 일찍 온 방문객은 밖에서 기다려야 합니다.",
+            ),
+            (
+                "hi",
+                "संग्रहालय सुबह नौ बजे खुलता है और जो लोग पहले आते हैं उन्हें बाहर इंतज़ार करना पड़ता है।",
+            ),
+            (
+                "he",
+                "המוזיאון נפתח בתשע בבוקר, ומבקרים שמגיעים לפני כן צריכים לחכות בחוץ.",
+            ),
+        ];
+        for (code, text) in texts {
+            assert_eq!(detect(text), Some(code), "{text}");
+        }
+        let codes = texts.map(|(code, _)| code);
+        assert!(colloquy_base::language::language_codes().eq(codes));
+        assert!(codes.iter().eq(LANGUAGES.iter().map(|(_, code)| code)));
+    }
+
+    #[test]
+    fn a_greeting_is_enough_for_most() {
+        let texts = [
+            ("es", "Hola, ¿cómo estás?"),
+            ("fr", "Bonjour, comment allez-vous ?"),
+            ("de", "Hallo, ich heiße Anna und wohne in Berlin."),
+            ("pl", "Dzień dobry, jak się masz?"),
+            (
+                "ru",
+                "Привет! Меня зовут Анна, я живу в Москве и работаю врачом.",
+            ),
+            ("nl", "Goedendag, hoe gaat het?"),
+            ("zh-cn", "你好，你好吗？"),
+            ("ja", "こんにちは、おげんきですか。"),
+            ("ko", "안녕하세요?"),
+            ("hi", "नमस्ते, आप कैसे हैं?"),
+            ("he", "שלום, מה שלומך?"),
+        ];
+        for (code, text) in texts {
+            assert_eq!(detect(text), Some(code), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_unsure_or_unknown_is_left_open() {
+        let texts = [
+            "ok",
+            "12 345",
+            "Taxi, hotel, radio.",
+            // Danish, Persian, Marathi, Ukrainian and Vietnamese are no languages of the interface.
+            "Museet åbner klokken ni om morgenen, og gæster, der kommer før, skal vente udenfor i kulden.",
+            "माझे नाव राम आहे आणि मी पुण्यात राहतो.",
+            "Добрий день, як у вас справи? Сьогодні гарна погода.",
+            "Xin chào, tôi tên là Lan.",
+            "موزه ساعت نه صبح باز می‌شود و بازدیدکنندگانی که زودتر می‌آیند باید بیرون منتظر بمانند.",
+        ];
+        for text in texts {
+            assert_eq!(detect(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Speech: the voice of a character, and the speech interface (`/v2/audio`).
+//!
+//! It owns which voice speaks, what of a text is spoken, how sound becomes a file and a file sound, and the interface's
+//! requests. Calls and the interface take the same way to the synthesizer. It stops at samples where a call begins: playing
+//! is the engine's.
+
+mod bill;
+mod cache;
+mod detect;
+mod recording;
+mod request;
+pub mod routes;
+mod sandboxed;
+mod sound;
+mod spoken;
+mod text_reader;
+mod voice;
+mod voices;
+
+use std::{ops::Deref, sync::Arc};
+
+use axum::extract::FromRef;
+use colloquy_accounts::Accounts;
+use colloquy_audio::encode::Format;
+pub use colloquy_audio::{
+    encode::EncodeError,
+    ogg_reader::{OggError, decode_ogg},
+};
+use colloquy_base::fair_queue::Claim;
+use colloquy_http::Interface;
+use colloquy_kernel::{Capability, Kernel, Routes, State};
+use colloquy_providers::{ProviderError, Providers, SpeechRequest, SpeechStream};
+use colloquy_sandbox::Sandbox;
+use futures_util::{StreamExt as _, stream};
+
+use self::{cache::SpeechCache, recording::Recording, text_reader::TextReader};
+pub use self::{
+    recording::SoundError,
+    sandboxed::{AudioDecoder, decode},
+    spoken::spoken,
+    voice::Voice,
+};
+
+/// The state of this capability in a server; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Speech(Arc<Parts>);
+
+/// What [`Speech`] holds, besides the [`Accounts`] that it derefs to.
+#[derive(Debug)]
+pub struct Parts {
+    accounts: Accounts,
+    providers: Providers,
+    sandbox: Sandbox,
+    /// Speech that may be asked for again.
+    pub cache: SpeechCache,
+}
+
+impl Speech {
+    /// Puts the parts together.
+    #[must_use]
+    pub fn new(accounts: Accounts, providers: Providers) -> Self {
+        Self(Arc::new(Parts {
+            sandbox: Sandbox::new(&accounts.config.sandbox),
+            cache: SpeechCache::new(&accounts.config.speech),
+            accounts,
+            providers,
+        }))
+    }
+}
+
+impl Deref for Speech {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl Deref for Parts {
+    type Target = Accounts;
+
+    fn deref(&self) -> &Accounts {
+        &self.accounts
+    }
+}
+
+impl AsRef<Kernel> for Speech {
+    fn as_ref(&self) -> &Kernel {
+        &self.kernel
+    }
+}
+
+/// The speech interface, as a part of a server.
+#[derive(Debug)]
+pub struct SpeechCapability;
+
+impl<S: State> Capability<S> for SpeechCapability
+where
+    Accounts: FromRef<S>,
+    Speech: FromRef<S>,
+{
+    fn name(&self) -> &'static str {
+        "speech"
+    }
+
+    fn routes(&self) -> Vec<Routes<S>> {
+        vec![(Interface::SPEECH, routes::routes())]
+    }
+}
+
+/// Speaks a text. Marks that cannot be heard are left out; a text of nothing else gives no sound and asks nobody.
+///
+/// # Errors
+/// When the synthesizer gives no first piece, after its retry.
+pub async fn speak(
+    speech: &Speech,
+    voice: &Voice,
+    text: &str,
+    claim: &Claim,
+) -> Result<SpeechStream, ProviderError> {
+    let text = spoken(text);
+    if !text.chars().any(char::is_alphanumeric) {
+        return Ok(stream::empty().boxed());
+    }
+    ask(speech, voice, text, claim).await
+}
+
+/// Reads a text aloud into a file of Opus in Ogg; `None` when nothing in it can be heard.
+///
+/// # Errors
+/// When the synthesizer fails, after its retry.
+pub async fn record(
+    speech: &Speech,
+    voice: &Voice,
+    text: &str,
+    claim: &Claim,
+) -> Result<Option<Vec<u8>>, SoundError> {
+    let Some(reading) = TextReader::new(speech, voice.clone(), text, claim) else {
+        return Ok(None);
+    };
+    let characters = text.chars().count() as u64;
+    let serial = speech.clock.new_id().as_u128() as u32;
+    let recording = Recording::new(reading, Format::Opus, characters, serial);
+    recording.whole().await.map(Some)
+}
+
+/// Asks the synthesizer for a text as it is.
+async fn ask(
+    speech: &Speech,
+    voice: &Voice,
+    text: String,
+    claim: &Claim,
+) -> Result<SpeechStream, ProviderError> {
+    let default = speech.config.synthesizer.voice.as_ref();
+    let request = SpeechRequest {
+        text,
+        voice: voice.id.as_ref().or(default).cloned(),
+        language: voice.language.clone(),
+        speed: voice.speed,
+        claim: claim.clone(),
+    };
+    speech.providers.synthesizer.speak(request).await
+}

@@ -1,0 +1,262 @@
+//! `/v2/audio`: speech of a text, and the voices there are.
+
+use axum::{
+    Json,
+    extract::{FromRef, Request, State},
+    http::{HeaderName, HeaderValue, StatusCode, header::CONTENT_TYPE, request::Parts},
+    response::{IntoResponse as _, Response},
+};
+use colloquy_accounts::{Accounts, ledger::Outcome};
+use colloquy_audio::encode::{Format, RATE_HZ};
+use colloquy_base::fair_queue::{Claim, Priority};
+use colloquy_http::{
+    ApiError, FieldError,
+    extract::{body_bytes, is_json, unsupported_media_type},
+};
+use colloquy_providers::{Gender, VoiceInfo};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    bill::{self, Bill},
+    cache::Key,
+    detect::detect,
+    recording::SoundError,
+    request::SpeechBody,
+    sound::{Order, SoundStream},
+    text_reader::TextReader,
+    voices,
+};
+use crate::Speech;
+
+/// The speech interface.
+pub(super) fn routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+where
+    Accounts: FromRef<S>,
+    Speech: FromRef<S>,
+{
+    OpenApiRouter::new()
+        .routes(routes!(create_speech))
+        .routes(routes!(list_voices))
+}
+
+/// The number of a request, for support.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-svc-tts-request-id");
+/// The rate of samples without a header of their own, in Hz.
+const SAMPLE_RATE: HeaderName = HeaderName::from_static("x-svc-tts-sample-rate");
+
+/// The fields of a request, for the API document; they are read in `request.rs`.
+#[derive(ToSchema)]
+#[schema(as = SpeechRequest)]
+#[expect(dead_code, reason = "only its shape is used, in the API document")]
+struct SpeechRequestSchema {
+    /// The model's public name; there is one, `colloquy-tts` unless it is configured otherwise.
+    #[schema(example = "colloquy-tts")]
+    model: String,
+    /// An id of `GET /v2/audio/voices`.
+    #[schema(example = "en")]
+    voice: String,
+    /// The text. Marks that cannot be heard (Markdown, HTML tags, emoji) are left out, as in calls.
+    #[schema(min_length = 1, max_length = 2000)]
+    input: String,
+    /// `auto`, or `en`, `es`, `fr`, `de`, `it`, `pt`, `pl`, `ru`, `nl`, `ar`, `zh-cn`, `ja`, `ko`, `hi`, `he`. With `auto` the
+    /// language is detected; where that is not sure, the voice's own is taken.
+    #[schema(default = "auto")]
+    language: Option<String>,
+    /// The format of the answer, mono.
+    #[schema(value_type = Option<Format>, default = "mp3")]
+    response_format: Option<Format>,
+    /// The speed, 1 is normal.
+    #[schema(minimum = 0.5, maximum = 1.5)]
+    speed: Option<f64>,
+}
+
+/// Sound in the format that was asked for.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "only its shape is used, in the API document")]
+struct SoundFile(Vec<u8>);
+
+/// Speaks a text. `Authorization: Bearer`, else `X-Api-Key`, carries the key of a quota for speech, or an API key with the
+/// scope `speech`; usage counts the characters of `input`.
+///
+/// The body is sound at 24,000 Hz, mono. All formats but `wav` are sent while they are made; when speech fails after that,
+/// the body breaks off without its proper end. `pcm` is signed 16-bit little-endian samples; the header
+/// `X-Svc-TTS-Sample-Rate` repeats their rate. `X-Svc-TTS-Request-Id` is a number, also on errors.
+///
+/// Wrong fields are answered with 400, as everywhere in this API, and all of them are named at once.
+#[utoipa::path(
+    post, path = "/v2/audio/speech", tag = "speech",
+    request_body = SpeechRequestSchema,
+    responses(
+        (
+            status = 200, description = "The sound",
+            content(
+                (SoundFile = "audio/mpeg"),
+                (SoundFile = "audio/ogg"),
+                (SoundFile = "audio/wav"),
+                (SoundFile = "application/octet-stream"),
+            ),
+            headers(
+                ("X-Svc-TTS-Request-Id" = u64, description = "The number of the request"),
+                ("X-Svc-TTS-Sample-Rate" = u32, description = "The rate of `pcm`, in Hz"),
+            ),
+        ),
+        (
+            status = 400,
+            description = "`{message, errors: {field: [text]}}` for wrong fields; `{error}` when there is no such voice, or the \
+                voice service refuses the request",
+        ),
+        (status = 401, description = "`{error}`: no key, or one that is not valid"),
+        (status = 403, description = "`{error}`: the key is not for speech"),
+        (status = 429, description = "`{error, code: QUOTA_EXHAUSTED}`, or `{error}` beyond the key's rate"),
+        (status = 502, description = "`{error}`: the voice service failed"),
+        (status = 503, description = "`{error}`: the voice service is not available; Retry-After says when to ask again"),
+    ),
+)]
+pub(crate) async fn create_speech(State(speech): State<Speech>, request: Request) -> Response {
+    let id = request_id(&speech);
+    let answer = answer(&speech, id, request).await;
+    let mut response = answer.unwrap_or_else(|error| error.into_response());
+    response
+        .headers_mut()
+        .insert(REQUEST_ID, HeaderValue::from(id));
+    response
+}
+
+async fn answer(speech: &Speech, request_id: u64, request: Request) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    let payer = bill::payer(&parts, speech).await?;
+    let wanted = wanted(speech, parts, body).await?;
+    let language = wanted.language.or_else(|| detect(&wanted.input));
+    let voices = voices::list(speech).await.map_err(SoundError::from)?;
+    let voice =
+        voices::choose(&voices, &wanted.voice, language, wanted.speed).ok_or_else(unknown_voice)?;
+    let claim = Claim::new(Priority::Request, &bill::owner(&payer));
+    let reading = TextReader::new(speech, voice.clone(), &wanted.input, &claim);
+    let reading = reading.ok_or_else(unspeakable)?;
+    let characters = wanted.input.chars().count() as u64;
+    let bill = Bill::reserve(speech, &payer, characters, request_id).await?;
+    let limits = bill.limits(speech.clock.now_ms());
+    tracing::info!(tts_request_id = request_id, characters, "speech");
+
+    let format = wanted.format;
+    let key = (speech.cache.room() > 0)
+        .then(|| Key::new(bill::owner(&payer), &voice, wanted.input, format));
+    let kept = key.as_ref().and_then(|key| speech.cache.get(key));
+    let mut response = if let Some(file) = kept {
+        bill.settle(characters, Outcome::Completed);
+        file.into_response()
+    } else {
+        let order = Order {
+            request_id,
+            format,
+            characters,
+            key,
+        };
+        SoundStream::new(speech, order, reading, bill)
+            .body()
+            .await?
+    };
+    let headers = response.headers_mut();
+    headers.extend(limits);
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static(format.content_type()),
+    );
+    if format == Format::Pcm {
+        headers.insert(SAMPLE_RATE, HeaderValue::from(RATE_HZ));
+    }
+    Ok(response)
+}
+
+/// Reads the body.
+async fn wanted(
+    speech: &Speech,
+    parts: Parts,
+    body: axum::body::Body,
+) -> Result<SpeechBody, ApiError> {
+    if !is_json(&parts.headers) {
+        return Err(unsupported_media_type());
+    }
+    let bytes = body_bytes(Request::from_parts(parts, body)).await?;
+    SpeechBody::parse(&bytes, &speech.config.speech.model)
+}
+
+/// A number for support: later ones are larger, and two of the same millisecond differ by chance.
+fn request_id(speech: &Speech) -> u64 {
+    const CHANCE_BITS: u32 = 22;
+    let now_ms = u64::try_from(speech.clock.now_ms()).unwrap_or_default();
+    let chance = speech.clock.new_id().as_u128() as u64 & ((1 << CHANCE_BITS) - 1);
+    (now_ms << CHANCE_BITS) | chance
+}
+
+fn unknown_voice() -> ApiError {
+    ApiError::new(
+        StatusCode::BAD_REQUEST,
+        "unknown_voice",
+        "There is no such voice; GET /v2/audio/voices lists those there are",
+    )
+}
+
+fn unspeakable() -> ApiError {
+    let wrong = FieldError::new("input", "has nothing in it that can be spoken");
+    ApiError::invalid_fields(vec![wrong])
+}
+
+/// The voices that requests may name.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Voices)]
+pub(crate) struct VoicesPage {
+    voices: Vec<VoiceView>,
+    /// Whether other ids are passed on to the configured voice service, which knows what they are.
+    may_have_others: bool,
+}
+
+/// A voice.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Voice)]
+struct VoiceView {
+    /// What requests, and characters, call it.
+    #[schema(example = "pt-br+f3")]
+    id: String,
+    /// What people call it.
+    name: String,
+    /// Its own language, as a BCP 47 tag; null where it is not known. A text in another language is spoken with the same
+    /// sort of voice in that language.
+    language: Option<String>,
+    /// How it sounds; null where it is not known.
+    gender: Option<Gender>,
+}
+
+impl From<VoiceInfo> for VoiceView {
+    fn from(voice: VoiceInfo) -> Self {
+        Self {
+            id: voice.id,
+            name: voice.name,
+            language: voice.language,
+            gender: voice.gender,
+        }
+    }
+}
+
+/// Lists the voices, with the same keys as for speech.
+#[utoipa::path(
+    get, path = "/v2/audio/voices", tag = "speech",
+    responses(
+        (status = 200, body = VoicesPage),
+        (status = 503, description = "`{error}`: the voice service is not available"),
+    ),
+)]
+pub(crate) async fn list_voices(
+    State(speech): State<Speech>,
+    parts: Parts,
+) -> Result<Json<VoicesPage>, ApiError> {
+    bill::payer(&parts, &speech).await?;
+    let list = voices::list(&speech).await.map_err(SoundError::from)?;
+    Ok(Json(VoicesPage {
+        voices: list.voices.into_iter().map(VoiceView::from).collect(),
+        may_have_others: list.may_have_others,
+    }))
+}

@@ -1,0 +1,99 @@
+//! Which voice a character speaks with.
+
+use colloquy_base::language::language_tag;
+use colloquy_characters::CharacterParameters;
+use serde_json::Value;
+
+/// The speeds of the interface document.
+pub(super) const SPEED: std::ops::RangeInclusive<f32> = 0.5..=1.5;
+
+/// A voice.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Voice {
+    /// The provider's voice id; `None` for the configured default.
+    pub id: Option<String>,
+    /// The language, as a BCP 47 tag.
+    pub language: Option<String>,
+    /// The speed, 1 is normal.
+    pub speed: f32,
+}
+
+impl Default for Voice {
+    fn default() -> Self {
+        Self {
+            id: None,
+            language: None,
+            speed: 1.0,
+        }
+    }
+}
+
+impl Voice {
+    /// The voice of a character: `voice` is an id, or an object with `id` (or `voice`), `speed` and `language`; the
+    /// language is the character's where the voice names none. What is of another form counts as absent.
+    #[must_use]
+    pub fn of(parameters: &CharacterParameters) -> Self {
+        let language = parameters.language.as_deref().and_then(language_tag);
+        match &parameters.voice {
+            Some(Value::String(id)) => Self {
+                id: named(id),
+                language,
+                speed: 1.0,
+            },
+            Some(Value::Object(voice)) => {
+                let text = |key: &str| voice.get(key).and_then(Value::as_str);
+                let speed = voice
+                    .get("speed")
+                    .and_then(Value::as_f64)
+                    .map_or(1.0, |speed| speed as f32);
+                Self {
+                    id: text("id").or(text("voice")).and_then(named),
+                    language: text("language").and_then(language_tag).or(language),
+                    speed: speed.clamp(*SPEED.start(), *SPEED.end()),
+                }
+            }
+            _ => Self {
+                language,
+                ..Self::default()
+            },
+        }
+    }
+}
+
+fn named(id: &str) -> Option<String> {
+    let id = id.trim();
+    (!id.is_empty()).then(|| id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn voices_of_characters() {
+        let of = |voice: Value| {
+            let parameters = json!({"voice": voice, "language": "German"});
+            Voice::of(&serde_json::from_value(parameters).unwrap())
+        };
+        let voice = |id: Option<&str>, language: &str, speed: f32| Voice {
+            id: id.map(str::to_owned),
+            language: Some(language.to_owned()),
+            speed,
+        };
+        assert_eq!(of(json!(null)), voice(None, "de", 1.0));
+        assert_eq!(of(json!("de+f3")), voice(Some("de+f3"), "de", 1.0));
+        assert_eq!(of(json!("  ")), voice(None, "de", 1.0));
+        assert_eq!(
+            of(json!({"id": "anna", "speed": 1.25, "language": "fr"})),
+            voice(Some("anna"), "fr", 1.25)
+        );
+        assert_eq!(
+            of(json!({"voice": "anna", "speed": 9})),
+            voice(Some("anna"), "de", 1.5)
+        );
+        assert_eq!(of(json!(7)), voice(None, "de", 1.0));
+        assert_eq!(Voice::of(&CharacterParameters::default()), Voice::default());
+    }
+}

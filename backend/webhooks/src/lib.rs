@@ -1,0 +1,159 @@
+//! Webhooks: the outbox and its delivery.
+//!
+//! An event is written to the outbox in the transaction that causes it, together with the job that delivers it, so that
+//! neither a crash nor a restart loses one. A receiver may see a delivery twice (the `webhook-id` stays the same), never
+//! not at all while attempts are left. What an event says belongs to the capability that sends it.
+
+mod deliver;
+pub mod routes;
+mod sign;
+mod store;
+
+use std::{ops::Deref, sync::Arc, time::Duration};
+
+use axum::extract::FromRef;
+use colloquy_accounts::{Accounts, Tenant};
+use colloquy_fetch::Fetcher;
+use colloquy_http::Interface;
+use colloquy_kernel::{Base, Capability, Kernel, Routes, State, jobs};
+use colloquy_store::{StoreError, Transaction};
+use serde_json::Value;
+
+pub use self::deliver::Deliver;
+
+/// What a webhook is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A call reached `completed`.
+    CallCompleted,
+}
+
+impl Event {
+    /// The event's public name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::CallCompleted => "call.completed",
+        }
+    }
+}
+
+/// Puts an event into the outbox, in the transaction that causes it. `subject` is the path of what it is about. Wake `webhooks.kernel.jobs` after the commit.
+///
+/// # Errors
+/// The database's failure.
+pub async fn send(
+    webhooks: &Webhooks,
+    transaction: &Transaction,
+    tenant: &Tenant,
+    event: Event,
+    subject: &str,
+    url: &str,
+    payload: &Value,
+) -> Result<(), StoreError> {
+    let id = webhooks.clock.new_id().to_string();
+    let new = store::NewDelivery {
+        id: &id,
+        tenant,
+        event: event.as_str(),
+        subject,
+        url,
+        payload: payload.to_string(),
+        now: webhooks.clock.now_ms(),
+    };
+    store::insert(transaction, new).await?;
+    let job = Deliver { delivery: id };
+    jobs::enqueue(webhooks, transaction, Some(tenant.partner()), &job).await
+}
+
+/// How long deliveries that ended are kept.
+const KEEP: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// How often old deliveries are removed.
+const PURGE_EVERY: Duration = Duration::from_secs(3600);
+
+/// The state of this capability in a server; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Webhooks(Arc<Parts>);
+
+/// What [`Webhooks`] holds, besides the [`Accounts`] that it derefs to.
+#[derive(Debug)]
+pub struct Parts {
+    accounts: Accounts,
+    /// The client for addresses that partners name.
+    pub fetcher: Fetcher,
+}
+
+impl Webhooks {
+    /// Puts the parts together.
+    #[must_use]
+    pub fn new(accounts: Accounts, fetcher: Fetcher) -> Self {
+        Self(Arc::new(Parts { accounts, fetcher }))
+    }
+}
+
+impl Deref for Webhooks {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl Deref for Parts {
+    type Target = Accounts;
+
+    fn deref(&self) -> &Accounts {
+        &self.accounts
+    }
+}
+
+impl AsRef<Kernel> for Webhooks {
+    fn as_ref(&self) -> &Kernel {
+        &self.kernel
+    }
+}
+
+/// The outbox, as a part of a server.
+#[derive(Debug)]
+pub struct WebhooksCapability;
+
+#[async_trait::async_trait]
+impl<S: State> Capability<S> for WebhooksCapability
+where
+    Accounts: FromRef<S>,
+    Webhooks: FromRef<S>,
+{
+    fn name(&self) -> &'static str {
+        "webhooks"
+    }
+
+    fn routes(&self) -> Vec<Routes<S>> {
+        vec![(Interface::MANAGEMENT, routes::routes())]
+    }
+
+    fn jobs(&self, registry: jobs::Registry<S>) -> jobs::Registry<S> {
+        registry.with::<Deliver>()
+    }
+
+    async fn start(&self, state: &S) -> anyhow::Result<()> {
+        Webhooks::from_ref(state).kernel.repeat(
+            "removing old webhook deliveries",
+            PURGE_EVERY,
+            |base| async move { purge(&base).await.map(|_| ()) },
+        );
+        Ok(())
+    }
+}
+
+/// Removes the deliveries that ended more than 30 days ago, with their attempts.
+///
+/// # Errors
+/// The database's failure.
+pub async fn purge(base: &Base) -> Result<u64, StoreError> {
+    store::purge(
+        &base.store.patient(),
+        base.clock.now_ms() - KEEP.as_millis() as i64,
+    )
+    .await
+}
