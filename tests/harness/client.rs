@@ -48,7 +48,7 @@ use log::Shared;
 use network::Network;
 use peer::Peer;
 use speech::Pause;
-use task::{Command, Parts, Task};
+use task::{Command, Commanded, Parts, Task};
 
 /// How long media may take to connect on one machine, however busy and however bad the network.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(20);
@@ -100,7 +100,7 @@ impl Default for ClientOptions {
 pub struct NativeClient {
     url: String,
     shared: Arc<Shared>,
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<Commanded>,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -418,8 +418,9 @@ impl NativeClient {
     /// # Errors
     /// When it does not.
     pub async fn hang_up(self) -> anyhow::Result<ServerMessage> {
+        let before = now();
         self.say(&ClientMessage::HangUp).await?;
-        let bye = self.bye(CONNECT_PATIENCE).await?;
+        let bye = self.bye_after(Some(before), CONNECT_PATIENCE).await?;
         self.command(Command::ClosePeer).await?;
         Ok(bye)
     }
@@ -429,11 +430,22 @@ impl NativeClient {
     /// # Errors
     /// When they do not come in time.
     pub async fn bye(&self, patience: Duration) -> anyhow::Result<ServerMessage> {
+        self.bye_after(None, patience).await
+    }
+
+    async fn bye_after(
+        &self,
+        before: Option<Instant>,
+        patience: Duration,
+    ) -> anyhow::Result<ServerMessage> {
         let ended = self.shared.wait(patience, |log| {
-            log.closed.last()?;
+            log.closed
+                .last()
+                .filter(|(at, _)| Some(*at) >= before)?;
             log.messages
                 .iter()
                 .rev()
+                .take_while(|(at, _)| Some(*at) >= before)
                 .map(|(_, message)| message)
                 .find(|message| matches!(message, ServerMessage::Bye { .. }))
                 .cloned()
@@ -442,8 +454,11 @@ impl NativeClient {
         ended.with_context(|| format!("no bye came; what came: {:#?}", self.log().messages))
     }
 
+    /// Returns when it is done.
     async fn command(&self, command: Command) -> anyhow::Result<()> {
-        if self.commands.send(command).await.is_err() {
+        let (done, is_done) = oneshot::channel();
+        let sent = self.commands.send((command, done)).await;
+        if sent.is_err() || is_done.await.is_err() {
             let failure = self.log().failure.clone();
             bail!("the client has failed: {}", failure.unwrap_or_default());
         }

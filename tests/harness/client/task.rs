@@ -50,6 +50,9 @@ pub(super) enum Command {
     ClosePeer,
 }
 
+/// A command, and who is told that it was done.
+pub(super) type Commanded = (Command, oneshot::Sender<()>);
+
 /// Speech that waits to be sent, or is being sent.
 struct Speaking {
     speech: Speech,
@@ -60,7 +63,7 @@ struct Speaking {
 
 pub(super) struct Task {
     pub(super) shared: Arc<Shared>,
-    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) commands: mpsc::Receiver<Commanded>,
     pub(super) peer: Peer,
     pub(super) socket: Option<Socket>,
     pub(super) pause: Pause,
@@ -81,7 +84,7 @@ struct Voice {
 /// The parts of a task.
 pub(super) struct Parts {
     pub(super) shared: Arc<Shared>,
-    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) commands: mpsc::Receiver<Commanded>,
     pub(super) peer: Peer,
     pub(super) socket: Socket,
     pub(super) pause: Pause,
@@ -89,7 +92,7 @@ pub(super) struct Parts {
 }
 
 enum ClientEvent {
-    Command(Option<Command>),
+    Command(Option<Commanded>),
     Peer(anyhow::Result<PeerEvent>),
     Signal(FromServer),
     Timer,
@@ -137,7 +140,10 @@ impl Task {
         loop {
             match self.wait().await {
                 ClientEvent::Command(None) => return Ok(()),
-                ClientEvent::Command(Some(command)) => self.obey(command).await?,
+                ClientEvent::Command(Some((command, done))) => {
+                    self.obey(command).await?;
+                    let _ = done.send(());
+                }
                 ClientEvent::Signal(FromServer::Message(message)) => {
                     self.signalled(message).await?
                 }
