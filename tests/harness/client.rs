@@ -439,9 +439,7 @@ impl NativeClient {
         patience: Duration,
     ) -> anyhow::Result<ServerMessage> {
         let ended = self.shared.wait(patience, |log| {
-            log.closed
-                .last()
-                .filter(|(at, _)| Some(*at) >= before)?;
+            log.closed.last().filter(|(at, _)| Some(*at) >= before)?;
             log.messages
                 .iter()
                 .rev()

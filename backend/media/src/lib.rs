@@ -2,8 +2,8 @@
 //! engine, and provider results back into the engine.
 //!
 //! One task runs one call: it owns the call's WebRTC stack and its engine, so between a packet and the reply to it stands
-//! nothing but the call's inbox, which the reader of the port fills and the task empties. What is said and when belongs to `colloquy-voice`; who may join a call and what is stored
-//! about it belongs to [`calls`](crate::calls).
+//! nothing but the call's inbox, which the reader of the port fills and the task empties. What is said and when belongs to
+//! `colloquy-voice`; who may join a call and what is stored about it belongs to `colloquy-calls`.
 //!
 //! What moves between the sockets and WebRTC of one call is the crate `colloquy-transport`.
 //!
