@@ -236,8 +236,8 @@ pub(super) async fn cut_the_network_and_come_back(stack: Stack) {
         .message(before, 2 * SOON, |message| (*message == lost).then_some(()))
         .await
         .unwrap();
-    client.conditions(Conditions::default()).await.unwrap();
     let back = now();
+    client.conditions(Conditions::default()).await.unwrap();
     client.restart_ice(false).await.unwrap();
     let ongoing = ServerMessage::Status {
         state: SessionState::Ongoing,
