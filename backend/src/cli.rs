@@ -160,7 +160,8 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
     observability::init_logs(&config.log)?;
     match cli.command {
         Command::Serve => server::run(config).await,
-        Command::Migrate => Ok(config.store.open().await?.migrate().await?),
+        // Opening it brings its schema up to date.
+        Command::Migrate => open(config).await.map(drop),
         Command::Partner(command) => {
             let directory = open(config).await?;
             partner(&directory, command).await
@@ -179,6 +180,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
 async fn open(config: Config) -> anyhow::Result<Directory> {
     let place = config.store.place();
     let is_new = config.store.file().is_some_and(|file| !file.exists());
+    let store = config.store.open().await?;
     if is_new {
         note(&format!(
             "made a new database, {place}; only a server with the same store.dir or store.database_url reads it"
@@ -186,7 +188,6 @@ async fn open(config: Config) -> anyhow::Result<Directory> {
     } else {
         note(&format!("database: {place}"));
     }
-    let store = config.store.open().await?;
     store.migrate().await?;
     Ok(app::directory(Base::new(
         config,

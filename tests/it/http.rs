@@ -46,6 +46,44 @@ async fn every_answer_has_a_request_id() {
     }
 }
 
+/// A route that forgets to ask who it is would be open to everybody.
+#[tokio::test]
+async fn every_route_asks_for_a_key() {
+    let app = TestApp::builder(&TestDatabase::sqlite())
+        .config(|config| config.limits.attempts_per_minute = 10_000)
+        .start()
+        .await;
+    let document = serde_json::to_value(colloquy::server::openapi::document()).unwrap();
+    let mut asked = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            // What is open says so.
+            if operation["security"] == json!([{}]) {
+                continue;
+            }
+            let path = path.replace('{', "").replace('}', "");
+            let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+            for key in [None, Some(""), Some("cqk_wrong_key_of_nobody")] {
+                let mut request = app.request(method.clone(), &path);
+                if method != Method::GET && method != Method::DELETE {
+                    request = request.json(&json!({}));
+                }
+                if let Some(key) = key {
+                    request = request.header("x-api-key", key);
+                }
+                let answer = send(request).await;
+                assert_eq!(
+                    answer.status, 401,
+                    "{method} {path} {key:?}: {}",
+                    answer.text
+                );
+                asked += 1;
+            }
+        }
+    }
+    assert!(asked > 100, "{asked}");
+}
+
 #[tokio::test]
 async fn errors_have_the_shape_of_their_interface() {
     let app = app().await;

@@ -270,11 +270,15 @@ async fn what_is_logged_while_a_stream_runs_names_its_request() {
     let body = json!({"model": "scripted-chat", "messages": [{"role": "user", "content": "Hi"}], "stream": true});
     let (status, _) = world.ask("of-a-stream", CHAT, &body.to_string()).await;
     assert_eq!(status, 200);
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    let log = world.server.log();
-    let failed = log.lines().find(|line| line.contains("a model failed"));
-    assert!(
-        failed.is_some_and(|line| line.contains("of-a-stream")),
-        "{log}"
-    );
+    let failed = |log: &str| {
+        log.lines()
+            .find(|line| line.contains("a model failed"))
+            .map(str::to_owned)
+    };
+    eventually("the failure is logged", async || {
+        failed(&world.server.log()).is_some()
+    })
+    .await;
+    let line = failed(&world.server.log()).unwrap();
+    assert!(line.contains("of-a-stream"), "{line}");
 }

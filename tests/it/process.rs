@@ -147,9 +147,12 @@ fn commands_say_which_database_they_opened_and_that_it_is_new() {
     };
     let file = folder.path().canonicalize().unwrap();
     let file = file.join("colloquy-data/colloquy.db");
+    let (_, told) = in_folder(&["migrate"]);
+    let made = format!("made a new database, {}", file.display());
+    assert!(told.contains(&made), "{told}");
+    std::fs::remove_dir_all(folder.path().join("colloquy-data")).unwrap();
     let (key, told) = in_folder(&["partner", "create", "acme", "--quiet"]);
     assert_eq!(key.lines().count(), 1);
-    let made = format!("made a new database, {}", file.display());
     assert!(told.contains(&made), "{told}");
     let (_, told) = in_folder(&["partner", "list"]);
     let known = format!("colloquy: database: {}\n", file.display());

@@ -21,7 +21,10 @@ use colloquy::{
     },
 };
 use futures_util::{Stream, StreamExt as _};
-use harness::upstream::{Api, End, Fault, Script, Upstream};
+use harness::{
+    eventually,
+    upstream::{Api, End, Fault, Script, Upstream},
+};
 use tokio::time::Instant;
 
 /// The patience of these tests; long against the pace of the upstream, short for whoever waits for the tests.
@@ -423,10 +426,12 @@ async fn nobody_there() {
     providers.transcriber.check().await.unwrap();
     providers.synthesizer.check().await.unwrap();
     drop(upstream);
-    tokio::time::sleep(Duration::from_millis(50)).await;
     let kind = |error: ProviderError| error.kind;
     let absent = Err(ProviderErrorKind::Connect);
-    assert_eq!(providers.chat.check().await.map_err(kind), absent);
+    eventually("the upstream is gone", async || {
+        providers.chat.check().await.map_err(kind) == absent
+    })
+    .await;
     assert_eq!(
         providers
             .transcriber

@@ -28,7 +28,7 @@ pub struct UpstreamFailure {
 
 impl std::fmt::Debug for UpstreamFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Told")
+        f.debug_struct("UpstreamFailure")
             .field("status", &self.status)
             .finish_non_exhaustive()
     }
@@ -43,13 +43,13 @@ pub fn failure(api: ModelApi, event: &Value) -> Option<UpstreamFailure> {
 
 /// The same, of an object.
 pub(super) fn failure_in(api: ModelApi, event: &Object) -> Option<UpstreamFailure> {
-    let mut told = told(api, event)?;
+    let mut failure = read(api, event)?;
     let answer = object(event, "response").unwrap_or(event);
-    told.used = object(answer, "usage").and_then(|usage| TokenUsage::read(api, usage));
-    Some(told)
+    failure.used = object(answer, "usage").and_then(|usage| TokenUsage::read(api, usage));
+    Some(failure)
 }
 
-fn told(api: ModelApi, event: &Object) -> Option<UpstreamFailure> {
+fn read(api: ModelApi, event: &Object) -> Option<UpstreamFailure> {
     let is_error = ["type", "object"].map(|field| text(event, field) == Some("error"));
     let is_error = is_error.contains(&true);
     let error = event.get("error").filter(|error| is_told(error));

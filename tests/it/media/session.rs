@@ -435,8 +435,15 @@ async fn a_client_that_is_lost_before_media_may_use_the_url_again() {
             .await
             .unwrap(),
     );
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    let client = NativeClient::connect(&call.url).await.unwrap();
+    // Until the server has noticed that the first one is gone, the call is in use.
+    let again = async {
+        loop {
+            if let Ok(client) = NativeClient::connect(&call.url).await {
+                break client;
+            }
+        }
+    };
+    let client = tokio::time::timeout(SOON, again).await.unwrap();
     converse(&client).await;
 }
 

@@ -1,7 +1,7 @@
 //! What bounds the WebSockets of responses: messages, memory, places, time, and the end of the server.
 
 use futures_util::SinkExt as _;
-use harness::upstream::Script;
+use harness::{eventually, upstream::Script};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{
     Message,
@@ -124,10 +124,8 @@ async fn what_is_on_its_way_counts_like_a_body() {
     );
     assert_eq!(socket.closed().await, Some(1013));
     drop((sockets, socket));
-    // The room comes back.
-    tokio::time::sleep(Duration::from_millis(300)).await;
     let body = json!({"model": "scripted-responses", "input": "x".repeat(150_000)});
-    Socket::open(&text).await.made(body).await;
+    there_is_room_again(&text, &body).await;
 }
 
 #[tokio::test]
@@ -159,8 +157,18 @@ async fn what_a_socket_keeps_for_its_largest_message_counts_too() {
         (&json!(503), &json!("unavailable"))
     );
     drop(sockets);
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    Socket::open(&text).await.made(large).await;
+    there_is_room_again(&text, &large).await;
+}
+
+/// Waits until the server has noticed that clients are gone, and has room for this body again.
+async fn there_is_room_again(text: &Text, body: &Value) {
+    eventually("there is room again", async || {
+        let mut socket = Socket::open(text).await;
+        socket.create(body.clone()).await;
+        let last = socket.response().await.pop().unwrap();
+        last["type"] == "response.completed"
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -247,7 +255,10 @@ async fn a_server_that_stops_lets_responses_end() {
         .delayed(Duration::from_millis(300), Duration::from_millis(100));
     text.upstream.script(Api::Responses, words);
     busy.create(body()).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    eventually("the model is asked", async || {
+        !text.upstream.requests(Api::Responses).is_empty()
+    })
+    .await;
     let Text { app, .. } = text;
     let stopped = tokio::spawn(app.stop());
     assert_eq!(idle.closed().await, Some(1001));

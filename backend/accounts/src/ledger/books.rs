@@ -97,12 +97,12 @@ pub struct Standing {
 /// Why a reservation is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Refusal {
-    /// The measure that has the least hope.
+    /// The measure that is the last to have room again.
     pub(super) measure: Measure,
     pub(super) retry: Retry,
 }
 
-/// When a refused reservation may pass; less hope comes later in the order.
+/// When a refused reservation may pass, in the order of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Retry {
     /// Once what runs has settled.

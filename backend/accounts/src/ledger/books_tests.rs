@@ -62,7 +62,7 @@ fn a_refusal_says_when_to_come_back() {
     standing.settle(standing.period_start, tokens(60), tokens(60));
     let midnight = Retry::At(ms("2026-01-03T00:00:00Z"));
     assert_eq!(refused(&standing, tokens(41)), (Measure::Tokens, midnight));
-    // The measure with the least hope counts.
+    // The measure that is the last to have room again counts.
     let bound = tokens(41).with(Measure::Seconds, 11);
     assert_eq!(refused(&standing, bound), (Measure::Seconds, Retry::Never));
     standing.period = Period::Lifetime;

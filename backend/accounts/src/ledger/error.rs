@@ -43,7 +43,7 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// The measure that has the least hope.
+    /// The measure that is the last to have room again.
     #[must_use]
     pub fn measure(&self) -> Measure {
         self.refusal.measure
