@@ -234,6 +234,31 @@ async fn a_body_that_becomes_too_much_is_refused_before_it_does() {
     }
 }
 
+/// Nothing that is open may cost what it would if it were ever closed, with a key or without.
+#[tokio::test]
+async fn a_body_that_only_opens_is_refused_where_it_is_too_deep() {
+    let database = TestDatabase::sqlite();
+    let (server, acme, quota) = started(&database, |_| {}).await;
+    let idle = server.peak_bytes();
+    for piece in ["{", "[{", "{\"a\":", "[[{", "{{\"\":["] {
+        let body = piece.repeat((31 << 20) / piece.len());
+        let size = body.len() as u64;
+        for path in [CHAT, RESPONSES] {
+            post_bytes(&server, &quota.key, path, body.clone())
+                .await
+                .expect(400);
+        }
+        let small = piece.repeat((1 << 20) / piece.len());
+        for path in ["/v2/calls", "/v2/calls/check", "/v2/completions"] {
+            post_bytes(&server, &acme.key, path, small.clone())
+                .await
+                .expect(400);
+        }
+        let grown = server.peak_bytes().saturating_sub(idle);
+        assert!(grown < 4 * size, "{piece}: {} MiB", grown / MIB);
+    }
+}
+
 /// The body that becomes the most of those that are taken, with all that is made of it on the way to a model.
 #[tokio::test]
 async fn a_body_that_is_taken_stays_a_small_multiple() {

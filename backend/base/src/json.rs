@@ -92,13 +92,16 @@ pub struct Weight {
     field: Option<(usize, usize)>,
 }
 
+/// How deep arrays and objects go: the parser refuses what is deeper, so nothing beyond becomes anything.
+const DEPTH: usize = 128;
+
 /// An array or object that is open.
 struct Level {
     is_array: bool,
     entries: usize,
 }
 
-/// Estimates what a text becomes, up to where that is too much. A text that is not JSON is estimated, too.
+/// Estimates what a text becomes, up to where that is too much or too deep. A text that is not JSON is estimated, too.
 pub fn weigh(text: &[u8]) -> Weight {
     let most = most(text);
     let mut bytes = 0_usize;
@@ -118,7 +121,10 @@ pub fn weigh(text: &[u8]) -> Weight {
             }
         }
     };
-    while let Some(&byte) = text.get(at).filter(|_| bytes <= most) {
+    while let Some(&byte) = text
+        .get(at)
+        .filter(|_| bytes <= most && levels.len() <= DEPTH)
+    {
         at += 1;
         match byte {
             b' ' | b'\n' | b'\r' | b'\t' | b',' => {}

@@ -1,8 +1,9 @@
 //! Room for calls on this node, and how much of it one partner, one page's key and one address may take.
 //!
 //! A publishable key stands in a page, so anybody can place calls with it and never connect them. So calls whose media is not
-//! connected yet have a bound of their own, and those of one publishable key share less than the partner has: the partner's
-//! own server finds room. A partner that is alone may use nearly all of the node; once others come, each may have half.
+//! connected yet have bounds of their own, and those of pages half of them: the partner's own server finds room, and so does
+//! every other partner, which gets a few in any case. Those of one publishable key share less than the partner has. A partner
+//! that is alone may use nearly all of the node; once others come, each may have half.
 //! A call gives its place back when its session ends: for one whose media never connected at the latest
 //! `calls.visitor_seconds` and `calls.media_connect_seconds` after it began.
 
@@ -31,7 +32,7 @@ const FREE_PART: usize = 8;
 /// For so long a partner that wanted a place counts as one of several.
 const OTHERS: Duration = Duration::from_secs(600);
 
-/// So many calls of a partner may connect at a time, however few there may be in all.
+/// So many calls of a partner may connect at a time, however many those of the others are.
 const LEAST_CONNECTING: usize = 8;
 
 /// Whose call it is.
@@ -102,9 +103,32 @@ struct Bounds {
     /// The most calls of a partner that the settings name.
     partner: Option<usize>,
     address: usize,
-    /// Of the calls of all partners, and of one.
-    connecting: usize,
-    connecting_of_partner: usize,
+    connecting: Connecting,
+    /// Of those, the calls that pages placed.
+    connecting_of_pages: Connecting,
+}
+
+/// The most calls that are being connected.
+#[derive(Debug)]
+struct Connecting {
+    /// Of all partners.
+    all: usize,
+    /// Of one.
+    of_partner: usize,
+}
+
+impl Connecting {
+    fn new(all: usize) -> Self {
+        Self {
+            all,
+            of_partner: (all / 2).max(LEAST_CONNECTING),
+        }
+    }
+
+    fn is_reached(&self, taken: &Counts<String>, partner: &String) -> bool {
+        let own = taken.of(partner);
+        own >= self.of_partner || taken.all() >= self.all && own >= LEAST_CONNECTING
+    }
 }
 
 #[derive(Debug, Default)]
@@ -112,6 +136,7 @@ struct Taken {
     /// By partner, as the next.
     calls: Counts<String>,
     connecting: Counts<String>,
+    connecting_of_pages: Counts<String>,
     keys: Counts<String>,
     /// By publishable key and address.
     addresses: Counts<(String, IpAddr)>,
@@ -155,8 +180,8 @@ impl CallRoom {
                 node,
                 partner: config.max_calls_per_partner.map(|most| most as usize),
                 address: config.max_calls_per_address as usize,
-                connecting: (node / 2).max(LEAST_CONNECTING),
-                connecting_of_partner: (node / 4).max(LEAST_CONNECTING),
+                connecting: Connecting::new(node / 2),
+                connecting_of_pages: Connecting::new(node / 4),
             },
             clock,
             taken: Mutex::default(),
@@ -193,6 +218,7 @@ impl CallRoom {
         taken.calls.add(&guest.partner, 1);
         taken.connecting.add(&guest.partner, 1);
         if let Some(page) = &guest.page {
+            taken.connecting_of_pages.add(&guest.partner, 1);
             taken.keys.add(&page.0, 1);
             taken.addresses.add(page, 1);
         }
@@ -213,11 +239,15 @@ impl CallRoom {
             (Bound::Partner, taken.calls.of(&guest.partner) >= of_partner),
             (
                 Bound::Connecting,
-                taken.connecting.all() >= bounds.connecting
-                    || taken.connecting.of(&guest.partner) >= bounds.connecting_of_partner,
+                bounds
+                    .connecting
+                    .is_reached(&taken.connecting, &guest.partner),
             ),
         ];
         if let Some(page) = &guest.page {
+            let of_pages = &bounds.connecting_of_pages;
+            let is_reached = of_pages.is_reached(&taken.connecting_of_pages, &guest.partner);
+            reached.push((Bound::Connecting, is_reached));
             let of_address = taken.addresses.of(page);
             reached.push((Bound::Address, of_address >= bounds.address));
             let of_key = of_partner.div_ceil(2);
@@ -251,7 +281,11 @@ impl CallSlot {
         if self.is_connecting {
             self.is_connecting = false;
             let partner = &self.guest.partner;
-            self.room.lock().connecting.remove(partner, 1);
+            let mut taken = self.room.lock();
+            taken.connecting.remove(partner, 1);
+            if self.guest.page.is_some() {
+                taken.connecting_of_pages.remove(partner, 1);
+            }
         }
     }
 }
@@ -360,25 +394,30 @@ mod tests {
     fn nobody_takes_all_the_room() {
         let room = room(200);
         let mut seats = Vec::new();
-        for partner in ["acme", "other", "third"] {
+        for partner in ["acme", "other", "third", "fourth"] {
             room.check(&guest(partner, None)).unwrap();
         }
         let mut fill = |guest, connect| fill(&room, &mut seats, &guest, connect);
-        // One page that never connects, from one address and from others.
+        // Pages that never connect, from one address and from others.
         let page = |last| guest("acme", Some(("k", last)));
         assert_eq!(fill(page(1), false), (16, Bound::Address));
-        assert_eq!(fill(page(2), false), (16, Bound::Address));
-        assert_eq!(fill(page(3), false), (16, Bound::Address));
-        assert_eq!(fill(page(4), false), (2, Bound::Connecting));
-        // The next ones do connect, but the first ones have not.
-        assert_eq!(fill(guest("acme", None), true), (0, Bound::Connecting));
-        assert_eq!(fill(guest("other", None), true), (100, Bound::Partner));
-        assert_eq!(fill(guest("third", None), true), (50, Bound::Node));
-        assert_eq!(room.open(), 200);
+        assert_eq!(fill(page(2), false), (9, Bound::Connecting));
+        let page = |last| guest("other", Some(("o", last)));
+        assert_eq!(fill(page(1), false), (16, Bound::Address));
+        assert_eq!(fill(page(2), false), (9, Bound::Connecting));
+        // However many there are, the pages of others get a few places.
+        let page = guest("third", Some(("t", 1)));
+        assert_eq!(fill(page, false), (8, Bound::Connecting));
+        // The servers of the same partners find room, and those of others.
+        assert_eq!(fill(guest("acme", None), false), (25, Bound::Connecting));
+        assert_eq!(fill(guest("other", None), true), (75, Bound::Partner));
+        assert_eq!(fill(guest("third", None), false), (17, Bound::Connecting));
+        assert_eq!(fill(guest("fourth", None), false), (8, Bound::Connecting));
+        assert_eq!(room.open(), 183);
         seats.clear();
         assert_eq!(room.open(), 0);
         let taken = room.lock();
-        let left = taken.calls.all() + taken.connecting.all();
+        let left = taken.calls.all() + taken.connecting.all() + taken.connecting_of_pages.all();
         assert_eq!(left + taken.keys.all() + taken.addresses.all(), 0);
     }
 

@@ -7,10 +7,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::{Json, extract::State};
+use axum::{
+    Json,
+    extract::{FromRef, FromRequestParts, State},
+    http::request::Parts,
+};
 use colloquy_http::{
     ApiError,
-    extract::{ApiJson, ClientAddress},
+    extract::{ApiJson, client_address},
 };
 use colloquy_transport::{
     net::{Datagram, Place},
@@ -75,10 +79,9 @@ struct CheckView {
 )]
 pub(crate) async fn check_path(
     State(media): State<Media>,
-    ClientAddress(address): ClientAddress,
+    _: Attempt,
     ApiJson(CheckRequest { sdp }): ApiJson<CheckRequest>,
 ) -> Result<Json<CheckEnvelope>, ApiError> {
-    media.limits.check_attempt(address)?;
     let offer = Offer::parse(&sdp)
         .map_err(|error| ApiError::invalid("sdp", format!("Not an offer of a call: {error}")))?;
     let Ok(room) = Arc::clone(&media.checks).try_acquire_owned() else {
@@ -109,6 +112,22 @@ pub(crate) async fn check_path(
     Ok(Json(CheckEnvelope {
         data: CheckView { sdp: answer },
     }))
+}
+
+/// An attempt that the address may make. It comes before the body, which anybody can send.
+pub(crate) struct Attempt;
+
+impl<S: Send + Sync> FromRequestParts<S> for Attempt
+where
+    Media: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let address = client_address(parts);
+        Media::from_ref(state).limits.check_attempt(address)?;
+        Ok(Self)
+    }
 }
 
 /// A running check.
