@@ -94,9 +94,7 @@ impl Job for Scripted {
         most: Duration::from_millis(40),
     };
 
-    const AT_ONCE: usize = 2;
-
-    const OF_PARTNER: usize = 2;
+    const AT_ONCE: usize = 4;
 
     fn dedup_key(&self) -> Option<String> {
         self.keyed.then(|| self.name.clone())
@@ -237,7 +235,6 @@ impl Job for Other {
     const KIND: &'static str = "test.other";
     const RETRY: RetryRule = Scripted::RETRY;
     const AT_ONCE: usize = 1;
-    const OF_PARTNER: usize = 1;
 
     fn dedup_key(&self) -> Option<String> {
         self.0.dedup_key()

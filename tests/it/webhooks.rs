@@ -443,7 +443,7 @@ async fn a_partner_whose_receiver_never_answers_holds_nobody_up() {
         for _ in 0..32 {
             ended_call(&server, &other, &tar_pit, None).await;
         }
-        let places = receiver.wait_for(12).await.len();
+        let places = receiver.wait_for(16).await.len();
         receiver.stays_at(places).await;
         let began = Instant::now();
         for n in 0..4 {

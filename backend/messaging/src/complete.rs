@@ -47,9 +47,7 @@ impl Job for Complete {
     };
 
     /// Few, since somebody who is called waits for the same services with more right.
-    const AT_ONCE: usize = 4;
-
-    const OF_PARTNER: usize = 3;
+    const AT_ONCE: usize = 12;
 
     fn dedup_key(&self) -> Option<String> {
         Some(self.completion.clone())

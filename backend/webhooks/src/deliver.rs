@@ -37,9 +37,7 @@ impl Job for Deliver {
         most: Duration::from_secs(300),
     };
 
-    const AT_ONCE: usize = 16;
-
-    const OF_PARTNER: usize = 12;
+    const AT_ONCE: usize = 32;
 
     fn dedup_key(&self) -> Option<String> {
         Some(self.delivery.clone())

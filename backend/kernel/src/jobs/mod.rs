@@ -32,11 +32,10 @@ pub trait Job: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// What happens after an error.
     const RETRY: RetryRule;
 
-    /// The most jobs of this sort that a process works on at once, so that many long ones leave room for the others.
+    /// The most jobs of this sort that a process works on at once, so that many long ones leave room for the others. A partner
+    /// gets another one only while it has fewer than are free: alone half of them, the next one half of what is left, so that
+    /// it takes many partners with long jobs to leave nothing for one more.
     const AT_ONCE: usize;
-
-    /// How many of them may belong to one partner.
-    const OF_PARTNER: usize;
 
     /// Names the work completely: while a job of this sort with the same key is unfinished, queueing another one only
     /// makes that one run (again). `None`: every job stands for itself.

@@ -81,7 +81,6 @@ type GiveUpAny<S> =
 
 struct Handler<S> {
     retry: RetryRule,
-    of_partner: usize,
     run: Arc<RunAny<S>>,
     give_up: Arc<GiveUpAny<S>>,
     room: Arc<Semaphore>,
@@ -135,7 +134,6 @@ impl<S: State> Registry<S> {
         };
         let handler = Handler {
             retry: J::RETRY,
-            of_partner: J::OF_PARTNER,
             run: Arc::new(run),
             give_up: Arc::new(give_up),
             room: Arc::new(Semaphore::new(J::AT_ONCE)),
@@ -275,7 +273,8 @@ impl<S: State> Worker<S> {
     ) -> Option<WorkRow> {
         let limits = rooms.iter().map(|(kind, (handler, _))| KindLimit {
             kind,
-            of_partner: handler.of_partner,
+            // What is free, with the place that is held for the next job.
+            of_partner: handler.room.available_permits() + 1,
         });
         let limits = limits.collect::<Vec<_>>();
         let now = self.kernel.clock.now_ms();
