@@ -61,7 +61,7 @@ async fn every_route_asks_for_a_key() {
             if operation["security"] == json!([{}]) {
                 continue;
             }
-            let path = path.replace('{', "").replace('}', "");
+            let path = path.replace(['{', '}'], "");
             let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
             for key in [None, Some(""), Some("cqk_wrong_key_of_nobody")] {
                 let mut request = app.request(method.clone(), &path);
