@@ -168,6 +168,8 @@ fn blank_and_short_secrets_are_refused() {
     for (name, setting) in keys {
         told(name, "x", setting);
         told(name, "fifteen-letters", setting);
+        // Sixteen characters that nobody sees.
+        told(name, &"\u{200b}".repeat(16), setting);
     }
     for (name, setting) in keys.into_iter().chain(others) {
         for value in ["", "  ", "\t\n"] {

@@ -55,10 +55,12 @@ pub(super) fn check_secret(setting: &str, secret: Option<&Secret>) -> anyhow::Re
 /// Names the setting, never the value.
 pub(super) fn check_key(setting: &str, secret: Option<&Secret>) -> anyhow::Result<()> {
     check_secret(setting, secret)?;
-    let length = secret.map(|Secret(text)| text.chars().count());
+    // What cannot be seen is no part of a key.
+    let is_visible = |char: &char| char.is_ascii_graphic() || char.is_alphanumeric();
+    let length = secret.map(|Secret(text)| text.chars().filter(is_visible).count());
     ensure!(
         length.is_none_or(|length| length >= FEWEST_CHARS),
-        "{setting}: it is shorter than {FEWEST_CHARS} characters"
+        "{setting}: it is shorter than {FEWEST_CHARS} characters that can be seen"
     );
     Ok(())
 }

@@ -75,7 +75,10 @@ pub(super) const CHAT: &[Field] = &[
     field("logprobs", Bool),
     field("top_logprobs", Integer(0, 20)),
     field("tools", List(&CHAT_TOOL, usize::MAX)),
-    field("tool_choice", TOOL_CHOICE),
+    field(
+        "tool_choice",
+        Or(&[TOOL_CHOICE_WORD, Typed(CHAT_TOOL_CHOICE)]),
+    ),
     field("parallel_tool_calls", Bool),
     field("functions", List(&Fields(FUNCTION), usize::MAX)),
     field(
@@ -119,7 +122,10 @@ pub(super) const RESPONSES: &[Field] = &[
     field("top_p", Number(0.0, 1.0)),
     field("top_logprobs", Integer(0, 20)),
     field("tools", List(&RESPONSES_TOOL, usize::MAX)),
-    field("tool_choice", TOOL_CHOICE),
+    field(
+        "tool_choice",
+        Or(&[TOOL_CHOICE_WORD, Typed(RESPONSES_TOOL_CHOICE)]),
+    ),
     field("parallel_tool_calls", Bool),
     field("max_tool_calls", Integer(1, i64::MAX)),
     field(
@@ -171,7 +177,33 @@ const CHAT_TOOL: Kind = Typed(&[
 
 const RESPONSES_TOOL: Kind = Typed(&[("function", FUNCTION), ("custom", CUSTOM)]);
 
-const TOOL_CHOICE: Kind = Or(&[Word(&["none", "auto", "required"]), Typed(&[])]);
+const TOOL_CHOICE_WORD: Kind = Word(&["none", "auto", "required"]);
+
+const NAMED: &[Field] = &[required("name", Text)];
+
+const ALLOWED_TOOLS: &[Field] = &[
+    required("mode", Word(&["auto", "required"])),
+    required("tools", List(&OBJECT, usize::MAX)),
+];
+
+const CHAT_TOOL_CHOICE: &[(&str, &[Field])] = &[
+    ("function", &[required("function", Fields(NAMED))]),
+    ("custom", &[required("custom", Fields(NAMED))]),
+    (
+        "allowed_tools",
+        &[required("allowed_tools", Fields(ALLOWED_TOOLS))],
+    ),
+];
+
+const RESPONSES_TOOL_CHOICE: &[(&str, &[Field])] = &[
+    ("function", NAMED),
+    ("custom", NAMED),
+    (
+        "mcp",
+        &[required("server_label", Text), field("name", Text)],
+    ),
+    ("allowed_tools", ALLOWED_TOOLS),
+];
 
 const JSON_SCHEMA: &[Field] = &[
     required("name", Text),

@@ -119,6 +119,33 @@ fn chat() -> Vec<Row> {
         ),
         ("logprobs", vec![json!(true)], vec![(json!(5), "logprobs")]),
         (
+            "tool_choice",
+            vec![
+                json!({"type": "function", "function": {"name": "f"}}),
+                json!({"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [{"type": "function"}]}}),
+                json!({"type": "unheard_of"}),
+            ],
+            vec![
+                (json!({"type": "function"}), "tool_choice.function"),
+                (
+                    json!({"type": "function", "function": 5}),
+                    "tool_choice.function",
+                ),
+                (
+                    json!({"type": "function", "function": {}}),
+                    "tool_choice.function.name",
+                ),
+                (
+                    json!({"type": "custom", "custom": {"name": 5}}),
+                    "tool_choice.custom.name",
+                ),
+                (
+                    json!({"type": "allowed_tools", "allowed_tools": 5}),
+                    "tool_choice.allowed_tools",
+                ),
+            ],
+        ),
+        (
             "frequency_penalty",
             vec![json!(-2), json!(2)],
             vec![
@@ -297,6 +324,24 @@ fn responses() -> Vec<Row> {
     let item = |item: Value| json!([item]);
     let part = |part: Value| json!([{"role": "user", "content": [part]}]);
     vec![
+        (
+            "tool_choice",
+            vec![
+                json!({"type": "function", "name": "f"}),
+                json!({"type": "mcp", "server_label": "s"}),
+                json!({"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "f"}]}),
+                json!({"type": "file_search"}),
+            ],
+            vec![
+                (json!({"type": "function"}), "tool_choice.name"),
+                (json!({"type": "function", "name": 5}), "tool_choice.name"),
+                (json!({"type": "mcp"}), "tool_choice.server_label"),
+                (
+                    json!({"type": "allowed_tools", "mode": "auto", "tools": 5}),
+                    "tool_choice.tools",
+                ),
+            ],
+        ),
         (
             "input",
             vec![
