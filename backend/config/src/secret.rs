@@ -56,7 +56,7 @@ pub(super) fn check_secret(setting: &str, secret: Option<&Secret>) -> anyhow::Re
 pub(super) fn check_key(setting: &str, secret: Option<&Secret>) -> anyhow::Result<()> {
     check_secret(setting, secret)?;
     // What cannot be seen is no part of a key.
-    let is_visible = |char: &char| char.is_ascii_graphic() || char.is_alphanumeric();
+    let is_visible = |char: &char| matches!(char, ' '..='~') || char.is_alphanumeric();
     let length = secret.map(|Secret(text)| text.chars().filter(is_visible).count());
     ensure!(
         length.is_none_or(|length| length >= FEWEST_CHARS),
@@ -167,6 +167,7 @@ mod tests {
         }
         assert_eq!(told(&check_secret, "x"), None);
         assert!(told(&check_key, "fifteen letters").unwrap().contains("16"));
+        assert!(told(&check_key, &"\u{200b}".repeat(16)).is_some());
         assert_eq!(told(&check_key, "sixteen letters!"), None);
         assert!(check_key("some.key", None).is_ok());
     }
