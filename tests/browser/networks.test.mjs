@@ -52,7 +52,8 @@ function setUp(url, address, serverPort, relayPort, setups, atOnce, done) {
 const port = await freePort();
 const backend = { COLLOQUY_MEDIA_UDP_PORT: String(port), COLLOQUY_LIMITS_ATTEMPTS_PER_MINUTE: "1000" };
 
-for (const loss of [0, 0.1]) {
+// The parts that are lost, with what half of the connections may take.
+for (const [loss, medianMs] of [[0, 1_000], [0.1, 1_000], [0.3, 2_000]]) {
   scene(`media is set up when ${100 * loss} % of all datagrams are lost`, { busy: true, backend }, async (stage) => {
     assert.ok(address, "this machine has no address but loopback");
     const relay = new LossyRelay(address, loss);
@@ -68,7 +69,7 @@ for (const loss of [0, 0.1]) {
       assert.equal(failed, 0, `${failed} of ${SETUPS} were not set up`);
       took.sort((one, other) => one - other);
       const median = took[SETUPS / 2];
-      assert.ok(median < 1_000, `half of them took ${median} ms and more`);
+      assert.ok(median < medianMs, `half of them took ${median} ms and more`);
       assert.equal(relay.lost > 0, loss > 0, "the network lost nothing");
       if (process.env.FIGURES) console.log(`${stage.browser.name}: ${loss}: ${took.map(Math.round).join(" ")} ms`);
     } finally {

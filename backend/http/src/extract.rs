@@ -87,7 +87,7 @@ pub async fn body_up_to(request: Request, limit: usize) -> Result<Bytes, ApiErro
     if announced.is_some_and(|announced| announced > limit) {
         return Err(too_large());
     }
-    memory::read(request, limit).await
+    memory::read(request, limit, announced).await
 }
 
 /// 400: the body broke off.

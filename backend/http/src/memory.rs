@@ -32,6 +32,9 @@ use super::{
 const COPIES: usize = 3;
 /// The first piece of a body that arrives in several.
 const FIRST_BYTES: usize = 16 * 1024;
+/// When this part of an announced body is there, room is made for all of it, so that it is not copied from one piece of
+/// memory to a larger one.
+const ARRIVED_PART: usize = 8;
 /// From here on a body is large.
 const LARGE_BYTES: usize = 256 * 1024;
 /// Who is no partner; no identifier is written like this.
@@ -183,11 +186,16 @@ pub async fn grow_for(share: &Share, text: Bytes) -> Result<(), ApiError> {
     Ok(share.grow(COPIES.saturating_mul(becomes))?)
 }
 
-/// Reads a body up to a limit. It counts as it arrives, so that a slow one holds only what is there of it.
+/// Reads a body up to a limit, of which so many bytes are announced. It counts as it arrives: memory that nothing was
+/// written to takes none, so a slow body holds only what is there of it.
 ///
 /// # Errors
 /// 413 when it is larger, 503 when there is no room for it, 400 when it does not arrive.
-pub(super) async fn read(request: Request, limit: usize) -> Result<Bytes, ApiError> {
+pub(super) async fn read(
+    request: Request,
+    limit: usize,
+    announced: Option<usize>,
+) -> Result<Bytes, ApiError> {
     let share = request.extensions().get::<Share>().cloned();
     let grow = |bytes: usize| match &share {
         Some(share) => share.grow(bytes),
@@ -197,7 +205,6 @@ pub(super) async fn read(request: Request, limit: usize) -> Result<Bytes, ApiErr
     // Most bodies are one piece, which is not copied.
     let mut first = Bytes::new();
     let mut whole = BytesMut::new();
-    let mut in_use = 0;
     while let Some(frame) = body.frame().await {
         let Ok(piece) = frame.map_err(|_| cut_off())?.into_data() else {
             continue;
@@ -206,16 +213,16 @@ pub(super) async fn read(request: Request, limit: usize) -> Result<Bytes, ApiErr
         if length > limit {
             return Err(too_large());
         }
+        grow(piece.len())?;
         if first.is_empty() && whole.is_empty() {
-            in_use = piece.len();
-            grow(in_use)?;
             first = piece;
             continue;
         }
         if length > whole.capacity() {
-            let room = length.max(2 * whole.capacity()).max(FIRST_BYTES).min(limit);
-            grow(room.saturating_sub(in_use))?;
-            in_use = in_use.max(room);
+            let room = match announced {
+                Some(announced) if announced / ARRIVED_PART <= length => announced.max(length),
+                _ => length.max(2 * whole.capacity()).max(FIRST_BYTES).min(limit),
+            };
             whole.reserve(room - whole.len());
         }
         whole.extend_from_slice(&std::mem::take(&mut first));

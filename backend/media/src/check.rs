@@ -17,12 +17,12 @@ use colloquy_http::{
     extract::{ApiJson, client_address},
 };
 use colloquy_transport::{
-    net::{Datagram, Place},
+    net::{Inbox, Place},
     offer::Offer,
     peer::{Peer, PeerEvent},
 };
 use serde::{Deserialize, Serialize};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use utoipa::ToSchema;
 
 use super::session::excerpt;
@@ -142,7 +142,7 @@ struct Probe {
 }
 
 impl Probe {
-    async fn run(mut self, mut datagrams: mpsc::Receiver<Datagram>) {
+    async fn run(mut self, mut datagrams: Inbox) {
         loop {
             let now = self.media.clock.instant();
             if self.peer.next_tick().is_some_and(|at| at <= now) {
@@ -163,9 +163,9 @@ impl Probe {
             tokio::select! {
                 Some(datagram) = datagrams.recv() => {
                     let now = self.media.clock.instant();
-                    let from = datagram.from;
+                    let path = datagram.addresses;
                     if self.peer.receive(datagram, now) {
-                        self.place.bind(from, now);
+                        self.place.bind(path, now);
                     }
                 }
                 () = tokio::time::sleep_until(wake.into()) => {}

@@ -68,8 +68,9 @@ impl Media {
         providers: Providers,
     ) -> anyhow::Result<Self> {
         let config = &calls.config;
+        let net = net::Net::open(&config.media, config.http.listen, &calls.kernel.tasks).await?;
         Ok(Self(Arc::new(Parts {
-            net: Arc::new(net::Net::open(&config.media, config.http.listen).await?),
+            net: Arc::new(net),
             identity: peer::Identity::generate()?,
             ice_servers: parse_ice_servers(config.media.ice_servers.as_deref())?,
             live: LiveSessions::default(),
@@ -129,7 +130,7 @@ where
     /// Reads from the UDP port until the server has drained.
     async fn start(&self, state: &S) -> anyhow::Result<()> {
         let media = Media::from_ref(state);
-        Arc::clone(&media.net).start(&media.kernel.tasks, &media.kernel.drain_over);
+        Arc::clone(&media.net).start(&media.kernel.drain_over);
         Ok(())
     }
 

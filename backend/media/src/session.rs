@@ -16,7 +16,7 @@ use colloquy_observability::Span;
 use colloquy_protocol::{ByeReason, CloseCode, RagDocument, ServerMessage, SessionState};
 use colloquy_speech::Voice;
 use colloquy_transport::{
-    net::{Datagram, Place},
+    net::{Datagram, Inbox, Place},
     peer::{Peer, PeerEvent},
 };
 use colloquy_voice::{EndReason, Engine, EngineConfig, Input, Output, TurnSettings};
@@ -244,7 +244,7 @@ impl Session {
             self.wake(wake, now);
             // What else is there already is taken in the same round, so that the stack is flushed once for all.
             for _ in 0..DATAGRAMS_A_ROUND {
-                let Ok(datagram) = sources.datagrams.try_recv() else {
+                let Some(datagram) = sources.datagrams.try_recv() else {
                     break;
                 };
                 self.wake(SessionEvent::Datagram(datagram), now);
@@ -315,11 +315,11 @@ impl Session {
             SessionEvent::ClientInput(ClientInput::Violation(what)) => self.violated(what),
             SessionEvent::ClientInput(ClientInput::Lost) => self.lost_wire(now),
             SessionEvent::Datagram(datagram) => {
-                let from = datagram.from;
+                let path = datagram.addresses;
                 if let Some(peer) = &mut self.peer
                     && peer.receive(datagram, now)
                 {
-                    self.place.bind(from, now);
+                    self.place.bind(path, now);
                 }
             }
             SessionEvent::Answer(Answer::Engine(input)) => self.tell_engine(input, now),
@@ -595,6 +595,6 @@ pub(super) fn excerpt(error: &anyhow::Error) -> String {
 /// Where a session's wake-ups come from.
 struct Sources {
     answers: mpsc::Receiver<Answer>,
-    datagrams: mpsc::Receiver<Datagram>,
+    datagrams: Inbox,
     attach: mpsc::Receiver<Attach>,
 }

@@ -8,17 +8,16 @@
 //!   the client repeats itself, until the next flight takes its place or the client is known to have the keys. Of a
 //!   repeated record the receiver takes what it lacks and drops the rest by its sequence number.
 //! - Handshake messages that came before are not given to the stack again, so its timer stays. What stands beside them in
-//!   a datagram is: a client may pack its flight differently the second time.
+//!   a datagram is: a client may pack its flight differently the second time. Those in fragments are given when they are
+//!   whole (see [`reassembly`](crate::reassembly)).
 //!
 //! A datagram of a stranger who forges the client's address can make a flight be sent fifteen times at most.
 
-use std::{
-    collections::HashSet,
-    hash::{BuildHasher as _, RandomState},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
+
+use super::reassembly::Reassembly;
 
 /// How long an answer may take before the flight is sent again for the first time; later waits are twice as long each.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
@@ -34,9 +33,6 @@ const MAX_REPEATS: u32 = 15;
 
 /// The most bytes that are given to the stack before the handshake is over. One of a browser's takes less than 4,000.
 const MAX_INPUT_BYTES: usize = 64 * 1024;
-
-/// Handshake messages that are remembered; a client's handshake has six.
-const MAX_KNOWN: usize = 64;
 
 /// Datagrams of a flight that are kept; ours have one or two.
 const MAX_DATAGRAMS: usize = 16;
@@ -67,8 +63,7 @@ pub struct Handshake {
     sent: Option<Instant>,
     repeats: u32,
     repeat_at: Option<Instant>,
-    known: HashSet<u64>,
-    hasher: RandomState,
+    messages: Reassembly,
     input_bytes: usize,
     is_over: bool,
 }
@@ -84,8 +79,7 @@ impl Handshake {
             sent: None,
             repeats: 0,
             repeat_at: None,
-            known: HashSet::new(),
-            hasher: RandomState::new(),
+            messages: Reassembly::default(),
             input_bytes: 0,
             is_over: false,
         }
@@ -127,13 +121,14 @@ impl Handshake {
         let mut rest = BytesMut::with_capacity(datagram.len());
         let (mut repeated, mut is_new) = (false, false);
         for record in records(datagram) {
-            let message = record.plain_handshake();
-            if message.is_some_and(|message| !self.is_new(message)) {
-                repeated = true;
+            let Some(fragments) = record.plain_handshake() else {
+                rest.extend_from_slice(record.bytes);
                 continue;
-            }
-            is_new |= message.is_some();
-            rest.extend_from_slice(record.bytes);
+            };
+            let taken = self.messages.take(fragments);
+            repeated |= taken.is_repeated;
+            is_new |= taken.is_new;
+            record.write_with(&taken.messages, &mut rest);
         }
         if !self.is_over {
             self.input_bytes = self.input_bytes.saturating_add(rest.len());
@@ -143,15 +138,6 @@ impl Handshake {
         }
         *datagram = rest;
         repeated && !is_new && self.may_repeat(now)
-    }
-
-    fn is_new(&mut self, message: &[u8]) -> bool {
-        let hash = self.hasher.hash_one(message);
-        if self.known.len() < MAX_KNOWN {
-            self.known.insert(hash)
-        } else {
-            !self.known.contains(&hash)
-        }
     }
 
     /// Whether the flight may be sent again now; counts it.
@@ -221,6 +207,17 @@ impl<'datagram> Record<'datagram> {
     fn plain_handshake(&self) -> Option<&'datagram [u8]> {
         let is_plain = self.kind == HANDSHAKE && self.epoch == 0;
         self.bytes.get(RECORD_HEADER..).filter(|_| is_plain)
+    }
+
+    /// Writes it with other messages in it, unless there are none.
+    fn write_with(&self, messages: &[u8], out: &mut BytesMut) {
+        let header = self.bytes.get(..RECORD_HEADER - 2);
+        let length = u16::try_from(messages.len()).ok();
+        if let (Some(header), Some(length @ 1..)) = (header, length) {
+            out.extend_from_slice(header);
+            out.extend_from_slice(&length.to_be_bytes());
+            out.extend_from_slice(messages);
+        }
     }
 
     fn content(&self) -> (u8, u16, usize, Option<u16>) {

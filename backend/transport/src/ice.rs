@@ -77,7 +77,7 @@ pub struct Credentials {
 }
 
 /// An address of the server's and one of the client's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Addresses {
     /// The candidate of the server.
     pub local: SocketAddr,

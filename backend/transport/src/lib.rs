@@ -6,9 +6,11 @@
 //! - [`offer`]: what an offer says about the transport, and its bounds
 //! - [`ice`]: which addresses the client is at, and what is sent to them
 //! - [`handshake`]: the DTLS handshake on a network that loses datagrams
+//! - `reassembly`: its messages that arrive in fragments
 
 pub mod handshake;
 pub mod ice;
 pub mod net;
 pub mod offer;
 pub mod peer;
+pub(crate) mod reassembly;

@@ -1,13 +1,18 @@
 //! The one UDP port of all calls.
 //!
 //! A STUN binding request belongs to the call whose ICE user name fragment stands in it. Everything else belongs to the
-//! call that its source address was bound to, which a call asks for once a request from there has shown the right
-//! password. An address that is bound stays with its call while the call hears from it, so that nobody takes it away by
-//! forging it; a call has few of them. One socket is bound per interface, since a socket bound to all of them cannot tell
-//! the address that a datagram was sent to.
+//! call that its path was bound to, which a call asks for once a request from there has shown the right password. A path
+//! that is bound stays with its call while the call hears from it, so that nobody takes it away by forging it; a call has
+//! few of them. One socket is bound per interface, since a socket bound to all of them cannot tell the address that a
+//! datagram was sent to.
+//!
+//! Anybody can fill that socket's buffer faster than it is read. So a path that is bound gets a socket of its own on the
+//! same port, connected to its client: the system puts what comes from there into a buffer that strangers do not reach.
+//! What names a call without coming from one of its paths waits in a small queue of its own, behind what does.
 
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
+    io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -17,38 +22,51 @@ use anyhow::Context as _;
 use bytes::BytesMut;
 use colloquy_config::MediaConfig;
 use rtc::shared::ifaces::ifaces;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::{net::UdpSocket, sync::mpsc};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{AbortOnDropHandle, TaskTracker},
+};
 
-use super::ice::MAX_PATHS;
+use super::ice::{Addresses, MAX_PATHS};
 
-/// Datagrams that may wait for a call's task. At 50 packets a second this is several seconds of audio; what comes beyond
-/// is lost as it would be on the network.
+/// Datagrams from its own paths that may wait for a call's task. At 50 packets a second this is several seconds of audio;
+/// what comes beyond is lost as it would be on the network.
 const INBOX: usize = 256;
 
-/// How long an address stays with its call after the last request from it that had the right password. Clients send one
+/// Binding requests from elsewhere that may wait for a call's task: more than a client sends while it looks for a path.
+const UNBOUND_INBOX: usize = 32;
+
+/// How long a path stays with its call after the last request from it that had the right password. Clients send one
 /// every five seconds or so (RFC 7675 section 5.1).
 const BOUND: Duration = Duration::from_secs(15);
 
 /// The largest datagram that WebRTC sends.
 const MAX_DATAGRAM_BYTES: usize = 2048;
 
+/// Datagrams that a buffer of the port has room for, before another is allocated.
+const PORT_BUFFER: usize = 64;
+
+/// The same for the buffer of one path.
+const PATH_BUFFER: usize = 8;
+
 /// A datagram for a call.
 #[derive(Debug)]
 pub struct Datagram {
     /// The bytes.
     pub bytes: BytesMut,
-    /// Where it came from.
-    pub from: SocketAddr,
-    /// The candidate address it was sent to.
-    pub to: SocketAddr,
+    /// The candidate that it was sent to, and where it came from.
+    pub addresses: Addresses,
 }
 
 /// The sockets of the port and the calls behind them.
 #[derive(Debug)]
 pub struct Net {
-    sockets: Vec<Endpoint>,
+    endpoints: Vec<Endpoint>,
     routes: Mutex<Routes>,
+    /// Runs what reads the sockets.
+    tasks: TaskTracker,
 }
 
 #[derive(Debug)]
@@ -60,103 +78,156 @@ struct Endpoint {
 
 #[derive(Debug, Default)]
 struct Routes {
-    by_fragment: HashMap<Box<[u8]>, mpsc::Sender<Datagram>>,
-    by_source: HashMap<SocketAddr, Binding>,
+    by_fragment: HashMap<Box<[u8]>, InboxSender>,
+    by_path: HashMap<Addresses, Binding>,
 }
 
-/// The call that an address belongs to.
+/// The call that a path belongs to.
 #[derive(Debug)]
 struct Binding {
-    inbox: mpsc::Sender<Datagram>,
+    inbox: InboxSender,
     heard: Instant,
+}
+
+/// What a call is sent: from its own paths, and from elsewhere.
+#[derive(Debug)]
+pub struct Inbox {
+    bound: mpsc::Receiver<Datagram>,
+    unbound: mpsc::Receiver<Datagram>,
+}
+
+#[derive(Debug, Clone)]
+struct InboxSender {
+    bound: mpsc::Sender<Datagram>,
+    unbound: mpsc::Sender<Datagram>,
 }
 
 /// A call's place on the port; dropping it closes the place.
 #[derive(Debug)]
 pub struct Place {
     net: Arc<Net>,
-    inbox: mpsc::Sender<Datagram>,
+    inbox: InboxSender,
     fragment: Option<Box<[u8]>>,
-    /// The addresses that were bound, oldest first.
-    sources: VecDeque<SocketAddr>,
+    /// The paths that were bound, oldest first.
+    paths: VecDeque<Path>,
+}
+
+/// A path that was bound, and the task that reads its socket. Without one the path is served by the port's socket alone.
+#[derive(Debug)]
+struct Path {
+    addresses: Addresses,
+    _reader: Option<AbortOnDropHandle<()>>,
 }
 
 impl Net {
-    /// Binds the port on every interface.
+    /// Binds the port on every interface; these tasks are to read it.
     ///
     /// # Errors
     /// When the interfaces cannot be listed, or the port is taken on one of them.
-    pub async fn open(config: &MediaConfig, http_listen: SocketAddr) -> anyhow::Result<Self> {
-        let mut sockets = Vec::new();
+    pub async fn open(
+        config: &MediaConfig,
+        http_listen: SocketAddr,
+        tasks: &TaskTracker,
+    ) -> anyhow::Result<Self> {
+        let mut endpoints = Vec::new();
         let mut port = config.udp_port;
         for bind in bind_addresses(config, http_listen)? {
             let socket = UdpSocket::bind((bind, port))
                 .await
                 .with_context(|| format!("media.udp_port: cannot bind {bind} port {port}"))?;
+            // Only now that nobody else has it may the port be shared, with the sockets of its paths.
+            SockRef::from(&socket)
+                .set_reuse_port(true)
+                .context("sharing the media port")?;
             // With port 0 the first socket chooses and the others follow, so that one rule in a firewall will do.
             port = socket.local_addr()?.port();
             let candidate = SocketAddr::new(config.public_ip.unwrap_or(bind), port);
-            sockets.push(Endpoint { socket, candidate });
+            endpoints.push(Endpoint { socket, candidate });
         }
         Ok(Self {
-            sockets,
+            endpoints,
             routes: Mutex::default(),
+            tasks: tasks.clone(),
         })
     }
 
     /// The addresses that clients reach this node at.
     pub fn candidates(&self) -> impl Iterator<Item = SocketAddr> + '_ {
-        self.sockets.iter().map(|endpoint| endpoint.candidate)
+        self.endpoints.iter().map(|endpoint| endpoint.candidate)
     }
 
     /// Reads from the sockets, in tasks of their own, until it is over.
-    pub fn start(self: Arc<Self>, tasks: &TaskTracker, over: &CancellationToken) {
-        for index in 0..self.sockets.len() {
+    pub fn start(self: Arc<Self>, over: &CancellationToken) {
+        for index in 0..self.endpoints.len() {
             let net = Arc::clone(&self);
             let over = over.clone();
-            tasks.spawn(async move {
+            self.tasks.spawn(async move {
+                let Some(Endpoint { socket, candidate }) = net.endpoints.get(index) else {
+                    return;
+                };
                 tokio::select! {
                     () = over.cancelled() => {}
-                    () = net.read(index) => {}
+                    () = net.read(socket, *candidate, PORT_BUFFER) => {}
                 }
             });
         }
     }
 
-    async fn read(&self, index: usize) {
-        let Some(endpoint) = self.sockets.get(index) else {
-            return;
-        };
-        let mut buffer = BytesMut::with_capacity(64 * MAX_DATAGRAM_BYTES);
+    /// Reads a socket for ever.
+    async fn read(&self, socket: &UdpSocket, candidate: SocketAddr, room: usize) {
+        let mut buffer = BytesMut::with_capacity(room * MAX_DATAGRAM_BYTES);
         loop {
             buffer.reserve(MAX_DATAGRAM_BYTES);
-            match endpoint.socket.recv_buf_from(&mut buffer).await {
-                Ok((_, from)) => {
-                    let bytes = buffer.split();
-                    self.route(Datagram {
-                        bytes,
-                        from,
-                        to: endpoint.candidate,
-                    });
-                }
+            match socket.recv_buf_from(&mut buffer).await {
+                Ok((_, from)) => self.route(Datagram {
+                    bytes: buffer.split(),
+                    addresses: Addresses {
+                        local: candidate,
+                        remote: from,
+                    },
+                }),
                 // A peer that has gone answers with ICMP, which the system reports on the next read.
                 Err(error) => tracing::debug!(%error, "reading from the media port"),
             }
         }
     }
 
+    /// Reads what comes on one path from a socket of its own. What comes to it in the moment before it is connected may be
+    /// from anybody, and goes the way of everything else.
+    fn read_path(self: &Arc<Self>, addresses: Addresses) -> io::Result<AbortOnDropHandle<()>> {
+        let socket = self.endpoint(addresses.local)?.connect(addresses.remote)?;
+        let net = Arc::clone(self);
+        let reader = async move { net.read(&socket, addresses.local, PATH_BUFFER).await };
+        Ok(AbortOnDropHandle::new(self.tasks.spawn(reader)))
+    }
+
+    fn endpoint(&self, candidate: SocketAddr) -> io::Result<&Endpoint> {
+        self.endpoints
+            .iter()
+            .find(|endpoint| endpoint.candidate == candidate)
+            .or(self.endpoints.first())
+            .ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+    }
+
     fn route(&self, datagram: Datagram) {
-        let inbox = {
+        let sender = {
             let routes = self.routes();
+            let bound = routes.by_path.get(&datagram.addresses);
+            let bound = bound.map(|binding| &binding.inbox);
             match stun_fragment(&datagram.bytes) {
-                Some(fragment) => routes.by_fragment.get(fragment).cloned(),
-                None => {
-                    let bound = routes.by_source.get(&datagram.from);
-                    bound.map(|binding| binding.inbox.clone())
-                }
+                Some(fragment) => routes.by_fragment.get(fragment).map(|named| {
+                    let is_bound = bound.is_some_and(|bound| bound.is_same(named));
+                    if is_bound {
+                        &named.bound
+                    } else {
+                        &named.unbound
+                    }
+                }),
+                None => bound.map(|bound| &bound.bound),
             }
+            .cloned()
         };
-        if inbox.is_some_and(|inbox| inbox.try_send(datagram).is_err()) {
+        if sender.is_some_and(|sender| sender.try_send(datagram).is_err()) {
             metrics::counter!("colloquy_media_datagrams_dropped_total").increment(1);
         }
     }
@@ -166,31 +237,68 @@ impl Net {
     }
 
     /// Sends a datagram from a candidate address. What the system cannot take at once is lost, as on the network.
-    pub fn send(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
-        let endpoint = self
-            .sockets
-            .iter()
-            .find(|endpoint| endpoint.candidate == from);
-        let Some(endpoint) = endpoint.or(self.sockets.first()) else {
-            return;
-        };
-        if let Err(error) = endpoint.socket.try_send_to(bytes, to) {
+    pub fn send(&self, Addresses { local, remote }: Addresses, bytes: &[u8]) {
+        let sent = self
+            .endpoint(local)
+            .and_then(|endpoint| endpoint.socket.try_send_to(bytes, remote));
+        if let Err(error) = sent {
             tracing::trace!(%error, "sending a datagram");
         }
     }
 
     /// A place for a call, and its inbox.
-    pub fn place(self: &Arc<Self>) -> (Place, mpsc::Receiver<Datagram>) {
-        let (inbox, datagrams) = mpsc::channel(INBOX);
+    pub fn place(self: &Arc<Self>) -> (Place, Inbox) {
+        let (bound, bound_in) = mpsc::channel(INBOX);
+        let (unbound, unbound_in) = mpsc::channel(UNBOUND_INBOX);
         (
             Place {
                 net: Arc::clone(self),
-                inbox,
+                inbox: InboxSender { bound, unbound },
                 fragment: None,
-                sources: VecDeque::new(),
+                paths: VecDeque::new(),
             },
-            datagrams,
+            Inbox {
+                bound: bound_in,
+                unbound: unbound_in,
+            },
         )
+    }
+}
+
+impl Endpoint {
+    /// Another socket of the same address, for what one client sends.
+    fn connect(&self, client: SocketAddr) -> io::Result<UdpSocket> {
+        let local = self.socket.local_addr()?;
+        let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_nonblocking(true)?;
+        socket.set_reuse_port(true)?;
+        socket.bind(&local.into())?;
+        socket.connect(&client.into())?;
+        UdpSocket::from_std(socket.into())
+    }
+}
+
+impl Inbox {
+    /// The next datagram, those of the call's own paths first; `None` when the place is gone.
+    pub async fn recv(&mut self) -> Option<Datagram> {
+        tokio::select! {
+            biased;
+            Some(datagram) = self.bound.recv() => Some(datagram),
+            Some(datagram) = self.unbound.recv() => Some(datagram),
+            else => None,
+        }
+    }
+
+    /// The next datagram that is there already.
+    pub fn try_recv(&mut self) -> Option<Datagram> {
+        let bound = self.bound.try_recv();
+        bound.or_else(|_| self.unbound.try_recv()).ok()
+    }
+}
+
+impl InboxSender {
+    fn is_same(&self, other: &Self) -> bool {
+        self.bound.same_channel(&other.bound)
     }
 }
 
@@ -208,17 +316,16 @@ impl Place {
         self.fragment = Some(fragment);
     }
 
-    /// Routes what comes from this address to the call, after a request from there that had the right password. An address
-    /// that another call hears from stays with that one. Beyond [`MAX_PATHS`] addresses, the oldest is let go.
-    pub fn bind(&mut self, source: SocketAddr, now: Instant) {
-        let mut routes = self.net.routes();
+    /// Routes what comes on this path to the call, after a request on it that had the right password. A path that another
+    /// call hears from stays with that one. Beyond [`MAX_PATHS`] paths, the oldest is let go.
+    pub fn bind(&mut self, path: Addresses, now: Instant) {
         let binding = || Binding {
             inbox: self.inbox.clone(),
             heard: now,
         };
-        match routes.by_source.entry(source) {
+        match self.net.routes().by_path.entry(path) {
             Entry::Occupied(mut entry) => {
-                if entry.get().inbox.same_channel(&self.inbox) {
+                if entry.get().inbox.is_same(&self.inbox) {
                     entry.get_mut().heard = now;
                     return;
                 }
@@ -231,21 +338,28 @@ impl Place {
                 entry.insert(binding());
             }
         }
-        self.sources.retain(|earlier| *earlier != source);
-        self.sources.push_back(source);
-        if self.sources.len() > MAX_PATHS
-            && let Some(oldest) = self.sources.pop_front()
+        let reader = self.net.read_path(path);
+        let reader = reader.inspect_err(|error| {
+            tracing::warn!(%error, "a path of a call has no socket of its own");
+        });
+        self.paths.retain(|earlier| earlier.addresses != path);
+        self.paths.push_back(Path {
+            addresses: path,
+            _reader: reader.ok(),
+        });
+        if self.paths.len() > MAX_PATHS
+            && let Some(oldest) = self.paths.pop_front()
         {
-            routes.release(oldest, &self.inbox);
+            self.net.routes().release(oldest.addresses, &self.inbox);
         }
     }
 }
 
 impl Routes {
-    /// Lets an address go if it still belongs to the call.
-    fn release(&mut self, source: SocketAddr, inbox: &mpsc::Sender<Datagram>) {
-        if let Entry::Occupied(entry) = self.by_source.entry(source)
-            && entry.get().inbox.same_channel(inbox)
+    /// Lets a path go if it still belongs to the call.
+    fn release(&mut self, path: Addresses, inbox: &InboxSender) {
+        if let Entry::Occupied(entry) = self.by_path.entry(path)
+            && entry.get().inbox.is_same(inbox)
         {
             entry.remove();
         }
@@ -258,8 +372,8 @@ impl Drop for Place {
         if let Some(fragment) = &self.fragment {
             routes.by_fragment.remove(fragment);
         }
-        for source in &self.sources {
-            routes.release(*source, &self.inbox);
+        for path in &self.paths {
+            routes.release(path.addresses, &self.inbox);
         }
     }
 }
@@ -315,14 +429,17 @@ mod tests {
 
     async fn net() -> Arc<Net> {
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        Arc::new(Net::open(&MediaConfig::default(), listen).await.unwrap())
+        let (config, tasks) = (MediaConfig::default(), TaskTracker::new());
+        Arc::new(Net::open(&config, listen, &tasks).await.unwrap())
     }
 
     fn datagram(bytes: &[u8], port: u16) -> Datagram {
         Datagram {
             bytes: BytesMut::from(bytes),
-            from: SocketAddr::from(([10, 0, 0, 9], port)),
-            to: SocketAddr::from(([10, 0, 0, 1], 1)),
+            addresses: Addresses {
+                local: SocketAddr::from(([127, 0, 0, 1], 1)),
+                remote: SocketAddr::from(([127, 0, 0, 9], port)),
+            },
         }
     }
 
@@ -333,33 +450,33 @@ mod tests {
         let (mut second, mut seconds) = net.place();
         first.listen("first");
         second.listen("second");
-        let source = datagram(b"", 1).from;
+        let path = datagram(b"", 1).addresses;
         // Nothing is bound by what anybody can write.
         net.route(datagram(&binding_request("first:x"), 1));
-        assert!(firsts.try_recv().is_ok());
+        assert!(firsts.try_recv().is_some());
         net.route(datagram(&[128, 1], 1));
-        assert!(firsts.try_recv().is_err());
-        first.bind(source, now);
+        assert!(firsts.try_recv().is_none());
+        first.bind(path, now);
         net.route(datagram(&binding_request("second:x"), 1));
-        assert!(seconds.try_recv().is_ok());
+        assert!(seconds.try_recv().is_some());
         net.route(datagram(&[128, 1], 1));
-        assert!(firsts.try_recv().is_ok());
+        assert!(firsts.try_recv().is_some());
         // Nor by another call while the first one hears from there.
-        second.bind(source, now + BOUND / 2);
+        second.bind(path, now + BOUND / 2);
         net.route(datagram(&[128, 1], 1));
-        assert!(firsts.try_recv().is_ok());
-        second.bind(source, now + BOUND);
+        assert!(firsts.try_recv().is_some());
+        second.bind(path, now + BOUND);
         net.route(datagram(&[128, 1], 1));
-        assert!(seconds.try_recv().is_ok());
+        assert!(seconds.try_recv().is_some());
         drop(first);
         net.route(datagram(&[128, 1], 1));
         assert!(
-            seconds.try_recv().is_ok(),
+            seconds.try_recv().is_some(),
             "an address of another call was let go"
         );
         drop(second);
         let routes = net.routes();
-        assert!(routes.by_source.is_empty() && routes.by_fragment.is_empty());
+        assert!(routes.by_path.is_empty() && routes.by_fragment.is_empty());
     }
 
     #[tokio::test]
@@ -368,11 +485,74 @@ mod tests {
         let (mut place, _inbox) = net.place();
         for number in 0..1_000 {
             place.listen(&format!("name{number}"));
-            place.bind(datagram(b"", number).from, now);
+            place.bind(datagram(b"", number).addresses, now);
         }
         let routes = net.routes();
         assert_eq!(routes.by_fragment.len(), 1);
-        assert_eq!(routes.by_source.len(), MAX_PATHS);
+        assert_eq!(routes.by_path.len(), MAX_PATHS);
+    }
+
+    #[tokio::test]
+    async fn what_strangers_send_waits_behind_what_the_call_is_sent() {
+        let (net, now) = (net().await, SystemClock.instant());
+        let (mut place, mut inbox) = net.place();
+        place.listen("name");
+        place.bind(datagram(b"", 1).addresses, now);
+        for _ in 0..10 * INBOX {
+            net.route(datagram(&binding_request("name:stranger"), 2));
+        }
+        for byte in 0..100 {
+            net.route(datagram(&[128, byte], 1));
+        }
+        net.route(datagram(&binding_request("name:client"), 1));
+        for byte in 0..100 {
+            assert_eq!(&inbox.recv().await.unwrap().bytes[..], [128, byte]);
+        }
+        let check = inbox.try_recv().unwrap();
+        assert_eq!(&check.bytes[..], binding_request("name:client"));
+        let strangers = std::iter::from_fn(|| inbox.try_recv()).count();
+        assert_eq!(strangers, UNBOUND_INBOX);
+    }
+
+    #[tokio::test]
+    async fn a_flooded_port_loses_nothing_of_a_path_that_is_bound() {
+        // Nobody reads the port's own socket, so it is full after a few hundred datagrams.
+        let (net, now) = (net().await, SystemClock.instant());
+        let (mut place, mut inbox) = net.place();
+        let local = net.candidates().last().unwrap();
+        let client = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let remote = client.local_addr().unwrap();
+        place.bind(Addresses { local, remote }, now);
+        let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        for _ in 0..5_000 {
+            stranger.send_to(&[128, 0], local).await.unwrap();
+        }
+        for byte in 0..100 {
+            client.send_to(&[128, byte], local).await.unwrap();
+            let datagram = tokio::time::timeout(Duration::from_secs(5), inbox.recv());
+            assert_eq!(&datagram.await.unwrap().unwrap().bytes[..], [128, byte]);
+        }
+        // The other way goes from the port that the client knows.
+        net.send(Addresses { local, remote }, b"hello");
+        let mut answer = [0; 8];
+        let (length, from) = client.recv_from(&mut answer).await.unwrap();
+        assert_eq!((&answer[..length], from), (&b"hello"[..], local));
+    }
+
+    #[tokio::test]
+    async fn a_port_that_is_taken_is_not_shared() {
+        let net = net().await;
+        let (mut place, _inbox) = net.place();
+        let local = net.candidates().last().unwrap();
+        let remote = SocketAddr::from(([127, 0, 0, 1], 9));
+        place.bind(Addresses { local, remote }, SystemClock.instant());
+        let config = MediaConfig {
+            udp_port: local.port(),
+            ..MediaConfig::default()
+        };
+        let second = Net::open(&config, local, &net.tasks).await;
+        let error = second.unwrap_err().to_string();
+        assert!(error.contains("media.udp_port: cannot bind"), "{error}");
     }
 
     fn binding_request(username: &str) -> Vec<u8> {

@@ -299,13 +299,8 @@ impl Peer {
         self.now = now;
         let Datagram {
             mut bytes,
-            from,
-            to,
+            addresses,
         } = datagram;
-        let addresses = Addresses {
-            local: to,
-            remote: from,
-        };
         match bytes.first().map(Kind::of) {
             Some(Kind::Stun) => return self.ice.receive(&bytes, addresses, now) == Stun::Authentic,
             Some(Kind::Dtls) if self.ice.admits(addresses, bytes.len()) => {
@@ -417,7 +412,7 @@ impl Peer {
     /// Sends everything that waits to be sent.
     pub fn flush(&mut self, net: &Net) {
         while let Some((addresses, datagram)) = self.poll_datagram() {
-            net.send(addresses.local, addresses.remote, &datagram);
+            net.send(addresses, &datagram);
         }
     }
 

@@ -54,6 +54,8 @@ struct World {
     sent: usize,
     /// The server's password, when the client nominates with every check.
     nominates: Option<String>,
+    /// Where a client cuts its handshake messages that sends them in pieces.
+    cuts: Option<StdRng>,
     server_up: Option<Duration>,
     client_up: Option<Duration>,
 }
@@ -129,6 +131,7 @@ impl World {
             flying: BinaryHeap::new(),
             sent: 0,
             nominates: None,
+            cuts: None,
             server_up: None,
             client_up: None,
         }
@@ -202,7 +205,8 @@ impl World {
             if self.client_handshake.is_some() && Kind::of(&datagram.message[0]) == Kind::Dtls {
                 dtls.push(datagram.message);
             } else {
-                out.push((true, self.nominating(datagram.message.to_vec())));
+                let bytes = self.nominating(datagram.message.to_vec());
+                out.extend(self.cut(bytes).into_iter().map(|bytes| (true, bytes)));
             }
         }
         if let Some(handshake) = &mut self.client_handshake {
@@ -219,6 +223,49 @@ impl World {
             }
             self.sent += 1;
         }
+    }
+
+    /// The datagrams that a client sends that cuts its handshake messages, each time at another place.
+    fn cut(&mut self, bytes: Vec<u8>) -> Vec<Vec<u8>> {
+        let is_dtls = Kind::of(&bytes[0]) == Kind::Dtls;
+        let Some(cuts) = self.cuts.as_mut().filter(|_| is_dtls) else {
+            return vec![bytes];
+        };
+        let (mut datagrams, mut rest) = (Vec::new(), bytes.as_slice());
+        while !rest.is_empty() {
+            let length = usize::from(u16::from_be_bytes([rest[11], rest[12]]));
+            let (record, others) = rest.split_at(13 + length);
+            rest = others;
+            let is_plain = record[3..5] == [0, 0];
+            let number = u16::from_be_bytes([record[9], record[10]]);
+            if record[0] != 22 || !is_plain || length < 40 {
+                let mut whole = record.to_vec();
+                if is_plain {
+                    whole[9..11].copy_from_slice(&(2 * number).to_be_bytes());
+                }
+                datagrams.push(whole);
+                continue;
+            }
+            let (message, body) = (&record[13..25], &record[25..]);
+            assert_eq!(message[1..4], message[9..12], "one message, which is whole");
+            let middle = cuts.random_range(1..body.len());
+            for (half, range) in [0..middle, middle..body.len()].into_iter().enumerate() {
+                let three =
+                    |number: usize| u32::try_from(number).unwrap().to_be_bytes()[1..].to_vec();
+                let mut fragment = record[..13].to_vec();
+                // Each needs a number of its own.
+                let number = 2 * number + u16::try_from(half).unwrap();
+                fragment[9..11].copy_from_slice(&number.to_be_bytes());
+                fragment[11..13]
+                    .copy_from_slice(&u16::try_from(12 + range.len()).unwrap().to_be_bytes());
+                fragment.extend(&message[..6]);
+                fragment.extend(three(range.start));
+                fragment.extend(three(range.len()));
+                fragment.extend(&body[range]);
+                datagrams.push(fragment);
+            }
+        }
+        datagrams
     }
 
     /// A check with the wish to use its path, when the client is of that kind (RFC 5245 section 8.1.1.2).
@@ -255,8 +302,10 @@ impl World {
         if to_server {
             let datagram = Datagram {
                 bytes: BytesMut::from(bytes),
-                from: CLIENT,
-                to: SERVER,
+                addresses: Addresses {
+                    local: SERVER,
+                    remote: CLIENT,
+                },
             };
             self.server.receive(datagram, self.now);
         } else {
@@ -355,6 +404,23 @@ fn calls_connect_when_three_of_ten_datagrams_are_lost() {
             });
             assert!(world.took().is_some(), "{begins:?} {seed}");
         }
+    }
+}
+
+#[test]
+fn calls_connect_when_three_of_ten_pieces_of_messages_are_lost() {
+    for seed in 0..60 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut world = World::new(Begins::Client);
+        world.cuts = Some(StdRng::seed_from_u64(seed));
+        world.run(&mut |number| {
+            if random.random_bool(0.3) {
+                vec![]
+            } else {
+                arrives(number)
+            }
+        });
+        assert!(world.took().is_some(), "{seed}");
     }
 }
 
