@@ -12,8 +12,8 @@ use std::{
 use colloquy::{
     App, Config,
     accounts::{
-        PartnerId, Principal, Reach,
-        ledger::{self, About, Amounts, Limits, Measure, Outcome},
+        DataScope, PartnerId, Principal,
+        ledger::{self, Amounts, Limits, Measure, Outcome, UsageContext},
         partners::{self, PartnerChange},
         quotas::{self, Quota, QuotaChange, QuotaKind},
     },
@@ -58,7 +58,7 @@ async fn make_quota(app: &App) -> anyhow::Result<Arc<Quota>> {
     let id = PartnerId::parse(&id)?;
     let admin = Principal {
         key_id: String::new(),
-        reach: Reach::Admin,
+        reach: DataScope::Admin,
         scopes: None,
         allowed_origins: None,
     };
@@ -122,7 +122,7 @@ async fn request(app: &App, quota: &Arc<Quota>) -> anyhow::Result<Duration> {
     let bound = Amounts::default()
         .with(Measure::Tokens, 1_000)
         .with(Measure::Cost, 10_000);
-    let about = About {
+    let about = UsageContext {
         endpoint: "chat.completions",
         model: "gpt".to_owned(),
         character: None,

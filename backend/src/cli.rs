@@ -1,5 +1,7 @@
 //! The commands of the binary. Each reads the settings, does one thing and ends; `serve` runs until it is stopped.
 
+mod models;
+
 use std::{io::Write as _, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
@@ -8,7 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::{
     Config,
     accounts::{
-        Directory, PartnerId, Principal, Reach, Scope, Tenant,
+        DataScope, Directory, PartnerId, Principal, Scope, Tenant,
         keys::{self, KeyKind, NewKey, StoredKey},
         partners::{self, PartnerChange},
         routes::expiry,
@@ -45,6 +47,9 @@ enum Command {
     /// Manage API keys.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Manage neural models.
+    #[command(subcommand)]
+    Models(models::ModelsCommand),
     /// Print the OpenAPI document.
     Openapi,
     /// Decode what is not trusted; the server runs this by itself.
@@ -170,6 +175,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
             let directory = open(config).await?;
             key(&directory, command).await
         }
+        Command::Models(command) => models::run(&config, command).await,
         // Both were done before.
         Command::Openapi | Command::Decode(_) => Ok(()),
     }
@@ -205,7 +211,7 @@ fn note(text: &str) {
 fn operator() -> Principal {
     Principal {
         key_id: "terminal".to_owned(),
-        reach: Reach::Admin,
+        reach: DataScope::Admin,
         scopes: None,
         allowed_origins: None,
     }

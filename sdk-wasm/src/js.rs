@@ -209,7 +209,7 @@ impl Drop for TimeoutPromise {
 }
 
 /// Resolves a promise; one that is resolved already stays as it is.
-fn settle(resolve: Option<&Function>) {
+pub(crate) fn settle(resolve: Option<&Function>) {
     if let Some(resolve) = resolve {
         let _ = resolve.call0(&JsValue::UNDEFINED);
     }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use colloquy_protocol::call::Input;
 use colloquy_protocol::read_server_message;
+use gloo_events::EventListener;
 use js_sys::Promise;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
@@ -24,14 +25,8 @@ pub(crate) struct Socket {
     socket: Option<WebSocket>,
     /// Held while this is the call's socket.
     _current: Rc<()>,
-    _handlers: Option<Handlers>,
-}
-
-struct Handlers {
-    _on_open: Closure<dyn FnMut()>,
-    _on_message: Closure<dyn FnMut(MessageEvent)>,
-    _on_close: Closure<dyn FnMut(CloseEvent)>,
-    _on_error: Closure<dyn FnMut()>,
+    /// Without them nothing is reported.
+    listeners: Option<[EventListener; 4]>,
 }
 
 impl Socket {
@@ -40,14 +35,14 @@ impl Socket {
         let current = Rc::default();
         // Firefox throws for a URL that a policy blocks.
         let socket = WebSocket::new(url).ok();
-        let handlers = socket.as_ref().map(|s| listen(s, &reporter, &current));
+        let listeners = socket.as_ref().map(|s| listen(s, &reporter, &current));
         if socket.is_none() {
             reporter.report_failure(LOST, &current);
         }
         Self {
             socket,
             _current: current,
-            _handlers: handlers,
+            listeners,
         }
     }
 
@@ -59,21 +54,25 @@ impl Socket {
     }
 
     /// Sends the last frames, at once or when the socket opens, and closes it. Nothing is reported any more.
-    pub(crate) fn send_and_close(self, frames: Vec<String>) {
+    pub(crate) fn send_and_close(mut self, frames: Vec<String>) {
         let opening = self.socket.as_ref();
         let opening = opening.filter(|socket| socket.ready_state() == WebSocket::CONNECTING);
         let Some(socket) = opening else {
             return self.send_all(&frames);
         };
-        silence(socket);
+        let mut settled_by = None;
         let settled = Promise::new(&mut |resolve, _reject| {
-            socket.set_onopen(Some(&resolve));
-            socket.set_onclose(Some(&resolve));
+            settled_by = Some(["open", "close"].map(|name| {
+                let resolve = resolve.clone();
+                js::listen(socket, name, move |_| js::settle(Some(&resolve)))
+            }));
         });
+        self.listeners = None;
         let timeout = TimeoutPromise::after(CLOSE_TIMEOUT_MS);
         js::spawn(async move {
             // This promise never rejects.
             let _ = JsFuture::from(js::race(&settled, timeout.promise())).await;
+            drop(settled_by);
             self.send_all(&frames);
         });
     }
@@ -85,52 +84,36 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
+        self.listeners = None;
         if let Some(socket) = &self.socket {
-            silence(socket);
             let _ = socket.close_with_code(1000);
         }
     }
 }
 
-fn listen(socket: &WebSocket, reporter: &Reporter, current: &Rc<()>) -> Handlers {
-    let opened = reporter.clone();
-    let on_open = Closure::<dyn FnMut()>::new(move || opened.report(Input::SocketOpened));
-    let received = reporter.clone();
-    let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
-        if let Some(text) = event.data().as_string() {
-            received.report(match Parsed::parse(&text) {
-                Some(frame) => Input::SocketMessage(read_server_message(&frame)),
-                None => Input::SocketGarbage,
-            });
-        }
-    });
-    let closed = reporter.clone();
-    let on_close = Closure::<dyn FnMut(CloseEvent)>::new(move |event: CloseEvent| {
-        closed.report(Input::SocketClosed { code: event.code() });
-    });
-    // Chromium tells of a socket that a policy blocks by this event alone.
-    let failed = reporter.clone();
+fn listen(socket: &WebSocket, reporter: &Reporter, current: &Rc<()>) -> [EventListener; 4] {
+    let [opened, received, closed, failed] = std::array::from_fn(|_| reporter.clone());
     let current = Rc::downgrade(current);
-    let on_error = Closure::<dyn FnMut()>::new(move || {
-        if let Some(current) = current.upgrade() {
-            failed.report_failure(LOST, &current);
-        }
-    });
-    socket.set_onopen(Some(on_open.as_ref().unchecked_ref()));
-    socket.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
-    socket.set_onclose(Some(on_close.as_ref().unchecked_ref()));
-    socket.set_onerror(Some(on_error.as_ref().unchecked_ref()));
-    Handlers {
-        _on_open: on_open,
-        _on_message: on_message,
-        _on_close: on_close,
-        _on_error: on_error,
-    }
-}
-
-fn silence(socket: &WebSocket) {
-    socket.set_onopen(None);
-    socket.set_onmessage(None);
-    socket.set_onclose(None);
-    socket.set_onerror(None);
+    [
+        js::listen(socket, "open", move |_| opened.report(Input::SocketOpened)),
+        js::listen(socket, "message", move |event| {
+            let event: &MessageEvent = event.unchecked_ref();
+            if let Some(text) = event.data().as_string() {
+                received.report(match Parsed::parse(&text) {
+                    Some(frame) => Input::SocketMessage(read_server_message(&frame)),
+                    None => Input::SocketGarbage,
+                });
+            }
+        }),
+        js::listen(socket, "close", move |event| {
+            let event: &CloseEvent = event.unchecked_ref();
+            closed.report(Input::SocketClosed { code: event.code() });
+        }),
+        // Chromium tells of a socket that a policy blocks by this event alone.
+        js::listen(socket, "error", move |_| {
+            if let Some(current) = current.upgrade() {
+                failed.report_failure(LOST, &current);
+            }
+        }),
+    ]
 }

@@ -99,7 +99,7 @@ pub(crate) struct Graph {
     node: AudioWorkletNode,
     destination: MediaStreamAudioDestinationNode,
     level: Rc<Cell<f64>>,
-    _on_level: Closure<dyn FnMut(MessageEvent)>,
+    _on_level: EventListener,
     meter: Option<LevelMeter>,
 }
 
@@ -145,11 +145,13 @@ impl Graph {
         let node = AudioWorkletNode::new_with_options(context, PROCESSOR, options.unchecked_ref())?;
         let level = Rc::new(Cell::new(0.0));
         let heard = Rc::clone(&level);
-        let on_level = Closure::<dyn FnMut(_)>::new(move |event: MessageEvent| {
+        let port = node.port()?;
+        let on_level = js::listen(&port, "message", move |event| {
+            let event: &MessageEvent = event.unchecked_ref();
             heard.set(event.data().as_f64().unwrap_or(0.0));
         });
-        node.port()?
-            .set_onmessage(Some(on_level.as_ref().unchecked_ref()));
+        // A port with listeners keeps its messages until it is told that they are there.
+        port.start();
         source.connect_with_audio_node(&node)?;
         node.connect_with_audio_node(&destination)?;
         Ok(Self {
@@ -247,9 +249,6 @@ impl Drop for LevelMeter {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        if let Ok(port) = self.node.port() {
-            port.set_onmessage(None);
-        }
         self.post(&Message::Closed(true));
         let _ = self.source.disconnect();
         let _ = self.node.disconnect();

@@ -91,8 +91,9 @@ export class Backend {
       real.clearTimeout.call(window, id);
     };
     window.fetch = (url, init) => this.#fetch(url, init);
-    window.WebSocket = class {
+    window.WebSocket = class extends EventTarget {
       constructor(url) {
+        super();
         this.url = url;
         backend.#sockets.push(this);
         real.setTimeout.call(window, () => this.#open(), backend.#openDelay);
@@ -104,7 +105,7 @@ export class Backend {
       #open() {
         if (this.closed) return;
         this.opened = true;
-        this.onopen?.();
+        this.dispatchEvent(new Event("open"));
       }
       send(frame) {
         if (!this.opened) throw new DOMException("not open", "InvalidStateError");
@@ -622,7 +623,7 @@ export class Backend {
   }
 
   #deliver(socket, message) {
-    setTimeout(() => socket.onmessage?.(new MessageEvent("message", { data: JSON.stringify(message) })), 1);
+    setTimeout(() => socket.dispatchEvent(new MessageEvent("message", { data: JSON.stringify(message) })), 1);
   }
 
   /** Sends a frame to the client. */
@@ -632,17 +633,17 @@ export class Backend {
 
   /** Sends a frame to the client that is no message. */
   sayRaw(data) {
-    this.#sockets.at(-1).onmessage?.(new MessageEvent("message", { data }));
+    this.#sockets.at(-1).dispatchEvent(new MessageEvent("message", { data }));
   }
 
   /** Cuts the connection, without a goodbye unless a code is given. */
   cut(code = 1006) {
-    this.#sockets.at(-1).onclose?.(new CloseEvent("close", { code }));
+    this.#sockets.at(-1).dispatchEvent(new CloseEvent("close", { code }));
   }
 
   /** Fails the connection as Chromium does when a policy blocks it: nothing but `error` is told. */
   failSocket() {
-    this.#sockets.at(-1).onerror?.(new Event("error"));
+    this.#sockets.at(-1).dispatchEvent(new Event("error"));
   }
 
   /** Tells that the page's policy blocked a URL, or would have. */

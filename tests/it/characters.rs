@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use colloquy::{
-    accounts::{PartnerId, Principal, Reach},
+    accounts::{DataScope, PartnerId, Principal},
     characters::{Character, CharacterInput, parse_character_params, rendered, resolve},
     http::ApiError,
 };
@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 fn principal(partner: &str) -> Principal {
     Principal {
         key_id: "test".to_owned(),
-        reach: Reach::Partner(PartnerId::parse(partner).unwrap()),
+        reach: DataScope::Partner(PartnerId::parse(partner).unwrap()),
         scopes: None,
         allowed_origins: None,
     }
@@ -396,7 +396,7 @@ on_both_databases!(admins_reach_the_characters_of_all_partners, |app| {
         .await
         .expect(200);
     let admin = Principal {
-        reach: Reach::Admin,
+        reach: DataScope::Admin,
         ..principal("acme")
     };
     let input = CharacterInput::parse(&json!("repo:acme/guide")).unwrap();

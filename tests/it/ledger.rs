@@ -10,7 +10,7 @@ use std::{
 use colloquy::{
     App,
     accounts::{
-        ledger::{self, About, Amounts, Measure, Outcome, Reservation},
+        ledger::{self, Amounts, Measure, Outcome, Reservation, UsageContext},
         quotas::Quota,
     },
     clock::ManualClock,
@@ -23,8 +23,8 @@ use serde_json::{Value, json};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-fn about(request_id: &str) -> About {
-    About {
+fn about(request_id: &str) -> UsageContext {
+    UsageContext {
         endpoint: "chat.completions",
         model: "gpt".to_owned(),
         character: Some("acme/ada".to_owned()),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::{body::Body, extract::Request, http::Response, routing::get};
 use colloquy::{
     accounts::{
-        ledger::{About, Amounts, LedgerError, Measure, Outcome},
+        ledger::{Amounts, LedgerError, Measure, Outcome, UsageContext},
         quotas::{QuotaCaller, QuotaKind, QuotaUnusable},
     },
     characters::CharacterInput,
@@ -286,7 +286,7 @@ on_both_databases!(a_deleted_partner_takes_its_quotas_along, |app| {
     let usage = Amounts::tokens(0, 1);
     use_up(&app, &quota, "gpt", None, usage).await;
     let caller = quota.caller(&app.app).await.unwrap();
-    let about = || About {
+    let about = || UsageContext {
         endpoint: "responses",
         model: "gpt".to_owned(),
         character: None,

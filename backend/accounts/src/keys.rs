@@ -19,7 +19,7 @@ use url::Url;
 use utoipa::ToSchema;
 
 use super::{
-    AccountError, KeyRefused, PartnerId, Principal, Reach, Scope, Tenant, server_secret, store,
+    AccountError, DataScope, KeyRefused, PartnerId, Principal, Scope, Tenant, server_secret, store,
 };
 use crate::{Accounts, Directory};
 
@@ -283,7 +283,7 @@ pub async fn authenticate(
     if is_configured(accounts.config.admin_key.as_ref(), text) {
         return Ok(Principal {
             key_id: CONFIGURED_KEY_ID.to_owned(),
-            reach: Reach::Admin,
+            reach: DataScope::Admin,
             scopes: None,
             allowed_origins: None,
         });
@@ -300,8 +300,10 @@ pub async fn authenticate(
     }
     note_use(accounts, &key, now_ms);
     let reach = match (&key.partner, kind) {
-        (Some(partner), KeyKind::Secret | KeyKind::Publishable) => Reach::Partner(partner.clone()),
-        (None, KeyKind::Admin) => Reach::Admin,
+        (Some(partner), KeyKind::Secret | KeyKind::Publishable) => {
+            DataScope::Partner(partner.clone())
+        }
+        (None, KeyKind::Admin) => DataScope::Admin,
         _ => return Err(KeyRefused::Invalid),
     };
     Ok(Principal {

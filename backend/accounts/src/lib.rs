@@ -101,27 +101,7 @@ impl Accounts {
     }
 }
 
-impl Deref for Accounts {
-    type Target = Parts;
-
-    fn deref(&self) -> &Parts {
-        &self.0
-    }
-}
-
-impl Deref for Parts {
-    type Target = Directory;
-
-    fn deref(&self) -> &Directory {
-        &self.directory
-    }
-}
-
-impl AsRef<Kernel> for Accounts {
-    fn as_ref(&self) -> &Kernel {
-        &self.kernel
-    }
-}
+colloquy_kernel::state!(Accounts: Parts.directory: Directory);
 
 /// Partners, keys, quotas and the ledger, as a part of a server.
 #[derive(Debug)]
@@ -171,7 +151,7 @@ pub enum Scope {
 
 /// Whose data a key reaches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reach {
+pub enum DataScope {
     /// All partners.
     Admin,
     /// One partner.
@@ -184,7 +164,7 @@ pub struct Principal {
     /// The key's identifier.
     pub key_id: String,
     /// Whose data the key reaches.
-    pub reach: Reach,
+    pub reach: DataScope,
     /// What the key may be used for; `None` for everything.
     pub scopes: Option<Vec<Scope>>,
     /// For a publishable key, the origins of the pages that may use it.
@@ -198,9 +178,9 @@ impl Principal {
     /// When the key does not reach that partner.
     pub fn tenant(&self, partner: &PartnerId) -> Result<Tenant, AccessDenied> {
         match &self.reach {
-            Reach::Admin => Ok(Tenant(partner.clone())),
-            Reach::Partner(own) if own == partner => Ok(Tenant(own.clone())),
-            Reach::Partner(_) => Err(AccessDenied::OtherPartner),
+            DataScope::Admin => Ok(Tenant(partner.clone())),
+            DataScope::Partner(own) if own == partner => Ok(Tenant(own.clone())),
+            DataScope::Partner(_) => Err(AccessDenied::OtherPartner),
         }
     }
 
@@ -208,8 +188,8 @@ impl Principal {
     #[must_use]
     pub fn own_tenant(&self) -> Option<Tenant> {
         match &self.reach {
-            Reach::Admin => None,
-            Reach::Partner(own) => Some(Tenant(own.clone())),
+            DataScope::Admin => None,
+            DataScope::Partner(own) => Some(Tenant(own.clone())),
         }
     }
 
@@ -219,8 +199,8 @@ impl Principal {
     /// For a partner's key.
     pub fn require_admin(&self) -> Result<(), AccessDenied> {
         match self.reach {
-            Reach::Admin => Ok(()),
-            Reach::Partner(_) => Err(AccessDenied::NotAdministrator),
+            DataScope::Admin => Ok(()),
+            DataScope::Partner(_) => Err(AccessDenied::NotAdministrator),
         }
     }
 

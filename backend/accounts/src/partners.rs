@@ -7,7 +7,9 @@ use colloquy_store::{Slice, StoreError, Transaction};
 use serde_json::{Map, Value};
 use tokio::time::sleep;
 
-use super::{AccountError, PartnerId, Principal, Reach, Tenant, keys, keys::NewKey, quotas, store};
+use super::{
+    AccountError, DataScope, PartnerId, Principal, Tenant, keys, keys::NewKey, quotas, store,
+};
 use crate::Directory;
 
 /// A stored partner.
@@ -115,13 +117,14 @@ pub async fn list(
     slice: &Slice,
 ) -> Result<Vec<Partner>, StoreError> {
     match &principal.reach {
-        Reach::Admin => store::list_partners(directory.store.db(), slice).await,
-        Reach::Partner(own) => Ok(
-            store::find_partner(directory.store.db(), &Tenant(own.clone()))
-                .await?
-                .into_iter()
-                .collect(),
-        ),
+        DataScope::Admin => store::list_partners(directory.store.db(), slice).await,
+        DataScope::Partner(own) => Ok(store::find_partner(
+            directory.store.db(),
+            &Tenant(own.clone()),
+        )
+        .await?
+        .into_iter()
+        .collect()),
     }
 }
 

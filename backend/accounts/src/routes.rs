@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    Caller, PartnerId, PartnerTenant, Principal, Reach, Scope, Tenant,
+    Caller, DataScope, PartnerId, PartnerTenant, Principal, Scope, Tenant,
     keys::{self, KeyKind, NewKey, StoredKey},
     partners::{self, Partner, PartnerChange},
 };
@@ -183,8 +183,8 @@ pub struct CreatedKey {
 #[utoipa::path(get, path = "/api/auth/me", tag = "accounts", responses((status = 200, body = Me)))]
 pub(crate) async fn me(Caller(principal): Caller) -> Json<Me> {
     let (partner, is_admin) = match principal.reach {
-        Reach::Admin => (None, true),
-        Reach::Partner(partner) => (Some(partner), false),
+        DataScope::Admin => (None, true),
+        DataScope::Partner(partner) => (Some(partner), false),
     };
     Json(Me {
         partner,

@@ -11,17 +11,17 @@ const BOUNDS: Bounds = Bounds {
     waiting_of_owner: 100,
 };
 
-type Entering<'a> = Pin<Box<dyn Future<Output = Result<Slot, Full>> + 'a>>;
+type PendingEntry<'a> = Pin<Box<dyn Future<Output = Result<Slot, Full>> + 'a>>;
 
 /// Those who wait or have a slot, in the order in which they came.
-struct Hall<'a> {
+struct QueueModel<'a> {
     queue: &'a FairQueue,
-    waiting: Vec<(Claim, Entering<'a>)>,
+    waiting: Vec<(Claim, PendingEntry<'a>)>,
     served: Vec<(Claim, Slot)>,
     refused: usize,
 }
 
-impl<'a> Hall<'a> {
+impl<'a> QueueModel<'a> {
     fn new(queue: &'a FairQueue) -> Self {
         Self {
             queue,
@@ -82,7 +82,7 @@ fn owners(names: &[Arc<str>]) -> Vec<&str> {
 #[test]
 fn a_long_queue_of_one_does_not_hold_up_another() {
     let queue = FairQueue::new("test", BOUNDS);
-    let mut hall = Hall::new(&queue);
+    let mut hall = QueueModel::new(&queue);
     for _ in 0..20 {
         hall.come(Priority::Request, "many");
     }
@@ -100,7 +100,7 @@ fn a_long_queue_of_one_does_not_hold_up_another() {
 fn those_who_come_back_at_once_do_not_starve_one_who_waits() {
     let bounds = Bounds { slots: 1, ..BOUNDS };
     let queue = FairQueue::new("test", bounds);
-    let mut hall = Hall::new(&queue);
+    let mut hall = QueueModel::new(&queue);
     hall.come(Priority::Request, "a");
     for _ in 0..10 {
         hall.come(Priority::Request, "a");
@@ -123,7 +123,7 @@ fn those_who_come_back_at_once_do_not_starve_one_who_waits() {
 #[test]
 fn calls_come_first_and_background_leaves_them_room() {
     let queue = FairQueue::new("test", BOUNDS);
-    let mut hall = Hall::new(&queue);
+    let mut hall = QueueModel::new(&queue);
     for _ in 0..3 {
         hall.come(Priority::Background, "a");
     }
@@ -144,7 +144,7 @@ fn who_finds_the_queue_full_is_told_at_once() {
         waiting_of_owner: 2,
     };
     let queue = FairQueue::new("test", bounds);
-    let mut hall = Hall::new(&queue);
+    let mut hall = QueueModel::new(&queue);
     for _ in 0..4 {
         hall.come(Priority::Request, "a");
     }
@@ -170,7 +170,7 @@ fn what_was_begun_goes_on_before_what_is_new() {
         waiting_of_owner: 2,
     };
     let queue = FairQueue::new("test", bounds);
-    let mut hall = Hall::new(&queue);
+    let mut hall = QueueModel::new(&queue);
     for _ in 0..4 {
         hall.come(Priority::Request, "a");
     }
@@ -220,7 +220,7 @@ proptest! {
     ) {
         let bounds = Bounds { slots, waiting: 8, waiting_of_owner: 5 };
         let queue = FairQueue::new("test", bounds);
-        let mut hall = Hall::new(&queue);
+        let mut hall = QueueModel::new(&queue);
         for event in events {
             match event {
                 Event::Come(priority, owner) => hall.come(priority, &owner.to_string()),

@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use colloquy_accounts::{
-    ledger::{About, Amounts, Consumed, LedgerError, Measure, Outcome, Reservation},
+    ledger::{Amounts, DetachedUsage, LedgerError, Measure, Outcome, Reservation, UsageContext},
     quotas::Quota,
 };
 
@@ -28,7 +28,7 @@ pub(super) async fn reserve(
 ) -> Result<Reservation, LedgerError> {
     let model = calls.providers.models.of_calls().name();
     quota.require_model(model)?;
-    let about = About {
+    let about = UsageContext {
         endpoint: "calls",
         model: model.to_owned(),
         character,
@@ -39,13 +39,13 @@ pub(super) async fn reserve(
 }
 
 /// What a call came to whose media flowed for so long: each second that was begun.
-pub(super) fn spent(calls: &Calls, call_time: Duration, completed: bool) -> Consumed {
+pub(super) fn spent(calls: &Calls, call_time: Duration, completed: bool) -> DetachedUsage {
     let seconds = call_time.as_secs_f64().ceil() as u64;
     let outcome = match completed {
         true => Outcome::Completed,
         false => Outcome::Failed,
     };
-    Consumed::Used(amounts(calls, seconds), outcome)
+    DetachedUsage::Used(amounts(calls, seconds), outcome)
 }
 
 /// So many seconds, and what they cost.

@@ -16,14 +16,14 @@ mod sign;
 mod store;
 mod view;
 
-use std::{borrow::Cow, ops::Deref, sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use axum::extract::FromRef;
 use colloquy_accounts::{Accounts, Tenant, partners::PartnerDependent};
 use colloquy_characters::{Character, Characters};
 use colloquy_http::Interface;
-use colloquy_kernel::{Capability, Kernel, Routes, State, journal};
+use colloquy_kernel::{Capability, Routes, State, journal};
 use colloquy_protocol::{CloseCode, Originator};
 use colloquy_providers::Providers;
 use colloquy_store::{Executor, StoreError, Transaction};
@@ -157,27 +157,7 @@ impl Calls {
     }
 }
 
-impl Deref for Calls {
-    type Target = Parts;
-
-    fn deref(&self) -> &Parts {
-        &self.0
-    }
-}
-
-impl Deref for Parts {
-    type Target = Characters;
-
-    fn deref(&self) -> &Characters {
-        &self.characters
-    }
-}
-
-impl AsRef<Kernel> for Calls {
-    fn as_ref(&self) -> &Kernel {
-        &self.kernel
-    }
-}
+colloquy_kernel::state!(Calls: Parts.characters: Characters);
 
 /// The call resource, as a part of a server.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Calls whose end nobody else will write: those of dead nodes, and those that nobody joined.
 
-use colloquy_accounts::ledger::{self, Consumed};
+use colloquy_accounts::ledger::{self, DetachedUsage};
 use colloquy_kernel::node;
 use colloquy_store::StoreError;
 
@@ -26,13 +26,13 @@ pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
     for call in &lost {
         let spent = match call.call_time() {
             Some(flowed) => bill::spent(calls, flowed, false),
-            None => Consumed::Bound,
+            None => DetachedUsage::Bound,
         };
         ledger::settle_kept(calls, &transaction, &call.id, spent).await?;
     }
     let not_joined = store::end_not_joined(&transaction, now).await?;
     for call in &not_joined {
-        ledger::settle_kept(calls, &transaction, call, Consumed::Nothing).await?;
+        ledger::settle_kept(calls, &transaction, call, DetachedUsage::Nothing).await?;
     }
     transaction.commit().await?;
     if !lost.is_empty() {

@@ -12,12 +12,12 @@ mod store;
 mod template;
 mod validate;
 
-use std::{ops::Deref, sync::Arc};
+use std::sync::Arc;
 
 use axum::extract::FromRef;
 use colloquy_accounts::Accounts;
 use colloquy_http::Interface;
-use colloquy_kernel::{Capability, Kernel, Routes, State};
+use colloquy_kernel::{Capability, Routes, State};
 use colloquy_knowledge::{CharacterDocument, CharacterDocuments};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -63,27 +63,7 @@ impl Characters {
     }
 }
 
-impl Deref for Characters {
-    type Target = Parts;
-
-    fn deref(&self) -> &Parts {
-        &self.0
-    }
-}
-
-impl Deref for Parts {
-    type Target = Accounts;
-
-    fn deref(&self) -> &Accounts {
-        &self.accounts
-    }
-}
-
-impl AsRef<Kernel> for Characters {
-    fn as_ref(&self) -> &Kernel {
-        &self.kernel
-    }
-}
+colloquy_kernel::state!(Characters: Parts.accounts: Accounts);
 
 /// Saved characters, as a part of a server.
 #[derive(Debug)]

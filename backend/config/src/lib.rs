@@ -6,6 +6,7 @@
 
 mod calls;
 mod http;
+mod inference;
 mod limits;
 mod log;
 mod media;
@@ -31,6 +32,7 @@ use self::secret::check_key;
 pub use self::{
     calls::CallsConfig,
     http::HttpConfig,
+    inference::InferenceConfig,
     limits::LimitsConfig,
     log::{LogConfig, LogFormat},
     media::MediaConfig,
@@ -67,6 +69,8 @@ pub struct Config {
     pub chat: ChatConfig,
     /// The models of the text interfaces, besides that of calls.
     pub models: ModelsConfig,
+    /// Neural models that run in this process.
+    pub inference: InferenceConfig,
     /// Speech to text.
     pub transcriber: TranscriberConfig,
     /// Text to speech.
@@ -123,6 +127,8 @@ impl Config {
                 let name = name.as_str().to_ascii_lowercase();
                 match name.as_str() {
                     "admin_key" | "signing_keys" => name.into(),
+                    // `[models]` holds models by name, none of which is called `dir`.
+                    "models_dir" => "inference.models_dir".into(),
                     _ => name.replacen('_', ".", 1).into(),
                 }
             });

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     Ending, FormatError, Head, ModelApi, ModelEvent, Object, Request, Tally, UpstreamFailure,
-    event::Said,
+    event::ApiEvent,
     fields::{entries, required_str, str_of, take_string},
     items, to_chat, types,
     upstream::same_responses,
@@ -156,7 +156,7 @@ pub fn compaction(
     let mut tally = Tally::default();
     tally.observe(&answer);
     let output = match &answer.0 {
-        Said::Chat(_) => {
+        ApiEvent::Chat(_) => {
             let summary = answer.text().filter(|text| !text.trim().is_empty());
             let sealed = summary.and_then(|summary| seal(summary.trim()));
             let mut items = user_messages(request, head);
@@ -167,7 +167,7 @@ pub fn compaction(
             }));
             items
         }
-        Said::Response(said) => {
+        ApiEvent::Response(said) => {
             let items = entries(&said.fields, "output");
             let compacted = items
                 .iter()

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Abilities, check_upstream, upstream_body as body_for};
+use crate::{Capabilities, check_upstream, upstream_body as body_for};
 
 fn head() -> Head {
     Head {
@@ -21,11 +21,11 @@ fn request() -> Request {
     Request::read_compaction(body).unwrap()
 }
 
-fn abilities(api: ModelApi) -> Abilities {
-    Abilities {
+fn abilities(api: ModelApi) -> Capabilities {
+    Capabilities {
         api,
         max_output_tokens: Some(50),
-        ..Abilities::default()
+        ..Capabilities::default()
     }
 }
 

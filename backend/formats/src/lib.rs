@@ -49,7 +49,7 @@ pub use self::{
     request::Request,
     retrieval::{VisibleResult, VisibleRetrieval, output_items},
     tally::{Ending, Tally},
-    upstream::{Abilities, check_upstream, upstream_body},
+    upstream::{Capabilities, check_upstream, upstream_body},
     usage::TokenUsage,
 };
 

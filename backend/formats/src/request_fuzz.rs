@@ -3,7 +3,7 @@
 use colloquy_fuzz::fuzz;
 use serde_json::{Value, json};
 
-use super::{Abilities, LimitField, ModelApi, ReasoningStyle, Request, upstream_body};
+use super::{Capabilities, LimitField, ModelApi, ReasoningStyle, Request, upstream_body};
 
 /// Bodies with most of what the two APIs have.
 fn seeds() -> Vec<Vec<u8>> {
@@ -76,13 +76,13 @@ fn check(api: ModelApi, bytes: &[u8]) -> String {
     let turns = request.turns().len().min(4);
     let mut outcome = format!("{turns} {}", request.svc.is_some());
     for to in [ModelApi::Chat, ModelApi::Responses] {
-        let abilities = Abilities {
+        let abilities = Capabilities {
             api: to,
             reasoning: ReasoningStyle::Effort,
             limit_field: LimitField::MaxCompletionTokens,
             stream_usage: true,
             max_output_tokens: Some(4_096),
-            ..Abilities::default()
+            ..Capabilities::default()
         };
         match upstream_body(&request, &abilities, "up") {
             Ok(body) => {

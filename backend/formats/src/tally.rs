@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{ModelApi, ModelEvent, Object, TokenUsage, event::Said};
+use super::{ModelApi, ModelEvent, Object, TokenUsage, event::ApiEvent};
 
 /// What a stream or an answer has told so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,9 +48,9 @@ impl Tally {
             self.said = Some((event.api(), usage.clone()));
         }
         let repeats = match &event.0 {
-            Said::Chat(_) => false,
+            ApiEvent::Chat(_) => false,
             // A terminal event repeats what its stream has told.
-            Said::Response(event) => event.tells_response(),
+            ApiEvent::Response(event) => event.tells_response(),
         };
         if !repeats || self.text_bytes == 0 {
             self.text_bytes = self.text_bytes.saturating_add(event.content_bytes());

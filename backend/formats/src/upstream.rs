@@ -12,7 +12,7 @@ use super::{
 
 /// What a model's server understands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Abilities {
+pub struct Capabilities {
     /// The API that it speaks.
     pub api: ModelApi,
     /// How it is told how much to think.
@@ -36,7 +36,7 @@ pub struct Abilities {
 /// [`FormatError`] that names the field which has no counterpart in the model's API.
 pub fn upstream_body(
     request: &Request,
-    abilities: &Abilities,
+    abilities: &Capabilities,
     upstream_model: &str,
 ) -> Result<Object, FormatError> {
     if abilities.plain_text {
@@ -84,7 +84,7 @@ pub fn upstream_body(
 ///
 /// # Errors
 /// Those of [`upstream_body`].
-pub fn check_upstream(request: &Request, abilities: &Abilities) -> Result<(), FormatError> {
+pub fn check_upstream(request: &Request, abilities: &Capabilities) -> Result<(), FormatError> {
     if abilities.plain_text {
         plain::check(request)?;
     }
@@ -99,7 +99,7 @@ pub fn check_upstream(request: &Request, abilities: &Abilities) -> Result<(), Fo
 }
 
 /// The request in the words of the model's API, when that is not the client's.
-fn translated(request: &Request, abilities: &Abilities) -> Result<Option<Object>, FormatError> {
+fn translated(request: &Request, abilities: &Capabilities) -> Result<Option<Object>, FormatError> {
     match (request.api, abilities.api) {
         (ModelApi::Chat, ModelApi::Chat) | (ModelApi::Responses, ModelApi::Responses) => Ok(None),
         (ModelApi::Responses, ModelApi::Chat) => to_chat::translate(request).map(Some),
@@ -109,7 +109,7 @@ fn translated(request: &Request, abilities: &Abilities) -> Result<Option<Object>
     }
 }
 
-fn put_stream(stream: bool, abilities: &Abilities, body: &mut Object) {
+fn put_stream(stream: bool, abilities: &Capabilities, body: &mut Object) {
     if !stream {
         body.remove("stream_options");
         return;

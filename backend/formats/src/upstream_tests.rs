@@ -4,13 +4,13 @@ use serde_json::json;
 use super::*;
 use crate::{FormatErrorKind, Reasoning, request};
 
-fn abilities(api: ModelApi) -> Abilities {
-    Abilities {
+fn abilities(api: ModelApi) -> Capabilities {
+    Capabilities {
         api,
         reasoning: ReasoningStyle::Effort,
         limit_field: LimitField::MaxCompletionTokens,
         stream_usage: true,
-        ..Abilities::default()
+        ..Capabilities::default()
     }
 }
 
@@ -107,7 +107,7 @@ fn limits_and_stream_options_are_the_server_s_own() {
         "stream_options": {"include_obfuscation": false},
     });
     let request = parse(ModelApi::Chat, &body);
-    let old = Abilities {
+    let old = Capabilities {
         limit_field: LimitField::MaxTokens,
         ..abilities(ModelApi::Chat)
     };
@@ -116,7 +116,7 @@ fn limits_and_stream_options_are_the_server_s_own() {
     assert!(!sent.contains_key("max_completion_tokens"));
     let options = json!({"include_obfuscation": false, "include_usage": true});
     assert_eq!(sent["stream_options"], options);
-    let silent = Abilities {
+    let silent = Capabilities {
         stream_usage: false,
         ..abilities(ModelApi::Chat)
     };
@@ -190,7 +190,7 @@ fn each_style_of_reasoning_is_told_in_its_words() {
             "model": "m", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 5_000, "reasoning": reasoning,
             "chat_template_kwargs": {"a": 1},
         });
-        let abilities = Abilities {
+        let abilities = Capabilities {
             reasoning: style,
             ..abilities(ModelApi::Chat)
         };
@@ -204,7 +204,7 @@ fn each_style_of_reasoning_is_told_in_its_words() {
     }
     let body = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}], "reasoning": effort("extreme")});
     let request = parse(ModelApi::Chat, &body);
-    let thinking = Abilities {
+    let thinking = Capabilities {
         reasoning: Thinking,
         ..abilities(ModelApi::Chat)
     };
@@ -463,7 +463,7 @@ fn what_only_steers_the_answer_may_be_dropped() {
     let request = parse(ModelApi::Chat, &body);
     let strict = abilities(ModelApi::Responses);
     assert!(upstream_body(&request, &strict, "up").is_err());
-    let lenient = Abilities {
+    let lenient = Capabilities {
         drop_unsupported: true,
         ..strict
     };
@@ -548,7 +548,7 @@ fn a_model_of_plain_text_refuses_what_it_cannot_do() {
         for (name, value) in more.as_object().unwrap() {
             body[name] = value.clone();
         }
-        let plain = Abilities {
+        let plain = Capabilities {
             plain_text: true,
             ..abilities(ModelApi::Chat)
         };

@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::{
     bill::Bill,
     failure::{self, Refusal},
-    generate::Begun,
+    generate::StartedRequest,
     prepare::Prepared,
 };
 use crate::Generation;
@@ -30,8 +30,11 @@ use crate::Generation;
 ///
 /// # Errors
 /// The failure of the models; 503 when the server stops before the answer is there, or cannot store it.
-pub(super) async fn whole(generation: &Generation, begun: Begun) -> Result<Response, Refusal> {
-    let Begun {
+pub(super) async fn whole(
+    generation: &Generation,
+    begun: StartedRequest,
+) -> Result<Response, Refusal> {
+    let StartedRequest {
         prepared,
         mut head,
         storing,

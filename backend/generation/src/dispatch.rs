@@ -9,7 +9,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use colloquy_accounts::quotas::Quota;
 use colloquy_base::clock::runtime_now;
 use colloquy_formats::{
-    Abilities, FormatError, ModelEvent, Request, check_upstream, upstream_body,
+    Capabilities, FormatError, ModelEvent, Request, check_upstream, upstream_body,
 };
 use colloquy_providers::{
     Admission, Deadline, EventStream, Grounding, Model, ModelAnswer, ModelApi, ModelRequest,
@@ -337,9 +337,9 @@ impl Running {
 }
 
 /// What a model understands, and what it may give.
-fn abilities(model: &Model, limit: Option<u64>) -> Abilities {
+fn abilities(model: &Model, limit: Option<u64>) -> Capabilities {
     let settings = &model.settings;
-    Abilities {
+    Capabilities {
         api: model.chat.api(),
         reasoning: settings.reasoning,
         limit_field: settings.limit_field,

@@ -8,10 +8,10 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use colloquy_formats::{Head, ModelApi};
-use colloquy_http::ApiError;
 
 use super::{
     answer,
+    error::PrepareError,
     failure::Refusal,
     prepare::{self, Prepared, Requester},
     request::ClientRequest,
@@ -21,7 +21,7 @@ use super::{
 use crate::Generation;
 
 /// A request that is paid for and has a name.
-pub(super) struct Begun {
+pub(super) struct StartedRequest {
     pub(super) prepared: Prepared,
     /// What its answer is called.
     pub(super) head: Head,
@@ -29,7 +29,7 @@ pub(super) struct Begun {
     pub(super) storing: Option<Storing>,
 }
 
-impl Begun {
+impl StartedRequest {
     /// How much of the quota is left.
     pub(super) fn limits(&self, generation: &Generation) -> HeaderMap {
         self.prepared
@@ -47,7 +47,7 @@ pub(super) async fn begin(
     generation: &Generation,
     asker: &Requester<'_>,
     request: ClientRequest,
-) -> Result<Begun, ApiError> {
+) -> Result<StartedRequest, PrepareError> {
     let api = request.text.api;
     let mut prepared = prepare::prepare(generation, asker, request).await?;
     let fresh = generation.clock.new_id().simple();
@@ -68,7 +68,7 @@ pub(super) async fn begin(
         input: std::mem::take(&mut prepared.own_items),
         kept_by: recent.cloned(),
     });
-    Ok(Begun {
+    Ok(StartedRequest {
         prepared,
         head,
         storing,
@@ -83,7 +83,7 @@ pub(super) async fn answer(
     generation: &Generation,
     asker: &Requester<'_>,
     request: ClientRequest,
-) -> Result<Response, ApiError> {
+) -> Result<Response, PrepareError> {
     let begun = begin(generation, asker, request).await?;
     let limits = begun.limits(generation);
     let answered = if begun.prepared.request.stream {

@@ -38,24 +38,24 @@ pub mod stored;
 mod streamed;
 mod svc;
 
-use std::{fmt, ops::Deref, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use axum::extract::FromRef;
 use colloquy_accounts::{Accounts, server_secret};
 use colloquy_base::language::language_tag;
 use colloquy_characters::{Character, Characters, RenderedCharacter};
 use colloquy_http::{Edge, Interface};
-use colloquy_kernel::{Capability, Kernel, Routes, State};
+use colloquy_kernel::{Capability, Routes, State};
 use colloquy_knowledge::{KnowledgeSource, Passage};
 use colloquy_providers::{Grounding, Providers};
 use colloquy_store::StoreError;
 
 pub use self::{
     prompt::PromptStyle,
-    reply::{Ask, Reply, reply, role, turns, variants},
+    reply::{Reply, ReplyRequest, reply, role, turns, variants},
     retrieval::{Retrieval, RetrievedDocument},
 };
-use self::{seal::Seals, socket::TextSockets};
+use self::{seal::SealingSecret, socket::TextSockets};
 
 /// The state of this capability in a server; cheap to clone.
 #[derive(Debug, Clone)]
@@ -68,7 +68,7 @@ pub struct Parts {
     /// The outside services.
     pub providers: Providers,
     edge: Edge,
-    seals: Seals,
+    seals: SealingSecret,
     text_sockets: TextSockets,
 }
 
@@ -84,7 +84,7 @@ impl Generation {
     ) -> Result<Self, StoreError> {
         let secret = server_secret(&characters.store, "compactions").await?;
         Ok(Self(Arc::new(Parts {
-            seals: Seals::new(secret),
+            seals: SealingSecret::new(secret),
             text_sockets: TextSockets::new(&characters.config.limits),
             characters,
             providers,
@@ -93,27 +93,7 @@ impl Generation {
     }
 }
 
-impl Deref for Generation {
-    type Target = Parts;
-
-    fn deref(&self) -> &Parts {
-        &self.0
-    }
-}
-
-impl Deref for Parts {
-    type Target = Characters;
-
-    fn deref(&self) -> &Characters {
-        &self.characters
-    }
-}
-
-impl AsRef<Kernel> for Generation {
-    fn as_ref(&self) -> &Kernel {
-        &self.kernel
-    }
-}
+colloquy_kernel::state!(Generation: Parts.characters: Characters);
 
 /// Text generation, as a part of a server.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use colloquy_accounts::{
-    ledger::{About, Limits},
+    ledger::{Limits, UsageContext},
     partners,
     quotas::{Quota, QuotaKind},
 };
@@ -26,7 +26,7 @@ use super::{
     prompt::{self, PromptStyle},
     request::ClientRequest,
     retrieval::{self, Found},
-    seal::Seal,
+    seal::Sealer,
     stored::{self, Recent},
     svc::Svc,
 };
@@ -37,7 +37,7 @@ pub(super) struct Prepared {
     /// When it came.
     pub(super) came_at: Instant,
     /// What seals its compaction, or has opened those before it.
-    pub(super) seal: Option<Seal>,
+    pub(super) seal: Option<Sealer>,
     /// The request, with the character and its knowledge in it.
     pub(super) request: Arc<Request>,
     /// What is kept with the response, as items: what the client gave, behind the conversation when that is not stored.
@@ -109,7 +109,7 @@ pub(super) async fn prepare(
     let models = dispatch::able(&request, models)?;
 
     let added = character.as_ref().map_or(0, Persona::added_bytes);
-    let about = About {
+    let about = UsageContext {
         endpoint: asker.endpoint,
         model: models[0].name().to_owned(),
         character: character
@@ -206,7 +206,7 @@ async fn open_compactions(
     generation: &Generation,
     quota: &Quota,
     request: &mut Request,
-) -> Result<Option<Seal>, PrepareError> {
+) -> Result<Option<Sealer>, PrepareError> {
     if !request.has_compactions() {
         return Ok(None);
     }

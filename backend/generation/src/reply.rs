@@ -25,7 +25,7 @@ const MAX_REPLY_BYTES: usize = 32 * 1024;
 
 /// What a reply is asked for with.
 #[derive(Debug, Clone)]
-pub struct Ask<'a> {
+pub struct ReplyRequest<'a> {
     /// Who replies.
     pub speaker: &'a ReplyContext,
     /// What was said so far, as [`turns`] gives it; the last turn is the one to reply to.
@@ -55,7 +55,7 @@ impl fmt::Debug for Reply {
 ///
 /// # Errors
 /// When the model gives no first piece, after its retry.
-pub async fn reply(generation: &Generation, ask: Ask<'_>) -> Result<Reply, ProviderError> {
+pub async fn reply(generation: &Generation, ask: ReplyRequest<'_>) -> Result<Reply, ProviderError> {
     let (request, retrieval) = request(generation, ask).await;
     let text = generation.providers.chat.text(&request).await?;
     Ok(Reply { retrieval, text })
@@ -68,7 +68,7 @@ pub async fn reply(generation: &Generation, ask: Ask<'_>) -> Result<Reply, Provi
 /// When one of them fails; the others are cancelled.
 pub async fn variants(
     generation: &Generation,
-    ask: Ask<'_>,
+    ask: ReplyRequest<'_>,
     count: usize,
 ) -> Result<Vec<String>, ProviderError> {
     let (request, _) = request(generation, ask).await;
@@ -93,8 +93,11 @@ async fn whole(generation: Generation, request: Arc<ChatRequest>) -> Result<Stri
 }
 
 /// What the model is asked, and what was looked up for it.
-async fn request(generation: &Generation, ask: Ask<'_>) -> (ChatRequest, Option<Retrieval>) {
-    let Ask {
+async fn request(
+    generation: &Generation,
+    ask: ReplyRequest<'_>,
+) -> (ChatRequest, Option<Retrieval>) {
+    let ReplyRequest {
         speaker,
         turns,
         manner,

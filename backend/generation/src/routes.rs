@@ -150,7 +150,7 @@ async fn generate(
         memory: memory.as_ref(),
         recent: None,
     };
-    generate::answer(generation, &asker, request).await
+    Ok(generate::answer(generation, &asker, request).await?)
 }
 
 /// The body of a request. One that is too large is a wrong one, as the interface has it.
@@ -267,7 +267,7 @@ pub(crate) async fn compact(
         memory: memory.as_ref(),
         recent: None,
     };
-    generate::answer(&generation, &asker, request).await
+    Ok(generate::answer(&generation, &asker, request).await?)
 }
 
 /// Which items to list.

@@ -12,15 +12,15 @@ use sha2::Sha256;
 const PREFIX: &str = "clqc1.";
 
 /// The secret that the keys of partners are derived from.
-pub(crate) struct Seals(Vec<u8>);
+pub(crate) struct SealingSecret(Vec<u8>);
 
-impl fmt::Debug for Seals {
+impl fmt::Debug for SealingSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seals").finish_non_exhaustive()
+        f.debug_struct("SealingSecret").finish_non_exhaustive()
     }
 }
 
-impl Seals {
+impl SealingSecret {
     /// With the server's secret for it.
     pub(crate) fn new(secret: Vec<u8>) -> Self {
         Self(secret)
@@ -28,23 +28,23 @@ impl Seals {
 
     /// The seal of a partner: its key is an HMAC-SHA-256 over its name and the time at which it was made, so that whoever gets the
     /// name after it cannot open what was sealed for it.
-    pub(super) fn of(&self, partner: &Partner) -> Seal {
+    pub(super) fn of(&self, partner: &Partner) -> Sealer {
         let key = || {
             let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
             mac.update(format!("{}\n{}", partner.id.as_str(), partner.created_at).as_bytes());
             let key = mac.finalize().into_bytes();
             UnboundKey::new(&CHACHA20_POLY1305, &key).ok()
         };
-        Seal(key().map(LessSafeKey::new))
+        Sealer(key().map(LessSafeKey::new))
     }
 }
 
 /// What seals for one partner; nothing when the cipher refuses its key.
 #[derive(Debug)]
-pub(super) struct Seal(Option<LessSafeKey>);
+pub(super) struct Sealer(Option<LessSafeKey>);
 
-impl Seal {
-    /// Seals a summary: ChaCha20-Poly1305 with a random nonce, which stands in front. `None` when the cipher refuses.
+impl Sealer {
+    /// SealingSecret a summary: ChaCha20-Poly1305 with a random nonce, which stands in front. `None` when the cipher refuses.
     pub(super) fn seal(&self, summary: &str) -> Option<String> {
         let nonce = rand::random::<[u8; NONCE_LEN]>();
         let mut sealed = summary.as_bytes().to_vec();
@@ -79,8 +79,8 @@ mod tests {
     use super::*;
     use colloquy_accounts::PartnerId;
 
-    fn seal(secret: u8, partner: &str, created_at: i64) -> Seal {
-        Seals::new(vec![secret; 32]).of(&Partner {
+    fn seal(secret: u8, partner: &str, created_at: i64) -> Sealer {
+        SealingSecret::new(vec![secret; 32]).of(&Partner {
             id: PartnerId::parse(partner).unwrap(),
             display_name: String::new(),
             settings: serde_json::Map::new(),

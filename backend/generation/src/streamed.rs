@@ -19,7 +19,7 @@ use super::{
     bill::Bill,
     dispatch::{Dispatch, Step},
     failure::{self, Refusal},
-    generate::Begun,
+    generate::StartedRequest,
     prepare::Prepared,
     stored::Storing,
 };
@@ -44,7 +44,10 @@ pub(super) enum StreamItem {
 ///
 /// # Errors
 /// The failure before the head.
-pub(super) async fn streamed(generation: &Generation, begun: Begun) -> Result<Response, Refusal> {
+pub(super) async fn streamed(
+    generation: &Generation,
+    begun: StartedRequest,
+) -> Result<Response, Refusal> {
     let pieces = events(generation, begun).await?.map(|together| {
         let mut out = BytesMut::new();
         for item in &together {
@@ -64,9 +67,9 @@ pub(super) async fn streamed(generation: &Generation, begun: Begun) -> Result<Re
 /// The failure before the first event.
 pub(super) async fn events(
     generation: &Generation,
-    begun: Begun,
+    begun: StartedRequest,
 ) -> Result<impl Stream<Item = Vec<StreamItem>> + Send + use<>, Refusal> {
-    let Begun {
+    let StartedRequest {
         prepared,
         head,
         storing,

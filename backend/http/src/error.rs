@@ -45,7 +45,7 @@ pub struct Details {
     /// Every wrong field, where an interface reports all of them at once.
     pub fields: Vec<FieldError>,
     /// How much of the quota is left, for a client that has used it up.
-    pub limits: HeaderMap,
+    pub limits: Option<HeaderMap>,
 }
 
 /// A wrong field among others.
@@ -112,11 +112,17 @@ impl ApiError {
         self.details.as_ref().map_or(&[], |details| &details.fields)
     }
 
+    /// How much of the quota is left, for a client that has used it up.
+    #[must_use]
+    pub fn limits(&self) -> Option<&HeaderMap> {
+        self.details.as_ref()?.limits.as_ref()
+    }
+
     /// Tells how much of the quota is left.
     #[must_use]
     pub fn with_limits(self, limits: HeaderMap) -> Self {
         let details = Details {
-            limits,
+            limits: Some(limits),
             ..Details::default()
         };
         Self {
@@ -234,8 +240,8 @@ impl IntoResponse for ApiError {
                 response.headers_mut().insert(RETRY_AFTER, value);
             }
         }
-        if let Some(details) = &self.details {
-            response.headers_mut().extend(details.limits.clone());
+        if let Some(limits) = self.limits() {
+            response.headers_mut().extend(limits.clone());
         }
         response.extensions_mut().insert(self);
         response

@@ -111,10 +111,11 @@ fn speech_body(error: &ApiError) -> Value {
         }
         return json!({"message": error.message, "errors": errors});
     }
-    match error.code {
-        "quota_exhausted" => json!({"error": error.message, "code": "QUOTA_EXHAUSTED"}),
-        _ => json!({"error": error.message}),
+    let mut body = json!({"error": error.message});
+    if error.limits().is_some() {
+        body["code"] = json!(error.code.to_ascii_uppercase());
     }
+    body
 }
 
 #[cfg(test)]

@@ -140,4 +140,37 @@ impl Kernel {
 /// The state of a capability, or of a whole server, which work beside requests gets.
 pub trait State: AsRef<Kernel> + Clone + Send + Sync + 'static {}
 
+/// Makes a handle such as `Calls(Arc<Parts>)` the state of a capability: it derefs to its parts, and these to the state that
+/// the capability builds on.
+///
+/// ```ignore
+/// colloquy_kernel::state!(Calls: Parts.characters: Characters);
+/// ```
+#[macro_export]
+macro_rules! state {
+    ($state:ident: $parts:ident.$base:ident: $base_state:ty) => {
+        impl ::std::ops::Deref for $state {
+            type Target = $parts;
+
+            fn deref(&self) -> &$parts {
+                &self.0
+            }
+        }
+
+        impl ::std::ops::Deref for $parts {
+            type Target = $base_state;
+
+            fn deref(&self) -> &$base_state {
+                &self.$base
+            }
+        }
+
+        impl ::std::convert::AsRef<$crate::Kernel> for $state {
+            fn as_ref(&self) -> &$crate::Kernel {
+                &self.kernel
+            }
+        }
+    };
+}
+
 impl<S: AsRef<Kernel> + Clone + Send + Sync + 'static> State for S {}

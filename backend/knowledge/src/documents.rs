@@ -18,12 +18,12 @@ const RELATIVE_FLOOR: f64 = 0.25;
 /// made of them lives as long as the call, and longer for a saved character (see [`super::DocumentCache`]).
 #[derive(Debug, Clone)]
 pub struct CharacterDocuments {
-    shelf: Arc<Shelf>,
+    indexed: Arc<Indexed>,
     titles: Vec<String>,
 }
 
 #[derive(Debug)]
-struct Shelf {
+struct Indexed {
     documents: Vec<CharacterDocument>,
     index: OnceLock<Index>,
 }
@@ -40,7 +40,7 @@ impl CharacterDocuments {
     #[must_use]
     pub fn new(documents: &[CharacterDocument]) -> Self {
         Self {
-            shelf: Arc::new(Shelf {
+            indexed: Arc::new(Indexed {
                 documents: documents.to_vec(),
                 index: OnceLock::new(),
             }),
@@ -52,12 +52,12 @@ impl CharacterDocuments {
 impl CharacterDocuments {
     /// Whether it is these.
     pub(super) fn are(&self, documents: &[CharacterDocument]) -> bool {
-        self.shelf.documents == documents
+        self.indexed.documents == documents
     }
 
     #[cfg(test)]
     pub(super) fn is_indexed(&self) -> bool {
-        self.shelf.index.get().is_some()
+        self.indexed.index.get().is_some()
     }
 }
 
@@ -68,20 +68,20 @@ impl KnowledgeSource for CharacterDocuments {
     }
 
     async fn prepare(&self) -> anyhow::Result<()> {
-        if self.shelf.index.get().is_none() {
-            let shelf = Arc::clone(&self.shelf);
-            spawn_blocking(move || shelf.index().bm25.len()).await?;
+        if self.indexed.index.get().is_none() {
+            let indexed = Arc::clone(&self.indexed);
+            spawn_blocking(move || indexed.index().bm25.len()).await?;
         }
         Ok(())
     }
 
     async fn search(&self, query: Query) -> anyhow::Result<Vec<Passage>> {
-        let shelf = Arc::clone(&self.shelf);
-        Ok(spawn_blocking(move || shelf.index().search(&query)).await?)
+        let indexed = Arc::clone(&self.indexed);
+        Ok(spawn_blocking(move || indexed.index().search(&query)).await?)
     }
 }
 
-impl Shelf {
+impl Indexed {
     fn index(&self) -> &Index {
         self.index.get_or_init(|| Index::new(&self.documents))
     }

@@ -21,13 +21,13 @@ mod session;
 mod signalling;
 mod waiting;
 
-use std::{ops::Deref, sync::Arc};
+use std::sync::Arc;
 
 use axum::{extract::FromRef, routing::get};
 use colloquy_calls::Calls;
 use colloquy_generation::Generation;
 use colloquy_http::Interface;
-use colloquy_kernel::{Capability, Kernel, Routes, State};
+use colloquy_kernel::{Capability, Routes, State};
 use colloquy_protocol::IceServer;
 use colloquy_providers::Providers;
 use colloquy_speech::Speech;
@@ -84,27 +84,7 @@ impl Media {
     }
 }
 
-impl Deref for Media {
-    type Target = Parts;
-
-    fn deref(&self) -> &Parts {
-        &self.0
-    }
-}
-
-impl Deref for Parts {
-    type Target = Calls;
-
-    fn deref(&self) -> &Calls {
-        &self.calls
-    }
-}
-
-impl AsRef<Kernel> for Media {
-    fn as_ref(&self) -> &Kernel {
-        &self.kernel
-    }
-}
+colloquy_kernel::state!(Media: Parts.calls: Calls);
 
 /// The calls that run on this node, as a part of a server.
 #[derive(Debug)]

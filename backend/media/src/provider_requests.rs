@@ -6,7 +6,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use colloquy_base::fair_queue::Claim;
-use colloquy_generation::{Ask, PromptStyle, ReplyContext, Retrieval};
+use colloquy_generation::{PromptStyle, ReplyContext, ReplyRequest, Retrieval};
 use colloquy_observability::carried;
 use colloquy_providers::{ProviderError, Utterance};
 use colloquy_speech::Voice;
@@ -110,7 +110,7 @@ impl ProviderRequests {
                     line.text.as_str(),
                 )
             });
-            let ask = Ask {
+            let ask = ReplyRequest {
                 speaker: &context.speaker,
                 turns: colloquy_generation::turns(said),
                 manner: PromptStyle::Spoken,

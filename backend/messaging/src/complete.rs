@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use colloquy_accounts::Tenant;
 use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_characters as characters;
-use colloquy_generation::{Ask, PromptStyle, ReplyContext};
+use colloquy_generation::{PromptStyle, ReplyContext, ReplyRequest};
 use colloquy_kernel::jobs::{GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_providers::ChatRole;
 use colloquy_speech::Voice;
@@ -188,7 +188,7 @@ async fn answered(
     let past = past.map(|message| (message.role(), message.text.as_str()));
     let new = messages.iter();
     let new = new.map(|message| (ChatRole::User, message.text.as_str()));
-    let ask = Ask {
+    let ask = ReplyRequest {
         speaker,
         turns: colloquy_generation::turns(past.chain(new)),
         manner: match question.generate_audio {

@@ -20,13 +20,13 @@ pub mod routes;
 mod store;
 mod voice_messages;
 
-use std::{ops::Deref, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use axum::extract::FromRef;
 use colloquy_accounts::Accounts;
 use colloquy_generation::Generation;
 use colloquy_http::Interface;
-use colloquy_kernel::{Base, Capability, Kernel, Routes, State, jobs};
+use colloquy_kernel::{Base, Capability, Routes, State, jobs};
 use colloquy_speech::Speech;
 use colloquy_store::StoreError;
 
@@ -54,27 +54,7 @@ impl Messaging {
     }
 }
 
-impl Deref for Messaging {
-    type Target = Parts;
-
-    fn deref(&self) -> &Parts {
-        &self.0
-    }
-}
-
-impl Deref for Parts {
-    type Target = Generation;
-
-    fn deref(&self) -> &Generation {
-        &self.generation
-    }
-}
-
-impl AsRef<Kernel> for Messaging {
-    fn as_ref(&self) -> &Kernel {
-        &self.kernel
-    }
-}
+colloquy_kernel::state!(Messaging: Parts.generation: Generation);
 
 /// Legacy messaging, as a part of a server.
 #[derive(Debug)]

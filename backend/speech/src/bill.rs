@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, request::Parts};
 use colloquy_accounts::{
     Scope,
-    ledger::{About, Amounts, LedgerError, Measure, Outcome, Reservation},
+    ledger::{Amounts, LedgerError, Measure, Outcome, Reservation, UsageContext},
     quotas::{self, Payer, QuotaKind},
 };
 use colloquy_base::money::Usd;
@@ -55,7 +55,7 @@ impl Bill {
         };
         quota.require_model(&config.model)?;
         let bound = amounts(characters, price);
-        let about = About {
+        let about = UsageContext {
             endpoint: "audio.speech",
             model: config.model.clone(),
             character: None,

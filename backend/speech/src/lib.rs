@@ -17,7 +17,7 @@ mod text_reader;
 mod voice;
 mod voices;
 
-use std::{ops::Deref, sync::Arc};
+use std::sync::Arc;
 
 use axum::extract::FromRef;
 use colloquy_accounts::Accounts;
@@ -28,7 +28,7 @@ pub use colloquy_audio::{
 };
 use colloquy_base::fair_queue::Claim;
 use colloquy_http::Interface;
-use colloquy_kernel::{Capability, Kernel, Routes, State};
+use colloquy_kernel::{Capability, Routes, State};
 use colloquy_providers::{ProviderError, Providers, SpeechRequest, SpeechStream};
 use colloquy_sandbox::Sandbox;
 use futures_util::{StreamExt as _, stream};
@@ -68,27 +68,7 @@ impl Speech {
     }
 }
 
-impl Deref for Speech {
-    type Target = Parts;
-
-    fn deref(&self) -> &Parts {
-        &self.0
-    }
-}
-
-impl Deref for Parts {
-    type Target = Accounts;
-
-    fn deref(&self) -> &Accounts {
-        &self.accounts
-    }
-}
-
-impl AsRef<Kernel> for Speech {
-    fn as_ref(&self) -> &Kernel {
-        &self.kernel
-    }
-}
+colloquy_kernel::state!(Speech: Parts.accounts: Accounts);
 
 /// The speech interface, as a part of a server.
 #[derive(Debug)]

@@ -34,10 +34,10 @@ enum Begins {
 }
 
 /// Which copies of a datagram arrive, and how late each of them is.
-type Fate<'a> = dyn FnMut(usize) -> Vec<Duration> + 'a;
+type Delivery<'a> = dyn FnMut(usize) -> Vec<Duration> + 'a;
 
 /// A datagram on its way: when, its number, whether it goes to the server, its bytes.
-type Flying = Reverse<(Instant, usize, bool, Vec<u8>)>;
+type InFlight = Reverse<(Instant, usize, bool, Vec<u8>)>;
 
 struct World {
     server: Peer,
@@ -50,7 +50,7 @@ struct World {
     client_has_path: bool,
     begun: Instant,
     now: Instant,
-    flying: BinaryHeap<Flying>,
+    flying: BinaryHeap<InFlight>,
     sent: usize,
     /// The server's password, when the client nominates with every check.
     nominates: Option<String>,
@@ -138,9 +138,9 @@ impl World {
     }
 
     /// Runs until both are up, or patience is over.
-    fn run(&mut self, fate: &mut Fate<'_>) {
+    fn run(&mut self, delivery: &mut Delivery<'_>) {
         while self.server_up.is_none() || self.client_up.is_none() {
-            self.advance(fate);
+            self.advance(delivery);
             let due = [
                 self.flying.peek().map(|Reverse((at, ..))| *at),
                 self.server.next_tick(),
@@ -169,7 +169,7 @@ impl World {
         }
     }
 
-    fn advance(&mut self, fate: &mut Fate<'_>) {
+    fn advance(&mut self, delivery: &mut Delivery<'_>) {
         let elapsed = self.now.duration_since(self.begun);
         while let Some(event) = self.server.poll() {
             if event == PeerEvent::Connected {
@@ -217,7 +217,7 @@ impl World {
             out.extend(flight.into_iter().map(|bytes| (true, bytes.to_vec())));
         }
         for (to_server, bytes) in out {
-            for late in fate(self.sent) {
+            for late in delivery(self.sent) {
                 let flying = (self.now + late, self.sent, to_server, bytes.clone());
                 self.flying.push(Reverse(flying));
             }

@@ -9,13 +9,13 @@ pub mod routes;
 mod sign;
 mod store;
 
-use std::{ops::Deref, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use axum::extract::FromRef;
 use colloquy_accounts::{Accounts, Tenant};
 use colloquy_fetch::Fetcher;
 use colloquy_http::Interface;
-use colloquy_kernel::{Base, Capability, Kernel, Routes, State, jobs};
+use colloquy_kernel::{Base, Capability, Routes, State, jobs};
 use colloquy_store::{StoreError, Transaction};
 use serde_json::Value;
 
@@ -92,27 +92,7 @@ impl Webhooks {
     }
 }
 
-impl Deref for Webhooks {
-    type Target = Parts;
-
-    fn deref(&self) -> &Parts {
-        &self.0
-    }
-}
-
-impl Deref for Parts {
-    type Target = Accounts;
-
-    fn deref(&self) -> &Accounts {
-        &self.accounts
-    }
-}
-
-impl AsRef<Kernel> for Webhooks {
-    fn as_ref(&self) -> &Kernel {
-        &self.kernel
-    }
-}
+colloquy_kernel::state!(Webhooks: Parts.accounts: Accounts);
 
 /// The outbox, as a part of a server.
 #[derive(Debug)]

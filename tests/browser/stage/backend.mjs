@@ -21,6 +21,8 @@ export const PARTNER = "demo";
 const CHARACTERS = {
   /** Waits for the visitor. */
   quiet: {},
+  /** The same, for calls that are looked for by their character. */
+  limited: {},
   /** Says something short first. */
   greeter: { robot_name: "the greeter", greetings: ["Hello, this is {{ robot_name }}."] },
   /** Knows something from a document. */
@@ -52,7 +54,7 @@ export class Backend {
       COLLOQUY_STORE_DIR: path.join(folder, "data"),
       COLLOQUY_ADMIN_KEY: adminKey,
       // The report of a failed test has room for what happened in calls, not for each request.
-      COLLOQUY_LOG_FILTER: "info,sqlx=warn,rtc=error,webrtc=error,colloquy::http::observe=warn",
+      COLLOQUY_LOG_FILTER: "info,sqlx=warn,rtc=error,webrtc=error,colloquy_http::observe=warn",
       COLLOQUY_WEBHOOKS_SECRET: backend.webhookSecret,
       // The receiver of the tests is on this machine, with a certificate of an authority that nobody else knows.
       COLLOQUY_FETCH_ALLOW_PRIVATE: "true",

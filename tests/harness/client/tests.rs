@@ -218,9 +218,9 @@ async fn speech_comes_back_and_then_silence(stack: Stack) {
     let voiced_ms = speech.voiced_ms() - 20;
     let before = now();
     let spoken = client.speak(&speech).await.unwrap();
-    // Both ends are moments of sending, so a busy machine makes this longer, but hardly shorter.
-    let took = spoken.ended.duration_since(spoken.began);
-    assert!(took.as_millis() as u64 > voiced_ms - 100, "{took:?}");
+    // The end is a moment of sending, so a busy machine makes this longer, and never shorter.
+    let took = spoken.ended.duration_since(before);
+    assert!(took.as_millis() as u64 >= voiced_ms, "{took:?}");
     let first = client.reply_audio(before, SOON).await.unwrap();
     assert!(first.at >= spoken.began, "it came back before it was said");
     assert!(first.at < spoken.ended, "it came back at its end");

@@ -1,6 +1,6 @@
 //! A sort of jobs that partners share, and one job that takes its process down.
 
-use colloquy::accounts::{PartnerId, Principal, Reach, Tenant};
+use colloquy::accounts::{DataScope, PartnerId, Principal, Tenant};
 
 use super::*;
 
@@ -31,7 +31,7 @@ impl Job for Shared {
 fn tenant(partner: &str) -> Tenant {
     let admin = Principal {
         key_id: "test".to_owned(),
-        reach: Reach::Admin,
+        reach: DataScope::Admin,
         scopes: None,
         allowed_origins: None,
     };

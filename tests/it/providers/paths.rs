@@ -3,7 +3,7 @@
 use colloquy::{
     App, Config,
     characters::{Character, RenderedCharacter},
-    generation::{self, Ask, PromptStyle, ReplyContext},
+    generation::{self, PromptStyle, ReplyContext, ReplyRequest},
     providers::{self, ChatRole},
     speech::{self, Voice},
 };
@@ -57,7 +57,7 @@ async fn a_character_answers_from_its_documents() {
         (ChatRole::Assistant, "Hello."),
         (ChatRole::User, "when does the zoo open"),
     ];
-    let ask = Ask {
+    let ask = ReplyRequest {
         speaker: &speaker,
         turns: generation::turns(said),
         manner: PromptStyle::Spoken,
@@ -87,7 +87,7 @@ async fn a_model_gets_the_passages_only_when_knowledge_is_on() {
     ];
     for rag_enabled in [true, false] {
         let (character, rendered) = guide(rag_enabled);
-        let ask = Ask {
+        let ask = ReplyRequest {
             speaker: &ReplyContext::new(&app.generation, &character, &rendered),
             turns: generation::turns(said),
             manner: PromptStyle::Spoken,

@@ -11,7 +11,7 @@ pub(super) async fn use_up(
     usage: Amounts,
 ) {
     let caller = quota.caller(&app.app).await.unwrap();
-    let about = About {
+    let about = UsageContext {
         endpoint: "chat.completions",
         model: model.to_owned(),
         character: character.map(str::to_owned),
@@ -133,7 +133,7 @@ on_both_databases!(
         app.advance(DAY * 31);
         use_up(&app, &quota, "gpt", None, tokens(10)).await;
         let caller = quota.caller(&app.app).await.unwrap();
-        let about = About {
+        let about = UsageContext {
             endpoint: "chat.completions",
             model: "gpt".to_owned(),
             character: None,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use colloquy::{
-    accounts::ledger::{self, About, Amounts, Consumed, Measure, Outcome},
+    accounts::ledger::{self, Amounts, DetachedUsage, Measure, Outcome, UsageContext},
     clock::ManualClock,
 };
 use harness::{
@@ -175,7 +175,7 @@ async fn what_was_counted_in_columns_goes_on_in_rows() {
         // The call ends.
         let transaction = app.app.store.begin().await.unwrap();
         let used = Amounts::default().with(Measure::Seconds, 42);
-        let used = Consumed::Used(used, Outcome::Completed);
+        let used = DetachedUsage::Used(used, Outcome::Completed);
         ledger::settle_kept(&app.app, &transaction, "call", used)
             .await
             .unwrap();
@@ -248,7 +248,7 @@ async fn what_was_counted_in_columns_goes_on_in_rows() {
         };
         let caller = quota.caller(&app.app).await.unwrap();
         let reserve = async |tokens: u64| {
-            let about = About {
+            let about = UsageContext {
                 endpoint: "calls",
                 model: "gpt".to_owned(),
                 character: None,

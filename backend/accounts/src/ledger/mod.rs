@@ -47,7 +47,7 @@ use crate::Accounts;
 
 /// What a reservation is for; it is stored with the usage.
 #[derive(Debug, Clone)]
-pub struct About {
+pub struct UsageContext {
     /// The endpoint, such as `chat.completions`, `responses`, `audio.speech`, `completions`, `calls`.
     pub endpoint: &'static str,
     /// The model's public name.
@@ -115,7 +115,7 @@ impl Ledger {
         &self,
         quota: &Arc<Quota>,
         bound: Amounts,
-        about: About,
+        about: UsageContext,
     ) -> Result<Reservation, LedgerError> {
         self.reserve_within(quota, bound, bound, about).await
     }
@@ -129,7 +129,7 @@ impl Ledger {
         quota: &Arc<Quota>,
         least: Amounts,
         bound: Amounts,
-        about: About,
+        about: UsageContext,
     ) -> Result<Reservation, LedgerError> {
         let (reply, answer) = oneshot::channel();
         let admission = Admission {
@@ -160,7 +160,7 @@ impl Ledger {
 
 /// What a reservation came to that belongs to no process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Consumed {
+pub enum DetachedUsage {
     /// So much was used.
     Used(Amounts, Outcome),
     /// Nobody knows: its bound.
@@ -177,15 +177,15 @@ pub async fn settle_kept(
     accounts: &Accounts,
     transaction: &Transaction,
     id: &str,
-    spent: Consumed,
+    spent: DetachedUsage,
 ) -> Result<(), StoreError> {
     let Some(held) = store::kept(transaction, id).await? else {
         return Ok(());
     };
     let used = match spent {
-        Consumed::Used(usage, outcome) => Some((usage, outcome)),
-        Consumed::Bound => Some((held.bound.used_up(), Outcome::Bound)),
-        Consumed::Nothing => None,
+        DetachedUsage::Used(usage, outcome) => Some((usage, outcome)),
+        DetachedUsage::Bound => Some((held.bound.used_up(), Outcome::Bound)),
+        DetachedUsage::Nothing => None,
     };
     let settlement = Settlement {
         used,

@@ -6,7 +6,7 @@ use colloquy_store::{StoreError, Transaction};
 use tokio::sync::oneshot;
 
 use super::{
-    About, Amounts, Outcome, Standing,
+    Amounts, Outcome, Standing, UsageContext,
     queue::{Open, Queue, Settlement},
     store,
 };
@@ -21,7 +21,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(about: About) -> Self {
+    pub(super) fn new(about: UsageContext) -> Self {
         Self {
             endpoint: Cow::Borrowed(about.endpoint),
             model: storable(about.model),

@@ -30,7 +30,7 @@ pub use self::{
     payer::Payer,
 };
 use super::{
-    AccountError, Principal, Reach, Tenant, keys,
+    AccountError, DataScope, Principal, Tenant, keys,
     ledger::{self, Limits, Period, Standing},
 };
 use crate::Directory;
@@ -150,7 +150,7 @@ impl Quota {
     pub fn principal(&self) -> Principal {
         Principal {
             key_id: self.id.clone(),
-            reach: Reach::Partner(self.tenant.partner().clone()),
+            reach: DataScope::Partner(self.tenant.partner().clone()),
             scopes: Some(Vec::new()),
             allowed_origins: None,
         }

@@ -23,7 +23,7 @@ use self::{chat_out::ChatOut, response_out::ResponseOut};
 use super::{
     Ending, ErrorBody, Frame, Head, ModelApi, ModelEvent, Request, Tally, TokenUsage,
     VisibleRetrieval,
-    event::{ResponseEvent, ResponseEventKind, Said},
+    event::{ApiEvent, ResponseEvent, ResponseEventKind},
     stop::Stops,
 };
 
@@ -161,16 +161,19 @@ impl Encoder {
             return self.fail(&failed);
         }
         match (&mut self.client, event.0) {
-            (Client::Chat(out, ChatReader::Chat(reader)), Said::Chat(chunk)) => {
+            (Client::Chat(out, ChatReader::Chat(reader)), ApiEvent::Chat(chunk)) => {
                 reader.event(out, chunk);
             }
-            (Client::Chat(out, ChatReader::Responses(reader)), Said::Response(event)) => {
+            (Client::Chat(out, ChatReader::Responses(reader)), ApiEvent::Response(event)) => {
                 reader.event(out, &event);
             }
-            (Client::Responses(out, ResponseReader::Chat(reader)), Said::Chat(chunk)) => {
+            (Client::Responses(out, ResponseReader::Chat(reader)), ApiEvent::Chat(chunk)) => {
                 reader.event(out, &chunk);
             }
-            (Client::Responses(out, ResponseReader::Responses(reader)), Said::Response(event)) => {
+            (
+                Client::Responses(out, ResponseReader::Responses(reader)),
+                ApiEvent::Response(event),
+            ) => {
                 let usage = self.tally.usage_for(ModelApi::Responses);
                 self.tally.ending = reader.event(out, event, usage, now);
             }
@@ -187,7 +190,7 @@ impl Encoder {
             Client::Responses(_, ResponseReader::Responses(_))
         );
         passes
-            && matches!(&event.0, Said::Response(event) if event.kind == ResponseEventKind::Failed)
+            && matches!(&event.0, ApiEvent::Response(event) if event.kind == ResponseEventKind::Failed)
     }
 
     /// The usage, unless the model has told it in an event.

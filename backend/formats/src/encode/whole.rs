@@ -6,7 +6,7 @@ use super::{
     super::{
         Ending, Head, ModelApi, ModelEvent, Object, Request, Tally, UpstreamFailure,
         VisibleRetrieval,
-        event::{ChatChunk, Said},
+        event::{ApiEvent, ChatChunk},
         fields::entries,
         stop::{Stops, logprobs_of},
     },
@@ -41,8 +41,8 @@ pub fn whole(
     tally.observe(&answer);
     let usage = tally.usage_for(request.api);
     let (value, ending) = match (request.api, answer.0) {
-        (ModelApi::Chat, Said::Chat(answer)) => completion(head, answer, usage),
-        (ModelApi::Chat, Said::Response(answer)) => {
+        (ModelApi::Chat, ApiEvent::Chat(answer)) => completion(head, answer, usage),
+        (ModelApi::Chat, ApiEvent::Response(answer)) => {
             let stops = Stops::of(&request.body).unwrap_or_default();
             completion_of_response(head, &answer.fields, usage, &stops)
         }
@@ -52,12 +52,12 @@ pub fn whole(
                 out.retrieval(retrieval);
             }
             let ending = match answer {
-                Said::Chat(answer) => {
+                ApiEvent::Chat(answer) => {
                     let mut reader = chat_to_responses::Reader::default();
                     reader.event(&mut out, &answer);
                     reader.end(&mut out, usage, now)
                 }
-                Said::Response(answer) => {
+                ApiEvent::Response(answer) => {
                     let response = answer.fields;
                     Some(responses_to_responses::end(&mut out, response, usage, now))
                 }

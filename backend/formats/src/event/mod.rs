@@ -18,11 +18,11 @@ use super::{ModelApi, Object, TokenUsage, UpstreamFailure};
 
 /// An event of a model, or its whole answer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ModelEvent(pub(crate) Said);
+pub struct ModelEvent(pub(crate) ApiEvent);
 
 /// The events of each API.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Said {
+pub(crate) enum ApiEvent {
     /// A chunk of a chat completion, or a whole one.
     Chat(ChatChunk),
     /// An event of a response, or a whole one.
@@ -44,8 +44,8 @@ impl ModelEvent {
             return Err(NotAnEvent);
         };
         Ok(Self(match api {
-            ModelApi::Chat => Said::Chat(ChatChunk::read(object)?),
-            ModelApi::Responses => Said::Response(ResponseEvent::read(object)?),
+            ModelApi::Chat => ApiEvent::Chat(ChatChunk::read(object)?),
+            ModelApi::Responses => ApiEvent::Response(ResponseEvent::read(object)?),
         }))
     }
 
@@ -53,8 +53,8 @@ impl ModelEvent {
     #[must_use]
     pub fn api(&self) -> ModelApi {
         match &self.0 {
-            Said::Chat(_) => ModelApi::Chat,
-            Said::Response(_) => ModelApi::Responses,
+            ApiEvent::Chat(_) => ModelApi::Chat,
+            ApiEvent::Response(_) => ModelApi::Responses,
         }
     }
 
@@ -62,8 +62,8 @@ impl ModelEvent {
     #[must_use]
     pub fn failure(&self) -> Option<&UpstreamFailure> {
         match &self.0 {
-            Said::Chat(chunk) => chunk.failure.as_deref(),
-            Said::Response(event) => event.failure.as_deref(),
+            ApiEvent::Chat(chunk) => chunk.failure.as_deref(),
+            ApiEvent::Response(event) => event.failure.as_deref(),
         }
     }
 
@@ -73,8 +73,8 @@ impl ModelEvent {
     /// The event itself, when it tells of no failure.
     pub fn into_failure(mut self) -> Result<Box<UpstreamFailure>, Self> {
         let failure = match &mut self.0 {
-            Said::Chat(chunk) => chunk.failure.take(),
-            Said::Response(event) => event.failure.take(),
+            ApiEvent::Chat(chunk) => chunk.failure.take(),
+            ApiEvent::Response(event) => event.failure.take(),
         };
         failure.ok_or(self)
     }
@@ -83,8 +83,8 @@ impl ModelEvent {
     #[must_use]
     pub fn is_answer(&self) -> bool {
         match &self.0 {
-            Said::Chat(chunk) => !chunk.choices.is_empty(),
-            Said::Response(event) => event.kind == ResponseEventKind::Whole,
+            ApiEvent::Chat(chunk) => !chunk.choices.is_empty(),
+            ApiEvent::Response(event) => event.kind == ResponseEventKind::Whole,
         }
     }
 
@@ -95,16 +95,16 @@ impl ModelEvent {
         self.content_bytes() > 0
             || self.failure().is_none()
                 && match &self.0 {
-                    Said::Chat(chunk) => chunk.choices.iter().any(ChatChoice::is_said),
-                    Said::Response(event) => event.is_said(),
+                    ApiEvent::Chat(chunk) => chunk.choices.iter().any(ChatChoice::is_said),
+                    ApiEvent::Response(event) => event.is_said(),
                 }
     }
 
     /// The UTF-8 bytes of content in it: text, refusals, thinking, arguments of tools.
     pub(crate) fn content_bytes(&self) -> u64 {
         match &self.0 {
-            Said::Chat(chunk) => chunk.choices.iter().map(ChatChoice::content_bytes).sum(),
-            Said::Response(event) => event.content_bytes(),
+            ApiEvent::Chat(chunk) => chunk.choices.iter().map(ChatChoice::content_bytes).sum(),
+            ApiEvent::Response(event) => event.content_bytes(),
         }
     }
 
@@ -117,8 +117,8 @@ impl ModelEvent {
     /// The usage in the model's own words.
     pub(crate) fn said_usage(&self) -> Option<&Object> {
         match &self.0 {
-            Said::Chat(chunk) => chunk.usage.as_ref(),
-            Said::Response(event) => event.response().get("usage")?.as_object(),
+            ApiEvent::Chat(chunk) => chunk.usage.as_ref(),
+            ApiEvent::Response(event) => event.response().get("usage")?.as_object(),
         }
     }
 
@@ -126,12 +126,12 @@ impl ModelEvent {
     #[must_use]
     pub fn finished(&self) -> u64 {
         match &self.0 {
-            Said::Chat(chunk) => {
+            ApiEvent::Chat(chunk) => {
                 let choices = chunk.choices.iter();
                 let done = choices.filter(|choice| choice.finish_reason.is_some());
                 done.count() as u64
             }
-            Said::Response(event) => matches!(
+            ApiEvent::Response(event) => matches!(
                 event.kind,
                 ResponseEventKind::Completed
                     | ResponseEventKind::Incomplete
@@ -144,8 +144,8 @@ impl ModelEvent {
     /// Why the answer ended, once for every choice that did, in the words of chat completions where a response has others.
     pub fn finish_reasons(&self) -> impl Iterator<Item = &str> {
         let (choices, response) = match &self.0 {
-            Said::Chat(chunk) => (chunk.choices.as_slice(), None),
-            Said::Response(event) => (&[][..], event.finish_reason()),
+            ApiEvent::Chat(chunk) => (chunk.choices.as_slice(), None),
+            ApiEvent::Response(event) => (&[][..], event.finish_reason()),
         };
         let reasons = choices.iter().map(|choice| choice.finish_reason.as_deref());
         reasons.chain([response]).flatten()
@@ -155,8 +155,8 @@ impl ModelEvent {
     #[must_use]
     pub fn answerer(&self) -> Option<(&str, Option<&str>)> {
         let object = match &self.0 {
-            Said::Chat(chunk) => &chunk.rest,
-            Said::Response(event) => event.response(),
+            ApiEvent::Chat(chunk) => &chunk.rest,
+            ApiEvent::Response(event) => event.response(),
         };
         let text = |field: &str| object.get(field)?.as_str();
         Some((text("model")?, text("id")))
@@ -167,11 +167,11 @@ impl ModelEvent {
     #[must_use]
     pub fn text(&self) -> Option<String> {
         match &self.0 {
-            Said::Chat(chunk) => {
+            ApiEvent::Chat(chunk) => {
                 let said = chunk.choices.first()?.said.get("content")?;
                 said.as_str().map(str::to_owned)
             }
-            Said::Response(event) => event.text(),
+            ApiEvent::Response(event) => event.text(),
         }
     }
 }

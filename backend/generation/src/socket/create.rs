@@ -130,7 +130,9 @@ async fn begin(
         memory: Some(room),
         recent: Some(recent),
     };
-    let begun = generate::begin(generation, &asker, request).await?;
+    let begun = generate::begin(generation, &asker, request)
+        .await
+        .map_err(ApiError::from)?;
     let limits = begun.limits(generation);
     let events = streamed::events(generation, begun).await;
     let events = events.map_err(|refusal| Box::new(Refused { refusal, limits }))?;

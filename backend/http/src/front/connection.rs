@@ -110,17 +110,17 @@ impl Service<Request<Incoming>> for Requests {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(CONNECTION, close);
             }
-            Ok(response.map(|body| Guarded::new(body, Answered(watch))))
+            Ok(response.map(|body| Guarded::new(body, AnswerSent(watch))))
         })
     }
 }
 
 /// The body of an answer, which tells the watch when it has left.
-type Answer = Guarded<Answered>;
+type Answer = Guarded<AnswerSent>;
 
-struct Answered(Arc<Watch>);
+struct AnswerSent(Arc<Watch>);
 
-impl Drop for Answered {
+impl Drop for AnswerSent {
     fn drop(&mut self) {
         self.0.answered();
     }

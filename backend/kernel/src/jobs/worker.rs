@@ -169,18 +169,18 @@ pub async fn start<S: State>(
 struct Running {
     count: AtomicUsize,
     /// The suspect that runs alone.
-    alone: Mutex<Option<Alone>>,
+    alone: Mutex<Option<SuspectJob>>,
 }
 
 #[derive(Debug, Clone)]
-struct Alone {
+struct SuspectJob {
     id: String,
     fence: i64,
     until: Instant,
 }
 
 impl Running {
-    fn alone(&self) -> MutexGuard<'_, Option<Alone>> {
+    fn alone(&self) -> MutexGuard<'_, Option<SuspectJob>> {
         self.alone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -341,7 +341,7 @@ impl<S: State> Worker<S> {
         let worker = Arc::clone(self);
         let running = &self.running;
         running.count.fetch_add(1, Ordering::SeqCst);
-        *running.alone() = row.alone.then(|| Alone {
+        *running.alone() = row.alone.then(|| SuspectJob {
             id: row.id.clone(),
             fence: row.fence,
             until: runtime_now() + ALONE,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::turn::Source;
-use super::{Engine, Life};
+use super::{CallPhase, Engine};
 use crate::inbound::activity::Change;
 use crate::inbound::{Sink as _, duration_of, samples_of_ms};
 use crate::interface::{Event, FailedProvider, Line, LineId, Originator, Output, UtteranceId};
@@ -317,7 +317,7 @@ impl Engine {
     pub(super) fn visitor_has_floor(&self) -> bool {
         self.running.is_some()
             || !self.awaiting.is_empty()
-            || matches!(self.life, Life::Ended { .. })
+            || matches!(self.life, CallPhase::Ended { .. })
     }
 }
 

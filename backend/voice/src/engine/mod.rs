@@ -38,7 +38,7 @@ pub enum EngineError {
 pub struct Engine {
     config: EngineConfig,
     now: Duration,
-    life: Life,
+    life: CallPhase,
     outputs: VecDeque<Output>,
     transcript: Transcript,
     agent: AgentState,
@@ -67,7 +67,7 @@ pub struct Engine {
 
 /// How far the call is; times are those of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Life {
+enum CallPhase {
     /// The media path was never up.
     Waiting,
     Running {
@@ -122,7 +122,7 @@ impl Engine {
         let random = scramble(config.seed);
         Ok(Self {
             now: Duration::ZERO,
-            life: Life::Waiting,
+            life: CallPhase::Waiting,
             outputs: VecDeque::new(),
             transcript: Transcript::default(),
             agent: AgentState::Listening,
@@ -147,7 +147,7 @@ impl Engine {
 
     /// Takes in what happened. `now` is the time since the session began and never goes back.
     pub fn handle(&mut self, now: Duration, input: Input) {
-        if matches!(self.life, Life::Ended { .. }) {
+        if matches!(self.life, CallPhase::Ended { .. }) {
             return;
         }
         self.now = self.now.max(now);
@@ -195,7 +195,7 @@ impl Engine {
     /// When to call [`Engine::handle`] with [`Input::Timeout`] if nothing else happens before; `None` when only an
     /// input changes anything.
     pub fn next_timeout(&self) -> Option<Duration> {
-        if matches!(self.life, Life::Ended { .. }) {
+        if matches!(self.life, CallPhase::Ended { .. }) {
             return None;
         }
         let timeout = self.config.provider_timeout;
@@ -223,9 +223,9 @@ impl Engine {
     /// How long the call has lasted since the first [`Input::Connected`]. Stands still when the call is over.
     pub fn call_time(&self, now: Duration) -> Duration {
         match self.life {
-            Life::Waiting => Duration::ZERO,
-            Life::Running { since } => now.saturating_sub(since),
-            Life::Ended { lasted } => lasted,
+            CallPhase::Waiting => Duration::ZERO,
+            CallPhase::Running { since } => now.saturating_sub(since),
+            CallPhase::Ended { lasted } => lasted,
         }
     }
 
@@ -246,10 +246,10 @@ impl Engine {
 
     fn connect(&mut self) {
         self.pacer.connect(self.now);
-        if self.life != Life::Waiting {
+        if self.life != CallPhase::Waiting {
             return;
         }
-        self.life = Life::Running { since: self.now };
+        self.life = CallPhase::Running { since: self.now };
         let count = self.config.greetings.len() as u64;
         if count == 0 || self.turn.is_some() {
             return;
@@ -275,7 +275,7 @@ impl Engine {
 
     fn limit(&self) -> Option<Duration> {
         match self.life {
-            Life::Running { since } => Some(since.saturating_add(self.config.time_limit)),
+            CallPhase::Running { since } => Some(since.saturating_add(self.config.time_limit)),
             _ => None,
         }
     }
@@ -285,7 +285,7 @@ impl Engine {
         let at = self.limit().map_or(self.now, |limit| limit.min(self.now));
         self.stop_turn(false);
         self.stop_hearing();
-        self.life = Life::Ended {
+        self.life = CallPhase::Ended {
             lasted: self.call_time(at),
         };
         self.outputs.push_back(Output::End(reason));

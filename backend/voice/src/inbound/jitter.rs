@@ -59,7 +59,7 @@ pub(crate) struct JitterBuffer {
     /// A packet that fits no expectation: with its successor it proves a restart, alone it is noise.
     stray: Option<(RtpPacket, Duration)>,
     restarted: bool,
-    transits: Transits,
+    transits: TransitTimes,
     counters: Counters,
 }
 
@@ -147,7 +147,7 @@ impl JitterBuffer {
     fn begin(&mut self, now: Duration, packet: RtpPacket) {
         self.held.clear();
         self.stray = None;
-        self.transits = Transits::default();
+        self.transits = TransitTimes::default();
         self.transits.record(now, packet.timestamp);
         // Far from zero, so that packets reordered at the start stay in range of the unwrapping.
         let sequence = i64::from(packet.sequence) + (1 << 32);
@@ -183,14 +183,14 @@ impl JitterBuffer {
 
 /// Arrival time minus sending time of the recent packets, in microseconds from an arbitrary zero.
 #[derive(Default)]
-struct Transits {
+struct TransitTimes {
     recent: Vec<i64>,
     oldest: usize,
     /// The last timestamp and its unwrapped value.
     last: Option<(u32, i64)>,
 }
 
-impl Transits {
+impl TransitTimes {
     fn record(&mut self, now: Duration, timestamp: u32) {
         let unwrapped = match self.last {
             None => 0,

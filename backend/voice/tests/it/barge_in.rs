@@ -5,7 +5,7 @@ use std::time::Duration;
 use colloquy_voice::{AgentState, EngineConfig, Originator, Output};
 
 use crate::harness::network::Network;
-use crate::harness::visitor::{Afterwards, SPEECH_BEGINS, Visitor, recording};
+use crate::harness::visitor::{AfterSpeech, SPEECH_BEGINS, Visitor, recording};
 use crate::harness::{Harness, config, ms};
 
 const GREETING: &str = "Welcome to the museum of natural history. We have many bones, stones and birds to show you \
@@ -24,7 +24,7 @@ fn greeting() -> EngineConfig {
 fn interrupted(config: EngineConfig, words: &'static str) -> Harness {
     let mut harness = Harness::connected(config);
     harness.script.words = Some(words);
-    Visitor::new(Network::default()).speak(&mut harness, START, Afterwards::Noise);
+    Visitor::new(Network::default()).speak(&mut harness, START, AfterSpeech::Noise);
     harness.run_until(START + ms(3500));
     harness
 }
@@ -103,7 +103,7 @@ fn an_echo_of_the_first_words_interrupts_nobody_and_is_no_turn() {
 fn words_over_the_first_words_interrupt_when_they_are_too_long_for_an_echo() {
     let mut harness = Harness::connected(greeting());
     harness.script.words = Some("go forward");
-    Visitor::new(Network::default()).speak(&mut harness, ms(500), Afterwards::Noise);
+    Visitor::new(Network::default()).speak(&mut harness, ms(500), AfterSpeech::Noise);
     harness.run_until(ms(4000));
     let noticed = gave_way(&harness) - (ms(500) + SPEECH_BEGINS);
     assert!(
@@ -165,7 +165,7 @@ fn everything_in_flight_is_cancelled() {
         samples,
         sample_rate_hz: 48_000,
     });
-    Visitor::new(Network::default()).speak(&mut harness, ms(500), Afterwards::Noise);
+    Visitor::new(Network::default()).speak(&mut harness, ms(500), AfterSpeech::Noise);
     harness.run_until(ms(1500));
     let sentences: Vec<_> = harness
         .spoken()
@@ -190,7 +190,7 @@ fn an_unheard_reply_leaves_no_line() {
     harness.script.speech_delay = ms(4000);
     harness.script.words = Some("");
     harness.input(colloquy_voice::Input::Connected);
-    Visitor::new(Network::default()).speak(&mut harness, ms(0), Afterwards::Noise);
+    Visitor::new(Network::default()).speak(&mut harness, ms(0), AfterSpeech::Noise);
     harness.run_until(ms(6000));
     let sentence = harness.spoken()[0].1.0;
     assert!(harness.cancelled(&Output::CancelSpeech(sentence)));

@@ -3,7 +3,7 @@
 use colloquy_voice::{AgentState, EngineConfig, FailedProvider, Input, Output};
 
 use crate::harness::network::Network;
-use crate::harness::visitor::{Afterwards, Visitor};
+use crate::harness::visitor::{AfterSpeech, Visitor};
 use crate::harness::{Harness, config, ms, tone};
 
 const APOLOGY: &str = "Sorry, something went wrong.";
@@ -27,7 +27,7 @@ fn a_failed_transcription_is_apologised_for() {
     for stalls in [false, true] {
         let mut harness = Harness::connected(config());
         harness.script.words = None;
-        Visitor::new(Network::default()).speak(&mut harness, ms(0), Afterwards::Noise);
+        Visitor::new(Network::default()).speak(&mut harness, ms(0), AfterSpeech::Noise);
         harness.run_until(ms(4000));
         let (asked, (utterance, _)) = harness.utterances().remove(0);
         if !stalls {

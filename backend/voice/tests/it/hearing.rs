@@ -3,7 +3,7 @@
 use colloquy_voice::{Input, Output};
 
 use crate::harness::network::Network;
-use crate::harness::visitor::{Afterwards, SPEECH_BEGINS, SPEECH_ENDS, Visitor, recording};
+use crate::harness::visitor::{AfterSpeech, SPEECH_BEGINS, SPEECH_ENDS, Visitor, recording};
 use crate::harness::{Harness, config, ms};
 
 /// How alike two recordings sound: the correlation of their loudness in 20 ms steps, where they fit best.
@@ -50,7 +50,7 @@ const START: std::time::Duration = ms(1000);
 fn hear(network: Network) -> Harness {
     let mut harness = Harness::connected(config());
     harness.script.reply = vec![];
-    Visitor::new(network).speak(&mut harness, START, Afterwards::Noise);
+    Visitor::new(network).speak(&mut harness, START, AfterSpeech::Noise);
     harness.run_until(ms(6000));
     harness
 }
@@ -113,7 +113,7 @@ fn loss_is_counted_as_it_happened() {
     let delays = network.delays(1000);
     let mut harness = Harness::connected(config());
     harness.script.reply = vec![];
-    let sent = Visitor::new(network).speak(&mut harness, START, Afterwards::Noise);
+    let sent = Visitor::new(network).speak(&mut harness, START, AfterSpeech::Noise);
     harness.run_until(ms(6000));
     let arrived: Vec<bool> = delays[..sent]
         .iter()
@@ -179,7 +179,7 @@ fn a_turn_ends_by_the_clock_when_packets_stop() {
 fn digital_silence_ends_a_turn_and_starts_none() {
     let mut harness = Harness::connected(config());
     harness.script.reply = vec![];
-    Visitor::new(Network::default()).speak(&mut harness, START, Afterwards::DigitalSilence);
+    Visitor::new(Network::default()).speak(&mut harness, START, AfterSpeech::DigitalSilence);
     harness.run_until(ms(6000));
     let utterances = harness.utterances();
     assert_eq!(utterances.len(), 1);
@@ -214,11 +214,11 @@ fn a_pause_without_packets_inside_the_hold_is_silence() {
 fn a_new_stream_is_understood_from_its_first_packet() {
     let mut harness = Harness::connected(config());
     harness.script.reply = vec![];
-    Visitor::new(Network::default()).speak(&mut harness, START, Afterwards::Noise);
+    Visitor::new(Network::default()).speak(&mut harness, START, AfterSpeech::Noise);
     let mut second = Visitor::new(Network::default());
     second.sequence = 9_000;
     second.timestamp_offset = 123_456_789;
-    second.speak(&mut harness, ms(7000), Afterwards::Nothing);
+    second.speak(&mut harness, ms(7000), AfterSpeech::Nothing);
     harness.run_until(ms(12_000));
     let utterances = harness.utterances();
     assert_eq!(utterances.len(), 2);
@@ -231,12 +231,12 @@ fn a_new_stream_is_understood_from_its_first_packet() {
 fn a_muted_microphone_is_silence() {
     let mut harness = Harness::connected(config());
     harness.input(Input::Mute(true));
-    Visitor::new(Network::default()).speak(&mut harness, START, Afterwards::Noise);
+    Visitor::new(Network::default()).speak(&mut harness, START, AfterSpeech::Noise);
     harness.run_until(ms(6000));
     assert!(harness.utterances().is_empty());
 
     let mut harness = Harness::connected(config());
-    Visitor::new(Network::default()).speak(&mut harness, START, Afterwards::Noise);
+    Visitor::new(Network::default()).speak(&mut harness, START, AfterSpeech::Noise);
     harness.schedule(START + ms(1510), Input::Mute(true));
     harness.schedule(START + ms(4000), Input::Mute(false));
     harness.run_until(ms(6000));
@@ -256,7 +256,7 @@ fn long_speech_is_cut_and_goes_on_without_a_gap() {
     short.turns.max_utterance_ms = 1600;
     let mut harness = Harness::connected(short);
     harness.script.reply = vec![];
-    Visitor::new(Network::default()).speak(&mut harness, START, Afterwards::Noise);
+    Visitor::new(Network::default()).speak(&mut harness, START, AfterSpeech::Noise);
     harness.run_until(ms(6000));
     let utterances = harness.utterances();
     assert_eq!(utterances.len(), 2);
@@ -274,7 +274,7 @@ fn a_short_sound_is_no_turn() {
     let mut picky = config();
     picky.turns.min_speech_ms = 2500;
     let mut harness = Harness::connected(picky);
-    Visitor::new(Network::default()).speak(&mut harness, START, Afterwards::Noise);
+    Visitor::new(Network::default()).speak(&mut harness, START, AfterSpeech::Noise);
     harness.run_until(ms(6000));
     assert!(harness.utterances().is_empty());
     assert!(harness.agent().is_empty());
@@ -285,7 +285,7 @@ fn interim_results_come_while_the_visitor_speaks() {
     let mut interim = config();
     interim.turns.interim_ms = Some(500);
     let mut harness = Harness::connected(interim);
-    Visitor::new(Network::default()).speak(&mut harness, START, Afterwards::Noise);
+    Visitor::new(Network::default()).speak(&mut harness, START, AfterSpeech::Noise);
     harness.run_until(START + ms(1700));
     let requests = |harness: &Harness| -> Vec<_> {
         let pick = |output: &Output| match output {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use colloquy_voice::{EndReason, Engine, EngineConfig, EngineError, Input, Output, TurnSettings};
 
 use crate::harness::network::Network;
-use crate::harness::visitor::{Afterwards, Visitor};
+use crate::harness::visitor::{AfterSpeech, Visitor};
 use crate::harness::{Harness, config, ms};
 
 fn limited(limit: Duration) -> EngineConfig {
@@ -57,7 +57,7 @@ fn hanging_up_cancels_everything_first() {
     let mut harness = Harness::connected(config());
     harness.script.words = None;
     harness.script.reply = vec![];
-    Visitor::new(Network::default()).speak(&mut harness, ms(0), Afterwards::Nothing);
+    Visitor::new(Network::default()).speak(&mut harness, ms(0), AfterSpeech::Nothing);
     harness.run_until(ms(3000));
     let utterance = harness.utterances()[0].1.0;
     harness.script.speech = false;
@@ -124,7 +124,7 @@ fn words_heard_so_far_survive_the_end() {
     let mut interim = config();
     interim.turns.interim_ms = Some(500);
     let mut harness = Harness::connected(interim);
-    Visitor::new(Network::default()).speak(&mut harness, ms(0), Afterwards::Noise);
+    Visitor::new(Network::default()).speak(&mut harness, ms(0), AfterSpeech::Noise);
     harness.run_until(ms(1500));
     let asked = harness.log.iter().find_map(|(_, output)| match output {
         Output::Transcribe { utterance, .. } => Some(*utterance),

@@ -10,7 +10,7 @@ use colloquy_voice::{
 use proptest::prelude::*;
 
 use crate::harness::network::Network;
-use crate::harness::visitor::{Afterwards, Visitor};
+use crate::harness::visitor::{AfterSpeech, Visitor};
 use crate::harness::{Harness, config, ms};
 
 fn any_input() -> impl Strategy<Value = Input> {
@@ -183,8 +183,8 @@ proptest! {
         harness.script.speech_delay = ms(delay / 3);
         harness.input(Input::Connected);
         let mut visitor = Visitor::new(Network { loss_percent, jitter_ms, duplicate_percent: 5, seed });
-        visitor.speak(&mut harness, ms(700), Afterwards::Nothing);
-        visitor.speak(&mut harness, ms(3200 + delay), Afterwards::Noise);
+        visitor.speak(&mut harness, ms(700), AfterSpeech::Nothing);
+        visitor.speak(&mut harness, ms(3200 + delay), AfterSpeech::Noise);
         harness.run_until(ms(moment));
         harness.input(Input::HangUp);
         harness.run_for(ms(2000));
@@ -209,7 +209,7 @@ fn the_same_history_gives_the_same_call() {
             duplicate_percent: 5,
             seed: 1,
         };
-        Visitor::new(network).speak(&mut harness, ms(700), Afterwards::Noise);
+        Visitor::new(network).speak(&mut harness, ms(700), AfterSpeech::Noise);
         harness.run_until(ms(10_000));
         harness.log
     };

@@ -3,7 +3,7 @@
 use colloquy_voice::{AgentState, Input, Originator, Output};
 
 use crate::harness::network::Network;
-use crate::harness::visitor::{Afterwards, Visitor};
+use crate::harness::visitor::{AfterSpeech, Visitor};
 use crate::harness::{Harness, config, ms};
 
 const WORDS: &str = "go forward ten meters";
@@ -15,7 +15,7 @@ fn visitor() -> Visitor {
 #[test]
 fn a_question_gets_an_answer() {
     let mut harness = Harness::connected(config());
-    visitor().speak(&mut harness, ms(1000), Afterwards::Noise);
+    visitor().speak(&mut harness, ms(1000), AfterSpeech::Noise);
     harness.run_until(ms(12_000));
     assert_eq!(
         harness.agent(),
@@ -59,7 +59,7 @@ fn a_question_gets_an_answer() {
 #[test]
 fn the_answer_is_audible_as_soon_as_there_is_speech() {
     let mut harness = Harness::connected(config());
-    visitor().speak(&mut harness, ms(1000), Afterwards::Noise);
+    visitor().speak(&mut harness, ms(1000), AfterSpeech::Noise);
     harness.run_until(ms(12_000));
     assert_eq!(
         harness.voice()[0].0,
@@ -73,8 +73,8 @@ fn going_on_before_the_answer_asks_again() {
     let mut harness = Harness::connected(config());
     harness.script.reply_delay = ms(900);
     let mut visitor = visitor();
-    visitor.speak(&mut harness, ms(1000), Afterwards::Nothing);
-    visitor.speak(&mut harness, ms(3300), Afterwards::Noise);
+    visitor.speak(&mut harness, ms(1000), AfterSpeech::Nothing);
+    visitor.speak(&mut harness, ms(3300), AfterSpeech::Noise);
     harness.run_until(ms(15_000));
     let replies = harness.replies();
     assert_eq!(replies.len(), 2);
@@ -108,8 +108,8 @@ fn a_sound_while_thinking_loses_no_answer() {
         let mut harness = Harness::connected(quiet);
         harness.script.reply_delay = ms(1200);
         let mut visitor = visitor();
-        visitor.speak(&mut harness, ms(1000), Afterwards::Nothing);
-        visitor.speak(&mut harness, ms(3300), Afterwards::Noise);
+        visitor.speak(&mut harness, ms(1000), AfterSpeech::Nothing);
+        visitor.speak(&mut harness, ms(3300), AfterSpeech::Noise);
         harness.run_until(ms(3800));
         assert_eq!(harness.replies().len(), 1);
         harness.script.words = Some("");
@@ -135,8 +135,8 @@ fn a_late_transcript_takes_its_place() {
     let mut harness = Harness::connected(config());
     harness.script.words = None;
     let mut visitor = visitor();
-    visitor.speak(&mut harness, ms(1000), Afterwards::Nothing);
-    visitor.speak(&mut harness, ms(4000), Afterwards::Nothing);
+    visitor.speak(&mut harness, ms(1000), AfterSpeech::Nothing);
+    visitor.speak(&mut harness, ms(4000), AfterSpeech::Nothing);
     harness.run_until(ms(7000));
     let utterances: Vec<_> = harness
         .utterances()
@@ -161,7 +161,7 @@ fn a_late_transcript_takes_its_place() {
 fn no_words_no_line() {
     let mut harness = Harness::connected(config());
     harness.script.words = Some("  ");
-    visitor().speak(&mut harness, ms(1000), Afterwards::Noise);
+    visitor().speak(&mut harness, ms(1000), AfterSpeech::Noise);
     harness.run_until(ms(6000));
     assert_eq!(harness.utterances().len(), 1);
     assert!(
@@ -194,7 +194,7 @@ fn a_typed_turn_interrupts_and_is_answered() {
 #[test]
 fn a_typed_turn_is_answered_while_the_microphone_hears_something() {
     let mut harness = Harness::connected(config());
-    visitor().speak(&mut harness, ms(1000), Afterwards::Noise);
+    visitor().speak(&mut harness, ms(1000), AfterSpeech::Noise);
     harness.run_until(ms(2000));
     harness.input(Input::TypedTurn {
         text: "stop".to_owned(),

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::{
-        Abilities, Frame, Head, LimitField, ModelApi, ModelEvent, NotAnEvent, ReasoningStyle,
+        Capabilities, Frame, Head, LimitField, ModelApi, ModelEvent, NotAnEvent, ReasoningStyle,
         Request, Tally, UpstreamFailure, VisibleRetrieval,
     },
     Encoder,
@@ -205,12 +205,12 @@ fn rich_events() -> Vec<Value> {
     events
 }
 
-fn abilities(api: ModelApi) -> Abilities {
-    Abilities {
+fn abilities(api: ModelApi) -> Capabilities {
+    Capabilities {
         api,
         reasoning: ReasoningStyle::Effort,
         limit_field: LimitField::MaxCompletionTokens,
         stream_usage: true,
-        ..Abilities::default()
+        ..Capabilities::default()
     }
 }

@@ -28,7 +28,7 @@ pub(crate) const SPEECH_ENDS: Duration = Duration::from_millis(2220);
 
 /// What comes after the words.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Afterwards {
+pub(crate) enum AfterSpeech {
     /// Packets with the noise of the room, for two seconds.
     Noise,
     /// Packets with digital silence, for two seconds: the microphone is switched off.
@@ -64,16 +64,16 @@ impl Visitor {
         &mut self,
         harness: &mut Harness,
         at: Duration,
-        afterwards: Afterwards,
+        afterwards: AfterSpeech,
     ) -> usize {
         let mut audio = recording();
         match afterwards {
-            Afterwards::Nothing => audio.truncate(16 * SPEECH_ENDS.as_millis() as usize),
-            Afterwards::DigitalSilence => {
+            AfterSpeech::Nothing => audio.truncate(16 * SPEECH_ENDS.as_millis() as usize),
+            AfterSpeech::DigitalSilence => {
                 audio.truncate(16 * SPEECH_ENDS.as_millis() as usize);
                 audio.extend([0; 32_000]);
             }
-            Afterwards::Noise => {
+            AfterSpeech::Noise => {
                 let room = audio[..4800].to_vec();
                 audio.extend(room.iter().cycle().take(32_000));
             }

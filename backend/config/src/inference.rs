@@ -1,0 +1,23 @@
+//! Neural models that run in this process.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Neural models that run in this process.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct InferenceConfig {
+    /// The folder with the files of models; unset: `colloquy-models` beside the data folder. In the environment it is
+    /// `COLLOQUY_MODELS_DIR`, too.
+    pub models_dir: Option<PathBuf>,
+}
+
+impl InferenceConfig {
+    /// The folder with the files of models, for this data folder.
+    #[must_use]
+    pub fn models_folder(&self, data: &Path) -> PathBuf {
+        let beside = || data.with_file_name("colloquy-models");
+        self.models_dir.clone().unwrap_or_else(beside)
+    }
+}

