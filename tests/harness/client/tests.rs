@@ -212,15 +212,16 @@ async fn speech_comes_back_and_then_silence_with_webrtc() {
 }
 
 async fn speech_comes_back_and_then_silence(stack: Stack) {
+    // Encoding it takes the thread that the client sends from.
+    let speech = Speech::go_forward_trimmed().unwrap();
     let client = connect(stack).await;
     assert!(client.connect_time().unwrap() < SOON);
-    let speech = Speech::go_forward_trimmed().unwrap();
     let voiced_ms = speech.voiced_ms() - 20;
     let before = now();
     let spoken = client.speak(&speech).await.unwrap();
-    // The end is a moment of sending, so a busy machine makes this longer, and never shorter.
-    let took = spoken.ended.duration_since(before);
-    assert!(took.as_millis() as u64 >= voiced_ms, "{took:?}");
+    // Both ends are moments of sending, so a busy machine makes this longer, but hardly shorter.
+    let took = spoken.ended.duration_since(spoken.began);
+    assert!(took.as_millis() as u64 > voiced_ms - 100, "{took:?}");
     let first = client.reply_audio(before, SOON).await.unwrap();
     assert!(first.at >= spoken.began, "it came back before it was said");
     assert!(first.at < spoken.ended, "it came back at its end");
