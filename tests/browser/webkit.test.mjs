@@ -85,15 +85,16 @@ describe("webkit", () => {
         setLocalDescription() { return Promise.resolve(); }
         close() {}
       };
-      window.WebSocket = class {
+      window.WebSocket = class extends EventTarget {
         readyState = 0;
         constructor() {
+          super();
           window.socket = this;
-          setTimeout(() => { this.readyState = 1; this.onopen(); }, 5);
+          setTimeout(() => { this.readyState = 1; this.dispatchEvent(new Event("open")); }, 5);
         }
         send(frame) { frames.push(JSON.parse(frame).type); }
         close() {}
-        say(message) { this.onmessage(new MessageEvent("message", { data: JSON.stringify(message) })); }
+        say(message) { this.dispatchEvent(new MessageEvent("message", { data: JSON.stringify(message) })); }
       };
       const devices = navigator.mediaDevices;
       const native = devices.getUserMedia.bind(devices);
