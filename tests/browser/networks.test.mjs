@@ -53,7 +53,7 @@ const port = await freePort();
 const backend = { COLLOQUY_MEDIA_UDP_PORT: String(port), COLLOQUY_LIMITS_ATTEMPTS_PER_MINUTE: "1000" };
 
 // The parts that are lost, with what half of the connections may take.
-for (const [loss, medianMs] of [[0, 1_000], [0.1, 1_000], [0.3, 2_000]]) {
+for (const [loss, medianMs] of [[0, 1_000], [0.1, 1_000], [0.2, 2_000]]) {
   scene(`media is set up when ${100 * loss} % of all datagrams are lost`, { busy: true, backend }, async (stage) => {
     assert.ok(address, "this machine has no address but loopback");
     const relay = new LossyRelay(address, loss);
