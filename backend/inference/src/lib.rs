@@ -1,0 +1,31 @@
+//! Neural models that run in this process. It knows nothing of calls, of HTTP or of an asynchronous runtime: samples in,
+//! text or probabilities out, on the thread that asks.
+//!
+//! - [`runtime`]: what runs networks, behind a small trait
+//! - [`whisper`]: speech to text
+//! - [`silero`]: voice activity
+//!
+//! A file that is malformed is an error. Nothing here looks for files: `colloquy-models` gives out those that have their hash.
+
+mod mel;
+mod onnx;
+pub mod runtime;
+pub mod silero;
+pub mod whisper;
+
+/// Why a model did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum InferenceError {
+    /// Its file is not one of such a model.
+    #[error("the model's file is malformed: {0}")]
+    Malformed(String),
+    /// Running it failed.
+    #[error("the model failed: {0}")]
+    Failed(String),
+    /// It was given more than it takes.
+    #[error("{0}")]
+    TooLong(String),
+    /// Nobody waits for the answer any more.
+    #[error("the answer is not wanted any more")]
+    Cancelled,
+}

@@ -1,0 +1,162 @@
+//! Running networks. The trait is as small as the models here need, so that what stands behind it can be replaced.
+
+use std::{fmt, sync::Arc};
+
+use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueOrView};
+use rten_tensor::{Layout as _, Tensor, TensorView};
+
+use crate::InferenceError;
+
+/// Numbers in rows, the last dimension together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Floats {
+    /// The size of each dimension.
+    pub shape: Vec<usize>,
+    /// The numbers.
+    pub data: Vec<f32>,
+}
+
+impl Floats {
+    /// Zeros of this shape.
+    #[must_use]
+    pub fn zeros(shape: &[usize]) -> Self {
+        Self {
+            shape: shape.to_vec(),
+            data: vec![0.0; shape.iter().product()],
+        }
+    }
+
+    /// As what a network is given.
+    #[must_use]
+    pub fn input(&self) -> Input<'_> {
+        Input::Floats(&self.shape, &self.data)
+    }
+}
+
+/// What a network is given: a shape, and numbers in rows.
+#[derive(Debug, Clone, Copy)]
+pub enum Input<'a> {
+    /// Numbers with a point.
+    Floats(&'a [usize], &'a [f32]),
+    /// Whole numbers.
+    Ints(&'a [usize], &'a [i32]),
+}
+
+/// A network that was loaded.
+pub trait Network: fmt::Debug + Send + Sync {
+    /// Gives it these inputs, by their names, and takes these outputs.
+    ///
+    /// # Errors
+    /// When it has no such input or output, or the shapes do not fit.
+    fn run(
+        &self,
+        inputs: &[(&str, Input<'_>)],
+        outputs: &[&str],
+    ) -> Result<Vec<Floats>, InferenceError>;
+}
+
+/// What runs networks.
+pub trait Runtime: fmt::Debug + Send + Sync {
+    /// Loads a network from an ONNX file.
+    ///
+    /// # Errors
+    /// When the file is malformed, or has operators that the runtime lacks.
+    fn load(&self, file: Vec<u8>) -> Result<Box<dyn Network>, InferenceError>;
+}
+
+/// The runtime `rten`, with threads of its own.
+pub struct Rten {
+    threads: Arc<ThreadPool>,
+}
+
+impl fmt::Debug for Rten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rten").finish_non_exhaustive()
+    }
+}
+
+impl Rten {
+    /// A runtime with this many threads, the asking one included.
+    #[must_use]
+    pub fn new(threads: usize) -> Self {
+        Self {
+            threads: Arc::new(ThreadPool::with_num_threads(threads.max(1))),
+        }
+    }
+}
+
+impl Runtime for Rten {
+    fn load(&self, file: Vec<u8>) -> Result<Box<dyn Network>, InferenceError> {
+        let mut options = ModelOptions::with_all_ops();
+        options.prepack_weights(true);
+        let model = options.load(file);
+        let model = model.map_err(|error| InferenceError::Malformed(error.to_string()))?;
+        Ok(Box::new(RtenNetwork {
+            model,
+            threads: Arc::clone(&self.threads),
+        }))
+    }
+}
+
+struct RtenNetwork {
+    model: Model,
+    threads: Arc<ThreadPool>,
+}
+
+impl fmt::Debug for RtenNetwork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RtenNetwork").finish_non_exhaustive()
+    }
+}
+
+impl RtenNetwork {
+    fn node(&self, name: &str) -> Result<NodeId, InferenceError> {
+        self.model.node_id(name).map_err(failed)
+    }
+}
+
+impl Network for RtenNetwork {
+    fn run(
+        &self,
+        inputs: &[(&str, Input<'_>)],
+        outputs: &[&str],
+    ) -> Result<Vec<Floats>, InferenceError> {
+        let inputs = inputs
+            .iter()
+            .map(|(name, input)| Ok((self.node(name)?, input.view()?)))
+            .collect::<Result<Vec<_>, InferenceError>>()?;
+        let outputs = outputs
+            .iter()
+            .map(|name| self.node(name))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut options = RunOptions::default();
+        options.thread_pool = Some(Arc::clone(&self.threads));
+        let values = self.model.run(inputs, &outputs, Some(options));
+        values.map_err(failed)?.into_iter().map(floats).collect()
+    }
+}
+
+impl<'a> Input<'a> {
+    fn view(self) -> Result<ValueOrView<'a>, InferenceError> {
+        Ok(match self {
+            Self::Floats(shape, data) => view(shape, data)?.into(),
+            Self::Ints(shape, data) => view(shape, data)?.into(),
+        })
+    }
+}
+
+fn view<'a, T>(shape: &[usize], data: &'a [T]) -> Result<TensorView<'a, T>, InferenceError> {
+    TensorView::try_from_data(shape, data).map_err(failed)
+}
+
+fn floats(value: Value) -> Result<Floats, InferenceError> {
+    let tensor: Tensor<f32> = value.try_into().map_err(failed)?;
+    Ok(Floats {
+        shape: tensor.shape().to_vec(),
+        data: tensor.into_data(),
+    })
+}
+
+fn failed(error: impl fmt::Display) -> InferenceError {
+    InferenceError::Failed(error.to_string())
+}

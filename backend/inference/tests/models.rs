@@ -1,0 +1,247 @@
+//! The real models hear human speech: recordings of Debian's package `pocketsphinx-testdata`, whose words are known. The models
+//! are in the folder `COLLOQUY_TEST_MODELS_DIR`, where `colloquy models pull` put them.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+use std::{
+    cell::Cell,
+    fs,
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
+
+use colloquy_inference::{
+    InferenceError,
+    runtime::{Rten, Runtime as _},
+    silero::{FRAME, Listener, Silero},
+    whisper::Whisper,
+};
+use colloquy_models::{folder::ModelsFolder, manifest};
+
+const RECORDINGS: &str = "/usr/share/pocketsphinx/test/data";
+
+fn file(model: &str, name: &str) -> Vec<u8> {
+    let folder = std::env::var_os("COLLOQUY_TEST_MODELS_DIR");
+    let folder = folder.expect("COLLOQUY_TEST_MODELS_DIR names a folder with models");
+    let model = manifest::model(model).unwrap();
+    let file = model.file(name).unwrap();
+    ModelsFolder::new(folder).read(model, file).unwrap()
+}
+
+static TINY: LazyLock<Whisper> = LazyLock::new(|| {
+    let model = file("whisper-tiny.en", "model.bin");
+    let vocabulary = file("whisper-tiny.en", "vocabulary.txt");
+    Whisper::load(&Rten::new(1), &model, &vocabulary).unwrap()
+});
+
+/// Samples of 16,000 a second: what follows a header of 44 bytes, if there is one.
+fn samples(path: &Path) -> Vec<f32> {
+    let bytes = fs::read(path).unwrap();
+    let sound = bytes
+        .strip_prefix(b"RIFF")
+        .map_or(bytes.as_slice(), |_| &bytes[44..]);
+    let (numbers, _) = sound.as_chunks::<2>();
+    numbers
+        .iter()
+        .map(|bytes| f32::from(i16::from_le_bytes(*bytes)) / 32_768.0)
+        .collect()
+}
+
+/// Recordings with their words.
+fn spoken() -> Vec<(PathBuf, String)> {
+    let list = fs::read_to_string(format!("{RECORDINGS}/librivox/transcription")).unwrap();
+    let mut all: Vec<_> = list
+        .lines()
+        .map(|line| {
+            let (words, name) = line.rsplit_once('(').unwrap();
+            let words = words.replace("<s>", "").replace("</s>", "");
+            let path = format!("{RECORDINGS}/librivox/{}.wav", name.trim_end_matches(')'));
+            (path.into(), words)
+        })
+        .collect();
+    let forward = format!("{RECORDINGS}/goforward.raw");
+    all.push((forward.into(), "go forward ten meters".to_owned()));
+    all
+}
+
+fn words(text: &str) -> Vec<String> {
+    let text = text
+        .to_lowercase()
+        .replace("mr.", "mister")
+        .replace("10", "ten");
+    let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '\'');
+    words
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// How many words were left out, put in or changed.
+fn errors(said: &[String], heard: &[String]) -> usize {
+    let mut row: Vec<usize> = (0..=heard.len()).collect();
+    for (index, said) in said.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        for (at, heard) in heard.iter().enumerate() {
+            let changed = diagonal + usize::from(said != heard);
+            diagonal = row[at + 1];
+            row[at + 1] = changed.min(row[at] + 1).min(diagonal + 1);
+        }
+    }
+    row[heard.len()]
+}
+
+#[test]
+fn human_speech_is_understood() {
+    let (mut wrong, mut all) = (0, 0);
+    for (path, said) in spoken() {
+        let transcript = TINY.transcribe(&samples(&path), None, &|| true).unwrap();
+        let (said, heard) = (words(&said), words(&transcript.text));
+        println!(
+            "{}: {:.2} sure: {}",
+            path.display(),
+            transcript.confidence(),
+            transcript.text
+        );
+        assert!(
+            transcript.is_speech() && !transcript.is_cut,
+            "{transcript:?}"
+        );
+        assert!(transcript.confidence() > 0.5);
+        wrong += errors(&said, &heard);
+        all += said.len();
+    }
+    let rate = 100.0 * wrong as f64 / all as f64;
+    println!("{wrong} of {all} words wrong: {rate:.1} %");
+    assert!(all >= 70 && rate <= 6.0, "{rate:.1} %");
+}
+
+#[test]
+fn nothing_is_heard_where_nobody_speaks() {
+    let noise = |loudness: f32| {
+        let mut state = 1_u32;
+        (0..32_000)
+            .map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                ((state >> 8) as f32 / 8_388_608.0 - 1.0) * loudness
+            })
+            .collect::<Vec<_>>()
+    };
+    let hum = (0..48_000)
+        .map(|at| (at as f32 * 0.04).sin() * 0.1)
+        .collect();
+    for sound in [
+        vec![],
+        vec![0.0; 16_000],
+        vec![0.0; 160_000],
+        noise(0.001),
+        noise(0.1),
+        hum,
+    ] {
+        let transcript = TINY.transcribe(&sound, Some("en"), &|| true).unwrap();
+        assert!(!transcript.is_speech(), "{transcript:?}");
+    }
+}
+
+#[test]
+fn thirty_seconds_are_heard_and_more_are_refused() {
+    let mut sound = Vec::new();
+    while sound.len() <= 480_000 {
+        for (path, _) in spoken() {
+            sound.extend(samples(&path));
+        }
+    }
+    let transcript = TINY.transcribe(&sound[..480_000], None, &|| true).unwrap();
+    assert!(words(&transcript.text).len() > 40, "{transcript:?}");
+    let error = TINY
+        .transcribe(&sound[..480_001], None, &|| true)
+        .unwrap_err();
+    assert!(matches!(error, InferenceError::TooLong(_)), "{error}");
+}
+
+#[test]
+fn what_is_not_wanted_any_more_ends() {
+    let sound = samples(&spoken()[0].0);
+    let asked = Cell::new(0);
+    let wanted = || {
+        asked.set(asked.get() + 1);
+        asked.get() < 4
+    };
+    let error = TINY.transcribe(&sound, None, &wanted).unwrap_err();
+    assert!(matches!(error, InferenceError::Cancelled), "{error}");
+    assert_eq!(asked.get(), 4);
+}
+
+#[test]
+fn several_threads_may_ask_at_a_time() {
+    let sound = samples(&spoken().pop().unwrap().0);
+    let alone = TINY.transcribe(&sound, None, &|| true).unwrap();
+    assert_eq!(words(&alone.text), ["go", "forward", "ten", "meters"]);
+    std::thread::scope(|scope| {
+        let ask = || TINY.transcribe(&sound, None, &|| true).unwrap();
+        let asking: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+        for answer in asking {
+            assert_eq!(answer.join().unwrap(), alone);
+        }
+    });
+}
+
+#[test]
+fn a_language_that_the_model_does_not_know_is_an_error() {
+    assert_eq!(TINY.languages().count(), 0);
+    assert_eq!(TINY.language(&[0.0; 1_600], &|| true).unwrap(), None);
+    let error = TINY
+        .transcribe(&[0.0; 1_600], Some("de"), &|| true)
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("does not know the language de"),
+        "{error}"
+    );
+}
+
+#[test]
+fn files_that_are_malformed_are_errors() {
+    let runtime = Rten::new(1);
+    let model = file("whisper-tiny.en", "model.bin");
+    let vocabulary = file("whisper-tiny.en", "vocabulary.txt");
+    for (model, vocabulary) in [
+        (&model[..model.len() / 2], vocabulary.as_slice()),
+        (&model[1..], &vocabulary),
+        (&[], &vocabulary),
+        (&model, &vocabulary[..1_000]),
+        (&model, &[]),
+    ] {
+        let error = Whisper::load(&runtime, model, vocabulary).unwrap_err();
+        assert!(matches!(error, InferenceError::Malformed(_)), "{error}");
+    }
+    let silero = file("silero-vad", "model.onnx");
+    for wrong in [vec![], vec![7; 1_000], silero[..silero.len() / 2].to_vec()] {
+        let error = runtime.load(wrong).unwrap_err();
+        assert!(matches!(error, InferenceError::Malformed(_)), "{error}");
+    }
+}
+
+#[test]
+fn speech_is_told_from_silence_and_noise() {
+    let silero = Silero::load(&Rten::new(1), file("silero-vad", "model.onnx")).unwrap();
+    let share = |sound: &[f32]| {
+        let mut listener = Listener::default();
+        let (frames, _) = sound.as_chunks::<FRAME>();
+        let heard = frames
+            .iter()
+            .filter(|frame| silero.hear(&mut listener, frame).unwrap() > 0.5);
+        heard.count() as f64 / frames.len() as f64
+    };
+    for (path, _) in spoken() {
+        let share = share(&samples(&path));
+        assert!(share > 0.4, "{}: {share}", path.display());
+    }
+    assert!(share(&[0.0; 32_000]) < 0.01);
+    let hum: Vec<f32> = (0..48_000)
+        .map(|at| (at as f32 * 0.04).sin() * 0.1)
+        .collect();
+    assert!(share(&hum) < 0.1);
+}
