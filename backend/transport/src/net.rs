@@ -42,6 +42,10 @@ const UNBOUND_INBOX: usize = 32;
 /// every five seconds or so (RFC 7675 section 5.1).
 const BOUND: Duration = Duration::from_secs(15);
 
+/// The sockets that a call may open. A client that comes from ever more addresses is served by the port's own socket from
+/// there on, since a socket costs more than a datagram does.
+const MAX_SOCKETS: usize = 4 * MAX_PATHS;
+
 /// The largest datagram that WebRTC sends.
 const MAX_DATAGRAM_BYTES: usize = 2048;
 
@@ -110,6 +114,8 @@ pub struct Place {
     fragment: Option<Box<[u8]>>,
     /// The paths that were bound, oldest first.
     paths: VecDeque<Path>,
+    /// How many sockets were opened for them.
+    sockets: usize,
 }
 
 /// A path that was bound, and the task that reads its socket. Without one the path is served by the port's socket alone.
@@ -256,6 +262,7 @@ impl Net {
                 inbox: InboxSender { bound, unbound },
                 fragment: None,
                 paths: VecDeque::new(),
+                sockets: 0,
             },
             Inbox {
                 bound: bound_in,
@@ -338,20 +345,32 @@ impl Place {
                 entry.insert(binding());
             }
         }
-        let reader = self.net.read_path(path);
-        let reader = reader.inspect_err(|error| {
-            tracing::warn!(%error, "a path of a call has no socket of its own");
-        });
+        let reader = self.open(path);
         self.paths.retain(|earlier| earlier.addresses != path);
         self.paths.push_back(Path {
             addresses: path,
-            _reader: reader.ok(),
+            _reader: reader,
         });
         if self.paths.len() > MAX_PATHS
             && let Some(oldest) = self.paths.pop_front()
         {
             self.net.routes().release(oldest.addresses, &self.inbox);
         }
+    }
+}
+
+impl Place {
+    /// A socket for a path, while the call may have one more.
+    fn open(&mut self, path: Addresses) -> Option<AbortOnDropHandle<()>> {
+        if self.sockets == MAX_SOCKETS {
+            return None;
+        }
+        self.sockets += 1;
+        let reader = self.net.read_path(path);
+        let reader = reader.inspect_err(|error| {
+            tracing::debug!(%error, "a path of a call has no socket of its own");
+        });
+        reader.ok()
     }
 }
 
@@ -482,11 +501,15 @@ mod tests {
     #[tokio::test]
     async fn a_call_has_one_name_and_few_addresses() {
         let (net, now) = (net().await, SystemClock.instant());
-        let (mut place, _inbox) = net.place();
+        let (mut place, mut inbox) = net.place();
         for number in 0..1_000 {
             place.listen(&format!("name{number}"));
             place.bind(datagram(b"", number).addresses, now);
         }
+        assert_eq!(place.sockets, MAX_SOCKETS);
+        // It is still heard, by way of the port's own socket.
+        net.route(datagram(&[128, 1], 999));
+        assert!(inbox.try_recv().is_some());
         let routes = net.routes();
         assert_eq!(routes.by_fragment.len(), 1);
         assert_eq!(routes.by_path.len(), MAX_PATHS);
