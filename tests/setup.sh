@@ -96,6 +96,15 @@ setup_sdk() {
 
 setup_chromium() { debian chromium chromium-driver; npm_packages tests/browser; }
 
+# Neural models, got by the binary that was built. The folder is kept for the next time.
+setup_models() {
+  export COLLOQUY_MODELS_DIR="${COLLOQUY_MODELS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/colloquy/models}"
+  local colloquy=$CARGO_TARGET_DIR/debug/colloquy
+  "$colloquy" models verify "$@" >/dev/null 2>&1 && return
+  say "getting neural models"
+  "$colloquy" models pull "$@"
+}
+
 # The official clients of the public APIs. Python's are looked for again when their list has changed.
 setup_clients() {
   debian python3-venv

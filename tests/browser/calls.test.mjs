@@ -56,6 +56,27 @@ scene("speech is understood and the answer is heard", { busy: true }, async (sta
   assert.ok(transcript.some((line) => line.originator === "bot" && answer.startsWith(line.text)), "the answer is stored");
 });
 
+/** A backend that finds neural models; `tests/run browser` gets them. */
+const WITH_MODELS = { COLLOQUY_MODELS_DIR: process.env.COLLOQUY_TEST_MODELS_DIR ?? "" };
+
+scene("neural models understand and answer", { busy: true, character: "greeter", backend: WITH_MODELS }, async (stage) => {
+  const { page, backend } = stage;
+  const { checks } = (await backend.admin("GET", "/health/deep")).content;
+  assert.equal(checks.transcriber.model, "whisper-tiny.en");
+  assert.match(checks.synthesizer.model, /^piper-/);
+  await page.call();
+  await page.says("bot", "its greeting");
+  assert.ok(await page.ears.audible("heard"), "the greeting was not audible");
+  await until("it listens", async () => (await page.read()).agent === "listening");
+  const spokenAt = await page.ears.now();
+  await stage.say();
+  await page.says("user", "the recorded words", understood);
+  await until("an audible answer", () => page.ears.audible("heard", spokenAt));
+  await page.click("hang-up");
+  const { error } = await page.ended();
+  assert.equal(error, null);
+});
+
 scene("a publishable key makes a call without a server", { character: "greeter" }, async ({ page }) => {
   await page.openSettings();
   await page.fill("robotName", "Ada");

@@ -83,6 +83,7 @@ impl Doubles {
             transcriber: transcriber.clone(),
             synthesizer: Arc::new(Voice(self.synthesizer.clone())),
             batch: BatchProviders { chat, transcriber },
+            max_calls: None,
         }
     }
 }

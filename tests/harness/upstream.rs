@@ -158,6 +158,7 @@ impl Upstream {
             base_url: base_url.clone(),
             api_key: api_key.clone(),
             model: Some("scripted-transcriber".to_owned()),
+            ..TranscriberConfig::default()
         };
         config.synthesizer = SynthesizerConfig {
             base_url,

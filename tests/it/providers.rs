@@ -8,6 +8,7 @@
 
 mod dialogues;
 mod embedded;
+mod neural;
 mod paths;
 
 use std::{sync::Arc, time::Duration};

@@ -24,6 +24,12 @@ pub fn language_codes() -> impl Iterator<Item = &'static str> {
     LANGUAGES.iter().map(|(code, _)| *code)
 }
 
+/// The language of a BCP 47 tag without its region and script: `en` of `en-US`.
+#[must_use]
+pub fn primary(tag: &str) -> &str {
+    tag.split('-').next().unwrap_or(tag)
+}
+
 /// The BCP 47 tag of a language that is given by name (`German`) or by tag (`de`, `en_US`). `None` for `auto`, and for
 /// what is neither.
 #[must_use]

@@ -25,8 +25,12 @@ pub struct CallsConfig {
     pub turn_start_ms: u32,
     /// Utterances with less speech than this are dropped, in milliseconds.
     pub min_speech_ms: u32,
-    /// How often a running utterance is transcribed for interim results, in milliseconds; 0: never.
-    pub interim_ms: u32,
+    /// How often a running utterance is transcribed for interim results, in milliseconds; 0: never; unset: once a second where
+    /// the transcriber may start early, else never.
+    pub interim_ms: Option<u32>,
+    /// Silence after which an utterance is transcribed although it may go on, in milliseconds; 0: at its end only. Where it ends
+    /// there, its words are known when `turn_stop_ms` are over. Only where the transcriber may start early.
+    pub pause_ms: u32,
     /// How long a provider may be silent before it counts as failed, in milliseconds.
     pub provider_timeout_ms: u32,
     /// What the character says when a provider failed.
@@ -46,7 +50,8 @@ impl Default for CallsConfig {
             turn_stop_ms: 500,
             turn_start_ms: 96,
             min_speech_ms: 160,
-            interim_ms: 0,
+            interim_ms: None,
+            pause_ms: 80,
             provider_timeout_ms: 10_000,
             apology: "Sorry, I can't answer right now. Please try again in a moment.".to_owned(),
             usd_per_hour: Usd(0),
@@ -89,9 +94,11 @@ impl CallsConfig {
             "calls.min_speech_ms: at most 5000"
         );
         ensure!(
-            self.interim_ms == 0 || self.interim_ms >= 100,
+            self.interim_ms
+                .is_none_or(|interim| interim == 0 || interim >= 100),
             "calls.interim_ms: 0, or at least 100"
         );
+        ensure!(self.pause_ms <= 10_000, "calls.pause_ms: at most 10000");
         ensure!(
             self.provider_timeout_ms >= 100,
             "calls.provider_timeout_ms: at least 100"

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
 /// Neural models that run in this process.
@@ -11,9 +12,21 @@ pub struct InferenceConfig {
     /// The folder with the files of models; unset: `colloquy-models` beside the data folder. In the environment it is
     /// `COLLOQUY_MODELS_DIR`, too.
     pub models_dir: Option<PathBuf>,
+    /// Threads for models, each of which computes one answer at a time; unset: one a core. What carries packets has other
+    /// threads, which come first.
+    pub threads: Option<u32>,
 }
 
 impl InferenceConfig {
+    pub(super) fn validate(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.threads
+                .is_none_or(|threads| (1..=256).contains(&threads)),
+            "inference.threads: 1 to 256"
+        );
+        Ok(())
+    }
+
     /// The folder with the files of models, for this data folder.
     #[must_use]
     pub fn models_folder(&self, data: &Path) -> PathBuf {

@@ -160,6 +160,7 @@ impl Config {
         self.transcriber.validate()?;
         self.synthesizer.validate()?;
         self.speech.validate()?;
+        self.inference.validate()?;
         self.sandbox.validate()?;
         self.traces.validate()?;
         self.webhooks.validate()

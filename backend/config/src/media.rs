@@ -16,7 +16,8 @@ pub struct MediaConfig {
     /// STUN and TURN servers handed to clients: a JSON array of `{"urls": [..], "username": .., "credential": ..}`, or
     /// URLs separated by commas.
     pub ice_servers: Option<String>,
-    /// The most calls at once on this node.
+    /// The most calls at once on this node. Where models of this machine hear or speak in calls, there are no more than they keep
+    /// up with, which is measured at the start.
     pub max_calls: u32,
     /// The most of them that belong to one partner; unset: half while other
     /// partners have calls or wanted some within ten minutes, and else seven eighths.

@@ -48,7 +48,7 @@ impl ChatConfig {
     }
 }
 
-/// Speech to text: an OpenAI-compatible server, or PocketSphinx.
+/// Speech to text: an OpenAI-compatible server, a model of the models folder, or PocketSphinx.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TranscriberConfig {
@@ -56,8 +56,12 @@ pub struct TranscriberConfig {
     pub base_url: Option<Url>,
     /// The server's key.
     pub api_key: Option<Secret>,
-    /// The model; required with a base URL.
+    /// The model; required with a base URL. Without one, a model of the models folder, which has to be there, or `pocketsphinx`;
+    /// unset: those of the folder, else `pocketsphinx`.
     pub model: Option<String>,
+    /// Whether the server is asked for the words of an utterance in each pause that may be its end, and once a second. Answers of
+    /// characters come earlier, for more requests. Models of the models folder always are.
+    pub starts_early: bool,
 }
 
 impl TranscriberConfig {
@@ -71,7 +75,7 @@ impl TranscriberConfig {
     }
 }
 
-/// Text to speech: an OpenAI-compatible server, or espeak-ng.
+/// Text to speech: an OpenAI-compatible server, a voice of the models folder, or espeak-ng.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SynthesizerConfig {
@@ -79,7 +83,8 @@ pub struct SynthesizerConfig {
     pub base_url: Option<Url>,
     /// The server's key.
     pub api_key: Option<Secret>,
-    /// The model; required with a base URL.
+    /// The model; required with a base URL. Without one, a voice of the models folder, which has to be there, or `espeak-ng`;
+    /// unset: those of the folder, else `espeak-ng`.
     pub model: Option<String>,
     /// The voice of characters that name none.
     pub voice: Option<String>,

@@ -3,12 +3,14 @@
 //!
 //! - [`runtime`]: what runs networks, behind a small trait
 //! - [`whisper`]: speech to text
+//! - [`piper`]: text to speech
 //! - [`silero`]: voice activity
 //!
 //! A file that is malformed is an error. Nothing here looks for files: `colloquy-models` gives out those that have their hash.
 
 mod mel;
 mod onnx;
+pub mod piper;
 pub mod runtime;
 pub mod silero;
 pub mod whisper;

@@ -11,11 +11,12 @@ use std::{
     cell::Cell,
     fs,
     path::{Path, PathBuf},
-    sync::LazyLock,
+    sync::{Arc, LazyLock},
 };
 
 use colloquy_inference::{
     InferenceError,
+    piper::{MAX_PHONEMES, Piper},
     runtime::{Rten, Runtime as _},
     silero::{FRAME, Listener, Silero},
     whisper::Whisper,
@@ -244,4 +245,84 @@ fn speech_is_told_from_silence_and_noise() {
         .map(|at| (at as f32 * 0.04).sin() * 0.1)
         .collect();
     assert!(share(&hum) < 0.1);
+}
+
+fn joe() -> Arc<Piper> {
+    let model = file("piper-en_US-joe-medium", "voice.onnx");
+    let settings = file("piper-en_US-joe-medium", "voice.json");
+    Arc::new(Piper::load(&Rten::new(1), model, &settings).unwrap())
+}
+
+/// Sound at 16,000 samples a second, by linear interpolation: good enough to be understood.
+fn at_16_khz(sound: &[f32], rate: u32) -> Vec<f32> {
+    let step = f64::from(rate) / 16_000.0;
+    let at = |index: usize| sound.get(index).copied().unwrap_or(0.0);
+    let count = (sound.len() as f64 / step) as usize;
+    let position = (0..count).map(|index| index as f64 * step);
+    position
+        .map(|position| {
+            let part = position.fract() as f32;
+            at(position as usize) * (1.0 - part) + at(position as usize + 1) * part
+        })
+        .collect()
+}
+
+/// "The quick brown fox jumps over the lazy dog.", in the phonemes of espeak-ng.
+const FOX: &str = "ðə kwˈɪk bɹˈaʊn fˈɑːks dʒˈʌmps ˌoʊvɚ ðə lˈeɪzi dˈɑːɡ. ";
+
+#[test]
+fn a_voice_is_understood_and_keeps_to_its_speed() {
+    let joe = joe();
+    let mut speaking = joe.speak(FOX, 1.0).unwrap();
+    let mut sound = Vec::new();
+    while let Some(piece) = speaking.next_piece().unwrap() {
+        sound.extend(piece);
+    }
+    let seconds = sound.len() as f64 / f64::from(joe.sample_rate_hz());
+    assert!((1.5..5.0).contains(&seconds), "{seconds}");
+    assert!(sound.iter().all(|sample| sample.abs() <= 1.0));
+    let sound = at_16_khz(&sound, joe.sample_rate_hz());
+    let heard = TINY.transcribe(&sound, None, &|| true).unwrap();
+    // It says a thing a little differently each time.
+    let said = words("the quick brown fox jumps over the lazy dog");
+    assert!(errors(&said, &words(&heard.text)) <= 1, "{}", heard.text);
+    let length = |speed| joe.speak(FOX, speed).unwrap().whole().unwrap().len() as f64;
+    let ratio = length(0.5) / length(2.0);
+    assert!((3.0..5.0).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn pieces_of_speech_are_the_whole_bit_for_bit() {
+    let joe = joe();
+    let mut speaking = joe.speak(&FOX.repeat(4), 1.0).unwrap();
+    let whole = speaking.whole().unwrap();
+    let mut pieces = Vec::new();
+    while let Some(piece) = speaking.next_piece().unwrap() {
+        pieces.push(piece);
+    }
+    assert!(pieces.len() > 3);
+    assert!(pieces[0].len() < whole.len() / 4, "the first comes early");
+    let pieces = pieces.concat();
+    assert_eq!(pieces.len(), whole.len());
+    let different = pieces
+        .iter()
+        .zip(&whole)
+        .filter(|(one, other)| one != other);
+    let most = pieces
+        .iter()
+        .zip(&whole)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, f32::max);
+    assert_eq!(different.count(), 0, "by up to {most}");
+}
+
+#[test]
+fn phonemes_are_bounded_and_unknown_ones_passed_over() {
+    let joe = joe();
+    let error = joe.speak(&"a".repeat(MAX_PHONEMES + 1), 1.0).unwrap_err();
+    assert!(matches!(error, InferenceError::TooLong(_)), "{error}");
+    for nothing in ["", "😀", "你好"] {
+        let sound = joe.speak(nothing, 1.0).unwrap().whole().unwrap();
+        assert!(sound.len() < 22_050, "{}", sound.len());
+    }
 }

@@ -5,12 +5,12 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use colloquy_base::fair_queue::Claim;
+use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_generation::{PromptStyle, ReplyContext, ReplyRequest, Retrieval};
 use colloquy_observability::carried;
 use colloquy_providers::{ProviderError, Utterance};
 use colloquy_speech::Voice;
-use colloquy_voice::{Input, Line, ReplyId, SentenceId, UtteranceId};
+use colloquy_voice::{Input, Line, ReplyId, SentenceId, TranscriptionId, UtteranceStage};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
@@ -31,7 +31,7 @@ pub(super) enum Answer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Question {
-    Utterance(UtteranceId),
+    Transcription(TranscriptionId),
     Reply(ReplyId),
     Sentence(SentenceId),
 }
@@ -75,25 +75,37 @@ impl ProviderRequests {
         }
     }
 
-    /// Asks for the words of an utterance; a later question about the same one replaces the earlier.
-    pub(super) fn transcribe(&mut self, utterance: UtteranceId, samples: Vec<i16>, is_final: bool) {
+    /// Asks for the words of an utterance.
+    pub(super) fn transcribe(
+        &mut self,
+        transcription: TranscriptionId,
+        samples: Vec<i16>,
+        stage: UtteranceStage,
+    ) {
         let (media, context, answers) = self.parts();
-        self.ask(Question::Utterance(utterance), async move {
+        self.ask(Question::Transcription(transcription), async move {
             let language = context.voice.language.clone();
+            // Words that are shown meanwhile come after those that somebody waits for.
+            let priority = match stage {
+                UtteranceStage::Running => Priority::Request,
+                UtteranceStage::Paused | UtteranceStage::Over => Priority::Call,
+            };
             let request = Utterance {
                 samples: samples.into(),
                 language,
-                claim: context.claim.clone(),
+                claim: Claim {
+                    priority,
+                    ..context.claim.clone()
+                },
             };
             let input = match media.providers.transcriber.transcribe(request).await {
                 Ok(text) => Input::Transcribed {
-                    utterance,
+                    transcription,
                     text,
-                    is_final,
                 },
                 Err(error) => {
                     log_failure(&error);
-                    Input::TranscriptionFailed { utterance }
+                    Input::TranscriptionFailed { transcription }
                 }
             };
             let _ = answers.send(Answer::Engine(input)).await;
@@ -193,9 +205,9 @@ impl ProviderRequests {
         });
     }
 
-    /// Drops the question about an utterance.
-    pub(super) fn cancel_transcription(&mut self, utterance: UtteranceId) {
-        self.open.remove(&Question::Utterance(utterance));
+    /// Drops the question for the words of an utterance.
+    pub(super) fn cancel_transcription(&mut self, transcription: TranscriptionId) {
+        self.open.remove(&Question::Transcription(transcription));
     }
 
     /// Drops the question for a reply.

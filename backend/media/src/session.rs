@@ -43,6 +43,8 @@ const PROVIDER_GRACE: Duration = Duration::from_millis(500);
 
 /// How long a client that is told of the call's end waits for it to be stored.
 const STORE_PATIENCE: Duration = Duration::from_secs(2);
+/// How often running utterances are transcribed by those that may start early.
+const EARLY_INTERIM_MS: u32 = 1_000;
 
 /// Datagrams that are taken in one round, before the clock and the client's messages have their turn again.
 const DATAGRAMS_A_ROUND: usize = 64;
@@ -186,12 +188,17 @@ impl Session {
     ) -> anyhow::Result<Self> {
         let epoch = media.clock.instant();
         let settings = &media.config.calls;
+        let starts_early = media.providers.transcriber.starts_early();
+        let interim_ms = settings.interim_ms;
+        let interim_ms = interim_ms.unwrap_or(if starts_early { EARLY_INTERIM_MS } else { 0 });
+        let pause_ms = if starts_early { settings.pause_ms } else { 0 };
         let engine = Engine::new(EngineConfig {
             turns: TurnSettings {
                 start_ms: settings.turn_start_ms,
                 stop_ms: settings.turn_stop_ms,
                 min_speech_ms: settings.min_speech_ms,
-                interim_ms: Some(settings.interim_ms).filter(|interim| *interim > 0),
+                interim_ms: Some(interim_ms).filter(|interim| *interim > 0),
+                pause_ms: Some(pause_ms).filter(|pause| *pause > 0),
                 ..TurnSettings::default()
             },
             greetings: rendered.greetings.clone(),
@@ -399,14 +406,14 @@ impl Session {
                     }
                 }
                 Output::Transcribe {
-                    utterance,
+                    transcription,
                     samples,
-                    is_final,
+                    stage,
                 } => {
-                    self.requests.transcribe(utterance, samples, is_final);
+                    self.requests.transcribe(transcription, samples, stage);
                 }
-                Output::CancelTranscription(utterance) => {
-                    self.requests.cancel_transcription(utterance)
+                Output::CancelTranscription(transcription) => {
+                    self.requests.cancel_transcription(transcription)
                 }
                 Output::Reply(reply) => self
                     .requests

@@ -120,8 +120,8 @@ pub fn model(name: &str) -> Option<&'static Model> {
     MODELS.iter().find(|model| model.name == name)
 }
 
-/// What a server wants that is to understand and speak English: Whisper tiny.en, a voice, and voice activity.
-pub const DEFAULTS: &[&str] = &["whisper-tiny.en", "piper-en_US-joe-medium", "silero-vad"];
+/// What a server wants that is to understand English. No voice is among them: the licence of each wants a look.
+pub const DEFAULTS: &[&str] = &["whisper-tiny.en"];
 
 /// Every model.
 pub const MODELS: &[Model] = &[

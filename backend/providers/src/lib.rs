@@ -42,6 +42,16 @@ pub trait Transcriber: Send + Sync + 'static {
     /// Gets ready for the first utterance, so that it does not wait for a model to load. Returns at once.
     fn warm(&self) {}
 
+    /// Whether it may be asked for the words of an utterance that may go on: a question that is dropped costs it little.
+    fn starts_early(&self) -> bool {
+        false
+    }
+
+    /// How many threads for models a call keeps busy, on average; 0 where it takes none of them.
+    fn threads_a_call(&self) -> f64 {
+        0.0
+    }
+
     /// The words of an utterance; empty when there are none.
     async fn transcribe(&self, utterance: Utterance) -> Result<String, ProviderError>;
 
@@ -54,6 +64,11 @@ pub trait Transcriber: Send + Sync + 'static {
 pub trait Synthesizer: Send + Sync + 'static {
     /// The model's public name.
     fn name(&self) -> &str;
+
+    /// How many threads for models a call keeps busy, on average; 0 where it takes none of them.
+    fn threads_a_call(&self) -> f64 {
+        0.0
+    }
 
     /// Starts to speak; the stream ends with the speech.
     async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError>;
@@ -224,6 +239,8 @@ pub struct Providers {
     pub synthesizer: Arc<dyn Synthesizer>,
     /// The services of calls for those who are not on the line.
     pub batch: BatchProviders,
+    /// How many calls at once the models of this machine keep up with; `None` where calls take none.
+    pub max_calls: Option<u32>,
 }
 
 /// Services that may take longer to answer before they count as failed: somebody looks for the answer later.
@@ -246,13 +263,15 @@ impl std::fmt::Debug for Providers {
 }
 
 /// The providers that the settings name: an OpenAI-compatible server where there is a base URL, else the embedded
-/// default; each with the time-outs and the retry of [`Resilient`].
+/// default; each with the time-outs and the retry of [`Resilient`]. Neural models are loaded, which takes a second or so each.
 ///
 /// # Errors
-/// When the HTTP client cannot be made. No provider is asked anything.
+/// When the HTTP client cannot be made, or a model of this machine that the settings name cannot be loaded. No service is asked
+/// anything.
 pub fn from_config(config: &Config) -> anyhow::Result<Providers> {
     let on_the_line = Duration::from_millis(config.calls.provider_timeout_ms.into());
     let batch = Duration::from_secs(config.limits.completion_provider_seconds.into());
+    let pool = embedded::Pool::from_config(&config.inference)?;
     let models = Models::from_config(config)?;
     let of_calls = models.of_calls();
     let chat_distance = Locality::of(of_calls.settings.base_url.is_some());
@@ -260,12 +279,12 @@ pub fn from_config(config: &Config) -> anyhow::Result<Providers> {
     let (transcriber, transcriber_distance): (Arc<dyn Transcriber>, _) =
         match openai::Transcription::from_config(&config.transcriber)? {
             Some(transcription) => (Arc::new(transcription), Locality::Remote),
-            None => (Arc::new(embedded::PocketSphinx::default()), Locality::Local),
+            None => (embedded::transcriber(config, &pool)?, Locality::Local),
         };
     let (synthesizer, synthesizer_distance): (Arc<dyn Synthesizer>, _) =
         match openai::Speech::from_config(&config.synthesizer)? {
             Some(speech) => (Arc::new(speech), Locality::Remote),
-            None => (Arc::new(embedded::Espeak::default()), Locality::Local),
+            None => (embedded::synthesizer(config, &pool)?, Locality::Local),
         };
     Ok(Providers {
         chat: chat(on_the_line),
@@ -275,8 +294,19 @@ pub fn from_config(config: &Config) -> anyhow::Result<Providers> {
             chat: chat(batch),
             transcriber: transcriber_distance.resilient(&transcriber, batch, None),
         },
+        max_calls: max_calls(
+            pool.threads(),
+            transcriber.threads_a_call() + synthesizer.threads_a_call(),
+        ),
         models,
     })
+}
+
+/// How many calls at once so many threads keep up with: most of their time is for calls, the rest for what comes in bursts.
+fn max_calls(threads: usize, threads_a_call: f64) -> Option<u32> {
+    const FOR_CALLS: f64 = 0.75;
+    let calls = threads as f64 * FOR_CALLS / threads_a_call;
+    (threads_a_call > 0.0).then_some((calls as u32).max(1))
 }
 
 /// Where a service is.

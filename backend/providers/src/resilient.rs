@@ -311,6 +311,14 @@ impl Transcriber for Resilient<dyn Transcriber> {
         self.inner.warm();
     }
 
+    fn starts_early(&self) -> bool {
+        self.inner.starts_early()
+    }
+
+    fn threads_a_call(&self) -> f64 {
+        self.inner.threads_a_call()
+    }
+
     async fn transcribe(&self, utterance: Utterance) -> Result<String, ProviderError> {
         let meter = self.meter(self.name(), "transcription");
         let outcome = self
@@ -335,6 +343,10 @@ impl Transcriber for Resilient<dyn Transcriber> {
 impl Synthesizer for Resilient<dyn Synthesizer> {
     fn name(&self) -> &str {
         self.inner.name()
+    }
+
+    fn threads_a_call(&self) -> f64 {
+        self.inner.threads_a_call()
     }
 
     async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError> {

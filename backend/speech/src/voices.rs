@@ -1,5 +1,6 @@
 //! The voices that requests may name.
 
+use colloquy_base::language::primary;
 use colloquy_providers::{ProviderError, VoiceInfo, VoiceList};
 
 use super::Voice;
@@ -33,9 +34,8 @@ pub(super) fn choose(
 
 /// Whether the text is in another language than the voice's own.
 fn is_abroad(voice: &VoiceInfo, language: Option<&str>) -> bool {
-    let primary = |tag: &'_ str| tag.split('-').next().map(str::to_ascii_lowercase);
     match (&voice.language, language) {
-        (Some(own), Some(language)) => primary(own) != primary(language),
+        (Some(own), Some(language)) => !primary(own).eq_ignore_ascii_case(primary(language)),
         _ => false,
     }
 }

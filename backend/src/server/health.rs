@@ -94,6 +94,9 @@ pub(super) struct Check {
     state: &'static str,
     /// How long it took to answer, in milliseconds.
     time_ms: u64,
+    /// What answers: the model, or the program; of the providers alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
 }
 
 /// The last report.
@@ -182,17 +185,28 @@ async fn ask(app: &App) -> DeepReport {
         check(app, "synthesizer", app.providers.synthesizer.check()),
         join_all(models),
     );
+    let providers = &app.providers;
     let checks = BTreeMap::from([
         ("database", database),
-        ("chat", chat),
-        ("transcriber", transcriber),
-        ("synthesizer", synthesizer),
+        ("chat", chat.of(providers.chat.name())),
+        ("transcriber", transcriber.of(providers.transcriber.name())),
+        ("synthesizer", synthesizer.of(providers.synthesizer.name())),
     ]);
     let all_up = checks.values().all(|check| check.state == "up");
     DeepReport {
         status: if all_up { "ok" } else { "down" },
         checks,
         models: models.into_iter().collect(),
+    }
+}
+
+impl Check {
+    /// The check of this provider.
+    fn of(self, model: &str) -> Self {
+        Self {
+            model: Some(model.to_owned()),
+            ..self
+        }
     }
 }
 
@@ -216,6 +230,7 @@ async fn check<E: Display>(
     Check {
         state: if reason.is_none() { "up" } else { "down" },
         time_ms: u64::try_from(taken.as_millis()).unwrap_or(u64::MAX),
+        model: None,
     }
 }
 

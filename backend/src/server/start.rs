@@ -34,7 +34,22 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
     let listener = bind(&mut config).await?;
     let store = config.store.open().await?;
     store.migrate().await?;
-    let providers = providers::from_config(&config)?;
+    // Reading models blocks.
+    let (mut config, providers) = tokio::task::spawn_blocking(move || {
+        let providers = providers::from_config(&config);
+        providers.map(|providers| (config, providers))
+    })
+    .await??;
+    if let Some(max_calls) = providers.max_calls {
+        config.media.max_calls = config.media.max_calls.min(max_calls);
+    }
+    tracing::info!(
+        chat = providers.chat.name(),
+        transcriber = providers.transcriber.name(),
+        synthesizer = providers.synthesizer.name(),
+        max_calls = config.media.max_calls,
+        "providers"
+    );
     let base = Base::new(config, store, Arc::new(SystemClock));
     let app = App::open(base, providers).await?;
     start_background(&app).await?;

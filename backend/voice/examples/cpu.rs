@@ -84,13 +84,12 @@ fn inbound() -> Result<Duration, Box<dyn Error>> {
         };
         engine.handle(FRAME * index, Input::Packet(packet));
         while let Some(output) = engine.poll() {
-            if let Output::Transcribe { utterance, .. } = output {
+            if let Output::Transcribe { transcription, .. } = output {
                 engine.handle(
                     FRAME * index,
                     Input::Transcribed {
-                        utterance,
+                        transcription,
                         text: String::new(),
-                        is_final: true,
                     },
                 );
             }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-/// Identifies an utterance of the visitor within the session.
+/// Identifies a question for the words of an utterance, within the session. An utterance may be asked for several times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct UtteranceId(pub u64);
+pub struct TranscriptionId(pub u64);
 
 /// Identifies a reply of the character within the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,6 +64,9 @@ pub struct TurnSettings {
     pub max_utterance_ms: u32,
     /// How often a running utterance is transcribed for interim results; `None` for final results only.
     pub interim_ms: Option<u32>,
+    /// Silence after which an utterance is transcribed early: if it ends there, its words are there when the hold is over.
+    /// `None` to wait for its end.
+    pub pause_ms: Option<u32>,
     /// Whether speech of the visitor interrupts the character.
     pub barge_in: bool,
 }
@@ -79,6 +82,7 @@ impl Default for TurnSettings {
             post_roll_ms: 100,
             max_utterance_ms: 60_000,
             interim_ms: None,
+            pause_ms: None,
             barge_in: true,
         }
     }
@@ -117,17 +121,15 @@ pub enum Input {
     Packet(RtpPacket),
     /// The words of an utterance.
     Transcribed {
-        /// The utterance of [`Output::Transcribe`].
-        utterance: UtteranceId,
+        /// That of [`Output::Transcribe`].
+        transcription: TranscriptionId,
         /// The words; empty when there were none.
         text: String,
-        /// Whether this answers a final request.
-        is_final: bool,
     },
     /// The transcriber failed, after its own retries.
     TranscriptionFailed {
-        /// The utterance of [`Output::Transcribe`].
-        utterance: UtteranceId,
+        /// That of [`Output::Transcribe`].
+        transcription: TranscriptionId,
     },
     /// A piece of a reply.
     ReplyText {
@@ -183,15 +185,15 @@ pub enum Input {
 pub enum Output {
     /// Transcribe this audio and answer with [`Input::Transcribed`] or [`Input::TranscriptionFailed`].
     Transcribe {
-        /// The utterance.
-        utterance: UtteranceId,
+        /// Identifies the question.
+        transcription: TranscriptionId,
         /// The utterance from its start: mono samples at 16,000 Hz.
         samples: Vec<i16>,
-        /// Whether the utterance is over; if not, the result is an interim one.
-        is_final: bool,
+        /// How far the utterance is.
+        stage: UtteranceStage,
     },
-    /// The words of this utterance are not wanted any more.
-    CancelTranscription(UtteranceId),
+    /// The answer to this question is not wanted any more.
+    CancelTranscription(TranscriptionId),
     /// Ask the model for a reply to the transcript as it stands ([`Engine::transcript`](crate::Engine::transcript)).
     Reply(ReplyId),
     /// This reply is not wanted any more.
@@ -211,6 +213,17 @@ pub enum Output {
     Event(Event),
     /// The call is over; nothing follows.
     End(EndReason),
+}
+
+/// How far an utterance is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UtteranceStage {
+    /// The visitor speaks; the words are shown meanwhile.
+    Running,
+    /// The visitor is silent, and may go on.
+    Paused,
+    /// It is over.
+    Over,
 }
 
 /// What the client is told.

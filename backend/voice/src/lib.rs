@@ -25,7 +25,7 @@
 //!
 //! The splitter of sentences and the resampler are of use beside a call, too: [`Splitter`], [`Resampler`].
 //!
-//! Every utterance, reply and sentence has an id. A late answer to a cancelled question carries an id that is not
+//! Every transcription, reply and sentence that is asked for has an id. A late answer to a cancelled question carries an id that is not
 //! current any more and is dropped by comparison.
 
 mod engine;
@@ -38,7 +38,8 @@ mod transcript;
 pub use engine::{Engine, EngineError};
 pub use interface::{
     AgentState, EndReason, EngineConfig, Event, FailedProvider, Input, Line, LineId, Originator,
-    OutgoingFrame, Output, ReplyId, RtpPacket, SentenceId, TurnSettings, UtteranceId,
+    OutgoingFrame, Output, ReplyId, RtpPacket, SentenceId, TranscriptionId, TurnSettings,
+    UtteranceStage,
 };
 pub use outbound::{
     resample::{Resampler, UnsupportedRate},

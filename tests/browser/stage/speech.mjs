@@ -12,7 +12,7 @@ const WORDS = "go forward ten meters";
 
 /** Whether every word of the recording is there, in its order. */
 export function understood(text) {
-  const heard = text.toLowerCase().replace(/[^a-z ]/g, "").split(" ");
+  const heard = text.toLowerCase().replace(/\b10\b/, "ten").replace(/[^a-z ]/g, "").split(" ");
   let next = 0;
   return WORDS.split(" ").every((word) => {
     const found = heard.indexOf(word, next);

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::{Claim, Priority, collect, samples, say};
 
-fn recording(name: &str) -> Vec<i16> {
+pub(super) fn recording(name: &str) -> Vec<i16> {
     let bytes = fs::read(format!("/usr/share/pocketsphinx/test/data/{name}")).unwrap();
     let (pairs, _) = bytes.as_chunks::<2>();
     pairs.iter().map(|pair| i16::from_le_bytes(*pair)).collect()

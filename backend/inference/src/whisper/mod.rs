@@ -220,6 +220,19 @@ impl Whisper {
         })
     }
 
+    /// Does what it takes to hear an utterance with so many tokens, whatever is in it; to find out how long that is.
+    ///
+    /// # Errors
+    /// Those of [`Self::transcribe`].
+    pub fn rehearse(&self, samples: &[f32], tokens: usize) -> Result<(), InferenceError> {
+        let heard = self.hear(samples, &|| true)?;
+        let mut state = self.begin();
+        for _ in 0..tokens.min(MAX_TOKENS) {
+            self.step(&heard, &mut state, &[self.tokens.start()])?;
+        }
+        Ok(())
+    }
+
     /// The language of an utterance, and how likely each is; nothing when the model knows one only.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use colloquy_audio::wav;
 use colloquy_base::{
     fair_queue::{FairQueue, Slot},
-    language::language_codes,
+    language::{self, language_codes},
 };
 use futures_util::{StreamExt as _, stream};
 use tokio::{
@@ -92,6 +92,14 @@ struct Listed {
     language: String,
     name: String,
     gender: Option<Gender>,
+}
+
+impl Espeak {
+    /// Whether it has a voice of this name, or a variant.
+    pub(super) async fn knows(&self, voice: &str) -> Result<bool, ProviderError> {
+        let voices = self.voices.get_or_try_init(Voices::ask).await?;
+        Ok(voices.knows(voice))
+    }
 }
 
 #[async_trait]
@@ -294,10 +302,17 @@ impl Voices {
         }
     }
 
+    /// Whether the name, or the variant, of this voice is installed.
+    fn knows(&self, voice: &str) -> bool {
+        let voice = voice.to_lowercase();
+        let (name, variant) = voice.split_once('+').unwrap_or((&voice, &voice));
+        self.names.contains_key(own_name(name)) || self.variants.contains_key(variant)
+    }
+
     /// The voice of a language.
     fn of_language(&self, language: Option<&str>) -> String {
         let tag = language.unwrap_or(DEFAULT_VOICE).to_lowercase();
-        let primary = tag.split('-').next().unwrap_or(&tag);
+        let primary = language::primary(&tag);
         let own = match primary {
             "zh" if tag.ends_with("hk") || tag.ends_with("yue") => "yue",
             "zh" => own_name("zh"),
@@ -318,7 +333,7 @@ impl Voices {
             let default = self.names.get(own_name(code));
             let is_default = |listed: &&Listed| Some(&listed.language) == default;
             let regions = self.listed.iter().filter(|listed| {
-                listed.language.split('-').next() == Some(code) && !is_default(listed)
+                language::primary(&listed.language) == code && !is_default(listed)
             });
             let first = self.listed.iter().find(is_default);
             let voices = first

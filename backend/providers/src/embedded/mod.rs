@@ -1,20 +1,96 @@
 //! The embedded defaults: they need no account and no network.
 //!
+//! Neural models run in this process, on threads of their own, where their files are in the models folder. Without them, and
+//! for the languages that they do not know, there are programs:
+//!
 //! The programs run as child processes, because their licence forbids linking (espeak-ng) and because a process can be
 //! killed when it hangs.
 
 mod espeak;
 mod extractive;
+mod normalize;
+mod phonemes;
+mod piper;
 mod pocketsphinx;
+mod pool;
+mod whisper;
 
 pub use self::{
     espeak::Espeak,
     extractive::Extractive,
+    piper::Piper,
     pocketsphinx::{Models, PocketSphinx},
+    pool::{Pool, Wanted},
+    whisper::Whisper,
 };
-use colloquy_base::fair_queue::{Bounds, FairQueue, Full};
+use std::sync::Arc;
 
-use super::{ProviderError, ProviderErrorKind};
+use anyhow::Context as _;
+use colloquy_base::fair_queue::{Bounds, FairQueue, Full};
+use colloquy_config::Config;
+use colloquy_models::folder::ModelsFolder;
+
+use super::{ProviderError, ProviderErrorKind, Synthesizer, Transcriber};
+
+/// What `transcriber.model` calls PocketSphinx.
+const POCKETSPHINX: &str = "pocketsphinx";
+
+/// The transcriber of this machine that the settings name; where they name none, Whisper with each of its models that is there, else
+/// PocketSphinx.
+///
+/// # Errors
+/// When the one that the settings name cannot be loaded.
+pub fn transcriber(config: &Config, pool: &Pool) -> anyhow::Result<Arc<dyn Transcriber>> {
+    let folder = ModelsFolder::new(config.inference.models_folder(&config.store.dir));
+    let mut whisper = Whisper::new(pool.clone());
+    match config.transcriber.model.as_deref() {
+        Some(POCKETSPHINX) => {}
+        Some(name) => whisper
+            .load(&folder, name)
+            .with_context(|| format!("transcriber.model: {name}"))?,
+        None => {
+            for name in Whisper::present(&folder) {
+                // A server without it still answers, and says which one it has.
+                if let Err(error) = whisper.load(&folder, name) {
+                    tracing::error!(model = name, "the model cannot be used: {error:#}");
+                }
+            }
+        }
+    }
+    Ok(match whisper.is_empty() {
+        true => Arc::new(PocketSphinx::default()),
+        false => Arc::new(whisper),
+    })
+}
+
+/// What `synthesizer.model` calls espeak-ng.
+const ESPEAK: &str = "espeak-ng";
+
+/// The synthesizer of this machine that the settings name; where they name none, each Piper voice that is there, else espeak-ng.
+///
+/// # Errors
+/// When the one that the settings name cannot be loaded.
+pub fn synthesizer(config: &Config, pool: &Pool) -> anyhow::Result<Arc<dyn Synthesizer>> {
+    let folder = ModelsFolder::new(config.inference.models_folder(&config.store.dir));
+    let mut piper = Piper::new(pool.clone());
+    match config.synthesizer.model.as_deref() {
+        Some(ESPEAK) => {}
+        Some(name) => piper
+            .load(&folder, name)
+            .with_context(|| format!("synthesizer.model: {name}"))?,
+        None => {
+            for name in Piper::present(&folder) {
+                if let Err(error) = piper.load(&folder, name) {
+                    tracing::error!(model = name, "the voice cannot be used: {error:#}");
+                }
+            }
+        }
+    }
+    Ok(match piper.is_empty() {
+        true => Arc::new(Espeak::default()),
+        false => Arc::new(piper),
+    })
+}
 
 /// How many may wait for a process with one priority, for each that there is at once.
 const WAITING_FOR_EACH: usize = 32;

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use colloquy_audio::wav;
+use colloquy_base::language;
 use colloquy_config::TranscriberConfig;
 use reqwest::multipart::{Form, Part};
 use serde::Deserialize;
@@ -18,6 +19,7 @@ const SAMPLE_RATE_HZ: u32 = 16_000;
 #[derive(Debug)]
 pub struct Transcription {
     server: Server,
+    starts_early: bool,
 }
 
 #[derive(Deserialize)]
@@ -37,7 +39,10 @@ impl Transcription {
             config.model.as_ref(),
             CONNECT_TIMEOUT,
         )?;
-        Ok(server.map(|server| Self { server }))
+        Ok(server.map(|server| Self {
+            server,
+            starts_early: config.starts_early,
+        }))
     }
 }
 
@@ -45,6 +50,10 @@ impl Transcription {
 impl Transcriber for Transcription {
     fn name(&self) -> &str {
         &self.server.model
+    }
+
+    fn starts_early(&self) -> bool {
+        self.starts_early
     }
 
     async fn transcribe(&self, utterance: Utterance) -> Result<String, ProviderError> {
@@ -59,7 +68,7 @@ impl Transcriber for Transcription {
             .part("file", file);
         if let Some(tag) = &utterance.language {
             // The interface wants ISO 639-1: the part before any region.
-            let language = tag.split('-').next().unwrap_or(tag).to_ascii_lowercase();
+            let language = language::primary(tag).to_ascii_lowercase();
             form = form.text("language", language);
         }
         let request = self.server.post("audio/transcriptions")?.multipart(form);

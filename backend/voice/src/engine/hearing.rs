@@ -6,7 +6,9 @@ use super::turn::Source;
 use super::{CallPhase, Engine};
 use crate::inbound::activity::Change;
 use crate::inbound::{Sink as _, duration_of, samples_of_ms};
-use crate::interface::{Event, FailedProvider, Line, LineId, Originator, Output, UtteranceId};
+use crate::interface::{
+    Event, FailedProvider, Line, LineId, Originator, Output, TranscriptionId, UtteranceStage,
+};
 
 /// How much of the character's voice a browser's echo canceller hears in a call before it is trusted, in frames: 2 s.
 /// Until it has found the way from the loudspeaker to the microphone, it lets a piece of the first words pass.
@@ -18,7 +20,6 @@ const ECHO_SAMPLES: usize = samples_of_ms(400);
 /// An utterance of the visitor.
 #[derive(Debug)]
 pub(super) struct Utterance {
-    id: UtteranceId,
     /// The line it becomes if there are words in it.
     line: LineId,
     at: Duration,
@@ -26,16 +27,39 @@ pub(super) struct Utterance {
     interrupted: bool,
     /// Whether it may be the echo of the character's first words. Then it interrupts nobody.
     may_be_echo: bool,
-    /// Whether an interim transcript is under way; one at a time is enough.
-    interim_asked: bool,
-    /// The words of the last interim transcript.
+    /// What was asked while it ran.
+    question: Question,
+    /// The words that were shown meanwhile.
     interim: String,
+}
+
+/// What was asked for the words of a running utterance; one question at a time is enough.
+#[derive(Debug)]
+enum Question {
+    None,
+    /// For the words so far, to show them.
+    Interim(TranscriptionId),
+    /// For the words until a pause that may be the end.
+    Early(TranscriptionId),
+    /// That was answered, and the visitor has been silent since.
+    Answered(String),
+}
+
+impl Question {
+    /// The question that waits for its answer.
+    fn open(&self) -> Option<TranscriptionId> {
+        match self {
+            Self::Interim(id) | Self::Early(id) => Some(*id),
+            Self::None | Self::Answered(_) => None,
+        }
+    }
 }
 
 /// An utterance that is over.
 #[derive(Debug)]
 pub(super) struct Awaiting {
     utterance: Utterance,
+    question: TranscriptionId,
     /// When the transcriber counts as failed.
     pub(super) deadline: Duration,
 }
@@ -62,7 +86,7 @@ impl Engine {
         }
     }
 
-    /// When silence has ended the running utterance if no packet comes: with DTX, or without a path, nothing says so
+    /// When silence makes a pause of the running utterance, or its end, if no packet comes: with DTX, or without a path, nothing says so
     /// but the clock.
     pub(super) fn silence_deadline(&self) -> Option<Duration> {
         if self.jitter.is_waiting() {
@@ -83,15 +107,25 @@ impl Engine {
         self.decoder.restart();
     }
 
-    pub(super) fn transcribed(&mut self, id: UtteranceId, text: &str, is_final: bool) {
+    pub(super) fn transcribed(&mut self, id: TranscriptionId, text: &str) {
         let text = text.trim();
-        if !is_final {
-            self.interim(id, text);
+        if let Some(utterance) = self.take_awaiting(id) {
+            self.heard(utterance, text);
             return;
         }
-        let Some(utterance) = self.take_awaiting(id) else {
+        let Some(running) = self.running.as_mut() else {
             return;
         };
+        running.question = match running.question {
+            Question::Interim(asked) if asked == id => Question::None,
+            Question::Early(asked) if asked == id => Question::Answered(text.to_owned()),
+            _ => return,
+        };
+        self.show_interim(text);
+    }
+
+    /// These are all words of an utterance that is over.
+    fn heard(&mut self, utterance: Utterance, text: &str) {
         if text.is_empty() {
             self.heard_nothing(utterance);
             return;
@@ -101,10 +135,11 @@ impl Engine {
         self.pending.reply = true;
     }
 
-    pub(super) fn transcription_failed(&mut self, id: UtteranceId) {
-        if let Some(running) = self.running.as_mut().filter(|running| running.id == id) {
-            // An interim result is a courtesy; the final one is still to come.
-            running.interim_asked = false;
+    pub(super) fn transcription_failed(&mut self, id: TranscriptionId) {
+        let asked = |running: &&mut Utterance| running.question.open() == Some(id);
+        if let Some(running) = self.running.as_mut().filter(asked) {
+            // It is asked again at the end.
+            running.question = Question::None;
             return;
         }
         let Some(utterance) = self.take_awaiting(id) else {
@@ -122,7 +157,7 @@ impl Engine {
             .iter()
             .find(|awaiting| awaiting.deadline <= self.now)
         {
-            let id = overdue.utterance.id;
+            let id = overdue.question;
             self.outputs.push_back(Output::CancelTranscription(id));
             self.transcription_failed(id);
         }
@@ -132,16 +167,13 @@ impl Engine {
     pub(super) fn stop_hearing(&mut self) {
         let awaiting = std::mem::take(&mut self.awaiting)
             .into_iter()
-            .map(|awaiting| (awaiting.utterance, true));
-        let running = self.running.take().map(|running| {
-            let asked = running.interim_asked;
-            (running, asked)
-        });
-        for (utterance, asked) in awaiting.chain(running) {
-            if asked {
-                self.outputs
-                    .push_back(Output::CancelTranscription(utterance.id));
-            }
+            .map(|awaiting| (Some(awaiting.question), awaiting.utterance));
+        let running = self
+            .running
+            .take()
+            .map(|running| (running.question.open(), running));
+        for (question, utterance) in awaiting.chain(running) {
+            self.cancel(question);
             if !utterance.interim.is_empty() {
                 self.record_user(utterance.line, utterance.at, &utterance.interim);
             }
@@ -153,6 +185,8 @@ impl Engine {
             match change {
                 Change::Started { ago } => self.utterance_started(ago),
                 Change::InterimDue => self.ask_interim(),
+                Change::Paused { samples } => self.ask_early(samples),
+                Change::Resumed => self.utterance_resumed(),
                 Change::Ended { samples } => self.utterance_ended(samples),
                 Change::Dropped => self.utterance_dropped(),
             }
@@ -164,12 +198,11 @@ impl Engine {
         let may_be_echo = self.echo_is_likely();
         let interrupted = !may_be_echo && self.give_way();
         self.running = Some(Utterance {
-            id: self.ids.utterance(),
             line: self.transcript.reserve(),
             at: self.at().saturating_sub(ago),
             interrupted,
             may_be_echo,
-            interim_asked: false,
+            question: Question::None,
             interim: String::new(),
         });
     }
@@ -205,10 +238,7 @@ impl Engine {
         let Some(utterance) = self.running.take() else {
             return;
         };
-        if utterance.interim_asked {
-            self.outputs
-                .push_back(Output::CancelTranscription(utterance.id));
-        }
+        self.cancel(utterance.question.open());
         self.heard_nothing(utterance);
     }
 
@@ -221,19 +251,42 @@ impl Engine {
             self.utterance_dropped();
             return;
         }
-        let Some(utterance) = self.running.take() else {
+        let Some(mut utterance) = self.running.take() else {
             return;
         };
-        self.outputs.push_back(Output::Transcribe {
-            utterance: utterance.id,
-            samples,
-            is_final: true,
-        });
+        let question = match std::mem::replace(&mut utterance.question, Question::None) {
+            Question::Answered(text) => {
+                self.heard(utterance, &text);
+                return;
+            }
+            Question::Early(asked) => asked,
+            Question::Interim(asked) => {
+                self.cancel(Some(asked));
+                self.transcribe(samples, UtteranceStage::Over)
+            }
+            Question::None => self.transcribe(samples, UtteranceStage::Over),
+        };
         let deadline = self.now.saturating_add(self.config.provider_timeout);
         self.awaiting.push_back(Awaiting {
             utterance,
+            question,
             deadline,
         });
+    }
+
+    fn transcribe(&mut self, samples: Vec<i16>, stage: UtteranceStage) -> TranscriptionId {
+        let transcription = self.ids.transcription();
+        self.outputs.push_back(Output::Transcribe {
+            transcription,
+            samples,
+            stage,
+        });
+        transcription
+    }
+
+    fn cancel(&mut self, question: Option<TranscriptionId>) {
+        let cancel = question.map(Output::CancelTranscription);
+        self.outputs.extend(cancel);
     }
 
     /// Leaves the floor to the visitor. Says whether the character was cut off in something that the visitor heard or
@@ -254,27 +307,44 @@ impl Engine {
     }
 
     fn ask_interim(&mut self) {
-        let Some(running) = self
-            .running
-            .as_mut()
-            .filter(|running| !running.interim_asked && !running.may_be_echo)
-        else {
-            return;
+        let may_ask = |running: &&Utterance| {
+            matches!(running.question, Question::None) && !running.may_be_echo
         };
-        running.interim_asked = true;
-        let (utterance, samples) = (running.id, self.endpointer.utterance());
-        self.outputs.push_back(Output::Transcribe {
-            utterance,
-            samples,
-            is_final: false,
-        });
+        if self.running.as_ref().filter(may_ask).is_none() {
+            return;
+        }
+        let asked = self.transcribe(self.endpointer.utterance(), UtteranceStage::Running);
+        if let Some(running) = &mut self.running {
+            running.question = Question::Interim(asked);
+        }
     }
 
-    fn interim(&mut self, id: UtteranceId, text: &str) {
-        let Some(running) = self.running.as_mut().filter(|running| running.id == id) else {
+    /// Asks for the words in a pause, as if it was the end.
+    fn ask_early(&mut self, samples: Vec<i16>) {
+        let Some(running) = self.running.as_ref().filter(|running| !running.may_be_echo) else {
             return;
         };
-        running.interim_asked = false;
+        self.cancel(running.question.open());
+        let asked = self.transcribe(samples, UtteranceStage::Paused);
+        if let Some(running) = &mut self.running {
+            running.question = Question::Early(asked);
+        }
+    }
+
+    /// The pause was none: what was asked in it misses the words that come.
+    fn utterance_resumed(&mut self) {
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        let asked = std::mem::replace(&mut running.question, Question::None);
+        self.cancel(asked.open());
+    }
+
+    /// Shows what was heard of the running utterance.
+    fn show_interim(&mut self, text: &str) {
+        let Some(running) = self.running.as_mut() else {
+            return;
+        };
         if text.is_empty() || running.interim == text {
             return;
         }
@@ -303,11 +373,11 @@ impl Engine {
         }
     }
 
-    fn take_awaiting(&mut self, id: UtteranceId) -> Option<Utterance> {
+    fn take_awaiting(&mut self, id: TranscriptionId) -> Option<Utterance> {
         let place = self
             .awaiting
             .iter()
-            .position(|awaiting| awaiting.utterance.id == id)?;
+            .position(|awaiting| awaiting.question == id)?;
         self.awaiting
             .remove(place)
             .map(|awaiting| awaiting.utterance)

@@ -15,7 +15,7 @@ use crate::inbound::decode::Decoder;
 use crate::inbound::jitter::JitterBuffer;
 use crate::interface::{
     AgentState, EndReason, EngineConfig, Event, Input, Line, LineId, Originator, Output, ReplyId,
-    SentenceId, TurnSettings, UtteranceId,
+    SentenceId, TranscriptionId, TurnSettings,
 };
 use crate::outbound::encode::VoiceEncoder;
 use crate::outbound::pacer::Pacer;
@@ -89,15 +89,15 @@ struct PendingSpeech {
 /// The ids given out so far.
 #[derive(Debug, Default)]
 struct Ids {
-    utterances: u64,
+    transcriptions: u64,
     replies: u64,
     sentences: u64,
 }
 
 impl Ids {
-    fn utterance(&mut self) -> UtteranceId {
-        self.utterances += 1;
-        UtteranceId(self.utterances)
+    fn transcription(&mut self) -> TranscriptionId {
+        self.transcriptions += 1;
+        TranscriptionId(self.transcriptions)
     }
 
     fn reply(&mut self) -> ReplyId {
@@ -162,11 +162,12 @@ impl Engine {
             Input::Disconnected => self.pacer.disconnect(),
             Input::Packet(packet) => self.jitter.push(self.now, packet),
             Input::Transcribed {
-                utterance,
+                transcription,
                 text,
-                is_final,
-            } => self.transcribed(utterance, &text, is_final),
-            Input::TranscriptionFailed { utterance } => self.transcription_failed(utterance),
+            } => self.transcribed(transcription, &text),
+            Input::TranscriptionFailed { transcription } => {
+                self.transcription_failed(transcription);
+            }
             Input::ReplyText { reply, delta } => self.reply_text(reply, &delta),
             Input::ReplyEnded { reply } => self.reply_ended(reply),
             Input::ReplyFailed { reply } => self.reply_failed(reply),

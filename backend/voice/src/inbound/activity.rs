@@ -16,6 +16,9 @@ const AUDIBLE: u16 = 16;
 /// After this much silence the detector's memory of the sound before it misleads more than it helps.
 const RESET_SAMPLES: usize = samples_of_ms(1000);
 
+/// Interim transcripts are of the whole utterance, so those of a long one come at most as often as it grows by this part.
+const INTERIM_SHARE: usize = 8;
+
 /// What happened in the audio.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Change {
@@ -23,6 +26,10 @@ pub(crate) enum Change {
     Started { ago: Duration },
     /// It is time for an interim transcript of the running utterance.
     InterimDue,
+    /// The visitor is silent; if that lasts, this was the utterance.
+    Paused { samples: Vec<i16> },
+    /// The visitor goes on after [`Self::Paused`].
+    Resumed,
     /// The utterance is over.
     Ended { samples: Vec<i16> },
     /// The utterance is over and was too short to be one.
@@ -39,6 +46,7 @@ pub(crate) struct Endpointer {
     post_roll_samples: usize,
     max_samples: usize,
     interim_samples: Option<usize>,
+    pause_samples: Option<usize>,
     /// Samples that do not fill a detector frame yet.
     partial: Vec<i16>,
     /// How many of them were heard and not filled in.
@@ -65,6 +73,8 @@ enum Phase {
         speech: usize,
         /// Samples since its last speech frame.
         quiet: usize,
+        /// Whether these were told as a pause.
+        is_paused: bool,
         since_interim: usize,
     },
 }
@@ -87,6 +97,9 @@ impl Endpointer {
             max_samples: samples_of_ms(turns.max_utterance_ms),
             interim_samples: turns
                 .interim_ms
+                .map(|ms| samples_of_ms(ms).max(FRAME_SAMPLES)),
+            pause_samples: turns
+                .pause_ms
                 .map(|ms| samples_of_ms(ms).max(FRAME_SAMPLES)),
             partial: Vec::with_capacity(FRAME_SAMPLES),
             partial_heard: 0,
@@ -114,16 +127,29 @@ impl Endpointer {
         }
     }
 
-    /// How much more silence ends the running utterance; `None` when there is none.
+    /// How much more silence makes a pause of the running utterance, or its end; `None` when there is none.
     pub(crate) fn remaining_hold(&self) -> Option<usize> {
         match self.phase {
             Phase::Idle { .. } => None,
             // Whole frames, since only they are judged.
-            Phase::Active { quiet, .. } => {
-                let hold = self.stop_samples.saturating_sub(quiet).max(1);
+            Phase::Active {
+                speech,
+                quiet,
+                is_paused,
+                ..
+            } => {
+                let pause = self.pause_after(speech).filter(|_| !is_paused);
+                let wanted = pause.unwrap_or(self.stop_samples);
+                let hold = wanted.saturating_sub(quiet).max(1);
                 Some(hold.next_multiple_of(FRAME_SAMPLES))
             }
         }
+    }
+
+    /// How much silence is a pause of an utterance that has so much speech; `None` when none is told.
+    fn pause_after(&self, speech: usize) -> Option<usize> {
+        self.pause_samples
+            .filter(|pause| *pause < self.stop_samples && speech >= self.min_speech_samples)
     }
 
     /// Ends the running utterance now and forgets what may have become one.
@@ -157,6 +183,7 @@ impl Endpointer {
                     self.phase = Phase::Active {
                         speech,
                         quiet: 0,
+                        is_paused: false,
                         since_interim: 0,
                     };
                     self.changes.push_back(Change::Started {
@@ -167,16 +194,23 @@ impl Endpointer {
             Phase::Active {
                 speech,
                 quiet,
+                is_paused,
                 since_interim,
             } => {
                 if is_speech {
                     *speech += FRAME_SAMPLES;
                     *quiet = 0;
+                    if std::mem::take(is_paused) {
+                        self.changes.push_back(Change::Resumed);
+                    }
                 } else {
                     *quiet += FRAME_SAMPLES;
                 }
                 *since_interim += FRAME_SAMPLES;
-                let (speech, quiet) = (*speech, *quiet);
+                let interim_is_due = self.interim_samples.is_some_and(|every| {
+                    *since_interim >= every.max(self.samples.len() / INTERIM_SHARE)
+                });
+                let (speech, quiet, was_paused) = (*speech, *quiet, *is_paused);
                 if quiet >= self.stop_samples {
                     self.finish(speech, quiet);
                     self.phase = IDLE;
@@ -186,20 +220,41 @@ impl Endpointer {
                     self.phase = Phase::Active {
                         speech: 0,
                         quiet,
+                        is_paused: false,
                         since_interim: 0,
                     };
                     self.changes.push_back(Change::Started {
                         ago: Duration::ZERO,
                     });
-                } else if self
-                    .interim_samples
-                    .is_some_and(|every| *since_interim >= every)
+                } else if !was_paused
+                    && self.pause_after(speech).is_some_and(|pause| quiet >= pause)
                 {
-                    *since_interim = 0;
-                    self.changes.push_back(Change::InterimDue);
+                    self.told_pause();
+                } else if !was_paused && interim_is_due {
+                    self.told_interim();
                 }
             }
         }
+    }
+
+    fn told_pause(&mut self) {
+        if let Phase::Active {
+            is_paused,
+            since_interim,
+            ..
+        } = &mut self.phase
+        {
+            (*is_paused, *since_interim) = (true, 0);
+        }
+        let samples = self.utterance();
+        self.changes.push_back(Change::Paused { samples });
+    }
+
+    fn told_interim(&mut self) {
+        if let Phase::Active { since_interim, .. } = &mut self.phase {
+            *since_interim = 0;
+        }
+        self.changes.push_back(Change::InterimDue);
     }
 
     /// Hands on the utterance, which had so much speech and has been quiet for so long.

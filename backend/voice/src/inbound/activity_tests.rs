@@ -157,3 +157,73 @@ fn digital_silence_is_no_speech() {
         "a threshold of zero takes any sound for speech"
     );
 }
+
+#[test]
+fn a_pause_is_told_once_and_so_is_its_end() {
+    let turns = TurnSettings {
+        pause_ms: Some(80),
+        ..turns()
+    };
+    let mut endpointer = Endpointer::new(&turns);
+    judge(&mut endpointer, frames(true, 16).chain(frames(false, 4)));
+    assert!(matches!(
+        changes(&mut endpointer)[..],
+        [Change::Started { .. }]
+    ));
+    assert_eq!(endpointer.remaining_hold(), Some(FRAME_SAMPLES));
+    judge(&mut endpointer, [false]);
+    let [Change::Paused { samples }] = &changes(&mut endpointer)[..] else {
+        panic!("no pause")
+    };
+    assert_eq!(samples.len(), (16 + 5) * FRAME_SAMPLES);
+    // From here on it takes the rest of the hold.
+    assert_eq!(endpointer.remaining_hold(), Some(8 * FRAME_SAMPLES));
+    judge(&mut endpointer, frames(false, 7));
+    assert_eq!(changes(&mut endpointer), []);
+    judge(&mut endpointer, [true]);
+    assert_eq!(changes(&mut endpointer), [Change::Resumed]);
+    judge(&mut endpointer, frames(true, 3).chain(frames(false, 13)));
+    let [Change::Paused { .. }, Change::Ended { samples }] = &changes(&mut endpointer)[..] else {
+        panic!("no end")
+    };
+    assert_eq!(samples.len(), (16 + 12 + 4 + 6) * FRAME_SAMPLES);
+}
+
+#[test]
+fn what_is_too_short_for_an_utterance_has_no_pause() {
+    let turns = TurnSettings {
+        pause_ms: Some(80),
+        ..turns()
+    };
+    let mut endpointer = Endpointer::new(&turns);
+    judge(&mut endpointer, frames(true, 7).chain(frames(false, 13)));
+    assert!(matches!(
+        changes(&mut endpointer)[..],
+        [Change::Started { .. }, Change::Dropped]
+    ));
+}
+
+#[test]
+fn interim_transcripts_of_long_utterances_come_further_apart() {
+    let turns = TurnSettings {
+        interim_ms: Some(160),
+        max_utterance_ms: 60_000,
+        ..turns()
+    };
+    let mut endpointer = Endpointer::new(&turns);
+    let mut heard = 0;
+    let mut transcribed = 0;
+    for _ in 0..3_000 {
+        judge(&mut endpointer, [true]);
+        heard += FRAME_SAMPLES;
+        for change in changes(&mut endpointer) {
+            if change == Change::InterimDue {
+                transcribed += endpointer.utterance().len();
+            }
+        }
+    }
+    assert!(
+        heard < transcribed && transcribed < 12 * heard,
+        "{transcribed} of {heard}"
+    );
+}

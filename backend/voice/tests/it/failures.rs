@@ -29,14 +29,14 @@ fn a_failed_transcription_is_apologised_for() {
         harness.script.words = None;
         Visitor::new(Network::default()).speak(&mut harness, ms(0), AfterSpeech::Noise);
         harness.run_until(ms(4000));
-        let (asked, (utterance, _)) = harness.utterances().remove(0);
+        let (asked, (transcription, _)) = harness.utterances().remove(0);
         if !stalls {
-            harness.input(Input::TranscriptionFailed { utterance });
+            harness.input(Input::TranscriptionFailed { transcription });
         }
         harness.run_until(ms(20_000));
         assert_eq!(harness.failures(), [FailedProvider::Transcriber]);
         assert_eq!(
-            harness.cancelled(&Output::CancelTranscription(utterance)),
+            harness.cancelled(&Output::CancelTranscription(transcription)),
             stalls
         );
         assert_eq!(bot_lines(&harness), [APOLOGY]);
@@ -47,7 +47,7 @@ fn a_failed_transcription_is_apologised_for() {
                 "after exactly the provider timeout"
             );
         }
-        harness.transcribe(ms(20_000), utterance, "late words");
+        harness.transcribe(ms(20_000), transcription, "late words");
         harness.run_until(ms(21_000));
         assert!(harness.replies().is_empty(), "late words are dropped");
     }

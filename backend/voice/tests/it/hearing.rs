@@ -1,6 +1,6 @@
 //! The visitor's voice over good and bad networks.
 
-use colloquy_voice::{Input, Output};
+use colloquy_voice::{EngineConfig, Input, Output, UtteranceStage};
 
 use crate::harness::network::Network;
 use crate::harness::visitor::{AfterSpeech, SPEECH_BEGINS, SPEECH_ENDS, Visitor, recording};
@@ -287,28 +287,13 @@ fn interim_results_come_while_the_visitor_speaks() {
     let mut harness = Harness::connected(interim);
     Visitor::new(Network::default()).speak(&mut harness, START, AfterSpeech::Noise);
     harness.run_until(START + ms(1700));
-    let requests = |harness: &Harness| -> Vec<_> {
-        let pick = |output: &Output| match output {
-            Output::Transcribe {
-                utterance,
-                samples,
-                is_final: false,
-            } => Some((*utterance, samples.len())),
-            _ => None,
-        };
-        harness
-            .log
-            .iter()
-            .filter_map(|(_, output)| pick(output))
-            .collect()
-    };
+    let requests = |harness: &Harness| harness.transcriptions(UtteranceStage::Running);
     let asked = requests(&harness);
     assert_eq!(asked.len(), 1, "one at a time");
-    let utterance = asked[0].0;
+    let (transcription, ref first) = asked[0].1;
     harness.input(Input::Transcribed {
-        utterance,
+        transcription,
         text: "go for".to_owned(),
-        is_final: false,
     });
     assert!(
         harness.lines().is_empty(),
@@ -316,7 +301,12 @@ fn interim_results_come_while_the_visitor_speaks() {
     );
     harness.run_until(ms(6000));
     assert_eq!(requests(&harness).len(), 2);
-    assert!(requests(&harness)[1].1 > asked[0].1);
+    let (second, ref samples) = requests(&harness)[1].1;
+    assert!(samples.len() > first.len());
+    assert!(
+        harness.cancelled(&Output::CancelTranscription(second)),
+        "nobody waits for it when the utterance is over"
+    );
 
     let events = harness.line_events();
     let (interim, is_final) = &events[0].1;
@@ -335,4 +325,110 @@ fn interim_results_come_while_the_visitor_speaks() {
         begun >= SPEECH_BEGINS - ms(60) && begun <= SPEECH_BEGINS + ms(100),
         "{begun:?}"
     );
+}
+
+/// Transcribes early, in a pause of 80 ms.
+fn early() -> EngineConfig {
+    let mut early = config();
+    early.turns.stop_ms = 500;
+    early.turns.pause_ms = Some(80);
+    early
+}
+
+/// The sentence twice, with a pause between that is shorter than the hold, and silence behind.
+fn with_a_pause() -> Vec<i16> {
+    let spoken = recording();
+    let room = &spoken[..4800];
+    let (first, second) = (&spoken[..16 * 2250], &spoken[16 * 450..16 * 2250]);
+    [first, &room[..1000], second, room, room, room, room].concat()
+}
+
+#[test]
+fn the_words_are_there_when_the_hold_ends() {
+    for afterwards in [
+        AfterSpeech::Noise,
+        AfterSpeech::DigitalSilence,
+        AfterSpeech::Nothing,
+    ] {
+        let mut harness = Harness::connected(early());
+        harness.script.words_delay = ms(300);
+        Visitor::new(Network::default()).speak(&mut harness, START, afterwards);
+        harness.run_until(ms(6000));
+        assert!(harness.utterances().is_empty(), "it was asked once");
+        let asked = harness.transcriptions(UtteranceStage::Paused);
+        let (asked, (_, samples)) = asked.last().unwrap();
+        let replied = harness.replies()[0].0;
+        let hold = replied - *asked;
+        assert!(
+            (ms(400)..=ms(440)).contains(&hold),
+            "the reply waits for nothing but the hold: {hold:?}"
+        );
+        assert!(likeness(samples, &recording()) > 0.9);
+        assert_eq!(harness.lines()[0].1, "go forward ten meters");
+    }
+}
+
+#[test]
+fn a_late_answer_to_the_question_in_the_pause_is_the_final_one() {
+    let mut harness = Harness::connected(early());
+    harness.script.words_delay = ms(900);
+    Visitor::new(Network::default()).speak(&mut harness, START, AfterSpeech::Noise);
+    harness.run_until(ms(6000));
+    assert!(harness.utterances().is_empty());
+    let asked = harness.transcriptions(UtteranceStage::Paused);
+    let asked = asked.last().unwrap().0;
+    assert_eq!(harness.replies()[0].0, asked + ms(900));
+}
+
+#[test]
+fn a_visitor_who_goes_on_is_heard_to_the_end() {
+    let mut harness = Harness::connected(early());
+    Visitor::new(Network::default()).say(&mut harness, START, &with_a_pause());
+    harness.run_until(ms(8000));
+    assert_eq!(harness.replies().len(), 1, "it was one turn");
+    let asked = harness.transcriptions(UtteranceStage::Paused);
+    assert!(asked.len() >= 2, "{}", asked.len());
+    let (_, (_, all)) = asked.last().unwrap();
+    assert!(all.len() > 16 * 3500, "{}", all.len());
+    // What was heard in the first pause was shown, and is no line of its own.
+    let shown = &harness.line_events()[0];
+    assert_eq!((shown.0, shown.1.1), (asked[0].0, false));
+    assert_eq!(harness.lines().len(), 2);
+}
+
+#[test]
+fn a_question_in_a_pause_is_cancelled_when_the_visitor_goes_on() {
+    let mut harness = Harness::connected(early());
+    harness.script.words_delay = ms(2000);
+    Visitor::new(Network::default()).say(&mut harness, START, &with_a_pause());
+    harness.run_until(ms(9000));
+    let asked = harness.transcriptions(UtteranceStage::Paused);
+    let (last, before) = asked.split_last().unwrap();
+    assert!(!before.is_empty());
+    for (_, (question, _)) in before {
+        assert!(harness.cancelled(&Output::CancelTranscription(*question)));
+    }
+    assert!(!harness.cancelled(&Output::CancelTranscription(last.1.0)));
+    assert_eq!(harness.replies().len(), 1);
+}
+
+#[test]
+fn what_failed_in_a_pause_is_asked_again_at_the_end() {
+    let mut harness = Harness::connected(early());
+    harness.script.words = None;
+    Visitor::new(Network::default()).speak(&mut harness, START, AfterSpeech::Noise);
+    while harness.transcriptions(UtteranceStage::Paused).is_empty() {
+        harness.run_for(ms(10));
+    }
+    harness.script.words = Some("go forward ten meters");
+    let asked = harness.transcriptions(UtteranceStage::Paused);
+    for (_, (transcription, _)) in asked {
+        harness.input(Input::TranscriptionFailed { transcription });
+    }
+    harness.run_until(ms(6000));
+    let late =
+        harness.transcriptions(UtteranceStage::Paused).len() - 1 + harness.utterances().len();
+    assert!(late >= 1);
+    assert!(harness.failures().is_empty());
+    assert_eq!(harness.lines()[0].1, "go forward ten meters");
 }

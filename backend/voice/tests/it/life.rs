@@ -127,14 +127,13 @@ fn words_heard_so_far_survive_the_end() {
     Visitor::new(Network::default()).speak(&mut harness, ms(0), AfterSpeech::Noise);
     harness.run_until(ms(1500));
     let asked = harness.log.iter().find_map(|(_, output)| match output {
-        Output::Transcribe { utterance, .. } => Some(*utterance),
+        Output::Transcribe { transcription, .. } => Some(*transcription),
         _ => None,
     });
-    let utterance = asked.unwrap();
+    let transcription = asked.unwrap();
     harness.input(Input::Transcribed {
-        utterance,
+        transcription,
         text: "go for".to_owned(),
-        is_final: false,
     });
     harness.input(Input::HangUp);
     assert_eq!(harness.lines()[0].1, "go for");

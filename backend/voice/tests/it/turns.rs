@@ -268,12 +268,11 @@ fn answers_to_cancelled_questions_are_dropped() {
     harness.input(Input::SpeechFailed {
         sentence: old_sentence,
     });
-    let unknown = colloquy_voice::UtteranceId(99);
+    let transcription = colloquy_voice::TranscriptionId(99);
     harness.input(Input::Transcribed {
-        utterance: unknown,
+        transcription,
         text: "x".to_owned(),
-        is_final: true,
     });
-    harness.input(Input::TranscriptionFailed { utterance: unknown });
+    harness.input(Input::TranscriptionFailed { transcription });
     assert_eq!(harness.log.len(), before, "{:?}", &harness.log[before..]);
 }

@@ -2,6 +2,8 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
+use colloquy_base::language;
+
 /// The small talk of a language. The lists are understood, the texts are said; `{name}`, `{topics}`, `{title}`,
 /// `{text}` and `{words}` stand for what their names say.
 #[derive(Debug, Default)]
@@ -45,7 +47,7 @@ static NONE: LazyLock<Phrases> = LazyLock::new(Phrases::default);
 /// The phrases of a language tag; English for languages that the table lacks.
 pub(super) fn of(language: Option<&str>) -> &'static Phrases {
     let tag = language.unwrap_or(FALLBACK).to_ascii_lowercase();
-    let primary = tag.split('-').next().unwrap_or(FALLBACK);
+    let primary = language::primary(&tag);
     TABLE
         .get(primary)
         .or_else(|| TABLE.get(FALLBACK))

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use colloquy_voice::{
     AgentState, EndReason, Engine, EngineConfig, Event, FailedProvider, Input, Line, Originator,
-    OutgoingFrame, Output, ReplyId, SentenceId, TurnSettings, UtteranceId,
+    OutgoingFrame, Output, ReplyId, SentenceId, TranscriptionId, TurnSettings, UtteranceStage,
 };
 
 /// The frame that stands for silence on the wire.
@@ -161,12 +161,12 @@ impl Harness {
         let script = self.script.clone();
         match output {
             Output::Transcribe {
-                utterance,
-                is_final: true,
+                transcription,
+                stage: UtteranceStage::Paused | UtteranceStage::Over,
                 ..
             } => {
                 if let Some(words) = script.words {
-                    self.transcribe(self.now + script.words_delay, *utterance, words);
+                    self.transcribe(self.now + script.words_delay, *transcription, words);
                 }
             }
             Output::Reply(reply) if !script.reply.is_empty() => {
@@ -201,13 +201,13 @@ impl Harness {
         }
     }
 
-    pub(crate) fn transcribe(&mut self, at: Duration, utterance: UtteranceId, words: &str) {
+    pub(crate) fn transcribe(&mut self, at: Duration, transcription: TranscriptionId, words: &str) {
+        let text = words.to_owned();
         self.schedule(
             at,
             Input::Transcribed {
-                utterance,
-                text: words.to_owned(),
-                is_final: true,
+                transcription,
+                text,
             },
         );
     }
@@ -233,14 +233,22 @@ impl Harness {
         frames
     }
 
-    /// Final requests: when, which, and the audio.
-    pub(crate) fn utterances(&self) -> Vec<(Duration, (UtteranceId, Vec<i16>))> {
+    /// Questions for the words of utterances that are over: when, which, and the audio.
+    pub(crate) fn utterances(&self) -> Vec<(Duration, (TranscriptionId, Vec<i16>))> {
+        self.transcriptions(UtteranceStage::Over)
+    }
+
+    /// Questions for the words of utterances at this stage.
+    pub(crate) fn transcriptions(
+        &self,
+        wanted: UtteranceStage,
+    ) -> Vec<(Duration, (TranscriptionId, Vec<i16>))> {
         self.pick(|output| match output {
             Output::Transcribe {
-                utterance,
+                transcription,
                 samples,
-                is_final: true,
-            } => Some((*utterance, samples.clone())),
+                stage,
+            } if *stage == wanted => Some((*transcription, samples.clone())),
             _ => None,
         })
     }

@@ -1,0 +1,378 @@
+//! Phonemes of a text, by an `espeak-ng` that stays.
+//!
+//! The program says nothing of punctuation and breaks a text where it likes, so it gets a clause at a time, and the punctuation is
+//! put back. Behind each clause it gets a word of ours, whose phonemes are known: what comes before them belongs to the clause.
+//! A process that was left in the middle of a clause is killed and replaced.
+
+use std::{process::Stdio, time::Duration};
+
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout, Command},
+    sync::Mutex,
+    time::timeout,
+};
+
+use super::{
+    super::{ProviderError, ProviderErrorKind},
+    not_started,
+};
+
+const PROGRAM: &str = "espeak-ng";
+/// It lets the program write each line when it has it.
+const LINES: &str = "stdbuf";
+/// What is sent behind each clause.
+const MARK: &str = "xyzzyplugh";
+/// How long the program may take for a clause; it takes less than a millisecond.
+const LIMIT: Duration = Duration::from_secs(2);
+/// The longest clause, in characters. The program reads no longer lines.
+const MAX_CLAUSE: usize = 200;
+
+/// The program, for one of its voices.
+#[derive(Debug)]
+pub(super) struct Phonemes {
+    voice: String,
+    process: Mutex<Option<Process>>,
+}
+
+#[derive(Debug)]
+struct Process {
+    // Kept, since it is killed when it is dropped.
+    _child: Child,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+    mark: String,
+}
+
+impl Phonemes {
+    /// The phonemes of this voice. Nothing is started yet.
+    pub(super) fn new(voice: &str) -> Self {
+        Self {
+            voice: voice.to_owned(),
+            process: Mutex::default(),
+        }
+    }
+
+    /// The phonemes of a text, with its punctuation: a part for each sentence, and more where one is longer than `most`.
+    ///
+    /// # Errors
+    /// When the program does not run.
+    pub(super) async fn of(&self, text: &str, most: usize) -> Result<Vec<String>, ProviderError> {
+        let mut sentences = Sentences::new(most);
+        let mut process = self.process.lock().await;
+        for clause in clauses(text) {
+            // Taken out, so that it is gone when this is broken off.
+            let mut running = match process.take() {
+                Some(running) => running,
+                None => bounded(Process::start(&self.voice)).await?,
+            };
+            let phonemes = bounded(running.ask(&clause.words)).await?;
+            *process = Some(running);
+            sentences.push(&phonemes, clause.end);
+        }
+        Ok(sentences.end())
+    }
+}
+
+async fn bounded<T>(
+    answer: impl Future<Output = Result<T, ProviderError>>,
+) -> Result<T, ProviderError> {
+    let late = |_| ProviderError::new(PROGRAM, ProviderErrorKind::Timeout, "it gives no phonemes");
+    timeout(LIMIT, answer).await.map_err(late)?
+}
+
+impl Process {
+    async fn start(voice: &str) -> Result<Self, ProviderError> {
+        let mut child = Command::new(LINES)
+            .args(["-oL", PROGRAM, "-q", "--ipa"])
+            .args(["-b", "1"]) // the text is UTF-8
+            .args(["-v", voice])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| not_started(LINES, &error))?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(failed("the program has no pipes"));
+        };
+        let mut process = Self {
+            _child: child,
+            input,
+            output: BufReader::new(output).lines(),
+            mark: String::new(),
+        };
+        process.write(MARK).await?;
+        process.mark = process.line().await?;
+        Ok(process)
+    }
+
+    /// The phonemes of a clause.
+    async fn ask(&mut self, words: &str) -> Result<String, ProviderError> {
+        self.write(&format!("{words}\n{MARK}")).await?;
+        let mut phonemes = String::new();
+        loop {
+            let line = self.line().await?;
+            if line == self.mark {
+                return Ok(phonemes);
+            }
+            if !phonemes.is_empty() {
+                phonemes.push(' ');
+            }
+            phonemes.push_str(&line);
+        }
+    }
+
+    async fn write(&mut self, text: &str) -> Result<(), ProviderError> {
+        let text = format!("{text}\n");
+        let written = self.input.write_all(text.as_bytes()).await;
+        written.map_err(|_| failed("the program has ended"))
+    }
+
+    /// The next line that says something.
+    async fn line(&mut self) -> Result<String, ProviderError> {
+        loop {
+            let line = self.output.next_line().await;
+            let line = line.map_err(|error| failed(format!("reading: {}", error.kind())))?;
+            let line = line.ok_or_else(|| failed("the program has ended"))?;
+            let line = without_marks(&line);
+            if !line.is_empty() {
+                return Ok(line);
+            }
+        }
+    }
+}
+
+fn failed(message: impl Into<String>) -> ProviderError {
+    ProviderError::new(PROGRAM, ProviderErrorKind::Failed, message)
+}
+
+/// Phonemes without the program's marks: `(en)` where another language begins, and joiners.
+fn without_marks(line: &str) -> String {
+    let mut depth = 0_usize;
+    let kept = line.chars().filter(|letter| {
+        match letter {
+            '(' => depth += 1,
+            ')' => {
+                depth = depth.saturating_sub(1);
+                return false;
+            }
+            _ => {}
+        }
+        depth == 0 && *letter != '\u{200d}'
+    });
+    kept.collect::<String>().trim().to_owned()
+}
+
+/// Words up to a punctuation mark.
+#[derive(Debug, PartialEq, Eq)]
+struct Clause {
+    words: String,
+    end: Option<char>,
+}
+
+/// A text in clauses. What the program would take for a command or for our mark is not passed on.
+fn clauses(text: &str) -> Vec<Clause> {
+    let mut clauses = Vec::new();
+    let mut words = String::new();
+    let mut length = 0;
+    let mut push = |words: &mut String, end: Option<char>| {
+        let clause = std::mem::take(words);
+        let clause = clause.trim();
+        if clause.chars().any(char::is_alphanumeric) {
+            clauses.push(Clause {
+                words: clause.to_owned(),
+                end,
+            });
+        }
+    };
+    let text = text.replace("[[", " ").replace(MARK, " ");
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let next = letters.peek().copied();
+        let is_end = next.is_none_or(|next| !next.is_alphanumeric());
+        let end = punctuation(letter).filter(|_| is_end || !letter.is_ascii());
+        if end.is_some() {
+            push(&mut words, end);
+            length = 0;
+            continue;
+        }
+        words.push(if letter.is_control() { ' ' } else { letter });
+        length += 1;
+        let may_break = letter.is_whitespace() && length >= MAX_CLAUSE;
+        if may_break || length >= 2 * MAX_CLAUSE {
+            push(&mut words, None);
+            length = 0;
+        }
+    }
+    push(&mut words, None);
+    clauses
+}
+
+/// The punctuation mark that voices know for this one, if it ends a clause.
+fn punctuation(letter: char) -> Option<char> {
+    match letter {
+        '.' | '。' | '…' => Some('.'),
+        '!' | '！' => Some('!'),
+        '?' | '？' => Some('?'),
+        ',' | '，' | '、' | '—' | '–' | '(' | ')' => Some(','),
+        ';' | '；' => Some(';'),
+        ':' | '：' => Some(':'),
+        _ => None,
+    }
+}
+
+/// Sentences that are put together from clauses.
+struct Sentences {
+    most: usize,
+    all: Vec<String>,
+    current: String,
+}
+
+impl Sentences {
+    fn new(most: usize) -> Self {
+        Self {
+            most,
+            all: Vec::new(),
+            current: String::new(),
+        }
+    }
+
+    fn push(&mut self, phonemes: &str, end: Option<char>) {
+        for word in phonemes.split_whitespace() {
+            // A word that is too long by itself is cut, too.
+            let mut letters = word.chars().peekable();
+            while letters.peek().is_some() {
+                let part: String = letters.by_ref().take(self.most / 2).collect();
+                let length = self.current.chars().count() + part.chars().count();
+                // There is room for a space and a mark.
+                if length + 2 > self.most {
+                    self.close();
+                }
+                if !self.current.is_empty() {
+                    self.current.push(' ');
+                }
+                self.current.push_str(&part);
+            }
+        }
+        if !self.current.is_empty() {
+            self.current.extend(end);
+        }
+        if matches!(end, Some('.' | '!' | '?')) {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        let sentence = std::mem::take(&mut self.current);
+        if !sentence.is_empty() {
+            self.all.push(sentence);
+        }
+    }
+
+    fn end(mut self) -> Vec<String> {
+        self.close();
+        self.all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(text: &str) -> Vec<(String, Option<char>)> {
+        let clauses = clauses(text).into_iter();
+        clauses.map(|clause| (clause.words, clause.end)).collect()
+    }
+
+    #[test]
+    fn clauses_end_at_punctuation() {
+        type Cut = &'static [(&'static str, Option<char>)];
+        let cases: [(&str, Cut); 6] = [
+            (
+                "Hello, world. How are you?",
+                &[
+                    ("Hello", Some(',')),
+                    ("world", Some('.')),
+                    ("How are you", Some('?')),
+                ],
+            ),
+            ("at 3.5 percent", &[("at 3.5 percent", None)]),
+            (
+                "\"Yes!\" he said",
+                &[("\"Yes", Some('!')), ("\" he said", None)],
+            ),
+            ("你好。再见", &[("你好", Some('.')), ("再见", None)]),
+            ("... - !", &[]),
+            ("a [[b]]\u{1}c xyzzyplugh d", &[("a  b]] c   d", None)]),
+        ];
+        for (text, expected) in cases {
+            let expected: Vec<_> = expected
+                .iter()
+                .map(|(words, end)| ((*words).to_owned(), *end))
+                .collect();
+            assert_eq!(cut(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_clause_is_longer_than_a_line_of_the_program() {
+        for text in ["word ".repeat(1_000), "x".repeat(3_000)] {
+            let clauses = clauses(&text);
+            let letters = |clause: &Clause| clause.words.chars().count();
+            assert!(
+                clauses
+                    .iter()
+                    .all(|clause| letters(clause) <= 2 * MAX_CLAUSE)
+            );
+            let kept: usize = clauses.iter().map(|clause| clause.words.len()).sum();
+            assert!(kept > text.len() * 9 / 10);
+        }
+    }
+
+    #[test]
+    fn sentences_are_bounded() {
+        let mut sentences = Sentences::new(40);
+        sentences.push("həlˈoʊ", Some(','));
+        sentences.push("wˈɜːld", Some('.'));
+        sentences.push("", Some('!'));
+        sentences.push(&"aː".repeat(50), Some('?'));
+        sentences.push(&"bə ".repeat(30), None);
+        let all = sentences.end();
+        assert_eq!(all[0], "həlˈoʊ, wˈɜːld.");
+        assert!(all.iter().all(|one| one.chars().count() <= 40), "{all:?}");
+        assert!(all.iter().any(|one| one.ends_with('?')));
+    }
+
+    #[test]
+    fn marks_of_the_program_are_taken_out() {
+        assert_eq!(without_marks(" (en)həlˈoʊ(de) d\u{200d}ʒ \n"), "həlˈoʊ dʒ");
+        assert_eq!(without_marks(")a("), "a");
+    }
+
+    #[tokio::test]
+    async fn the_program_stays_and_answers_in_order() {
+        let phonemes = Phonemes::new("en-us");
+        let hello = phonemes.of("Hello, world.", 500).await.unwrap();
+        assert_eq!(hello, ["həlˈoʊ, wˈɜːld."]);
+        let first = phonemes.process.lock().await.as_ref().unwrap()._child.id();
+        // It breaks here where there is no punctuation that we know.
+        let two = phonemes.of("Mr\u{2e} Smith said hello \u{1f600}. Bye", 500);
+        assert_eq!(two.await.unwrap().len(), 2 + 1);
+        assert_eq!(phonemes.of("", 500).await.unwrap(), Vec::<String>::new());
+        let again = phonemes.of("Hello, world.", 500).await.unwrap();
+        assert_eq!(again, hello);
+        let second = phonemes.process.lock().await.as_ref().unwrap()._child.id();
+        assert_eq!(first, second);
+    }
+
+    #[tokio::test]
+    async fn a_process_that_was_left_is_replaced() {
+        let phonemes = Phonemes::new("en-us");
+        let hello = phonemes.of("Hello.", 500).await.unwrap();
+        let long = "word ".repeat(2_000);
+        let left = timeout(Duration::from_micros(300), phonemes.of(&long, 500)).await;
+        assert!(left.is_err());
+        assert_eq!(phonemes.of("Hello.", 500).await.unwrap(), hello);
+    }
+}

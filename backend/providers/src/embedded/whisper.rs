@@ -1,0 +1,275 @@
+//! Transcription by Whisper models of the models folder, on the threads of the pool.
+//!
+//! Each model hears the languages that it knows; what none of them knows goes to PocketSphinx, as it does without any model. An
+//! utterance that is longer than a model takes is cut where it is most quiet.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use colloquy_base::{
+    fair_queue::{Claim, Priority},
+    language::primary,
+};
+use colloquy_inference::{
+    InferenceError,
+    runtime::Rten,
+    whisper::{self, MAX_SECONDS, Transcript},
+};
+use colloquy_models::{
+    folder::{ModelsFolder, Presence},
+    manifest::{self, Languages, Purpose},
+};
+
+use super::{
+    super::{ProviderError, ProviderErrorKind, Transcriber, Utterance},
+    PocketSphinx, Pool,
+    pool::{Wanted, fastest},
+};
+
+/// Samples of a second.
+const SAMPLE_RATE: usize = 16_000;
+
+/// The language of an utterance of which nothing is said.
+const DEFAULT_LANGUAGE: &str = "en";
+
+/// The longest part of an utterance that is heard at once, and how much of its end may be left to the next one.
+const LONGEST: usize = MAX_SECONDS * SAMPLE_RATE;
+const CUT_WITHIN: usize = 10 * SAMPLE_RATE;
+
+/// How much of a call a visitor speaks, and how often what they say is heard: for interim transcripts, in pauses, at the end.
+const SPEECH_PART: f64 = 0.5;
+const TIMES_HEARD: f64 = 3.0;
+
+/// An utterance to measure with: people say about three tokens a second.
+const REHEARSED_SECONDS: usize = 5;
+const TOKENS_A_SECOND: usize = 3;
+
+/// Sound that is compared when a quiet place is looked for: 100 ms.
+const QUIET_SAMPLES: usize = SAMPLE_RATE / 10;
+
+/// Whisper models, each for its languages.
+#[derive(Debug)]
+pub struct Whisper {
+    pool: Pool,
+    models: Vec<Model>,
+    /// Of the slowest of them.
+    threads_a_call: f64,
+    rest: PocketSphinx,
+}
+
+#[derive(Debug, Clone)]
+struct Model {
+    name: &'static str,
+    languages: Languages,
+    whisper: Arc<whisper::Whisper>,
+}
+
+impl Model {
+    fn knows(&self, language: &str) -> bool {
+        match self.languages {
+            Languages::Only(codes) => codes.contains(&language),
+            Languages::All | Languages::Any => true,
+        }
+    }
+}
+
+impl Whisper {
+    /// The names of the transcription models that are in the folder, those of few languages first: they hear these better.
+    #[must_use]
+    pub fn present(folder: &ModelsFolder) -> Vec<&'static str> {
+        let models = manifest::MODELS.iter();
+        let mut present: Vec<_> = models
+            .filter(|model| model.purpose == Purpose::Transcription)
+            .filter(|model| folder.presence(model) == Presence::Present)
+            .collect();
+        present.sort_by_key(|model| !matches!(model.languages, Languages::Only(_)));
+        present.into_iter().map(|model| model.name).collect()
+    }
+
+    /// Loads a model. It takes a second or so, on the thread that asks.
+    ///
+    /// # Errors
+    /// When it is no transcription model, or one of its files is missing, damaged or malformed.
+    pub fn load(&mut self, folder: &ModelsFolder, name: &str) -> anyhow::Result<()> {
+        let model = manifest::model(name)
+            .filter(|model| model.purpose == Purpose::Transcription)
+            .ok_or_else(|| anyhow::anyhow!("{name} is no transcription model"))?;
+        let file = |name| {
+            let file = model.file(name);
+            let file = file.ok_or_else(|| anyhow::anyhow!("{} has no {name}", model.name))?;
+            anyhow::Ok(folder.read(model, file)?)
+        };
+        let whisper =
+            whisper::Whisper::load(&Rten::new(1), &file("model.bin")?, &file("vocabulary.txt")?)?;
+        let busy = SPEECH_PART * TIMES_HEARD * real_time_factor(&whisper)?;
+        self.threads_a_call = self.threads_a_call.max(busy);
+        tracing::debug!(model = model.name, threads_a_call = busy, "transcription");
+        self.models.push(Model {
+            name: model.name,
+            languages: model.languages,
+            whisper: Arc::new(whisper),
+        });
+        Ok(())
+    }
+
+    /// No models yet.
+    #[must_use]
+    pub fn new(pool: Pool) -> Self {
+        Self {
+            pool,
+            models: Vec::new(),
+            threads_a_call: 0.0,
+            rest: PocketSphinx::default(),
+        }
+    }
+
+    /// Whether it has a model.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.models.is_empty()
+    }
+
+    fn model(&self, language: &str) -> Option<&Model> {
+        self.models.iter().find(|model| model.knows(language))
+    }
+
+    async fn hear(
+        &self,
+        model: &Model,
+        language: &str,
+        samples: Vec<f32>,
+        claim: &Claim,
+    ) -> Result<String, ProviderError> {
+        let (whisper, language) = (Arc::clone(&model.whisper), language.to_owned());
+        let compute = move |wanted: &Wanted| {
+            whisper.transcribe(&samples, Some(&language), &|| wanted.is_wanted())
+        };
+        let transcript = self.pool.run(model.name, claim, compute).await?;
+        let transcript = transcript.map_err(|error| failed(model.name, &error))?;
+        Ok(words(transcript))
+    }
+}
+
+/// The words of an utterance: none where nobody spoke.
+fn words(transcript: Transcript) -> String {
+    match transcript.is_speech() {
+        true => transcript.text,
+        false => String::new(),
+    }
+}
+
+/// How many seconds the model takes for a second of speech.
+fn real_time_factor(whisper: &whisper::Whisper) -> Result<f64, InferenceError> {
+    let sound = vec![0.0; REHEARSED_SECONDS * SAMPLE_RATE];
+    let tokens = REHEARSED_SECONDS * TOKENS_A_SECOND;
+    let seconds = fastest(|| whisper.rehearse(&sound, tokens))?;
+    Ok(seconds / REHEARSED_SECONDS as f64)
+}
+
+#[async_trait]
+impl Transcriber for Whisper {
+    fn name(&self) -> &str {
+        self.models.first().map_or("whisper", |model| model.name)
+    }
+
+    fn starts_early(&self) -> bool {
+        true
+    }
+
+    fn threads_a_call(&self) -> f64 {
+        self.threads_a_call
+    }
+
+    async fn transcribe(&self, utterance: Utterance) -> Result<String, ProviderError> {
+        let language = utterance.language.as_deref().unwrap_or(DEFAULT_LANGUAGE);
+        let language = primary(language).to_lowercase();
+        let Some(model) = self.model(&language) else {
+            return self.rest.transcribe(utterance).await;
+        };
+        let mut text = String::new();
+        for part in parts(&utterance.samples) {
+            let samples = part.iter().map(|sample| f32::from(*sample) / 32_768.0);
+            let samples = samples.collect();
+            let words = self
+                .hear(model, &language, samples, &utterance.claim)
+                .await?;
+            if !text.is_empty() && !words.is_empty() {
+                text.push(' ');
+            }
+            text.push_str(&words);
+        }
+        Ok(text)
+    }
+
+    async fn check(&self) -> Result<(), ProviderError> {
+        let silence = Utterance {
+            samples: Arc::from([0_i16; 1_600]),
+            language: None,
+            claim: Claim::own(Priority::Request),
+        };
+        self.transcribe(silence).await.map(|_| ())
+    }
+}
+
+/// An utterance in parts that a model takes.
+fn parts(samples: &[i16]) -> Vec<&[i16]> {
+    let mut parts = Vec::new();
+    let mut rest = samples;
+    while rest.len() > LONGEST {
+        let (part, next) = rest.split_at(quietest(rest));
+        parts.push(part);
+        rest = next;
+    }
+    parts.push(rest);
+    parts
+}
+
+/// Where an utterance that is too long is most quiet, in the last part that fits.
+fn quietest(samples: &[i16]) -> usize {
+    let first = LONGEST - CUT_WITHIN;
+    let energy = |window: &[i16; QUIET_SAMPLES]| -> f64 {
+        window.iter().map(|sample| f64::from(*sample).powi(2)).sum()
+    };
+    let (windows, _) = samples[first..LONGEST].as_chunks::<QUIET_SAMPLES>();
+    let windows = windows.iter().enumerate();
+    let quiet = windows.min_by(|(_, one), (_, other)| energy(one).total_cmp(&energy(other)));
+    quiet.map_or(LONGEST, |(index, _)| {
+        first + index * QUIET_SAMPLES + QUIET_SAMPLES / 2
+    })
+}
+
+fn failed(provider: &str, error: &InferenceError) -> ProviderError {
+    let kind = match error {
+        InferenceError::TooLong(_) => ProviderErrorKind::Rejected,
+        InferenceError::Malformed(_) | InferenceError::Failed(_) | InferenceError::Cancelled => {
+            ProviderErrorKind::Failed
+        }
+    };
+    ProviderError::new(provider, kind, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_utterances_are_cut_where_they_are_quiet() {
+        let second = [900, -900].repeat(SAMPLE_RATE / 2);
+        let mut sound = second.repeat(70);
+        for (from, seconds) in [(25, 1), (49, 1)] {
+            sound[from * SAMPLE_RATE..(from + seconds) * SAMPLE_RATE].fill(0);
+        }
+        let parts = parts(&sound);
+        let lengths: Vec<_> = parts.iter().map(|part| part.len() / SAMPLE_RATE).collect();
+        assert_eq!(lengths, [25, 24, 20]);
+        assert_eq!(parts.concat(), sound);
+        for short in [0, 1, LONGEST] {
+            assert_eq!(super::parts(&sound[..short]), [&sound[..short]]);
+        }
+        // Without any pause it is cut somewhere all the same.
+        let loud = second.repeat(61);
+        let parts = super::parts(&loud);
+        assert!(parts.iter().all(|part| (1..=LONGEST).contains(&part.len())));
+        assert_eq!(parts.concat(), loud);
+    }
+}

@@ -1,0 +1,259 @@
+//! The neural models of the models folder, as a server has them by default. They are in the folder `COLLOQUY_TEST_MODELS_DIR`,
+//! where `tests/run` puts them.
+
+use std::{fs, path::PathBuf, sync::Arc};
+
+use colloquy::{
+    Config,
+    fair_queue::{Claim, Priority},
+    providers::{self, Pcm, Providers, SpeechRequest, Utterance},
+};
+use futures_util::future::join_all;
+use tempfile::TempDir;
+use tokio::time::{Duration, Instant, timeout};
+
+use super::{collect, embedded::recording, samples, say};
+
+/// Where the models are.
+fn folder() -> PathBuf {
+    let folder = std::env::var_os("COLLOQUY_TEST_MODELS_DIR");
+    let named = "COLLOQUY_TEST_MODELS_DIR names a folder with models: tests/run unit";
+    folder.ok_or(named).unwrap().into()
+}
+
+fn with_models(folder: PathBuf, change: impl FnOnce(&mut Config)) -> anyhow::Result<Providers> {
+    let mut config = Config::default();
+    config.inference.models_dir = Some(folder);
+    change(&mut config);
+    providers::from_config(&config)
+}
+
+fn utterance(samples: Vec<i16>, language: Option<&str>) -> Utterance {
+    Utterance {
+        samples: Arc::from(samples),
+        language: language.map(str::to_owned),
+        claim: Claim::new(Priority::Call, "acme"),
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    let text = text
+        .to_lowercase()
+        .replace("10", "ten")
+        .replace("nine", "9");
+    let words = text.split(|letter: char| !letter.is_alphanumeric());
+    words
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// What is spoken, to its end.
+async fn speak(providers: &Providers, request: SpeechRequest) -> Vec<Pcm> {
+    let (pieces, failure) = collect(providers.synthesizer.speak(request).await).await;
+    assert_eq!(failure, None);
+    pieces
+}
+
+/// The sound at 16,000 samples a second, by linear interpolation: good enough to be understood.
+fn at_16_khz(pieces: &[Pcm]) -> Vec<i16> {
+    let step = f64::from(pieces[0].sample_rate_hz) / 16_000.0;
+    let sound: Vec<f64> = pieces
+        .iter()
+        .flat_map(|piece| piece.samples.iter().copied().map(f64::from))
+        .collect();
+    let at = |index: usize| sound.get(index).copied().unwrap_or(0.0);
+    let positions = (0..(sound.len() as f64 / step) as usize).map(|index| index as f64 * step);
+    positions
+        .map(|position| {
+            let (index, part) = (position as usize, position.fract());
+            (at(index) * (1.0 - part) + at(index + 1) * part) as i16
+        })
+        .collect()
+}
+
+/// What a transcriber hears of what a synthesizer says.
+async fn read_back(providers: &Providers, request: SpeechRequest) -> Vec<String> {
+    let speech = at_16_khz(&speak(providers, request).await);
+    let heard = providers
+        .transcriber
+        .transcribe(utterance(speech, Some("en")));
+    words(&heard.await.unwrap())
+}
+
+#[tokio::test]
+async fn models_that_are_there_are_the_default() {
+    let providers = with_models(folder(), |_| {}).unwrap();
+    assert_eq!(providers.transcriber.name(), "whisper-tiny.en");
+    assert_eq!(providers.synthesizer.name(), "piper-en_US-joe-medium");
+    assert!(providers.transcriber.starts_early());
+    providers.transcriber.check().await.unwrap();
+    providers.synthesizer.check().await.unwrap();
+    let forward = utterance(recording("goforward.raw"), None);
+    let heard = providers.transcriber.transcribe(forward).await.unwrap();
+    assert_eq!(words(&heard), ["go", "forward", "ten", "meters"]);
+}
+
+#[tokio::test]
+async fn nothing_is_heard_where_nobody_speaks() {
+    let providers = with_models(folder(), |_| {}).unwrap();
+    for silence in [vec![], vec![0; 16_000], vec![0; 70 * 16_000]] {
+        let silence = utterance(silence, Some("en-US"));
+        let heard = providers.transcriber.transcribe(silence).await.unwrap();
+        assert_eq!(heard, "");
+    }
+}
+
+#[tokio::test]
+async fn what_is_spoken_is_understood() {
+    let providers = with_models(folder(), |_| {}).unwrap();
+    let cases = [
+        (
+            "The library opens at nine. You can borrow ten books here.",
+            "the library opens at nine you can borrow ten books here",
+        ),
+        (
+            "Dr. Smith's appointment costs $25, and it is on May 3rd at 3:30pm.",
+            "dr smith s appointment costs 25 and it is on may 3rd at 3 30 pm",
+        ),
+    ];
+    for (written, said) in cases {
+        let heard = read_back(&providers, say(written)).await;
+        // It says a thing a little differently each time.
+        let missed = words(said).into_iter().filter(|word| !heard.contains(word));
+        assert!(missed.count() <= 1, "{heard:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_voice_does_not_speak_is_left_to_espeak() {
+    let providers = with_models(folder(), |_| {}).unwrap();
+    let rate = async |voice: Option<&str>, language: Option<&str>| {
+        let request = SpeechRequest {
+            voice: voice.map(str::to_owned),
+            language: language.map(str::to_owned),
+            ..say("Hello.")
+        };
+        let speech = speak(&providers, request).await;
+        let lengths: Vec<_> = speech.iter().map(|piece| piece.samples.len()).collect();
+        assert!(samples(&speech) > 5_000, "{lengths:?}");
+        // What piper makes comes in its own sizes, multiples of a frame of 256 samples.
+        lengths[0] % 256 == 0 && lengths[0] <= 40 * 256
+    };
+    assert!(rate(None, None).await);
+    assert!(rate(None, Some("en-GB")).await);
+    assert!(rate(Some("en_US-joe-medium"), Some("en")).await);
+    assert!(rate(Some("alloy"), Some("en")).await, "a voice of others");
+    assert!(
+        !rate(Some("en+f3"), Some("en")).await,
+        "a voice of espeak-ng"
+    );
+    assert!(!rate(None, Some("de")).await);
+    assert!(!rate(Some("en_US-joe-medium"), Some("de")).await);
+    let voices = providers.synthesizer.voices().await.unwrap().voices;
+    assert_eq!(voices[0].id, "en_US-joe-medium");
+    assert_eq!(voices[0].language.as_deref(), Some("en-us"));
+    assert!(voices.iter().any(|voice| voice.id == "de+f3"));
+}
+
+#[tokio::test]
+async fn speech_keeps_to_its_speed_and_stops_when_nobody_listens() {
+    let providers = with_models(folder(), |config| config.inference.threads = Some(1)).unwrap();
+    let text = "This sentence is spoken slowly and fast, and takes its time.";
+    let length = async |speed| {
+        let request = SpeechRequest { speed, ..say(text) };
+        samples(&speak(&providers, request).await) as f64
+    };
+    let ratio = length(0.5).await / length(2.0).await;
+    assert!((3.0..5.0).contains(&ratio), "{ratio}");
+    // A long text keeps no thread once it is dropped.
+    let long = say(&text.repeat(50));
+    let mut speech = providers.synthesizer.speak(long).await.unwrap();
+    futures_util::StreamExt::next(&mut speech)
+        .await
+        .unwrap()
+        .unwrap();
+    drop(speech);
+    let forward = utterance(recording("goforward.raw"), None);
+    let heard = providers.transcriber.transcribe(forward);
+    timeout(Duration::from_secs(10), heard)
+        .await
+        .unwrap()
+        .unwrap();
+}
+
+#[tokio::test]
+async fn many_are_heard_and_spoken_to_at_once() {
+    let providers = with_models(folder(), |_| {}).unwrap();
+    let began = Instant::now();
+    let all = (0..6).map(|_| async {
+        let forward = utterance(recording("goforward.raw"), None);
+        let heard = providers.transcriber.transcribe(forward).await.unwrap();
+        assert!(speak(&providers, say(&heard)).await.len() > 1);
+        heard
+    });
+    let heard = join_all(all).await;
+    assert!(heard.iter().all(|one| *one == heard[0]), "{heard:?}");
+    println!("six at once: {:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn without_models_the_programs_are_used() {
+    let empty = TempDir::new().unwrap();
+    for folder in [empty.path().to_owned(), empty.path().join("none")] {
+        let providers = with_models(folder, |_| {}).unwrap();
+        assert_eq!(providers.transcriber.name(), "pocketsphinx");
+        assert_eq!(providers.synthesizer.name(), "espeak-ng");
+        assert!(!providers.transcriber.starts_early());
+    }
+    let providers = with_models(folder(), |config| {
+        config.transcriber.model = Some("pocketsphinx".to_owned());
+        config.synthesizer.model = Some("espeak-ng".to_owned());
+    });
+    let providers = providers.unwrap();
+    assert_eq!(providers.transcriber.name(), "pocketsphinx");
+    assert_eq!(providers.synthesizer.name(), "espeak-ng");
+}
+
+#[tokio::test]
+async fn a_damaged_model_is_not_used_and_a_missing_one_is_named() {
+    let damaged = TempDir::new().unwrap();
+    for (model, file, bytes) in [
+        ("whisper-tiny.en", "model.bin", 75_537_502),
+        ("whisper-tiny.en", "vocabulary.txt", 422_309),
+        ("piper-en_US-joe-medium", "voice.onnx", 63_201_294),
+        ("piper-en_US-joe-medium", "voice.json", 4_794),
+    ] {
+        fs::create_dir_all(damaged.path().join(model)).unwrap();
+        let file = fs::File::create(damaged.path().join(model).join(file)).unwrap();
+        file.set_len(bytes).unwrap();
+    }
+    let providers = with_models(damaged.path().to_owned(), |_| {}).unwrap();
+    assert_eq!(providers.transcriber.name(), "pocketsphinx");
+    assert_eq!(providers.synthesizer.name(), "espeak-ng");
+    let name = |setting: &str, model: &str, folder: PathBuf| {
+        let result = with_models(folder, |config| match setting {
+            "transcriber" => config.transcriber.model = Some(model.to_owned()),
+            _ => config.synthesizer.model = Some(model.to_owned()),
+        });
+        format!("{:#}", result.unwrap_err())
+    };
+    let error = name("transcriber", "whisper-tiny.en", damaged.path().to_owned());
+    assert!(
+        error.contains("transcriber.model") && error.contains("damaged"),
+        "{error}"
+    );
+    let error = name(
+        "synthesizer",
+        "piper-en_US-joe-medium",
+        "/nonexistent".into(),
+    );
+    assert!(
+        error.contains("synthesizer.model") && error.contains("models pull"),
+        "{error}"
+    );
+    let error = name("transcriber", "whisper-9000", folder());
+    assert!(error.contains("no transcription model"), "{error}");
+    let error = name("synthesizer", "silero-vad", folder());
+    assert!(error.contains("no voice"), "{error}");
+}
