@@ -4,6 +4,7 @@ mod call;
 mod figures;
 mod server;
 mod setup;
+mod speech;
 mod text;
 
 use std::{fmt::Display, io::Write as _};
@@ -24,6 +25,8 @@ enum Benchmark {
     Call(call::CallOptions),
     /// Setting calls up on networks that lose datagrams: how many fail, and how long it takes.
     Setup(setup::SetupOptions),
+    /// Ears and voice of a server with nothing but its defaults, beside the programs that are used without models.
+    Speech(speech::SpeechOptions),
     /// Text generation: what the server adds to its upstream, with one client and with many.
     Text(text::TextOptions),
 }
@@ -34,6 +37,7 @@ async fn main() -> anyhow::Result<()> {
     let report: Box<dyn Display> = match Cli::parse().benchmark {
         Benchmark::Call(options) => Box::new(call::run(options).await?),
         Benchmark::Setup(options) => Box::new(setup::run(options).await?),
+        Benchmark::Speech(options) => Box::new(speech::run(options).await?),
         Benchmark::Text(options) => Box::new(text::run(options).await?),
     };
     writeln!(std::io::stdout().lock(), "{report}")?;

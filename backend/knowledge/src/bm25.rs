@@ -2,8 +2,13 @@
 
 use std::collections::HashMap;
 
+use super::Concept;
+
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
+
+/// The part of its weight that a word counts which stands nowhere.
+const UNKNOWN: f64 = 0.5;
 
 /// The statistics of a small collection, in memory.
 #[derive(Debug, Clone, Default)]
@@ -70,25 +75,48 @@ impl Bm25 {
             .is_some_and(|counts| counts.contains_key(term))
     }
 
-    /// The score of a text for weighted terms; 0 when none of them stands in it.
-    pub fn score<'a>(&self, text: usize, query: impl IntoIterator<Item = (&'a str, f64)>) -> f64 {
+    /// How much a word of a question tells: as much as the best of its variants that stand somewhere.
+    #[must_use]
+    pub fn weight_of(&self, concept: &Concept) -> f64 {
+        let known = concept.variants().filter(|(term, _)| self.knows(term));
+        let best = known
+            .map(|(term, count)| count * self.weight(term))
+            .reduce(f64::max);
+        // A word that stands nowhere may be the subject, or one of those that people say beside it.
+        let unknown = || {
+            concept
+                .variants()
+                .next()
+                .map(|(term, _)| UNKNOWN * self.weight(term))
+        };
+        best.or_else(unknown).unwrap_or_default()
+    }
+
+    /// Whether any variant of a word stands in this text.
+    #[must_use]
+    pub fn has_any(&self, text: usize, concept: &Concept) -> bool {
+        concept.variants().any(|(term, _)| self.has(text, term))
+    }
+
+    /// The score of a text for the words of a question, of which the best variant counts; 0 when none of them stands in it.
+    pub fn score<'a>(&self, text: usize, query: impl IntoIterator<Item = &'a Concept>) -> f64 {
         let (Some(counts), Some(length)) = (self.counts.get(text), self.lengths.get(text)) else {
             return 0.0;
         };
         let norm = K1 * (1.0 - B + B * length / self.mean_length);
-        query
-            .into_iter()
-            .map(|(term, weight)| {
-                let count = counts.get(term).copied().unwrap_or(0.0);
-                weight * self.weight(term) * count * (K1 + 1.0) / (count + norm)
-            })
-            .sum()
+        let score = |(term, weight): (&str, f64)| {
+            let count = counts.get(term).copied().unwrap_or(0.0);
+            weight * self.weight(term) * count * (K1 + 1.0) / (count + norm)
+        };
+        let best = |concept: &Concept| concept.variants().map(score).fold(0.0, f64::max);
+        query.into_iter().map(best).sum()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terms;
 
     fn index() -> Bm25 {
         Bm25::new(
@@ -102,16 +130,28 @@ mod tests {
         let index = index();
         assert!(index.weight("lion") > index.weight("eat"));
         assert!(index.weight("unknown") > index.weight("lion"));
-        let score = |text| index.score(text, [("lion", 1.0), ("eat", 1.0)]);
+        let question = Concept::all("lion eat", 1.0);
+        let score = |text| index.score(text, &question);
         assert!(score(0) > score(1) && score(1) > score(2));
         assert_eq!(score(2), 0.0);
-        assert_eq!(index.score(9, [("lion", 1.0)]), 0.0);
+        assert_eq!(score(9), 0.0);
+    }
+
+    #[test]
+    fn a_related_word_counts_less_than_the_word_itself() {
+        let words = ["zoo price", "zoo cost", "zoo lion"];
+        let index = Bm25::new(words.map(terms));
+        let question = Concept::all("cost", 1.0);
+        let score = |text| index.score(text, &question);
+        assert!(score(1) > score(0) && score(0) > score(2));
+        assert_eq!(score(2), 0.0);
+        assert!(index.has_any(0, &question[0]) && !index.has_any(2, &question[0]));
     }
 
     #[test]
     fn nothing_is_found_in_nothing() {
         let index = Bm25::new([]);
         assert!(index.is_empty());
-        assert_eq!(index.score(0, [("lion", 1.0)]), 0.0);
+        assert_eq!(index.score(0, &Concept::all("lion", 1.0)), 0.0);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use tokio::task::spawn_blocking;
 
-use super::{Bm25, CharacterDocument, KnowledgeSource, Passage, Query, sentences, terms};
+use super::{Bm25, CharacterDocument, Concept, KnowledgeSource, Passage, Query, sentences, terms};
 
 /// A passage ends with the sentence that makes it at least this long.
 const PASSAGE_CHARS: usize = 500;
@@ -114,15 +114,10 @@ impl Index {
     }
 
     fn search(&self, query: &Query) -> Vec<Passage> {
-        let question = terms(&query.text);
-        let context = terms(&query.context);
-        let weighted = question
-            .iter()
-            .map(|term| (term.as_str(), 1.0))
-            .chain(context.iter().map(|term| (term.as_str(), CONTEXT_WEIGHT)))
-            .collect::<Vec<_>>();
+        let mut wanted = Concept::all(&query.text, 1.0);
+        wanted.extend(Concept::all(&query.context, CONTEXT_WEIGHT));
         let mut found = (0..self.bm25.len())
-            .map(|at| (self.bm25.score(at, weighted.iter().copied()), at))
+            .map(|at| (self.bm25.score(at, &wanted), at))
             .filter(|(score, _)| *score > 0.0)
             .collect::<Vec<_>>();
         // Equal scores keep the order of the documents.

@@ -5,6 +5,7 @@
 
 mod bm25;
 mod cache;
+mod concept;
 mod documents;
 mod text;
 
@@ -15,6 +16,7 @@ use utoipa::ToSchema;
 pub use self::{
     bm25::Bm25,
     cache::DocumentCache,
+    concept::Concept,
     documents::CharacterDocuments,
     text::{sentences, terms},
 };

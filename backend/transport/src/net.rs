@@ -7,14 +7,19 @@
 //! datagram was sent to.
 //!
 //! Anybody can fill that socket's buffer faster than it is read. So a path that is bound gets a socket of its own on the
-//! same port, connected to its client: the system puts what comes from there into a buffer that strangers do not reach.
-//! What names a call without coming from one of its paths waits in a small queue of its own, behind what does.
+//! same port, connected to its client: the system puts what comes from there into a buffer that strangers do not reach, and
+//! the call's own task reads it. What names a call without coming from one of its paths waits in a small queue of its own, behind what does.
 
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
+    future::poll_fn,
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll},
     time::{Duration, Instant},
 };
 
@@ -24,14 +29,11 @@ use colloquy_config::MediaConfig;
 use rtc::shared::ifaces::ifaces;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::{net::UdpSocket, sync::mpsc};
-use tokio_util::{
-    sync::CancellationToken,
-    task::{AbortOnDropHandle, TaskTracker},
-};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::ice::{Addresses, MAX_PATHS};
 
-/// Datagrams from its own paths that may wait for a call's task. At 50 packets a second this is several seconds of audio;
+/// Datagrams from its own paths that may wait for a call's task, when they come by the port's socket. At 50 packets a second this is several seconds of audio;
 /// what comes beyond is lost as it would be on the network.
 const INBOX: usize = 256;
 
@@ -55,6 +57,9 @@ const PORT_BUFFER: usize = 64;
 /// The same for the buffer of one path.
 const PATH_BUFFER: usize = 8;
 
+/// Datagrams that are read in a row although they are not the call's own.
+const READS_AT_ONCE: usize = 64;
+
 /// A datagram for a call.
 #[derive(Debug)]
 pub struct Datagram {
@@ -71,6 +76,8 @@ pub struct Net {
     routes: Mutex<Routes>,
     /// Runs what reads the sockets.
     tasks: TaskTracker,
+    /// How many places there were.
+    places: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -96,15 +103,25 @@ struct Binding {
 /// What a call is sent: from its own paths, and from elsewhere.
 #[derive(Debug)]
 pub struct Inbox {
+    net: Arc<Net>,
+    place: u64,
+    paths: Paths,
+    /// From its paths, by way of the port's socket.
     bound: mpsc::Receiver<Datagram>,
     unbound: mpsc::Receiver<Datagram>,
+    buffer: BytesMut,
 }
 
 #[derive(Debug, Clone)]
 struct InboxSender {
+    /// The number of the call's place.
+    place: u64,
     bound: mpsc::Sender<Datagram>,
     unbound: mpsc::Sender<Datagram>,
 }
+
+/// The paths of a call that were bound, oldest first; its place changes them, its inbox reads their sockets.
+type Paths = Arc<Mutex<VecDeque<Path>>>;
 
 /// A call's place on the port; dropping it closes the place.
 #[derive(Debug)]
@@ -112,17 +129,16 @@ pub struct Place {
     net: Arc<Net>,
     inbox: InboxSender,
     fragment: Option<Box<[u8]>>,
-    /// The paths that were bound, oldest first.
-    paths: VecDeque<Path>,
+    paths: Paths,
     /// How many sockets were opened for them.
     sockets: usize,
 }
 
-/// A path that was bound, and the task that reads its socket. Without one the path is served by the port's socket alone.
+/// A path that was bound, and its socket. Without one the path is served by the port's socket alone.
 #[derive(Debug)]
 struct Path {
     addresses: Addresses,
-    _reader: Option<AbortOnDropHandle<()>>,
+    socket: Option<UdpSocket>,
 }
 
 impl Net {
@@ -154,6 +170,7 @@ impl Net {
             endpoints,
             routes: Mutex::default(),
             tasks: tasks.clone(),
+            places: AtomicU64::new(0),
         })
     }
 
@@ -173,15 +190,15 @@ impl Net {
                 };
                 tokio::select! {
                     () = over.cancelled() => {}
-                    () = net.read(socket, *candidate, PORT_BUFFER) => {}
+                    () = net.read(socket, *candidate) => {}
                 }
             });
         }
     }
 
-    /// Reads a socket for ever.
-    async fn read(&self, socket: &UdpSocket, candidate: SocketAddr, room: usize) {
-        let mut buffer = BytesMut::with_capacity(room * MAX_DATAGRAM_BYTES);
+    /// Reads a socket of the port for ever.
+    async fn read(&self, socket: &UdpSocket, candidate: SocketAddr) {
+        let mut buffer = BytesMut::with_capacity(PORT_BUFFER * MAX_DATAGRAM_BYTES);
         loop {
             buffer.reserve(MAX_DATAGRAM_BYTES);
             match socket.recv_buf_from(&mut buffer).await {
@@ -198,15 +215,6 @@ impl Net {
         }
     }
 
-    /// Reads what comes on one path from a socket of its own. What comes to it in the moment before it is connected may be
-    /// from anybody, and goes the way of everything else.
-    fn read_path(self: &Arc<Self>, addresses: Addresses) -> io::Result<AbortOnDropHandle<()>> {
-        let socket = self.endpoint(addresses.local)?.connect(addresses.remote)?;
-        let net = Arc::clone(self);
-        let reader = async move { net.read(&socket, addresses.local, PATH_BUFFER).await };
-        Ok(AbortOnDropHandle::new(self.tasks.spawn(reader)))
-    }
-
     fn endpoint(&self, candidate: SocketAddr) -> io::Result<&Endpoint> {
         self.endpoints
             .iter()
@@ -215,6 +223,7 @@ impl Net {
             .ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
     }
 
+    /// Gives a datagram to the call that it is for.
     fn route(&self, datagram: Datagram) {
         let sender = {
             let routes = self.routes();
@@ -239,7 +248,7 @@ impl Net {
     }
 
     fn routes(&self) -> MutexGuard<'_, Routes> {
-        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.routes)
     }
 
     /// Sends a datagram from a candidate address. What the system cannot take at once is lost, as on the network.
@@ -256,17 +265,27 @@ impl Net {
     pub fn place(self: &Arc<Self>) -> (Place, Inbox) {
         let (bound, bound_in) = mpsc::channel(INBOX);
         let (unbound, unbound_in) = mpsc::channel(UNBOUND_INBOX);
+        let place = self.places.fetch_add(1, Ordering::Relaxed);
+        let paths = Paths::default();
         (
             Place {
                 net: Arc::clone(self),
-                inbox: InboxSender { bound, unbound },
+                inbox: InboxSender {
+                    place,
+                    bound,
+                    unbound,
+                },
                 fragment: None,
-                paths: VecDeque::new(),
+                paths: Arc::clone(&paths),
                 sockets: 0,
             },
             Inbox {
+                net: Arc::clone(self),
+                place,
+                paths,
                 bound: bound_in,
                 unbound: unbound_in,
+                buffer: BytesMut::new(),
             },
         )
     }
@@ -288,24 +307,98 @@ impl Endpoint {
 impl Inbox {
     /// The next datagram, those of the call's own paths first; `None` when the place is gone.
     pub async fn recv(&mut self) -> Option<Datagram> {
-        tokio::select! {
-            biased;
-            Some(datagram) = self.bound.recv() => Some(datagram),
-            Some(datagram) = self.unbound.recv() => Some(datagram),
-            else => None,
+        poll_fn(|context| self.poll_recv(context)).await
+    }
+
+    fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Option<Datagram>> {
+        if let Some(datagram) = self.poll_paths(Some(context)) {
+            return Poll::Ready(Some(datagram));
+        }
+        let bound = self.bound.poll_recv(context);
+        if let Poll::Ready(Some(datagram)) = bound {
+            return Poll::Ready(Some(datagram));
+        }
+        match (self.unbound.poll_recv(context), bound) {
+            (Poll::Ready(Some(datagram)), _) => Poll::Ready(Some(datagram)),
+            (Poll::Ready(None), Poll::Ready(None)) => Poll::Ready(None),
+            _ => Poll::Pending,
         }
     }
 
     /// The next datagram that is there already.
     pub fn try_recv(&mut self) -> Option<Datagram> {
-        let bound = self.bound.try_recv();
-        bound.or_else(|_| self.unbound.try_recv()).ok()
+        let own = self.poll_paths(None);
+        let bound = own.or_else(|| self.bound.try_recv().ok());
+        bound.or_else(|| self.unbound.try_recv().ok())
     }
+
+    /// What came on the sockets of the call's paths. With a context the task is woken when there is something.
+    fn poll_paths(&mut self, mut context: Option<&mut Context<'_>>) -> Option<Datagram> {
+        let paths = Arc::clone(&self.paths);
+        let mut reads = 0;
+        for path in lock(&paths).iter() {
+            let Some(socket) = &path.socket else { continue };
+            // What is not the call's own has its turn, too, but may not keep the task for ever.
+            while reads < READS_AT_ONCE {
+                match self.read(socket, path.addresses) {
+                    Ok(Some(datagram)) => return Some(datagram),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        let ready = context
+                            .as_mut()
+                            .map(|context| socket.poll_recv_ready(context));
+                        if !matches!(ready, Some(Poll::Ready(Ok(())))) {
+                            break;
+                        }
+                    }
+                    Ok(None) => reads += 1,
+                    // A peer that has gone answers with ICMP, which the system reports on the next read.
+                    Err(error) => {
+                        tracing::debug!(%error, "reading from a path of a call");
+                        reads += 1;
+                    }
+                }
+            }
+        }
+        if reads == READS_AT_ONCE
+            && let Some(context) = context
+        {
+            context.waker().wake_by_ref();
+        }
+        None
+    }
+
+    /// Reads what is there on the socket of a path. What is not surely the call's goes the way of everything else: what came
+    /// from anybody in the moment before the socket was connected, binding requests, and a path that another call has by now.
+    fn read(&mut self, socket: &UdpSocket, path: Addresses) -> io::Result<Option<Datagram>> {
+        if self.buffer.capacity() < MAX_DATAGRAM_BYTES {
+            self.buffer.reserve(PATH_BUFFER * MAX_DATAGRAM_BYTES);
+        }
+        let (_, from) = socket.try_recv_buf_from(&mut self.buffer)?;
+        let datagram = Datagram {
+            bytes: self.buffer.split(),
+            addresses: Addresses {
+                remote: from,
+                ..path
+            },
+        };
+        let is_own = from == path.remote
+            && stun_fragment(&datagram.bytes).is_none()
+            && self.net.routes().is_bound(path, self.place);
+        if is_own {
+            return Ok(Some(datagram));
+        }
+        self.net.route(datagram);
+        Ok(None)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl InboxSender {
     fn is_same(&self, other: &Self) -> bool {
-        self.bound.same_channel(&other.bound)
+        self.place == other.place
     }
 }
 
@@ -345,54 +438,61 @@ impl Place {
                 entry.insert(binding());
             }
         }
-        let reader = self.open(path);
-        self.paths.retain(|earlier| earlier.addresses != path);
-        self.paths.push_back(Path {
+        let socket = self.open(path);
+        let mut paths = lock(&self.paths);
+        paths.retain(|earlier| earlier.addresses != path);
+        paths.push_back(Path {
             addresses: path,
-            _reader: reader,
+            socket,
         });
-        if self.paths.len() > MAX_PATHS
-            && let Some(oldest) = self.paths.pop_front()
+        if paths.len() > MAX_PATHS
+            && let Some(oldest) = paths.pop_front()
         {
-            self.net.routes().release(oldest.addresses, &self.inbox);
+            self.net
+                .routes()
+                .release(oldest.addresses, self.inbox.place);
         }
     }
-}
 
-impl Place {
     /// A socket for a path, while the call may have one more.
-    fn open(&mut self, path: Addresses) -> Option<AbortOnDropHandle<()>> {
+    fn open(&mut self, path: Addresses) -> Option<UdpSocket> {
         if self.sockets == MAX_SOCKETS {
             return None;
         }
         self.sockets += 1;
-        let reader = self.net.read_path(path);
-        let reader = reader.inspect_err(|error| {
+        let endpoint = self.net.endpoint(path.local);
+        let socket = endpoint.and_then(|endpoint| endpoint.connect(path.remote));
+        let socket = socket.inspect_err(|error| {
             tracing::debug!(%error, "a path of a call has no socket of its own");
         });
-        reader.ok()
+        socket.ok()
     }
 }
 
 impl Routes {
-    /// Lets a path go if it still belongs to the call.
-    fn release(&mut self, path: Addresses, inbox: &InboxSender) {
-        if let Entry::Occupied(entry) = self.by_path.entry(path)
-            && entry.get().inbox.is_same(inbox)
-        {
-            entry.remove();
+    /// Whether a path belongs to the call that has this place.
+    fn is_bound(&self, path: Addresses, place: u64) -> bool {
+        let binding = self.by_path.get(&path);
+        binding.is_some_and(|binding| binding.inbox.place == place)
+    }
+
+    /// Lets a path go if it still belongs to the call that has this place.
+    fn release(&mut self, path: Addresses, place: u64) {
+        if self.is_bound(path, place) {
+            self.by_path.remove(&path);
         }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
+        let paths = std::mem::take(&mut *lock(&self.paths));
         let mut routes = self.net.routes();
         if let Some(fragment) = &self.fragment {
             routes.by_fragment.remove(fragment);
         }
-        for path in &self.paths {
-            routes.release(path.addresses, &self.inbox);
+        for path in paths {
+            routes.release(path.addresses, self.inbox.place);
         }
     }
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use colloquy::{
-    knowledge::Passage,
+    knowledge::{CharacterDocument, CharacterDocuments, KnowledgeSource as _, Passage, Query},
     providers::{
         ChatMessage, ChatModel as _, ChatRequest, ChatRole, Grounding, embedded::Extractive,
     },
 };
 use futures_util::TryStreamExt as _;
+use serde_json::Value;
 
 /// A conversation that goes on as long as it is talked to.
 struct Dialogue(ChatRequest);
@@ -126,15 +127,15 @@ async fn a_visit_to_the_zoo() {
 }
 
 #[tokio::test]
-async fn words_that_mean_nothing_to_it_come_back() {
+async fn words_that_mean_nothing_to_it_are_not_repeated() {
     holds(
         Dialogue::new("You are Max. Keep your answers short.", &[]),
         &[
-            ("go forward ten meters", &["go forward ten meters"]),
-            ("go forward ten meters", &["go forward ten meters"]),
-            ("go forward ten meters", &["go forward ten meters"]),
-            ("Who won the cup in 1954?", &["Who won the cup in 1954?"]),
-            ("Who won the cup in 1954?", &["Who won the cup in 1954"]),
+            ("go forward ten meters", &["What would you like"]),
+            ("go forward ten meters", &["What would you like"]),
+            ("go forward ten meters", &["What would you like"]),
+            ("Who won the cup in 1954?", &["What would you like"]),
+            ("Who won the cup in 1954?", &["What would you like"]),
             ("", &[]),
             ("hi", &["Hello."]),
             ("hi", &[]),
@@ -151,7 +152,7 @@ async fn words_that_mean_nothing_to_it_come_back() {
     let mut zoo = Dialogue::zoo();
     let reply = zoo.say("What is the capital of France?").await;
     assert!(
-        reply.contains("capital of France") && reply.contains("Lions"),
+        !reply.contains("France") && reply.contains("Lions"),
         "{reply}"
     );
 }
@@ -248,4 +249,73 @@ async fn it_makes_small_talk_in_the_language_of_the_character() {
         reply.starts_with("Laut Öffnungszeiten: Der Zoo öffnet"),
         "{reply}"
     );
+}
+
+/// What the demo's character answers to a question.
+async fn demo(question: &str) -> String {
+    let character: Value =
+        serde_json::from_str(include_str!("../../../examples/character.json")).unwrap();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let documents = character["parameters"]["documents"].as_array().unwrap();
+    let documents: Vec<_> = documents
+        .iter()
+        .map(|document| CharacterDocument {
+            title: text(&document["title"]),
+            text: text(&document["text"]),
+        })
+        .collect();
+    let documents = CharacterDocuments::new(&documents);
+    let query = Query {
+        text: question.to_owned(),
+        context: String::new(),
+        limit: 3,
+    };
+    let grounding = Grounding {
+        name: Some("the guide".to_owned()),
+        personality: text(&character["personality"]).replace("{{ robot_name }}", "the guide"),
+        topics: documents.titles(),
+        passages: documents.search(query).await.unwrap(),
+        ..Grounding::default()
+    };
+    let mut dialogue = Dialogue(ChatRequest {
+        grounding: Arc::new(grounding),
+        ..ChatRequest::default()
+    });
+    dialogue.say(question).await
+}
+
+#[tokio::test]
+async fn questions_that_are_asked_aloud_are_answered_by_the_right_passage() {
+    let questions = include_str!("spoken_questions.txt").lines();
+    let (mut asked, mut answered) = (0, 0);
+    for line in questions.filter(|line| !line.starts_with('#')) {
+        let (question, expected) = line.split_once('|').unwrap();
+        let reply = demo(question.trim()).await;
+        let is_right = expected
+            .split('|')
+            .any(|words| reply.contains(words.trim()));
+        asked += 1;
+        answered += usize::from(is_right);
+        if !is_right {
+            println!("{question}: {reply}");
+        }
+    }
+    println!("{answered} of {asked} were answered");
+    for question in [
+        "what is the capital of france",
+        "who won the football game last night",
+        "how do i bake a chocolate cake",
+        "what's the weather like tomorrow",
+        "how tall is mount everest",
+        "go forward ten meters",
+        "do you like dogs",
+        "how old is the president",
+    ] {
+        let reply = demo(question).await;
+        assert!(
+            reply.contains("I can tell you about"),
+            "{question}: {reply}"
+        );
+    }
+    assert!(asked == 60 && answered >= 50, "{answered} of {asked}");
 }

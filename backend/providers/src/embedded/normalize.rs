@@ -1,6 +1,6 @@
-//! Text normalization: what is written becomes what is said, before it becomes phonemes. "$5.50 at 3pm" is "5 dollars and 50 cents
-//! at 3 P M". English has rules of its own; of other languages only what nobody says is taken away, and espeak-ng's rules do the
-//! rest. Whole numbers stay digits: it reads them well.
+//! Text normalization for English: what is written becomes what is said, before it becomes phonemes. "$5.50 at 3pm" is "5 dollars and
+//! 50 cents at 3 P M". Whole numbers stay digits: espeak-ng reads them well, as it reads other languages by rules of its own. Markup
+//! and pictures are gone before.
 //!
 //! The expressions are matched in linear time, and each rule goes over the text once.
 
@@ -17,24 +17,16 @@ struct Rule {
     say: Say,
 }
 
-/// What is written, without markup and pictures, in any language.
-#[must_use]
-pub(super) fn plain(text: &str) -> String {
-    let text = apply(&MARKUP, text);
-    let kept = text.chars().map(|letter| match letter {
-        '\u{2018}' | '\u{2019}' => '\'',
-        '\u{201c}' | '\u{201d}' | '\u{ab}' | '\u{bb}' => '"',
-        '\u{a0}' | '\u{202f}' | '\u{2009}' => ' ',
-        letter if is_picture(letter) => ' ',
-        letter => letter,
-    });
-    collapse(&kept.collect::<String>())
-}
-
 /// An English text as it is said.
 #[must_use]
 pub(super) fn english(text: &str) -> String {
-    collapse(&apply(&ENGLISH, &plain(text)))
+    let plain = text.chars().map(|letter| match letter {
+        '\u{2018}' | '\u{2019}' => '\'',
+        '\u{201c}' | '\u{201d}' | '\u{ab}' | '\u{bb}' => '"',
+        '\u{a0}' | '\u{202f}' | '\u{2009}' => ' ',
+        letter => letter,
+    });
+    collapse(&apply(&ENGLISH, &plain.collect::<String>()))
 }
 
 fn apply<'a>(rules: &[Rule], text: &'a str) -> Cow<'a, str> {
@@ -59,15 +51,6 @@ fn collapse(text: &str) -> String {
     said
 }
 
-/// Emoji, dingbats and what joins them.
-fn is_picture(letter: char) -> bool {
-    matches!(letter,
-        '\u{2190}'..='\u{21ff}' | '\u{2300}'..='\u{23ff}' | '\u{2460}'..='\u{24ff}' | '\u{2500}'..='\u{27bf}'
-        | '\u{2900}'..='\u{297f}' | '\u{2b00}'..='\u{2bff}' | '\u{fe00}'..='\u{fe0f}' | '\u{200b}'..='\u{200f}'
-        | '\u{20d0}'..='\u{20ff}' | '\u{e000}'..='\u{f8ff}' | '\u{1f000}'..='\u{1faff}' | '\u{e0000}'..='\u{e007f}'
-        | '\u{ae}' | '\u{2122}' | '\u{a9}')
-}
-
 fn rules(rules: &[(&str, Say)]) -> Vec<Rule> {
     let compile = |(pattern, say): &(&str, _)| {
         // Every pattern is tried by a test.
@@ -76,20 +59,6 @@ fn rules(rules: &[(&str, Say)]) -> Vec<Rule> {
     };
     rules.iter().filter_map(compile).collect()
 }
-
-/// Markdown, as models write it.
-static MARKUP: LazyLock<Vec<Rule>> = LazyLock::new(|| rules(MARKUP_RULES));
-
-const MARKUP_RULES: &[(&str, Say)] = &[
-    (r"!?\[([^\]\n]*)\]\([^)\s]*\)", |c| c[1].to_owned()),
-    (r"(?m)^\s*(?:#{1,6}|[-*+•])\s+", |_| String::new()),
-    (r"(?m)^\s*(\d{1,2})[.)]\s+", |c| format!("{}, ", &c[1])),
-    (r"(?m)([^\s.!?:;,])[ \t]*$\n+", |c| format!("{}.\n", &c[1])),
-    (r"\*{1,3}([^*\n]+)\*{1,3}", |c| c[1].to_owned()),
-    (r"\b_{1,2}([^_\n]+)_{1,2}\b|`+|~~", |c| {
-        part(c, 1).to_owned()
-    }),
-];
 
 /// English, from what has more of a context to what has less.
 static ENGLISH: LazyLock<Vec<Rule>> = LazyLock::new(|| rules(ENGLISH_RULES));
@@ -100,10 +69,9 @@ const ENGLISH_RULES: &[(&str, Say)] = &[
         r"\b([A-Za-z0-9._%+-]+)@([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)\b",
         |c| format!("{} at {}", address(&c[1]), address(&c[2])),
     ),
-    (
-        r"(?i)\b(?:https?://)((?:www\.)?[^\s<>()\x22]*[^\s<>()\x22.,;:!?'/])/?|\b(www\.[^\s<>()\x22]*[^\s<>()\x22.,;:!?'/])/?",
-        |c| address(first(c)),
-    ),
+    (r"\b(www\.[^\s<>()\x22]*[^\s<>()\x22.,;:!?'/])/?", |c| {
+        address(&c[1])
+    }),
     (
         r"\b([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.(?:com|org|net|io|dev|ai|edu|gov|info|app|co|uk|de|fr|eu|es|it|nl|ch|at|us|ca)(?:/[^\s<>()\x22]*[^\s<>()\x22.,;:!?'/])?)/?(?:\b|$)",
         |c| address(&c[1]),

@@ -15,7 +15,6 @@ fn check(cases: &[(&str, &str)]) {
 
 #[test]
 fn every_rule_has_a_pattern_that_can_be_read() {
-    assert_eq!(MARKUP.len(), MARKUP_RULES.len());
     assert_eq!(ENGLISH.len(), ENGLISH_RULES.len());
 }
 
@@ -126,7 +125,7 @@ fn addresses() {
             "a underscore b dash c plus d at mail dot co dot uk",
         ),
         (
-            "See https://www.example.com/help/.",
+            "See www.example.com/help/.",
             "See w w w dot example dot com slash help.",
         ),
         ("at example.org, or", "at example dot org, or"),
@@ -165,18 +164,12 @@ fn abbreviations() {
 }
 
 #[test]
-fn markup_and_pictures_are_not_said() {
+fn typographic_marks_are_plain_ones() {
     check(&[
-        ("**Great** news 🎉!", "Great news!"),
-        ("See [the guide](https://example.com/x).", "See the guide."),
-        ("# Title\n- one\n- two\n", "Title. one. two."),
-        ("1. First\n2. Second", "1, First. 2, Second"),
-        ("Use `ls` — it's *easy*", "Use ls, it's easy"),
-        ("“Quoted” it’s", "\"Quoted\" it's"),
-        ("👍🏽👨‍👩‍👧", ""),
-        ("© Acme™", "Acme"),
+        ("\u{201c}Quoted\u{201d} it\u{2019}s", "\"Quoted\" it's"),
+        ("so \u{2014} it is", "so, it is"),
+        ("5\u{a0}km", "5 kilometers"),
     ]);
-    assert_eq!(plain("Hallo **Welt** 🎉, 5 €"), "Hallo Welt, 5 €");
 }
 
 #[test]

@@ -188,7 +188,7 @@ impl Synthesizer for Piper {
         };
         let text = match language::primary(&voice.language) {
             "en" => normalize::english(&request.text),
-            _ => normalize::plain(&request.text),
+            _ => request.text,
         };
         let mut sentences = voice.phonemes.of(&text, MAX_PHONEMES).await?;
         sentences.reverse();

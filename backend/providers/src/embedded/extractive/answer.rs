@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use colloquy_knowledge::{Bm25, Passage, sentences, terms};
+use colloquy_knowledge::{Bm25, Concept, Passage, sentences, terms};
 
 use super::intent;
 
@@ -17,6 +17,8 @@ const FOLLOWING: f64 = 0.6;
 const KIND_BONUS: f64 = 1.35;
 /// A sentence that shares words with the question only by its title counts this part.
 const BY_TITLE: f64 = 0.5;
+/// What a character knows by itself counts this part of what its documents say.
+const BY_ITSELF: f64 = 0.75;
 /// An answer is at most this long, in characters and in sentences.
 const MAX_CHARS: usize = 320;
 const MAX_SENTENCES: usize = 3;
@@ -44,6 +46,14 @@ struct Sentence {
     /// Sentences of one source follow each other.
     source: usize,
     is_heading: bool,
+}
+
+impl Sentence {
+    /// Whether a word of the question, or one that means much the same, stands in it.
+    fn has(&self, word: &Concept) -> bool {
+        let mut variants = word.variants();
+        variants.any(|(variant, _)| self.own.iter().any(|own| own == variant))
+    }
 }
 
 impl Material {
@@ -92,26 +102,20 @@ impl Material {
         context: &str,
         told: impl Fn(&str) -> bool,
     ) -> Option<Answer> {
-        let question = terms(said);
+        let question = Concept::all(said, 1.0);
         let is_follow_up = question.len() < 2 || intent::points_back(said);
-        let context = if is_follow_up {
-            terms(context)
-        } else {
-            Vec::new()
+        let context = match is_follow_up {
+            true => Concept::all(context, CONTEXT_WEIGHT),
+            false => Vec::new(),
         };
-        let total: f64 = question.iter().map(|term| self.index.weight(term)).sum();
+        let total: f64 = question.iter().map(|word| self.index.weight_of(word)).sum();
         let kind = Kind::of(said);
-        let weighted = question
-            .iter()
-            .map(|term| (term.as_str(), 1.0))
-            .chain(context.iter().map(|term| (term.as_str(), CONTEXT_WEIGHT)))
-            .collect::<Vec<_>>();
         let score = |at: usize| {
             let sentence = &self.sentences[at];
             let covered: f64 = question
                 .iter()
-                .filter(|term| self.index.has(at, term))
-                .map(|term| self.index.weight(term))
+                .filter(|word| self.index.has_any(at, word))
+                .map(|word| self.index.weight_of(word))
                 .sum();
             let covers = if question.is_empty() {
                 // "Where is that?" has no subject of its own; it needs the one of before, and the kind asked for.
@@ -127,13 +131,17 @@ impl Material {
             } else {
                 1.0
             };
-            let shares = |term: &String| sentence.own.contains(term);
+            let shares = |word: &Concept| sentence.has(word);
             let own = if question.is_empty() || question.iter().any(shares) {
                 1.0
             } else {
                 BY_TITLE
             };
-            own * bonus * self.index.score(at, weighted.iter().copied())
+            let source = match sentence.title {
+                Some(_) => 1.0,
+                None => BY_ITSELF,
+            };
+            own * source * bonus * self.index.score(at, question.iter().chain(&context))
         };
         let scores = (0..self.sentences.len()).map(score).collect::<Vec<_>>();
         let best = |skip_told: bool| {
@@ -149,10 +157,10 @@ impl Material {
             .unwrap_or(first);
         let is_open = kind.is_none() && question.len() < 2;
         Some(self.around(chosen, |said, next| {
-            let has = |at: usize, term| self.sentences[at].own.contains(term);
+            let has = |at: usize, word| self.sentences[at].has(word);
             let adds = question
                 .iter()
-                .any(|term| has(next, term) && !said.clone().any(|at| has(at, term)));
+                .any(|word| has(next, word) && !said.clone().any(|at| has(at, word)));
             (adds || is_open) && scores[next] >= FOLLOWING * scores[chosen]
         }))
     }

@@ -10,8 +10,6 @@ use super::{
     phrases::{self, Phrases},
 };
 
-/// Words of the visitor that are said back at once.
-const MAX_QUOTED_WORDS: usize = 14;
 /// Subjects that are named at once.
 const MAX_TOPICS: usize = 3;
 
@@ -103,7 +101,7 @@ impl<'a> Conversation<'a> {
             },
             Intent::Content => match self.answer() {
                 Some(answer) => self.told(&answer),
-                None => self.reflected(),
+                None => self.unanswered(),
             },
         }
     }
@@ -254,21 +252,20 @@ impl<'a> Conversation<'a> {
         })
     }
 
-    /// Nothing is known: the visitor's words, and what else there is to talk about.
-    fn reflected(&self) -> Vec<String> {
-        let words = quoted(&self.said);
-        if words.is_empty() {
+    /// Nothing is known: that, and what else there is to talk about.
+    fn unanswered(&self) -> Vec<String> {
+        if terms(&self.said).is_empty() && !intent::is_question(&self.said) {
             return vec![self.offer(), self.phrases.tell_me.to_owned()];
         }
         let templates = if intent::is_question(&self.said) {
-            &self.phrases.asked
+            &self.phrases.unknown
         } else {
-            &self.phrases.heard
+            &self.phrases.unclear
         };
         let turn = self.replies.len();
         (0..templates.len())
             .map(|at| templates[(turn + at) % templates.len()])
-            .map(|template| format!("{} {}", template.replace("{words}", &words), self.offer()))
+            .map(|template| format!("{template} {}", self.offer()))
             .collect()
     }
 
@@ -289,19 +286,6 @@ impl<'a> Conversation<'a> {
     fn was_just_said(&self, reply: &str) -> bool {
         self.last
             .is_some_and(|last| intent::plain(last) == intent::plain(reply))
-    }
-}
-
-/// The visitor's words without a last sign, cut where a listener would lose patience.
-fn quoted(said: &str) -> String {
-    let said = said
-        .trim()
-        .trim_end_matches(['.', '!', '?', '…', '。', '！', '？', '؟', ',']);
-    let words = said.split_whitespace().collect::<Vec<_>>();
-    if words.len() <= MAX_QUOTED_WORDS {
-        words.join(" ")
-    } else {
-        format!("{}…", words[..MAX_QUOTED_WORDS].join(" "))
     }
 }
 

@@ -2,7 +2,7 @@
 //! character's name and personality, the turns so far, and the passages that were looked up.
 //!
 //! It quotes; it never makes anything up. A question is answered with the sentences that share the most telling words
-//! with it; where there are none, it says what it heard and what it can talk about. The same request gets the same
+//! with it, or with words that mean much the same; where there are none, it says so, and what it can talk about. The same request gets the same
 //! answer.
 
 mod answer;

@@ -1,0 +1,164 @@
+//! Speech as a server has it by default: what its ears and its voice understand and say, and how long they take. PocketSphinx and
+//! espeak-ng, which are used without neural models, are measured beside them in the same run.
+//!
+//! Recordings are those of human speech that Debian packages in `pocketsphinx-testdata`, with their words; models are in
+//! `COLLOQUY_MODELS_DIR`. Of each figure there is another one with `programs_` before it, for the two programs.
+//!
+//! | figure | what it is |
+//! |---|---|
+//! | `wer_clean`, `wer_8khz`, `wer_noise10` | words left out, put in or changed, in percent of those said: as recorded, through a telephone's band, in white noise 10 dB below the speech |
+//! | `invented` | words heard in 20 sounds in which nobody speaks: silence, noise, hum, clicks, breath, chords |
+//! | `stt_p50_ms_5s` | the time to the words of 5 s of speech |
+//! | `tts_first_audio_p50_ms` | from a sentence to its first sound |
+//! | `tts_rtf` | the time to speak, over the time that the speech lasts |
+//! | `tts_readback_wer` | words that Whisper hears wrongly of what is spoken, in percent |
+//! | `v2v_default_p50_ms`, `v2v_default_4_p50_ms` | with nothing but defaults and a voice-activity hold of 200 ms, from the end of a visitor's speech to the first audible reply, with one call and with four |
+//! | `rss_mb` | the largest resident set of that server |
+
+mod measure;
+mod recordings;
+mod talk;
+mod words;
+
+use std::{fmt, path::PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use colloquy::{Config, providers};
+use serde_json::{Map, Value};
+
+use self::recordings::Recording;
+
+/// Options of the benchmark.
+#[derive(Debug, Args)]
+pub(crate) struct SpeechOptions {
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// The folder with the models.
+    #[arg(long, env = "COLLOQUY_MODELS_DIR")]
+    models: PathBuf,
+    /// The model that hears, unless it is the server's choice.
+    #[arg(long)]
+    transcriber: Option<String>,
+    /// Turns of each call.
+    #[arg(long, default_value_t = 8)]
+    turns: usize,
+    /// Show the server's log, and what was heard.
+    #[arg(long)]
+    debug: bool,
+    /// The server to measure; the `colloquy` beside this program unless given.
+    #[arg(long)]
+    server: Option<PathBuf>,
+}
+
+/// What the benchmark prints.
+#[derive(Debug)]
+pub(crate) struct Report {
+    figures: Map<String, Value>,
+    json: bool,
+}
+
+/// Runs the benchmark.
+///
+/// # Errors
+/// When a model or a recording is missing, or a provider fails.
+pub(crate) async fn run(options: SpeechOptions) -> anyhow::Result<Report> {
+    let recordings = recordings::all().context("Debian's package pocketsphinx-testdata")?;
+    let neural = |config: &mut Config| config.transcriber.model = options.transcriber.clone();
+    let programs = |config: &mut Config| {
+        config.transcriber.model = Some("pocketsphinx".to_owned());
+        config.synthesizer.model = Some("espeak-ng".to_owned());
+    };
+    let with = |change: &dyn Fn(&mut Config)| {
+        let mut config = Config::default();
+        config.inference.models_dir = Some(options.models.clone());
+        change(&mut config);
+        providers::from_config(&config)
+    };
+    let mut figures = Map::new();
+    let neural = with(&neural)?;
+    let programs = with(&programs)?;
+    for (prefix, providers) in [("", &neural), ("programs_", &programs)] {
+        let mut note = |name: &str, value: Value| {
+            figures.insert(format!("{prefix}{name}"), value);
+        };
+        note("transcriber", providers.transcriber.name().into());
+        note("synthesizer", providers.synthesizer.name().into());
+        let ears = providers.transcriber.as_ref();
+        for (name, change) in [
+            ("wer_clean", None),
+            (
+                "wer_8khz",
+                Some(recordings::telephone as fn(&[i16]) -> Vec<i16>),
+            ),
+            ("wer_noise10", Some(recordings::in_noise)),
+        ] {
+            let rate = measure::error_rate(ears, &recordings, change, options.debug).await?;
+            note(name, rate.into());
+        }
+        note(
+            "invented",
+            measure::invented(ears, options.debug).await?.into(),
+        );
+        let five = recordings::seconds(&recordings, 5);
+        note("stt_p50_ms_5s", measure::hearing(ears, &five).await?.into());
+        let voice = providers.synthesizer.as_ref();
+        let speaking = measure::speaking(voice, neural.transcriber.as_ref(), options.debug).await?;
+        note("tts_first_audio_p50_ms", speaking.first_audio_p50_ms.into());
+        note("tts_rtf", speaking.real_time_factor.into());
+        note("tts_readback_wer", speaking.readback_error_rate.into());
+    }
+    // Their threads are not to stand beside the server's.
+    drop((neural, programs));
+    for (prefix, without_models) in [("", false), ("programs_", true)] {
+        for (name, calls) in [("v2v_default_p50_ms", 1), ("v2v_default_4_p50_ms", 4)] {
+            let talked = talk::talk(&options, calls, without_models).await?;
+            figures.insert(format!("{prefix}{name}"), talked.v2v_p50_ms.into());
+            figures.insert(
+                format!("{prefix}missed_turns_{calls}"),
+                talked.missed.into(),
+            );
+            figures.insert(format!("{prefix}rss_mb"), talked.rss_mb.into());
+        }
+    }
+    Ok(Report {
+        figures,
+        json: options.json,
+    })
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.json {
+            return f.write_str(&serde_json::to_string(&self.figures).map_err(|_| fmt::Error)?);
+        }
+        let shown = |value: Option<&Value>| match value {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => "-".to_owned(),
+            Some(value) => value.to_string(),
+        };
+        for (name, value) in &self.figures {
+            if name.starts_with("programs_") {
+                continue;
+            }
+            let beside = self.figures.get(&format!("programs_{name}"));
+            writeln!(
+                f,
+                "{name:28}{:>24}{:>16}",
+                shown(Some(value)),
+                shown(beside)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Speech with its words.
+type Spoken = (Vec<i16>, Vec<String>);
+
+impl From<&Recording> for Spoken {
+    fn from(recording: &Recording) -> Self {
+        (recording.samples.clone(), words::of(&recording.words))
+    }
+}
