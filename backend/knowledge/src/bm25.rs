@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use super::Concept;
 
 const K1: f64 = 1.2;
+/// How much less a long text counts; sentences differ in length for less of a reason than passages do.
 const B: f64 = 0.75;
+const B_OF_SENTENCES: f64 = 0.3;
 
 /// The part of its weight that a word counts which stands nowhere.
 const UNKNOWN: f64 = 0.5;
@@ -19,12 +21,16 @@ pub struct Bm25 {
     /// In how many texts a term stands.
     frequency: HashMap<String, f64>,
     mean_length: f64,
+    b: f64,
 }
 
 impl Bm25 {
     /// Counts the terms of these texts.
     pub fn new(texts: impl IntoIterator<Item = Vec<String>>) -> Self {
-        let mut index = Self::default();
+        let mut index = Self {
+            b: B,
+            ..Self::default()
+        };
         for terms in texts {
             index.lengths.push(terms.len() as f64);
             let mut counts = HashMap::new();
@@ -39,6 +45,14 @@ impl Bm25 {
         let total: f64 = index.lengths.iter().sum();
         index.mean_length = (total / index.lengths.len().max(1) as f64).max(1.0);
         index
+    }
+
+    /// Counts the terms of these sentences.
+    pub fn of_sentences(sentences: impl IntoIterator<Item = Vec<String>>) -> Self {
+        Self {
+            b: B_OF_SENTENCES,
+            ..Self::new(sentences)
+        }
     }
 
     /// The number of texts.
@@ -103,7 +117,7 @@ impl Bm25 {
         let (Some(counts), Some(length)) = (self.counts.get(text), self.lengths.get(text)) else {
             return 0.0;
         };
-        let norm = K1 * (1.0 - B + B * length / self.mean_length);
+        let norm = K1 * (1.0 - self.b + self.b * length / self.mean_length);
         let score = |(term, weight): (&str, f64)| {
             let count = counts.get(term).copied().unwrap_or(0.0);
             weight * self.weight(term) * count * (K1 + 1.0) / (count + norm)

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::LazyLock};
 use super::terms;
 
 /// What a related word counts, where the word itself counts 1.
-const RELATED: f64 = 0.6;
+const RELATED: f64 = 0.8;
 
 /// The related terms of a term.
 static TABLE: LazyLock<HashMap<String, Vec<String>>> =

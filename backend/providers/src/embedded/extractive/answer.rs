@@ -18,7 +18,7 @@ const KIND_BONUS: f64 = 1.35;
 /// A sentence that shares words with the question only by its title counts this part.
 const BY_TITLE: f64 = 0.5;
 /// What a character knows by itself counts this part of what its documents say.
-const BY_ITSELF: f64 = 0.75;
+const BY_ITSELF: f64 = 0.5;
 /// An answer is at most this long, in characters and in sentences.
 const MAX_CHARS: usize = 320;
 const MAX_SENTENCES: usize = 3;
@@ -35,7 +35,10 @@ pub(super) struct Answer {
 /// What can be said.
 pub(super) struct Material {
     sentences: Vec<Sentence>,
+    /// Of the sentences, each with its title and heading.
     index: Bm25,
+    /// Of the sentences alone.
+    own: Bm25,
 }
 
 struct Sentence {
@@ -89,8 +92,9 @@ impl Material {
             });
         }
         Self {
+            own: Bm25::of_sentences(all.iter().map(|sentence| sentence.own.clone())),
             sentences: all,
-            index: Bm25::new(indexed),
+            index: Bm25::of_sentences(indexed),
         }
     }
 
@@ -117,20 +121,17 @@ impl Material {
                 .filter(|word| self.index.has_any(at, word))
                 .map(|word| self.index.weight_of(word))
                 .sum();
-            let covers = if question.is_empty() {
-                // "Where is that?" has no subject of its own; it needs the one of before, and the kind asked for.
-                is_follow_up && kind.is_some_and(|kind| kind.fits(&sentence.text))
-            } else {
-                covered >= total * MIN_COVERAGE
+            let fits = kind.is_some_and(|kind| kind.fits(&sentence.text));
+            // "Where is that?" has no subject of its own; it needs the one of before, and the kind asked for.
+            let coverage = match question.is_empty() {
+                true if is_follow_up && fits => 1.0,
+                true => 0.0,
+                false => covered / total,
             };
-            if sentence.is_heading || !covers {
+            if sentence.is_heading || coverage < MIN_COVERAGE {
                 return 0.0;
             }
-            let bonus = if kind.is_some_and(|kind| kind.fits(&sentence.text)) {
-                KIND_BONUS
-            } else {
-                1.0
-            };
+            let bonus = if fits { KIND_BONUS } else { 1.0 };
             let shares = |word: &Concept| sentence.has(word);
             let own = if question.is_empty() || question.iter().any(shares) {
                 1.0
@@ -141,7 +142,9 @@ impl Material {
                 Some(_) => 1.0,
                 None => BY_ITSELF,
             };
-            own * source * bonus * self.index.score(at, question.iter().chain(&context))
+            let words = || question.iter().chain(&context);
+            let score = self.index.score(at, words()) + self.own.score(at, words());
+            own * source * bonus * coverage.sqrt() * score
         };
         let scores = (0..self.sentences.len()).map(score).collect::<Vec<_>>();
         let best = |skip_told: bool| {
@@ -222,13 +225,21 @@ enum Kind {
     Time,
     Number,
     Place,
+    /// What happens in some case.
+    Case,
+    /// What somebody may or can do.
+    Possibility,
+    /// What is needed.
+    Need,
 }
 
 impl Kind {
     fn of(said: &str) -> Option<Self> {
         let said = intent::plain(said);
         let has = |words: &[&str]| words.iter().any(|word| said.contains(&format!(" {word} ")));
-        if has(&[
+        if has(&["what if", "what happens", "what now", "was passiert"]) {
+            Some(Self::Case)
+        } else if has(&[
             "when",
             "what time",
             "how long",
@@ -257,6 +268,16 @@ impl Kind {
             Some(Self::Number)
         } else if has(&["where", "wo", "dónde", "où", "dove", "onde"]) {
             Some(Self::Place)
+        } else if has(&[
+            "do i need",
+            "do i have to",
+            "must i",
+            "do we need",
+            "is it necessary",
+        ]) {
+            Some(Self::Need)
+        } else if has(&["can", "could", "may", "possible", "allowed"]) {
+            Some(Self::Possibility)
         } else {
             None
         }
@@ -293,7 +314,7 @@ impl Kind {
             "today",
         ];
         const PLACES: &[&str] = &[
-            "at", "in", "near", "beside", "behind", "opposite", "between", "under", "next",
+            "at", "in", "on", "near", "beside", "behind", "opposite", "between", "under", "next",
             "street", "floor", "left", "right", "north", "south", "east", "west", "entrance",
         ];
         let plain = intent::plain(sentence);
@@ -303,6 +324,11 @@ impl Kind {
             Self::Time => counts || has(TIMES),
             Self::Number => counts,
             Self::Place => has(PLACES),
+            Self::Case => has(&["when", "if", "once", "after", "wenn"]),
+            Self::Possibility => has(&["can", "may", "could", "cannot"]),
+            Self::Need => has(&[
+                "without", "need", "needs", "must", "require", "requires", "has",
+            ]),
         }
     }
 }
