@@ -121,7 +121,7 @@ pub fn model(name: &str) -> Option<&'static Model> {
 }
 
 /// What a server wants that is to understand English. No voice is among them: the licence of each wants a look.
-pub const DEFAULTS: &[&str] = &["whisper-tiny.en"];
+pub const DEFAULTS: &[&str] = &["whisper-tiny.en", "silero-vad"];
 
 /// Every model.
 pub const MODELS: &[Model] = &[

@@ -38,7 +38,7 @@ const SENTENCES: &[&str] = &[
 pub(super) async fn error_rate(
     ears: &dyn Transcriber,
     recordings: &[Recording],
-    change: Option<fn(&[i16]) -> Vec<i16>>,
+    change: Option<recordings::Change>,
     debug: bool,
 ) -> anyhow::Result<f64> {
     let (mut wrong, mut all) = (0, 0);

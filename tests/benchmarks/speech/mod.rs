@@ -90,7 +90,7 @@ pub(crate) async fn run(options: SpeechOptions) -> anyhow::Result<Report> {
             ("wer_clean", None),
             (
                 "wer_8khz",
-                Some(recordings::telephone as fn(&[i16]) -> Vec<i16>),
+                Some(recordings::telephone as recordings::Change),
             ),
             ("wer_noise10", Some(recordings::in_noise)),
         ] {

@@ -10,6 +10,9 @@ const FOLDER: &str = "/usr/share/pocketsphinx/test/data";
 /// Samples of a second.
 pub(super) const RATE: usize = 16_000;
 
+/// What becomes of a recording on its way.
+pub(super) type Change = fn(&[i16]) -> Vec<i16>;
+
 /// What was said.
 #[derive(Debug)]
 pub(super) struct Recording {

@@ -1,18 +1,25 @@
 //! Words as they are compared: how they are written makes no difference.
 
-/// The words of a text: lower case, without punctuation, numbers in letters.
+/// The words of a text: lower case, without punctuation, numbers below a hundred in letters.
 pub(super) fn of(text: &str) -> Vec<String> {
     let text = text.to_lowercase().replace('-', " ");
-    let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '\'');
-    let words = words.map(|word| word.trim_matches('\''));
+    let mut words = Vec::new();
+    for word in text.split_whitespace() {
+        let parts = word.split(|letter: char| !letter.is_alphanumeric() && letter != '\'');
+        for part in parts.map(|part| part.trim_matches('\'')) {
+            if !part.is_empty() {
+                words.extend(in_letters(part).split(' ').map(str::to_owned));
+            }
+        }
+        if word.starts_with('$') {
+            words.push("dollars".to_owned());
+        }
+    }
     words
-        .filter(|word| !word.is_empty())
-        .map(|word| in_letters(word).to_owned())
-        .collect()
 }
 
-fn in_letters(word: &str) -> &str {
-    const NUMBERS: [&str; 21] = [
+fn in_letters(word: &str) -> String {
+    const NUMBERS: [&str; 20] = [
         "zero",
         "one",
         "two",
@@ -33,18 +40,20 @@ fn in_letters(word: &str) -> &str {
         "seventeen",
         "eighteen",
         "nineteen",
-        "twenty",
     ];
-    match word {
-        "mr" => "mister",
-        "mrs" => "missus",
-        "dr" => "doctor",
-        word => {
-            let number = word.parse::<usize>().ok();
-            number
-                .and_then(|number| NUMBERS.get(number).copied())
-                .unwrap_or(word)
-        }
+    const TENS: [&str; 10] = [
+        "", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety",
+    ];
+    match (word, word.parse::<usize>()) {
+        ("mr", _) => "mister".to_owned(),
+        ("mrs", _) => "missus".to_owned(),
+        ("dr", _) => "doctor".to_owned(),
+        (_, Ok(number @ 0..20)) => NUMBERS[number].to_owned(),
+        (_, Ok(number @ 20..100)) => match number % 10 {
+            0 => TENS[number / 10].to_owned(),
+            ones => format!("{} {}", TENS[number / 10], NUMBERS[ones]),
+        },
+        _ => word.to_owned(),
     }
 }
 
@@ -72,6 +81,10 @@ mod tests {
         assert_eq!(
             of("Mr. Dashwood's ill-disposed"),
             ["mister", "dashwood's", "ill", "disposed"]
+        );
+        assert_eq!(
+            of("above $50, or 42"),
+            of("above fifty dollars or forty two")
         );
         let errors = |said: &str, heard: &str| super::errors(&of(said), &of(heard));
         assert_eq!(errors("a b c", "a b c"), 0);

@@ -97,7 +97,18 @@ async fn models_that_are_there_are_the_default() {
 #[tokio::test]
 async fn nothing_is_heard_where_nobody_speaks() {
     let providers = with_models(folder(), |_| {}).unwrap();
-    for silence in [vec![], vec![0; 16_000], vec![0; 70 * 16_000]] {
+    let tone = |frequency: f64| -> Vec<i16> {
+        let wave = |at| (f64::from(at) * frequency / 16_000.0 * std::f64::consts::TAU).sin();
+        (0..48_000).map(|at| (4_000.0 * wave(at)) as i16).collect()
+    };
+    let sounds = [
+        vec![],
+        vec![0; 16_000],
+        vec![0; 70 * 16_000],
+        tone(440.0),
+        tone(1_000.0),
+    ];
+    for silence in sounds {
         let silence = utterance(silence, Some("en-US"));
         let heard = providers.transcriber.transcribe(silence).await.unwrap();
         assert_eq!(heard, "");
@@ -165,7 +176,7 @@ async fn speech_keeps_to_its_speed_and_stops_when_nobody_listens() {
         samples(&speak(&providers, request).await) as f64
     };
     let ratio = length(0.5).await / length(2.0).await;
-    assert!((3.0..5.0).contains(&ratio), "{ratio}");
+    assert!((2.0..5.0).contains(&ratio), "{ratio}");
     // A long text keeps no thread once it is dropped.
     let long = say(&text.repeat(50));
     let mut speech = providers.synthesizer.speak(long).await.unwrap();

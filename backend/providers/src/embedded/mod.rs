@@ -57,6 +57,11 @@ pub fn transcriber(config: &Config, pool: &Pool) -> anyhow::Result<Arc<dyn Trans
             }
         }
     }
+    if !whisper.is_empty()
+        && let Err(error) = whisper.load_activity(&folder)
+    {
+        tracing::error!("the model of voice activity cannot be used: {error:#}");
+    }
     Ok(match whisper.is_empty() {
         true => Arc::new(PocketSphinx::default()),
         false => Arc::new(whisper),

@@ -13,6 +13,7 @@ use colloquy_base::{
 use colloquy_inference::{
     InferenceError,
     runtime::Rten,
+    silero::{FRAME, Listener, Silero},
     whisper::{self, MAX_SECONDS, Transcript},
 };
 use colloquy_models::{
@@ -44,6 +45,17 @@ const TIMES_HEARD: f64 = 3.0;
 const REHEARSED_SECONDS: usize = 5;
 const TOKENS_A_SECOND: usize = 3;
 
+/// The model of voice activity.
+const ACTIVITY: &str = "silero-vad";
+
+/// From here on a transcript is looked at once more: it has few words, or the model doubts that somebody spoke.
+const DOUBTFUL_WORDS: usize = 2;
+const DOUBTFUL_NO_SPEECH: f32 = 0.3;
+
+/// The probability from which on a frame is speech, and the frames of the shortest word: about 100 ms.
+const SPEECH: f32 = 0.5;
+const SPOKEN_FRAMES: usize = 3;
+
 /// Sound that is compared when a quiet place is looked for: 100 ms.
 const QUIET_SAMPLES: usize = SAMPLE_RATE / 10;
 
@@ -52,6 +64,8 @@ const QUIET_SAMPLES: usize = SAMPLE_RATE / 10;
 pub struct Whisper {
     pool: Pool,
     models: Vec<Model>,
+    /// Looks once more whether somebody speaks, where the words alone do not tell.
+    activity: Option<Arc<Silero>>,
     /// Of the slowest of them.
     threads_a_call: f64,
     rest: PocketSphinx,
@@ -112,12 +126,29 @@ impl Whisper {
         Ok(())
     }
 
+    /// Loads the model of voice activity, if it is there.
+    ///
+    /// # Errors
+    /// When its file is damaged or malformed.
+    pub fn load_activity(&mut self, folder: &ModelsFolder) -> anyhow::Result<()> {
+        let model =
+            manifest::model(ACTIVITY).filter(|model| folder.presence(model) == Presence::Present);
+        if let Some(model) = model {
+            for file in model.files {
+                let file = folder.read(model, file)?;
+                self.activity = Some(Arc::new(Silero::load(&Rten::new(1), file)?));
+            }
+        }
+        Ok(())
+    }
+
     /// No models yet.
     #[must_use]
     pub fn new(pool: Pool) -> Self {
         Self {
             pool,
             models: Vec::new(),
+            activity: None,
             threads_a_call: 0.0,
             rest: PocketSphinx::default(),
         }
@@ -141,13 +172,38 @@ impl Whisper {
         claim: &Claim,
     ) -> Result<String, ProviderError> {
         let (whisper, language) = (Arc::clone(&model.whisper), language.to_owned());
+        let activity = self.activity.clone();
         let compute = move |wanted: &Wanted| {
-            whisper.transcribe(&samples, Some(&language), &|| wanted.is_wanted())
+            let is_wanted = || wanted.is_wanted();
+            let transcript = whisper.transcribe(&samples, Some(&language), &is_wanted)?;
+            let is_doubtful = transcript.is_speech() && is_doubtful(&transcript);
+            match activity.filter(|_| is_doubtful) {
+                Some(activity) if !somebody_speaks(&activity, &samples)? => Ok(String::new()),
+                _ => Ok(words(transcript)),
+            }
         };
         let transcript = self.pool.run(model.name, claim, compute).await?;
-        let transcript = transcript.map_err(|error| failed(model.name, &error))?;
-        Ok(words(transcript))
+        transcript.map_err(|error| failed(model.name, &error))
     }
+}
+
+/// Whether a transcript may be of a sound in which nobody speaks: what is invented is short.
+fn is_doubtful(transcript: &Transcript) -> bool {
+    transcript.no_speech > DOUBTFUL_NO_SPEECH
+        || transcript.text.split_whitespace().count() <= DOUBTFUL_WORDS
+}
+
+/// Whether somebody speaks for as long as the shortest word takes.
+fn somebody_speaks(activity: &Silero, samples: &[f32]) -> Result<bool, InferenceError> {
+    let mut listener = Listener::default();
+    let mut spoken = 0;
+    for frame in samples.as_chunks::<FRAME>().0 {
+        spoken += usize::from(activity.hear(&mut listener, frame)? > SPEECH);
+        if spoken >= SPOKEN_FRAMES {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The words of an utterance: none where nobody spoke.
