@@ -198,7 +198,7 @@ export interface CallStats {
   lossSent: number | null;
   /** The fraction of the character's packets that did not arrive, 0 to 1. */
   lossReceived: number;
-  /** The fraction of what was played that the browser had to make up, 0 to 1. */
+  /** The fraction of what was played that the browser had to make up, 0 to 1; not what it makes up until it knows of a pause. */
   concealed: number;
   /** Bits a second; null in the first report. */
   bitrateSent: number | null;

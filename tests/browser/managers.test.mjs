@@ -40,7 +40,8 @@ async function inPage({ page }, body) {
 
 scene("three managers in a page each have a good call of their own", { alone: true }, async (stage) => {
   const { calls, heard } = await inPage(stage, `
-    const calls = [1, 2, 3].map((number) => {
+    const TURNS = [["Hello!", "Hello"], ["How are you?", "I'm well"], ["What can you do?", "What would you like"]];
+    const calls = TURNS.map(([, answer]) => {
       const call = { log: [], stats: [], answered: false };
       call.manager = manager((name, argument) => {
         if (["onCallStart", "onCallError", "onHangUp", "onStatusUpdate", "onConnected"].includes(name)) {
@@ -48,12 +49,12 @@ scene("three managers in a page each have a good call of their own", { alone: tr
           call.log.push([name, argument?.code ?? argument].filter((told) => typeof told === "string").join(" "));
         }
         if (name === "onStats") call.stats.push(argument);
-        if (name === "onTranscript" && argument.originator === "bot") call.answered ||= argument.text.includes("turn " + number);
+        if (name === "onTranscript" && argument.originator === "bot") call.answered ||= argument.text.includes(answer);
       });
       return call;
     });
     await Promise.all(calls.map(async ({ manager }) => manager.handleCall2(null, null, await signedUrl())));
-    calls.forEach(({ manager }, index) => manager.sendText("This is turn " + (index + 1)));
+    calls.forEach(({ manager }, index) => manager.sendText(TURNS[index][0]));
     const until = async (what, test) => {
       for (let tries = 0; !(await test()); tries += 1) {
         if (tries === 200) throw new Error("waited in vain: " + what);

@@ -222,3 +222,36 @@ fn columns(frames: &Floats, from: usize, to: usize) -> Floats {
         data,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::Rten;
+
+    #[test]
+    fn settings_that_are_malformed_are_errors() {
+        let good = r#"{"audio":{"sample_rate":22050},"espeak":{"voice":"en-us"},"inference":{"noise_scale":0.667,
+            "length_scale":1,"noise_w":0.8},"phoneme_id_map":{"a":[7]},"num_speakers":1}"#;
+        let load = |settings: &str| {
+            let loaded = Piper::load(&Rten::new(1), vec![1, 2, 3], settings.as_bytes());
+            loaded.unwrap_err().to_string()
+        };
+        // Good settings come as far as the model.
+        assert!(!load(good).contains("JSON"), "{}", load(good));
+        for (from, to, part) in [
+            ("22050", "7", "sample rate"),
+            ("22050", "1000000", "sample rate"),
+            ("\"num_speakers\":1", "\"num_speakers\":904", "speakers"),
+            ("[7]", "[\"x\"]", "invalid type"),
+            ("audio", "sound", "missing field"),
+        ] {
+            let error = load(&good.replace(from, to));
+            assert!(error.contains(part), "{error}");
+        }
+        colloquy_fuzz::fuzz(&[good.as_bytes().to_vec()], |settings| {
+            let error = load(&String::from_utf8_lossy(settings));
+            let kind = error.chars().filter(char::is_ascii_lowercase);
+            kind.take(60).collect()
+        });
+    }
+}

@@ -160,3 +160,43 @@ fn floats(value: Value) -> Result<Floats, InferenceError> {
 fn failed(error: impl fmt::Display) -> InferenceError {
     InferenceError::Failed(error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::onnx::{Graph, Size};
+
+    /// A network that doubles what it is given.
+    fn doubling() -> Vec<u8> {
+        let mut graph = Graph::default();
+        let given = graph.input("given", &[Size::Named("count")]);
+        let doubled = graph.op("Add", &[&given, &given], vec![]);
+        graph.output("doubled", &doubled, &[Size::Named("count")]);
+        graph.file().unwrap()
+    }
+
+    #[test]
+    fn networks_run_and_what_does_not_fit_is_an_error() {
+        let network = Rten::new(1).load(doubling()).unwrap();
+        let given = Floats {
+            shape: vec![3],
+            data: vec![1.0, 2.0, 3.0],
+        };
+        let run = |name, output| network.run(&[(name, given.input())], &[output]);
+        assert_eq!(run("given", "doubled").unwrap()[0].data, [2.0, 4.0, 6.0]);
+        assert!(run("other", "doubled").is_err() && run("given", "other").is_err());
+        let wrong = Input::Floats(&[4], &given.data);
+        assert!(network.run(&[("given", wrong)], &["doubled"]).is_err());
+        let ints = Input::Ints(&[1], &[1]);
+        assert!(network.run(&[("given", ints)], &["doubled"]).is_err());
+    }
+
+    #[test]
+    fn no_file_makes_the_runtime_panic() {
+        let runtime = Rten::new(1);
+        colloquy_fuzz::fuzz(&[doubling()], |file| match runtime.load(file.to_vec()) {
+            Ok(_) => "a network".to_owned(),
+            Err(error) => error.to_string().chars().take(60).collect(),
+        });
+    }
+}

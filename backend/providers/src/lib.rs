@@ -340,3 +340,16 @@ impl Locality {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::max_calls;
+
+    #[test]
+    fn calls_are_as_many_as_threads_keep_up_with() {
+        assert_eq!(max_calls(2, 0.15), Some(10));
+        assert_eq!(max_calls(8, 0.15), Some(40));
+        assert_eq!(max_calls(1, 3.0), Some(1), "one is better than none");
+        assert_eq!(max_calls(2, 0.0), None);
+    }
+}

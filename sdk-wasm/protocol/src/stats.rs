@@ -8,6 +8,11 @@ use crate::Fields;
 const FAIR: (f64, f64) = (250.0, 0.02);
 const POOR: (f64, f64) = (500.0, 0.08);
 
+/// Samples of a packet, and those that a browser makes up after the last packet before a pause, until it knows that it is one: the
+/// other side sends nothing while nobody speaks there.
+const PACKET_SAMPLES: f64 = 960.0;
+const PAUSE_SAMPLES: f64 = 9_600.0;
+
 /// The quality of a call since the last report, as `onStats` is given it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -69,14 +74,19 @@ impl StatsMeter {
             .and_then(|pair| pair.number("currentRoundTripTime"))
             .or_else(|| heard?.number("roundTripTime"));
         let lost = (now.packets_lost - last.packets_lost).max(0.0);
+        let received = now.packets_received - last.packets_received;
+        let played = now.samples - last.samples;
+        let paused = played - (received + lost) * PACKET_SAMPLES >= PAUSE_SAMPLES;
+        let of_a_pause = if paused { PAUSE_SAMPLES } else { 0.0 };
+        let concealed = now.concealed - last.concealed - of_a_pause;
         let (candidate_type, protocol) = path(entries);
         let mut stats = CallStats {
             quality: "good",
             round_trip_ms: milliseconds(round_trip),
             jitter_ms: milliseconds(inbound.and_then(|inbound| inbound.number("jitter"))),
             loss_sent: heard.and_then(|heard| heard.number("fractionLost")),
-            loss_received: part(lost, lost + now.packets_received - last.packets_received),
-            concealed: part(now.concealed - last.concealed, now.samples - last.samples),
+            loss_received: part(lost, lost + received),
+            concealed: part(concealed, played),
             bitrate_sent: rate(now.bytes_sent, last.bytes_sent),
             bitrate_received: rate(now.bytes_received, last.bytes_received),
             candidate_type,
@@ -225,6 +235,23 @@ mod tests {
             ("silentConcealedSamples", 4_800.0),
         ];
         assert_eq!(changed("inbound-rtp", &silence).quality, "good");
+        // Nor is a short time after the last packet before a pause a bad connection.
+        let pause = |made_up| {
+            let changes = [("packetsReceived", -90.0), ("concealedSamples", made_up)];
+            changed("inbound-rtp", &changes)
+        };
+        assert_eq!(pause(8_160.0).quality, "good");
+        assert_eq!(
+            (pause(14_400.0).concealed, pause(14_400.0).quality),
+            (0.05, "fair")
+        );
+        // Packets that were lost are no pause.
+        let lost = [
+            ("packetsReceived", -90.0),
+            ("packetsLost", 90.0),
+            ("concealedSamples", 4_800.0),
+        ];
+        assert_eq!(changed("inbound-rtp", &lost).concealed, 0.05);
         // Packets that come late are no longer lost.
         let stats = changed("inbound-rtp", &[("packetsLost", -3.0)]);
         assert_eq!(stats.loss_received, 0.0);

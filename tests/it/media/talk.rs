@@ -313,3 +313,35 @@ async fn documents_are_told_of_when_a_reply_used_some_and_only_then() {
         assert_eq!(told(), expected, "{question}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_transcriber_is_asked_before_the_turn_is_over() {
+    let hold = Duration::from_millis(900);
+    let transcribing = Duration::from_millis(700);
+    let answered_after = async |starts_early: bool| {
+        let stage = Stage::with(|config| {
+            config.calls.turn_stop_ms = hold.as_millis() as u32;
+            config.calls.interim_ms = Some(0);
+            config.transcriber.starts_early = starts_early;
+        })
+        .await;
+        let script = Script::text(HEARD).delayed(transcribing, Duration::ZERO);
+        stage.upstream.set_default(Api::Transcription, script);
+        let (_, client) = stage.join().await;
+        let speech = Speech::go_forward_trimmed().unwrap();
+        let spoken = client.speak(&speech).await.unwrap();
+        let reply = client.reply_audio(spoken.ended, SOON).await.unwrap();
+        client
+            .line(Originator::User, SOON, |text| text == HEARD)
+            .await
+            .unwrap();
+        reply.at.duration_since(spoken.ended)
+    };
+    let late = answered_after(false).await;
+    let early = answered_after(true).await;
+    assert!(late >= hold + transcribing, "{late:?}");
+    assert!(
+        early >= hold && early < hold + transcribing,
+        "the hold is all that the reply waits for: {early:?}"
+    );
+}

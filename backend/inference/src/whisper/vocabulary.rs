@@ -90,4 +90,13 @@ mod tests {
         assert!(Vocabulary::parse(b"a\nb", 3).is_err());
         assert!(Vocabulary::parse(b"\xff\xfe", 1).is_err());
     }
+
+    #[test]
+    fn no_file_makes_it_panic() {
+        let seed = "Hello\nĠworld\nÃ\n©\nĊ\n<|x|>".as_bytes().to_vec();
+        colloquy_fuzz::fuzz(&[seed], |file| match Vocabulary::parse(file, 5) {
+            Ok(vocabulary) => vocabulary.text(0..8).chars().take(8).collect(),
+            Err(error) => error.to_string(),
+        });
+    }
 }

@@ -328,4 +328,24 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn no_file_makes_it_panic() {
+        let outcome = |bytes: &[u8]| match WeightsFile::parse(bytes) {
+            Ok(file) => {
+                let names = ["heads", "halves", "matrix", "same"];
+                let read = names.map(|name| {
+                    let values = file.get(name).map(|values| values.values.len().min(3));
+                    (values.ok(), file.int(name).is_ok())
+                });
+                format!("{read:?}")
+            }
+            Err(error) => {
+                let kind = error.to_string();
+                let kind = kind.chars().filter(char::is_ascii_lowercase);
+                kind.take(60).collect()
+            }
+        };
+        colloquy_fuzz::fuzz(&[file()], outcome);
+    }
 }

@@ -1,8 +1,9 @@
 //! Phonemes of a text, by an `espeak-ng` that stays.
 //!
 //! The program says nothing of punctuation and breaks a text where it likes, so it gets a clause at a time, and the punctuation is
-//! put back. Behind each clause it gets a word of ours, whose phonemes are known: what comes before them belongs to the clause.
-//! A process that was left in the middle of a clause is killed and replaced.
+//! put back. Behind each clause it gets digits that nobody else knows, whose phonemes were learnt at its start: what comes before
+//! them belongs to the clause. A process that was left in the middle of a clause is killed and replaced, so that nobody is
+//! given what somebody else wrote.
 
 use std::{process::Stdio, time::Duration};
 
@@ -21,8 +22,8 @@ use super::{
 const PROGRAM: &str = "espeak-ng";
 /// It lets the program write each line when it has it.
 const LINES: &str = "stdbuf";
-/// What is sent behind each clause.
-const MARK: &str = "xyzzyplugh";
+/// The digits that are sent behind each clause.
+const MARK_DIGITS: usize = 12;
 /// How long the program may take for a clause; it takes less than a millisecond.
 const LIMIT: Duration = Duration::from_secs(2);
 /// The longest clause, in characters. The program reads no longer lines.
@@ -41,7 +42,9 @@ struct Process {
     _child: Child,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
+    /// What is sent behind each clause, and its phonemes.
     mark: String,
+    mark_phonemes: String,
 }
 
 impl Phonemes {
@@ -59,8 +62,9 @@ impl Phonemes {
     /// When the program does not run.
     pub(super) async fn of(&self, text: &str, most: usize) -> Result<Vec<String>, ProviderError> {
         let mut sentences = Sentences::new(most);
-        let mut process = self.process.lock().await;
         for clause in clauses(text) {
+            // One clause at a time, so that a long text holds nobody up.
+            let mut process = self.process.lock().await;
             // Taken out, so that it is gone when this is broken off.
             let mut running = match process.take() {
                 Some(running) => running,
@@ -100,20 +104,23 @@ impl Process {
             _child: child,
             input,
             output: BufReader::new(output).lines(),
-            mark: String::new(),
+            mark: mark(),
+            mark_phonemes: String::new(),
         };
-        process.write(MARK).await?;
-        process.mark = process.line().await?;
+        let mark = process.mark.clone();
+        process.write(&mark).await?;
+        process.mark_phonemes = process.line().await?;
         Ok(process)
     }
 
     /// The phonemes of a clause.
     async fn ask(&mut self, words: &str) -> Result<String, ProviderError> {
-        self.write(&format!("{words}\n{MARK}")).await?;
+        let clause = format!("{words}\n{}", self.mark);
+        self.write(&clause).await?;
         let mut phonemes = String::new();
         loop {
             let line = self.line().await?;
-            if line == self.mark {
+            if line == self.mark_phonemes {
                 return Ok(phonemes);
             }
             if !phonemes.is_empty() {
@@ -141,6 +148,12 @@ impl Process {
             }
         }
     }
+}
+
+/// Digits that no text has by chance.
+fn mark() -> String {
+    let digits = (0..MARK_DIGITS).map(|_| rand::random_range(0..10_u8).to_string());
+    digits.collect::<Vec<_>>().join(" ")
 }
 
 fn failed(message: impl Into<String>) -> ProviderError {
@@ -171,7 +184,7 @@ struct Clause {
     end: Option<char>,
 }
 
-/// A text in clauses. What the program would take for a command or for our mark is not passed on.
+/// A text in clauses. What the program would take for a command is not passed on.
 fn clauses(text: &str) -> Vec<Clause> {
     let mut clauses = Vec::new();
     let mut words = String::new();
@@ -186,7 +199,7 @@ fn clauses(text: &str) -> Vec<Clause> {
             });
         }
     };
-    let text = text.replace("[[", " ").replace(MARK, " ");
+    let text = text.replace("[[", " ");
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
         let next = letters.peek().copied();
@@ -304,7 +317,7 @@ mod tests {
             ),
             ("你好。再见", &[("你好", Some('.')), ("再见", None)]),
             ("... - !", &[]),
-            ("a [[b]]\u{1}c xyzzyplugh d", &[("a  b]] c   d", None)]),
+            ("a [[b]]\u{1}c", &[("a  b]] c", None)]),
         ];
         for (text, expected) in cases {
             let expected: Vec<_> = expected
@@ -364,6 +377,28 @@ mod tests {
         assert_eq!(again, hello);
         let second = phonemes.process.lock().await.as_ref().unwrap()._child.id();
         assert_eq!(first, second);
+    }
+
+    #[tokio::test]
+    async fn texts_that_are_asked_for_at_once_are_not_mixed() {
+        let phonemes = Phonemes::new("en-us");
+        let texts = [
+            "One, two.",
+            "4 8 2 9 1 3 5 5 0 1 2 7, 3.",
+            "Good morning, sir!",
+        ];
+        let mut alone = Vec::new();
+        for text in texts {
+            alone.push(phonemes.of(text, 500).await.unwrap());
+        }
+        let ask = |index: usize| {
+            let (phonemes, alone) = (&phonemes, &alone);
+            async move {
+                let index = index % texts.len();
+                assert_eq!(phonemes.of(texts[index], 500).await.unwrap(), alone[index]);
+            }
+        };
+        futures_util::future::join_all((0..30).map(ask)).await;
     }
 
     #[tokio::test]
