@@ -104,7 +104,11 @@ impl ProviderRequests {
                     text,
                 },
                 Err(error) => {
-                    log_failure(&error);
+                    // It is asked again at the end.
+                    match stage {
+                        UtteranceStage::Running => tracing::debug!(provider = %error.provider, kind = ?error.kind, "no interim transcript"),
+                        UtteranceStage::Paused | UtteranceStage::Over => log_failure(&error),
+                    }
                     Input::TranscriptionFailed { transcription }
                 }
             };

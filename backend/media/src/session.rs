@@ -3,6 +3,7 @@
 
 mod client;
 mod missed;
+mod turns;
 mod words;
 
 use std::time::{Duration, Instant};
@@ -19,13 +20,14 @@ use colloquy_transport::{
     net::{Datagram, Inbox, Place},
     peer::{Peer, PeerEvent},
 };
-use colloquy_voice::{EndReason, Engine, EngineConfig, Input, Output, TurnSettings};
+use colloquy_voice::{EndReason, Engine, EngineConfig, Input, Output};
 use opentelemetry::trace::SpanKind;
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use self::{
     missed::Missed,
+    turns::turn_settings,
     words::{server_message, stored_line, user_info},
 };
 use super::{
@@ -43,8 +45,6 @@ const PROVIDER_GRACE: Duration = Duration::from_millis(500);
 
 /// How long a client that is told of the call's end waits for it to be stored.
 const STORE_PATIENCE: Duration = Duration::from_secs(2);
-/// How often running utterances are transcribed by those that may start early.
-const EARLY_INTERIM_MS: u32 = 1_000;
 
 /// Datagrams that are taken in one round, before the clock and the client's messages have their turn again.
 const DATAGRAMS_A_ROUND: usize = 64;
@@ -188,19 +188,9 @@ impl Session {
     ) -> anyhow::Result<Self> {
         let epoch = media.clock.instant();
         let settings = &media.config.calls;
-        let starts_early = media.providers.transcriber.starts_early();
-        let interim_ms = settings.interim_ms;
-        let interim_ms = interim_ms.unwrap_or(if starts_early { EARLY_INTERIM_MS } else { 0 });
-        let pause_ms = if starts_early { settings.pause_ms } else { 0 };
+        let voice = Voice::of(&setup.character.parameters);
         let engine = Engine::new(EngineConfig {
-            turns: TurnSettings {
-                start_ms: settings.turn_start_ms,
-                stop_ms: settings.turn_stop_ms,
-                min_speech_ms: settings.min_speech_ms,
-                interim_ms: Some(interim_ms).filter(|interim| *interim > 0),
-                pause_ms: Some(pause_ms).filter(|pause| *pause > 0),
-                ..TurnSettings::default()
-            },
+            turns: turn_settings(media, voice.language.as_deref()),
             greetings: rendered.greetings.clone(),
             interruption_message: rendered.interruption_message.clone(),
             apology: settings.apology.clone(),
@@ -214,7 +204,6 @@ impl Session {
         .context("starting the conversation engine")?;
         let character = setup.character.display_name().map(str::to_owned);
         let speaker = ReplyContext::new(&media.generation, &setup.character, rendered);
-        let voice = Voice::of(&setup.character.parameters);
         let claim = Claim::new(Priority::Call, setup.tenant.partner().as_str());
         let requests = ProviderRequests::new(media, speaker, voice, claim, answers);
         Ok(Self {

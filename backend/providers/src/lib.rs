@@ -42,8 +42,9 @@ pub trait Transcriber: Send + Sync + 'static {
     /// Gets ready for the first utterance, so that it does not wait for a model to load. Returns at once.
     fn warm(&self) {}
 
-    /// Whether it may be asked for the words of an utterance that may go on: a question that is dropped costs it little.
-    fn starts_early(&self) -> bool {
+    /// Whether it may be asked for the words of an utterance in this language that may go on: a question that is dropped costs it
+    /// little.
+    fn starts_early(&self, _language: Option<&str>) -> bool {
         false
     }
 

@@ -311,8 +311,8 @@ impl Transcriber for Resilient<dyn Transcriber> {
         self.inner.warm();
     }
 
-    fn starts_early(&self) -> bool {
-        self.inner.starts_early()
+    fn starts_early(&self, language: Option<&str>) -> bool {
+        self.inner.starts_early(language)
     }
 
     fn threads_a_call(&self) -> f64 {

@@ -86,7 +86,9 @@ async fn models_that_are_there_are_the_default() {
     let providers = with_models(folder(), |_| {}).unwrap();
     assert_eq!(providers.transcriber.name(), "whisper-tiny.en");
     assert_eq!(providers.synthesizer.name(), "piper-en_US-joe-medium");
-    assert!(providers.transcriber.starts_early());
+    let starts_early = |language| providers.transcriber.starts_early(language);
+    assert!(starts_early(None) && starts_early(Some("en-GB")));
+    assert!(!starts_early(Some("de")), "PocketSphinx does not");
     providers.transcriber.check().await.unwrap();
     providers.synthesizer.check().await.unwrap();
     let forward = utterance(recording("goforward.raw"), None);
@@ -215,7 +217,7 @@ async fn without_models_the_programs_are_used() {
         let providers = with_models(folder, |_| {}).unwrap();
         assert_eq!(providers.transcriber.name(), "pocketsphinx");
         assert_eq!(providers.synthesizer.name(), "espeak-ng");
-        assert!(!providers.transcriber.starts_early());
+        assert!(!providers.transcriber.starts_early(None));
     }
     let providers = with_models(folder(), |config| {
         config.transcriber.model = Some("pocketsphinx".to_owned());

@@ -214,6 +214,11 @@ fn words(transcript: Transcript) -> String {
     }
 }
 
+/// The code of the language of an utterance.
+fn spoken_language(language: Option<&str>) -> String {
+    primary(language.unwrap_or(DEFAULT_LANGUAGE)).to_lowercase()
+}
+
 /// How many seconds the model takes for a second of speech.
 fn real_time_factor(whisper: &whisper::Whisper) -> Result<f64, InferenceError> {
     let sound = vec![0.0; REHEARSED_SECONDS * SAMPLE_RATE];
@@ -228,8 +233,9 @@ impl Transcriber for Whisper {
         self.models.first().map_or("whisper", |model| model.name)
     }
 
-    fn starts_early(&self) -> bool {
-        true
+    /// A process of PocketSphinx that is left in the middle of an utterance has to be started anew.
+    fn starts_early(&self, language: Option<&str>) -> bool {
+        self.model(&spoken_language(language)).is_some()
     }
 
     fn threads_a_call(&self) -> f64 {
@@ -237,8 +243,7 @@ impl Transcriber for Whisper {
     }
 
     async fn transcribe(&self, utterance: Utterance) -> Result<String, ProviderError> {
-        let language = utterance.language.as_deref().unwrap_or(DEFAULT_LANGUAGE);
-        let language = primary(language).to_lowercase();
+        let language = spoken_language(utterance.language.as_deref());
         let Some(model) = self.model(&language) else {
             return self.rest.transcribe(utterance).await;
         };

@@ -52,7 +52,7 @@ impl Transcriber for Transcription {
         &self.server.model
     }
 
-    fn starts_early(&self) -> bool {
+    fn starts_early(&self, _language: Option<&str>) -> bool {
         self.starts_early
     }
 

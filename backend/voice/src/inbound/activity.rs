@@ -16,7 +16,7 @@ const AUDIBLE: u16 = 16;
 /// After this much silence the detector's memory of the sound before it misleads more than it helps.
 const RESET_SAMPLES: usize = samples_of_ms(1000);
 
-/// Interim transcripts are of the whole utterance, so those of a long one come at most as often as it grows by this part.
+/// What is transcribed before the end is the whole utterance, so a long one is at most as often as it grows by this part.
 const INTERIM_SHARE: usize = 8;
 
 /// What happened in the audio.
@@ -207,9 +207,12 @@ impl Endpointer {
                     *quiet += FRAME_SAMPLES;
                 }
                 *since_interim += FRAME_SAMPLES;
-                let interim_is_due = self.interim_samples.is_some_and(|every| {
-                    *since_interim >= every.max(self.samples.len() / INTERIM_SHARE)
-                });
+                // Each question is for the whole utterance, however the visitor speaks and pauses.
+                let has_grown = *since_interim >= self.samples.len() / INTERIM_SHARE;
+                let interim_is_due = has_grown
+                    && self
+                        .interim_samples
+                        .is_some_and(|every| *since_interim >= every);
                 let (speech, quiet, was_paused) = (*speech, *quiet, *is_paused);
                 if quiet >= self.stop_samples {
                     self.finish(speech, quiet);
@@ -227,6 +230,7 @@ impl Endpointer {
                         ago: Duration::ZERO,
                     });
                 } else if !was_paused
+                    && has_grown
                     && self.pause_after(speech).is_some_and(|pause| quiet >= pause)
                 {
                     self.told_pause();

@@ -227,3 +227,32 @@ fn interim_transcripts_of_long_utterances_come_further_apart() {
         "{transcribed} of {heard}"
     );
 }
+
+#[test]
+fn a_visitor_who_stutters_costs_no_more_than_one_who_speaks() {
+    let turns = TurnSettings {
+        pause_ms: Some(80),
+        interim_ms: Some(160),
+        max_utterance_ms: 60_000,
+        ..turns()
+    };
+    let mut endpointer = Endpointer::new(&turns);
+    judge(&mut endpointer, frames(true, 16));
+    let (mut heard, mut transcribed) = (16 * FRAME_SAMPLES, 0);
+    for _ in 0..500 {
+        // A syllable, and a pause that is just one.
+        judge(&mut endpointer, frames(true, 1).chain(frames(false, 5)));
+        heard += 6 * FRAME_SAMPLES;
+        for change in changes(&mut endpointer) {
+            transcribed += match change {
+                Change::InterimDue => endpointer.utterance().len(),
+                Change::Paused { samples } => samples.len(),
+                _ => 0,
+            };
+        }
+    }
+    assert!(
+        heard < transcribed && transcribed < 12 * heard,
+        "{transcribed} of {heard}"
+    );
+}
