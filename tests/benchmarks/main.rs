@@ -2,10 +2,12 @@
 
 mod call;
 mod figures;
+mod recordings;
 mod server;
 mod setup;
 mod speech;
 mod text;
+mod turns;
 
 use std::{fmt::Display, io::Write as _};
 
@@ -27,6 +29,8 @@ enum Benchmark {
     Setup(setup::SetupOptions),
     /// Ears and voice of a server with nothing but its defaults, beside the programs that are used without models.
     Speech(speech::SpeechOptions),
+    /// When turns end: cut-ins, missed turns and waiting, for each way of telling.
+    Turns(turns::TurnsOptions),
     /// Text generation: what the server adds to its upstream, with one client and with many.
     Text(text::TextOptions),
 }
@@ -38,6 +42,7 @@ async fn main() -> anyhow::Result<()> {
         Benchmark::Call(options) => Box::new(call::run(options).await?),
         Benchmark::Setup(options) => Box::new(setup::run(options).await?),
         Benchmark::Speech(options) => Box::new(speech::run(options).await?),
+        Benchmark::Turns(options) => Box::new(turns::run(options).await?),
         Benchmark::Text(options) => Box::new(text::run(options).await?),
     };
     writeln!(std::io::stdout().lock(), "{report}")?;

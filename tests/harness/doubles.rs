@@ -9,7 +9,7 @@ use colloquy::{
     providers::{
         BatchProviders, ChatModel, ModelAnswer, ModelApi, ModelRequest, Models, Pcm, ProviderError,
         ProviderErrorKind, Providers, SpeechRequest, SpeechStream, Synthesizer, Transcriber,
-        Utterance, VoiceInfo, VoiceList,
+        Utterance, VoiceInfo, VoiceList, embedded::TurnModels,
     },
 };
 use colloquy_formats::ModelEvent;
@@ -83,6 +83,7 @@ impl Doubles {
             transcriber: transcriber.clone(),
             synthesizer: Arc::new(Voice(self.synthesizer.clone())),
             batch: BatchProviders { chat, transcriber },
+            turns: TurnModels::default(),
             max_calls: None,
         }
     }

@@ -2,11 +2,13 @@
 //!
 //! - [`check`]: the check before a call
 //! - [`talk`]: what a visitor hears and reads
+//! - [`neural`]: turns that models listen to
 //! - [`session`]: admission, loss and return, ends
 //! - [`trouble`]: providers that fail, bad networks, strangers on the media port
 //! - [`webrtc`]: calls with a client that is not made as the server is
 
 mod check;
+mod neural;
 mod session;
 mod talk;
 mod trouble;

@@ -8,7 +8,7 @@
 
 mod dialogues;
 mod embedded;
-mod neural;
+pub(crate) mod neural;
 mod paths;
 
 use std::{sync::Arc, time::Duration};

@@ -21,6 +21,16 @@ pub struct CallsConfig {
     pub heartbeat_seconds: u32,
     /// Silence that ends the visitor's turn, in milliseconds.
     pub turn_stop_ms: u32,
+    /// The model of the models folder that tells speech from other sounds, such as `silero-vad`; unset: `earshot`, which is part
+    /// of the server.
+    pub voice_activity: Option<String>,
+    /// The model of the models folder that tells in a pause whether the visitor has finished, such as `smart-turn-v3.2`; unset:
+    /// none, and every turn ends after `turn_stop_ms`. It is asked after `pause_ms` of silence.
+    pub end_of_turn: Option<String>,
+    /// Silence that ends a turn that seems to be over, in milliseconds.
+    pub complete_stop_ms: u32,
+    /// Silence that ends a turn of a visitor who seems to go on, in milliseconds.
+    pub incomplete_stop_ms: u32,
     /// Speech that begins a turn or interrupts the character, in milliseconds.
     pub turn_start_ms: u32,
     /// Utterances with less speech than this are dropped, in milliseconds.
@@ -28,8 +38,8 @@ pub struct CallsConfig {
     /// How often a running utterance is transcribed for interim results, in milliseconds; 0: never; unset: once a second where
     /// the transcriber may start early, else never.
     pub interim_ms: Option<u32>,
-    /// Silence after which an utterance is transcribed although it may go on, in milliseconds; 0: at its end only. Where it ends
-    /// there, its words are known when `turn_stop_ms` are over. Only where the transcriber may start early.
+    /// Silence that is a pause, in milliseconds; 0: none is. In a pause an utterance is transcribed although it may go on, where the
+    /// transcriber may start early: where it ends there, its words are known when `turn_stop_ms` are over.
     pub pause_ms: u32,
     /// How long a provider may be silent before it counts as failed, in milliseconds.
     pub provider_timeout_ms: u32,
@@ -48,6 +58,10 @@ impl Default for CallsConfig {
             reconnect_seconds: 30,
             heartbeat_seconds: 10,
             turn_stop_ms: 500,
+            voice_activity: None,
+            end_of_turn: None,
+            complete_stop_ms: 200,
+            incomplete_stop_ms: 800,
             turn_start_ms: 96,
             min_speech_ms: 160,
             interim_ms: None,
@@ -84,6 +98,16 @@ impl CallsConfig {
         ensure!(
             (40..=10_000).contains(&self.turn_stop_ms),
             "calls.turn_stop_ms: 40 to 10000"
+        );
+        for (setting, ms) in [
+            ("complete_stop_ms", self.complete_stop_ms),
+            ("incomplete_stop_ms", self.incomplete_stop_ms),
+        ] {
+            ensure!((40..=10_000).contains(&ms), "calls.{setting}: 40 to 10000");
+        }
+        ensure!(
+            self.end_of_turn.is_none() || self.pause_ms > 0,
+            "calls.pause_ms: more than 0 with calls.end_of_turn"
         );
         ensure!(
             (16..=2_000).contains(&self.turn_start_ms),

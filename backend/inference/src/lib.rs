@@ -5,6 +5,7 @@
 //! - [`whisper`]: speech to text
 //! - [`piper`]: text to speech
 //! - [`silero`]: voice activity
+//! - [`smart_turn`]: whether a speaker has finished
 //!
 //! A file that is malformed is an error. Nothing here looks for files: `colloquy-models` gives out those that have their hash.
 
@@ -13,6 +14,7 @@ mod onnx;
 pub mod piper;
 pub mod runtime;
 pub mod silero;
+pub mod smart_turn;
 pub mod whisper;
 
 /// Why a model did not answer.

@@ -10,7 +10,7 @@ use colloquy_generation::{PromptStyle, ReplyContext, ReplyRequest, Retrieval};
 use colloquy_observability::carried;
 use colloquy_providers::{ProviderError, Utterance};
 use colloquy_speech::Voice;
-use colloquy_voice::{Input, Line, ReplyId, SentenceId, TranscriptionId, UtteranceStage};
+use colloquy_voice::{Input, Line, PauseId, ReplyId, SentenceId, TranscriptionId, UtteranceStage};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
@@ -32,6 +32,7 @@ pub(super) enum Answer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Question {
     Transcription(TranscriptionId),
+    EndOfTurn(PauseId),
     Reply(ReplyId),
     Sentence(SentenceId),
 }
@@ -113,6 +114,23 @@ impl ProviderRequests {
                 }
             };
             let _ = answers.send(Answer::Engine(input)).await;
+        });
+    }
+
+    /// Asks whether the turn seems to be over. Without an answer the hold stays as it is.
+    pub(super) fn predict_end_of_turn(&mut self, pause: PauseId, samples: Vec<i16>) {
+        let (media, context, answers) = self.parts();
+        self.ask(Question::EndOfTurn(pause), async move {
+            let Some(model) = &media.providers.turns.end_of_turn else {
+                return;
+            };
+            match model.is_complete(samples, &context.claim).await {
+                Ok(is_complete) => {
+                    let input = Input::EndOfTurnPredicted { pause, is_complete };
+                    let _ = answers.send(Answer::Engine(input)).await;
+                }
+                Err(error) => tracing::debug!(provider = %error.provider, kind = ?error.kind, "no prediction of the end of a turn"),
+            }
         });
     }
 
@@ -212,6 +230,11 @@ impl ProviderRequests {
     /// Drops the question for the words of an utterance.
     pub(super) fn cancel_transcription(&mut self, transcription: TranscriptionId) {
         self.open.remove(&Question::Transcription(transcription));
+    }
+
+    /// Drops the question whether the turn is over.
+    pub(super) fn cancel_prediction(&mut self, pause: PauseId) {
+        self.open.remove(&Question::EndOfTurn(pause));
     }
 
     /// Drops the question for a reply.

@@ -37,6 +37,8 @@ use super::{
 };
 use crate::Media;
 
+pub use self::turns::voice_detector;
+
 /// Heartbeats that a client may miss before its connection counts as lost.
 const MISSED_HEARTBEATS: u32 = 3;
 
@@ -189,7 +191,8 @@ impl Session {
         let epoch = media.clock.instant();
         let settings = &media.config.calls;
         let voice = Voice::of(&setup.character.parameters);
-        let engine = Engine::new(EngineConfig {
+        let detector = voice_detector(&media.providers.turns);
+        let config = EngineConfig {
             turns: turn_settings(media, voice.language.as_deref()),
             greetings: rendered.greetings.clone(),
             interruption_message: rendered.interruption_message.clone(),
@@ -200,8 +203,9 @@ impl Session {
                 + PROVIDER_GRACE,
             bitrate_bps: media.config.media.bitrate_bps,
             seed: rand::random(),
-        })
-        .context("starting the conversation engine")?;
+        };
+        let engine =
+            Engine::with_detector(config, detector).context("starting the conversation engine")?;
         let character = setup.character.display_name().map(str::to_owned);
         let speaker = ReplyContext::new(&media.generation, &setup.character, rendered);
         let claim = Claim::new(Priority::Call, setup.tenant.partner().as_str());
@@ -404,6 +408,10 @@ impl Session {
                 Output::CancelTranscription(transcription) => {
                     self.requests.cancel_transcription(transcription)
                 }
+                Output::PredictEndOfTurn { pause, samples } => {
+                    self.requests.predict_end_of_turn(pause, samples);
+                }
+                Output::CancelPrediction(pause) => self.requests.cancel_prediction(pause),
                 Output::Reply(reply) => self
                     .requests
                     .reply(reply, self.engine.transcript().to_vec()),

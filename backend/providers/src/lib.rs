@@ -240,6 +240,8 @@ pub struct Providers {
     pub synthesizer: Arc<dyn Synthesizer>,
     /// The services of calls for those who are not on the line.
     pub batch: BatchProviders,
+    /// What listens to the turns of calls beside the transcriber.
+    pub turns: embedded::TurnModels,
     /// How many calls at once the models of this machine keep up with; `None` where calls take none.
     pub max_calls: Option<u32>,
 }
@@ -287,6 +289,7 @@ pub fn from_config(config: &Config) -> anyhow::Result<Providers> {
             Some(speech) => (Arc::new(speech), Locality::Remote),
             None => (embedded::synthesizer(config, &pool)?, Locality::Local),
         };
+    let turns = embedded::TurnModels::from_config(config, &pool)?;
     Ok(Providers {
         chat: chat(on_the_line),
         transcriber: transcriber_distance.resilient(&transcriber, on_the_line, None),
@@ -297,8 +300,9 @@ pub fn from_config(config: &Config) -> anyhow::Result<Providers> {
         },
         max_calls: max_calls(
             pool.threads(),
-            transcriber.threads_a_call() + synthesizer.threads_a_call(),
+            transcriber.threads_a_call() + synthesizer.threads_a_call() + turns.threads_a_call(),
         ),
+        turns,
         models,
     })
 }

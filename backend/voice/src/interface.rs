@@ -8,6 +8,10 @@ use bytes::Bytes;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TranscriptionId(pub u64);
 
+/// Identifies a pause of the visitor, within the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PauseId(pub u64);
+
 /// Identifies a reply of the character within the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReplyId(pub u64);
@@ -64,9 +68,12 @@ pub struct TurnSettings {
     pub max_utterance_ms: u32,
     /// How often a running utterance is transcribed for interim results; `None` for final results only.
     pub interim_ms: Option<u32>,
-    /// Silence after which an utterance is transcribed early: if it ends there, its words are there when the hold is over.
-    /// `None` to wait for its end.
+    /// Silence within an utterance that counts as a pause; `None`: none does.
     pub pause_ms: Option<u32>,
+    /// Whether an utterance is transcribed in its pauses: if it ends there, its words are there when the hold is over.
+    pub early_transcripts: bool,
+    /// Whether it is asked in each pause if the turn is over, and how long the pause may then last; `None` for `stop_ms` always.
+    pub predicted_hold: Option<PredictedHold>,
     /// Whether speech of the visitor interrupts the character.
     pub barge_in: bool,
 }
@@ -83,9 +90,21 @@ impl Default for TurnSettings {
             max_utterance_ms: 60_000,
             interim_ms: None,
             pause_ms: None,
+            early_transcripts: false,
+            predicted_hold: None,
             barge_in: true,
         }
     }
+}
+
+/// How long a pause may last, as soon as it is known whether the turn seems to be over. Until then, and without an answer, it is
+/// [`TurnSettings::stop_ms`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PredictedHold {
+    /// When it seems to be over.
+    pub complete_ms: u32,
+    /// When the visitor seems to go on.
+    pub incomplete_ms: u32,
 }
 
 /// Everything the engine needs to know about one call.
@@ -130,6 +149,13 @@ pub enum Input {
     TranscriptionFailed {
         /// That of [`Output::Transcribe`].
         transcription: TranscriptionId,
+    },
+    /// Whether the turn seems to be over.
+    EndOfTurnPredicted {
+        /// That of [`Output::PredictEndOfTurn`].
+        pause: PauseId,
+        /// Whether it does.
+        is_complete: bool,
     },
     /// A piece of a reply.
     ReplyText {
@@ -194,6 +220,15 @@ pub enum Output {
     },
     /// The answer to this question is not wanted any more.
     CancelTranscription(TranscriptionId),
+    /// Say whether the turn seems to be over, with [`Input::EndOfTurnPredicted`]. No answer is one, too.
+    PredictEndOfTurn {
+        /// Identifies the question.
+        pause: PauseId,
+        /// The end of the utterance, eight seconds of it at most: mono samples at 16,000 Hz.
+        samples: Vec<i16>,
+    },
+    /// The answer to this question is not wanted any more.
+    CancelPrediction(PauseId),
     /// Ask the model for a reply to the transcript as it stands ([`Engine::transcript`](crate::Engine::transcript)).
     Reply(ReplyId),
     /// This reply is not wanted any more.

@@ -12,6 +12,8 @@
 //!
 //! - Nothing inbound is paced: packets in order are decoded at once, and only a gap is waited for (20 to 120 ms, as
 //!   jitter was measured). When packets stop, the clock ends the utterance.
+//! - A pause in an utterance may be asked about: what was said up to it, and whether that was all. The first answer is used if the
+//!   visitor does not go on, the second makes the hold of this pause shorter or longer.
 //! - Muting ends a running utterance at once. While muted, packets are counted and thrown away.
 //! - Speech goes out as one frame each 20 ms of call time. In silence a constant 3-byte frame goes out instead: five
 //!   when the path comes up, one after each talk spurt or barge-in, and one each 400 ms. It never delays speech.
@@ -36,10 +38,11 @@ mod stats;
 mod transcript;
 
 pub use engine::{Engine, EngineError};
+pub use inbound::detector::{Earshot, VoiceDetector};
 pub use interface::{
     AgentState, EndReason, EngineConfig, Event, FailedProvider, Input, Line, LineId, Originator,
-    OutgoingFrame, Output, ReplyId, RtpPacket, SentenceId, TranscriptionId, TurnSettings,
-    UtteranceStage,
+    OutgoingFrame, Output, PauseId, PredictedHold, ReplyId, RtpPacket, SentenceId, TranscriptionId,
+    TurnSettings, UtteranceStage,
 };
 pub use outbound::{
     resample::{Resampler, UnsupportedRate},

@@ -10,12 +10,11 @@ use colloquy::{
 use futures_util::StreamExt as _;
 use harness::client::now;
 
-use super::{
-    Spoken,
+use super::{Spoken, words};
+use crate::{
+    figures::{percentile, rounded},
     recordings::{self, RATE, Recording},
-    words,
 };
-use crate::figures::{percentile, rounded};
 
 /// How often the same is measured.
 const TIMES: usize = 21;

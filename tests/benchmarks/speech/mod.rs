@@ -16,7 +16,6 @@
 //! | `rss_mb` | the largest resident set of that server |
 
 mod measure;
-mod recordings;
 mod talk;
 mod words;
 
@@ -27,7 +26,7 @@ use clap::Args;
 use colloquy::{Config, providers};
 use serde_json::{Map, Value};
 
-use self::recordings::Recording;
+use crate::recordings::{self, Recording};
 
 /// Options of the benchmark.
 #[derive(Debug, Args)]

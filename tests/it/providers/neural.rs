@@ -15,7 +15,7 @@ use tokio::time::{Duration, Instant, timeout};
 use super::{collect, embedded::recording, samples, say};
 
 /// Where the models are.
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     let folder = std::env::var_os("COLLOQUY_TEST_MODELS_DIR");
     let named = "COLLOQUY_TEST_MODELS_DIR names a folder with models: tests/run unit";
     folder.ok_or(named).unwrap().into()

@@ -1,6 +1,7 @@
 //! When turns begin and end, and when what is said in them is transcribed: the settings of a server's calls.
 
-use colloquy_voice::TurnSettings;
+use colloquy_providers::embedded::{SpeechListener, TurnModels};
+use colloquy_voice::{Earshot, PredictedHold, TurnSettings, VoiceDetector};
 
 use crate::Media;
 
@@ -13,13 +14,44 @@ pub(super) fn turn_settings(media: &Media, language: Option<&str>) -> TurnSettin
     let starts_early = media.providers.transcriber.starts_early(language);
     let interim_ms = settings.interim_ms;
     let interim_ms = interim_ms.unwrap_or(if starts_early { EARLY_INTERIM_MS } else { 0 });
-    let pause_ms = if starts_early { settings.pause_ms } else { 0 };
+    let predicted_hold = media.providers.turns.end_of_turn.as_ref();
     TurnSettings {
         start_ms: settings.turn_start_ms,
         stop_ms: settings.turn_stop_ms,
         min_speech_ms: settings.min_speech_ms,
         interim_ms: Some(interim_ms).filter(|interim| *interim > 0),
-        pause_ms: Some(pause_ms).filter(|pause| *pause > 0),
+        pause_ms: Some(settings.pause_ms).filter(|pause| *pause > 0),
+        early_transcripts: starts_early,
+        predicted_hold: predicted_hold.map(|_| PredictedHold {
+            complete_ms: settings.complete_stop_ms,
+            incomplete_ms: settings.incomplete_stop_ms,
+        }),
         ..TurnSettings::default()
+    }
+}
+
+/// What tells speech in a call.
+#[must_use]
+pub fn voice_detector(models: &TurnModels) -> Box<dyn VoiceDetector> {
+    match &models.voice_activity {
+        Some(model) => Box::new(ModelDetector(model.listener())),
+        None => Box::<Earshot>::default(),
+    }
+}
+
+/// A model as the engine's detector.
+struct ModelDetector(SpeechListener);
+
+impl VoiceDetector for ModelDetector {
+    fn frame_samples(&self) -> usize {
+        SpeechListener::FRAME_SAMPLES
+    }
+
+    fn score(&mut self, frame: &[i16]) -> f32 {
+        frame.as_array().map_or(0.0, |frame| self.0.score(frame))
+    }
+
+    fn reset(&mut self) {
+        self.0.reset();
     }
 }

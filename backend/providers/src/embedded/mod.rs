@@ -13,6 +13,7 @@ mod phonemes;
 mod piper;
 mod pocketsphinx;
 mod pool;
+mod turns;
 mod whisper;
 
 pub use self::{
@@ -21,6 +22,7 @@ pub use self::{
     piper::Piper,
     pocketsphinx::{Models, PocketSphinx},
     pool::{Pool, Wanted},
+    turns::{EndOfTurnModel, SpeechListener, SpeechModel, TurnModels},
     whisper::Whisper,
 };
 use std::sync::Arc;

@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::turn::Source;
 use super::{CallPhase, Engine};
 use crate::inbound::activity::Change;
-use crate::inbound::{Sink as _, duration_of, samples_of_ms};
+use crate::inbound::{RATE_HZ, Sink as _, duration_of, samples_of_ms};
 use crate::interface::{
-    Event, FailedProvider, Line, LineId, Originator, Output, TranscriptionId, UtteranceStage,
+    Event, FailedProvider, Line, LineId, Originator, Output, PauseId, TranscriptionId,
+    UtteranceStage,
 };
 
 /// How much of the character's voice a browser's echo canceller hears in a call before it is trusted, in frames: 2 s.
@@ -16,6 +17,11 @@ const ECHO_WARM_UP_FRAMES: u64 = 100;
 /// Speech over the character's first words that is shorter than this may be such a piece. Those of Chromium have 100 to
 /// 250 ms.
 const ECHO_SAMPLES: usize = samples_of_ms(400);
+
+/// How much of an utterance tells whether the turn is over: its end.
+const PREDICTION_SAMPLES: usize = 8 * RATE_HZ;
+/// How often that is asked at most, however often the visitor pauses.
+const PREDICTION_INTERVAL: Duration = Duration::from_millis(500);
 
 /// An utterance of the visitor.
 #[derive(Debug)]
@@ -29,6 +35,8 @@ pub(super) struct Utterance {
     may_be_echo: bool,
     /// What was asked while it ran.
     question: Question,
+    /// The pause that it is in, while it is not known whether that is the end of the turn.
+    pause: Option<PauseId>,
     /// The words that were shown meanwhile.
     interim: String,
 }
@@ -174,6 +182,7 @@ impl Engine {
             .map(|running| (running.question.open(), running));
         for (question, utterance) in awaiting.chain(running) {
             self.cancel(question);
+            self.cancel_prediction(utterance.pause);
             if !utterance.interim.is_empty() {
                 self.record_user(utterance.line, utterance.at, &utterance.interim);
             }
@@ -185,7 +194,12 @@ impl Engine {
             match change {
                 Change::Started { ago } => self.utterance_started(ago),
                 Change::InterimDue => self.ask_interim(),
-                Change::Paused { samples } => self.ask_early(samples),
+                Change::Paused { samples, has_grown } => {
+                    self.predict_end_of_turn(&samples);
+                    if has_grown && self.config.turns.early_transcripts {
+                        self.ask_early(samples);
+                    }
+                }
                 Change::Resumed => self.utterance_resumed(),
                 Change::Ended { samples } => self.utterance_ended(samples),
                 Change::Dropped => self.utterance_dropped(),
@@ -203,6 +217,7 @@ impl Engine {
             interrupted,
             may_be_echo,
             question: Question::None,
+            pause: None,
             interim: String::new(),
         });
     }
@@ -239,6 +254,7 @@ impl Engine {
             return;
         };
         self.cancel(utterance.question.open());
+        self.cancel_prediction(utterance.pause);
         self.heard_nothing(utterance);
     }
 
@@ -254,6 +270,7 @@ impl Engine {
         let Some(mut utterance) = self.running.take() else {
             return;
         };
+        self.cancel_prediction(utterance.pause.take());
         let question = match std::mem::replace(&mut utterance.question, Question::None) {
             Question::Answered(text) => {
                 self.heard(utterance, &text);
@@ -286,6 +303,11 @@ impl Engine {
 
     fn cancel(&mut self, question: Option<TranscriptionId>) {
         let cancel = question.map(Output::CancelTranscription);
+        self.outputs.extend(cancel);
+    }
+
+    fn cancel_prediction(&mut self, pause: Option<PauseId>) {
+        let cancel = pause.map(Output::CancelPrediction);
         self.outputs.extend(cancel);
     }
 
@@ -331,13 +353,51 @@ impl Engine {
         }
     }
 
+    /// Asks whether the visitor has finished.
+    fn predict_end_of_turn(&mut self, utterance: &[i16]) {
+        let is_due = self
+            .predicted_at
+            .is_none_or(|at| self.now.saturating_sub(at) >= PREDICTION_INTERVAL);
+        let Some(running) = self.running.as_mut().filter(|running| !running.may_be_echo) else {
+            return;
+        };
+        if self.config.turns.predicted_hold.is_none() || !is_due {
+            return;
+        }
+        let pause = self.ids.pause();
+        running.pause = Some(pause);
+        self.predicted_at = Some(self.now);
+        let first = utterance.len().saturating_sub(PREDICTION_SAMPLES);
+        self.outputs.push_back(Output::PredictEndOfTurn {
+            pause,
+            samples: utterance[first..].to_vec(),
+        });
+    }
+
+    pub(super) fn end_of_turn_predicted(&mut self, pause: PauseId, is_complete: bool) {
+        let asked = |running: &&mut Utterance| running.pause == Some(pause);
+        let (Some(running), Some(hold)) = (
+            self.running.as_mut().filter(asked),
+            self.config.turns.predicted_hold,
+        ) else {
+            return;
+        };
+        running.pause = None;
+        self.endpointer.hold_pause(match is_complete {
+            true => hold.complete_ms,
+            false => hold.incomplete_ms,
+        });
+    }
+
     /// The pause was none: what was asked in it misses the words that come.
     fn utterance_resumed(&mut self) {
         let Some(running) = &mut self.running else {
             return;
         };
         let asked = std::mem::replace(&mut running.question, Question::None);
+        let pause = running.pause.take();
         self.cancel(asked.open());
+        self.cancel_prediction(pause);
     }
 
     /// Shows what was heard of the running utterance.

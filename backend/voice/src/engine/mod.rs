@@ -12,10 +12,11 @@ use self::hearing::{Awaiting, Utterance};
 use self::turn::Turn;
 use crate::inbound::activity::Endpointer;
 use crate::inbound::decode::Decoder;
+use crate::inbound::detector::{Earshot, VoiceDetector};
 use crate::inbound::jitter::JitterBuffer;
 use crate::interface::{
-    AgentState, EndReason, EngineConfig, Event, Input, Line, LineId, Originator, Output, ReplyId,
-    SentenceId, TranscriptionId, TurnSettings,
+    AgentState, EndReason, EngineConfig, Event, Input, Line, LineId, Originator, Output, PauseId,
+    PredictedHold, ReplyId, SentenceId, TranscriptionId, TurnSettings,
 };
 use crate::outbound::encode::VoiceEncoder;
 use crate::outbound::pacer::Pacer;
@@ -52,6 +53,8 @@ pub struct Engine {
     heard_until: Duration,
     /// The utterance that is being spoken.
     running: Option<Utterance>,
+    /// When it was last asked whether the visitor has finished.
+    predicted_at: Option<Duration>,
     /// Utterances that are over and whose words have not come.
     awaiting: VecDeque<Awaiting>,
 
@@ -90,6 +93,7 @@ struct PendingSpeech {
 #[derive(Debug, Default)]
 struct Ids {
     transcriptions: u64,
+    pauses: u64,
     replies: u64,
     sentences: u64,
 }
@@ -98,6 +102,11 @@ impl Ids {
     fn transcription(&mut self) -> TranscriptionId {
         self.transcriptions += 1;
         TranscriptionId(self.transcriptions)
+    }
+
+    fn pause(&mut self) -> PauseId {
+        self.pauses += 1;
+        PauseId(self.pauses)
     }
 
     fn reply(&mut self) -> ReplyId {
@@ -112,12 +121,24 @@ impl Ids {
 }
 
 impl Engine {
-    /// Makes an engine for one call.
+    /// Makes an engine for one call, which tells speech by [`Earshot`].
     ///
     /// # Errors
     ///
     /// When the configuration contradicts itself or libopus refuses it.
     pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
+        Self::with_detector(config, Box::<Earshot>::default())
+    }
+
+    /// Makes an engine for one call, which tells speech by this detector.
+    ///
+    /// # Errors
+    ///
+    /// When the configuration contradicts itself or libopus refuses it.
+    pub fn with_detector(
+        config: EngineConfig,
+        detector: Box<dyn VoiceDetector>,
+    ) -> Result<Self, EngineError> {
         validate(&config)?;
         let random = scramble(config.seed);
         Ok(Self {
@@ -129,10 +150,11 @@ impl Engine {
             ids: Ids::default(),
             jitter: JitterBuffer::default(),
             decoder: Decoder::new()?,
-            endpointer: Endpointer::new(&config.turns),
+            endpointer: Endpointer::new(&config.turns, detector),
             muted: false,
             heard_until: Duration::ZERO,
             running: None,
+            predicted_at: None,
             awaiting: VecDeque::new(),
             turn: None,
             pending: PendingSpeech::default(),
@@ -167,6 +189,9 @@ impl Engine {
             } => self.transcribed(transcription, &text),
             Input::TranscriptionFailed { transcription } => {
                 self.transcription_failed(transcription);
+            }
+            Input::EndOfTurnPredicted { pause, is_complete } => {
+                self.end_of_turn_predicted(pause, is_complete);
             }
             Input::ReplyText { reply, delta } => self.reply_text(reply, &delta),
             Input::ReplyEnded { reply } => self.reply_ended(reply),
@@ -333,8 +358,13 @@ fn validate(config: &EngineConfig) -> Result<(), EngineError> {
         pre_roll_ms,
         post_roll_ms,
         max_utterance_ms,
+        predicted_hold,
         ..
     } = config.turns;
+    let predicted_hold = predicted_hold.unwrap_or(PredictedHold {
+        complete_ms: stop_ms,
+        incomplete_ms: stop_ms,
+    });
     let rules = [
         (
             (0.0..=1.0).contains(&speech_threshold),
@@ -343,6 +373,8 @@ fn validate(config: &EngineConfig) -> Result<(), EngineError> {
         (
             start_ms <= 10_000
                 && stop_ms <= 60_000
+                && predicted_hold.complete_ms <= 60_000
+                && predicted_hold.incomplete_ms <= 60_000
                 && pre_roll_ms <= 10_000
                 && post_roll_ms <= 10_000,
             "a turn setting is out of range",

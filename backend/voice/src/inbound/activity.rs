@@ -4,13 +4,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use earshot::Detector;
-
-use super::{Sink, duration_of, samples_of_ms};
+use super::{Sink, detector::VoiceDetector, duration_of, samples_of_ms};
 use crate::interface::TurnSettings;
 
-/// What the detector takes: 16 ms.
-const FRAME_SAMPLES: usize = 256;
 /// A frame without a sample above this (-66 dBFS) has nothing in it but the rounding of the codec.
 const AUDIBLE: u16 = 16;
 /// After this much silence the detector's memory of the sound before it misleads more than it helps.
@@ -26,8 +22,9 @@ pub(crate) enum Change {
     Started { ago: Duration },
     /// It is time for an interim transcript of the running utterance.
     InterimDue,
-    /// The visitor is silent; if that lasts, this was the utterance.
-    Paused { samples: Vec<i16> },
+    /// The visitor is silent; if that lasts, this was the utterance. It has grown if it is longer by an eighth than when it was
+    /// last told, so that whoever hears all of it each time does not do so too often.
+    Paused { samples: Vec<i16>, has_grown: bool },
     /// The visitor goes on after [`Self::Paused`].
     Resumed,
     /// The utterance is over.
@@ -37,17 +34,21 @@ pub(crate) enum Change {
 }
 
 pub(crate) struct Endpointer {
-    detector: Box<Detector>,
+    detector: Box<dyn VoiceDetector>,
+    /// What the detector judges at once.
+    frame_samples: usize,
     threshold: f32,
     start_samples: usize,
+    /// The silence that ends an utterance, and that which ends the running one: a pause may have one of its own.
     stop_samples: usize,
+    hold_samples: usize,
     min_speech_samples: usize,
     pre_roll_samples: usize,
     post_roll_samples: usize,
     max_samples: usize,
     interim_samples: Option<usize>,
     pause_samples: Option<usize>,
-    /// Samples that do not fill a detector frame yet.
+    /// Samples that do not fill a frame yet.
     partial: Vec<i16>,
     /// How many of them were heard and not filled in.
     partial_heard: usize,
@@ -85,23 +86,27 @@ const IDLE: Phase = Phase::Idle {
 };
 
 impl Endpointer {
-    pub(crate) fn new(turns: &TurnSettings) -> Self {
+    pub(crate) fn new(turns: &TurnSettings, detector: Box<dyn VoiceDetector>) -> Self {
+        let frame_samples = detector.frame_samples().max(1);
+        let stop_samples = samples_of_ms(turns.stop_ms).max(1);
         Self {
-            detector: Detector::default_boxed(),
+            detector,
+            frame_samples,
             threshold: turns.speech_threshold,
             start_samples: samples_of_ms(turns.start_ms).max(1),
-            stop_samples: samples_of_ms(turns.stop_ms).max(1),
+            stop_samples,
+            hold_samples: stop_samples,
             min_speech_samples: samples_of_ms(turns.min_speech_ms),
             pre_roll_samples: samples_of_ms(turns.pre_roll_ms),
             post_roll_samples: samples_of_ms(turns.post_roll_ms),
             max_samples: samples_of_ms(turns.max_utterance_ms),
             interim_samples: turns
                 .interim_ms
-                .map(|ms| samples_of_ms(ms).max(FRAME_SAMPLES)),
+                .map(|ms| samples_of_ms(ms).max(frame_samples)),
             pause_samples: turns
                 .pause_ms
-                .map(|ms| samples_of_ms(ms).max(FRAME_SAMPLES)),
-            partial: Vec::with_capacity(FRAME_SAMPLES),
+                .map(|ms| samples_of_ms(ms).max(frame_samples)),
+            partial: Vec::with_capacity(frame_samples),
             partial_heard: 0,
             silence: 0,
             phase: IDLE,
@@ -139,9 +144,9 @@ impl Endpointer {
                 ..
             } => {
                 let pause = self.pause_after(speech).filter(|_| !is_paused);
-                let wanted = pause.unwrap_or(self.stop_samples);
+                let wanted = pause.unwrap_or(self.hold_samples);
                 let hold = wanted.saturating_sub(quiet).max(1);
-                Some(hold.next_multiple_of(FRAME_SAMPLES))
+                Some(hold.next_multiple_of(self.frame_samples))
             }
         }
     }
@@ -149,7 +154,20 @@ impl Endpointer {
     /// How much silence is a pause of an utterance that has so much speech; `None` when none is told.
     fn pause_after(&self, speech: usize) -> Option<usize> {
         self.pause_samples
-            .filter(|pause| *pause < self.stop_samples && speech >= self.min_speech_samples)
+            .filter(|pause| *pause < self.hold_samples && speech >= self.min_speech_samples)
+    }
+
+    /// The silence that ends the utterance if the visitor does not go on from the pause that it is in.
+    pub(crate) fn hold_pause(&mut self, ms: u32) {
+        if matches!(
+            self.phase,
+            Phase::Active {
+                is_paused: true,
+                ..
+            }
+        ) {
+            self.hold_samples = samples_of_ms(ms).max(1);
+        }
     }
 
     /// Ends the running utterance now and forgets what may have become one.
@@ -164,17 +182,14 @@ impl Endpointer {
     }
 
     fn judge(&mut self, is_speech: bool) {
+        let frame = self.frame_samples;
         match &mut self.phase {
             Phase::Idle { speech, since } => {
                 *speech = match is_speech {
-                    true => *speech + FRAME_SAMPLES,
-                    false => speech.saturating_sub(FRAME_SAMPLES),
+                    true => *speech + frame,
+                    false => speech.saturating_sub(frame),
                 };
-                *since = if *speech == 0 {
-                    0
-                } else {
-                    *since + FRAME_SAMPLES
-                };
+                *since = if *speech == 0 { 0 } else { *since + frame };
                 let (speech, since) = (*speech, *since);
                 let keep = self.pre_roll_samples + since;
                 let surplus = self.samples.len().saturating_sub(keep);
@@ -198,15 +213,16 @@ impl Endpointer {
                 since_interim,
             } => {
                 if is_speech {
-                    *speech += FRAME_SAMPLES;
+                    *speech += frame;
                     *quiet = 0;
                     if std::mem::take(is_paused) {
+                        self.hold_samples = self.stop_samples;
                         self.changes.push_back(Change::Resumed);
                     }
                 } else {
-                    *quiet += FRAME_SAMPLES;
+                    *quiet += frame;
                 }
-                *since_interim += FRAME_SAMPLES;
+                *since_interim += frame;
                 // Each question is for the whole utterance, however the visitor speaks and pauses.
                 let has_grown = *since_interim >= self.samples.len() / INTERIM_SHARE;
                 let interim_is_due = has_grown
@@ -214,7 +230,7 @@ impl Endpointer {
                         .interim_samples
                         .is_some_and(|every| *since_interim >= every);
                 let (speech, quiet, was_paused) = (*speech, *quiet, *is_paused);
-                if quiet >= self.stop_samples {
+                if quiet >= self.hold_samples {
                     self.finish(speech, quiet);
                     self.phase = IDLE;
                 } else if self.samples.len() >= self.max_samples {
@@ -230,10 +246,9 @@ impl Endpointer {
                         ago: Duration::ZERO,
                     });
                 } else if !was_paused
-                    && has_grown
                     && self.pause_after(speech).is_some_and(|pause| quiet >= pause)
                 {
-                    self.told_pause();
+                    self.told_pause(has_grown);
                 } else if !was_paused && interim_is_due {
                     self.told_interim();
                 }
@@ -241,17 +256,21 @@ impl Endpointer {
         }
     }
 
-    fn told_pause(&mut self) {
+    fn told_pause(&mut self, has_grown: bool) {
         if let Phase::Active {
             is_paused,
             since_interim,
             ..
         } = &mut self.phase
         {
-            (*is_paused, *since_interim) = (true, 0);
+            *is_paused = true;
+            if has_grown {
+                *since_interim = 0;
+            }
         }
         let samples = self.utterance();
-        self.changes.push_back(Change::Paused { samples });
+        self.changes
+            .push_back(Change::Paused { samples, has_grown });
     }
 
     fn told_interim(&mut self) {
@@ -263,6 +282,7 @@ impl Endpointer {
 
     /// Hands on the utterance, which had so much speech and has been quiet for so long.
     fn finish(&mut self, speech: usize, quiet: usize) {
+        self.hold_samples = self.stop_samples;
         let mut samples = Vec::from(std::mem::take(&mut self.samples));
         let surplus = quiet.saturating_sub(self.post_roll_samples);
         samples.truncate(samples.len().saturating_sub(surplus));
@@ -274,20 +294,21 @@ impl Endpointer {
     }
 
     fn silent_frame(&mut self) {
-        self.samples.extend([0; FRAME_SAMPLES]);
+        self.samples
+            .extend(std::iter::repeat_n(0, self.frame_samples));
         self.judge(false);
     }
 
     /// Judges the partial frame, which is full now.
     fn full_frame(&mut self) {
-        // The detector knows no loudness and may find speech in digital silence, which a browser sends while its
+        // A detector that knows no loudness may find speech in digital silence, which a browser sends while its
         // microphone is switched off.
         let audible = self
             .partial
             .iter()
             .any(|sample| sample.unsigned_abs() > AUDIBLE);
-        let score = match audible && self.partial_heard * 2 >= FRAME_SAMPLES {
-            true => self.detector.predict_i16(&self.partial),
+        let score = match audible && self.partial_heard * 2 >= self.frame_samples {
+            true => self.detector.score(&self.partial),
             false => 0.0,
         };
         self.samples.extend(&self.partial);
@@ -304,12 +325,12 @@ impl Sink for Endpointer {
         }
         self.silence = 0;
         while !samples.is_empty() {
-            let wanted = FRAME_SAMPLES - self.partial.len();
+            let wanted = self.frame_samples - self.partial.len();
             let (head, rest) = samples.split_at(wanted.min(samples.len()));
             self.partial.extend_from_slice(head);
             self.partial_heard += head.len();
             samples = rest;
-            if self.partial.len() == FRAME_SAMPLES {
+            if self.partial.len() == self.frame_samples {
                 self.full_frame();
             }
         }
@@ -318,15 +339,15 @@ impl Sink for Endpointer {
     fn silence(&mut self, mut samples: usize) {
         self.silence = self.silence.saturating_add(samples);
         if !self.partial.is_empty() {
-            let padding = (FRAME_SAMPLES - self.partial.len()).min(samples);
+            let padding = (self.frame_samples - self.partial.len()).min(samples);
             samples -= padding;
             self.partial.extend(std::iter::repeat_n(0, padding));
-            if self.partial.len() == FRAME_SAMPLES {
+            if self.partial.len() == self.frame_samples {
                 self.full_frame();
             }
         }
-        while samples >= FRAME_SAMPLES {
-            samples -= FRAME_SAMPLES;
+        while samples >= self.frame_samples {
+            samples -= self.frame_samples;
             self.silent_frame();
         }
         self.partial.extend(std::iter::repeat_n(0, samples));

@@ -1,6 +1,14 @@
 //! When an utterance begins and ends, with the detector's judgement given by the test.
 
 use super::*;
+use crate::inbound::detector::Earshot;
+
+/// What the detector takes: 16 ms.
+const FRAME_SAMPLES: usize = 256;
+
+fn endpointer(turns: &TurnSettings) -> Endpointer {
+    Endpointer::new(turns, Box::<Earshot>::default())
+}
 
 fn turns() -> TurnSettings {
     TurnSettings {
@@ -32,7 +40,7 @@ fn frames(speech: bool, count: usize) -> impl Iterator<Item = bool> {
 
 #[test]
 fn speech_begins_after_the_start_and_ends_after_the_hold() {
-    let mut endpointer = Endpointer::new(&turns());
+    let mut endpointer = endpointer(&turns());
     judge(&mut endpointer, frames(false, 50).chain(frames(true, 5)));
     assert_eq!(changes(&mut endpointer), []);
     judge(&mut endpointer, [true]);
@@ -57,7 +65,7 @@ fn speech_begins_after_the_start_and_ends_after_the_hold() {
 
 #[test]
 fn one_doubtful_frame_does_not_start_the_count_anew() {
-    let mut endpointer = Endpointer::new(&turns());
+    let mut endpointer = endpointer(&turns());
     judge(
         &mut endpointer,
         frames(true, 4).chain([false]).chain(frames(true, 3)),
@@ -72,7 +80,7 @@ fn one_doubtful_frame_does_not_start_the_count_anew() {
 
 #[test]
 fn scattered_clicks_never_add_up() {
-    let mut endpointer = Endpointer::new(&turns());
+    let mut endpointer = endpointer(&turns());
     judge(&mut endpointer, (0..1000).map(|frame| frame % 3 == 0));
     assert_eq!(changes(&mut endpointer), []);
     assert!(
@@ -83,7 +91,7 @@ fn scattered_clicks_never_add_up() {
 
 #[test]
 fn a_pause_shorter_than_the_hold_ends_nothing() {
-    let mut endpointer = Endpointer::new(&turns());
+    let mut endpointer = endpointer(&turns());
     for _ in 0..4 {
         judge(&mut endpointer, frames(true, 10).chain(frames(false, 12)));
     }
@@ -93,14 +101,14 @@ fn a_pause_shorter_than_the_hold_ends_nothing() {
 
 #[test]
 fn too_little_speech_is_dropped() {
-    let mut endpointer = Endpointer::new(&turns());
+    let mut endpointer = endpointer(&turns());
     judge(&mut endpointer, frames(true, 9).chain(frames(false, 13)));
     assert_eq!(changes(&mut endpointer)[1..], [Change::Dropped]);
 }
 
 #[test]
 fn an_endless_utterance_is_ended_by_force() {
-    let mut endpointer = Endpointer::new(&turns());
+    let mut endpointer = endpointer(&turns());
     judge(&mut endpointer, frames(true, 500));
     let mut parts = 0;
     for change in changes(&mut endpointer) {
@@ -114,7 +122,7 @@ fn an_endless_utterance_is_ended_by_force() {
 
 #[test]
 fn silence_of_any_length_counts_as_time() {
-    let mut endpointer = Endpointer::new(&turns());
+    let mut endpointer = endpointer(&turns());
     judge(&mut endpointer, frames(true, 20));
     changes(&mut endpointer);
     // 208 ms are 13 frames, in pieces that fit no frame.
@@ -128,7 +136,7 @@ fn silence_of_any_length_counts_as_time() {
 
 #[test]
 fn ending_by_hand_gives_what_there_is() {
-    let mut endpointer = Endpointer::new(&turns());
+    let mut endpointer = endpointer(&turns());
     judge(&mut endpointer, frames(true, 20));
     changes(&mut endpointer);
     endpointer.end();
@@ -142,7 +150,7 @@ fn ending_by_hand_gives_what_there_is() {
 
 #[test]
 fn digital_silence_is_no_speech() {
-    let mut endpointer = Endpointer::new(&TurnSettings {
+    let mut endpointer = endpointer(&TurnSettings {
         start_ms: 16,
         speech_threshold: 0.0,
         ..turns()
@@ -164,7 +172,7 @@ fn a_pause_is_told_once_and_so_is_its_end() {
         pause_ms: Some(80),
         ..turns()
     };
-    let mut endpointer = Endpointer::new(&turns);
+    let mut endpointer = endpointer(&turns);
     judge(&mut endpointer, frames(true, 16).chain(frames(false, 4)));
     assert!(matches!(
         changes(&mut endpointer)[..],
@@ -172,7 +180,7 @@ fn a_pause_is_told_once_and_so_is_its_end() {
     ));
     assert_eq!(endpointer.remaining_hold(), Some(FRAME_SAMPLES));
     judge(&mut endpointer, [false]);
-    let [Change::Paused { samples }] = &changes(&mut endpointer)[..] else {
+    let [Change::Paused { samples, .. }] = &changes(&mut endpointer)[..] else {
         panic!("no pause")
     };
     assert_eq!(samples.len(), (16 + 5) * FRAME_SAMPLES);
@@ -195,7 +203,7 @@ fn what_is_too_short_for_an_utterance_has_no_pause() {
         pause_ms: Some(80),
         ..turns()
     };
-    let mut endpointer = Endpointer::new(&turns);
+    let mut endpointer = endpointer(&turns);
     judge(&mut endpointer, frames(true, 7).chain(frames(false, 13)));
     assert!(matches!(
         changes(&mut endpointer)[..],
@@ -210,7 +218,7 @@ fn interim_transcripts_of_long_utterances_come_further_apart() {
         max_utterance_ms: 60_000,
         ..turns()
     };
-    let mut endpointer = Endpointer::new(&turns);
+    let mut endpointer = endpointer(&turns);
     let mut heard = 0;
     let mut transcribed = 0;
     for _ in 0..3_000 {
@@ -236,7 +244,7 @@ fn a_visitor_who_stutters_costs_no_more_than_one_who_speaks() {
         max_utterance_ms: 60_000,
         ..turns()
     };
-    let mut endpointer = Endpointer::new(&turns);
+    let mut endpointer = endpointer(&turns);
     judge(&mut endpointer, frames(true, 16));
     let (mut heard, mut transcribed) = (16 * FRAME_SAMPLES, 0);
     for _ in 0..500 {
@@ -246,7 +254,10 @@ fn a_visitor_who_stutters_costs_no_more_than_one_who_speaks() {
         for change in changes(&mut endpointer) {
             transcribed += match change {
                 Change::InterimDue => endpointer.utterance().len(),
-                Change::Paused { samples } => samples.len(),
+                Change::Paused {
+                    samples,
+                    has_grown: true,
+                } => samples.len(),
                 _ => 0,
             };
         }
@@ -255,4 +266,79 @@ fn a_visitor_who_stutters_costs_no_more_than_one_who_speaks() {
         heard < transcribed && transcribed < 12 * heard,
         "{transcribed} of {heard}"
     );
+}
+
+#[test]
+fn a_pause_may_have_a_hold_of_its_own() {
+    let turns = TurnSettings {
+        pause_ms: Some(80),
+        ..turns()
+    };
+    let mut endpointer = endpointer(&turns);
+    // Outside of a pause there is nothing to hold.
+    judge(&mut endpointer, frames(true, 16));
+    endpointer.hold_pause(16);
+    judge(&mut endpointer, frames(false, 5));
+    assert!(matches!(
+        changes(&mut endpointer)[..],
+        [Change::Started { .. }, Change::Paused { .. }]
+    ));
+    endpointer.hold_pause(800);
+    judge(&mut endpointer, frames(false, 44));
+    assert_eq!(changes(&mut endpointer), []);
+    assert_eq!(endpointer.remaining_hold(), Some(FRAME_SAMPLES));
+    // It is forgotten with the pause.
+    judge(&mut endpointer, frames(true, 4).chain(frames(false, 12)));
+    assert!(matches!(
+        changes(&mut endpointer)[..],
+        [Change::Resumed, Change::Paused { .. }]
+    ));
+    judge(&mut endpointer, [false]);
+    assert!(matches!(
+        changes(&mut endpointer)[..],
+        [Change::Ended { .. }]
+    ));
+    // A hold that is over already ends it with the next frame.
+    judge(&mut endpointer, frames(true, 16).chain(frames(false, 10)));
+    changes(&mut endpointer);
+    endpointer.hold_pause(96);
+    assert_eq!(endpointer.remaining_hold(), Some(FRAME_SAMPLES));
+    judge(&mut endpointer, [false]);
+    assert!(matches!(
+        changes(&mut endpointer)[..],
+        [Change::Ended { .. }]
+    ));
+}
+
+/// Takes what is loud for speech, in frames of twice the length.
+struct Loud;
+
+impl VoiceDetector for Loud {
+    fn frame_samples(&self) -> usize {
+        2 * FRAME_SAMPLES
+    }
+
+    fn score(&mut self, frame: &[i16]) -> f32 {
+        assert_eq!(frame.len(), self.frame_samples());
+        f32::from(frame.iter().any(|sample| *sample > 1_000))
+    }
+
+    fn reset(&mut self) {}
+}
+
+#[test]
+fn any_detector_may_judge_frames_of_any_length() {
+    let mut endpointer = Endpointer::new(&turns(), Box::new(Loud));
+    for (loudness, count) in [(500, 9_600), (5_000, 8_000), (0, 4_000)] {
+        for piece in vec![loudness; count].chunks(320) {
+            endpointer.audio(piece);
+        }
+    }
+    let changes = changes(&mut endpointer);
+    let [Change::Started { ago }, Change::Ended { samples }] = &changes[..] else {
+        panic!("{changes:?}")
+    };
+    assert_eq!(*ago, Duration::from_millis(96));
+    let spoken = samples.iter().filter(|sample| **sample == 5_000).count();
+    assert_eq!(spoken, 8_000);
 }

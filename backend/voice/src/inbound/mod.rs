@@ -1,8 +1,9 @@
-//! From packets to utterances: order and loss ([`jitter`]), Opus to samples ([`decode`]), speech and silence
-//! ([`activity`]). What an utterance means for the conversation is the engine's business.
+//! From packets to utterances: order and loss ([`jitter`]), Opus to samples ([`decode`]), speech or not
+//! ([`detector`]), utterances and pauses ([`activity`]). What an utterance means for the conversation is the engine's business.
 
 pub(crate) mod activity;
 pub(crate) mod decode;
+pub(crate) mod detector;
 pub(crate) mod jitter;
 
 /// The rate of everything inbound. libopus decodes at it directly and the voice detector wants it.

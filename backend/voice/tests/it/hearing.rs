@@ -332,6 +332,7 @@ fn early() -> EngineConfig {
     let mut early = config();
     early.turns.stop_ms = 500;
     early.turns.pause_ms = Some(80);
+    early.turns.early_transcripts = true;
     early
 }
 

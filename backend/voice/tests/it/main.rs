@@ -6,6 +6,7 @@
 )]
 
 mod barge_in;
+mod end_of_turn;
 mod failures;
 mod harness;
 mod hearing;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use colloquy_voice::{
-    Engine, EngineConfig, Input, Output, ReplyId, RtpPacket, SentenceId, TranscriptionId,
-    TurnSettings, UtteranceStage,
+    Engine, EngineConfig, Input, Output, PauseId, PredictedHold, ReplyId, RtpPacket, SentenceId,
+    TranscriptionId, TurnSettings, UtteranceStage,
 };
 use proptest::prelude::*;
 
@@ -72,6 +72,10 @@ fn any_input() -> impl Strategy<Value = Input> {
         }),
         text.prop_map(|text| Input::TypedTurn { text }),
         any::<bool>().prop_map(Input::Mute),
+        (0..4_u64, any::<bool>()).prop_map(|(pause, is_complete)| Input::EndOfTurnPredicted {
+            pause: PauseId(pause),
+            is_complete,
+        }),
     ]
 }
 
@@ -82,6 +86,11 @@ fn eager() -> EngineConfig {
             min_speech_ms: 16,
             interim_ms: Some(100),
             pause_ms: Some(48),
+            early_transcripts: true,
+            predicted_hold: Some(PredictedHold {
+                complete_ms: 64,
+                incomplete_ms: 900,
+            }),
             ..config().turns
         },
         greetings: vec!["Hello. I am here.".to_owned()],

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use colloquy_voice::{
     AgentState, EndReason, Engine, EngineConfig, Event, FailedProvider, Input, Line, Originator,
-    OutgoingFrame, Output, ReplyId, SentenceId, TranscriptionId, TurnSettings, UtteranceStage,
+    OutgoingFrame, Output, PauseId, ReplyId, SentenceId, TranscriptionId, TurnSettings,
+    UtteranceStage,
 };
 
 /// The frame that stands for silence on the wire.
@@ -39,6 +40,9 @@ pub(crate) fn config() -> EngineConfig {
 pub(crate) struct Script {
     pub(crate) words: Option<&'static str>,
     pub(crate) words_delay: Duration,
+    /// Whether turns seem to be over.
+    pub(crate) is_complete: Option<bool>,
+    pub(crate) prediction_delay: Duration,
     pub(crate) reply: Vec<&'static str>,
     /// Before the first piece and between pieces.
     pub(crate) reply_delay: Duration,
@@ -52,6 +56,8 @@ impl Default for Script {
         Self {
             words: Some("go forward ten meters"),
             words_delay: Duration::ZERO,
+            is_complete: None,
+            prediction_delay: Duration::ZERO,
             reply: vec![
                 "Going forward ten meters now. ",
                 "Tell me when to stop, please.",
@@ -169,6 +175,13 @@ impl Harness {
                     self.transcribe(self.now + script.words_delay, *transcription, words);
                 }
             }
+            Output::PredictEndOfTurn { pause, .. } => {
+                if let Some(is_complete) = script.is_complete {
+                    let pause = *pause;
+                    let at = self.now + script.prediction_delay;
+                    self.schedule(at, Input::EndOfTurnPredicted { pause, is_complete });
+                }
+            }
             Output::Reply(reply) if !script.reply.is_empty() => {
                 let mut at = self.now;
                 for delta in script.reply {
@@ -249,6 +262,14 @@ impl Harness {
                 samples,
                 stage,
             } if *stage == wanted => Some((*transcription, samples.clone())),
+            _ => None,
+        })
+    }
+
+    /// Questions whether the turn is over: when, which, and the audio.
+    pub(crate) fn predictions(&self) -> Vec<(Duration, (PauseId, Vec<i16>))> {
+        self.pick(|output| match output {
+            Output::PredictEndOfTurn { pause, samples } => Some((*pause, samples.clone())),
             _ => None,
         })
     }

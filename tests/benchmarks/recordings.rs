@@ -8,20 +8,20 @@ use anyhow::Context as _;
 const FOLDER: &str = "/usr/share/pocketsphinx/test/data";
 
 /// Samples of a second.
-pub(super) const RATE: usize = 16_000;
+pub(crate) const RATE: usize = 16_000;
 
 /// What becomes of a recording on its way.
-pub(super) type Change = fn(&[i16]) -> Vec<i16>;
+pub(crate) type Change = fn(&[i16]) -> Vec<i16>;
 
 /// What was said.
 #[derive(Debug)]
-pub(super) struct Recording {
-    pub(super) samples: Vec<i16>,
-    pub(super) words: String,
+pub(crate) struct Recording {
+    pub(crate) samples: Vec<i16>,
+    pub(crate) words: String,
 }
 
 /// All recordings: a chapter of a novel, playing cards, an order.
-pub(super) fn all() -> anyhow::Result<Vec<Recording>> {
+pub(crate) fn all() -> anyhow::Result<Vec<Recording>> {
     let mut all = Vec::new();
     for (folder, list) in [
         ("librivox", "transcription"),
@@ -45,6 +45,11 @@ pub(super) fn all() -> anyhow::Result<Vec<Recording>> {
     Ok(all)
 }
 
+/// The samples of one recording, by its path in the package's folder.
+pub(crate) fn named(path: &str) -> anyhow::Result<Vec<i16>> {
+    samples(&Path::new(FOLDER).join(path))
+}
+
 /// Samples of 16,000 a second: what follows a header of 44 bytes, if there is one.
 fn samples(path: &Path) -> anyhow::Result<Vec<i16>> {
     let bytes = fs::read(path).with_context(|| path.display().to_string())?;
@@ -57,13 +62,13 @@ fn samples(path: &Path) -> anyhow::Result<Vec<i16>> {
 }
 
 /// So many seconds of the recordings, one after the other.
-pub(super) fn seconds(recordings: &[Recording], seconds: usize) -> Vec<i16> {
+pub(crate) fn seconds(recordings: &[Recording], seconds: usize) -> Vec<i16> {
     let all = recordings.iter().flat_map(|recording| &recording.samples);
     all.copied().take(seconds * RATE).collect()
 }
 
 /// As a telephone passes it on: from 300 to 3,400 Hz.
-pub(super) fn telephone(samples: &[i16]) -> Vec<i16> {
+pub(crate) fn telephone(samples: &[i16]) -> Vec<i16> {
     let band = |frequency: f64| -> Vec<f64> {
         // A windowed low-pass.
         const HALF: i32 = 100;
@@ -104,7 +109,7 @@ pub(super) fn telephone(samples: &[i16]) -> Vec<i16> {
 }
 
 /// In white noise that is 10 dB below the speech.
-pub(super) fn in_noise(samples: &[i16]) -> Vec<i16> {
+pub(crate) fn in_noise(samples: &[i16]) -> Vec<i16> {
     let energy: f64 = samples
         .iter()
         .map(|sample| f64::from(*sample).powi(2))
@@ -120,10 +125,11 @@ pub(super) fn in_noise(samples: &[i16]) -> Vec<i16> {
 }
 
 /// Noise that is the same each time, from -1 to 1.
-struct Noise(u64);
+#[derive(Debug)]
+pub(crate) struct Noise(u64);
 
 impl Noise {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
@@ -144,7 +150,7 @@ impl Iterator for Noise {
 }
 
 /// Twenty sounds in which nobody speaks.
-pub(super) fn without_speech() -> Vec<Vec<i16>> {
+pub(crate) fn without_speech() -> Vec<Vec<i16>> {
     let length = 3 * RATE;
     let sound = |wave: &dyn Fn(usize) -> f64| -> Vec<i16> {
         (0..length)

@@ -1,0 +1,209 @@
+//! Models of the models folder that listen to the turns of a call: whether somebody speaks, and whether they have finished.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use colloquy_base::fair_queue::Claim;
+use colloquy_config::Config;
+use colloquy_inference::{
+    InferenceError,
+    runtime::Rten,
+    silero::{FRAME, Listener, Silero},
+    smart_turn::{COMPLETE, MAX_SAMPLES, SmartTurn},
+};
+use colloquy_models::{
+    folder::ModelsFolder,
+    manifest::{self, Purpose},
+};
+
+use super::{
+    super::{ProviderError, ProviderErrorKind},
+    Pool,
+    pool::fastest,
+};
+
+/// How often a visitor pauses, a second: they speak half of the time.
+const PAUSES_A_SECOND: f64 = 0.3;
+
+/// What listens to the turns of calls beside the transcriber.
+#[derive(Debug, Clone, Default)]
+pub struct TurnModels {
+    /// Tells speech from other sounds; `None`: what is part of the engine does.
+    pub voice_activity: Option<SpeechModel>,
+    /// Tells whether a visitor has finished; `None`: the length of the silence does.
+    pub end_of_turn: Option<EndOfTurnModel>,
+}
+
+impl TurnModels {
+    /// Those that the settings name.
+    ///
+    /// # Errors
+    /// When one of them cannot be loaded.
+    pub fn from_config(config: &Config, pool: &Pool) -> anyhow::Result<Self> {
+        let folder = ModelsFolder::new(config.inference.models_folder(&config.store.dir));
+        let load = |setting: &str, name: &str, purpose| {
+            only_file(&folder, name, purpose).with_context(|| format!("{setting}: {name}"))
+        };
+        let mut models = Self::default();
+        if let Some(name) = &config.calls.voice_activity {
+            let (name, file) = load("calls.voice_activity", name, Purpose::VoiceActivity)?;
+            models.voice_activity = Some(SpeechModel::load(name, file)?);
+        }
+        if let Some(name) = &config.calls.end_of_turn {
+            let (name, file) = load("calls.end_of_turn", name, Purpose::EndOfTurn)?;
+            models.end_of_turn = Some(EndOfTurnModel::load(name, file, pool.clone())?);
+        }
+        Ok(models)
+    }
+
+    /// The name of what tells speech from other sounds.
+    #[must_use]
+    pub fn voice_activity(&self) -> &'static str {
+        self.voice_activity
+            .as_ref()
+            .map_or("earshot", SpeechModel::name)
+    }
+
+    /// The name of what tells whether a visitor has finished, where something does.
+    #[must_use]
+    pub fn end_of_turn(&self) -> Option<&'static str> {
+        self.end_of_turn.as_ref().map(EndOfTurnModel::name)
+    }
+
+    /// How many threads for models a call keeps busy with them, on average.
+    pub(crate) fn threads_a_call(&self) -> f64 {
+        self.end_of_turn
+            .as_ref()
+            .map_or(0.0, |model| PAUSES_A_SECOND * model.seconds)
+    }
+}
+
+/// The name and the file of a model that has one.
+fn only_file(
+    folder: &ModelsFolder,
+    name: &str,
+    purpose: Purpose,
+) -> anyhow::Result<(&'static str, Vec<u8>)> {
+    let model = manifest::model(name)
+        .filter(|model| model.purpose == purpose)
+        .ok_or_else(|| anyhow::anyhow!("it is no model for {purpose}"))?;
+    let [file] = model.files else {
+        anyhow::bail!("it has more than one file");
+    };
+    Ok((model.name, folder.read(model, file)?))
+}
+
+/// A model that tells speech from other sounds.
+#[derive(Debug, Clone)]
+pub struct SpeechModel {
+    name: &'static str,
+    silero: Arc<Silero>,
+}
+
+impl SpeechModel {
+    fn load(name: &'static str, file: Vec<u8>) -> Result<Self, InferenceError> {
+        let silero = Silero::load(&Rten::new(1), file)?;
+        // What runs once runs always: every frame has the same shape.
+        silero.hear(&mut Listener::default(), &[0.0; FRAME])?;
+        Ok(Self {
+            name,
+            silero: Arc::new(silero),
+        })
+    }
+
+    /// The model's name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// A listener for one call.
+    #[must_use]
+    pub fn listener(&self) -> SpeechListener {
+        SpeechListener {
+            model: self.clone(),
+            heard: Listener::default(),
+        }
+    }
+}
+
+/// What a model has heard of one call.
+#[derive(Debug)]
+pub struct SpeechListener {
+    model: SpeechModel,
+    heard: Listener,
+}
+
+impl SpeechListener {
+    /// Samples of a frame, at 16,000 a second.
+    pub const FRAME_SAMPLES: usize = FRAME;
+
+    /// The probability that somebody speaks in a frame, which follows those before it.
+    pub fn score(&mut self, frame: &[i16; FRAME]) -> f32 {
+        let frame = frame.map(|sample| f32::from(sample) / 32_768.0);
+        let score = self.model.silero.hear(&mut self.heard, &frame);
+        score.unwrap_or_else(|error| {
+            tracing::error!(model = self.model.name, "voice activity: {error}");
+            0.0
+        })
+    }
+
+    /// Forgets what was heard.
+    pub fn reset(&mut self) {
+        self.heard = Listener::default();
+    }
+}
+
+/// A model that tells whether a speaker has finished.
+#[derive(Debug, Clone)]
+pub struct EndOfTurnModel {
+    name: &'static str,
+    pool: Pool,
+    model: Arc<SmartTurn>,
+    /// What an answer takes on one thread.
+    seconds: f64,
+}
+
+impl EndOfTurnModel {
+    fn load(name: &'static str, file: Vec<u8>, pool: Pool) -> Result<Self, InferenceError> {
+        let model = SmartTurn::load(&Rten::new(1), file)?;
+        let sound = vec![0.0; MAX_SAMPLES];
+        let seconds = fastest(|| model.complete(&sound).map(|_| ()))?;
+        Ok(Self {
+            name,
+            pool,
+            model: Arc::new(model),
+            seconds,
+        })
+    }
+
+    /// The model's name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether the speaker of these samples seems to have finished.
+    ///
+    /// # Errors
+    /// When too many wait for a thread, or the model fails.
+    pub async fn is_complete(
+        &self,
+        samples: Vec<i16>,
+        claim: &Claim,
+    ) -> Result<bool, ProviderError> {
+        let model = Arc::clone(&self.model);
+        let compute = move |_: &_| {
+            let samples: Vec<f32> = samples
+                .iter()
+                .map(|sample| f32::from(*sample) / 32_768.0)
+                .collect();
+            model.complete(&samples)
+        };
+        let probability = self.pool.run(self.name, claim, compute).await?;
+        let probability = probability.map_err(|error| {
+            ProviderError::new(self.name, ProviderErrorKind::Failed, error.to_string())
+        })?;
+        Ok(probability >= COMPLETE)
+    }
+}

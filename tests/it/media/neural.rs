@@ -1,0 +1,75 @@
+//! Calls whose turns are listened to by the models of the models folder.
+
+use super::*;
+use crate::providers::neural::folder;
+
+/// How long after the visitor's last sound the reply is heard.
+async fn answered_after(change: impl FnOnce(&mut Config)) -> Duration {
+    let stage = Stage::with(|config| {
+        config.inference.models_dir = Some(folder());
+        config.calls.turn_stop_ms = 1_000;
+        config.transcriber.starts_early = true;
+        change(config);
+    })
+    .await;
+    let (_, client) = stage.join().await;
+    let speech = Speech::go_forward_trimmed().unwrap();
+    let spoken = client.speak(&speech).await.unwrap();
+    let reply = client.reply_audio(spoken.ended, SOON).await.unwrap();
+    client
+        .line(Originator::User, SOON, |text| text == HEARD)
+        .await
+        .unwrap();
+    reply.at.duration_since(spoken.ended)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_that_sounds_complete_is_answered_sooner() {
+    let predicted = answered_after(|config| {
+        config.calls.end_of_turn = Some("smart-turn-v3.2".to_owned());
+        config.calls.complete_stop_ms = 200;
+        config.calls.incomplete_stop_ms = 3_000;
+    });
+    let (predicted, fixed) = (predicted.await, answered_after(|_| {}).await);
+    assert!(fixed >= Duration::from_millis(1_000), "{fixed:?}");
+    assert!(predicted < Duration::from_millis(900), "{predicted:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_may_tell_speech() {
+    let answered = answered_after(|config| {
+        config.calls.turn_stop_ms = 300;
+        config.calls.voice_activity = Some("silero-vad".to_owned());
+    });
+    let answered = answered.await;
+    assert!(
+        (Duration::from_millis(250)..Duration::from_millis(900)).contains(&answered),
+        "{answered:?}"
+    );
+}
+
+#[test]
+fn a_model_for_something_else_is_refused() {
+    let refused = |change: fn(&mut Config)| {
+        let mut config = Config::default();
+        config.inference.models_dir = Some(folder());
+        change(&mut config);
+        format!("{:#}", providers::from_config(&config).unwrap_err())
+    };
+    let silero = || Some("silero-vad".to_owned());
+    let error = refused(|config| config.calls.end_of_turn = Some("whisper-tiny.en".to_owned()));
+    assert_eq!(
+        error,
+        "calls.end_of_turn: whisper-tiny.en: it is no model for end of turn"
+    );
+    let error = refused(|config| config.calls.voice_activity = Some("unknown".to_owned()));
+    assert_eq!(
+        error,
+        "calls.voice_activity: unknown: it is no model for voice activity"
+    );
+    let mut elsewhere = Config::default();
+    elsewhere.inference.models_dir = Some("/nowhere".into());
+    elsewhere.calls.voice_activity = silero();
+    let error = providers::from_config(&elsewhere).unwrap_err();
+    assert!(format!("{error:#}").starts_with("calls.voice_activity: silero-vad"));
+}
