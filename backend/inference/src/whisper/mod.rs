@@ -4,6 +4,7 @@
 //! [`network`]), and is kept from inventing words where nobody speaks: what it thinks of a sound without speech is asked
 //! first, a second of sound has few tokens at most, and a text that repeats itself is none.
 
+mod dimensions;
 mod network;
 mod silence;
 mod tokens;
@@ -16,7 +17,7 @@ use flate2::{Compression, write::ZlibEncoder};
 use half::f16;
 
 use self::{
-    network::Dimensions, silence::Silence, tokens::Tokens, vocabulary::Vocabulary,
+    dimensions::Dimensions, silence::Silence, tokens::Tokens, vocabulary::Vocabulary,
     weights::WeightsFile,
 };
 use crate::{
@@ -126,7 +127,8 @@ struct State {
 }
 
 impl Whisper {
-    /// Loads a model from a file of CTranslate2 and its vocabulary.
+    /// Loads a model and its vocabulary. Of the model, this is `model.bin` of CTranslate2 or `model.safetensors` of Hugging
+    /// Face; of the vocabulary, `vocabulary.txt` or `vocab.json`. Which of them a file is, its content says.
     ///
     /// # Errors
     /// When one of them is malformed.

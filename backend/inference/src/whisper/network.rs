@@ -9,71 +9,12 @@ use crate::{
     onnx::{Graph, Size, Value, float, int, ints},
 };
 
-use super::weights::{Weights, WeightsFile};
-
-/// The sizes of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Dimensions {
-    /// Numbers of a position.
-    pub(super) width: usize,
-    /// Heads of attention.
-    pub(super) heads: usize,
-    /// Layers of the encoder.
-    pub(super) encoder: usize,
-    /// Layers of the decoder.
-    pub(super) decoder: usize,
-    /// Tokens.
-    pub(super) vocabulary: usize,
-    /// Bands of the spectrogram.
-    pub(super) bands: usize,
-}
-
-/// The most layers, heads, tokens or numbers of a position: more than the largest Whisper has.
-const LARGEST: usize = 60_000;
+use super::{
+    dimensions::Dimensions,
+    weights::{Weights, WeightsFile},
+};
 
 impl Dimensions {
-    pub(super) fn of(weights: &WeightsFile<'_>) -> Result<Self, InferenceError> {
-        let layers = |part: &str| {
-            (0..LARGEST)
-                .take_while(|layer| {
-                    weights.has(&format!("{part}/layer_{layer}/ffn/linear_0/weight"))
-                })
-                .count()
-        };
-        let embeddings = weights.shape("decoder/embeddings/weight")?;
-        let filter = weights.shape("encoder/conv1/weight")?;
-        let (&[vocabulary, width], &[_, bands, _]) = (embeddings, filter) else {
-            let message = "the embeddings or the first filter have other dimensions";
-            return Err(InferenceError::Malformed(message.to_owned()));
-        };
-        let dimensions = Self {
-            width,
-            heads: weights.int("encoder/num_heads")?,
-            encoder: layers("encoder"),
-            decoder: layers("decoder"),
-            vocabulary,
-            bands,
-        };
-        let Self {
-            heads,
-            encoder,
-            decoder,
-            ..
-        } = dimensions;
-        let sizes = [width, heads, encoder, decoder, vocabulary, bands];
-        let fits = sizes.iter().all(|size| (1..=LARGEST).contains(size));
-        if !fits || !width.is_multiple_of(heads) {
-            let message = format!("its sizes do not fit together: {dimensions:?}");
-            return Err(InferenceError::Malformed(message));
-        }
-        Ok(dimensions)
-    }
-
-    /// Numbers of a position for each head.
-    pub(super) fn head_width(&self) -> usize {
-        self.width / self.heads
-    }
-
     /// The shape of keys over some positions, which are transposed.
     fn keys(&self, positions: &'static str) -> [Size; 4] {
         [

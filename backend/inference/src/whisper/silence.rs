@@ -3,14 +3,14 @@
 //! It is heard once, over all thirty seconds. Of each layer, keys and values are kept at every eighth position; what stands
 //! for eight positions has to weigh as much as eight, so ln 8 is added to its scores.
 
-use super::network::Dimensions;
+use super::dimensions::Dimensions;
 use crate::{
     InferenceError, mel,
     runtime::{Floats, Input, Network},
 };
 
 /// Positions of thirty seconds.
-const POSITIONS: usize = 1_500;
+pub(super) const POSITIONS: usize = 1_500;
 
 /// Positions that one stands for.
 const STRIDE: usize = 8;

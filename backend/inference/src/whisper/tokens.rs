@@ -41,6 +41,9 @@ const NOT_SAID: &[usize] = &[
 /// A blank, which no text begins with.
 const BLANK: usize = 220;
 
+/// The most tokens that a text begins with.
+pub(super) const LONGEST_PROMPT: usize = 4;
+
 /// The tokens of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tokens {

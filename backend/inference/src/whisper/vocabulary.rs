@@ -1,5 +1,7 @@
 //! From Whisper's tokens to text. A token is a piece of text in bytes, each of which the vocabulary writes as a letter.
 
+use std::collections::HashMap;
+
 use crate::InferenceError;
 
 /// The most tokens that a vocabulary has.
@@ -12,21 +14,22 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// Reads a file with a piece in each line; only those before `end` are of text.
+    /// Reads a file, of which only the pieces before `end` are of text. It has a piece in each line, or is JSON: a list of pieces, or
+    /// the number of each.
     pub(super) fn parse(file: &[u8], end: usize) -> Result<Self, InferenceError> {
-        let text = std::str::from_utf8(file)
-            .map_err(|_| InferenceError::Malformed("the vocabulary is not UTF-8".to_owned()))?;
-        let pieces: Vec<_> = text
-            .split('\n')
-            .take(end.min(MAX_TOKENS))
-            .map(bytes)
-            .collect();
-        if pieces.len() < end {
-            let message = format!(
-                "the vocabulary has {} pieces instead of {end}",
-                pieces.len()
-            );
-            return Err(InferenceError::Malformed(message));
+        let text = std::str::from_utf8(file).map_err(|_| malformed("is not UTF-8"))?;
+        // No list of lines begins with these: the first piece is an exclamation mark.
+        let pieces: Vec<_> = match text.trim_start().chars().next() {
+            Some('{') => numbered(text, end)?,
+            Some('[') => {
+                let list: Vec<String> = serde_json::from_str(text).map_err(malformed_json)?;
+                list.iter().take(end).map(|piece| bytes(piece)).collect()
+            }
+            _ => text.split('\n').take(end).map(bytes).collect(),
+        };
+        if pieces.len() < end || end > MAX_TOKENS {
+            let message = format!("has {} pieces instead of {end}", pieces.len());
+            return Err(malformed(&message));
         }
         Ok(Self { pieces })
     }
@@ -45,6 +48,28 @@ impl Vocabulary {
             .collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
+}
+
+fn malformed(what: &str) -> InferenceError {
+    InferenceError::Malformed(format!("the vocabulary {what}"))
+}
+
+fn malformed_json(error: serde_json::Error) -> InferenceError {
+    malformed(&format!("is not understood: {error}"))
+}
+
+/// The pieces of a vocabulary that gives each its number, up to the first number that is missing.
+fn numbered(text: &str, end: usize) -> Result<Vec<Box<[u8]>>, InferenceError> {
+    let numbers: HashMap<String, usize> = serde_json::from_str(text).map_err(malformed_json)?;
+    let mut pieces: Vec<_> = numbers
+        .iter()
+        .map(|(piece, number)| (number, piece))
+        .collect();
+    pieces.sort_unstable();
+    let pieces = (0..end)
+        .zip(pieces)
+        .take_while(|(expected, (number, _))| expected == *number);
+    Ok(pieces.map(|(_, (_, piece))| bytes(piece)).collect())
 }
 
 /// The bytes that letters stand for; letters that stand for none are left out.
@@ -86,6 +111,29 @@ mod tests {
     }
 
     #[test]
+    fn a_vocabulary_may_be_json() {
+        for json in [
+            r#"["Hello","Ġworld","Ã","©","Ċ","<|x|>"]"#,
+            r#" {"Ġworld": 1, "Hello": 0, "Ċ": 4, "Ã": 2, "\u00a9": 3, "<|x|>": 5}"#,
+        ] {
+            let vocabulary = Vocabulary::parse(json.as_bytes(), 5).unwrap();
+            assert_eq!(vocabulary.text(0..5), "Hello worldé\n");
+        }
+        for wrong in [
+            r#"{"a": 0, "b": 2}"#,
+            r#"{"a": 0, "b": 0}"#,
+            r#"{"a": 0, "b": -1}"#,
+            r#"{"a": 0, "b": [1]}"#,
+            r#"{"a": 0"#,
+            r#"["a"]"#,
+            r#"["a", 1]"#,
+            r#"{"a": 0, "b": 18446744073709551615}"#,
+        ] {
+            assert!(Vocabulary::parse(wrong.as_bytes(), 2).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn a_vocabulary_that_is_too_short_is_refused() {
         assert!(Vocabulary::parse(b"a\nb", 3).is_err());
         assert!(Vocabulary::parse(b"\xff\xfe", 1).is_err());
@@ -93,8 +141,13 @@ mod tests {
 
     #[test]
     fn no_file_makes_it_panic() {
-        let seed = "Hello\nĠworld\nÃ\n©\nĊ\n<|x|>".as_bytes().to_vec();
-        colloquy_fuzz::fuzz(&[seed], |file| match Vocabulary::parse(file, 5) {
+        let seeds = [
+            "Hello\nĠworld\nÃ\n©\nĊ\n<|x|>",
+            r#"{"Ġworld": 1, "Hello": 0, "Ċ": 4, "Ã": 2, "\u00a9": 3}"#,
+            r#"["Hello","Ġworld","Ã","©","Ċ"]"#,
+        ];
+        let seeds = seeds.map(|seed| seed.as_bytes().to_vec());
+        colloquy_fuzz::fuzz(&seeds, |file| match Vocabulary::parse(file, 5) {
             Ok(vocabulary) => vocabulary.text(0..8).chars().take(8).collect(),
             Err(error) => error.to_string(),
         });

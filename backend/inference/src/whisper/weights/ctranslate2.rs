@@ -1,10 +1,9 @@
-//! The weights of a Whisper model, out of a file of CTranslate2: little-endian, nothing aligned, every part with its length
+//! The weights of a Whisper model in the format of CTranslate2: little-endian, nothing aligned, every part with its length
 //! before it.
 
 use std::collections::HashMap;
 
-use half::{bf16, f16};
-
+use super::{Kind, MAX_RANK, Weights, malformed};
 use crate::InferenceError;
 
 /// The versions of the file format that are read.
@@ -13,42 +12,6 @@ const VERSIONS: std::ops::RangeInclusive<u32> = 4..=6;
 /// What the file says that it holds.
 const WHISPER: &str = "WhisperSpec";
 
-/// The most dimensions of a variable.
-const MAX_RANK: u8 = 4;
-
-/// How numbers are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    F32,
-    I8,
-    I16,
-    I32,
-    F16,
-    Bf16,
-}
-
-impl Kind {
-    fn parse(code: u8) -> Option<Self> {
-        Some(match code {
-            0 => Self::F32,
-            1 => Self::I8,
-            2 => Self::I16,
-            3 => Self::I32,
-            4 => Self::F16,
-            5 => Self::Bf16,
-            _ => return None,
-        })
-    }
-
-    fn bytes(self) -> usize {
-        match self {
-            Self::I8 => 1,
-            Self::I16 | Self::F16 | Self::Bf16 => 2,
-            Self::F32 | Self::I32 => 4,
-        }
-    }
-}
-
 #[derive(Debug)]
 struct Variable<'file> {
     shape: Vec<usize>,
@@ -56,21 +19,14 @@ struct Variable<'file> {
     bytes: &'file [u8],
 }
 
-/// Numbers with a shape.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Weights {
-    pub(super) shape: Vec<usize>,
-    pub(super) values: Vec<f32>,
-}
-
 /// The variables of a file, by name.
 #[derive(Debug)]
-pub(super) struct WeightsFile<'file> {
+pub(super) struct Variables<'file> {
     variables: HashMap<&'file str, Variable<'file>>,
     aliases: HashMap<&'file str, &'file str>,
 }
 
-impl<'file> WeightsFile<'file> {
+impl<'file> Variables<'file> {
     /// Reads a file.
     pub(super) fn parse(file: &'file [u8]) -> Result<Self, InferenceError> {
         let mut reader = Reader { rest: file };
@@ -104,11 +60,6 @@ impl<'file> WeightsFile<'file> {
         variable.ok_or_else(|| malformed(format!("it has no {name}")))
     }
 
-    /// Whether there is such a variable.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.variable(name).is_ok()
-    }
-
     /// The shape of a variable.
     pub(super) fn shape(&self, name: &str) -> Result<&[usize], InferenceError> {
         Ok(&self.variable(name)?.shape)
@@ -133,30 +84,10 @@ impl<'file> WeightsFile<'file> {
         let variable = self.variable(name)?;
         let bytes = variable.bytes;
         let values = match variable.kind {
-            Kind::F32 => {
-                let (numbers, _) = bytes.as_chunks::<4>();
-                numbers
-                    .iter()
-                    .map(|bytes| f32::from_le_bytes(*bytes))
-                    .collect()
-            }
-            Kind::F16 => {
-                let (numbers, _) = bytes.as_chunks::<2>();
-                numbers
-                    .iter()
-                    .map(|bytes| f16::from_le_bytes(*bytes).to_f32())
-                    .collect()
-            }
-            Kind::Bf16 => {
-                let (numbers, _) = bytes.as_chunks::<2>();
-                numbers
-                    .iter()
-                    .map(|bytes| bf16::from_le_bytes(*bytes).to_f32())
-                    .collect()
-            }
             // A row times its scale was rounded.
             Kind::I8 => {
-                let scales = self.get(&format!("{name}_scale"))?.values;
+                let scales = self.variable(&format!("{name}_scale"))?;
+                let scales = scales.kind.floats(scales.bytes).unwrap_or_default();
                 let row = variable.shape.iter().skip(1).product::<usize>().max(1);
                 if scales.len() != bytes.len() / row {
                     return Err(malformed(format!("{name} has another number of scales")));
@@ -168,9 +99,9 @@ impl<'file> WeightsFile<'file> {
                 })
                 .collect()
             }
-            Kind::I16 | Kind::I32 => {
-                return Err(malformed(format!("{name} is of whole numbers")));
-            }
+            kind => kind
+                .floats(bytes)
+                .ok_or_else(|| malformed(format!("{name} is of whole numbers")))?,
         };
         Ok(Weights {
             shape: variable.shape.clone(),
@@ -179,8 +110,17 @@ impl<'file> WeightsFile<'file> {
     }
 }
 
-fn malformed(what: impl Into<String>) -> InferenceError {
-    InferenceError::Malformed(what.into())
+/// How numbers are stored, by its code.
+fn kind(code: u8) -> Option<Kind> {
+    Some(match code {
+        0 => Kind::F32,
+        1 => Kind::I8,
+        2 => Kind::I16,
+        3 => Kind::I32,
+        4 => Kind::F16,
+        5 => Kind::Bf16,
+        _ => return None,
+    })
 }
 
 struct Reader<'file> {
@@ -225,21 +165,18 @@ impl<'file> Reader<'file> {
 
     fn variable(&mut self, name: &str) -> Result<Variable<'file>, InferenceError> {
         let [rank] = self.array()?;
-        if rank > MAX_RANK {
+        if usize::from(rank) > MAX_RANK {
             return Err(malformed(format!("{name} has {rank} dimensions")));
         }
         let shape = (0..rank)
             .map(|_| self.size())
             .collect::<Result<Vec<_>, _>>()?;
         let [code] = self.array()?;
-        let kind = Kind::parse(code);
+        let kind = kind(code);
         let kind = kind.ok_or_else(|| malformed(format!("{name} is of the kind {code}")))?;
         let length = self.size()?;
         let bytes = self.take(length)?;
-        let numbers = shape
-            .iter()
-            .try_fold(kind.bytes(), |bytes, size| bytes.checked_mul(*size));
-        if numbers != Some(length) {
+        if kind.bytes_of(&shape) != Some(length) {
             return Err(malformed(format!("{name} has another size than its shape")));
         }
         Ok(Variable { shape, kind, bytes })
@@ -248,6 +185,8 @@ impl<'file> Reader<'file> {
 
 #[cfg(test)]
 mod tests {
+    use half::f16;
+
     use super::*;
 
     fn text(text: &str) -> Vec<u8> {
@@ -298,7 +237,7 @@ mod tests {
     #[test]
     fn numbers_are_read_whatever_they_are_stored_as() {
         let file = file();
-        let weights = WeightsFile::parse(&file).unwrap();
+        let weights = Variables::parse(&file).unwrap();
         assert_eq!(weights.int("heads").unwrap(), 6);
         assert_eq!(weights.get("same").unwrap().values, [1.0, -0.5]);
         let matrix = weights.get("matrix").unwrap();
@@ -306,7 +245,6 @@ mod tests {
             (matrix.shape, matrix.values),
             (vec![2, 2], vec![1.0, 2.0, 1.0, -1.0])
         );
-        assert!(weights.has("halves") && !weights.has("none"));
         assert!(weights.get("none").is_err() && weights.int("halves").is_err());
     }
 
@@ -314,13 +252,13 @@ mod tests {
     fn what_is_cut_or_changed_is_an_error_or_read_and_never_a_panic() {
         let whole = file();
         for length in 0..whole.len() {
-            assert!(WeightsFile::parse(&whole[..length]).is_err(), "{length}");
+            assert!(Variables::parse(&whole[..length]).is_err(), "{length}");
         }
         for at in 0..whole.len() {
             for value in [0, 1, 0x7f, 0xff] {
                 let mut changed = whole.clone();
                 changed[at] = value;
-                if let Ok(file) = WeightsFile::parse(&changed) {
+                if let Ok(file) = Variables::parse(&changed) {
                     for name in ["heads", "halves", "matrix", "same"] {
                         let _ = (file.get(name), file.int(name), file.shape(name));
                     }
@@ -331,7 +269,7 @@ mod tests {
 
     #[test]
     fn no_file_makes_it_panic() {
-        let outcome = |bytes: &[u8]| match WeightsFile::parse(bytes) {
+        let outcome = |bytes: &[u8]| match Variables::parse(bytes) {
             Ok(file) => {
                 let names = ["heads", "halves", "matrix", "same"];
                 let read = names.map(|name| {

@@ -7,6 +7,8 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod own_files;
+
 use std::{
     cell::Cell,
     fs,
