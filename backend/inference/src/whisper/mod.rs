@@ -3,27 +3,40 @@
 //! It hears an utterance in the time that the utterance has, not in the thirty seconds that it was trained with (see
 //! [`network`]), and is kept from inventing words where nobody speaks: what it thinks of a sound without speech is asked
 //! first, a second of sound has few tokens at most, and a text that repeats itself is none.
+//!
+//! Where each word was said is known to the decoder, which looks at the sound of a word when it says it. Those who ask for
+//! words get that (see [`alignment`]); for others nothing is computed.
 
+mod alignment;
+mod decoding;
 mod dimensions;
 mod network;
+mod pauses;
 mod silence;
 mod tokens;
 mod vocabulary;
 mod weights;
+mod words;
 
 use std::io::Write as _;
 
 use flate2::{Compression, write::ZlibEncoder};
 use half::f16;
 
+pub use self::words::Word;
 use self::{
-    dimensions::Dimensions, silence::Silence, tokens::Tokens, vocabulary::Vocabulary,
+    alignment::AlignmentHeads,
+    decoding::{Heard, Said, State},
+    dimensions::Dimensions,
+    silence::Silence,
+    tokens::Tokens,
+    vocabulary::Vocabulary,
     weights::WeightsFile,
 };
 use crate::{
     InferenceError,
     mel::{HOP, MelFilter, SAMPLE_RATE},
-    runtime::{Floats, Input, Network, Runtime},
+    runtime::{Network, Runtime},
 };
 
 /// The longest utterance, in seconds.
@@ -37,10 +50,6 @@ const POSITION: usize = 2 * HOP;
 
 /// The loudest value of a spectrogram, in powers of ten. All utterances have the same, so that they have the same silence.
 const LOUDEST: f32 = 1.5;
-
-/// The most tokens of a second, and those that any utterance may have beside.
-const TOKENS_A_SECOND: usize = 8;
-const TOKENS: usize = 8;
 
 /// The most tokens of a text.
 const MAX_TOKENS: usize = 220;
@@ -66,15 +75,17 @@ pub struct Whisper {
     /// What each position is to the decoder, [positions, width].
     positions: Vec<f32>,
     silence: Silence,
+    alignment_heads: AlignmentHeads,
     names: Names,
 }
 
-/// The names of the networks' inputs and outputs, for each layer keys and values.
+/// The names of the networks' inputs and outputs: for each layer keys and values, and for each layer queries.
 #[derive(Debug)]
 struct Names {
     cross: Vec<String>,
     past: Vec<String>,
     kept: Vec<String>,
+    queries: Vec<String>,
 }
 
 /// What was heard.
@@ -92,6 +103,16 @@ pub struct Transcript {
     pub is_cut: bool,
 }
 
+/// What was heard, and when.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct TimedTranscript {
+    /// What was heard.
+    pub transcript: Transcript,
+    /// Its words, one after the other: together they are the text, with blanks between them in languages that have these.
+    pub words: Vec<Word>,
+}
+
 impl Transcript {
     /// Whether somebody spoke. Otherwise the words were invented.
     #[must_use]
@@ -102,28 +123,8 @@ impl Transcript {
     /// How sure the words are: the mean probability of a token, 0 to 1.
     #[must_use]
     pub fn confidence(&self) -> f32 {
-        let logarithms: f32 = self
-            .probabilities
-            .iter()
-            .map(|one| one.max(1e-10).ln())
-            .sum();
-        match self.probabilities.len() {
-            0 => 0.0,
-            count => (logarithms / count as f32).exp(),
-        }
+        words::mean(&self.probabilities)
     }
-}
-
-/// An utterance that the encoder has heard: for each layer of the decoder, keys and values.
-struct Heard {
-    cross: Vec<Floats>,
-    bias: Floats,
-}
-
-/// What a text has so far.
-struct State {
-    past: Vec<Floats>,
-    length: usize,
 }
 
 impl Whisper {
@@ -161,7 +162,11 @@ impl Whisper {
                 cross: layers(["cross_keys", "cross_values"]),
                 past: layers(["past_keys", "past_values"]),
                 kept: layers(["keys", "values"]),
+                queries: (0..dimensions.decoder)
+                    .map(|layer| format!("queries_{layer}"))
+                    .collect(),
             },
+            alignment_heads: AlignmentHeads::of(dimensions, tokens.is_multilingual()),
         })
     }
 
@@ -183,43 +188,69 @@ impl Whisper {
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<Transcript, InferenceError> {
         let heard = self.hear(samples, is_wanted)?;
-        let language = match language {
-            Some(language) => language,
-            None => self.most_likely(&heard)?.unwrap_or("en"),
-        };
-        let prompt = self.tokens.prompt(language).ok_or_else(|| {
-            InferenceError::Failed(format!("the model does not know the language {language}"))
-        })?;
+        let language = self.language_or(language, &heard)?;
         let mut state = self.begin();
-        let scores = self.step(&heard, &mut state, &prompt)?;
-        // The first of the tokens is asked what it thinks of a sound without speech, and the last one what follows.
-        let vocabulary = self.dimensions.vocabulary;
-        let no_speech = probability(&scores[..vocabulary], self.tokens.no_speech());
-        let mut next = scores[scores.len() - vocabulary..].to_vec();
-        let most = samples.len() * TOKENS_A_SECOND / SAMPLE_RATE + TOKENS;
-        let most = most.min(MAX_TOKENS);
-        let (mut said, mut probabilities) = (Vec::new(), Vec::new());
-        while said.len() < most {
-            if !is_wanted() {
-                return Err(InferenceError::Cancelled);
-            }
-            self.tokens.suppress(&mut next, said.is_empty());
-            let token = likeliest(&next);
-            if token == self.tokens.end {
-                break;
-            }
-            probabilities.push(probability(&next, token));
-            said.push(token);
-            next = self.step(&heard, &mut state, &[token])?;
+        let most = decoding::most_tokens(samples);
+        let said = self.say(&heard, &mut state, language, most, is_wanted)?;
+        Ok(self.transcript(said))
+    }
+
+    /// Hears an utterance as [`Self::transcribe`] does, and when each of its words was said.
+    ///
+    /// # Errors
+    /// Those of [`Self::transcribe`].
+    pub fn transcribe_words(
+        &self,
+        samples: &[f32],
+        language: Option<&str>,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<TimedTranscript, InferenceError> {
+        let heard = self.hear(samples, is_wanted)?;
+        let language = self.language_or(language, &heard)?;
+        let mut state = self.begin_with_queries();
+        let most = decoding::most_tokens(samples);
+        let said = self.say(&heard, &mut state, language, most, is_wanted)?;
+        if !is_wanted() {
+            return Err(InferenceError::Cancelled);
         }
-        let text = self.vocabulary.text(said.iter().copied());
-        Ok(Transcript {
-            compression: compression(text.as_bytes()),
-            is_cut: said.len() == most,
-            text: text.trim().to_owned(),
-            probabilities,
-            no_speech,
+        let words = self.words(samples, language, &heard, &state, &said)?;
+        Ok(TimedTranscript {
+            transcript: self.transcript(said),
+            words,
         })
+    }
+
+    fn transcript(&self, said: Said) -> Transcript {
+        let text = self.vocabulary.text(said.tokens.iter().copied());
+        Transcript {
+            compression: compression(text.as_bytes()),
+            is_cut: said.is_cut,
+            text: text.trim().to_owned(),
+            probabilities: said.probabilities,
+            no_speech: said.no_speech,
+        }
+    }
+
+    fn words(
+        &self,
+        samples: &[f32],
+        language: &str,
+        heard: &Heard,
+        state: &State,
+        said: &Said,
+    ) -> Result<Vec<Word>, InferenceError> {
+        let positions = samples.len().div_ceil(POSITION);
+        let tokens = said.tokens.len();
+        let begins = match &state.queries {
+            Some(queries) => {
+                self.alignment_heads
+                    .begins(queries, &heard.cross, positions, tokens)?
+            }
+            None => vec![0; tokens + 1],
+        };
+        let spans = words::split(&self.vocabulary, &said.tokens, tokens::has_blanks(language));
+        let pauses = pauses::Pauses::of(samples);
+        Ok(words::timed(spans, &begins, &said.probabilities, &pauses))
     }
 
     /// Does what it takes to hear an utterance with so many tokens, whatever is in it; to find out how long that is.
@@ -248,6 +279,17 @@ impl Whisper {
         self.most_likely(&heard)
     }
 
+    fn language_or<'a>(
+        &self,
+        language: Option<&'a str>,
+        heard: &Heard,
+    ) -> Result<&'a str, InferenceError> {
+        match language {
+            Some(language) => Ok(language),
+            None => Ok(self.most_likely(heard)?.unwrap_or("en")),
+        }
+    }
+
     fn most_likely(&self, heard: &Heard) -> Result<Option<&'static str>, InferenceError> {
         if self.tokens.languages().next().is_none() {
             return Ok(None);
@@ -258,113 +300,6 @@ impl Whisper {
             languages.max_by(|(_, one), (_, other)| scores[*one].total_cmp(&scores[*other]));
         Ok(likeliest.map(|(code, _)| code))
     }
-
-    fn hear(&self, samples: &[f32], is_wanted: &dyn Fn() -> bool) -> Result<Heard, InferenceError> {
-        if samples.len() > MAX_SECONDS * SAMPLE_RATE {
-            let message = format!("an utterance has {MAX_SECONDS} seconds at most");
-            return Err(InferenceError::TooLong(message));
-        }
-        if !is_wanted() {
-            return Err(InferenceError::Cancelled);
-        }
-        let length = (samples.len() + PADDING).next_multiple_of(POSITION);
-        let length = length.min(MAX_SECONDS * SAMPLE_RATE);
-        let mut padded = samples.to_vec();
-        padded.resize(length, 0.0);
-        let mel = self.filter.spectrogram(&padded, Some(LOUDEST))?;
-        let positions = mel.frames / 2;
-        let (silence, bias) = self.silence.after(positions);
-        let shape = [1, mel.bands, mel.frames];
-        let mut inputs = vec![
-            ("mel", Input::Floats(&shape, &mel.data)),
-            ("bias", bias.input()),
-        ];
-        inputs.extend(silence.iter().map(|(name, values)| (*name, values.input())));
-        let outputs: Vec<&str> = self.names.cross.iter().map(String::as_str).collect();
-        let cross = self.encoder.run(&inputs, &outputs)?;
-        Ok(Heard { cross, bias })
-    }
-
-    fn begin(&self) -> State {
-        let Dimensions { heads, decoder, .. } = self.dimensions;
-        let none = Floats::zeros(&[1, heads, 0, self.dimensions.head_width()]);
-        State {
-            past: vec![none; 2 * decoder],
-            length: 0,
-        }
-    }
-
-    /// Says these tokens; gives, for each of them, the scores of what follows.
-    fn step(
-        &self,
-        heard: &Heard,
-        state: &mut State,
-        tokens: &[usize],
-    ) -> Result<Vec<f32>, InferenceError> {
-        let (new, said) = (tokens.len(), state.length + tokens.len());
-        let width = self.dimensions.width;
-        let mut embedded = Vec::with_capacity(new * width);
-        for (position, token) in (state.length..).zip(tokens) {
-            let token = self.embeddings.get(token * width..(token + 1) * width);
-            let position = self.positions.get(position * width..(position + 1) * width);
-            let (Some(token), Some(position)) = (token, position) else {
-                return Err(InferenceError::Failed(
-                    "no such token or position".to_owned(),
-                ));
-            };
-            embedded.extend(token.iter().zip(position).map(|(a, b)| a.to_f32() + b));
-        }
-        // A token knows of those before it.
-        let mut mask = vec![0.0; new * said];
-        for row in 0..new {
-            mask[row * said + state.length + row + 1..(row + 1) * said].fill(f32::MIN);
-        }
-        let (shape, mask_shape) = ([1, new, width], [new, said]);
-        let mut inputs = vec![
-            ("tokens", Input::Floats(&shape, &embedded)),
-            ("mask", Input::Floats(&mask_shape, &mask)),
-            ("bias", heard.bias.input()),
-        ];
-        inputs.extend(pairs(&self.names.cross, &heard.cross));
-        inputs.extend(pairs(&self.names.past, &state.past));
-        let outputs: Vec<&str> = std::iter::once("scores")
-            .chain(self.names.kept.iter().map(String::as_str))
-            .collect();
-        let mut values = self.decoder.run(&inputs, &outputs)?;
-        let past = values.split_off(1);
-        let scores = values.pop().map(|scores| scores.data).unwrap_or_default();
-        if scores.len() != new * self.dimensions.vocabulary {
-            return Err(InferenceError::Failed("scores are missing".to_owned()));
-        }
-        *state = State { past, length: said };
-        Ok(scores)
-    }
-}
-
-fn pairs<'a>(
-    names: &'a [String],
-    values: &'a [Floats],
-) -> impl Iterator<Item = (&'a str, Input<'a>)> {
-    names
-        .iter()
-        .map(String::as_str)
-        .zip(values.iter().map(Floats::input))
-}
-
-fn likeliest(scores: &[f32]) -> usize {
-    let scores = scores.iter().enumerate();
-    scores
-        .max_by(|(_, a), (_, b)| a.total_cmp(b))
-        .map_or(0, |(token, _)| token)
-}
-
-/// The probability of a token among all.
-fn probability(scores: &[f32], token: usize) -> f32 {
-    let most = scores.iter().copied().fold(f32::MIN, f32::max);
-    let all: f32 = scores.iter().map(|score| (score - most).exp()).sum();
-    scores
-        .get(token)
-        .map_or(0.0, |score| (score - most).exp() / all)
 }
 
 /// How many times smaller zlib makes a text.

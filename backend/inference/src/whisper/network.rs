@@ -273,7 +273,7 @@ pub(super) fn encoder(
 /// A step of the decoder. Inputs: `tokens` [1, new, width], the embeddings of tokens and positions; `mask` [new, past + new], what is
 /// added to the scores of tokens; `bias` [1, all] as for the encoder; for each layer, `past_keys_I`, `past_values_I` [1, heads,
 /// past, numbers], `cross_keys_I`, `cross_values_I`. Outputs: `scores` [new, vocabulary]; for each layer, `keys_I`, `values_I`, which are
-/// the past of the next step.
+/// the past of the next step, and `queries_I` [1, new, width], what the tokens ask of the utterance.
 pub(super) fn decoder(
     weights: &WeightsFile<'_>,
     dimensions: Dimensions,
@@ -310,6 +310,10 @@ pub(super) fn decoder(
         let normed = builder.norm(&state, &format!("{layer}/attention/layer_norm"))?;
         let name = format!("{layer}/attention/linear_0");
         let queries = builder.linear(&normed, &name, dimensions.width)?;
+        let shape = [Size::Is(1), Size::Named("new"), width];
+        builder
+            .graph
+            .output(&format!("queries_{index}"), &queries, &shape);
         let queries = builder.heads(&queries, &BY_POSITION);
         let graph = &mut builder.graph;
         let keys = graph.input(&format!("cross_keys_{index}"), &dimensions.keys("all"));

@@ -13,6 +13,9 @@ pub(super) const LANGUAGES: [&str; 99] = [
     "ha", "ba", "jw", "su",
 ];
 
+/// Languages that are written without blanks between words.
+const WITHOUT_BLANKS: [&str; 5] = ["zh", "ja", "th", "lo", "my"];
+
 /// Tokens of the models for English.
 const ENGLISH: usize = 51_864;
 
@@ -44,6 +47,11 @@ const BLANK: usize = 220;
 /// The most tokens that a text begins with.
 pub(super) const LONGEST_PROMPT: usize = 4;
 
+/// Whether a language is written with blanks between words.
+pub(super) fn has_blanks(language: &str) -> bool {
+    !WITHOUT_BLANKS.contains(&language)
+}
+
 /// The tokens of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tokens {
@@ -68,6 +76,11 @@ impl Tokens {
                 "models with {other} tokens are not known"
             ))),
         }
+    }
+
+    /// Whether the model knows other languages than English.
+    pub(super) fn is_multilingual(&self) -> bool {
+        self.is_multilingual
     }
 
     pub(super) fn start(&self) -> usize {

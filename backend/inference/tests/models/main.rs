@@ -8,6 +8,7 @@
 )]
 
 mod own_files;
+mod words;
 
 use std::{
     cell::Cell,
