@@ -9,6 +9,7 @@
 //!
 //! A file that is malformed is an error. Nothing here looks for files: `colloquy-models` gives out those that have their hash.
 
+mod framing;
 mod mel;
 mod onnx;
 pub mod piper;

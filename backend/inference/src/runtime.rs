@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueOrView};
 use rten_tensor::{Layout as _, Tensor, TensorView};
 
-use crate::InferenceError;
+use crate::{InferenceError, framing};
 
 /// Numbers in rows, the last dimension together.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,6 +87,7 @@ impl Rten {
 
 impl Runtime for Rten {
     fn load(&self, file: Vec<u8>) -> Result<Box<dyn Network>, InferenceError> {
+        framing::check(&file)?;
         let mut options = ModelOptions::with_all_ops();
         options.prepack_weights(true);
         let model = options.load(file);
