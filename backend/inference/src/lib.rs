@@ -1,16 +1,18 @@
 //! Neural models that run in this process. It knows nothing of calls, of HTTP or of an asynchronous runtime: samples in,
-//! text or probabilities out, on the thread that asks.
+//! text, probabilities or vectors out, on the thread that asks.
 //!
 //! - [`runtime`]: what runs networks, behind a small trait
 //! - [`whisper`]: speech to text
 //! - [`piper`]: text to speech
 //! - [`silero`]: voice activity
 //! - [`smart_turn`]: whether a speaker has finished
+//! - [`minilm`]: texts as vectors, for search by meaning
 //!
 //! A file that is malformed is an error. Nothing here looks for files: `colloquy-models` gives out those that have their hash.
 
 mod framing;
 mod mel;
+pub mod minilm;
 mod onnx;
 pub mod piper;
 pub mod runtime;

@@ -21,7 +21,7 @@ const FORMAT: i64 = 9;
 
 /// The largest weight of those of 7 bits. Products of two numbers of 8 bits overflow where a processor adds them up in
 /// pairs of 16 bits, as those without VNNI do.
-const LARGEST_WEIGHT: f32 = 63.0;
+pub(crate) const LARGEST_WEIGHT: f32 = 63.0;
 
 /// A value of the network: what an operator gives, an input or a constant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +95,8 @@ impl Graph {
         self.node("Identity", &[value], vec![Value(name.to_owned())], vec![]);
     }
 
-    fn constant(&mut self, kind: DataType, shape: &[usize], bytes: Vec<u8>) -> Value {
+    /// Numbers of this kind that never change, little-endian.
+    pub(crate) fn constant(&mut self, kind: DataType, shape: &[usize], bytes: Vec<u8>) -> Value {
         let value = self.fresh();
         self.graph.initializer.push(TensorProto {
             name: Some(value.0.clone()),
