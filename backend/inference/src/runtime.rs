@@ -1,6 +1,10 @@
 //! Running networks. The trait is as small as the models here need, so that what stands behind it can be replaced.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value, ValueOrView};
 use rten_tensor::{Layout as _, Tensor, TensorView};
@@ -90,7 +94,7 @@ impl Runtime for Rten {
         framing::check(&file)?;
         let mut options = ModelOptions::with_all_ops();
         options.prepack_weights(true);
-        let model = options.load(file);
+        let model = caught(|| options.load(file)).map_err(InferenceError::Malformed)?;
         let model = model.map_err(|error| InferenceError::Malformed(error.to_string()))?;
         Ok(Box::new(RtenNetwork {
             model,
@@ -132,7 +136,8 @@ impl Network for RtenNetwork {
             .collect::<Result<Vec<_>, _>>()?;
         let mut options = RunOptions::default();
         options.thread_pool = Some(Arc::clone(&self.threads));
-        let values = self.model.run(inputs, &outputs, Some(options));
+        let values = caught(|| self.model.run(inputs, &outputs, Some(options)));
+        let values = values.map_err(InferenceError::Failed)?;
         values.map_err(failed)?.into_iter().map(floats).collect()
     }
 }
@@ -158,6 +163,12 @@ fn floats(value: Value) -> Result<Floats, InferenceError> {
     })
 }
 
+/// What the runtime answers. It panics over some networks whose operators have parameters that cannot be; nothing is left behind
+/// that could be wrong, since it changes nothing but what it answers with.
+fn caught<T>(ask: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(ask)).map_err(|_| "the runtime panicked".to_owned())
+}
+
 fn failed(error: impl fmt::Display) -> InferenceError {
     InferenceError::Failed(error.to_string())
 }
@@ -165,7 +176,7 @@ fn failed(error: impl fmt::Display) -> InferenceError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::onnx::{Graph, Size};
+    use crate::onnx::{Graph, Size, ints};
 
     /// A network that doubles what it is given.
     fn doubling() -> Vec<u8> {
@@ -190,6 +201,24 @@ mod tests {
         assert!(network.run(&[("given", wrong)], &["doubled"]).is_err());
         let ints = Input::Ints(&[1], &[1]);
         assert!(network.run(&[("given", ints)], &["doubled"]).is_err());
+    }
+
+    #[test]
+    fn a_network_that_the_runtime_panics_over_is_an_error() {
+        let mut graph = Graph::default();
+        let given = graph.input("given", &[Size::Named("rows"), Size::Named("columns")]);
+        let turned = graph.op("Transpose", &[&given], vec![ints("perm", &[0, 7])]);
+        let doubled = graph.op("MatMul", &[&given, &turned], vec![]);
+        graph.output(
+            "doubled",
+            &doubled,
+            &[Size::Named("rows"), Size::Named("rows")],
+        );
+        let given = Input::Floats(&[1, 1], &[1.0]);
+        let ran = Rten::new(1)
+            .load(graph.file().unwrap())
+            .and_then(|network| network.run(&[("given", given)], &["doubled"]));
+        assert!(ran.is_err());
     }
 
     #[test]
