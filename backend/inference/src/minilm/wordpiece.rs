@@ -1,6 +1,7 @@
 //! From text to the tokens of BERT: words and punctuation marks (`letters`), cut into the longest pieces that the vocabulary
-//! has. The file is a `tokenizer.json` of Hugging Face's library `tokenizers`, whose results these are; what it writes into texts
-//! by name (`[SEP]`) is text here and never a token, since texts are anybody's.
+//! has. The file is a `tokenizer.json` of Hugging Face's library `tokenizers`, whose tokens these are, but for page breaks and for
+//! letters that are newer than its tables. What it replaces by name (`[SEP]`) is text here and never a token, since texts are
+//! anybody's.
 
 use std::{collections::HashMap, ops::ControlFlow};
 
