@@ -328,7 +328,7 @@ pub const MODELS: &[Model] = &[
         ],
         upstream: "all-MiniLM-L6-v2 (sentence-transformers), quantised to 8 bits",
         licence: "Apache-2.0",
-        memory_mb: 90,
+        memory_mb: 75,
     },
 ];
 
