@@ -21,8 +21,8 @@ pub struct CallsConfig {
     pub heartbeat_seconds: u32,
     /// Silence that ends the visitor's turn, in milliseconds.
     pub turn_stop_ms: u32,
-    /// The model of the models folder that tells speech from other sounds, such as `silero-vad`; unset: `earshot`, which is part
-    /// of the server.
+    /// What tells speech from other sounds: a model of the models folder, which has to be there, or `earshot`, which is part of the
+    /// server; unset: the model of the folder, else `earshot`.
     pub voice_activity: Option<String>,
     /// The model of the models folder that tells in a pause whether the visitor has finished, such as `smart-turn-v3.2`; unset:
     /// none, and every turn ends after `turn_stop_ms`. It is asked after `pause_ms` of silence.

@@ -70,6 +70,7 @@ struct Row {
     missed: usize,
     wait_p50_ms: Option<f64>,
     wait_p95_ms: Option<f64>,
+    engine_ms: f64,
 }
 
 /// The figures of one way to tell speech.
@@ -79,7 +80,6 @@ struct Activity {
     /// Sounds without speech that were taken for a turn.
     invented: usize,
     sounds: usize,
-    engine_ms: f64,
 }
 
 /// What becomes of the turns on their way.
@@ -89,7 +89,7 @@ const SOUNDS: &[(&str, Option<Change>)] = &[
 ];
 
 /// What tells speech: what is part of the engine, and a model.
-const ACTIVITIES: &[Option<&str>] = &[None, Some("silero-vad")];
+const ACTIVITIES: &[&str] = &["earshot", "silero-vad"];
 
 /// The lengths of silence that are tried alone.
 const FIXED_MS: &[u32] = &[200, 350, 500, 550, 800];
@@ -100,10 +100,10 @@ const FIXED_MS: &[u32] = &[200, 350, 500, 550, 800];
 /// When a model or a recording is missing, or a model fails.
 pub(crate) async fn run(options: TurnsOptions) -> anyhow::Result<Report> {
     let pool = Pool::new(1)?;
-    let models = |voice_activity: Option<&str>, end_of_turn: Option<&str>| {
+    let models = |voice_activity: &str, end_of_turn: Option<&str>| {
         let mut config = Config::default();
         config.inference.models_dir = Some(options.models.clone());
-        config.calls.voice_activity = voice_activity.map(str::to_owned);
+        config.calls.voice_activity = Some(voice_activity.to_owned());
         config.calls.end_of_turn = end_of_turn.map(str::to_owned);
         TurnModels::from_config(&config, &pool)
     };
@@ -121,19 +121,15 @@ pub(crate) async fn run(options: TurnsOptions) -> anyhow::Result<Report> {
         let rule = Rule::fixed(holds.turn_stop_ms);
         let sounds = recordings::without_speech();
         let mut invented = 0;
-        let mut engine_ms = Vec::new();
         for sound in &sounds {
             let heard =
                 conversation::hear(&Turn::silent(sound), &models, &rule, options.debug).await?;
             invented += usize::from(heard.replies > 0);
-            engine_ms.push(heard.engine_ms);
         }
-        engine_ms.sort_by(f64::total_cmp);
         activities.push(Activity {
             name: models.voice_activity(),
             invented,
             sounds: sounds.len(),
-            engine_ms: rounded(engine_ms[engine_ms.len() / 2], 100.0),
         });
     }
     let mut rows = Vec::new();
@@ -185,7 +181,16 @@ fn row(
         missed: heard.len() - waits.len(),
         wait_p50_ms: percentile(&waits, 50),
         wait_p95_ms: percentile(&waits, 95),
+        engine_ms: median(heard.iter().map(|heard| heard.engine_ms)),
     }
+}
+
+/// The middle one of these figures, rounded to hundredths.
+fn median(figures: impl Iterator<Item = f64>) -> f64 {
+    let mut figures: Vec<f64> = figures.collect();
+    figures.sort_by(f64::total_cmp);
+    let middle = figures.get(figures.len() / 2);
+    rounded(middle.copied().unwrap_or_default(), 100.0)
 }
 
 impl fmt::Display for Report {
@@ -193,57 +198,60 @@ impl fmt::Display for Report {
         if self.json {
             let rows: Vec<Value> = self.rows.iter().map(Row::json).collect();
             let activities: Vec<Value> = self.activities.iter().map(Activity::json).collect();
-            let report = json!({"turns": self.turns, "pauses": self.pauses, "rows": rows, "voice_activity": activities});
+            let report = json!({
+                "turns": self.turns,
+                "pauses": self.pauses,
+                "voice_activity": activities,
+                "rows": rows,
+            });
             return write!(f, "{report}");
         }
         for activity in &self.activities {
+            let Activity {
+                name,
+                invented,
+                sounds,
+            } = activity;
             writeln!(
                 f,
-                "{}: {} of {} sounds without speech taken for a turn; {} ms for a second of sound, with decoding",
-                activity.name, activity.invented, activity.sounds, activity.engine_ms
+                "{name}: {invented} of {sounds} sounds without speech taken for a turn"
             )?;
         }
         writeln!(f, "{} turns with {} pauses", self.turns, self.pauses)?;
-        let head = [
-            "sound",
-            "voice activity",
-            "end of turn",
-            "cut-ins %",
-            "missed",
-            "p50 ms",
-            "p95 ms",
-        ];
-        let [sound, activity, rule, cut_ins, missed, p50, p95] = head;
-        writeln!(
-            f,
-            "{sound:20}{activity:16}{rule:24}{cut_ins:>10}{missed:>8}{p50:>10}{p95:>10}"
-        )?;
+        let figures = ["cut-ins %", "missed", "p50 ms", "p95 ms", "engine ms/s"];
+        let labels = ["sound", "voice activity", "end of turn"];
+        line(f, labels, figures.map(str::to_owned))?;
         for row in &self.rows {
-            let ms =
-                |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.0}"));
-            writeln!(
-                f,
-                "{:20}{:16}{:24}{:>10.1}{:>8}{:>10}{:>10}",
-                row.sound,
-                row.voice_activity,
-                row.rule,
-                row.cut_ins_percent,
-                row.missed,
+            let ms = |value: Option<f64>| value.map_or("-".to_owned(), |ms| format!("{ms:.0}"));
+            let figures = [
+                format!("{:.1}", row.cut_ins_percent),
+                row.missed.to_string(),
                 ms(row.wait_p50_ms),
                 ms(row.wait_p95_ms),
-            )?;
+                format!("{:.2}", row.engine_ms),
+            ];
+            line(f, [row.sound, row.voice_activity, &row.rule], figures)?;
         }
         Ok(())
     }
 }
 
+fn line(f: &mut fmt::Formatter<'_>, labels: [&str; 3], figures: [String; 5]) -> fmt::Result {
+    for label in labels {
+        write!(f, "{label:22}")?;
+    }
+    for figure in figures {
+        write!(f, "{figure:>12}")?;
+    }
+    writeln!(f)
+}
+
 impl Activity {
     fn json(&self) -> Value {
         json!({
-            "voice_activity": self.name,
+            "name": self.name,
             "invented": self.invented,
             "sounds": self.sounds,
-            "engine_ms_a_second": self.engine_ms,
         })
     }
 }
@@ -258,6 +266,7 @@ impl Row {
             "missed": self.missed,
             "wait_p50_ms": self.wait_p50_ms,
             "wait_p95_ms": self.wait_p95_ms,
+            "engine_ms_a_second": self.engine_ms,
         })
     }
 }

@@ -12,7 +12,7 @@ use colloquy_inference::{
     smart_turn::{COMPLETE, MAX_SAMPLES, SmartTurn},
 };
 use colloquy_models::{
-    folder::ModelsFolder,
+    folder::{ModelsFolder, Presence},
     manifest::{self, Purpose},
 };
 
@@ -21,6 +21,9 @@ use super::{
     Pool,
     pool::fastest,
 };
+
+/// What `calls.voice_activity` calls the detector that is part of the engine.
+const EARSHOT: &str = "earshot";
 
 /// How often a visitor pauses, a second: they speak half of the time.
 const PAUSES_A_SECOND: f64 = 0.3;
@@ -35,7 +38,7 @@ pub struct TurnModels {
 }
 
 impl TurnModels {
-    /// Those that the settings name.
+    /// Those that the settings name; where they name none, speech is told by the model that is in the folder.
     ///
     /// # Errors
     /// When one of them cannot be loaded.
@@ -45,9 +48,13 @@ impl TurnModels {
             only_file(&folder, name, purpose).with_context(|| format!("{setting}: {name}"))
         };
         let mut models = Self::default();
-        if let Some(name) = &config.calls.voice_activity {
-            let (name, file) = load("calls.voice_activity", name, Purpose::VoiceActivity)?;
-            models.voice_activity = Some(SpeechModel::load(name, file)?);
+        match config.calls.voice_activity.as_deref() {
+            Some(EARSHOT) => {}
+            Some(name) => {
+                let (name, file) = load("calls.voice_activity", name, Purpose::VoiceActivity)?;
+                models.voice_activity = Some(SpeechModel::load(name, file)?);
+            }
+            None => models.voice_activity = SpeechModel::present(&folder),
         }
         if let Some(name) = &config.calls.end_of_turn {
             let (name, file) = load("calls.end_of_turn", name, Purpose::EndOfTurn)?;
@@ -61,7 +68,7 @@ impl TurnModels {
     pub fn voice_activity(&self) -> &'static str {
         self.voice_activity
             .as_ref()
-            .map_or("earshot", SpeechModel::name)
+            .map_or(EARSHOT, SpeechModel::name)
     }
 
     /// The name of what tells whether a visitor has finished, where something does.
@@ -101,6 +108,21 @@ pub struct SpeechModel {
 }
 
 impl SpeechModel {
+    /// The model that is in the folder. A server without it still answers, and says which one it has.
+    fn present(folder: &ModelsFolder) -> Option<Self> {
+        let mut models = manifest::MODELS.iter();
+        let model = models.find(|model| {
+            model.purpose == Purpose::VoiceActivity && folder.presence(model) == Presence::Present
+        })?;
+        let loaded = only_file(folder, model.name, Purpose::VoiceActivity)
+            .and_then(|(name, file)| Ok(Self::load(name, file)?));
+        loaded
+            .inspect_err(|error| {
+                tracing::error!(model = model.name, "the model cannot be used: {error:#}");
+            })
+            .ok()
+    }
+
     fn load(name: &'static str, file: Vec<u8>) -> Result<Self, InferenceError> {
         let silero = Silero::load(&Rten::new(1), file)?;
         // What runs once runs always: every frame has the same shape.
