@@ -11,6 +11,7 @@
 pub mod app;
 pub mod client;
 pub mod database;
+pub mod disk;
 pub mod doubles;
 pub mod process;
 pub mod receiver;

@@ -27,7 +27,7 @@ use crate::{
 /// A user who owns nothing.
 const NOBODY: u32 = 65_534;
 /// What a command is put behind that is to run as that user.
-const BECOME_NOBODY: [&str; 4] = [
+pub const BECOME_NOBODY: [&str; 4] = [
     "setpriv",
     "--reuid=65534",
     "--regid=65534",

@@ -27,6 +27,7 @@ use harness::{
     TestDatabase,
     app::{ADMIN_KEY, TestPartner, TestQuota},
     database::OwnPostgres,
+    disk::SmallDisk,
     process::Server,
 };
 use reqwest::{Method, RequestBuilder, StatusCode};
@@ -384,44 +385,9 @@ async fn sqlite_that_cannot_write() {
     .await;
 }
 
-/// A file system of 24 MB; it goes with this value.
-struct SmallDisk(tempfile::TempDir);
-
-impl SmallDisk {
-    /// `None` for those who may not mount one.
-    fn mount() -> Option<Self> {
-        let dir = tempfile::tempdir().unwrap();
-        let mounted = std::process::Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=24m,mode=777", "tmpfs"])
-            .arg(dir.path())
-            .output();
-        match mounted {
-            Ok(done) if done.status.success() => Some(Self(dir)),
-            refused => {
-                println!("not tested: a full disk takes a file system of its own: {refused:?}");
-                None
-            }
-        }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let umount = std::process::Command::new("umount")
-            .arg("-l")
-            .arg(self.0.path())
-            .status();
-        assert!(umount.unwrap().success());
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_on_a_full_disk() {
-    let Some(disk) = SmallDisk::mount() else {
+    let Some(disk) = SmallDisk::mount("24m") else {
         return;
     };
     let ballast = disk.path("ballast");
