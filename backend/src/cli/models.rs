@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use colloquy_models::{
     folder::{ModelsFolder, Presence, ReadError},
     manifest::{self, DEFAULTS, Languages, MODELS, Model},
-    pull::{self, Origin, Step},
+    pull::{self, Origin, Patience, Step},
 };
 
 use super::{note, print};
@@ -141,9 +141,11 @@ async fn get(
 ) -> anyhow::Result<()> {
     note(&format!("models go to {}", absolute(folder)));
     let mut watcher = Watcher::default();
-    pull::pull(folder, models, origin, &mut |step| watcher.tell(&step))
-        .await
-        .context("models could not be got")
+    pull::pull(folder, models, origin, &Patience::default(), &mut |step| {
+        watcher.tell(&step);
+    })
+    .await
+    .context("models could not be got")
 }
 
 /// Tells the person at the terminal how far a transfer is, in one line that changes; what reads a log gets few lines.
