@@ -24,6 +24,7 @@ mod ledger;
 mod logs;
 mod media;
 mod messaging;
+mod models;
 mod process;
 mod providers;
 mod quotas;

@@ -108,7 +108,7 @@ fn list(folder: &ModelsFolder) -> anyhow::Result<()> {
 }
 
 fn verify(folder: &ModelsFolder, named: &[&'static Model]) -> anyhow::Result<()> {
-    let mut wrong = 0;
+    let (mut looked_at, mut wrong) = (0, 0);
     for model in MODELS {
         let is_named = named.iter().any(|one| one.name == model.name);
         if !is_named && !named.is_empty() {
@@ -123,7 +123,11 @@ fn verify(folder: &ModelsFolder, named: &[&'static Model]) -> anyhow::Result<()>
                 format!("{:#}", anyhow::Error::from(error))
             }
         };
+        looked_at += 1;
         print(&format!("{}\t{found}", model.name))?;
+    }
+    if looked_at == 0 {
+        note(&format!("no models are in {}", absolute(folder)));
     }
     match wrong {
         0 => Ok(()),
