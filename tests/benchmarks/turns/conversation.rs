@@ -73,12 +73,7 @@ pub(super) struct Heard {
 }
 
 /// Plays a turn to an engine. The words of utterances come at once, so a reply is asked for when a turn is taken for over.
-pub(super) async fn hear(
-    turn: &Turn,
-    models: &TurnModels,
-    rule: &Rule,
-    debug: bool,
-) -> anyhow::Result<Heard> {
+pub(super) async fn hear(turn: &Turn, models: &TurnModels, rule: &Rule) -> anyhow::Result<Heard> {
     let config = EngineConfig {
         turns: TurnSettings {
             stop_ms: rule.stop_ms,
@@ -147,12 +142,6 @@ pub(super) async fn hear(
                     let claim = Claim::own(Priority::Call);
                     let is_complete = model.is_complete(samples, &claim).await?;
                     let took = now() - began;
-                    if debug {
-                        println!(
-                            "at {at:?}: complete: {is_complete}, of {:?} until {:?}",
-                            turn.pauses, turn.end
-                        );
-                    }
                     Some((at + took, Input::EndOfTurnPredicted { pause, is_complete }))
                 }
                 _ => None,

@@ -45,9 +45,6 @@ pub(crate) struct TurnsOptions {
     /// How often each turn is heard, with pauses of other lengths each time.
     #[arg(long, default_value_t = 6)]
     draws: usize,
-    /// Show what was predicted in each pause.
-    #[arg(long)]
-    debug: bool,
 }
 
 /// What the benchmark prints.
@@ -117,13 +114,12 @@ pub(crate) async fn run(options: TurnsOptions) -> anyhow::Result<Report> {
     ));
     let mut activities = Vec::new();
     for activity in ACTIVITIES {
-        let models = models(*activity, None)?;
+        let models = models(activity, None)?;
         let rule = Rule::fixed(holds.turn_stop_ms);
         let sounds = recordings::without_speech();
         let mut invented = 0;
         for sound in &sounds {
-            let heard =
-                conversation::hear(&Turn::silent(sound), &models, &rule, options.debug).await?;
+            let heard = conversation::hear(&Turn::silent(sound), &models, &rule).await?;
             invented += usize::from(heard.replies > 0);
         }
         activities.push(Activity {
@@ -137,10 +133,10 @@ pub(crate) async fn run(options: TurnsOptions) -> anyhow::Result<Report> {
         let turns: Vec<Turn> = turns.iter().map(|turn| changed(turn, *change)).collect();
         for activity in ACTIVITIES {
             for rule in &rules {
-                let models = models(*activity, rule.predicted.map(|_| "smart-turn-v3.2"))?;
+                let models = models(activity, rule.predicted.map(|_| "smart-turn-v3.2"))?;
                 let mut heard = Vec::new();
                 for turn in &turns {
-                    heard.push(conversation::hear(turn, &models, rule, options.debug).await?);
+                    heard.push(conversation::hear(turn, &models, rule).await?);
                 }
                 rows.push(row(sound, models.voice_activity(), rule, &turns, &heard));
             }
