@@ -104,6 +104,19 @@ impl Stage {
         self.join_on(Stack::default()).await
     }
 
+    /// How long after a visitor's last sound the reply to it is heard.
+    async fn answered_after(&self) -> Duration {
+        let (_, client) = self.join().await;
+        let speech = Speech::go_forward_trimmed().unwrap();
+        let spoken = client.speak(&speech).await.unwrap();
+        let reply = client.reply_audio(spoken.ended, SOON).await.unwrap();
+        client
+            .line(Originator::User, SOON, |text| text == HEARD)
+            .await
+            .unwrap();
+        reply.at.duration_since(spoken.ended)
+    }
+
     /// Makes a call and joins it with a client on this WebRTC stack.
     async fn join_on(&self, stack: Stack) -> (Made, NativeClient) {
         let made = self.call().await;

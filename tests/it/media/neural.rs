@@ -12,15 +12,7 @@ async fn answered_after(change: impl FnOnce(&mut Config)) -> Duration {
         change(config);
     })
     .await;
-    let (_, client) = stage.join().await;
-    let speech = Speech::go_forward_trimmed().unwrap();
-    let spoken = client.speak(&speech).await.unwrap();
-    let reply = client.reply_audio(spoken.ended, SOON).await.unwrap();
-    client
-        .line(Originator::User, SOON, |text| text == HEARD)
-        .await
-        .unwrap();
-    reply.at.duration_since(spoken.ended)
+    stage.answered_after().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -327,15 +327,7 @@ async fn a_slow_transcriber_is_asked_before_the_turn_is_over() {
         .await;
         let script = Script::text(HEARD).delayed(transcribing, Duration::ZERO);
         stage.upstream.set_default(Api::Transcription, script);
-        let (_, client) = stage.join().await;
-        let speech = Speech::go_forward_trimmed().unwrap();
-        let spoken = client.speak(&speech).await.unwrap();
-        let reply = client.reply_audio(spoken.ended, SOON).await.unwrap();
-        client
-            .line(Originator::User, SOON, |text| text == HEARD)
-            .await
-            .unwrap();
-        reply.at.duration_since(spoken.ended)
+        stage.answered_after().await
     };
     let late = answered_after(false).await;
     let early = answered_after(true).await;

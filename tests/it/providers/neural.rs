@@ -86,6 +86,8 @@ async fn models_that_are_there_are_the_default() {
     let providers = with_models(folder(), |_| {}).unwrap();
     assert_eq!(providers.transcriber.name(), "whisper-tiny.en");
     assert_eq!(providers.synthesizer.name(), "piper-en_US-joe-medium");
+    assert_eq!(providers.turns.voice_activity(), "silero-vad");
+    assert_eq!(providers.turns.end_of_turn(), None);
     let starts_early = |language| providers.transcriber.starts_early(language);
     assert!(starts_early(None) && starts_early(Some("en-GB")));
     assert!(!starts_early(Some("de")), "PocketSphinx does not");
@@ -218,14 +220,17 @@ async fn without_models_the_programs_are_used() {
         assert_eq!(providers.transcriber.name(), "pocketsphinx");
         assert_eq!(providers.synthesizer.name(), "espeak-ng");
         assert!(!providers.transcriber.starts_early(None));
+        assert_eq!(providers.turns.voice_activity(), "earshot");
     }
     let providers = with_models(folder(), |config| {
         config.transcriber.model = Some("pocketsphinx".to_owned());
         config.synthesizer.model = Some("espeak-ng".to_owned());
+        config.calls.voice_activity = Some("earshot".to_owned());
     });
     let providers = providers.unwrap();
     assert_eq!(providers.transcriber.name(), "pocketsphinx");
     assert_eq!(providers.synthesizer.name(), "espeak-ng");
+    assert_eq!(providers.turns.voice_activity(), "earshot");
 }
 
 #[tokio::test]

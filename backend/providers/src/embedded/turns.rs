@@ -145,6 +145,7 @@ impl SpeechModel {
         SpeechListener {
             model: self.clone(),
             heard: Listener::default(),
+            has_failed: false,
         }
     }
 }
@@ -154,6 +155,7 @@ impl SpeechModel {
 pub struct SpeechListener {
     model: SpeechModel,
     heard: Listener,
+    has_failed: bool,
 }
 
 impl SpeechListener {
@@ -165,7 +167,10 @@ impl SpeechListener {
         let frame = frame.map(|sample| f32::from(sample) / 32_768.0);
         let score = self.model.silero.hear(&mut self.heard, &frame);
         score.unwrap_or_else(|error| {
-            tracing::error!(model = self.model.name, "voice activity: {error}");
+            // Once is enough, of thirty frames a second.
+            if !std::mem::replace(&mut self.has_failed, true) {
+                tracing::error!(model = self.model.name, "voice activity: {error}");
+            }
             0.0
         })
     }
