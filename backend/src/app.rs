@@ -9,6 +9,7 @@ use axum::extract::FromRef;
 
 use crate::{
     accounts::{Accounts, Directory},
+    blobs::Blobs,
     calls::{Calls, OpenCalls},
     characters::{CharacterCache, Characters},
     fetch::Fetcher,
@@ -34,6 +35,8 @@ pub struct Parts {
     accounts: Accounts,
     /// Saved and inline characters.
     pub characters: Characters,
+    /// The files of partners.
+    pub blobs: Blobs,
     /// The outbox.
     pub webhooks: Webhooks,
     /// The call resource.
@@ -91,6 +94,7 @@ macro_rules! give {
 
 give! {
     Accounts: accounts,
+    Blobs: blobs,
     Characters: characters,
     Webhooks: webhooks,
     Calls: calls,
@@ -127,6 +131,7 @@ impl App {
             kernel.shutdown.clone(),
         );
         let fetcher = Fetcher::new(&kernel.config.fetch)?;
+        let blobs = Blobs::open(Base::clone(&kernel))?;
         let accounts = Accounts::open(kernel, directory).await?;
         let characters = Characters::new(accounts.clone(), cache);
         let webhooks = Webhooks::new(accounts.clone(), fetcher);
@@ -146,6 +151,7 @@ impl App {
             metrics: Metrics::get(),
             deep_health: DeepHealth::default(),
             accounts,
+            blobs,
             characters,
             webhooks,
             calls,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::ensure;
 use colloquy_store::{OpenError, Store, StoreSettings};
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use super::Secret;
 
@@ -16,9 +17,10 @@ pub struct StoreConfig {
     pub dir: PathBuf,
     /// `sqlite://PATH` or `postgres://..`; unset: `colloquy.db` in the data folder.
     pub database_url: Option<Secret>,
-    /// Where files go, `file:///PATH` or `s3://BUCKET/PREFIX`. Accepted so that installations can set it; no capability
-    /// keeps files yet.
-    pub blob_url: Option<String>,
+    /// Where files go, `file:///PATH` or `s3://BUCKET/PREFIX`; unset: `blobs` in the data folder. Nodes need the same. The keys,
+    /// region and endpoint of a bucket come from the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`,
+    /// `AWS_ENDPOINT_URL`).
+    pub blob_url: Option<Url>,
     /// The most database connections, at least 2; the ledger may have one more.
     pub max_connections: u32,
 }
@@ -45,6 +47,19 @@ impl StoreConfig {
             ))
         };
         self.database_url.clone().unwrap_or_else(default)
+    }
+
+    /// Where files go: `blob_url`, else a folder in the data folder.
+    ///
+    /// # Errors
+    /// When the data folder has no absolute path.
+    pub fn blob_place(&self) -> anyhow::Result<Url> {
+        if let Some(url) = &self.blob_url {
+            return Ok(url.clone());
+        }
+        let folder = std::path::absolute(self.dir.join("blobs"))?;
+        Url::from_directory_path(&folder)
+            .map_err(|()| anyhow::anyhow!("{} is no path for files", folder.display()))
     }
 
     /// Opens the database, and makes the data folder when it is missing.
@@ -77,7 +92,7 @@ impl StoreConfig {
                 .display()
                 .to_string();
         }
-        let Ok(url) = url::Url::parse(url.reveal()) else {
+        let Ok(url) = Url::parse(url.reveal()) else {
             return "PostgreSQL".to_owned();
         };
         format!(
@@ -109,6 +124,14 @@ impl StoreConfig {
                     .iter()
                     .any(|scheme| url.starts_with(scheme)),
                 "store.database_url: use sqlite://PATH or postgres://.."
+            );
+        }
+        if let Some(url) = &self.blob_url {
+            let is_folder = url.scheme() == "file" && url.to_file_path().is_ok();
+            let is_bucket = url.scheme() == "s3" && url.host_str().is_some();
+            ensure!(
+                is_folder || is_bucket,
+                "store.blob_url: use file:///PATH or s3://BUCKET/PREFIX"
             );
         }
         Ok(())

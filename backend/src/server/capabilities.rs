@@ -2,15 +2,17 @@
 
 use super::{health::Operations, heartbeat::Heartbeat};
 use crate::{
-    App, accounts::AccountsCapability, calls::CallsCapability, characters::CharactersCapability,
-    generation::GenerationCapability, kernel::Capability, media::MediaCapability,
-    messaging::MessagingCapability, speech::SpeechCapability, webhooks::WebhooksCapability,
+    App, accounts::AccountsCapability, blobs::BlobsCapability, calls::CallsCapability,
+    characters::CharactersCapability, generation::GenerationCapability, kernel::Capability,
+    media::MediaCapability, messaging::MessagingCapability, speech::SpeechCapability,
+    webhooks::WebhooksCapability,
 };
 
 /// All of them. What others count on starts before them.
-pub(super) const ALL: [&dyn Capability<App>; 10] = [
+pub(super) const ALL: [&dyn Capability<App>; 11] = [
     &Heartbeat,
     &AccountsCapability,
+    &BlobsCapability,
     &CharactersCapability,
     &MediaCapability,
     &CallsCapability,

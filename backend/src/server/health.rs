@@ -81,7 +81,7 @@ pub(super) struct Health {
 pub(super) struct DeepReport {
     /// `ok`, or `down` when a dependency does not answer; the status code is 503 then.
     status: &'static str,
-    /// `database`, `chat`, `transcriber`, `synthesizer`: what calls need.
+    /// `database`, `files`, `chat`, `transcriber`, `synthesizer`.
     checks: BTreeMap<&'static str, Check>,
     /// The models of text generation by name. One that is down is no reason for 503: others may serve.
     models: BTreeMap<String, Check>,
@@ -121,7 +121,7 @@ pub(super) async fn health(State(app): State<App>) -> Json<Health> {
     })
 }
 
-/// Asks the database, the providers, all of which are needed for a call, and the models of text generation. Where
+/// Asks the database, the place of files, the providers, all of which are needed, and the models of text generation. Where
 /// `http.health_key` is set, it asks for that key or an admin key.
 #[utoipa::path(
     get,
@@ -174,12 +174,13 @@ async fn ask(app: &App) -> DeepReport {
         let name = model.name();
         (name.to_owned(), check(app, name, model.chat.check()).await)
     });
-    let (database, chat, transcriber, synthesizer, models) = join!(
+    let (database, files, chat, transcriber, synthesizer, models) = join!(
         check(
             app,
             "database",
             app.store.check(&app.kernel.node.id, app.clock.now_ms())
         ),
+        check(app, "files", app.blobs.check()),
         check(app, "chat", app.providers.chat.check()),
         check(app, "transcriber", app.providers.transcriber.check()),
         check(app, "synthesizer", app.providers.synthesizer.check()),
@@ -188,6 +189,7 @@ async fn ask(app: &App) -> DeepReport {
     let providers = &app.providers;
     let checks = BTreeMap::from([
         ("database", database),
+        ("files", files),
         ("chat", chat.of(providers.chat.name())),
         ("transcriber", transcriber.of(providers.transcriber.name())),
         ("synthesizer", synthesizer.of(providers.synthesizer.name())),

@@ -1,0 +1,304 @@
+//! The place of files: a folder, or a bucket of object storage that speaks S3.
+
+use std::{
+    fmt,
+    path::{Path as FilePath, PathBuf},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{Stream, StreamExt as _, stream::BoxStream};
+use object_store::{
+    ClientConfigKey, MultipartUpload, ObjectStore, ObjectStoreExt as _, PutPayload, RetryConfig,
+    aws::{AmazonS3Builder, AmazonS3ConfigKey},
+    local::LocalFileSystem,
+    path::Path,
+};
+use sha2::{Digest as _, Sha256};
+use url::Url;
+
+use super::{BlobKey, WriteError};
+
+/// What is gathered of a file before it is written, in a folder.
+const FOLDER_PART: usize = 1024 * 1024;
+/// The same for object storage, which takes no smaller parts.
+const BUCKET_PART: usize = 5 * 1024 * 1024;
+/// How long a connection to object storage may take to begin, a request to end, and all tries of one together.
+const CONNECT: &str = "5 seconds";
+const REQUEST: &str = "60 seconds";
+const ALL_TRIES: Duration = Duration::from_secs(30);
+const TRIES: usize = 4;
+
+/// Why there is no place for files.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The setting cannot be understood.
+    #[error("use file:///PATH or s3://BUCKET/PREFIX")]
+    Malformed,
+    /// The folder cannot be made or entered.
+    #[error("cannot make {}", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The settings of the bucket, which come from the environment (`AWS_*`), do not do.
+    #[error("object storage")]
+    Bucket(#[source] object_store::Error),
+}
+
+/// Why a file could not be stored, read or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectError {
+    /// It is not there.
+    #[error("the file is not there")]
+    Missing,
+    /// It is larger than who reads it can take.
+    #[error("the file has more than {0} bytes")]
+    TooLarge(u64),
+    /// The place fails, now or for good: it is full, away, or refuses.
+    #[error("the place of files: {0}")]
+    Failed(String),
+}
+
+impl ObjectError {
+    pub(super) fn other(reason: impl Into<String>) -> Self {
+        Self::Failed(reason.into())
+    }
+}
+
+impl From<object_store::Error> for ObjectError {
+    fn from(error: object_store::Error) -> Self {
+        match error {
+            object_store::Error::NotFound { .. } => Self::Missing,
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}
+
+/// A file that is being read.
+pub struct Reading {
+    /// Its size.
+    pub bytes: u64,
+    /// Its content.
+    pub pieces: BoxStream<'static, Result<Bytes, ObjectError>>,
+}
+
+impl fmt::Debug for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reading")
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What was written.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub(super) bytes: u64,
+    pub(super) sha256: String,
+}
+
+/// The place of files.
+#[derive(Debug)]
+pub struct Objects {
+    store: Arc<dyn ObjectStore>,
+    /// In front of every key.
+    prefix: Path,
+    /// The folder, if it is one.
+    folder: Option<PathBuf>,
+    part_bytes: usize,
+}
+
+impl Objects {
+    /// The place that a URL names: `file:///PATH`, made when it is missing, or `s3://BUCKET/PREFIX`, whose keys, region and
+    /// endpoint come from the environment as those of other programs do (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, ..).
+    ///
+    /// # Errors
+    /// When there is no such place.
+    pub fn open(url: &Url) -> Result<Self, OpenError> {
+        match url.scheme() {
+            "file" => {
+                let folder = url.to_file_path().map_err(|()| OpenError::Malformed)?;
+                Self::in_folder(&folder)
+            }
+            "s3" => Self::in_bucket(url),
+            _ => Err(OpenError::Malformed),
+        }
+    }
+
+    fn in_folder(folder: &FilePath) -> Result<Self, OpenError> {
+        let failed = |source| OpenError::Folder {
+            folder: folder.to_owned(),
+            source,
+        };
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        let folder = folder.canonicalize().map_err(failed)?;
+        let store = LocalFileSystem::new_with_prefix(&folder).map_err(OpenError::Bucket)?;
+        Ok(Self {
+            // What a client was told is stored outlasts the machine's next moment, too.
+            store: Arc::new(store.with_fsync(true)),
+            prefix: Path::default(),
+            folder: Some(folder),
+            part_bytes: FOLDER_PART,
+        })
+    }
+
+    fn in_bucket(url: &Url) -> Result<Self, OpenError> {
+        let bucket = url.host_str().filter(|name| !name.is_empty());
+        let bucket = bucket.ok_or(OpenError::Malformed)?;
+        let retry = RetryConfig {
+            max_retries: TRIES,
+            retry_timeout: ALL_TRIES,
+            ..RetryConfig::default()
+        };
+        let client = AmazonS3ConfigKey::Client;
+        let store = AmazonS3Builder::from_env()
+            .with_bucket_name(bucket)
+            .with_config(client(ClientConfigKey::ConnectTimeout), CONNECT)
+            .with_config(client(ClientConfigKey::Timeout), REQUEST)
+            .with_retry(retry)
+            .build()
+            .map_err(OpenError::Bucket)?;
+        let prefix = Path::from_url_path(url.path()).map_err(|_| OpenError::Malformed)?;
+        Ok(Self {
+            store: Arc::new(store),
+            prefix,
+            folder: None,
+            part_bytes: BUCKET_PART,
+        })
+    }
+
+    fn path(&self, key: &BlobKey) -> Path {
+        let parts = self.prefix.parts();
+        let key = Path::from(key.as_str());
+        parts.chain(key.parts()).collect()
+    }
+
+    /// Writes a file as its pieces come. It is there when all of it is, or not at all.
+    pub(super) async fn write<E>(
+        &self,
+        key: &BlobKey,
+        pieces: impl Stream<Item = Result<Bytes, E>> + Send,
+        most: u64,
+    ) -> Result<Stored, WriteError<E>> {
+        let path = self.path(key);
+        let mut pieces = pin!(pieces);
+        let mut hash = Sha256::new();
+        let mut bytes = 0;
+        let mut gathered = BytesMut::new();
+        let mut upload = None;
+        while let Some(piece) = pieces.next().await {
+            let mut piece = match piece {
+                Ok(piece) => piece,
+                Err(error) => {
+                    abort(upload).await;
+                    return Err(WriteError::Source(error));
+                }
+            };
+            bytes += u64::try_from(piece.len()).unwrap_or(u64::MAX);
+            if bytes > most {
+                abort(upload).await;
+                return Err(WriteError::TooLarge(most));
+            }
+            hash.update(&piece);
+            // All parts but the last have the same size, which some servers insist on.
+            while gathered.len() + piece.len() > self.part_bytes {
+                let fits = piece.split_to(self.part_bytes - gathered.len());
+                gathered.extend_from_slice(&fits);
+                let part = gathered.split().freeze();
+                let begun = match upload.take() {
+                    Some(begun) => begun,
+                    None => self
+                        .store
+                        .put_multipart(&path)
+                        .await
+                        .map_err(ObjectError::from)?,
+                };
+                upload = Some(put_part(begun, part).await?);
+            }
+            gathered.extend_from_slice(&piece);
+        }
+        let rest = gathered.freeze();
+        match upload {
+            None => {
+                let put = self.store.put(&path, PutPayload::from_bytes(rest)).await;
+                put.map_err(ObjectError::from)?;
+            }
+            Some(upload) => {
+                let mut upload = put_part(upload, rest).await?;
+                if let Err(error) = upload.complete().await {
+                    abort(Some(upload)).await;
+                    return Err(ObjectError::from(error).into());
+                }
+            }
+        }
+        let sha256 = hash.finalize();
+        Ok(Stored {
+            bytes,
+            sha256: sha256.iter().map(|byte| format!("{byte:02x}")).collect(),
+        })
+    }
+
+    pub(super) async fn read(&self, key: &BlobKey) -> Result<Reading, ObjectError> {
+        let found = self.store.get(&self.path(key)).await?;
+        Ok(Reading {
+            bytes: found.meta.size,
+            pieces: found
+                .into_stream()
+                .map(|piece| piece.map_err(ObjectError::from))
+                .boxed(),
+        })
+    }
+
+    pub(super) async fn read_whole(&self, key: &BlobKey, most: u64) -> Result<Bytes, ObjectError> {
+        let found = self.store.get(&self.path(key)).await?;
+        if found.meta.size > most {
+            return Err(ObjectError::TooLarge(most));
+        }
+        Ok(found.bytes().await?)
+    }
+
+    /// Removes a file, and what a process left of it that died while it wrote. One that is not there is no error.
+    pub(super) async fn remove(&self, key: &BlobKey) -> Result<(), ObjectError> {
+        match self.store.delete(&self.path(key)).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if let Some(folder) = &self.folder {
+            // The name that the library gives to a file of which not all is there yet; a key is written once.
+            let begun = folder.join(format!("{key}#1"));
+            match tokio::fs::remove_file(&begun).await {
+                Ok(()) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(ObjectError::Failed(error.to_string())),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes the next part, one at a time: who sends faster than the place takes waits.
+async fn put_part(
+    mut upload: Box<dyn MultipartUpload>,
+    part: Bytes,
+) -> Result<Box<dyn MultipartUpload>, ObjectError> {
+    match upload.put_part(PutPayload::from_bytes(part)).await {
+        Ok(()) => Ok(upload),
+        Err(error) => {
+            abort(Some(upload)).await;
+            Err(error.into())
+        }
+    }
+}
+
+/// Takes back what was written of a file. What cannot be taken back is removed later.
+async fn abort(upload: Option<Box<dyn MultipartUpload>>) {
+    let Some(mut upload) = upload else { return };
+    if let Err(error) = upload.abort().await {
+        tracing::debug!(%error, "a part of a file is left for later");
+    }
+}

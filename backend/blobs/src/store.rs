@@ -1,0 +1,87 @@
+//! The SQL of files. A row outlives its partner until the file is gone: what has no owner any more is given up.
+
+use colloquy_store::{Executor, StoreError, statement};
+
+use super::{BlobKey, Written};
+
+/// How many files are removed in one go.
+const AT_ONCE: i64 = 100;
+
+pub(super) async fn insert(
+    db: &impl Executor,
+    key: &BlobKey,
+    owner: &str,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO blobs (key, owner, state, bytes, updated_at) VALUES ($1, $2, 'pending', 0, $3)";
+    db.execute(statement(
+        sql,
+        [key.as_str().into(), owner.into(), now.into()],
+    ))
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn keep(
+    db: &impl Executor,
+    written: &Written,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE blobs SET state = 'kept', bytes = $2, updated_at = $3 WHERE key = $1 AND state = 'pending'";
+    let bytes = i64::try_from(written.bytes).map_err(StoreError::other)?;
+    let values = [written.key.as_str().into(), bytes.into(), now.into()];
+    match db.execute(statement(sql, values)).await? {
+        0 => Err(StoreError::unavailable("the file was not kept in time")),
+        _ => Ok(()),
+    }
+}
+
+pub(super) async fn doom(db: &impl Executor, key: &BlobKey, now: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE blobs SET state = 'doomed', updated_at = $2 WHERE key = $1";
+    db.execute(statement(sql, [key.as_str().into(), now.into()]))
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn doom_pending(
+    db: &impl Executor,
+    key: &BlobKey,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql =
+        "UPDATE blobs SET state = 'doomed', updated_at = $2 WHERE key = $1 AND state = 'pending'";
+    db.execute(statement(sql, [key.as_str().into(), now.into()]))
+        .await?;
+    Ok(())
+}
+
+/// Gives up what has been pending since this time or before, and what belongs to nobody any more.
+pub(super) async fn doom_abandoned(
+    db: &impl Executor,
+    since: i64,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE blobs SET state = 'doomed', updated_at = $2 \
+               WHERE (state = 'pending' AND updated_at <= $1) OR (owner IS NULL AND state <> 'doomed')";
+    db.execute(statement(sql, [since.into(), now.into()]))
+        .await?;
+    Ok(())
+}
+
+/// Some of the files that nobody refers to.
+pub(super) async fn doomed(db: &impl Executor) -> Result<Vec<BlobKey>, StoreError> {
+    let sql = "SELECT key FROM blobs WHERE state = 'doomed' ORDER BY updated_at, key LIMIT $1";
+    let rows: Vec<KeyRow> = db.fetch_all(statement(sql, [AT_ONCE.into()])).await?;
+    Ok(rows.into_iter().map(|row| row.key).collect())
+}
+
+#[derive(sqlx::FromRow)]
+struct KeyRow {
+    key: BlobKey,
+}
+
+pub(super) async fn remove(db: &impl Executor, key: &BlobKey) -> Result<(), StoreError> {
+    let sql = "DELETE FROM blobs WHERE key = $1 AND state = 'doomed'";
+    db.execute(statement(sql, [key.as_str().into()])).await?;
+    Ok(())
+}

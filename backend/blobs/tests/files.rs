@@ -1,0 +1,199 @@
+//! Files in a folder, with the database that knows of them.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use colloquy_base::{
+    clock::{Clock as _, ManualClock, SystemClock},
+    identifiers::PartnerId,
+};
+use colloquy_blobs::{Blobs, ObjectError, WriteError, Written};
+use colloquy_config::Config;
+use colloquy_kernel::Base;
+use colloquy_store::{Executor as _, StoreError, statement};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use tempfile::TempDir;
+
+/// Files of the partner `acme` in a folder of their own.
+struct Place {
+    folder: TempDir,
+    base: Base,
+    clock: Arc<ManualClock>,
+    blobs: Blobs,
+    acme: PartnerId,
+}
+
+impl Place {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.store.dir = folder.path().to_owned();
+        let store = config.store.open().await.unwrap();
+        store.migrate().await.unwrap();
+        let clock = Arc::new(ManualClock::new(SystemClock.now()));
+        let base = Base::new(config, store, Arc::clone(&clock) as _);
+        let sql = "INSERT INTO partners (id, display_name, settings, created_at, updated_at) VALUES ('acme', '', '{}', 0, 0)";
+        base.store.db().execute(sql).await.unwrap();
+        Self {
+            blobs: Blobs::open(base.clone()).unwrap(),
+            acme: PartnerId::parse("acme").unwrap(),
+            folder,
+            base,
+            clock,
+        }
+    }
+
+    async fn write(&self, bytes: &'static [u8]) -> Written {
+        let written = self.blobs.write_bytes(&self.acme, bytes.into()).await;
+        written.unwrap()
+    }
+
+    async fn keep(&self, written: &Written) -> Result<(), StoreError> {
+        let transaction = self.base.store.begin().await?;
+        self.blobs.keep(&transaction, written).await?;
+        transaction.commit().await
+    }
+
+    async fn read(&self, written: &Written) -> Result<Bytes, ObjectError> {
+        self.blobs.read_whole(&written.key, 100).await
+    }
+
+    async fn rows(&self) -> u64 {
+        let count = self.base.store.db();
+        count
+            .fetch_count("SELECT COUNT(*) FROM blobs")
+            .await
+            .unwrap()
+    }
+
+    /// The names of what lies in the folder.
+    fn files(&self) -> Vec<String> {
+        fn walk(folder: &Path, found: &mut Vec<String>) {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    walk(&path, found);
+                } else {
+                    found.push(path.file_name().unwrap().to_string_lossy().into_owned());
+                }
+            }
+        }
+        let mut found = Vec::new();
+        walk(&self.folder.path().join("blobs"), &mut found);
+        found
+    }
+}
+
+#[tokio::test]
+async fn a_file_is_there_until_it_is_given_up() {
+    let place = Place::new().await;
+    let written = place.write(b"hello").await;
+    let sha256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+    assert_eq!((written.bytes, written.sha256.as_str()), (5, sha256));
+    place.keep(&written).await.unwrap();
+    assert_eq!(place.blobs.sweep().await.unwrap(), 0);
+    place.clock.advance(Duration::from_secs(100_000));
+    assert_eq!(place.blobs.sweep().await.unwrap(), 0);
+    assert_eq!(place.read(&written).await.unwrap(), "hello");
+    let reading = place.blobs.read(&written.key).await.unwrap();
+    assert_eq!(reading.bytes, 5);
+    let pieces: Vec<Bytes> = reading.pieces.try_collect().await.unwrap();
+    assert_eq!(pieces.concat(), b"hello");
+
+    let transaction = place.base.store.begin().await.unwrap();
+    let keys = [written.key.clone()];
+    place.blobs.doom(&transaction, &keys).await.unwrap();
+    drop(transaction);
+    assert_eq!(place.blobs.sweep().await.unwrap(), 0, "it was rolled back");
+    let transaction = place.base.store.begin().await.unwrap();
+    place.blobs.doom(&transaction, &keys).await.unwrap();
+    transaction.commit().await.unwrap();
+    assert_eq!(place.blobs.sweep().await.unwrap(), 1);
+    assert!(matches!(
+        place.read(&written).await,
+        Err(ObjectError::Missing)
+    ));
+    assert_eq!((place.rows().await, place.files().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn what_nobody_keeps_goes_and_cannot_be_kept_afterwards() {
+    let place = Place::new().await;
+    let written = place.write(b"hello").await;
+    assert_eq!(
+        place.blobs.sweep().await.unwrap(),
+        0,
+        "it may still be kept"
+    );
+    place.clock.advance(Duration::from_secs(2 * 3_600 + 1));
+    assert_eq!(place.blobs.sweep().await.unwrap(), 1);
+    assert!(place.keep(&written).await.unwrap_err().is_unavailable());
+}
+
+#[tokio::test]
+async fn a_file_that_is_too_large_or_breaks_off_leaves_nothing() {
+    let place = Place::new().await;
+    // Below a part, and above.
+    for pieces in [2, 40] {
+        let piece = Bytes::from(vec![7; 100_000]);
+        let large = stream::repeat(Ok::<_, &str>(piece.clone())).take(pieces);
+        let most = u64::try_from(pieces).unwrap() * 100_000;
+        let fits = place.blobs.write(&place.acme, large, most).await.unwrap();
+        assert_eq!(fits.bytes, most);
+        let read = place.blobs.read_whole(&fits.key, most).await.unwrap();
+        assert!(read.iter().all(|byte| *byte == 7));
+        let small = place.blobs.read_whole(&fits.key, most - 1).await;
+        assert!(matches!(small, Err(ObjectError::TooLarge(_))));
+
+        let large = stream::repeat(Ok::<_, &str>(piece.clone())).take(pieces);
+        let refused = place.blobs.write(&place.acme, large, most - 1).await;
+        assert!(matches!(refused, Err(WriteError::TooLarge(bound)) if bound == most - 1));
+        let broken = stream::repeat(Ok(piece)).take(pieces - 1);
+        let broken = broken.chain(stream::iter([Err("gone")]));
+        let refused = place.blobs.write(&place.acme, broken, most).await;
+        assert!(matches!(refused, Err(WriteError::Source("gone"))));
+        assert_eq!(place.blobs.sweep().await.unwrap(), 2);
+        place.clock.advance(Duration::from_secs(3 * 3_600));
+        assert_eq!(place.blobs.sweep().await.unwrap(), 1);
+        assert_eq!((place.rows().await, place.files().len()), (0, 0));
+    }
+}
+
+/// A process that dies while it writes leaves the beginning of a file, and a row that is pending.
+#[tokio::test]
+async fn what_a_dead_process_left_goes_too() {
+    let place = Place::new().await;
+    let written = place.write(b"hello").await;
+    let file = place.folder.path().join("blobs").join(written.key.as_str());
+    let begun = format!("{}#1", file.display());
+    std::fs::rename(&file, begun).unwrap();
+    place.clock.advance(Duration::from_secs(3 * 3_600));
+    assert_eq!(place.blobs.sweep().await.unwrap(), 1);
+    assert_eq!((place.rows().await, place.files().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn files_go_with_their_partner() {
+    let place = Place::new().await;
+    let written = place.write(b"hello").await;
+    place.keep(&written).await.unwrap();
+    let sql = statement("DELETE FROM partners WHERE id = $1", ["acme".into()]);
+    place.base.store.db().execute(sql).await.unwrap();
+    assert_eq!(place.blobs.sweep().await.unwrap(), 1);
+    assert_eq!((place.rows().await, place.files().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn the_check_notices_a_folder_that_is_not_there() {
+    let place = Place::new().await;
+    place.blobs.check().await.unwrap();
+    assert_eq!(place.files().len(), 0);
+    std::fs::remove_dir_all(place.folder.path().join("blobs")).unwrap();
+    std::fs::write(place.folder.path().join("blobs"), "no folder").unwrap();
+    place.blobs.check().await.unwrap_err();
+}
