@@ -1,0 +1,174 @@
+//! Pages of the Web: the whole page, or the article that is on it.
+
+use dom_smoothie::{Config, Readability};
+use html_to_markdown_rs::{
+    ConversionError, ConversionOptions, HiddenContent, InlineDataMedia, NewlineStyle,
+    PreprocessingOptions, WarningKind,
+};
+
+use crate::{
+    document::Document,
+    error::{Bound, ExtractError},
+    limits::Bounds,
+    markdown,
+};
+
+/// Whether a page is read as a whole, or for the article on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part<'a> {
+    /// Everything that it shows.
+    Whole,
+    /// What its visitors come for: without menus, advertisements and the like. Its links count from this address.
+    Article(&'a str),
+}
+
+/// An article has so many characters at least; what is found shorter is not what the visitors came for.
+const SHORTEST_ARTICLE: usize = 200;
+
+/// A page.
+pub(crate) fn page(html: &str, part: Part<'_>, bounds: &Bounds) -> Result<Document, ExtractError> {
+    check(html, bounds)?;
+    match part {
+        Part::Whole => whole(html, None, bounds),
+        Part::Article(url) => match article(html, url, bounds)? {
+            Some(article) => Ok(article),
+            // A page without an article, such as a list: then all of it is what there is.
+            None => whole(html, Some(url), bounds),
+        },
+    }
+}
+
+/// A part of another document, which is HTML.
+pub(crate) fn fragment(html: &str, bounds: &Bounds) -> Result<String, ExtractError> {
+    check(html, bounds)?;
+    convert(html, None, bounds).map(|converted| converted.0)
+}
+
+fn article(html: &str, url: &str, bounds: &Bounds) -> Result<Option<Document>, ExtractError> {
+    let config = Config {
+        max_elements_to_parse: bounds.elements,
+        ..Config::default()
+    };
+    let Ok(mut reader) = Readability::new(html, Some(url), Some(config)) else {
+        return Ok(None);
+    };
+    let article = match reader.parse() {
+        Ok(article) => article,
+        Err(dom_smoothie::ReadabilityError::TooManyElements(..)) => {
+            return Err(ExtractError::too_large(Bound::Elements, bounds.elements));
+        }
+        Err(_) => return Ok(None),
+    };
+    if article
+        .text_content
+        .chars()
+        .filter(|c| !c.is_whitespace())
+        .count()
+        < SHORTEST_ARTICLE
+    {
+        return Ok(None);
+    }
+    let (text, _) = convert(&article.content, Some(url), bounds)?;
+    Ok(Some(Document {
+        title: Some(article.title).filter(|title| !title.trim().is_empty()),
+        author: article.byline,
+        language: article.lang,
+        ..Document::of_markdown(markdown::tidy(&text))
+    }))
+}
+
+fn whole(html: &str, url: Option<&str>, bounds: &Bounds) -> Result<Document, ExtractError> {
+    let (text, metadata) = convert(html, url, bounds)?;
+    let described = metadata.document;
+    let social = |name: &str| described.open_graph.get(name).cloned();
+    Ok(Document {
+        title: described.title.clone().or_else(|| social("title")),
+        author: described.author.clone(),
+        language: described.language.clone(),
+        ..Document::of_markdown(markdown::tidy(&text))
+    })
+}
+
+fn convert(
+    html: &str,
+    url: Option<&str>,
+    bounds: &Bounds,
+) -> Result<(String, html_to_markdown_rs::HtmlMetadata), ExtractError> {
+    let options = ConversionOptions {
+        bullets: "-".to_owned(),
+        compact_tables: true,
+        br_in_tables: false,
+        expand_abbreviations: false,
+        skip_images: false,
+        inline_data_media: InlineDataMedia::DropElement,
+        hidden_content: HiddenContent::Drop,
+        newline_style: NewlineStyle::Spaces,
+        base_url: url.map(str::to_owned),
+        max_depth: Some(bounds.depth.saturating_mul(2)),
+        preprocessing: PreprocessingOptions {
+            remove_navigation: false,
+            remove_forms: false,
+            ..PreprocessingOptions::default()
+        },
+        ..ConversionOptions::default()
+    };
+    let converted = html_to_markdown_rs::convert(html, options).map_err(|error| match error {
+        ConversionError::Panic(why) => ExtractError::failed(why),
+        other => ExtractError::damaged(other),
+    })?;
+    let is_cut = |warning: &html_to_markdown_rs::ProcessingWarning| {
+        warning.kind == WarningKind::DepthLimitExceeded
+    };
+    if converted.warnings.iter().any(is_cut) {
+        return Err(ExtractError::too_large(Bound::Depth, bounds.depth));
+    }
+    Ok((converted.content.unwrap_or_default(), converted.metadata))
+}
+
+/// Elements that end by themselves, or where their neighbour begins: what is open of them says nothing of depth.
+const UNCLOSED: [&str; 30] = [
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
+    "track", "wbr", "p", "li", "dt", "dd", "option", "optgroup", "tr", "td", "th", "thead",
+    "tbody", "tfoot", "colgroup", "body", "html", "head",
+];
+
+/// Counts the tags of a page: how many there are, and how many are open at once, before anything builds a tree of them.
+fn check(html: &str, bounds: &Bounds) -> Result<(), ExtractError> {
+    let bytes = html.as_bytes();
+    let (mut open, mut elements, mut at) = (0_usize, 0_usize, 0);
+    while let Some(next) = memchr::memchr(b'<', &bytes[at..]) {
+        at += next + 1;
+        let rest = &bytes[at..];
+        let is_end = rest.first() == Some(&b'/');
+        let name = &rest[usize::from(is_end)..];
+        let length = name
+            .iter()
+            .take(16)
+            .take_while(|byte| byte.is_ascii_alphanumeric())
+            .count();
+        if length == 0 {
+            continue;
+        }
+        let name = String::from_utf8_lossy(&name[..length]).to_ascii_lowercase();
+        elements += 1;
+        if elements > bounds.elements {
+            return Err(ExtractError::too_large(Bound::Elements, bounds.elements));
+        }
+        if UNCLOSED.contains(&name.as_str()) {
+            continue;
+        }
+        if is_end {
+            open = open.saturating_sub(1);
+        } else {
+            open += 1;
+        }
+        // Sloppy pages leave elements open, so this is only where nobody writes them like that.
+        if open > bounds.depth.saturating_mul(UNCLOSED_ALLOWANCE) {
+            return Err(ExtractError::too_large(Bound::Depth, bounds.depth));
+        }
+    }
+    Ok(())
+}
+
+/// How many times the depth may be open without being nested.
+const UNCLOSED_ALLOWANCE: usize = 16;

@@ -1,0 +1,186 @@
+//! Writing Markdown: what several formats need.
+
+/// Text without blanks at the ends of lines, but for the two that break one, and with one blank line where there were several.
+/// Code between fences is left alone.
+pub(crate) fn tidy(text: &str) -> String {
+    let mut tidy = String::with_capacity(text.len() + 1);
+    let mut blank = 0;
+    let mut fence: Option<&str> = None;
+    for line in text.lines() {
+        let content = line.trim_end_matches([' ', '\t', '\u{A0}']);
+        let mark = fence_of(content);
+        match (fence, mark) {
+            (None, Some(_)) => fence = mark,
+            (Some(open), Some(close))
+                if close.starts_with(open) && close.len() == content.trim_start().len() =>
+            {
+                fence = None;
+            }
+            (Some(_), _) => {
+                tidy.push_str(line);
+                tidy.push('\n');
+                continue;
+            }
+            (None, None) => {}
+        }
+        if content.is_empty() {
+            blank += 1;
+            continue;
+        }
+        if blank > 0 && !tidy.is_empty() {
+            tidy.push('\n');
+        }
+        blank = 0;
+        tidy.push_str(content);
+        if line.ends_with("  ") && line.is_ascii() == content.is_ascii() {
+            tidy.push_str("  ");
+        }
+        tidy.push('\n');
+    }
+    while tidy.ends_with("\n\n") {
+        tidy.pop();
+    }
+    tidy
+}
+
+/// The marks of a line that opens or closes a fence.
+fn fence_of(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let end = line.find(|c| c != mark).unwrap_or(line.len());
+    (end >= 3).then(|| &line[..end])
+}
+
+/// Text between fences that are longer than any in it.
+pub(crate) fn fenced(text: &str, language: &str) -> String {
+    let longest = text
+        .split(|c| c != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or_default();
+    let fence = "`".repeat((longest + 1).max(3));
+    let text = text.trim_end_matches('\n');
+    format!("{fence}{language}\n{text}\n{fence}\n")
+}
+
+/// A table, written row by row: its first row is its head.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    columns: usize,
+    rows: usize,
+}
+
+impl Table {
+    /// A table of so many columns. Rows with fewer cells are filled up.
+    pub(crate) fn new(columns: usize) -> Self {
+        Self { columns, rows: 0 }
+    }
+
+    /// How many columns it has.
+    pub(crate) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Adds a row.
+    pub(crate) fn row<'a>(&mut self, to: &mut String, cells: impl IntoIterator<Item = &'a str>) {
+        to.push('|');
+        let mut written = 0;
+        for cell in cells.into_iter().take(self.columns) {
+            to.push(' ');
+            push_cell(to, cell);
+            to.push_str(" |");
+            written += 1;
+        }
+        for _ in written..self.columns {
+            to.push_str("  |");
+        }
+        to.push('\n');
+        if self.rows == 0 {
+            to.push('|');
+            for _ in 0..self.columns {
+                to.push_str(" - |");
+            }
+            to.push('\n');
+        }
+        self.rows += 1;
+    }
+}
+
+/// A cell is one line, and no bar ends it.
+fn push_cell(to: &mut String, cell: &str) {
+    let mut gap = false;
+    for character in cell.trim().chars() {
+        match character {
+            '\n' | '\r' => gap = true,
+            _ => {
+                if gap && character != ' ' {
+                    to.push(' ');
+                }
+                gap = false;
+                if character == '|' {
+                    to.push('\\');
+                }
+                to.push(character);
+            }
+        }
+    }
+}
+
+/// The text of the first heading of the highest level that there is, without its marks, in the begin of a document.
+pub(crate) fn first_heading(markdown: &str) -> Option<String> {
+    const LOOKED_AT: usize = 200;
+    const LONGEST: usize = 200;
+    let mut best: Option<(usize, &str)> = None;
+    let mut in_fence = false;
+    for line in markdown.lines().take(LOOKED_AT) {
+        if fence_of(line).is_some() {
+            in_fence = !in_fence;
+        }
+        if in_fence {
+            continue;
+        }
+        let level = line.len() - line.trim_start_matches('#').len();
+        let Some(text) = line[level..].strip_prefix(' ') else {
+            continue;
+        };
+        if (1..=6).contains(&level) && best.is_none_or(|(highest, _)| level < highest) {
+            best = Some((level, text));
+        }
+    }
+    let (_, text) = best?;
+    let text: String = text
+        .chars()
+        .filter(|c| !matches!(c, '*' | '_' | '`' | '\\'))
+        .collect();
+    let text = text.trim().trim_end_matches('#').trim();
+    (!text.is_empty()).then(|| text.chars().take(LONGEST).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tidying_keeps_breaks_and_code() {
+        let text = "\n\na  \nb \n\n\n\nc\n```\n\n\n x  \n```\n\n\n";
+        assert_eq!(tidy(text), "a  \nb\n\nc\n```\n\n\n x  \n```\n");
+        assert_eq!(tidy(" \n\n"), "");
+    }
+
+    #[test]
+    fn tables_are_as_wide_as_they_say() {
+        let mut out = String::new();
+        let mut table = Table::new(2);
+        table.row(&mut out, ["a|b", "c\nd"]);
+        table.row(&mut out, ["e"]);
+        table.row(&mut out, ["f", "g", "h"]);
+        assert_eq!(out, "| a\\|b | c d |\n| - | - |\n| e |  |\n| f | g |\n");
+    }
+
+    #[test]
+    fn the_highest_heading_is_the_title() {
+        let text = "## Intro\ntext\n# The **Title** #\n```\n# no\n```\n# Other";
+        assert_eq!(first_heading(text).as_deref(), Some("The Title"));
+        assert_eq!(first_heading("#tag\ntext"), None);
+    }
+}

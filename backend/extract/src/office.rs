@@ -1,0 +1,227 @@
+//! Documents of Office, old and new. `undoc` reads them; what it is given was unpacked and counted here first.
+
+use quick_xml::{Reader, events::Event};
+use undoc::{
+    ErrorKind, FormatType,
+    render::{RenderOptions, to_markdown},
+};
+
+use crate::{
+    document::Document,
+    error::{Bound, ExtractError},
+    format::Format,
+    limits::Bounds,
+    markdown,
+    package::Package,
+};
+
+/// A document of Office Open XML.
+pub(crate) fn open_xml(
+    bytes: &[u8],
+    format: Format,
+    bounds: &Bounds,
+) -> Result<(Document, bool), ExtractError> {
+    let mut package = Package::open(bytes, bounds)?;
+    let has_pictures = package.has_pictures();
+    let mut language = Language::default();
+    let mut slides = 0;
+    let mut cells = 0;
+    let counted = package.counted(|name, xml| {
+        language.look(name, xml);
+        if name.starts_with("ppt/slides/slide") && name.ends_with(".xml") {
+            slides += 1;
+        }
+        if name.starts_with("xl/worksheets/") && name.ends_with(".xml") {
+            count_cells(xml, &mut cells, bounds.cells)?;
+        }
+        Ok(())
+    })?;
+    let read = match format {
+        Format::Docx => undoc::docx::DocxParser::from_bytes(counted).and_then(|mut p| p.parse()),
+        Format::Pptx => undoc::pptx::PptxParser::from_bytes(counted).and_then(|mut p| p.parse()),
+        _ => undoc::xlsx::XlsxParser::from_bytes(counted).and_then(|mut p| p.parse()),
+    };
+    let mut document = written(&read.map_err(|error| refusal(&error))?)?;
+    document.language = language.named.or(language.default);
+    document.pages = document.pages.or((slides > 0).then_some(slides));
+    Ok((document, has_pictures))
+}
+
+/// A document of Office 97 to 2003.
+pub(crate) fn binary(bytes: &[u8], format: Format) -> Result<(Document, bool), ExtractError> {
+    let bytes = bytes.to_vec();
+    let read = match format {
+        Format::Doc => undoc::doc::DocParser::from_bytes(bytes).and_then(|mut p| p.parse()),
+        Format::Ppt => undoc::ppt::PptParser::from_bytes(bytes).and_then(|mut p| p.parse()),
+        _ => undoc::xls::XlsParser::from_bytes(bytes).and_then(|mut p| p.parse()),
+    };
+    let read = read.map_err(|error| refusal(&error))?;
+    let has_pictures = !read.resources.is_empty();
+    Ok((written(&read)?, has_pictures))
+}
+
+fn written(read: &undoc::Document) -> Result<Document, ExtractError> {
+    let options = RenderOptions {
+        max_heading_level: 6,
+        include_images: false,
+        ..RenderOptions::default()
+    };
+    let text = to_markdown(read, &options).map_err(|error| refusal(&error))?;
+    // The name of a sheet says nothing where the sheet is empty.
+    let is_sheets = matches!(read.format, FormatType::Xlsx | FormatType::Xls);
+    let is_name = |line: &str| line.is_empty() || line.starts_with("## ");
+    let text = if is_sheets && text.lines().all(is_name) {
+        String::new()
+    } else {
+        text
+    };
+    let metadata = &read.metadata;
+    Ok(Document {
+        title: metadata.title.clone(),
+        author: metadata.author.clone(),
+        pages: metadata.page_count.filter(|count| *count > 0),
+        ..Document::of_markdown(markdown::tidy(&text))
+    })
+}
+
+fn refusal(error: &undoc::Error) -> ExtractError {
+    match error.kind() {
+        ErrorKind::Encrypted => ExtractError::Encrypted,
+        ErrorKind::Render | ErrorKind::Other => ExtractError::failed(error),
+        _ => ExtractError::damaged(error),
+    }
+}
+
+/// The language that a document names: of itself, or of the text that has no other.
+#[derive(Default)]
+struct Language {
+    named: Option<String>,
+    default: Option<String>,
+}
+
+impl Language {
+    fn look(&mut self, name: &str, xml: &str) {
+        match name {
+            "docProps/core.xml" => self.named = element_text(xml, "language"),
+            "word/styles.xml" => self.default = attribute(xml, "lang", "val"),
+            _ => {}
+        }
+    }
+}
+
+/// The text of the first element of a name, whatever its prefix.
+pub(crate) fn element_text(xml: &str, name: &str) -> Option<String> {
+    let mut reader = Reader::from_str(xml);
+    let mut inside = false;
+    let mut text = String::new();
+    loop {
+        match reader.read_event().ok()? {
+            Event::Start(start) if start.local_name().as_ref() == name => inside = true,
+            Event::End(end) if inside && end.local_name().as_ref() == name => break,
+            Event::Text(part) if inside => text.push_str(&part),
+            Event::GeneralRef(reference) if inside => {
+                let known = reference.resolve_char_ref().ok().flatten();
+                let named: &str = &reference;
+                let named = quick_xml::escape::resolve_predefined_entity(named);
+                match (known, named) {
+                    (Some(character), _) => text.push(character),
+                    (None, Some(named)) => text.push_str(named),
+                    (None, None) => {}
+                }
+            }
+            Event::Eof => return None,
+            _ => {}
+        }
+    }
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// An attribute of the first element of a name that has it, whatever their prefixes.
+pub(crate) fn attribute(xml: &str, element: &str, attribute: &str) -> Option<String> {
+    let mut reader = Reader::from_str(xml);
+    loop {
+        match reader.read_event().ok()? {
+            Event::Start(start) | Event::Empty(start) if start.local_name().as_ref() == element => {
+                let value = start
+                    .attributes()
+                    .flatten()
+                    .find(|found| found.key.local_name().as_ref() == attribute);
+                if let Some(value) = value {
+                    return Some(value.value.into_owned());
+                }
+            }
+            Event::Eof => return None,
+            _ => {}
+        }
+    }
+}
+
+/// Counts the cells that the rows of a sheet take when the gaps between values are filled, as a table has to.
+fn count_cells(xml: &str, cells: &mut usize, most: usize) -> Result<(), ExtractError> {
+    let mut reader = Reader::from_str(xml);
+    let settings = reader.config_mut();
+    settings.check_end_names = false;
+    settings.allow_unmatched_ends = true;
+    let mut width = 0;
+    let mut add = |width: &mut usize| {
+        *cells = cells.saturating_add(std::mem::take(width));
+        if *cells > most {
+            return Err(ExtractError::too_large(Bound::Cells, most));
+        }
+        Ok(())
+    };
+    loop {
+        match reader.read_event() {
+            Ok(Event::Start(start) | Event::Empty(start)) => match start.local_name().as_ref() {
+                "row" => add(&mut width)?,
+                "c" => {
+                    let place = start.attributes().flatten().find(|a| a.key.as_ref() == "r");
+                    let column = place
+                        .map(|place| column(place.value.as_bytes()))
+                        .unwrap_or_default();
+                    width = column.max(width + 1);
+                }
+                _ => {}
+            },
+            Ok(Event::Eof) => return add(&mut width),
+            Ok(_) => {}
+            Err(error) => return Err(ExtractError::damaged(error)),
+        }
+    }
+}
+
+/// The number of a column from the reference of a cell, such as 28 of `AB7`; 0 where it is none.
+fn column(reference: &[u8]) -> usize {
+    let letters = reference
+        .iter()
+        .take_while(|byte| byte.is_ascii_alphabetic())
+        .take(4);
+    letters.fold(0, |column, letter| {
+        column * 26 + usize::from(letter.to_ascii_uppercase() - b'A') + 1
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_between_cells_count() {
+        let mut cells = 0;
+        let sheet = r#"<x:sheetData><x:row><x:c r="A1"/><x:c r="D1"/></x:row><x:row r="9"><x:c/><x:c/></x:row></x:sheetData>"#;
+        count_cells(sheet, &mut cells, 6).unwrap();
+        assert_eq!(cells, 6);
+        assert!(count_cells(sheet, &mut cells, 11).is_err());
+        assert_eq!(column(b"XFD1048576"), 16_384);
+        assert_eq!(column(b"7"), 0);
+    }
+
+    #[test]
+    fn values_are_found_whatever_their_prefix() {
+        let xml = "<cp:core><dc:title>a &amp; b&#33;</dc:title><w:lang w:bidi='ar' w:val='el-GR'/></cp:core>";
+        assert_eq!(element_text(xml, "title").as_deref(), Some("a & b!"));
+        assert_eq!(attribute(xml, "lang", "val").as_deref(), Some("el-GR"));
+        assert_eq!(element_text(xml, "language"), None);
+    }
+}
