@@ -85,6 +85,9 @@ npm_packages() {
 # What the embedded providers run, a recording of a human voice, and a decoder that is not ours.
 setup_speech() { debian espeak-ng pocketsphinx pocketsphinx-en-us pocketsphinx-testdata ffmpeg; }
 
+# What recognizes text on the images of pages.
+setup_ocr() { debian tesseract-ocr; }
+
 setup_wasm_bindgen() {
   crate wasm-bindgen wasm-bindgen-cli "$(locked_version wasm-bindgen)" "wasm-bindgen --version"
 }

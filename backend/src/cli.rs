@@ -17,9 +17,10 @@ use crate::{
     },
     app,
     clock::{SystemClock, rfc3339},
+    digitize::DocumentDecoder,
     kernel::Base,
     observability,
-    sandbox::child::{self, ChildLimits},
+    sandbox::child::{self, ChildLimits, ProgramArguments},
     server, speech,
     store::Slice,
 };
@@ -69,6 +70,10 @@ struct Decode {
 enum Decoder {
     /// A file of sound.
     Audio(speech::AudioDecoder),
+    /// A document.
+    Document(DocumentDecoder),
+    /// Become a program that is not ours, with limits.
+    Program(ProgramArguments),
 }
 
 #[derive(Debug, Subcommand)]
@@ -153,6 +158,8 @@ pub(crate) fn decode(cli: &Cli) -> Option<anyhow::Result<ExitCode>> {
     };
     Some(match what {
         Decoder::Audio(audio) => child::run(limits, |file| audio.decode(&file)),
+        Decoder::Document(document) => child::run(limits, |file| document.decode(&file)),
+        Decoder::Program(program) => child::become_program(limits, program),
     })
 }
 

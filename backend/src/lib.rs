@@ -32,6 +32,8 @@
 //!   work ([`jobs`]), the end of work that must not be lost ([`journal`]), and what a capability brings along
 //! - `colloquy-fetch` ([`fetch`]): the guarded client for addresses that partners name
 //! - `colloquy-sandbox` ([`sandbox`]): decoding what is not trusted, in a child process
+//! - `colloquy-digitize` ([`digitize`]): documents of others, made text by children of the sandbox
+//! - `colloquy-extract`: the bytes of a document in, Markdown out
 //! - `colloquy-knowledge` ([`knowledge`]): what a character can look up
 //! - `colloquy-providers` ([`providers`]): one trait per outside service, its adapters and its embedded default
 //! - `colloquy-formats`: the formats of text generation
@@ -56,6 +58,7 @@ pub use colloquy_blobs as blobs;
 pub use colloquy_calls as calls;
 pub use colloquy_characters as characters;
 pub use colloquy_config as config;
+pub use colloquy_digitize as digitize;
 pub use colloquy_fetch as fetch;
 pub use colloquy_generation as generation;
 pub use colloquy_http as http;

@@ -1,6 +1,7 @@
 //! The benchmarks: `tests/bench NAME [--json]`.
 
 mod call;
+mod extract;
 mod figures;
 mod recordings;
 mod server;
@@ -25,6 +26,8 @@ struct Cli {
 enum Benchmark {
     /// Voice calls: latencies, processor and memory, with several calls at once.
     Call(call::CallOptions),
+    /// Documents made Markdown: how much of their text is there, how fast, and in how much memory.
+    Extract(extract::ExtractOptions),
     /// Setting calls up on networks that lose datagrams: how many fail, and how long it takes.
     Setup(setup::SetupOptions),
     /// Ears and voice of a server with nothing but its defaults, beside the programs that are used without models.
@@ -40,6 +43,7 @@ async fn main() -> anyhow::Result<()> {
     colloquy::server::install_tls_provider();
     let report: Box<dyn Display> = match Cli::parse().benchmark {
         Benchmark::Call(options) => Box::new(call::run(options).await?),
+        Benchmark::Extract(options) => Box::new(extract::run(options).await?),
         Benchmark::Setup(options) => Box::new(setup::run(options).await?),
         Benchmark::Speech(options) => Box::new(speech::run(options).await?),
         Benchmark::Turns(options) => Box::new(turns::run(options).await?),

@@ -13,6 +13,7 @@ mod calls_recovery;
 mod characters;
 mod clients;
 mod config;
+mod documents;
 mod drain;
 mod faults;
 mod fetch;

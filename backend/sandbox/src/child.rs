@@ -1,9 +1,12 @@
 //! The child's side: limits first, then the input, then the answer.
 
 use std::{
+    ffi::OsString,
     fs,
     io::{self, BufWriter, Read as _},
-    process::ExitCode,
+    os::unix::process::CommandExt as _,
+    path::PathBuf,
+    process::{Command, ExitCode},
     thread,
 };
 
@@ -47,17 +50,49 @@ pub fn run<E: Serialize>(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Limits this process and becomes another program, which is given the same limits: `memory_bytes` is all that it may have.
+///
+/// # Errors
+/// When the limits cannot be set, or the program does not start.
+pub fn become_program(
+    limits: &ChildLimits,
+    program: &ProgramArguments,
+) -> anyhow::Result<ExitCode> {
+    limit(limits.memory_bytes, limits.cpu_seconds, PROGRAM_FILES)?;
+    let error = Command::new(&program.program)
+        .args(&program.arguments)
+        .exec();
+    Err(error).with_context(|| format!("starting {}", program.program.display()))
+}
+
+/// A program that is not ours, and what it is told.
+#[derive(Debug, Clone, Args)]
+pub struct ProgramArguments {
+    /// Its path.
+    program: PathBuf,
+    /// Its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// How many files a program may have open: libraries, and data of its own.
+const PROGRAM_FILES: u64 = 64;
+
 /// Takes away what decoding does not need. A hard limit cannot be raised again.
 fn confine(limits: &ChildLimits) -> anyhow::Result<()> {
     let memory = own_memory()?.saturating_add(limits.memory_bytes);
+    // What is open stays open: the three standard streams.
+    limit(memory, limits.cpu_seconds, 0)
+}
+
+fn limit(memory: u64, cpu_seconds: u64, files: u64) -> anyhow::Result<()> {
     for (resource, most, spare) in [
         (Resource::As, memory, 0),
         // The soft limit sends SIGXCPU, which tells the parent why; the hard one would send SIGKILL.
-        (Resource::Cpu, limits.cpu_seconds, 1),
+        (Resource::Cpu, cpu_seconds, 1),
         (Resource::Core, 0, 0),
         (Resource::Fsize, 0, 0),
-        // What is open stays open: the three standard streams.
-        (Resource::Nofile, 0, 0),
+        (Resource::Nofile, files, 0),
     ] {
         let limit = Rlimit {
             current: Some(most),

@@ -12,10 +12,11 @@ pub mod child;
 mod frame;
 
 use std::{
+    convert::Infallible,
     io,
     num::NonZero,
     os::unix::process::ExitStatusExt as _,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     thread,
     time::Duration,
@@ -27,7 +28,7 @@ use colloquy_config::SandboxConfig;
 use rustix::process::Signal;
 use serde::de::DeserializeOwned;
 use tokio::{
-    io::AsyncWriteExt as _,
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
     process::{Child, ChildStdin, Command},
     time::timeout,
 };
@@ -145,6 +146,67 @@ impl Sandbox {
         result
     }
 
+    /// Runs a program that is not ours on an input, and gives what it writes. Its limits are its own: `memory_bytes` is all that it
+    /// has, and it may read files, but write none. It finds nothing in its environment but what it is given.
+    ///
+    /// # Errors
+    /// A limit that it went beyond; whatever else went wrong with it.
+    pub async fn run_program(
+        &self,
+        claim: &Claim,
+        program: &Path,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+        limits: Limits,
+        input: Bytes,
+    ) -> Result<Vec<u8>, SandboxError<Infallible>> {
+        let _slot = self.queue.enter(claim).await?;
+        let mut command = self.command(limits);
+        command
+            .arg("program")
+            .arg("--")
+            .arg(program)
+            .args(arguments);
+        command.envs(environment.iter().copied());
+        let mut child = command.spawn().map_err(SandboxError::NotStarted)?;
+        let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(SandboxError::Crashed("it has no pipes".to_owned()));
+        };
+        // One more than it may give tells that it gives more.
+        let mut stdout = stdout.take(limits.output_bytes as u64 + 1);
+        let mut output = vec![];
+        let work = async {
+            let feed = async {
+                // A program that takes no more says why by its end.
+                let _: io::Result<()> = stdin.write_all(&input).await;
+                drop(stdin);
+                std::future::pending::<Infallible>().await
+            };
+            tokio::select! {
+                read = stdout.read_to_end(&mut output) => read,
+                never = feed => match never {},
+            }
+        };
+        let Ok(read) = timeout(limits.time, work).await else {
+            end(&mut child).await;
+            return Err(SandboxError::Limit(Limit::Time));
+        };
+        if output.len() > limits.output_bytes {
+            end(&mut child).await;
+            return Err(SandboxError::Limit(Limit::Output));
+        }
+        let ended = timeout(LAST_MOMENT, child.wait()).await;
+        end(&mut child).await;
+        match (read, ended) {
+            (Ok(_), Ok(Ok(status))) if status.success() => Ok(output),
+            (_, Ok(Ok(status))) => Err(of_status(status)),
+            (Err(error), _) | (_, Ok(Err(error))) => {
+                Err(SandboxError::Crashed(error.kind().to_string()))
+            }
+            (_, Err(_)) => Err(SandboxError::Crashed("it closed its output".to_owned())),
+        }
+    }
+
     async fn run<E: DeserializeOwned>(
         &self,
         what: &[&str],
@@ -194,11 +256,15 @@ impl Sandbox {
     }
 
     fn start(&self, what: &[&str], limits: Limits) -> io::Result<Child> {
-        Command::new(&self.program)
+        self.command(limits).args(what).spawn()
+    }
+
+    fn command(&self, limits: Limits) -> Command {
+        let mut command = Command::new(&self.program);
+        command
             .arg("decode")
             .args(["--memory-bytes", &limits.memory_bytes.to_string()])
             .args(["--cpu-seconds", &limits.cpu_seconds.to_string()])
-            .args(what)
             .env_clear()
             .envs(child::ENVIRONMENT)
             .current_dir("/")
@@ -206,14 +272,14 @@ impl Sandbox {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
+            .kill_on_drop(true);
+        command
     }
 }
 
 /// Writes the input, and then keeps the pipe open, whose end would tell the child that we are gone. A child that takes no
 /// more says on its output why.
-async fn feed(mut stdin: ChildStdin, input: Bytes) -> std::convert::Infallible {
+async fn feed(mut stdin: ChildStdin, input: Bytes) -> Infallible {
     let written = async {
         stdin.write_all(&(input.len() as u64).to_le_bytes()).await?;
         stdin.write_all(&input).await?;

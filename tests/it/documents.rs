@@ -1,0 +1,298 @@
+//! Documents of others, read by children with limits, and by Tesseract where they are pictures.
+
+use std::{fs, io::Write as _, path::Path};
+
+use bytes::Bytes;
+use colloquy::{
+    config::SandboxConfig,
+    digitize::{
+        Bound, DigitizeError, Digitized, ExtractError, Format, NoOcr, Ocr, Reading,
+        child::page_images, digitize,
+    },
+    fair_queue::{Claim, Priority},
+    sandbox::{Limit, Limits, Sandbox, SandboxError},
+};
+use harness::process::binary;
+
+fn sandbox() -> Sandbox {
+    Sandbox::new(&SandboxConfig {
+        processes: 2,
+        program: Some(binary().clone()),
+    })
+}
+
+fn claim() -> Claim {
+    Claim::new(Priority::Background, "acme")
+}
+
+fn sample(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/documents");
+    fs::read(folder.join(name)).unwrap()
+}
+
+async fn read(
+    ocr: Option<&Ocr>,
+    file: impl Into<Bytes>,
+    format: Format,
+) -> Result<Digitized, DigitizeError> {
+    let reading = Reading::default();
+    digitize(&sandbox(), ocr, &claim(), file.into(), format, &reading).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_are_read_by_children() {
+    let read = read(None, sample("docx/word_sample.docx"), Format::Docx)
+        .await
+        .unwrap();
+    assert_eq!(read.document.title.as_deref(), Some("Swimming in the lake"));
+    assert!(
+        read.document
+            .markdown
+            .contains("| Leaves | Ash, Elm, Maple | 50 |")
+    );
+    assert!(read.recognized.is_empty() && read.missing.is_empty());
+}
+
+/// Complaint: a scanned PDF yields silent nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn text_is_recognized_on_scanned_pages() {
+    let scan = sample("ocr/ocr_test.pdf");
+    let refused = read(None, scan.clone(), Format::Pdf).await;
+    assert!(matches!(refused, Err(DigitizeError::NoOcr)), "{refused:?}");
+    let ocr = Ocr::open(&["eng"]).await.unwrap();
+    let read = read(Some(&ocr), scan, Format::Pdf).await.unwrap();
+    assert_eq!(read.recognized, [1]);
+    let words = "Docling bundles PDF document conversion to JSON and Markdown in an easy self contained package";
+    assert_eq!(read.document.markdown.trim(), words);
+}
+
+/// A graymap of what Tesseract reads, as the picture of a format.
+fn pictured(format: &str, from: &Path) -> Vec<u8> {
+    let output = std::process::Command::new("ffmpeg")
+        .args(["-v", "error", "-i"])
+        .arg(from)
+        .args(["-frames:v", "1", "-f", "image2pipe", "-c:v", format, "-"])
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output.stdout
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn text_is_recognized_on_pictures_of_every_format() {
+    let scan = Bytes::from(sample("ocr/ocr_test.pdf"));
+    let sandbox = sandbox();
+    let claim = claim();
+    let images = page_images(&sandbox, &claim, scan, Format::Pdf, &[1]);
+    let images = images.await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.pgm");
+    fs::write(&page, images[0].to_pgm()).unwrap();
+    let ocr = Ocr::open(&["eng"]).await.unwrap();
+    for (codec, format) in [
+        ("png", Format::Png),
+        ("mjpeg", Format::Jpeg),
+        ("tiff", Format::Tiff),
+        ("gif", Format::Gif),
+        ("libwebp", Format::WebP),
+    ] {
+        let picture = pictured(codec, &page);
+        let picture = match format {
+            Format::Gif => gif(&page),
+            _ => picture,
+        };
+        let read = read(Some(&ocr), picture, format).await;
+        let read = read.unwrap_or_else(|error| panic!("{format}: {error}"));
+        assert!(
+            read.document.markdown.contains("Markdown in an easy"),
+            "{format}: {}",
+            read.document.markdown
+        );
+    }
+    let blank = [b"P5\n400 400\n255\n".to_vec(), vec![255; 160_000]].concat();
+    fs::write(&page, blank).unwrap();
+    let nothing = read(Some(&ocr), pictured("png", &page), Format::Png).await;
+    assert!(
+        matches!(
+            nothing,
+            Err(DigitizeError::Document(ExtractError::PicturesOnly))
+        ),
+        "{nothing:?}"
+    );
+}
+
+/// A GIF has a muxer of its own.
+fn gif(from: &Path) -> Vec<u8> {
+    let output = std::process::Command::new("ffmpeg")
+        .args(["-v", "error", "-i"])
+        .arg(from)
+        .args(["-f", "gif", "-"])
+        .output()
+        .unwrap();
+    output.stdout
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_recognizes_text_is_asked_for_what_it_knows() {
+    let missing = Ocr::open(&["eng", "xyz"]).await.unwrap_err();
+    assert!(matches!(missing, NoOcr::Language(language) if language == "xyz"));
+}
+
+/// A PDF whose only page has this content, compressed.
+fn pdf(content: &[u8]) -> Vec<u8> {
+    let mut packed = flate2::write::ZlibEncoder::new(vec![], flate2::Compression::best());
+    packed.write_all(content).unwrap();
+    let packed = packed.finish().unwrap();
+    let mut file = b"%PDF-1.7\n1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n2 0 obj\n<< /Type /Pages /Count 1 /Kids [3 0 R] >>\nendobj\n3 0 obj\n<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources << /Font << /F << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>\nendobj\n".to_vec();
+    file.extend(
+        format!(
+            "4 0 obj\n<< /Filter /FlateDecode /Length {} >>\nstream\n",
+            packed.len()
+        )
+        .bytes(),
+    );
+    file.extend(packed);
+    file.extend(b"\nendstream\nendobj\ntrailer\n<< /Root 1 0 R >>\n%%EOF\n");
+    file
+}
+
+/// Complaint: memory on large PDFs. What a child cannot do within its limits, it does not do at all, and says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_takes_too_much_costs_a_child_and_no_more() {
+    // A stream that unpacks to 2 GB.
+    let long = pdf(&b"BT (a) Tj ET ".repeat(40_000_000));
+    assert!(long.len() < 4_000_000, "{}", long.len());
+    // Arrays in arrays, which are seen only when they are unpacked.
+    let deep = pdf(&b"[".repeat(20_000_000));
+    for (what, file) in [("long", long), ("deep", deep)] {
+        let outcome = read(None, file, Format::Pdf).await;
+        let is_told = matches!(
+            &outcome,
+            Err(DigitizeError::Limit(Limit::Memory | Limit::Time)
+                | DigitizeError::Crashed(_)
+                | DigitizeError::Document(_))
+        );
+        assert!(
+            is_told,
+            "{what}: {:?}",
+            outcome.map(|read| read.document.markdown.len())
+        );
+        assert!(!outcome.unwrap_err().may_pass());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_of_100_megabytes_are_read_or_refused_with_the_reason() {
+    const LENGTH: usize = 100 * 1024 * 1024;
+    let line =
+        b"Words that go on, and on, one line after another, as in a log that nobody reads.\n";
+    let text: Vec<u8> = line.iter().copied().cycle().take(LENGTH).collect();
+    let too_long = read(None, text.clone(), Format::Text).await;
+    let bound = |outcome: &Result<Digitized, DigitizeError>| match outcome {
+        Err(DigitizeError::Document(ExtractError::TooLarge { bound, .. })) => Some(*bound),
+        _ => None,
+    };
+    assert_eq!(bound(&too_long), Some(Bound::MarkdownBytes), "{too_long:?}");
+    let half = text[..LENGTH / 2].to_vec();
+    let read_half = read(None, half, Format::Text).await.unwrap();
+    assert!(read_half.document.markdown.len() > LENGTH / 2 - 100);
+    let csv = b"1,2,3,4,5,6,7,8\n".repeat(LENGTH / 16);
+    let cells = read(None, csv, Format::Csv).await;
+    assert_eq!(bound(&cells), Some(Bound::Cells));
+    let html = b"<p>Words <b>that</b> go on.</p>\n".repeat(LENGTH / 32);
+    let page = read(None, html, Format::Html).await;
+    assert!(
+        bound(&page).is_some() || matches!(page, Err(DigitizeError::Limit(_))),
+        "{:?}",
+        page.map(|read| read.document.markdown.len())
+    );
+    let mut garbage = b"%PDF-1.7\n".to_vec();
+    garbage.resize(LENGTH, b'7');
+    let damaged = read(None, garbage, Format::Pdf).await;
+    assert!(
+        matches!(damaged, Err(DigitizeError::Document(_))),
+        "{damaged:?}"
+    );
+}
+
+/// Runs a program that is not ours.
+async fn run(
+    program: &str,
+    arguments: &[&str],
+    limits: Limits,
+    input: &[u8],
+) -> Result<Vec<u8>, String> {
+    let sandbox = sandbox();
+    let input = Bytes::copy_from_slice(input);
+    let environment = [("GREETING", "hello")];
+    let claim = claim();
+    let ran = sandbox.run_program(
+        &claim,
+        Path::new(program),
+        arguments,
+        &environment,
+        limits,
+        input,
+    );
+    ran.await.map_err(|error| match error {
+        SandboxError::Limit(limit) => format!("{limit:?}"),
+        SandboxError::Crashed(why) => why,
+        other => other.to_string(),
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_have_the_limits_of_children() {
+    use std::time::Duration;
+
+    const PLENTY: Limits = Limits {
+        memory_bytes: 1024 * 1024 * 1024,
+        cpu_seconds: 20,
+        time: Duration::from_secs(20),
+        output_bytes: 1_000_000,
+    };
+    let long = vec![b'x'; 900_000];
+    assert_eq!(run("/bin/cat", &[], PLENTY, &long).await.unwrap(), long);
+    let shell =
+        async |script: &str, limits: Limits| run("/bin/sh", &["-c", script], limits, &long).await;
+    assert_eq!(
+        shell("echo $GREETING $HOME", PLENTY).await.unwrap(),
+        b"hello\n"
+    );
+    let files = shell("ulimit -n; ulimit -f; ulimit -c", PLENTY)
+        .await
+        .unwrap();
+    assert_eq!(String::from_utf8(files).unwrap(), "64\n0\n0\n");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    let write = shell(&format!("echo 1 > {}", file.display()), PLENTY).await;
+    assert!(write.is_err() && fs::metadata(&file).map_or(0, |file| file.len()) == 0);
+    assert!(shell("exit 3", PLENTY).await.unwrap_err().contains('3'));
+    let short = Limits {
+        output_bytes: 10,
+        ..PLENTY
+    };
+    assert_eq!(
+        run("/bin/cat", &[], short, &long).await,
+        Err("Output".to_owned())
+    );
+    let quick = Limits {
+        time: Duration::from_secs(1),
+        ..PLENTY
+    };
+    assert_eq!(shell("sleep 30", quick).await, Err("Time".to_owned()));
+    let idle = Limits {
+        cpu_seconds: 1,
+        ..PLENTY
+    };
+    assert_eq!(
+        shell("while :; do :; done", idle).await,
+        Err("Time".to_owned())
+    );
+    let missing = run("/no/such/program", &[], PLENTY, b"").await;
+    assert!(missing.is_err(), "{missing:?}");
+}
