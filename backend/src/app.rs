@@ -9,6 +9,7 @@ use axum::extract::FromRef;
 
 use crate::{
     accounts::{Accounts, Directory},
+    bases::Bases,
     blobs::Blobs,
     calls::{Calls, OpenCalls},
     characters::{CharacterCache, Characters},
@@ -20,6 +21,7 @@ use crate::{
     messaging::Messaging,
     observability::Metrics,
     providers::Providers,
+    sandbox::Sandbox,
     server::DeepHealth,
     speech::Speech,
     webhooks::Webhooks,
@@ -37,6 +39,8 @@ pub struct Parts {
     pub characters: Characters,
     /// The files of partners.
     pub blobs: Blobs,
+    /// Knowledge bases.
+    pub bases: Bases,
     /// The outbox.
     pub webhooks: Webhooks,
     /// The call resource.
@@ -95,6 +99,7 @@ macro_rules! give {
 give! {
     Accounts: accounts,
     Blobs: blobs,
+    Bases: bases,
     Characters: characters,
     Webhooks: webhooks,
     Calls: calls,
@@ -138,7 +143,9 @@ impl App {
         let calls = Calls::open(characters.clone(), webhooks.clone(), providers.clone()).await?;
         let generation =
             Generation::open(characters.clone(), providers.clone(), edge.clone()).await?;
-        let speech = Speech::new(accounts.clone(), providers.clone());
+        let sandbox = Arc::new(Sandbox::new(&accounts.config.sandbox));
+        let bases = Bases::open(accounts.clone(), blobs.clone(), Arc::clone(&sandbox)).await;
+        let speech = Speech::new(accounts.clone(), providers.clone(), sandbox);
         let messaging = Messaging::new(generation.clone(), speech.clone());
         let media = Media::open(
             calls.clone(),
@@ -152,6 +159,7 @@ impl App {
             deep_health: DeepHealth::default(),
             accounts,
             blobs,
+            bases,
             characters,
             webhooks,
             calls,

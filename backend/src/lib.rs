@@ -54,6 +54,7 @@ pub use app::App;
 pub use cli::Cli;
 pub use colloquy_accounts as accounts;
 pub use colloquy_base::{cache, clock, fair_queue, identifiers, invalid, language, money};
+pub use colloquy_bases as bases;
 pub use colloquy_blobs as blobs;
 pub use colloquy_calls as calls;
 pub use colloquy_characters as characters;

@@ -701,6 +701,10 @@ async fn furnish(app: &TestApp) -> (Vec<String>, String) {
     let id = call.trim_start_matches("/v2/calls/");
     calls::finish(&app.app.calls, id, outcome).await.unwrap();
     let message = json!({"id": "m", "type": "text", "text": "Hi", "is_processed": false});
+    let base = reqwest::multipart::Form::new().text("name", "manual");
+    let made = app.request(Method::POST, "/api/knowledgebases/acme");
+    let made = made.bearer_auth(&acme.key).multipart(base);
+    send(made).await.expect(201);
     let input =
         json!({"messages": [message], "character": "repo:acme/ada", "generate_audio": false});
     let asked = app.post(&acme.key, "/v2/completions", json!({"input": input}));
@@ -726,6 +730,7 @@ async fn furnish(app: &TestApp) -> (Vec<String>, String) {
         completion,
         format!("{list}/{delivery}"),
         "/api/characters/acme/ada".to_owned(),
+        "/api/kb-stats/acme/manual".to_owned(),
         quota.path,
     ];
     (paths, acme.key)

@@ -147,6 +147,8 @@ pub enum Scope {
     Speech,
     /// Use legacy messaging.
     Messaging,
+    /// Read and write knowledge bases.
+    Knowledge,
 }
 
 /// Whose data a key reaches.

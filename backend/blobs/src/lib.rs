@@ -9,6 +9,7 @@
 
 mod capability;
 mod objects;
+mod reader;
 mod store;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -22,7 +23,8 @@ use futures_util::Stream;
 
 pub use self::{
     capability::BlobsCapability,
-    objects::{ObjectError, Objects, OpenError, Reading},
+    objects::{ObjectError, Objects, OpenError, OpenFile},
+    reader::BlobReader,
 };
 
 /// How long a file may be pending. The longest upload takes a part of it (`http.body_ms`, ten minutes by default).
@@ -178,11 +180,31 @@ impl Blobs {
         Ok(())
     }
 
+    /// The same for the files whose keys a query finds by this value.
+    ///
+    /// # Errors
+    /// The database's failure.
+    pub async fn doom_found(
+        &self,
+        transaction: &Transaction,
+        query: &str,
+        value: &str,
+    ) -> Result<(), StoreError> {
+        let now = self.0.base.clock.now_ms();
+        store::doom_found(transaction, query, value, now).await
+    }
+
+    /// A file of this size for code that reads here and there, a piece at a time. It blocks.
+    #[must_use]
+    pub fn reader(&self, key: &BlobKey, bytes: u64) -> BlobReader {
+        BlobReader::new(self.clone(), key.clone(), bytes)
+    }
+
     /// Opens a file for reading, a piece at a time.
     ///
     /// # Errors
     /// When it is not there or cannot be read.
-    pub async fn read(&self, key: &BlobKey) -> Result<Reading, ObjectError> {
+    pub async fn read(&self, key: &BlobKey) -> Result<OpenFile, ObjectError> {
         self.0.objects.read(key).await
     }
 

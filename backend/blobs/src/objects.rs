@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    ops::Range,
     path::{Path as FilePath, PathBuf},
     pin::pin,
     sync::Arc,
@@ -80,16 +81,16 @@ impl From<object_store::Error> for ObjectError {
 }
 
 /// A file that is being read.
-pub struct Reading {
+pub struct OpenFile {
     /// Its size.
     pub bytes: u64,
     /// Its content.
     pub pieces: BoxStream<'static, Result<Bytes, ObjectError>>,
 }
 
-impl fmt::Debug for Reading {
+impl fmt::Debug for OpenFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reading")
+        f.debug_struct("OpenFile")
             .field("bytes", &self.bytes)
             .finish_non_exhaustive()
     }
@@ -243,9 +244,9 @@ impl Objects {
         })
     }
 
-    pub(super) async fn read(&self, key: &BlobKey) -> Result<Reading, ObjectError> {
+    pub(super) async fn read(&self, key: &BlobKey) -> Result<OpenFile, ObjectError> {
         let found = self.store.get(&self.path(key)).await?;
-        Ok(Reading {
+        Ok(OpenFile {
             bytes: found.meta.size,
             pieces: found
                 .into_stream()
@@ -260,6 +261,15 @@ impl Objects {
             return Err(ObjectError::TooLarge(most));
         }
         Ok(found.bytes().await?)
+    }
+
+    /// Some bytes of a file.
+    pub(super) async fn read_range(
+        &self,
+        key: &BlobKey,
+        range: Range<u64>,
+    ) -> Result<Bytes, ObjectError> {
+        Ok(self.store.get_range(&self.path(key), range).await?)
     }
 
     /// Removes a file, and what a process left of it that died while it wrote. One that is not there is no error.

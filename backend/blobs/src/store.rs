@@ -43,6 +43,19 @@ pub(super) async fn doom(db: &impl Executor, key: &BlobKey, now: i64) -> Result<
     Ok(())
 }
 
+/// Gives up the files whose keys a query finds by this value.
+pub(super) async fn doom_found(
+    db: &impl Executor,
+    query: &str,
+    value: &str,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = format!("UPDATE blobs SET state = 'doomed', updated_at = $2 WHERE key IN ({query})");
+    db.execute(statement(sql, [value.into(), now.into()]))
+        .await?;
+    Ok(())
+}
+
 pub(super) async fn doom_pending(
     db: &impl Executor,
     key: &BlobKey,

@@ -7,6 +7,7 @@
 mod calls;
 mod http;
 mod inference;
+mod knowledge;
 mod limits;
 mod log;
 mod media;
@@ -33,6 +34,7 @@ pub use self::{
     calls::CallsConfig,
     http::HttpConfig,
     inference::InferenceConfig,
+    knowledge::KnowledgeConfig,
     limits::LimitsConfig,
     log::{LogConfig, LogFormat},
     media::MediaConfig,
@@ -77,6 +79,8 @@ pub struct Config {
     pub synthesizer: SynthesizerConfig,
     /// The speech interface.
     pub speech: SpeechConfig,
+    /// Knowledge bases.
+    pub knowledge: KnowledgeConfig,
     /// The processes that decode what is not trusted.
     pub sandbox: SandboxConfig,
     /// Webhook delivery.
@@ -161,6 +165,7 @@ impl Config {
         self.synthesizer.validate()?;
         self.speech.validate()?;
         self.inference.validate()?;
+        self.knowledge.validate()?;
         self.sandbox.validate()?;
         self.traces.validate()?;
         self.webhooks.validate()

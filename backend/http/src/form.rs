@@ -65,7 +65,11 @@ impl<S: Send + Sync> FromRequest<S> for Form {
 }
 
 impl Form {
-    fn of(request: Request) -> Result<Self, ApiError> {
+    /// The form in a body.
+    ///
+    /// # Errors
+    /// 415 when it is none.
+    pub fn of(request: Request) -> Result<Self, ApiError> {
         let content_type = request.headers().get(CONTENT_TYPE);
         let content_type = content_type.and_then(|value| value.to_str().ok());
         let boundary = content_type.and_then(|value| multer::parse_boundary(value).ok());
@@ -85,7 +89,7 @@ impl Form {
         })
     }
 
-    /// The next part. What was not read of the one before is passed over.
+    /// The next part, after the one before was read to its end.
     ///
     /// # Errors
     /// 400 when the form is malformed or does not arrive.
@@ -143,10 +147,19 @@ impl Part<'_> {
     }
 
     /// The content of a file, as it comes.
-    pub fn pieces(self) -> impl Stream<Item = Result<Bytes, ApiError>> {
-        futures_util::stream::try_unfold(self, |mut part| async move {
+    pub fn pieces(&mut self) -> impl Stream<Item = Result<Bytes, ApiError>> {
+        futures_util::stream::try_unfold(self, |part| async move {
             Ok(part.next_piece().await?.map(|piece| (piece, part)))
         })
+    }
+
+    /// Reads what is left of a file that nobody wants, so that the next part can be read.
+    ///
+    /// # Errors
+    /// 400 when the form does not arrive.
+    pub async fn pass_over(mut self) -> Result<(), ApiError> {
+        while self.next_piece().await?.is_some() {}
+        Ok(())
     }
 
     async fn next_piece(&mut self) -> Result<Option<Bytes>, ApiError> {

@@ -50,7 +50,7 @@ pub struct Speech(Arc<Parts>);
 pub struct Parts {
     accounts: Accounts,
     providers: Providers,
-    sandbox: Sandbox,
+    sandbox: Arc<Sandbox>,
     /// Speech that may be asked for again.
     pub cache: SpeechCache,
 }
@@ -58,9 +58,9 @@ pub struct Parts {
 impl Speech {
     /// Puts the parts together.
     #[must_use]
-    pub fn new(accounts: Accounts, providers: Providers) -> Self {
+    pub fn new(accounts: Accounts, providers: Providers, sandbox: Arc<Sandbox>) -> Self {
         Self(Arc::new(Parts {
-            sandbox: Sandbox::new(&accounts.config.sandbox),
+            sandbox,
             cache: SpeechCache::new(&accounts.config.speech),
             accounts,
             providers,

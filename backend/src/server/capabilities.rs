@@ -2,17 +2,18 @@
 
 use super::{health::Operations, heartbeat::Heartbeat};
 use crate::{
-    App, accounts::AccountsCapability, blobs::BlobsCapability, calls::CallsCapability,
-    characters::CharactersCapability, generation::GenerationCapability, kernel::Capability,
-    media::MediaCapability, messaging::MessagingCapability, speech::SpeechCapability,
-    webhooks::WebhooksCapability,
+    App, accounts::AccountsCapability, bases::BasesCapability, blobs::BlobsCapability,
+    calls::CallsCapability, characters::CharactersCapability, generation::GenerationCapability,
+    kernel::Capability, media::MediaCapability, messaging::MessagingCapability,
+    speech::SpeechCapability, webhooks::WebhooksCapability,
 };
 
 /// All of them. What others count on starts before them.
-pub(super) const ALL: [&dyn Capability<App>; 11] = [
+pub(super) const ALL: [&dyn Capability<App>; 12] = [
     &Heartbeat,
     &AccountsCapability,
     &BlobsCapability,
+    &BasesCapability,
     &CharactersCapability,
     &MediaCapability,
     &CallsCapability,

@@ -1,0 +1,101 @@
+//! The contents of documents, in their variants.
+
+use bytes::Bytes;
+use colloquy_accounts::Tenant;
+use colloquy_blobs::{BlobKey, Written};
+use colloquy_store::{StoreError, Transaction};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Bases, error::BaseError, store, stored::stored};
+
+/// A variant of the content of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Variant {
+    /// What was brought.
+    Original,
+    /// Its text, while it is not accepted yet.
+    #[serde(skip)]
+    Extracted,
+    /// Its text.
+    Digitized,
+    /// What a model made of the text, and is not final.
+    Draft,
+    /// What is searched.
+    Rewritten,
+}
+
+stored!(Variant: Original = "original", Extracted = "extracted", Digitized = "digitized", Draft = "draft", Rewritten = "rewritten");
+
+/// What is known of a content.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub(crate) struct Content {
+    pub(crate) document_id: String,
+    #[sqlx(try_from = "String")]
+    pub(crate) variant: Variant,
+    pub(crate) blob: BlobKey,
+    pub(crate) file_name: String,
+    pub(crate) media_type: String,
+    pub(crate) bytes: i64,
+    /// Of text.
+    pub(crate) characters: Option<i64>,
+    pub(crate) sha256: String,
+    pub(crate) updated_at: i64,
+}
+
+/// A file that is about to become a content.
+#[derive(Debug)]
+pub(crate) struct NewContent {
+    pub(crate) variant: Variant,
+    pub(crate) written: Written,
+    pub(crate) file_name: String,
+    pub(crate) media_type: &'static str,
+    /// Of text.
+    pub(crate) characters: Option<u64>,
+}
+
+impl NewContent {
+    /// A text, written and not referred to yet.
+    pub(crate) async fn of_text(
+        bases: &Bases,
+        tenant: &Tenant,
+        variant: Variant,
+        file_name: String,
+        text: String,
+    ) -> Result<Self, BaseError> {
+        let characters = text.chars().count();
+        let written = bases
+            .blobs
+            .write_bytes(tenant.partner(), Bytes::from(text))
+            .await?;
+        Ok(Self {
+            variant,
+            written,
+            file_name,
+            media_type: "text/markdown",
+            characters: Some(u64::try_from(characters).unwrap_or(u64::MAX)),
+        })
+    }
+
+    /// Puts it in the place of what the document had, in a transaction.
+    pub(crate) async fn store(
+        &self,
+        bases: &Bases,
+        transaction: &Transaction,
+        document: &str,
+    ) -> Result<(), StoreError> {
+        bases.blobs.keep(transaction, &self.written).await?;
+        let old = store::blob_of(transaction, document, self.variant).await?;
+        let now = bases.clock.now_ms();
+        store::put_content(transaction, document, self, now).await?;
+        bases.blobs.doom(transaction, old.as_slice()).await
+    }
+}
+
+/// The text of a content, `most` bytes of it.
+pub(crate) async fn text(bases: &Bases, content: &Content, most: u64) -> Result<String, BaseError> {
+    let bytes = bases.blobs.read_whole(&content.blob, most).await?;
+    // What was brought may be anything.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,115 @@
+//! How bases, folders and documents go.
+//!
+//! What is to be deleted is marked first, so that nothing begins in it any more; it goes at once unless something of it is being
+//! worked on, and else as soon as that has ended. Its rows and its files go in one transaction.
+
+use std::time::Duration;
+
+use colloquy_accounts::Tenant;
+use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
+use colloquy_store::StoreError;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Bases,
+    error::BaseError,
+    store::{self, Whole},
+};
+
+/// When it is looked again whether work has ended.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// What became of a deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deletion {
+    /// It is gone.
+    Done,
+    /// It goes when so many documents of it are not worked on any more.
+    Pending(u64),
+}
+
+/// Deletes something with all that is in it.
+pub(crate) async fn erase(
+    bases: &Bases,
+    tenant: &Tenant,
+    whole: Whole,
+    id: &str,
+) -> Result<Deletion, BaseError> {
+    let job = Erase {
+        whole,
+        id: id.to_owned(),
+    };
+    let now = bases.clock.now_ms();
+    let transaction = bases.store.begin_patient().await?;
+    if !store::request_deletion(&transaction, whole, id, now).await? {
+        return Ok(Deletion::Done);
+    }
+    let running = store::count_running(&transaction, whole, id).await?;
+    if running == 0 {
+        job.remove(bases, &transaction).await?;
+        transaction.commit().await?;
+        return Ok(Deletion::Done);
+    }
+    jobs::enqueue(bases, &transaction, Some(tenant.partner()), &job).await?;
+    transaction.commit().await?;
+    bases.kernel.jobs.wake();
+    Ok(Deletion::Pending(running))
+}
+
+/// Deletes something once nothing of it is worked on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Erase {
+    whole: Whole,
+    id: String,
+}
+
+impl Erase {
+    async fn remove(
+        &self,
+        bases: &Bases,
+        transaction: &colloquy_store::Transaction,
+    ) -> Result<(), StoreError> {
+        let files = store::files_in(self.whole);
+        bases
+            .blobs
+            .doom_found(transaction, &files, &self.id)
+            .await?;
+        store::delete(transaction, self.whole, &self.id).await
+    }
+}
+
+impl Job for Erase {
+    type State = Bases;
+
+    const KIND: &'static str = "bases.erase";
+
+    const RETRY: RetryRule = RetryRule {
+        attempts: u32::MAX,
+        first: Duration::from_secs(1),
+        most: Duration::from_secs(60),
+    };
+
+    const AT_ONCE: usize = 2;
+
+    fn dedup_key(&self) -> Option<String> {
+        Some(self.id.clone())
+    }
+
+    async fn run(self, bases: Bases, run: Run) -> anyhow::Result<RunResult> {
+        let transaction = bases.store.begin_patient().await?;
+        if !run.holds(&transaction).await? {
+            return Ok(RunResult::Done);
+        }
+        if store::count_running(&transaction, self.whole, &self.id).await? > 0 {
+            return Ok(RunResult::Again(LOOK_AGAIN));
+        }
+        self.remove(&bases, &transaction).await?;
+        transaction.commit().await?;
+        Ok(RunResult::Done)
+    }
+
+    /// It is marked, so nobody sees it as anything else; the next deletion begins it anew.
+    async fn give_up(self, _bases: Bases, _run: Run, _why: GivenUp) -> anyhow::Result<()> {
+        Ok(())
+    }
+}

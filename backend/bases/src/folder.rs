@@ -1,0 +1,66 @@
+//! Folders.
+
+use colloquy_store::StoreError;
+
+use super::{Bases, base::KnowledgeBase, error::BaseError, store};
+
+/// A folder.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub(crate) struct Folder {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) created_at: i64,
+    /// When it was to be deleted, if it was.
+    pub(crate) deletion_requested_at: Option<i64>,
+}
+
+/// Makes one.
+pub(crate) async fn create(
+    bases: &Bases,
+    base: &KnowledgeBase,
+    name: String,
+) -> Result<Folder, BaseError> {
+    let folder = Folder {
+        id: bases.clock.new_id().to_string(),
+        name,
+        created_at: bases.clock.now_ms(),
+        deletion_requested_at: None,
+    };
+    let most = bases.config.knowledge.max_folders;
+    let transaction = bases.store.begin().await?;
+    if store::count_folders(&transaction, base).await? >= u64::from(most) {
+        return Err(BaseError::Full(format!(
+            "A knowledge base has {most} folders at most"
+        )));
+    }
+    if !store::insert_folder(&transaction, base, &folder).await? {
+        return Err(BaseError::Conflict("A folder of this name exists"));
+    }
+    transaction.commit().await?;
+    Ok(folder)
+}
+
+/// All of a base, by name.
+pub(crate) async fn list(bases: &Bases, base: &KnowledgeBase) -> Result<Vec<Folder>, StoreError> {
+    store::list_folders(bases.store.db(), base).await
+}
+
+/// One of them.
+pub(crate) async fn find(
+    bases: &Bases,
+    base: &KnowledgeBase,
+    name: &str,
+) -> Result<Folder, BaseError> {
+    let found = store::find_folder(bases.store.db(), base, name).await?;
+    found.ok_or(BaseError::NotFound("Folder"))
+}
+
+impl Folder {
+    /// Passes unless it is being deleted.
+    pub(crate) fn require_open(self) -> Result<Self, BaseError> {
+        match self.deletion_requested_at {
+            None => Ok(self),
+            Some(_) => Err(BaseError::Conflict("The folder is being deleted")),
+        }
+    }
+}

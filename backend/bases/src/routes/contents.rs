@@ -1,0 +1,232 @@
+//! `/api/documents/../content` and `../download`.
+
+use axum::{
+    Json,
+    body::Body,
+    extract::{Request, State},
+    http::{
+        HeaderValue, StatusCode,
+        header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS},
+    },
+    response::{IntoResponse as _, Response},
+};
+use colloquy_accounts::PartnerTenant;
+use colloquy_http::{ApiError, ApiPath, ApiQuery, form::Fields};
+use serde::{Deserialize, Serialize};
+use url::form_urlencoded::byte_serialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::{base_of, views::DocumentView};
+use crate::{
+    Bases,
+    content::{self, Content, NewContent, Variant},
+    document::{self, Described, Step},
+    error::BaseError,
+    store,
+};
+
+/// A content in the path.
+#[derive(Debug, Deserialize)]
+pub(super) struct ContentPath {
+    kb: String,
+    doc_id: String,
+    r#type: String,
+}
+
+impl ContentPath {
+    fn variant(&self) -> Result<Variant, ApiError> {
+        match Variant::try_from(self.r#type.clone()) {
+            Ok(variant) if variant != Variant::Extracted => Ok(variant),
+            _ => Err(ApiError::invalid(
+                "type",
+                "type is original, digitized, rewritten or draft",
+            )),
+        }
+    }
+}
+
+/// In which form a content is wanted.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct FormatQuery {
+    /// `raw`, or `markdown` for `rewritten` and `draft`.
+    #[param(default = "raw")]
+    format: Option<String>,
+}
+
+/// A content.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ContentView {
+    /// The text. An original that is no text has its bytes read as UTF-8; `download` has them as they are.
+    content: String,
+    /// `raw` or `markdown`: what it is.
+    format: &'static str,
+}
+
+/// A content of a document. What is longer than `knowledge.max_text_bytes` can be downloaded only.
+#[utoipa::path(
+    get, path = "/api/documents/{partner}/{kb}/{doc_id}/content/{type}", tag = "knowledge bases",
+    params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = Variant, Path), FormatQuery),
+    responses((status = 200, body = ContentView), (status = 400), (status = 404))
+)]
+pub(super) async fn read(
+    State(bases): State<Bases>,
+    ApiPath(path): ApiPath<ContentPath>,
+    ApiQuery(query): ApiQuery<FormatQuery>,
+    caller: PartnerTenant,
+) -> Result<Json<ContentView>, ApiError> {
+    let is_final = matches!(path.variant()?, Variant::Rewritten | Variant::Draft);
+    let format = match query.format.as_deref() {
+        None | Some("raw") => "raw",
+        Some("markdown") if is_final => "markdown",
+        Some("markdown") => "raw",
+        Some(_) => return Err(ApiError::invalid("format", "format is raw or markdown")),
+    };
+    let (described, variant) = found(&bases, caller, &path).await?;
+    let Some(content) = described.content(variant) else {
+        if format == "markdown" {
+            let message = "The document has not been rewritten";
+            return Err(ApiError::invalid("format", message));
+        }
+        return Err(ApiError::not_found("Content"));
+    };
+    let most = u64::from(bases.config.knowledge.max_text_bytes);
+    let content = content::text(&bases, content, most).await?;
+    Ok(Json(ContentView { content, format }))
+}
+
+async fn found(
+    bases: &Bases,
+    caller: PartnerTenant,
+    path: &ContentPath,
+) -> Result<(Described, Variant), ApiError> {
+    let variant = path.variant()?;
+    let (_, base) = base_of(bases, caller, &path.kb).await?;
+    let described = document::find(bases, &base, &path.doc_id).await?;
+    Ok((described, variant))
+}
+
+/// A content of a document as a file.
+#[utoipa::path(
+    get, path = "/api/documents/{partner}/{kb}/{doc_id}/download/{type}", tag = "knowledge bases",
+    params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = Variant, Path)),
+    responses((status = 200, description = "the file", content_type = "application/octet-stream", body = Vec<u8>), (status = 404))
+)]
+pub(super) async fn download(
+    State(bases): State<Bases>,
+    ApiPath(path): ApiPath<ContentPath>,
+    caller: PartnerTenant,
+) -> Result<Response, ApiError> {
+    let (described, variant) = found(&bases, caller, &path).await?;
+    let content = described.content(variant);
+    let content = content.ok_or_else(|| ApiError::not_found("Content"))?;
+    let file = bases.blobs.read(&content.blob).await;
+    let file = file.map_err(BaseError::from)?;
+    let mut response = Body::from_stream(file.pieces).into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(file.bytes));
+    headers.insert(CONTENT_DISPOSITION, disposition(&content.file_name));
+    // A page or a picture of a stranger is nothing to be shown as one of this origin's.
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CONTENT_TYPE, media_type(content));
+    Ok(response)
+}
+
+fn media_type(content: &Content) -> HeaderValue {
+    HeaderValue::try_from(content.media_type.as_str())
+        .unwrap_or(HeaderValue::from_static("application/octet-stream"))
+}
+
+/// Says that it is a file of this name (RFC 6266).
+fn disposition(name: &str) -> HeaderValue {
+    let encoded: String = byte_serialize(name.as_bytes()).collect();
+    let encoded = encoded.replace('+', "%20");
+    HeaderValue::try_from(format!("attachment; filename*=UTF-8''{encoded}"))
+        .unwrap_or(HeaderValue::from_static("attachment"))
+}
+
+/// The field of a form that writes a content.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only its shape is used, in the API document")]
+pub(super) struct ContentForm {
+    /// The text.
+    content: String,
+    /// The most characters, for `digitized`.
+    #[schema(minimum = 1)]
+    character_limit: Option<u64>,
+}
+
+/// Writes a content of a document in the place of what it had.
+#[utoipa::path(
+    put, path = "/api/documents/{partner}/{kb}/{doc_id}/content/{type}", tag = "knowledge bases",
+    params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = Variant, Path)),
+    request_body(content = ContentForm, content_type = "application/x-www-form-urlencoded"),
+    responses(
+        (status = 200, body = DocumentView), (status = 400), (status = 404),
+        (status = 403, description = "`QUOTA_EXCEEDED:knowledge_chars`: there are more characters than `character_limit`"),
+    )
+)]
+pub(super) async fn write(
+    State(bases): State<Bases>,
+    ApiPath(path): ApiPath<ContentPath>,
+    caller: PartnerTenant,
+    request: Request,
+) -> Result<Json<DocumentView>, ApiError> {
+    let variant = path.variant()?;
+    if variant == Variant::Draft {
+        return Err(ApiError::invalid(
+            "type",
+            "type is original, digitized or rewritten",
+        ));
+    }
+    let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
+    let base = base.require_open()?;
+    let described = document::find(&bases, &base, &path.doc_id).await?;
+    let most = bases.config.knowledge.max_text_bytes as usize;
+    let mut fields = Fields::read(request, 3 * most).await?;
+    let text = fields.take_text("content");
+    let text = text.ok_or_else(|| ApiError::invalid("content", "content is required"))?;
+    let limit = match variant {
+        Variant::Digitized => fields.take("character_limit"),
+        _ => None,
+    };
+    fields.finish()?;
+    if text.len() > most {
+        let message = format!("content has {most} bytes at most");
+        return Err(ApiError::invalid("content", message));
+    }
+    if let Some(limit) = limit {
+        let limit = limit.trim().parse::<usize>().ok().filter(|it| *it > 0);
+        let limit = limit.ok_or_else(|| {
+            ApiError::invalid(
+                "character_limit",
+                "character_limit is a whole number above 0",
+            )
+        })?;
+        if text.chars().count() > limit {
+            return Err(ApiError::new(
+                StatusCode::FORBIDDEN,
+                "quota_exceeded",
+                "QUOTA_EXCEEDED:knowledge_chars",
+            ));
+        }
+    }
+    let id = &described.document.id;
+    let name = match variant {
+        Variant::Original => format!("{id}.txt"),
+        _ => format!("{id}.md"),
+    };
+    let content = NewContent::of_text(&bases, &tenant, variant, name, text).await?;
+    let transaction = bases.store.begin().await?;
+    let now = bases.clock.now_ms();
+    if !store::raise_revision(&transaction, id, now).await? {
+        return Err(ApiError::not_found("Document"));
+    }
+    content.store(&bases, &transaction, id).await?;
+    if variant == Variant::Digitized {
+        store::accept_text(&transaction, id, Step::Done, now).await?;
+    }
+    transaction.commit().await?;
+    let found = document::find(&bases, &base, id).await?;
+    Ok(Json(found.into()))
+}

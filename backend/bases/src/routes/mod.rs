@@ -1,0 +1,83 @@
+//! The endpoints of knowledge bases.
+
+mod bases;
+mod contents;
+mod documents;
+mod folders;
+mod views;
+
+use axum::extract::FromRef;
+use colloquy_accounts::{Accounts, PartnerTenant, Scope, Tenant};
+use colloquy_http::ApiError;
+use serde::Deserialize;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    Bases,
+    base::{self, KnowledgeBase},
+};
+
+/// The longest text of a field, and of all fields of a form together, in bytes.
+const FIELD_BYTES: usize = 8 * 1024;
+
+/// Knowledge bases.
+pub(super) fn routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+where
+    Accounts: FromRef<S>,
+    Bases: FromRef<S>,
+{
+    OpenApiRouter::new()
+        .routes(routes!(bases::content_types))
+        .routes(routes!(bases::list, bases::create))
+        .routes(routes!(bases::delete))
+        .routes(routes!(bases::statistics))
+        .routes(routes!(folders::list, folders::create))
+        .routes(routes!(folders::delete))
+        .routes(routes!(documents::list, documents::create))
+        .routes(routes!(documents::create_files))
+        .routes(routes!(documents::create_empty))
+        .routes(routes!(documents::read))
+        .routes(routes!(documents::rename))
+        .routes(routes!(documents::set_type))
+        .routes(routes!(documents::set_url))
+        .routes(routes!(documents::delete))
+        .routes(routes!(contents::read, contents::write))
+        .routes(routes!(contents::download))
+}
+
+/// A base in the path.
+#[derive(Debug, Deserialize)]
+struct BasePath {
+    kb: String,
+}
+
+/// A folder in the path.
+#[derive(Debug, Deserialize)]
+struct FolderPath {
+    kb: String,
+    folder: String,
+}
+
+/// A document in the path.
+#[derive(Debug, Deserialize)]
+struct DocumentPath {
+    kb: String,
+    doc_id: String,
+}
+
+/// The tenant of a caller who may work with knowledge bases.
+fn allowed(caller: PartnerTenant) -> Result<Tenant, ApiError> {
+    caller.principal.require(Scope::Knowledge)?;
+    Ok(caller.tenant)
+}
+
+/// The same with a base of it.
+async fn base_of(
+    bases: &Bases,
+    caller: PartnerTenant,
+    name: &str,
+) -> Result<(Tenant, KnowledgeBase), ApiError> {
+    let tenant = allowed(caller)?;
+    let base = base::find(bases, &tenant, name).await?;
+    Ok((tenant, base))
+}

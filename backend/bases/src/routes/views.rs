@@ -1,0 +1,186 @@
+//! What clients are told of knowledge bases.
+
+use colloquy_base::clock::rfc3339;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    base::{EmbeddingStatus, KnowledgeBase, Progress},
+    content::{Content, Variant},
+    document::{ContentTypeChoice, Described, DocumentStatus, ModelTier, Source, Step},
+    erase::Deletion,
+};
+
+/// A knowledge base.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct KnowledgeBaseView {
+    /// The id.
+    id: String,
+    /// The name, as paths have it.
+    name: String,
+    /// How far its documents are embedded.
+    embedding_status: EmbeddingStatus,
+    /// Whose knowledge it is.
+    expert_name: Option<String>,
+    /// Who made it.
+    user_email: Option<String>,
+    /// RFC 3339.
+    created_at: String,
+    /// When it was to be deleted; null unless it is being deleted. RFC 3339.
+    deletion_requested_at: Option<String>,
+}
+
+impl KnowledgeBaseView {
+    pub(super) fn new(base: KnowledgeBase, progress: Progress) -> Self {
+        Self {
+            embedding_status: base.embedding_status(progress),
+            id: base.id,
+            name: base.name,
+            expert_name: base.expert_name,
+            user_email: base.user_email,
+            created_at: rfc3339(base.created_at),
+            deletion_requested_at: base.deletion_requested_at.map(rfc3339),
+        }
+    }
+}
+
+/// What became of a deletion.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DeletionView {
+    /// `deleted`, or `delete_pending` while something of it is being worked on.
+    status: &'static str,
+    /// What is waited for, while the deletion is pending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pending: Option<PendingView>,
+}
+
+/// What a deletion waits for.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PendingView {
+    /// Documents that are being worked on.
+    active_documents: u64,
+}
+
+impl From<Deletion> for DeletionView {
+    fn from(deletion: Deletion) -> Self {
+        match deletion {
+            Deletion::Done => Self {
+                status: "deleted",
+                pending: None,
+            },
+            Deletion::Pending(active_documents) => Self {
+                status: "delete_pending",
+                pending: Some(PendingView { active_documents }),
+            },
+        }
+    }
+}
+
+/// A document.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DocumentView {
+    /// The id.
+    id: String,
+    /// The name.
+    name: String,
+    /// The name of its folder.
+    folder: String,
+    /// Where it comes from.
+    #[serde(rename = "type")]
+    source: Source,
+    /// Its address; null for a file.
+    url: Option<String>,
+    /// How far it is as a whole.
+    status: DocumentStatus,
+    /// How far its text is.
+    digitize_status: Step,
+    /// How far its rewriting is.
+    rewrite_status: Step,
+    /// How far its embedding is.
+    embedding_status: Step,
+    /// Why a step failed or waits.
+    processing_error: Option<String>,
+    /// The name of the original file.
+    file_original: Option<String>,
+    /// The name of its text, once it is there.
+    file_digitized: Option<String>,
+    /// The name of the draft, while there is one.
+    file_draft: Option<String>,
+    /// The name of the final content, once it is there.
+    file_rewritten: Option<String>,
+    /// The media type of the original.
+    media_type: Option<String>,
+    /// The size of the original, in bytes.
+    bytes: Option<i64>,
+    /// The SHA-256 of the original.
+    content_hash: Option<String>,
+    /// Other documents of the base with the same original, 100 at most.
+    duplicate_document_ids: Vec<String>,
+    /// The length of its text, in characters.
+    digitized_chars: Option<i64>,
+    /// The length of its final content, in characters.
+    rewritten_chars: Option<i64>,
+    /// Author or speaker.
+    expert_name: Option<String>,
+    /// Who is spoken of, in rewriting.
+    person_name: Option<String>,
+    /// Who brought it.
+    user_email: Option<String>,
+    /// The template of its rewriting.
+    content_type: ContentTypeChoice,
+    /// How much its model may cost.
+    model_tier: ModelTier,
+    /// Whether it is rewritten once its text is there.
+    auto_rewrite: bool,
+    /// Whether its text is its final content.
+    use_original_as_rewritten: bool,
+    /// The most characters of its text.
+    character_limit: Option<i64>,
+    /// RFC 3339.
+    created_at: String,
+    /// RFC 3339.
+    updated_at: String,
+    /// RFC 3339; null unless it is being deleted.
+    deletion_requested_at: Option<String>,
+}
+
+impl From<Described> for DocumentView {
+    fn from(described: Described) -> Self {
+        let name = |variant| described.content(variant).map(|it| it.file_name.clone());
+        let characters = |variant| described.content(variant).and_then(|it| it.characters);
+        let original: Option<&Content> = described.content(Variant::Original);
+        Self {
+            status: described.status(),
+            file_original: name(Variant::Original),
+            file_digitized: name(Variant::Digitized),
+            file_draft: name(Variant::Draft),
+            file_rewritten: name(Variant::Rewritten),
+            media_type: original.map(|it| it.media_type.clone()),
+            bytes: original.map(|it| it.bytes),
+            content_hash: original.map(|it| it.sha256.clone()),
+            digitized_chars: characters(Variant::Digitized),
+            rewritten_chars: characters(Variant::Rewritten),
+            duplicate_document_ids: described.duplicates,
+            id: described.document.id,
+            name: described.document.name,
+            folder: described.document.folder,
+            source: described.document.source,
+            url: described.document.url,
+            digitize_status: described.document.digitizing,
+            rewrite_status: described.document.rewriting,
+            embedding_status: described.document.embedding,
+            processing_error: described.document.processing_error,
+            expert_name: described.document.expert_name,
+            person_name: described.document.person_name,
+            user_email: described.document.user_email,
+            content_type: described.document.content_type,
+            model_tier: described.document.model_tier,
+            auto_rewrite: described.document.auto_rewrite,
+            use_original_as_rewritten: described.document.use_original_as_rewritten,
+            character_limit: described.document.character_limit,
+            created_at: rfc3339(described.document.created_at),
+            updated_at: rfc3339(described.document.updated_at),
+            deletion_requested_at: described.document.deletion_requested_at.map(rfc3339),
+        }
+    }
+}

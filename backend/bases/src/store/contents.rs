@@ -1,0 +1,97 @@
+//! The SQL of contents.
+
+use colloquy_blobs::BlobKey;
+use colloquy_store::{Executor, StoreError, statement};
+
+use crate::{
+    base::KnowledgeBase,
+    content::{Content, NewContent, Variant},
+    document::MOST_DUPLICATES,
+};
+
+const COLUMNS: &str = "c.document_id, c.variant, c.blob, c.file_name, c.media_type, c.bytes, c.characters, c.sha256, c.updated_at";
+
+pub(crate) async fn list_contents(
+    db: &impl Executor,
+    base: &KnowledgeBase,
+) -> Result<Vec<Content>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM knowledge_contents c JOIN knowledge_documents d ON d.id = c.document_id \
+         WHERE d.base_id = $1 ORDER BY c.document_id"
+    );
+    db.fetch_all(statement(sql, [base.id.as_str().into()]))
+        .await
+}
+
+pub(crate) async fn contents_of(
+    db: &impl Executor,
+    document: &str,
+) -> Result<Vec<Content>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM knowledge_contents c WHERE c.document_id = $1");
+    db.fetch_all(statement(sql, [document.into()])).await
+}
+
+#[derive(sqlx::FromRow)]
+struct IdRow {
+    document_id: String,
+}
+
+/// Other documents of a base with this original, oldest first.
+pub(crate) async fn same_original(
+    db: &impl Executor,
+    base: &KnowledgeBase,
+    document: &str,
+    sha256: &str,
+) -> Result<Vec<String>, StoreError> {
+    let sql = format!(
+        "SELECT c.document_id FROM knowledge_contents c JOIN knowledge_documents d ON d.id = c.document_id \
+         WHERE d.base_id = $1 AND c.variant = 'original' AND c.sha256 = $2 AND c.document_id <> $3 \
+         ORDER BY c.document_id LIMIT {MOST_DUPLICATES}"
+    );
+    let values = [base.id.as_str().into(), sha256.into(), document.into()];
+    let rows: Vec<IdRow> = db.fetch_all(statement(sql, values)).await?;
+    Ok(rows.into_iter().map(|row| row.document_id).collect())
+}
+
+#[derive(sqlx::FromRow)]
+struct BlobRow {
+    blob: BlobKey,
+}
+
+/// The file that a document has in a variant.
+pub(crate) async fn blob_of(
+    db: &impl Executor,
+    document: &str,
+    variant: Variant,
+) -> Result<Option<BlobKey>, StoreError> {
+    let sql = "SELECT blob FROM knowledge_contents WHERE document_id = $1 AND variant = $2";
+    let values = [document.into(), variant.as_str().into()];
+    let row: Option<BlobRow> = db.fetch_one(statement(sql, values)).await?;
+    Ok(row.map(|row| row.blob))
+}
+
+pub(crate) async fn put_content(
+    db: &impl Executor,
+    document: &str,
+    content: &NewContent,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO knowledge_contents (document_id, variant, blob, file_name, media_type, bytes, characters, sha256, updated_at) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (document_id, variant) DO UPDATE SET \
+               blob = excluded.blob, file_name = excluded.file_name, media_type = excluded.media_type, bytes = excluded.bytes, \
+               characters = excluded.characters, sha256 = excluded.sha256, updated_at = excluded.updated_at";
+    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    let values = [
+        document.into(),
+        content.variant.as_str().into(),
+        content.written.key.as_str().into(),
+        content.file_name.as_str().into(),
+        content.media_type.into(),
+        count(content.written.bytes).into(),
+        content.characters.map(count).into(),
+        content.written.sha256.as_str().into(),
+        now.into(),
+    ];
+    db.execute(statement(sql, values)).await?;
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! The SQL of documents.
+
+use colloquy_accounts::Tenant;
+use colloquy_store::{Executor, StoreError, statement};
+
+use crate::{
+    base::KnowledgeBase,
+    document::{Document, Source, Step},
+};
+
+const COLUMNS: &str = "d.id, d.folder_id, f.name AS folder, d.name, d.type, d.url, d.expert_name, d.user_email, d.person_name, \
+     d.content_type, d.model_tier, d.auto_rewrite, d.use_original_as_rewritten, d.character_limit, d.digitizing, d.rewriting, \
+     d.embedding, d.processing_error, d.revision, d.created_at, d.updated_at, d.deletion_requested_at";
+
+pub(crate) async fn insert_document(
+    db: &impl Executor,
+    base: &KnowledgeBase,
+    document: &Document,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO knowledge_documents (id, base_id, folder_id, name, type, url, expert_name, user_email, person_name, \
+               content_type, model_tier, auto_rewrite, use_original_as_rewritten, character_limit, digitizing, rewriting, embedding, \
+               revision, created_at, updated_at) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $19)";
+    let values = [
+        document.id.as_str().into(),
+        base.id.as_str().into(),
+        document.folder_id.as_str().into(),
+        document.name.as_str().into(),
+        document.source.as_str().into(),
+        document.url.as_deref().into(),
+        document.expert_name.as_deref().into(),
+        document.user_email.as_deref().into(),
+        document.person_name.as_deref().into(),
+        document.content_type.as_str().into(),
+        document.model_tier.as_str().into(),
+        document.auto_rewrite.into(),
+        document.use_original_as_rewritten.into(),
+        document.character_limit.into(),
+        document.digitizing.as_str().into(),
+        document.rewriting.as_str().into(),
+        document.embedding.as_str().into(),
+        document.revision.into(),
+        document.created_at.into(),
+    ];
+    db.execute(statement(sql, values)).await?;
+    Ok(())
+}
+
+pub(crate) async fn count_documents(
+    db: &impl Executor,
+    base: &KnowledgeBase,
+) -> Result<u64, StoreError> {
+    let sql = "SELECT COUNT(*) FROM knowledge_documents WHERE base_id = $1";
+    db.fetch_count(statement(sql, [base.id.as_str().into()]))
+        .await
+}
+
+pub(crate) async fn list_documents(
+    db: &impl Executor,
+    base: &KnowledgeBase,
+) -> Result<Vec<Document>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM knowledge_documents d JOIN knowledge_folders f ON f.id = d.folder_id \
+         WHERE d.base_id = $1 ORDER BY d.created_at, d.id"
+    );
+    db.fetch_all(statement(sql, [base.id.as_str().into()]))
+        .await
+}
+
+pub(crate) async fn find_document(
+    db: &impl Executor,
+    base: &KnowledgeBase,
+    id: &str,
+) -> Result<Option<Document>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM knowledge_documents d JOIN knowledge_folders f ON f.id = d.folder_id \
+         WHERE d.base_id = $1 AND d.id = $2"
+    );
+    let values = [base.id.as_str().into(), id.into()];
+    db.fetch_one(statement(sql, values)).await
+}
+
+/// A document, whoever's it is, for work in the background.
+#[derive(Debug, sqlx::FromRow)]
+pub(crate) struct OwnedDocument {
+    #[sqlx(flatten)]
+    pub(crate) document: Document,
+    partner: String,
+}
+
+impl OwnedDocument {
+    pub(crate) fn tenant(&self) -> Tenant {
+        Tenant::of_row(&self.partner)
+    }
+}
+
+pub(crate) async fn load_document(
+    db: &impl Executor,
+    id: &str,
+) -> Result<Option<OwnedDocument>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS}, b.partner FROM knowledge_documents d JOIN knowledge_folders f ON f.id = d.folder_id \
+         JOIN knowledge_bases b ON b.id = d.base_id \
+         WHERE d.id = $1 AND d.deletion_requested_at IS NULL AND f.deletion_requested_at IS NULL AND b.deletion_requested_at IS NULL"
+    );
+    db.fetch_one(statement(sql, [id.into()])).await
+}
+
+/// Sets a field that people change. Whether the document is there.
+pub(crate) async fn set_text(
+    db: &impl Executor,
+    id: &str,
+    column: TextColumn,
+    text: &str,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let sql = format!(
+        "UPDATE knowledge_documents SET {} = $2, updated_at = $3 WHERE id = $1",
+        column.name()
+    );
+    let values = [id.into(), text.into(), now.into()];
+    Ok(db.execute(statement(sql, values)).await? == 1)
+}
+
+/// A field that people change.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum TextColumn {
+    Name,
+    Url,
+}
+
+impl TextColumn {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Url => "url",
+        }
+    }
+}
+
+pub(crate) async fn set_source(
+    db: &impl Executor,
+    id: &str,
+    source: Source,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE knowledge_documents SET type = $2, updated_at = $3 WHERE id = $1";
+    let values = [id.into(), source.as_str().into(), now.into()];
+    Ok(db.execute(statement(sql, values)).await? == 1)
+}
+
+/// Notes how far its text is, unless somebody has written another content since. Whether it was so.
+pub(crate) async fn set_digitizing(
+    db: &impl Executor,
+    id: &str,
+    revision: i64,
+    step: Step,
+    error: Option<&str>,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE knowledge_documents SET digitizing = $3, processing_error = $4, updated_at = $5 WHERE id = $1 AND revision = $2";
+    let values = [
+        id.into(),
+        revision.into(),
+        step.as_str().into(),
+        error.into(),
+        now.into(),
+    ];
+    Ok(db.execute(statement(sql, values)).await? == 1)
+}
+
+/// Counts a content that somebody wrote.
+pub(crate) async fn raise_revision(
+    db: &impl Executor,
+    id: &str,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let sql =
+        "UPDATE knowledge_documents SET revision = revision + 1, updated_at = $2 WHERE id = $1";
+    Ok(db.execute(statement(sql, [id.into(), now.into()])).await? == 1)
+}
+
+/// Notes that its text is not being read, whatever became of that.
+pub(crate) async fn stop_digitizing(db: &impl Executor, id: &str) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET digitizing = 'failed' WHERE id = $1 AND digitizing IN ('running', 'queued')";
+    db.execute(statement(sql, [id.into()])).await?;
+    Ok(())
+}
+
+/// Notes that its text is there, whoever brought it.
+pub(crate) async fn accept_text(
+    db: &impl Executor,
+    id: &str,
+    step: Step,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET digitizing = $2, processing_error = NULL, updated_at = $3 WHERE id = $1";
+    let values = [id.into(), step.as_str().into(), now.into()];
+    db.execute(statement(sql, values)).await?;
+    Ok(())
+}

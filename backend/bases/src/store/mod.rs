@@ -1,0 +1,248 @@
+//! The SQL of knowledge bases.
+
+mod contents;
+mod documents;
+
+use colloquy_accounts::Tenant;
+use colloquy_base::money::Usd;
+use colloquy_store::{Executor, StoreError, statement};
+use serde::{Deserialize, Serialize};
+
+pub(super) use self::{contents::*, documents::*};
+use super::{
+    base::{Budget, KnowledgeBase, Progress},
+    folder::Folder,
+};
+
+#[derive(sqlx::FromRow)]
+struct BaseRow {
+    id: String,
+    name: String,
+    expert_name: Option<String>,
+    user_email: Option<String>,
+    character_limit: Option<i64>,
+    token_limit: Option<i64>,
+    dollar_limit: Option<i64>,
+    created_at: i64,
+    deletion_requested_at: Option<i64>,
+}
+
+#[derive(sqlx::FromRow)]
+struct ListedRow {
+    #[sqlx(flatten)]
+    base: BaseRow,
+    pending: i64,
+    failed: i64,
+    embedded: i64,
+}
+
+const BASE_COLUMNS: &str = "b.id, b.name, b.expert_name, b.user_email, b.character_limit, b.token_limit, b.dollar_limit, \
+     b.created_at, b.deletion_requested_at";
+
+impl From<BaseRow> for KnowledgeBase {
+    fn from(row: BaseRow) -> Self {
+        Self {
+            id: row.id,
+            name: row.name,
+            expert_name: row.expert_name,
+            user_email: row.user_email,
+            budget: Budget {
+                characters: row.character_limit.map(i64::unsigned_abs),
+                tokens: row.token_limit.map(i64::unsigned_abs),
+                dollars: row.dollar_limit.map(|units| Usd(units.unsigned_abs())),
+            },
+            created_at: row.created_at,
+            deletion_requested_at: row.deletion_requested_at,
+        }
+    }
+}
+
+fn stored_limit(limit: Option<u64>) -> Option<i64> {
+    limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX))
+}
+
+/// Whether there was no base of this name.
+pub(super) async fn insert_base(
+    db: &impl Executor,
+    tenant: &Tenant,
+    base: &KnowledgeBase,
+) -> Result<bool, StoreError> {
+    let sql = "INSERT INTO knowledge_bases (id, partner, name, expert_name, user_email, character_limit, token_limit, dollar_limit, \
+               created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (partner, name) DO NOTHING";
+    let values = [
+        base.id.as_str().into(),
+        tenant.partner().as_str().into(),
+        base.name.as_str().into(),
+        base.expert_name.as_deref().into(),
+        base.user_email.as_deref().into(),
+        stored_limit(base.budget.characters).into(),
+        stored_limit(base.budget.tokens).into(),
+        stored_limit(base.budget.dollars.map(|usd| usd.0)).into(),
+        base.created_at.into(),
+    ];
+    Ok(db.execute(statement(sql, values)).await? == 1)
+}
+
+pub(super) async fn count_bases(db: &impl Executor, tenant: &Tenant) -> Result<u64, StoreError> {
+    let sql = "SELECT COUNT(*) FROM knowledge_bases WHERE partner = $1";
+    db.fetch_count(statement(sql, [tenant.partner().as_str().into()]))
+        .await
+}
+
+pub(super) async fn list_bases(
+    db: &impl Executor,
+    tenant: &Tenant,
+) -> Result<Vec<(KnowledgeBase, Progress)>, StoreError> {
+    let count = |states: &str| {
+        format!("COALESCE(SUM(CASE WHEN d.embedding IN ({states}) THEN 1 ELSE 0 END), 0)")
+    };
+    let sql = format!(
+        "SELECT {BASE_COLUMNS}, {} AS pending, {} AS failed, {} AS embedded FROM knowledge_bases b \
+         LEFT JOIN knowledge_documents d ON d.base_id = b.id AND d.deletion_requested_at IS NULL \
+         WHERE b.partner = $1 GROUP BY b.id ORDER BY b.name",
+        count("'queued', 'running', 'blocked'"),
+        count("'failed'"),
+        count("'done'"),
+    );
+    let statement = statement(sql, [tenant.partner().as_str().into()]);
+    let rows: Vec<ListedRow> = db.fetch_all(statement).await?;
+    let listed = |row: ListedRow| {
+        let progress = Progress {
+            pending: row.pending.unsigned_abs(),
+            failed: row.failed.unsigned_abs(),
+            embedded: row.embedded.unsigned_abs(),
+        };
+        (row.base.into(), progress)
+    };
+    Ok(rows.into_iter().map(listed).collect())
+}
+
+pub(super) async fn find_base(
+    db: &impl Executor,
+    tenant: &Tenant,
+    name: &str,
+) -> Result<Option<KnowledgeBase>, StoreError> {
+    let sql = format!(
+        "SELECT {BASE_COLUMNS} FROM knowledge_bases b WHERE b.partner = $1 AND b.name = $2"
+    );
+    let values = [tenant.partner().as_str().into(), name.into()];
+    let row: Option<BaseRow> = db.fetch_one(statement(sql, values)).await?;
+    Ok(row.map(KnowledgeBase::from))
+}
+
+/// Whether there was no folder of this name.
+pub(super) async fn insert_folder(
+    db: &impl Executor,
+    base: &KnowledgeBase,
+    folder: &Folder,
+) -> Result<bool, StoreError> {
+    let sql = "INSERT INTO knowledge_folders (id, base_id, name, type, created_at) VALUES ($1, $2, $3, 'regular', $4) \
+               ON CONFLICT (base_id, name) DO NOTHING";
+    let values = [
+        folder.id.as_str().into(),
+        base.id.as_str().into(),
+        folder.name.as_str().into(),
+        folder.created_at.into(),
+    ];
+    Ok(db.execute(statement(sql, values)).await? == 1)
+}
+
+pub(super) async fn count_folders(
+    db: &impl Executor,
+    base: &KnowledgeBase,
+) -> Result<u64, StoreError> {
+    let sql = "SELECT COUNT(*) FROM knowledge_folders WHERE base_id = $1";
+    db.fetch_count(statement(sql, [base.id.as_str().into()]))
+        .await
+}
+
+pub(super) async fn list_folders(
+    db: &impl Executor,
+    base: &KnowledgeBase,
+) -> Result<Vec<Folder>, StoreError> {
+    let sql = "SELECT id, name, created_at, deletion_requested_at FROM knowledge_folders WHERE base_id = $1 ORDER BY name";
+    db.fetch_all(statement(sql, [base.id.as_str().into()]))
+        .await
+}
+
+pub(super) async fn find_folder(
+    db: &impl Executor,
+    base: &KnowledgeBase,
+    name: &str,
+) -> Result<Option<Folder>, StoreError> {
+    let sql = "SELECT id, name, created_at, deletion_requested_at FROM knowledge_folders WHERE base_id = $1 AND name = $2";
+    let values = [base.id.as_str().into(), name.into()];
+    db.fetch_one(statement(sql, values)).await
+}
+
+/// What is deleted with all that is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Whole {
+    /// A knowledge base.
+    Base,
+    /// A folder.
+    Folder,
+    /// A document.
+    Document,
+}
+
+impl Whole {
+    fn table(self) -> &'static str {
+        match self {
+            Self::Base => "knowledge_bases",
+            Self::Folder => "knowledge_folders",
+            Self::Document => "knowledge_documents",
+        }
+    }
+
+    /// The column of documents that says what they belong to.
+    fn column(self) -> &'static str {
+        match self {
+            Self::Base => "base_id",
+            Self::Folder => "folder_id",
+            Self::Document => "id",
+        }
+    }
+}
+
+/// Notes that it is to be deleted, from when on nothing begins in it. Whether it is there.
+pub(super) async fn request_deletion(
+    db: &impl Executor,
+    whole: Whole,
+    id: &str,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let sql = format!(
+        "UPDATE {} SET deletion_requested_at = COALESCE(deletion_requested_at, $2) WHERE id = $1",
+        whole.table()
+    );
+    Ok(db.execute(statement(sql, [id.into(), now.into()])).await? == 1)
+}
+
+/// How many documents in it are being worked on.
+pub(super) async fn count_running(
+    db: &impl Executor,
+    whole: Whole,
+    id: &str,
+) -> Result<u64, StoreError> {
+    let sql = format!(
+        "SELECT COUNT(*) FROM knowledge_documents WHERE {} = $1 AND 'running' IN (digitizing, rewriting, embedding)",
+        whole.column()
+    );
+    db.fetch_count(statement(sql, [id.into()])).await
+}
+
+/// The query that finds the files of all that is in it.
+pub(super) fn files_in(whole: Whole) -> String {
+    format!(
+        "SELECT c.blob FROM knowledge_contents c JOIN knowledge_documents d ON d.id = c.document_id WHERE d.{} = $1",
+        whole.column()
+    )
+}
+
+pub(super) async fn delete(db: &impl Executor, whole: Whole, id: &str) -> Result<(), StoreError> {
+    let sql = format!("DELETE FROM {} WHERE id = $1", whole.table());
+    db.execute(statement(sql, [id.into()])).await?;
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! How documents come in.
+
+use std::io::{Read, Seek};
+
+use bytes::Bytes;
+use colloquy_accounts::Tenant;
+use colloquy_blobs::Written;
+use colloquy_digitize::{DetectError, Format, detect};
+use colloquy_extract::{
+    ExtractError,
+    format::{Named, extension, named},
+};
+use colloquy_http::ApiError;
+use colloquy_kernel::jobs;
+use futures_util::Stream;
+use tokio::task::spawn_blocking;
+
+use super::{
+    Bases,
+    base::KnowledgeBase,
+    content::{NewContent, Variant},
+    digitizing::Digitize,
+    document::{self, ContentTypeChoice, Described, Document, ModelTier, Source, Step},
+    error::BaseError,
+    folder::Folder,
+    names, store,
+};
+
+/// What is told of a document when it comes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wishes {
+    pub(crate) name: Option<String>,
+    pub(crate) expert_name: Option<String>,
+    pub(crate) user_email: Option<String>,
+    pub(crate) auto_rewrite: bool,
+    pub(crate) model_tier: ModelTier,
+    pub(crate) use_original_as_rewritten: bool,
+    pub(crate) character_limit: Option<u64>,
+}
+
+/// A file that was uploaded, and belongs to no document yet. It goes away by itself when it is given to none.
+#[derive(Debug)]
+pub(crate) struct Uploaded {
+    file_name: String,
+    format: Format,
+    written: Written,
+}
+
+/// Takes a file as it comes, and looks whether it is what its name says.
+pub(crate) async fn receive(
+    bases: &Bases,
+    tenant: &Tenant,
+    file_name: &str,
+    pieces: impl Stream<Item = Result<Bytes, ApiError>> + Send,
+) -> Result<Uploaded, BaseError> {
+    // Refused before any of it is read.
+    let file_name = names::derived(file_name.rsplit(['/', '\\']).next().unwrap_or_default());
+    check_name(&file_name)?;
+    let most = bases.config.knowledge.max_file_bytes;
+    let written = bases.blobs.write(tenant.partner(), pieces, most).await?;
+    let mut file = bases.blobs.reader(&written.key, written.bytes);
+    let name = file_name.clone();
+    let format = spawn_blocking(move || looked_at(&name, &mut file)).await;
+    let format =
+        format.map_err(|error| BaseError::Request(Box::new(ApiError::internal(error))))??;
+    Ok(Uploaded {
+        file_name,
+        format,
+        written,
+    })
+}
+
+fn check_name(name: &str) -> Result<(), ExtractError> {
+    let extension = || extension(name).chars().take(16).collect();
+    match named(name) {
+        Named::Format(_) => Ok(()),
+        Named::Archive => Err(ExtractError::Archive(extension())),
+        Named::Unknown => Err(ExtractError::UnknownExtension(extension())),
+    }
+}
+
+fn looked_at(name: &str, file: &mut (impl Read + Seek)) -> Result<Format, BaseError> {
+    detect(name, file).map_err(|error| match error {
+        DetectError::Refused(refused) => BaseError::Refused(refused),
+        DetectError::Read(error) => {
+            BaseError::Files(colloquy_blobs::ObjectError::Failed(error.to_string()))
+        }
+    })
+}
+
+/// A document without content.
+fn blank(bases: &Bases, folder: &Folder, source: Source, name: String, wishes: Wishes) -> Document {
+    let now = bases.clock.now_ms();
+    Document {
+        id: bases.clock.new_id().to_string(),
+        folder_id: folder.id.clone(),
+        folder: folder.name.clone(),
+        name,
+        source,
+        url: None,
+        expert_name: wishes.expert_name,
+        user_email: wishes.user_email,
+        person_name: None,
+        content_type: ContentTypeChoice::Auto,
+        model_tier: wishes.model_tier,
+        auto_rewrite: wishes.auto_rewrite,
+        use_original_as_rewritten: wishes.use_original_as_rewritten,
+        character_limit: wishes
+            .character_limit
+            .map(|limit| i64::try_from(limit).unwrap_or(i64::MAX)),
+        digitizing: Step::None,
+        rewriting: Step::None,
+        embedding: Step::None,
+        processing_error: None,
+        revision: 0,
+        created_at: now,
+        updated_at: now,
+        deletion_requested_at: None,
+    }
+}
+
+/// Makes a document of a file, and has its text read.
+pub(crate) async fn add_file(
+    bases: &Bases,
+    tenant: &Tenant,
+    base: &KnowledgeBase,
+    folder: &Folder,
+    file: Uploaded,
+    wishes: Wishes,
+) -> Result<Described, BaseError> {
+    let name = wishes.name.clone();
+    let name = name.unwrap_or_else(|| names::derived(&file.file_name));
+    let document = Document {
+        digitizing: Step::Queued,
+        ..blank(bases, folder, Source::File, name, wishes)
+    };
+    let content = NewContent {
+        variant: Variant::Original,
+        written: file.written,
+        file_name: file.file_name,
+        media_type: file.format.media_type(),
+        characters: None,
+    };
+    insert(bases, tenant, base, &document, Some(&content)).await?;
+    document::find(bases, base, &document.id).await
+}
+
+/// Makes a document that somebody will write.
+pub(crate) async fn add_empty(
+    bases: &Bases,
+    tenant: &Tenant,
+    base: &KnowledgeBase,
+    folder: &Folder,
+    name: String,
+    source: Source,
+    url: Option<String>,
+) -> Result<Described, BaseError> {
+    let document = Document {
+        url,
+        ..blank(bases, folder, source, name, Wishes::default())
+    };
+    insert(bases, tenant, base, &document, None).await?;
+    document::find(bases, base, &document.id).await
+}
+
+async fn insert(
+    bases: &Bases,
+    tenant: &Tenant,
+    base: &KnowledgeBase,
+    document: &Document,
+    original: Option<&NewContent>,
+) -> Result<(), BaseError> {
+    let most = bases.config.knowledge.max_documents;
+    let transaction = bases.store.begin().await?;
+    if store::count_documents(&transaction, base).await? >= u64::from(most) {
+        return Err(BaseError::Full(format!(
+            "A knowledge base has {most} documents at most"
+        )));
+    }
+    store::insert_document(&transaction, base, document).await?;
+    if let Some(original) = original {
+        original.store(bases, &transaction, &document.id).await?;
+        let job = Digitize {
+            document: document.id.clone(),
+        };
+        jobs::enqueue(bases, &transaction, Some(tenant.partner()), &job).await?;
+    }
+    transaction.commit().await?;
+    bases.kernel.jobs.wake();
+    Ok(())
+}

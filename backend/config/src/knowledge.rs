@@ -1,0 +1,64 @@
+//! Knowledge bases.
+
+use anyhow::ensure;
+use serde::{Deserialize, Serialize};
+
+/// Knowledge bases.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct KnowledgeConfig {
+    /// How many bases a partner may have.
+    pub max_bases: u32,
+    /// How many folders a base may have.
+    pub max_folders: u32,
+    /// How many documents a base may have.
+    pub max_documents: u32,
+    /// The largest file, in bytes.
+    pub max_file_bytes: u64,
+    /// How many files one upload may bring.
+    pub max_batch_files: u32,
+    /// The largest text of a document that is read or written at once, in bytes.
+    pub max_text_bytes: u32,
+    /// The languages of text on scanned pages, by their three letters; the likeliest first. Each needs its package of Tesseract.
+    pub ocr_languages: Vec<String>,
+}
+
+impl Default for KnowledgeConfig {
+    fn default() -> Self {
+        Self {
+            max_bases: 1_000,
+            max_folders: 1_000,
+            max_documents: 20_000,
+            max_file_bytes: 100 * 1024 * 1024,
+            max_batch_files: 100,
+            max_text_bytes: 32 * 1024 * 1024,
+            ocr_languages: vec!["eng".to_owned()],
+        }
+    }
+}
+
+impl KnowledgeConfig {
+    pub(super) fn validate(&self) -> anyhow::Result<()> {
+        for (name, value) in [
+            ("max_bases", self.max_bases),
+            ("max_folders", self.max_folders),
+            ("max_documents", self.max_documents),
+            ("max_batch_files", self.max_batch_files),
+        ] {
+            ensure!(value >= 1, "knowledge.{name}: at least 1");
+        }
+        ensure!(
+            self.max_batch_files <= 1_000,
+            "knowledge.max_batch_files: at most 1000"
+        );
+        ensure!(
+            (1..=4 * 1024 * 1024 * 1024).contains(&self.max_file_bytes),
+            "knowledge.max_file_bytes: 1 to 4294967296"
+        );
+        ensure!(
+            self.max_text_bytes >= 1_024,
+            "knowledge.max_text_bytes: at least 1024"
+        );
+        Ok(())
+    }
+}
