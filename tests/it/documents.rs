@@ -6,7 +6,7 @@ use bytes::Bytes;
 use colloquy::{
     config::SandboxConfig,
     digitize::{
-        Bound, DigitizeError, Digitized, ExtractError, Format, NoOcr, Ocr, Reading,
+        Bound, DigitizeError, Digitized, ExtractError, Format, Input, NoOcr, Ocr, Reading,
         child::page_images, digitize,
     },
     fair_queue::{Claim, Priority},
@@ -53,6 +53,22 @@ async fn documents_are_read_by_children() {
     assert!(read.recognized.is_empty() && read.missing.is_empty());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_read_without_being_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.docx");
+    fs::write(&path, sample("docx/word_sample.docx")).unwrap();
+    let read = async |path: &Path| {
+        let reading = Reading::default();
+        let file = Input::File(path.to_owned());
+        digitize(&sandbox(), None, &claim(), file, Format::Docx, &reading).await
+    };
+    let document = read(&path).await.unwrap().document;
+    assert!(document.markdown.contains("Swimming in the lake"));
+    fs::remove_file(&path).unwrap();
+    assert!(read(&path).await.unwrap_err().may_pass());
+}
+
 /// Complaint: a scanned PDF yields silent nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn text_is_recognized_on_scanned_pages() {
@@ -84,10 +100,10 @@ fn pictured(format: &str, from: &Path) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn text_is_recognized_on_pictures_of_every_format() {
-    let scan = Bytes::from(sample("ocr/ocr_test.pdf"));
+    let scan = Input::from(Bytes::from(sample("ocr/ocr_test.pdf")));
     let sandbox = sandbox();
     let claim = claim();
-    let images = page_images(&sandbox, &claim, scan, Format::Pdf, &[1]);
+    let images = page_images(&sandbox, &claim, &scan, Format::Pdf, &[1]);
     let images = images.await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("page.pgm");

@@ -1,13 +1,12 @@
 //! The child that reads a document: what it is told, what it does, and what it may use.
 
-use bytes::Bytes;
 use clap::{Args, Subcommand};
 use colloquy_base::fair_queue::Claim;
 use colloquy_extract::{
     Bounds, Document, ExtractError, Format, MOST_PIXELS, Options, PageImage, extract,
     page_images as images_of,
 };
-use colloquy_sandbox::{Sandbox, SandboxError};
+use colloquy_sandbox::{Input, Sandbox, SandboxError};
 
 use crate::{Reading, limits};
 
@@ -103,7 +102,7 @@ impl DocumentDecoder {
 pub async fn read(
     sandbox: &Sandbox,
     claim: &Claim,
-    file: Bytes,
+    file: &Input,
     format: Format,
     reading: &Reading,
 ) -> Result<Document, SandboxError<ExtractError>> {
@@ -117,13 +116,13 @@ pub async fn read(
         encoding = format!("--charset={charset}");
         what.push(&encoding);
     }
-    let length = file.len() as u64;
+    let length = file.length().await.map_err(SandboxError::NotStarted)?;
     let limits = limits(
         (CHILD_BYTES + memory_of(format, length)).min(MOST_CHILD_BYTES),
         seconds_of(length),
         MOST_RESULT_BYTES,
     );
-    let document = sandbox.decode(claim, &what, limits, file).await?;
+    let document = sandbox.decode(claim, &what, limits, file.clone()).await?;
     serde_json::from_slice(&document)
         .map_err(|error| SandboxError::Crashed(format!("no document: {error}")))
 }
@@ -135,7 +134,7 @@ pub async fn read(
 pub async fn page_images(
     sandbox: &Sandbox,
     claim: &Claim,
-    file: Bytes,
+    file: &Input,
     format: Format,
     pages: &[u32],
 ) -> Result<Vec<PageImage>, SandboxError<ExtractError>> {
@@ -149,7 +148,7 @@ pub async fn page_images(
         "--pages",
         &list,
     ];
-    let length = file.len() as u64;
+    let length = file.length().await.map_err(SandboxError::NotStarted)?;
     let output = pages.len() as u64 * u64::from(MOST_PIXELS) + MEGABYTE;
     let limits = limits(
         // The images while they grow; what paints one has a picture of it in colours, and the page's own pictures.
@@ -157,7 +156,7 @@ pub async fn page_images(
         seconds_of(length) + SECONDS_A_PAGE * pages.len() as u64,
         usize::try_from(output).unwrap_or(usize::MAX),
     );
-    let output = sandbox.decode(claim, &what, limits, file).await?;
+    let output = sandbox.decode(claim, &what, limits, file.clone()).await?;
     Ok(PageImage::read(&output))
 }
 

@@ -9,13 +9,13 @@ pub mod ocr;
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use colloquy_base::fair_queue::Claim;
 use colloquy_extract::PageImage;
 pub use colloquy_extract::{
     Bound, Bounds, ContentType, DetectError, Document, ExtractError, Format, Medium, UnreadReason,
     detect,
 };
+pub use colloquy_sandbox::Input;
 use colloquy_sandbox::{Limit, Limits, Sandbox, SandboxError};
 
 pub use self::{
@@ -98,11 +98,12 @@ pub async fn digitize(
     sandbox: &Sandbox,
     ocr: Option<&Ocr>,
     claim: &Claim,
-    file: Bytes,
+    file: impl Into<Input>,
     format: Format,
     reading: &Reading,
 ) -> Result<Digitized, DigitizeError> {
-    let mut document = child::read(sandbox, claim, file.clone(), format, reading).await?;
+    let file = file.into();
+    let mut document = child::read(sandbox, claim, &file, format, reading).await?;
     let unread: Vec<u32> = document.unread.iter().map(|unread| unread.page).collect();
     let mut recognized: Vec<(u32, String)> = vec![];
     let mut missing = vec![];
@@ -151,17 +152,17 @@ pub async fn digitize(
 async fn images(
     sandbox: &Sandbox,
     claim: &Claim,
-    file: &Bytes,
+    file: &Input,
     format: Format,
     pages: &[u32],
 ) -> Result<Vec<PageImage>, DigitizeError> {
-    match child::page_images(sandbox, claim, file.clone(), format, pages).await {
+    match child::page_images(sandbox, claim, file, format, pages).await {
         Ok(images) => Ok(images),
         Err(error) if error.may_pass() => Err(error.into()),
         Err(_) if pages.len() > 1 => {
             let mut images = vec![];
             for page in pages {
-                match child::page_images(sandbox, claim, file.clone(), format, &[*page]).await {
+                match child::page_images(sandbox, claim, file, format, &[*page]).await {
                     Ok(image) => images.extend(image),
                     Err(error) if error.may_pass() => return Err(error.into()),
                     Err(error) => tracing::info!(page, %error, "a page cannot be shown"),

@@ -122,7 +122,17 @@ fn convert(
     if converted.warnings.iter().any(is_cut) {
         return Err(ExtractError::too_large(Bound::Depth, bounds.depth));
     }
-    Ok((converted.content.unwrap_or_default(), converted.metadata))
+    let text = converted.content.unwrap_or_default();
+    let text = markdown::without_pictures(without_description(&text));
+    Ok((text, converted.metadata))
+}
+
+/// What the converter puts before the text: the title and the like, which are told beside it.
+fn without_description(text: &str) -> &str {
+    let rest = text
+        .strip_prefix("---\n")
+        .and_then(|rest| rest.split_once("\n---\n"));
+    rest.map_or(text, |(_, text)| text)
 }
 
 /// Elements that end by themselves, or where their neighbour begins: what is open of them says nothing of depth.

@@ -31,7 +31,7 @@ pub(crate) fn tidy(text: &str) -> String {
             tidy.push('\n');
         }
         blank = 0;
-        tidy.push_str(content);
+        push_plain(&mut tidy, content);
         if line.ends_with("  ") && line.is_ascii() == content.is_ascii() {
             tidy.push_str("  ");
         }
@@ -41,6 +41,60 @@ pub(crate) fn tidy(text: &str) -> String {
         tidy.pop();
     }
     tidy
+}
+
+/// Adds text, in which what only looks different is the same: blanks and hyphens that do not break, joined letters, and what cannot
+/// be seen. Somebody who searches for a word writes it plainly.
+fn push_plain(to: &mut String, text: &str) {
+    if text.is_ascii() {
+        to.push_str(text);
+        return;
+    }
+    for character in text.chars() {
+        match character {
+            '\u{A0}' | '\u{2000}'..='\u{200A}' | '\u{202F}' | '\u{205F}' => to.push(' '),
+            '\u{2010}' | '\u{2011}' => to.push('-'),
+            '\u{FB00}' => to.push_str("ff"),
+            '\u{FB01}' => to.push_str("fi"),
+            '\u{FB02}' => to.push_str("fl"),
+            '\u{FB03}' => to.push_str("ffi"),
+            '\u{FB04}' => to.push_str("ffl"),
+            // Joiners mean something in some scripts, and a break that may be is none.
+            '\u{AD}' | '\u{200B}' | '\u{2060}' | '\u{FEFF}' => {}
+            _ => to.push(character),
+        }
+    }
+}
+
+/// Text with what its pictures are described as, instead of the pictures, which nobody is given.
+pub(crate) fn without_pictures(markdown: &str) -> String {
+    let mut text = String::with_capacity(markdown.len());
+    let mut rest = markdown;
+    while let Some((before, picture)) = rest.split_once("![") {
+        text.push_str(before);
+        let end = picture
+            .find("](")
+            .filter(|end| !picture[..*end].contains(['\n', '[']));
+        let closed = end.and_then(|end| {
+            let address = &picture[end + 2..];
+            let length = address.find([')', '\n'])?;
+            address[length..]
+                .starts_with(')')
+                .then(|| (&picture[..end], &address[length + 1..]))
+        });
+        match closed {
+            Some((description, after)) => {
+                text.push_str(description);
+                rest = after;
+            }
+            None => {
+                text.push_str("![");
+                rest = picture;
+            }
+        }
+    }
+    text.push_str(rest);
+    text
 }
 
 /// The marks of a line that opens or closes a fence.
@@ -165,6 +219,8 @@ mod tests {
         let text = "\n\na  \nb \n\n\n\nc\n```\n\n\n x  \n```\n\n\n";
         assert_eq!(tidy(text), "a  \nb\n\nc\n```\n\n\n x  \n```\n");
         assert_eq!(tidy(" \n\n"), "");
+        let fancy = "e\u{FB03}cient\u{A0}co\u{AD}operation, non\u{2011}stop \u{200B}";
+        assert_eq!(tidy(fancy), "efficient cooperation, non-stop \n");
     }
 
     #[test]
@@ -175,6 +231,12 @@ mod tests {
         table.row(&mut out, ["e"]);
         table.row(&mut out, ["f", "g", "h"]);
         assert_eq!(out, "| a\\|b | c d |\n| - | - |\n| e |  |\n| f | g |\n");
+    }
+
+    #[test]
+    fn pictures_leave_their_description() {
+        let text = "a ![b c](d.png \"e\") f ![](g.svg)\n[![h](i)](j) ![no\n](k) ![l";
+        assert_eq!(without_pictures(text), "a b c f \n[h](j) ![no\n](k) ![l");
     }
 
     #[test]

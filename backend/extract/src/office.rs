@@ -2,7 +2,7 @@
 
 use quick_xml::{Reader, events::Event};
 use undoc::{
-    ErrorKind, FormatType,
+    Block, ErrorKind, FormatType, Paragraph,
     render::{RenderOptions, to_markdown},
 };
 
@@ -41,7 +41,7 @@ pub(crate) fn open_xml(
         Format::Pptx => undoc::pptx::PptxParser::from_bytes(counted).and_then(|mut p| p.parse()),
         _ => undoc::xlsx::XlsxParser::from_bytes(counted).and_then(|mut p| p.parse()),
     };
-    let mut document = written(&read.map_err(|error| refusal(&error))?)?;
+    let mut document = written(&mut read.map_err(|error| refusal(&error))?)?;
     document.language = language.named.or(language.default);
     document.pages = document.pages.or((slides > 0).then_some(slides));
     Ok((document, has_pictures))
@@ -55,12 +55,21 @@ pub(crate) fn binary(bytes: &[u8], format: Format) -> Result<(Document, bool), E
         Format::Ppt => undoc::ppt::PptParser::from_bytes(bytes).and_then(|mut p| p.parse()),
         _ => undoc::xls::XlsParser::from_bytes(bytes).and_then(|mut p| p.parse()),
     };
-    let read = read.map_err(|error| refusal(&error))?;
+    let mut read = read.map_err(|error| refusal(&error))?;
     let has_pictures = !read.resources.is_empty();
-    Ok((written(&read)?, has_pictures))
+    Ok((written(&mut read)?, has_pictures))
 }
 
-fn written(read: &undoc::Document) -> Result<Document, ExtractError> {
+fn written(read: &mut undoc::Document) -> Result<Document, ExtractError> {
+    for section in &mut read.sections {
+        // A slide without a name is given its number, which is no heading.
+        let is_number = |name: &str| {
+            name.strip_prefix("Slide ")
+                .is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()))
+        };
+        section.name = section.name.take().filter(|name| !is_number(name));
+        section.content.iter_mut().for_each(keep_words_apart);
+    }
     let options = RenderOptions {
         max_heading_level: 6,
         include_images: false,
@@ -80,8 +89,43 @@ fn written(read: &undoc::Document) -> Result<Document, ExtractError> {
         title: metadata.title.clone(),
         author: metadata.author.clone(),
         pages: metadata.page_count.filter(|count| *count > 0),
-        ..Document::of_markdown(markdown::tidy(&text))
+        ..Document::of_markdown(markdown::tidy(&without_breaks(&text)))
     })
+}
+
+/// Cells of one line: what breaks them is a mark of HTML.
+fn without_breaks(text: &str) -> String {
+    let mut lines = String::with_capacity(text.len());
+    for line in text.lines() {
+        if line.starts_with('|') {
+            lines.push_str(&line.replace("<br>", " "));
+        } else {
+            lines.push_str(line);
+        }
+        lines.push('\n');
+    }
+    lines
+}
+
+/// A line that is broken within a heading or a cell is written as one line there, and its words stay two.
+fn keep_words_apart(block: &mut Block) {
+    let paragraph = |paragraph: &mut Paragraph| {
+        for run in &mut paragraph.runs {
+            if run.line_break && !run.text.ends_with(char::is_whitespace) {
+                run.text.push(' ');
+            }
+        }
+    };
+    match block {
+        Block::Paragraph(one) => paragraph(one),
+        Block::Table(table) => table
+            .rows
+            .iter_mut()
+            .flat_map(|row| &mut row.cells)
+            .flat_map(|cell| &mut cell.content)
+            .for_each(paragraph),
+        _ => {}
+    }
 }
 
 fn refusal(error: &undoc::Error) -> ExtractError {

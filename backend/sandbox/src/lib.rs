@@ -28,6 +28,7 @@ use colloquy_config::SandboxConfig;
 use rustix::process::Signal;
 use serde::de::DeserializeOwned;
 use tokio::{
+    fs::File,
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     process::{Child, ChildStdin, Command},
     time::timeout,
@@ -95,6 +96,51 @@ impl<E> SandboxError<E> {
     }
 }
 
+/// What a child is given.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// These bytes.
+    Bytes(Bytes),
+    /// What is in this file, of which little is in memory at a time.
+    File(PathBuf),
+}
+
+impl From<Bytes> for Input {
+    fn from(bytes: Bytes) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl Input {
+    /// How long it is, in bytes.
+    ///
+    /// # Errors
+    /// When there is no such file.
+    pub async fn length(&self) -> io::Result<u64> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes.len() as u64),
+            Self::File(path) => Ok(tokio::fs::metadata(path).await?.len()),
+        }
+    }
+
+    async fn open(self) -> io::Result<Open> {
+        match self {
+            Self::Bytes(bytes) => Ok(Open::Bytes(bytes)),
+            Self::File(path) => {
+                let file = File::open(path).await?;
+                let length = file.metadata().await?.len();
+                Ok(Open::File(file, length))
+            }
+        }
+    }
+}
+
+/// An input that can be read.
+enum Open {
+    Bytes(Bytes),
+    File(File, u64),
+}
+
 /// Children that decode.
 #[derive(Debug)]
 pub struct Sandbox {
@@ -132,8 +178,9 @@ impl Sandbox {
         claim: &Claim,
         what: &[&str],
         limits: Limits,
-        input: Bytes,
+        input: impl Into<Input>,
     ) -> Result<Vec<u8>, SandboxError<E>> {
+        let input = input.into();
         let _slot = self.queue.enter(claim).await?;
         let result = self.run(what, limits, input).await;
         let outcome = match &result {
@@ -211,8 +258,9 @@ impl Sandbox {
         &self,
         what: &[&str],
         limits: Limits,
-        input: Bytes,
+        input: Input,
     ) -> Result<Vec<u8>, SandboxError<E>> {
+        let open = input.open().await.map_err(SandboxError::NotStarted)?;
         let mut child = self.start(what, limits).map_err(SandboxError::NotStarted)?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(SandboxError::Crashed("it has no pipes".to_owned()));
@@ -220,7 +268,7 @@ impl Sandbox {
         let answer = async {
             tokio::select! {
                 answer = frame::read(stdout, limits.output_bytes) => answer,
-                never = feed(stdin, input) => match never {},
+                never = feed(stdin, open) => match never {},
             }
         };
         let Ok(answer) = timeout(limits.time, answer).await else {
@@ -278,15 +326,31 @@ impl Sandbox {
 }
 
 /// Writes the input, and then keeps the pipe open, whose end would tell the child that we are gone. A child that takes no
-/// more says on its output why.
-async fn feed(mut stdin: ChildStdin, input: Bytes) -> Infallible {
+/// more says on its output why; one whose input breaks off hears that by the end of the pipe.
+async fn feed(mut stdin: ChildStdin, input: Open) -> Infallible {
     let written = async {
-        stdin.write_all(&(input.len() as u64).to_le_bytes()).await?;
-        stdin.write_all(&input).await?;
+        match input {
+            Open::Bytes(bytes) => {
+                stdin.write_all(&(bytes.len() as u64).to_le_bytes()).await?;
+                stdin.write_all(&bytes).await?;
+            }
+            Open::File(file, length) => {
+                stdin.write_all(&length.to_le_bytes()).await?;
+                let mut rest = file.take(length);
+                let copied = tokio::io::copy(&mut rest, &mut stdin).await?;
+                if copied < length {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+            }
+        }
         stdin.flush().await
     };
-    let _: io::Result<()> = written.await;
-    drop(input);
+    if written
+        .await
+        .is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe)
+    {
+        drop(stdin);
+    }
     std::future::pending().await
 }
 

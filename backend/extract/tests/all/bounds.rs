@@ -1,16 +1,13 @@
 //! What does harm, or is not what it seems: each has an error that says which, in bounded time and memory.
 
-#[cfg(test)]
-mod made;
-
 use std::time::Duration;
 
 use colloquy_base::clock::{Clock as _, SystemClock};
-
 use colloquy_extract::{
     Bound, Bounds, Document, ExtractError, Format, Options, UnreadReason, extract,
 };
-use made::{
+
+use super::made::{
     container, docx, docx_of, epub, lines, pages, pages_with, paragraph, pdf, scan, stream, xlsx,
 };
 
@@ -377,6 +374,50 @@ fn scanned_pages_are_named_and_their_place_is_kept() {
     let mut none = only;
     none.fill(|_| None);
     assert_eq!(none.finished(true), Err(ExtractError::PicturesOnly));
+}
+
+#[test]
+fn columns_are_read_one_after_the_other_and_parted_words_joined() {
+    let column = |at: u32, lines: &[&str]| {
+        let shown: Vec<String> = lines.iter().map(|line| format!("({line}) Tj T*")).collect();
+        format!("BT /F 10 Tf 13 TL {at} 700 Td {} ET ", shown.join(" "))
+    };
+    let left = [
+        "The left column of this page is read be-",
+        "fore the right one, although its lines stand",
+        "beside those of the other column, as is com-",
+        "mon in journals. A reader who goes along",
+        "the lines would mix both of them up, and",
+        "nobody would understand a word of it all.",
+    ];
+    let right = [
+        "The right column follows the left one. It",
+        "has as many lines, which say something else,",
+        "so that each of them can be told from those",
+        "on the other side by anybody who looks for",
+        "them. What was parted at the end of a line",
+        "is one word again, such as encyclo-",
+        "pedia here.",
+    ];
+    let content = format!("{}{}", column(50, &left), column(320, &right));
+    let read = read(&pages(&[stream("", content.as_bytes())]), Format::Pdf).unwrap();
+    let text = read
+        .markdown
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    for words in [
+        "is read before the right one",
+        "common in journals",
+        "such as encyclopedia here",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let (left_end, right_begin) = (
+        text.find("a word of it all"),
+        text.find("The right column follows"),
+    );
+    assert!(left_end.unwrap() < right_begin.unwrap(), "{text}");
 }
 
 #[test]
