@@ -47,6 +47,7 @@ pub(crate) fn fragment(html: &str, bounds: &Bounds) -> Result<String, ExtractErr
 fn article(html: &str, url: &str, bounds: &Bounds) -> Result<Option<Document>, ExtractError> {
     let config = Config {
         max_elements_to_parse: bounds.elements,
+        char_threshold: SHORTEST_ARTICLE,
         ..Config::default()
     };
     let Ok(mut reader) = Readability::new(html, Some(url), Some(config)) else {
@@ -182,3 +183,81 @@ fn check(html: &str, bounds: &Bounds) -> Result<(), ExtractError> {
 
 /// How many times the depth may be open without being nested.
 const UNCLOSED_ALLOWANCE: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = r#"<!DOCTYPE html><html lang="de-AT"><head><title>The title | The site</title>
+        <meta name="author" content="Ann Author"></head><body>
+        <nav><a href="/">Home</a> <a href="/all">All articles</a></nav>
+        <main><article><h1>The title</h1><p>A first paragraph that is long enough to be the begin of an article, with
+        <a href="more.html">a link</a>, some commas, and <b>marks</b>.</p>
+        <p>A second one, which goes on about the same, so that whoever looks for the article of this page finds it here.</p>
+        <p>And a third, since articles have some paragraphs, each of which has commas, words, and an end. What stands around
+        them, such as menus, is the same on all pages, and nobody who asks about the article wants to be told of it.</p>
+        <img src="a.png" alt="What the picture shows"></article></main>
+        <footer>Imprint and privacy</footer><script>alert("no")</script></body></html>"#;
+
+    fn read(part: Part<'_>) -> Document {
+        page(PAGE, part, &Bounds::default()).unwrap()
+    }
+
+    #[test]
+    fn a_page_is_read_as_a_whole() {
+        let whole = read(Part::Whole);
+        for text in [
+            "Home",
+            "# The title",
+            "[a link](more.html)",
+            "**marks**",
+            "What the picture shows",
+            "Imprint",
+        ] {
+            assert!(whole.markdown.contains(text), "{text}: {}", whole.markdown);
+        }
+        assert!(!whole.markdown.contains("alert") && !whole.markdown.contains("a.png"));
+        assert!(!whole.markdown.starts_with("---"));
+        assert_eq!(whole.title.as_deref(), Some("The title | The site"));
+        assert_eq!(whole.author.as_deref(), Some("Ann Author"));
+        assert_eq!(whole.language.as_deref(), Some("de-AT"));
+    }
+
+    #[test]
+    fn the_article_of_a_page_is_read_alone() {
+        let article = read(Part::Article("https://example.com/blog/one.html"));
+        assert!(
+            article.markdown.contains("A second one"),
+            "{}",
+            article.markdown
+        );
+        assert!(
+            article
+                .markdown
+                .contains("(https://example.com/blog/more.html)"),
+            "{}",
+            article.markdown
+        );
+        for left_out in ["All articles", "Imprint", "alert"] {
+            assert!(!article.markdown.contains(left_out), "{}", article.markdown);
+        }
+        assert!(
+            article
+                .title
+                .is_some_and(|title| title.starts_with("The title"))
+        );
+        // A page that is no article is read as a whole.
+        let list = "<ul><li><a href=a>One</a><li><a href=b>Two</a></ul>";
+        let list = page(
+            list,
+            Part::Article("https://example.com/"),
+            &Bounds::default(),
+        )
+        .unwrap();
+        assert!(
+            list.markdown.contains("[Two](https://example.com/b)"),
+            "{}",
+            list.markdown
+        );
+    }
+}

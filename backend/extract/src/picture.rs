@@ -320,3 +320,7 @@ fn tiff_frames(bytes: &[u8], bounds: &Bounds) -> Result<Vec<u32>, ExtractError> 
     }
     Ok(frames)
 }
+
+#[cfg(test)]
+#[path = "picture_tests.rs"]
+mod tests;
