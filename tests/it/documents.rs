@@ -235,6 +235,47 @@ async fn documents_of_100_megabytes_are_read_or_refused_with_the_reason() {
     );
 }
 
+/// As many cells as there may be, in a file of a few hundred kilobytes: its memory does not depend on its size.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_largest_sheet_is_read_within_its_limits() {
+    let cells = "<c><v>1</v></c>".repeat(100);
+    let rows = format!("<row>{cells}</row>").repeat(4_900);
+    let space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
+    let relations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+    let related = |kind: &str, target: &str| {
+        format!(
+            r#"<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r" Type="{relations}/{kind}" Target="{target}"/></Relationships>"#
+        )
+    };
+    let mut container = zip::ZipWriter::new(std::io::Cursor::new(vec![]));
+    for (name, content) in [
+        ("[Content_Types].xml", "<Types/>".to_owned()),
+        ("_rels/.rels", related("officeDocument", "xl/workbook.xml")),
+        (
+            "xl/_rels/workbook.xml.rels",
+            related("worksheet", "worksheets/sheet1.xml"),
+        ),
+        (
+            "xl/workbook.xml",
+            format!(
+                r#"<workbook xmlns="{space}" xmlns:r="{relations}"><sheets><sheet name="S" sheetId="1" r:id="r"/></sheets></workbook>"#
+            ),
+        ),
+        (
+            "xl/worksheets/sheet1.xml",
+            format!(r#"<worksheet xmlns="{space}"><sheetData>{rows}</sheetData></worksheet>"#),
+        ),
+    ] {
+        let options = zip::write::SimpleFileOptions::default();
+        container.start_file(name, options).unwrap();
+        container.write_all(content.as_bytes()).unwrap();
+    }
+    let file = container.finish().unwrap().into_inner();
+    assert!(file.len() < 500_000, "{}", file.len());
+    let read = read(None, file, Format::Xlsx).await.unwrap();
+    assert_eq!(read.document.markdown.matches("| 1 ").count(), 490_000);
+}
+
 /// Runs a program that is not ours.
 async fn run(
     program: &str,

@@ -30,7 +30,7 @@ impl Default for Bounds {
             unpacked_bytes: 256 * 1024 * 1024,
             depth: 256,
             elements: 10_000_000,
-            cells: 1_000_000,
+            cells: 500_000,
             pages: 20_000,
             pixels: 100_000_000,
             markdown_bytes: 64 * 1024 * 1024,
