@@ -1,0 +1,163 @@
+//! Markdown as chunks: pieces that follow the structure of the text, each small enough for an embedder.
+//!
+//! A chunk is a range of the document. It ends where a section ends, else between blocks (paragraphs, lists, tables, code), else between
+//! the items, rows, lines or sentences of a block that is too large for one chunk; a word is cut only when it is longer than a chunk. Small
+//! sections share one. The headings above a chunk are its path: they are embedded with it, since "It closes at six" says little without
+//! them.
+
+mod blocks;
+mod packing;
+mod toc;
+
+use std::{fmt, ops::Range, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+pub use self::toc::{TocEntry, table_of_contents};
+
+/// How large chunks become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkOptions {
+    /// The most tokens of a chunk, its path included. At least [`ChunkOptions::SMALLEST`]; less is taken for that.
+    pub max_tokens: usize,
+    /// A section of fewer tokens shares a chunk with those that follow, when they are not of a higher level.
+    pub min_tokens: usize,
+}
+
+impl ChunkOptions {
+    /// The least that [`ChunkOptions::max_tokens`] can be.
+    pub const SMALLEST: usize = 16;
+
+    /// Chunks of so many tokens at most.
+    #[must_use]
+    pub fn of(max_tokens: usize) -> Self {
+        let max_tokens = max_tokens.max(Self::SMALLEST);
+        Self {
+            max_tokens,
+            min_tokens: max_tokens / 4,
+        }
+    }
+}
+
+impl Default for ChunkOptions {
+    /// What the embedded model reads of a text.
+    fn default() -> Self {
+        Self::of(254)
+    }
+}
+
+/// The name of a chunk's content: chunks with the same path and text have the same. A chunk whose id has a vector needs no other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChunkId([u8; 16]);
+
+impl ChunkId {
+    /// The id of what is embedded.
+    #[must_use]
+    pub fn of(passage: &str) -> Self {
+        let hash = Sha256::digest(passage);
+        let mut id = [0; 16];
+        id.copy_from_slice(&hash[..16]);
+        Self(id)
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 16] {
+        self.0
+    }
+
+    /// The id with these bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl fmt::Display for ChunkId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+impl fmt::Debug for ChunkId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ChunkId({self})")
+    }
+}
+
+/// Something that is not the 32 hexadecimal digits of an id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotAnId;
+
+impl FromStr for ChunkId {
+    type Err = NotAnId;
+
+    fn from_str(text: &str) -> Result<Self, NotAnId> {
+        let is_hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let id = u128::from_str_radix(text, 16).ok().filter(|_| is_hex);
+        id.map(|id| Self(id.to_be_bytes())).ok_or(NotAnId)
+    }
+}
+
+/// A heading of a document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heading {
+    /// 1 to 6; 1 is the highest.
+    pub level: u8,
+    /// Its words, without markup.
+    pub title: String,
+    /// Where it begins, in bytes of the document.
+    pub start: usize,
+}
+
+/// A piece of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// The name of its content.
+    pub id: ChunkId,
+    /// Its place among the chunks of the document, from 0.
+    pub index: usize,
+    /// The document's title and the headings that the chunk stands under, the highest first.
+    pub path: Vec<String>,
+    /// The headings that begin after the chunk before and until the end of this one: each of the document is in one chunk.
+    pub headings: Vec<Heading>,
+    /// The text, as Markdown. Rows from the middle of a table come with the row of its names.
+    pub text: String,
+    /// What of the document it is, in bytes.
+    pub range: Range<usize>,
+    /// The tokens of what is embedded, as they were counted piece by piece.
+    pub tokens: usize,
+}
+
+impl Chunk {
+    /// What is embedded and searched: the path, and the text below it.
+    #[must_use]
+    pub fn passage(&self) -> String {
+        passage(&self.path, &self.text)
+    }
+}
+
+/// What is embedded and searched of a text below a path.
+#[must_use]
+pub fn passage(path: &[String], text: &str) -> String {
+    match path {
+        [] => text.to_owned(),
+        path => format!("{}\n{text}", path.join(" > ")),
+    }
+}
+
+/// Cuts a document. `count` tells the tokens of a text; the tokens of a text may be no more than those of its parts together, as with any
+/// tokenizer that cuts at white space, else a chunk may have more than it should.
+#[must_use]
+pub fn chunk(
+    markdown: &str,
+    title: &str,
+    options: ChunkOptions,
+    count: &dyn Fn(&str) -> usize,
+) -> Vec<Chunk> {
+    packing::Packer::new(markdown, title, options, count).pack()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,306 @@
+//! What chunks are made of.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Words and signs, as a tokenizer would begin.
+fn count(text: &str) -> usize {
+    text.split_whitespace()
+        .map(|word| word.len().div_ceil(6))
+        .sum()
+}
+
+fn cut(markdown: &str, title: &str, max_tokens: usize) -> Vec<Chunk> {
+    chunk(markdown, title, ChunkOptions::of(max_tokens), &count)
+}
+
+fn texts(chunks: &[Chunk]) -> Vec<&str> {
+    chunks.iter().map(|chunk| chunk.text.as_str()).collect()
+}
+
+fn words(word: &str, number: usize) -> String {
+    vec![word; number].join(" ")
+}
+
+#[test]
+fn sections_become_chunks_with_their_headings() {
+    let lions = words("lion", 30);
+    let birds = words("bird", 30);
+    let text = format!("# Zoo\n\n## Lions\n\n{lions}\n\n## *Birds* of `prey`\n\n{birds}\n");
+    let chunks = cut(&text, "Guide", 64);
+    assert_eq!(texts(&chunks), [lions.as_str(), birds.as_str()]);
+    assert_eq!(chunks[0].path, ["Guide", "Zoo", "Lions"]);
+    assert_eq!(chunks[1].path, ["Guide", "Zoo", "Birds of prey"]);
+    assert_eq!(
+        chunks[1].passage(),
+        format!("Guide > Zoo > Birds of prey\n{birds}")
+    );
+    for chunk in &chunks {
+        assert_eq!(&text[chunk.range.clone()], chunk.text);
+    }
+}
+
+#[test]
+fn a_title_that_is_the_first_heading_is_said_once() {
+    let chunks = cut("# Zoo\n\nIt opens at nine.", "Zoo", 64);
+    assert_eq!(chunks[0].path, ["Zoo"]);
+    assert_eq!(chunks[0].text, "It opens at nine.");
+}
+
+#[test]
+fn small_sections_share_a_chunk_and_keep_their_headings() {
+    let text = "# Hours\n\n## Monday\n\nClosed.\n\n## Tuesday\n\nNine to six.\n\n# Prices\n\nTwo coins for each child.\n";
+    let chunks = cut(text, "", 200);
+    assert_eq!(
+        texts(&chunks),
+        ["Closed.\n\n## Tuesday\n\nNine to six.\n\n# Prices\n\nTwo coins for each child."]
+    );
+    let large = text.replace("Closed.", &words("closed", 32));
+    let chunks = cut(&large, "", 120);
+    assert_eq!(chunks.len(), 2, "{chunks:#?}");
+    assert_eq!(chunks[1].path, ["Hours", "Tuesday"]);
+}
+
+#[test]
+fn lists_and_tables_that_fit_are_whole() {
+    let before = words("before", 40);
+    let list = (0..10)
+        .map(|n| format!("- item {n} of ten"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let table = format!(
+        "| name | price |\n|---|---|\n{}",
+        (0..10)
+            .map(|n| format!("| thing {n} | {n} |"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
+    let chunks = cut(&format!("{before}\n\n{list}\n\n{table}\n"), "", 80);
+    assert_eq!(texts(&chunks), [before.as_str(), &list, &table]);
+}
+
+#[test]
+fn what_announces_a_list_stands_with_it() {
+    let before = words("before", 40);
+    let list = (0..10)
+        .map(|n| format!("- item {n} of ten"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let text = format!("# A\n\n{before}\n\n## Prices\n\nThe prices are:\n\n{list}\n");
+    let chunks = cut(&text, "", 90);
+    assert_eq!(
+        texts(&chunks),
+        [before.clone(), format!("The prices are:\n\n{list}")]
+    );
+    assert_eq!(chunks[1].path, ["A", "Prices"]);
+    assert_eq!(chunks[0].headings.len(), 1);
+    assert_eq!(chunks[1].headings[0].title, "Prices");
+}
+
+#[test]
+fn a_long_table_repeats_its_names() {
+    let rows = (0..40)
+        .map(|n| format!("| thing {n} | {n} coins |"))
+        .collect::<Vec<_>>();
+    let names = "| name | price |\n|---|---|";
+    let text = format!("{names}\n{}\n", rows.join("\n"));
+    let chunks = cut(&text, "Prices", 80);
+    assert!(chunks.len() > 3);
+    for chunk in &chunks {
+        assert!(chunk.text.starts_with(names), "{}", chunk.text);
+        assert!(chunk.tokens <= 80);
+        assert!(text[chunk.range.clone()].ends_with("coins |"));
+    }
+    for row in rows {
+        assert_eq!(
+            chunks
+                .iter()
+                .filter(|chunk| chunk.text.contains(&row))
+                .count(),
+            1
+        );
+    }
+}
+
+#[test]
+fn long_lists_are_cut_between_items_and_long_text_between_sentences() {
+    let items = (0..30)
+        .map(|n| format!("- the item of number {n}\n  and more of it"))
+        .collect::<Vec<_>>();
+    for chunk in cut(&items.join("\n"), "", 60) {
+        assert!(chunk.text.starts_with("- the item"), "{}", chunk.text);
+        assert!(chunk.text.ends_with("more of it"), "{}", chunk.text);
+    }
+    let sentence = "The keeper feeds the lions at noon, says Dr. Moss of the zoo.";
+    for chunk in cut(&[sentence; 30].join(" "), "", 60) {
+        assert!(chunk.text.starts_with("The keeper"), "{}", chunk.text);
+        assert!(chunk.text.ends_with("the zoo."), "{}", chunk.text);
+    }
+}
+
+#[test]
+fn one_long_word_is_cut_anyway() {
+    let unknown = |text: &str| text.split_whitespace().count();
+    let text = "東".repeat(100_000);
+    let chunks = chunk(&text, "", ChunkOptions::of(100), &unknown);
+    assert!(chunks.iter().all(|chunk| chunk.text.len() <= 100 * 17));
+    assert_eq!(
+        chunks
+            .iter()
+            .map(|chunk| chunk.text.as_str())
+            .collect::<String>(),
+        text
+    );
+}
+
+#[test]
+fn an_id_names_the_content_and_not_its_place() {
+    let first = cut("# A\n\nOne of them.", "T", 64);
+    let moved = cut(
+        "Before it stands a sentence of more than twelve words, which is enough for a chunk.\n\n# A\n\nOne of them.",
+        "T",
+        16,
+    );
+    let same = moved.iter().find(|chunk| chunk.path == ["T", "A"]).unwrap();
+    assert_eq!(first[0].id, same.id);
+    assert_ne!(first[0].id, cut("# B\n\nOne of them.", "T", 64)[0].id);
+    assert_eq!(first[0].id.to_string().parse(), Ok(first[0].id));
+    assert_eq!(
+        "+0000000000000000000000000000000".parse::<ChunkId>(),
+        Err(NotAnId)
+    );
+}
+
+#[test]
+fn headings_without_text_are_found_again() {
+    let chunks = cut("# Only this\n", "", 64);
+    assert_eq!(texts(&chunks), ["# Only this"]);
+    let chunks = cut("# One\n\n# Two\n\nText.\n\n## Three\n", "", 64);
+    let all = chunks
+        .iter()
+        .map(Chunk::passage)
+        .collect::<Vec<_>>()
+        .join("\n");
+    for title in ["One", "Two", "Three"] {
+        assert!(all.contains(title), "{all}");
+    }
+    assert!(cut("", "Title", 64).is_empty());
+    assert!(cut(" \n\n---\n", "Title", 64).is_empty());
+}
+
+#[test]
+fn the_table_of_contents_is_the_tree_of_headings() {
+    let text = "# A\n\nText.\n\n### A.1\n\nText.\n\n## A.2\n\nText.\n\n# B\n\nText.\n";
+    let chunks = cut(text, "", 16);
+    let headings = chunks
+        .iter()
+        .flat_map(|chunk| chunk.headings.iter().map(|heading| (chunk.index, heading)));
+    let tree = table_of_contents(headings);
+    let names = |entries: &[TocEntry]| {
+        entries
+            .iter()
+            .map(|entry| entry.title.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&tree), ["A", "B"]);
+    assert_eq!(names(&tree[0].children), ["A.1", "A.2"]);
+    assert!(tree[1].chunk_index < chunks.len());
+    assert!(text[tree[0].children[1].start..].starts_with("## A.2"));
+}
+
+/// What a stranger may write to make cutting slow.
+#[test]
+fn strange_documents_take_time_and_memory_in_proportion() {
+    let size = 200_000;
+    let parts = [
+        ">",
+        "[",
+        "*",
+        "|",
+        "- ",
+        "  - ",
+        "#",
+        "# a\n",
+        "`",
+        "<",
+        "![",
+        "a\n\n",
+        "\\",
+        "&",
+        "1. ",
+        "> > ",
+        "|-|\n",
+        "_a",
+        "[^1]: ",
+        "# a\n\nb\n\n## c\n\n",
+    ];
+    for part in parts {
+        let text = part.repeat(size / part.len());
+        let counted = std::cell::Cell::new(0);
+        let counting = |text: &str| {
+            counted.set(counted.get() + text.len());
+            count(text)
+        };
+        let chunks = chunk(&text, "Title", ChunkOptions::of(100), &counting);
+        assert!(counted.get() < 30 * size, "{part:?}: {}", counted.get());
+        let kept: usize = chunks
+            .iter()
+            .map(|chunk| chunk.passage().len() + chunk.headings.len() * 64)
+            .sum();
+        assert!(kept < 40 * size, "{part:?}: {kept}");
+        assert!(chunks.len() < size / 8, "{part:?}: {} chunks", chunks.len());
+    }
+}
+
+fn markdown() -> impl Strategy<Value = String> {
+    let line = prop_oneof![
+        "#{1,6} [a-z]{1,9}( [a-z]{1,30})?",
+        "([a-z]{1,9} ){0,40}[a-z]{0,80}\\.?:?",
+        "- ([a-zé]{1,9} ){0,9}",
+        "  - ([a-z]{1,9} ){0,9}",
+        "\\| [a-z]{1,9} \\| [a-z]{1,9} \\|",
+        "\\|---\\|---\\|",
+        "```",
+        "[>*_\\[\\]東京 ]{0,20}",
+        Just(String::new()),
+        Just(String::new()),
+    ];
+    prop::collection::vec(line, 0..60).prop_map(|lines| lines.join("\n"))
+}
+
+proptest! {
+    #[test]
+    fn every_word_is_in_a_chunk_of_bounded_size(text in markdown(), max_tokens in 16..120_usize) {
+        let chunks = cut(&text, "A title", max_tokens);
+        let mut end = 0;
+        let mut headings = 0;
+        for (index, chunk) in chunks.iter().enumerate() {
+            prop_assert_eq!(chunk.index, index);
+            prop_assert!(chunk.tokens <= max_tokens, "{} > {}", chunk.tokens, max_tokens);
+            prop_assert!(count(&chunk.passage()) <= max_tokens + 2);
+            prop_assert!(chunk.range.start >= end, "they overlap");
+            prop_assert!(chunk.text.ends_with(&text[chunk.range.clone()]));
+            end = chunk.range.end;
+            headings += chunk.headings.len();
+        }
+        let tree = table_of_contents(chunks.iter().flat_map(|chunk| {
+            chunk.headings.iter().map(|heading| (chunk.index, heading))
+        }));
+        fn size(tree: &[TocEntry]) -> usize {
+            tree.iter().map(|entry| 1 + size(&entry.children)).sum()
+        }
+        prop_assert_eq!(size(&tree), headings);
+        // What is outside of all chunks is a heading that is a path, or no text at all.
+        let mut rest = text.clone().into_bytes();
+        for chunk in &chunks {
+            rest[chunk.range.clone()].fill(b' ');
+        }
+        for heading in chunks.iter().flat_map(|chunk| &chunk.headings) {
+            let line = text[heading.start..].find('\n').unwrap_or(text.len() - heading.start);
+            rest[heading.start..heading.start + line].fill(b' ');
+        }
+        let rest = String::from_utf8(rest).unwrap();
+        prop_assert!(!rest.contains(|c: char| c.is_alphanumeric()), "lost: {rest:?} of {text:?}");
+    }
+}
