@@ -1,8 +1,10 @@
 //! Search over documents: chunks in, ranked passages out.
 //!
 //! - [`chunking`]: Markdown as pieces that an embedder can take, with their headings; the table of contents
+//! - [`analysis`]: text as terms, in the languages of the service
 //!
 //! It knows nothing of requests, jobs and the states of documents. Whoever owns an index says which documents it holds and with
 //! which vectors, and asks it.
 
+pub mod analysis;
 pub mod chunking;

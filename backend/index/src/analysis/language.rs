@@ -1,0 +1,88 @@
+//! The languages whose words are stemmed, and which of them a text is in.
+
+use frostem::{Algorithm, Stemmer};
+use whatlang::{Detector, Lang};
+
+/// What is known of each language: its tag, what the detector calls it, and its stemmer. Pairs of characters need none.
+const LANGUAGES: [(&str, Option<Lang>, Option<Algorithm>); 16] = [
+    ("und", None, None),
+    ("en", Some(Lang::Eng), Some(Algorithm::English)),
+    ("es", Some(Lang::Spa), Some(Algorithm::Spanish)),
+    ("fr", Some(Lang::Fra), Some(Algorithm::French)),
+    ("de", Some(Lang::Deu), Some(Algorithm::German)),
+    ("it", Some(Lang::Ita), Some(Algorithm::Italian)),
+    ("pt", Some(Lang::Por), Some(Algorithm::Portuguese)),
+    ("pl", Some(Lang::Pol), Some(Algorithm::Polish)),
+    ("ru", Some(Lang::Rus), Some(Algorithm::Russian)),
+    ("nl", Some(Lang::Nld), Some(Algorithm::Dutch)),
+    ("ar", Some(Lang::Ara), Some(Algorithm::Arabic)),
+    ("zh-cn", Some(Lang::Cmn), None),
+    ("ja", Some(Lang::Jpn), None),
+    ("ko", Some(Lang::Kor), None),
+    ("hi", Some(Lang::Hin), Some(Algorithm::Hindi)),
+    ("he", Some(Lang::Heb), None),
+];
+
+/// How much of a text the detector reads, in bytes.
+const READ: usize = 4_096;
+
+/// From so many bytes on, the best guess is nearly always right, whatever the detector says of itself.
+const TELLING: usize = 60;
+
+/// A language as far as searching knows it. Those without a stemmer are compared as they are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Language(u8);
+
+impl Language {
+    /// A language of which nothing is known.
+    pub const UNKNOWN: Self = Self(0);
+
+    /// All languages but the unknown one.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (1..LANGUAGES.len()).filter_map(|index| u8::try_from(index).ok().map(Self))
+    }
+
+    /// The language of a tag, `de` or `de-AT`; the unknown one for those that are not known.
+    #[must_use]
+    pub fn from_tag(tag: &str) -> Self {
+        let primary = |tag: &str| colloquy_base::language::primary(tag).to_lowercase();
+        let wanted = primary(tag);
+        let found = Self::all().find(|language| primary(language.tag()) == wanted);
+        found.unwrap_or(Self::UNKNOWN)
+    }
+
+    /// The language that a text seems to be in, by its first few thousand characters.
+    #[must_use]
+    pub fn detect(text: &str) -> Self {
+        let text = &text[..text.floor_char_boundary(READ)];
+        let known = LANGUAGES.iter().filter_map(|(_, lang, _)| *lang);
+        let found = Detector::with_allowlist(known.collect()).detect(text);
+        let is_long = text.len() >= TELLING;
+        let found = found.filter(|found| is_long || found.is_reliable());
+        let index = found.and_then(|found| {
+            LANGUAGES
+                .iter()
+                .position(|(_, lang, _)| *lang == Some(found.lang()))
+        });
+        index
+            .and_then(|index| u8::try_from(index).ok())
+            .map_or(Self::UNKNOWN, Self)
+    }
+
+    /// Its tag; `und` for the unknown one.
+    #[must_use]
+    pub fn tag(self) -> &'static str {
+        LANGUAGES
+            .get(usize::from(self.0))
+            .map_or("und", |(tag, ..)| tag)
+    }
+
+    pub(super) fn stemmer(self) -> Option<Stemmer> {
+        let (_, _, algorithm) = LANGUAGES.get(usize::from(self.0))?;
+        algorithm.map(Stemmer::new)
+    }
+
+    pub(super) fn is_hebrew(self) -> bool {
+        self.tag() == "he"
+    }
+}
