@@ -3,7 +3,7 @@
 use frostem::{Algorithm, Stemmer};
 use whatlang::{Detector, Lang};
 
-/// What is known of each language: its tag, what the detector calls it, and its stemmer. Pairs of characters need none.
+/// The place of a language is its number on disk: new ones come last. What is known of each: its tag, what the detector calls it, and its stemmer. Pairs of characters need none.
 const LANGUAGES: [(&str, Option<Lang>, Option<Algorithm>); 16] = [
     ("und", None, None),
     ("en", Some(Lang::Eng), Some(Algorithm::English)),
@@ -75,6 +75,20 @@ impl Language {
         LANGUAGES
             .get(usize::from(self.0))
             .map_or("und", |(tag, ..)| tag)
+    }
+
+    /// Its number, which never becomes another's.
+    pub(crate) fn number(self) -> u8 {
+        self.0
+    }
+
+    pub(crate) fn from_number(number: u8) -> Self {
+        let is_known = usize::from(number) < LANGUAGES.len();
+        if is_known {
+            Self(number)
+        } else {
+            Self::UNKNOWN
+        }
     }
 
     pub(super) fn stemmer(self) -> Option<Stemmer> {

@@ -1,0 +1,327 @@
+//! The words of all spaces, on disk, and the passages that have those of a question.
+//!
+//! The terms of a space have its name before them, so that each space has its own lists: a question reads nothing of other spaces, and what is
+//! rare is what is rare in its space.
+
+use std::path::Path;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use tantivy::{
+    DocAddress, DocSet as _, Index, IndexSettings, Searcher, TERMINATED, TantivyDocument, Term,
+    collector::TopDocs,
+    directory::MmapDirectory,
+    query::{Bm25StatisticsProvider, BooleanQuery, BoostQuery, Query, TermQuery},
+    schema::{
+        Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
+        Value as _,
+    },
+    store::Compressor,
+    tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer},
+};
+use uuid::Uuid;
+
+use super::dense::Partition;
+use crate::search::{Hit, Space};
+
+/// Between the terms of a text; no term has it.
+const SEPARATOR: char = '\u{1f}';
+const TOKENIZER: &str = "terms";
+/// The most terms of a question that are compared, the rarest of them.
+pub(super) const MAX_TERMS: usize = 48;
+/// In a space of at least so many chunks, a term that stands in half of them is not compared when there are others.
+const COMMON_FROM: u64 = 16;
+
+/// The fields of a chunk.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fields {
+    /// Under which names it is removed.
+    keys: Field,
+    /// The number of its row.
+    number: Field,
+    /// All of it, to be read again.
+    record: Field,
+    /// The terms of its path, twice, and of its text.
+    words: Field,
+}
+
+/// A name under which chunks are removed.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Key {
+    Base(Uuid),
+    Space(Space),
+    Document(Uuid, Uuid),
+    DocumentIn(Space, Uuid),
+}
+
+impl Key {
+    fn bytes(self) -> Vec<u8> {
+        let space = |space: Space| {
+            [
+                space.base.as_bytes(),
+                space.generation.to_be_bytes().as_slice(),
+            ]
+            .concat()
+        };
+        match self {
+            Self::Base(base) => [b"b", base.as_bytes().as_slice()].concat(),
+            Self::Space(of) => [b"s".to_vec(), space(of)].concat(),
+            Self::Document(base, document) => {
+                [b"d", base.as_bytes().as_slice(), document.as_bytes()].concat()
+            }
+            Self::DocumentIn(of, document) => {
+                [b"g".to_vec(), space(of), document.as_bytes().to_vec()].concat()
+            }
+        }
+    }
+}
+
+/// Opens the index in a folder, or makes one.
+pub(super) fn open(folder: &Path) -> tantivy::Result<(Index, Fields)> {
+    let mut schema = Schema::builder();
+    let indexing = TextFieldIndexing::default()
+        .set_tokenizer(TOKENIZER)
+        .set_index_option(IndexRecordOption::WithFreqs);
+    let fields = Fields {
+        keys: schema.add_bytes_field("keys", tantivy::schema::INDEXED),
+        number: schema.add_u64_field("number", NumericOptions::default().set_indexed().set_fast()),
+        record: schema.add_bytes_field("record", tantivy::schema::STORED),
+        words: schema.add_text_field(
+            "words",
+            TextOptions::default().set_indexing_options(indexing),
+        ),
+    };
+    let settings = IndexSettings {
+        docstore_compression: Compressor::Lz4,
+        ..IndexSettings::default()
+    };
+    let index = Index::builder()
+        .schema(schema.build())
+        .settings(settings)
+        .open_or_create(MmapDirectory::open(folder)?)?;
+    index
+        .tokenizers()
+        .register(TOKENIZER, TextAnalyzer::builder(Terms::default()).build());
+    Ok((index, fields))
+}
+
+impl Fields {
+    /// A chunk as it is indexed.
+    pub(super) fn document(
+        self,
+        space: Space,
+        document: Uuid,
+        number: u64,
+        terms: &[String],
+        record: &[u8],
+    ) -> TantivyDocument {
+        let mut indexed = TantivyDocument::new();
+        let keys = [
+            Key::Base(space.base),
+            Key::Space(space),
+            Key::Document(space.base, document),
+            Key::DocumentIn(space, document),
+        ];
+        for key in keys {
+            indexed.add_bytes(self.keys, &key.bytes());
+        }
+        indexed.add_u64(self.number, number);
+        indexed.add_bytes(self.record, record);
+        let mut words = prefix(space);
+        for term in terms {
+            words.push(SEPARATOR);
+            words.push_str(term);
+        }
+        indexed.add_text(self.words, words);
+        indexed
+    }
+
+    /// The chunks with this name.
+    pub(super) fn key(self, key: Key) -> Term {
+        Term::from_field_bytes(self.keys, &key.bytes())
+    }
+
+    /// What was kept of a chunk.
+    pub(super) fn record(self, document: &TantivyDocument) -> Option<&[u8]> {
+        document.get_first(self.record)?.as_bytes()
+    }
+}
+
+fn prefix(space: Space) -> String {
+    let mut prefix = URL_SAFE_NO_PAD.encode(space.base.as_bytes());
+    URL_SAFE_NO_PAD.encode_string(space.generation.to_be_bytes(), &mut prefix);
+    prefix
+}
+
+/// Some state of the index.
+#[derive(Clone)]
+pub(super) struct Lexical {
+    pub(super) searcher: Searcher,
+    pub(super) fields: Fields,
+}
+
+impl Lexical {
+    /// The chunks of a space with the best scores for weighted terms, the best first.
+    pub(super) fn best(
+        &self,
+        space: Space,
+        partition: &Partition,
+        terms: &[(String, f32)],
+        most: usize,
+    ) -> tantivy::Result<Vec<Hit>> {
+        let statistics = Statistics {
+            searcher: &self.searcher,
+            chunks: u64::try_from(partition.len()).unwrap_or(u64::MAX),
+            terms: partition.terms(),
+        };
+        let prefix = prefix(space);
+        let mut known = Vec::new();
+        for (term, weight) in terms {
+            let term = Term::from_field_text(self.fields.words, &format!("{prefix}{term}"));
+            let chunks = statistics.doc_freq(&term)?;
+            if chunks > 0 && weight.is_finite() && *weight > 0.0 {
+                known.push((term, *weight, chunks));
+            }
+        }
+        let is_common =
+            |chunks: u64| statistics.chunks >= COMMON_FROM && chunks * 2 > statistics.chunks;
+        if known.iter().any(|(.., chunks)| !is_common(*chunks)) {
+            known.retain(|(.., chunks)| !is_common(*chunks));
+        }
+        // The rarest tell most, and are read fastest.
+        known.sort_by_key(|(.., chunks)| *chunks);
+        known.truncate(MAX_TERMS);
+        if known.is_empty() || most == 0 {
+            return Ok(Vec::new());
+        }
+        let queries = known.into_iter().map(|(term, weight, _)| {
+            let query = TermQuery::new(term, IndexRecordOption::WithFreqs);
+            let query: Box<dyn Query> = Box::new(BoostQuery::new(Box::new(query), weight));
+            query
+        });
+        let query = BooleanQuery::union(queries.collect());
+        let collector = TopDocs::with_limit(most).order_by_score();
+        let found =
+            self.searcher
+                .search_with_statistics_provider(&query, &collector, &statistics)?;
+        let mut hits = Vec::with_capacity(found.len());
+        for (score, address) in found {
+            let reader = self.searcher.segment_reader(address.segment_ord);
+            let number = reader.fast_fields().u64("number")?.first(address.doc_id);
+            if let Some(row) = number.and_then(|number| partition.row(number)) {
+                hits.push(Hit {
+                    id: row.id,
+                    place: row.place,
+                    score,
+                });
+            }
+        }
+        hits.sort_by(|a, b| {
+            let places = (a.id, a.place).cmp(&(b.id, b.place));
+            b.score.total_cmp(&a.score).then(places)
+        });
+        Ok(hits)
+    }
+
+    /// How rare a term is in a space, as BM25 has it; 0 where it does not stand at all.
+    pub(super) fn rarity(
+        &self,
+        space: Space,
+        partition: &Partition,
+        term: &str,
+    ) -> tantivy::Result<f64> {
+        let term = Term::from_field_text(self.fields.words, &format!("{}{term}", prefix(space)));
+        let chunks = u64::try_from(partition.len()).unwrap_or(u64::MAX);
+        let with = self.searcher.doc_freq(&term)?.min(chunks) as f64;
+        let rarity = (1.0 + (chunks as f64 - with + 0.5) / (with + 0.5)).ln();
+        Ok(if with > 0.0 { rarity } else { 0.0 })
+    }
+
+    /// What is kept of the chunk whose row has this number; `None` when there is none.
+    pub(super) fn kept(&self, number: u64) -> tantivy::Result<Option<TantivyDocument>> {
+        let term = Term::from_field_u64(self.fields.number, number);
+        for (segment, reader) in (0..).zip(self.searcher.segment_readers()) {
+            let inverted = reader.inverted_index(self.fields.number)?;
+            let Some(mut postings) = inverted.read_postings(&term, IndexRecordOption::Basic)?
+            else {
+                continue;
+            };
+            let mut id = postings.doc();
+            while id != TERMINATED {
+                if !reader.is_deleted(id) {
+                    return self.searcher.doc(DocAddress::new(segment, id)).map(Some);
+                }
+                id = postings.advance();
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// How often terms stand in one space.
+struct Statistics<'a> {
+    searcher: &'a Searcher,
+    chunks: u64,
+    terms: u64,
+}
+
+impl Bm25StatisticsProvider for Statistics<'_> {
+    fn total_num_tokens(&self, _: Field) -> tantivy::Result<u64> {
+        Ok(self.terms.max(1))
+    }
+
+    fn total_num_docs(&self) -> tantivy::Result<u64> {
+        Ok(self.chunks.max(1))
+    }
+
+    /// Removed chunks count until their segment is merged, so there may seem to be more than all.
+    fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
+        Ok(self.searcher.doc_freq(term)?.min(self.chunks))
+    }
+}
+
+/// Cuts a text of terms, the first of which is what stands before each of the others.
+#[derive(Debug, Clone, Default)]
+struct Terms {
+    token: Token,
+}
+
+struct TermStream<'a> {
+    prefix: &'a str,
+    rest: std::str::Split<'a, char>,
+    token: &'a mut Token,
+}
+
+impl Tokenizer for Terms {
+    type TokenStream<'a> = TermStream<'a>;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> TermStream<'a> {
+        self.token.reset();
+        let mut rest = text.split(SEPARATOR);
+        TermStream {
+            prefix: rest.next().unwrap_or_default(),
+            rest,
+            token: &mut self.token,
+        }
+    }
+}
+
+impl TokenStream for TermStream<'_> {
+    fn advance(&mut self) -> bool {
+        let Some(term) = self.rest.next() else {
+            return false;
+        };
+        self.token.position = self.token.position.wrapping_add(1);
+        self.token.text.clear();
+        self.token.text.push_str(self.prefix);
+        self.token.text.push_str(term);
+        true
+    }
+
+    fn token(&self) -> &Token {
+        self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        self.token
+    }
+}

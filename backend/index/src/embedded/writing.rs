@@ -1,0 +1,378 @@
+//! The thread that writes.
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{PoisonError, mpsc},
+};
+
+use tantivy::{
+    Index, IndexReader, IndexWriter, ReloadPolicy, TantivyDocument,
+    indexer::{IndexWriterOptions, LogMergePolicy},
+};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::{
+    EmbeddedOptions, Shared, State,
+    dense::{Codes, Partition, Row, has_direction},
+    failed,
+    lexical::{self, Fields, Key, Lexical},
+    record::{self, Shown},
+};
+use crate::{
+    analysis::{Language, document_terms},
+    search::{
+        Change, IndexError, IndexedDocument, MAX_CHUNK_BYTES, MAX_DIMENSIONS, MAX_DOCUMENT_CHUNKS,
+        Place, Space,
+    },
+};
+
+/// The most changes of one commit, beyond the first call's.
+const MAX_COMMIT: usize = 64;
+/// Segments are merged when so many are of about the same size.
+const MERGED: usize = 6;
+/// Segments of which more than this part was removed are written again.
+const MOST_REMOVED: f32 = 0.3;
+
+/// Changes, and who waits for them.
+pub(super) struct Job {
+    pub(super) changes: Vec<Change>,
+    pub(super) done: oneshot::Sender<Result<(), IndexError>>,
+}
+
+/// What the vectors of a space become.
+enum Step {
+    Remove(Space, Uuid),
+    RemoveSpace(Space),
+    Push(Space, Row, Codes),
+}
+
+/// What writes an index.
+pub(super) struct Writing {
+    index: Index,
+    fields: Fields,
+    reader: IndexReader,
+    /// `None` after a failure, until there is another.
+    writer: Option<IndexWriter>,
+    options: EmbeddedOptions,
+    next_number: u64,
+    chunks: usize,
+    dimensions: HashMap<Space, (usize, usize)>,
+}
+
+impl Writing {
+    pub(super) fn open(
+        folder: &Path,
+        options: EmbeddedOptions,
+    ) -> Result<(Self, State), IndexError> {
+        let (index, fields) = lexical::open(folder).map_err(failed)?;
+        let reader = index
+            .reader_builder()
+            .reload_policy(ReloadPolicy::Manual)
+            .try_into();
+        let mut writing = Self {
+            reader: reader.map_err(failed)?,
+            writer: None,
+            index,
+            fields,
+            options,
+            next_number: 0,
+            chunks: 0,
+            dimensions: HashMap::new(),
+        };
+        writing.begin()?;
+        let state = writing.read()?;
+        Ok((writing, state))
+    }
+
+    /// Takes the folder for writing. What was not committed is forgotten.
+    fn begin(&mut self) -> Result<(), IndexError> {
+        self.writer = None;
+        let options = IndexWriterOptions::builder()
+            .num_worker_threads(1)
+            .num_merge_threads(1)
+            .memory_budget_per_thread(self.options.buffer_bytes.max(15_000_000))
+            .build();
+        let writer: IndexWriter = self.index.writer_with_options(options).map_err(failed)?;
+        let mut merging = LogMergePolicy::default();
+        merging.set_min_num_segments(MERGED);
+        merging.set_del_docs_ratio_before_merge(MOST_REMOVED);
+        writer.set_merge_policy(Box::new(merging));
+        self.writer = Some(writer);
+        Ok(())
+    }
+
+    /// Reads the last commit.
+    fn read(&mut self) -> Result<State, IndexError> {
+        self.reader.reload().map_err(failed)?;
+        let searcher = self.reader.searcher();
+        let mut spaces: HashMap<Space, Partition> = HashMap::new();
+        let mut chunks = 0;
+        for segment in searcher.segment_readers() {
+            let store = segment.get_store_reader(0).map_err(failed)?;
+            for document in store.iter::<TantivyDocument>(segment.alive_bitset()) {
+                let document = document.map_err(failed)?;
+                let bytes = self.fields.record(&document);
+                let read = bytes.and_then(record::read);
+                let read = read.ok_or_else(|| failed("a chunk cannot be read"))?;
+                self.next_number = self.next_number.max(read.row.number + 1);
+                spaces
+                    .entry(read.space)
+                    .or_default()
+                    .push(read.row, &read.codes);
+                chunks += 1;
+            }
+        }
+        let state = State {
+            lexical: Lexical {
+                searcher,
+                fields: self.fields,
+            },
+            spaces,
+            chunks,
+        };
+        self.note(&state);
+        Ok(state)
+    }
+
+    /// Remembers what the next changes have to fit.
+    fn note(&mut self, state: &State) {
+        self.chunks = state.chunks;
+        self.dimensions = state
+            .spaces
+            .iter()
+            .map(|(space, partition)| (*space, (partition.dimensions(), partition.len())))
+            .collect();
+    }
+
+    /// Writes what comes until nobody is left who could send something.
+    pub(super) fn run(mut self, waiting: &mpsc::Receiver<Job>, shared: &Shared) {
+        while let Ok(first) = waiting.recv() {
+            let mut jobs = vec![first];
+            let mut changes = 0;
+            while changes < MAX_COMMIT
+                && let Ok(next) = waiting.try_recv()
+            {
+                changes += next.changes.len();
+                jobs.push(next);
+            }
+            self.commit(jobs, shared);
+        }
+        if let Some(writer) = self.writer.take() {
+            // Merges that are under way may end, or be lost; nothing depends on them.
+            drop(writer);
+        }
+    }
+
+    /// Makes these changes, those of a job that does not fit excepted.
+    fn commit(&mut self, jobs: Vec<Job>, shared: &Shared) {
+        let mut steps = Vec::new();
+        let mut waiting = Vec::new();
+        let mut failure = None;
+        for job in jobs {
+            if let Err(error) = self.check(&job.changes) {
+                let _ = job.done.send(Err(error));
+                continue;
+            }
+            waiting.push(job.done);
+            if failure.is_none() {
+                failure = self.write(job.changes, &mut steps).err();
+            }
+        }
+        if waiting.is_empty() {
+            return;
+        }
+        let committed = match failure {
+            Some(error) => Err(error),
+            None => self.finish(steps, shared),
+        };
+        if let Err(error) = &committed {
+            // Whether a commit that failed was made is for the disk to say.
+            let again = self.begin().and_then(|()| self.read());
+            match again {
+                Ok(state) => *shared.state.write().unwrap_or_else(PoisonError::into_inner) = state,
+                Err(other) => {
+                    tracing::error!(%error, %other, "the index cannot be written any more")
+                }
+            }
+        }
+        for done in waiting {
+            let answer = committed.as_ref().copied().map_err(failed);
+            let _ = done.send(answer);
+        }
+    }
+
+    /// Whether all changes of a job can be made.
+    fn check(&self, changes: &[Change]) -> Result<(), IndexError> {
+        let mut added = 0;
+        let mut dimensions: HashMap<Space, usize> = HashMap::new();
+        for change in changes {
+            let Change::Put(space, document) = change else {
+                continue;
+            };
+            if document.chunks.len() > MAX_DOCUMENT_CHUNKS {
+                return Err(IndexError::TooLarge("a document"));
+            }
+            added += document.chunks.len();
+            for (chunk, vector) in &document.chunks {
+                let headings = chunk
+                    .headings
+                    .iter()
+                    .map(|heading| heading.title.len() + 32);
+                let path = chunk.path.iter().map(String::len);
+                if chunk.text.len() + path.chain(headings).sum::<usize>() > MAX_CHUNK_BYTES {
+                    return Err(IndexError::TooLarge("a chunk"));
+                }
+                let held = self.dimensions.get(space).filter(|(_, chunks)| *chunks > 0);
+                let held = held.map(|(dimensions, _)| *dimensions);
+                let expected = *dimensions
+                    .entry(*space)
+                    .or_insert(held.unwrap_or(vector.len()));
+                let is_large = vector.len() > MAX_DIMENSIONS;
+                if vector.len() != expected || is_large || !has_direction(vector) {
+                    return Err(IndexError::Vector);
+                }
+            }
+        }
+        match self.chunks + added > self.options.max_chunks {
+            true => Err(IndexError::Full),
+            false => Ok(()),
+        }
+    }
+
+    fn write(&mut self, changes: Vec<Change>, steps: &mut Vec<Step>) -> Result<(), IndexError> {
+        for change in changes {
+            let writer = self
+                .writer
+                .as_ref()
+                .ok_or_else(|| failed("it cannot be written"))?;
+            let spaces = |base: Uuid| {
+                let known = self
+                    .dimensions
+                    .keys()
+                    .filter(move |space| space.base == base);
+                known.copied().collect::<Vec<_>>()
+            };
+            match change {
+                Change::Put(space, document) => self.put(space, document, steps)?,
+                Change::RemoveDocument { base, document } => {
+                    writer.delete_term(self.fields.key(Key::Document(base, document)));
+                    steps.extend(
+                        spaces(base)
+                            .into_iter()
+                            .map(|space| Step::Remove(space, document)),
+                    );
+                }
+                Change::RemoveSpace(space) => {
+                    writer.delete_term(self.fields.key(Key::Space(space)));
+                    steps.push(Step::RemoveSpace(space));
+                }
+                Change::RemoveBase(base) => {
+                    writer.delete_term(self.fields.key(Key::Base(base)));
+                    steps.extend(spaces(base).into_iter().map(Step::RemoveSpace));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn put(
+        &mut self,
+        space: Space,
+        document: IndexedDocument,
+        steps: &mut Vec<Step>,
+    ) -> Result<(), IndexError> {
+        let writer = self
+            .writer
+            .as_ref()
+            .ok_or_else(|| failed("it cannot be written"))?;
+        writer.delete_term(self.fields.key(Key::DocumentIn(space, document.id)));
+        steps.push(Step::Remove(space, document.id));
+        // What else is in this commit has to fit, and may remove the whole base again.
+        if let Some((_, vector)) = document.chunks.first() {
+            let held = self.dimensions.entry(space).or_default();
+            if held.1 == 0 {
+                held.0 = vector.len();
+            }
+            held.1 += document.chunks.len();
+            self.chunks += document.chunks.len();
+        }
+        let language = document.language.unwrap_or_else(|| language(&document));
+        for (chunk, vector) in document.chunks {
+            let codes = Codes::of(&vector).ok_or(IndexError::Vector)?;
+            let mut terms = Vec::new();
+            for title in &chunk.path {
+                let title = document_terms(title, language);
+                terms.extend_from_slice(&title);
+                // What is in a heading counts twice.
+                terms.extend(title);
+            }
+            terms.extend(document_terms(&chunk.text, language));
+            let row = Row {
+                number: self.next_number,
+                id: chunk.id,
+                place: Place {
+                    document: document.id,
+                    index: chunk.index,
+                },
+                terms: u32::try_from(terms.len()).unwrap_or(u32::MAX),
+                language,
+            };
+            let record = record::write(space, &row, &codes, &Shown::of(&chunk));
+            let record = record.ok_or(IndexError::TooLarge("a chunk"))?;
+            let indexed = self
+                .fields
+                .document(space, document.id, row.number, &terms, &record);
+            writer.add_document(indexed).map_err(failed)?;
+            self.next_number += 1;
+            steps.push(Step::Push(space, row, codes));
+        }
+        Ok(())
+    }
+
+    /// Commits what was written, and lets it be found.
+    fn finish(&mut self, steps: Vec<Step>, shared: &Shared) -> Result<(), IndexError> {
+        let writer = self
+            .writer
+            .as_mut()
+            .ok_or_else(|| failed("it cannot be written"))?;
+        writer.commit().map_err(failed)?;
+        self.reader.reload().map_err(failed)?;
+        let searcher = self.reader.searcher();
+        let mut state = shared.state.write().unwrap_or_else(PoisonError::into_inner);
+        state.lexical.searcher = searcher;
+        for step in steps {
+            match step {
+                Step::Remove(space, document) => {
+                    if let Some(partition) = state.spaces.get_mut(&space) {
+                        let removed = partition.document_len(document);
+                        partition.remove(document);
+                        state.chunks -= removed;
+                    }
+                }
+                Step::RemoveSpace(space) => {
+                    let removed = state.spaces.remove(&space);
+                    state.chunks -= removed.map_or(0, |partition| partition.len());
+                }
+                Step::Push(space, row, codes) => {
+                    state.spaces.entry(space).or_default().push(row, &codes);
+                    state.chunks += 1;
+                }
+            }
+        }
+        state.spaces.retain(|_, partition| partition.len() > 0);
+        self.note(&state);
+        Ok(())
+    }
+}
+
+/// The language of a document, by its first chunks.
+fn language(document: &IndexedDocument) -> Language {
+    let mut text = String::new();
+    for (chunk, _) in document.chunks.iter().take(4) {
+        text.push_str(&chunk.text);
+        text.push('\n');
+    }
+    Language::detect(&text)
+}

@@ -1,0 +1,255 @@
+//! The index in a folder: what every index does, and what becomes of it when its process is killed.
+
+mod contract;
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead as _, BufReader, Write as _},
+    path::Path,
+    process::{Command, Stdio},
+    sync::Arc,
+};
+
+use colloquy_base::clock::SystemClock;
+use colloquy_index::{
+    embedded::{EmbeddedIndex, EmbeddedOptions},
+    search::{Change, IndexError, SearchIndex as _},
+};
+
+use contract::{ask, document, space};
+
+/// Name the folder and the first version for the process that is killed.
+const FOLDER: &str = "COLLOQUY_INDEX_TEST_FOLDER";
+const FIRST: &str = "COLLOQUY_INDEX_TEST_FIRST";
+/// The versions that it writes, if nobody kills it.
+const VERSIONS: usize = 1_000;
+
+fn open(folder: &Path) -> Result<EmbeddedIndex, IndexError> {
+    EmbeddedIndex::open(folder, EmbeddedOptions::default(), Arc::new(SystemClock))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_does_what_every_index_does() {
+    let folder = tempfile::tempdir().unwrap();
+    contract::run(&open(folder.path()).unwrap()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_is_as_it_was_when_it_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = space(1, 0);
+    {
+        let index = open(folder.path()).unwrap();
+        for id in 0..20 {
+            let text = format!("The animal of number {id} is a bear{id}.");
+            index
+                .apply(vec![Change::Put(here, document(id, &text))])
+                .await
+                .unwrap();
+        }
+        let gone = Change::RemoveDocument {
+            base: here.base,
+            document: uuid::Uuid::from_u128(7),
+        };
+        index.apply(vec![gone]).await.unwrap();
+        assert!(open(folder.path()).is_err(), "one process writes");
+    }
+    let index = open(folder.path()).unwrap();
+    assert_eq!(index.usage().await.unwrap().chunks, 19);
+    assert_eq!(
+        ask(&index, here, "bear12").await.unwrap()[0]
+            .place
+            .document
+            .as_u128(),
+        12
+    );
+    assert!(
+        ask(&index, here, "bear7")
+            .await
+            .unwrap()
+            .iter()
+            .all(|passage| passage.place.document.as_u128() != 7)
+    );
+    index
+        .apply(vec![Change::Put(here, document(7, "Back: bear7."))])
+        .await
+        .unwrap();
+    assert_eq!(
+        ask(&index, here, "bear7").await.unwrap()[0].text,
+        "Back: bear7."
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_it_holds_is_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = EmbeddedOptions {
+        max_chunks: 3,
+        ..EmbeddedOptions::default()
+    };
+    let index = EmbeddedIndex::open(folder.path(), options, Arc::new(SystemClock)).unwrap();
+    let put = |id| index.apply(vec![Change::Put(space(id, 0), document(1, "A text."))]);
+    for id in 0..3 {
+        put(id).await.unwrap();
+    }
+    assert!(matches!(put(3).await, Err(IndexError::Full)));
+    index
+        .apply(vec![Change::RemoveBase(space(0, 0).base)])
+        .await
+        .unwrap();
+    put(3).await.unwrap();
+    let usage = index.usage().await.unwrap();
+    assert_eq!((usage.chunks, usage.spaces), (3, 3));
+    assert!(usage.memory_bytes > 0 && usage.disk_bytes > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_at_once_are_written_together_and_searched_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = open(folder.path()).unwrap();
+    let here = space(1, 0);
+    let versions = |version: usize| {
+        let text = (0..6).map(|part| {
+            format!("# Part {part}\n\nThe tiger of version{version} says in this part nothing but its name, again and again.\n\n")
+        });
+        text.collect::<String>()
+    };
+    index
+        .apply(vec![Change::Put(here, document(0, &versions(0)))])
+        .await
+        .unwrap();
+    let writers = (1..=4_u128).map(|id| {
+        let index = index.clone();
+        async move {
+            for version in 0..6 {
+                index
+                    .apply(vec![Change::Put(here, document(0, &versions(version)))])
+                    .await
+                    .unwrap();
+                index
+                    .apply(vec![Change::Put(here, document(id, "Beside it."))])
+                    .await
+                    .unwrap();
+            }
+        }
+    });
+    let reading = async {
+        for _ in 0..60 {
+            let found = ask(&index, here, "tiger").await.unwrap();
+            let tigers = found
+                .iter()
+                .filter(|passage| passage.text.contains("tiger"));
+            let versions: Vec<_> = tigers
+                .map(|passage| passage.text.split_whitespace().nth(3).unwrap().to_owned())
+                .collect();
+            assert_eq!(versions.len(), 6, "{versions:?}");
+            assert!(
+                versions.windows(2).all(|pair| pair[0] == pair[1]),
+                "{versions:?}"
+            );
+        }
+    };
+    let mut writers: Vec<_> = writers.map(Box::pin).collect();
+    let [a, b, c, d] = writers.as_mut_slice() else {
+        unreachable!()
+    };
+    tokio::join!(a, b, c, d, reading);
+    assert_eq!(index.usage().await.unwrap().chunks, 10);
+}
+
+/// How many chunks a version of a document has.
+fn chunks_of(version: usize) -> usize {
+    1 + version % 5
+}
+
+fn version_of(id: u128, version: usize) -> String {
+    let part = |part: usize| {
+        format!(
+            "# Part {part}\n\nThe document{id} in version{version} has this part and says enough to be a chunk of its own.\n\n"
+        )
+    };
+    (0..chunks_of(version)).map(part).collect()
+}
+
+/// The process that is killed: writes documents again and again, and says what was acknowledged.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "started by the test below"]
+async fn writes_until_it_is_killed() {
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        return;
+    };
+    let index = open(Path::new(&folder)).unwrap();
+    let first: usize = std::env::var(FIRST).unwrap().parse().unwrap();
+    for version in first..first + VERSIONS {
+        let id = u128::try_from(version % 7).unwrap();
+        let put = Change::Put(space(1, 0), document(id, &version_of(id, version)));
+        index.apply(vec![put]).await.unwrap();
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "\nwritten {id} {version}").unwrap();
+        out.flush().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_acknowledged_is_there_after_a_kill_and_nothing_is_there_by_half() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut written: BTreeMap<u128, usize> = BTreeMap::new();
+    for round in 0..6_usize {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--ignored",
+                "--exact",
+                "--nocapture",
+                "writes_until_it_is_killed",
+            ])
+            .env(FOLDER, folder.path())
+            .env(FIRST, (round * VERSIONS).to_string())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut acknowledged = 0;
+        for line in lines.map_while(Result::ok) {
+            let words: Vec<_> = line.split(' ').collect();
+            if let ["written", id, version] = words.as_slice() {
+                written.insert(id.parse().unwrap(), version.parse().unwrap());
+                acknowledged += 1;
+                // SIGKILL, while it goes on writing: each round a little later.
+                if acknowledged == 5 + round * 3 {
+                    std::thread::sleep(std::time::Duration::from_millis(
+                        3 * u64::try_from(round).unwrap(),
+                    ));
+                    child.kill().unwrap();
+                }
+            }
+        }
+        child.wait().unwrap();
+        assert!(acknowledged >= 5 + round * 3, "it wrote {acknowledged}");
+        let index = open(folder.path()).unwrap();
+        for (id, version) in &mut written {
+            let mut request = contract::question(space(1, 0), &format!("document{id}"));
+            request.fusion.top_k = 100;
+            let found = index.search(request).await.unwrap().passages;
+            let own: Vec<_> = found
+                .iter()
+                .filter(|passage| passage.place.document.as_u128() == *id)
+                .collect();
+            let versions: Vec<usize> = own
+                .iter()
+                .map(|passage| {
+                    let word = passage
+                        .text
+                        .split_whitespace()
+                        .find_map(|word| word.strip_prefix("version"));
+                    word.unwrap().parse().unwrap()
+                })
+                .collect();
+            let kept = *versions.first().expect("an acknowledged document is there");
+            // What was written last may have been committed before it could be acknowledged.
+            assert!(kept >= *version, "{kept} of {version}");
+            assert_eq!(versions, vec![kept; chunks_of(kept)], "document {id}");
+            *version = kept;
+        }
+    }
+}
