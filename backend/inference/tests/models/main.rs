@@ -25,6 +25,7 @@ use colloquy_inference::{
     whisper::Whisper,
 };
 use colloquy_models::{folder::ModelsFolder, manifest};
+use colloquy_word_errors::{errors, words};
 
 const RECORDINGS: &str = "/usr/share/pocketsphinx/test/data";
 
@@ -70,32 +71,6 @@ fn spoken() -> Vec<(PathBuf, String)> {
     let forward = format!("{RECORDINGS}/goforward.raw");
     all.push((forward.into(), "go forward ten meters".to_owned()));
     all
-}
-
-fn words(text: &str) -> Vec<String> {
-    let text = text
-        .to_lowercase()
-        .replace("mr.", "mister")
-        .replace("10", "ten");
-    let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '\'');
-    words
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect()
-}
-
-/// How many words were left out, put in or changed.
-fn errors(said: &[String], heard: &[String]) -> usize {
-    let mut row: Vec<usize> = (0..=heard.len()).collect();
-    for (index, said) in said.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
-        for (at, heard) in heard.iter().enumerate() {
-            let changed = diagonal + usize::from(said != heard);
-            diagonal = row[at + 1];
-            row[at + 1] = changed.min(row[at] + 1).min(diagonal + 1);
-        }
-    }
-    row[heard.len()]
 }
 
 #[test]

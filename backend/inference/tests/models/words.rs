@@ -7,7 +7,9 @@ use colloquy_inference::{
     whisper::{TimedTranscript, Word},
 };
 
-use super::{RECORDINGS, TINY, errors, samples, spoken, words};
+use colloquy_word_errors::{errors, words};
+
+use super::{RECORDINGS, TINY, samples, spoken};
 
 /// Samples of a second.
 const SECOND: usize = 16_000;
