@@ -27,6 +27,13 @@ impl InferenceConfig {
         Ok(())
     }
 
+    /// The folder with what this node computed from the files of models, in its data folder: others may share these files, and it
+    /// may not be allowed to write beside them.
+    #[must_use]
+    pub fn computed_folder(data: &Path) -> PathBuf {
+        data.join("computed")
+    }
+
     /// The folder with the files of models, for this data folder.
     #[must_use]
     pub fn models_folder(&self, data: &Path) -> PathBuf {

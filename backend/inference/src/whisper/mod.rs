@@ -23,7 +23,6 @@ use std::io::Write as _;
 use flate2::{Compression, write::ZlibEncoder};
 use half::f16;
 
-pub use self::words::Word;
 use self::{
     alignment::AlignmentHeads,
     decoding::{Heard, Said, State},
@@ -32,6 +31,10 @@ use self::{
     tokens::Tokens,
     vocabulary::Vocabulary,
     weights::WeightsFile,
+};
+pub use self::{
+    silence::{SILENCE_VERSION, SilenceCache},
+    words::Word,
 };
 use crate::{
     InferenceError,
@@ -138,6 +141,19 @@ impl Whisper {
         model: &[u8],
         vocabulary: &[u8],
     ) -> Result<Self, InferenceError> {
+        Self::load_cached(runtime, model, vocabulary, None)
+    }
+
+    /// Loads a model as [`Self::load`] does. What it hears of silence comes from the cache, or goes there.
+    ///
+    /// # Errors
+    /// Those of [`Self::load`].
+    pub fn load_cached(
+        runtime: &dyn Runtime,
+        model: &[u8],
+        vocabulary: &[u8],
+        cache: Option<&dyn SilenceCache>,
+    ) -> Result<Self, InferenceError> {
         let weights = WeightsFile::parse(model)?;
         let dimensions = Dimensions::of(&weights)?;
         let tokens = Tokens::of(dimensions.vocabulary)?;
@@ -149,7 +165,7 @@ impl Whisper {
             (0..dimensions.decoder).flat_map(of_layer).collect()
         };
         Ok(Self {
-            silence: Silence::listen(encoder.as_ref(), dimensions, LOUDEST)?,
+            silence: Silence::cached_or_heard(encoder.as_ref(), dimensions, LOUDEST, cache)?,
             encoder,
             decoder,
             dimensions,

@@ -18,6 +18,23 @@ const STRIDE: usize = 8;
 /// Those that are kept: in the middle of those that they stand for.
 const KEPT: usize = POSITIONS / STRIDE;
 
+/// The version of [`Silence::bytes`]. Another one is due whenever the same model gives other numbers, too: when the network, the
+/// loudness of utterances or the positions that are kept change.
+pub const SILENCE_VERSION: u32 = 1;
+
+/// Bytes of a number.
+const NUMBER_BYTES: usize = size_of::<f32>();
+
+/// Keeps what a model heard of silence, which takes more memory to compute than all else, from one load to the next. Where it
+/// is kept has to tell models and the values of [`SILENCE_VERSION`] apart.
+pub trait SilenceCache {
+    /// What was written, if it has exactly so many bytes and is undamaged.
+    fn read(&self, bytes: usize) -> Option<Vec<u8>>;
+
+    /// Keeps it. Whether that goes well is not the model's business.
+    fn write(&self, contents: &[u8]);
+}
+
 /// Keys or values of a layer at the positions that are kept.
 #[derive(Debug)]
 struct Part {
@@ -35,6 +52,58 @@ pub(super) struct Silence {
 }
 
 impl Silence {
+    /// That of the cache if it is there, else what the encoder hears.
+    pub(super) fn cached_or_heard(
+        encoder: &dyn Network,
+        dimensions: Dimensions,
+        loudest: f32,
+        cache: Option<&dyn SilenceCache>,
+    ) -> Result<Self, InferenceError> {
+        let cached = cache.and_then(|cache| cache.read(bytes(dimensions)));
+        if let Some(silence) = cached.and_then(|bytes| Self::from_bytes(dimensions, &bytes)) {
+            return Ok(silence);
+        }
+        let heard = Self::listen(encoder, dimensions, loudest)?;
+        if let Some(cache) = cache {
+            cache.write(&heard.bytes());
+        }
+        Ok(heard)
+    }
+
+    /// All numbers of all parts.
+    fn bytes(&self) -> Vec<u8> {
+        let numbers = self.parts.iter().flat_map(|part| &part.values.data);
+        numbers.flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    /// What [`Self::bytes`] gave for a model of these dimensions; `None` when it is anything else.
+    fn from_bytes(dimensions: Dimensions, contents: &[u8]) -> Option<Self> {
+        let part = numbers_of_part(dimensions);
+        let (numbers, rest) = contents.as_chunks::<NUMBER_BYTES>();
+        let names: Vec<_> = names(dimensions).collect();
+        if !rest.is_empty() || numbers.len() != part * names.len() {
+            return None;
+        }
+        let parts = names.into_iter().zip(numbers.chunks_exact(part));
+        let parts = parts.map(|((_, name, is_transposed), numbers)| {
+            let numbers = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes));
+            let data: Vec<_> = numbers.collect();
+            let values = Floats {
+                shape: kept_shape(dimensions.heads, dimensions.head_width(), is_transposed),
+                data,
+            };
+            let is_sound = values.data.iter().all(|number| number.is_finite());
+            is_sound.then_some(Part {
+                name,
+                is_transposed,
+                values,
+            })
+        });
+        Some(Self {
+            parts: parts.collect::<Option<_>>()?,
+        })
+    }
+
     /// Lets the encoder hear nothing.
     pub(super) fn listen(
         encoder: &dyn Network,
@@ -49,10 +118,7 @@ impl Silence {
         // Nothing follows it.
         let no_keys = Floats::zeros(&[1, heads, width, 0]);
         let no_values = Floats::zeros(&[1, heads, 0, width]);
-        // What the encoder gives, and which of its inputs takes that.
-        let own = layers(dimensions.encoder, "own", "silence");
-        let cross = layers(dimensions.decoder, "cross", "silence_cross");
-        let names: Vec<_> = own.chain(cross).collect();
+        let names: Vec<_> = names(dimensions).collect();
         let mut inputs = vec![
             ("mel", Input::Floats(&shape, &frames)),
             ("bias", bias.input()),
@@ -89,6 +155,31 @@ impl Silence {
         let mut bias = Floats::zeros(&[1, positions + KEPT - first]);
         bias.data[positions..].fill((STRIDE as f32).ln());
         (rest, bias)
+    }
+}
+
+/// What the encoder gives, which of its inputs takes that, and whether it is transposed.
+fn names(dimensions: Dimensions) -> impl Iterator<Item = (String, String, bool)> {
+    let own = layers(dimensions.encoder, "own", "silence");
+    own.chain(layers(dimensions.decoder, "cross", "silence_cross"))
+}
+
+/// How many numbers the keys or the values of a layer have.
+fn numbers_of_part(dimensions: Dimensions) -> usize {
+    dimensions.width * KEPT
+}
+
+/// How many bytes [`Silence::bytes`] gives: 28 MB for the largest model whose time stamps are known, 4.6 MB for `tiny`.
+fn bytes(dimensions: Dimensions) -> usize {
+    let parts = 2 * (dimensions.encoder + dimensions.decoder);
+    numbers_of_part(dimensions) * parts * NUMBER_BYTES
+}
+
+/// The shape of keys or values of a layer at the positions that are kept.
+fn kept_shape(heads: usize, width: usize, is_transposed: bool) -> Vec<usize> {
+    match is_transposed {
+        true => vec![1, heads, width, KEPT],
+        false => vec![1, heads, KEPT, width],
     }
 }
 
@@ -139,13 +230,8 @@ fn thinned(all: &Floats, is_transposed: bool) -> Result<Floats, InferenceError> 
             }
         }
     }
-    let shape = if is_transposed {
-        [1, heads, width, KEPT]
-    } else {
-        [1, heads, KEPT, width]
-    };
     Ok(Floats {
-        shape: shape.to_vec(),
+        shape: kept_shape(heads, width, is_transposed),
         data,
     })
 }

@@ -8,6 +8,7 @@
 )]
 
 mod own_files;
+mod silence;
 mod words;
 
 use std::{

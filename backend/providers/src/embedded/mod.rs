@@ -29,8 +29,8 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use colloquy_base::fair_queue::{Bounds, FairQueue, Full};
-use colloquy_config::Config;
-use colloquy_models::folder::ModelsFolder;
+use colloquy_config::{Config, InferenceConfig};
+use colloquy_models::{computed::ComputedFolder, folder::ModelsFolder};
 
 use super::{ProviderError, ProviderErrorKind, Synthesizer, Transcriber};
 
@@ -44,16 +44,17 @@ const POCKETSPHINX: &str = "pocketsphinx";
 /// When the one that the settings name cannot be loaded.
 pub fn transcriber(config: &Config, pool: &Pool) -> anyhow::Result<Arc<dyn Transcriber>> {
     let folder = ModelsFolder::new(config.inference.models_folder(&config.store.dir));
+    let computed = ComputedFolder::new(InferenceConfig::computed_folder(&config.store.dir));
     let mut whisper = Whisper::new(pool.clone());
     match config.transcriber.model.as_deref() {
         Some(POCKETSPHINX) => {}
         Some(name) => whisper
-            .load(&folder, name)
+            .load(&folder, &computed, name)
             .with_context(|| format!("transcriber.model: {name}"))?,
         None => {
             for name in Whisper::present(&folder) {
                 // A server without it still answers, and says which one it has.
-                if let Err(error) = whisper.load(&folder, name) {
+                if let Err(error) = whisper.load(&folder, &computed, name) {
                     tracing::error!(model = name, "the model cannot be used: {error:#}");
                 }
             }

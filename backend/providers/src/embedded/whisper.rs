@@ -14,9 +14,10 @@ use colloquy_inference::{
     InferenceError,
     runtime::Rten,
     silero::{FRAME, Listener, Silero},
-    whisper::{self, MAX_SECONDS, Transcript},
+    whisper::{self, MAX_SECONDS, SILENCE_VERSION, SilenceCache, Transcript},
 };
 use colloquy_models::{
+    computed::{Computed, ComputedFolder},
     folder::{ModelsFolder, Presence},
     manifest::{self, Languages, Purpose},
 };
@@ -78,6 +79,23 @@ struct Model {
     whisper: Arc<whisper::Whisper>,
 }
 
+/// What a model heard of silence, in a file.
+struct SilenceFile(Computed);
+
+impl SilenceCache for SilenceFile {
+    fn read(&self, bytes: usize) -> Option<Vec<u8>> {
+        self.0.read(bytes)
+    }
+
+    /// Without it the next start takes longer, and that is all.
+    fn write(&self, contents: &[u8]) {
+        if let Err(error) = self.0.write(contents) {
+            let path = self.0.path();
+            tracing::debug!(path = %path.display(), "what was computed is not kept: {error}");
+        }
+    }
+}
+
 impl Model {
     fn knows(&self, language: &str) -> bool {
         match self.languages {
@@ -100,21 +118,32 @@ impl Whisper {
         present.into_iter().map(|model| model.name).collect()
     }
 
-    /// Loads a model. It takes a second or so, on the thread that asks.
+    /// Loads a model. It takes a second or so, on the thread that asks, and less when what it hears of silence is among what was
+    /// computed before.
     ///
     /// # Errors
     /// When it is no transcription model, or one of its files is missing, damaged or malformed.
-    pub fn load(&mut self, folder: &ModelsFolder, name: &str) -> anyhow::Result<()> {
+    pub fn load(
+        &mut self,
+        folder: &ModelsFolder,
+        computed: &ComputedFolder,
+        name: &str,
+    ) -> anyhow::Result<()> {
         let model = manifest::model(name)
             .filter(|model| model.purpose == Purpose::Transcription)
             .ok_or_else(|| anyhow::anyhow!("{name} is no transcription model"))?;
         let file = |name| {
             let file = model.file(name);
-            let file = file.ok_or_else(|| anyhow::anyhow!("{} has no {name}", model.name))?;
-            anyhow::Ok(folder.read(model, file)?)
+            file.ok_or_else(|| anyhow::anyhow!("{} has no {name}", model.name))
         };
-        let whisper =
-            whisper::Whisper::load(&Rten::new(1), &file("model.bin")?, &file("vocabulary.txt")?)?;
+        let (weights, vocabulary) = (file("model.bin")?, file("vocabulary.txt")?);
+        let silence = SilenceFile(computed.of(weights, "silence", SILENCE_VERSION));
+        let whisper = whisper::Whisper::load_cached(
+            &Rten::new(1),
+            &folder.read(model, weights)?,
+            &folder.read(model, vocabulary)?,
+            Some(&silence),
+        )?;
         let busy = SPEECH_PART * TIMES_HEARD * real_time_factor(&whisper)?;
         self.threads_a_call = self.threads_a_call.max(busy);
         tracing::debug!(model = model.name, threads_a_call = busy, "transcription");
