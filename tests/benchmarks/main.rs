@@ -4,6 +4,7 @@ mod call;
 mod extract;
 mod figures;
 mod recordings;
+mod retrieve;
 mod server;
 mod setup;
 mod speech;
@@ -34,6 +35,8 @@ enum Benchmark {
     Speech(speech::SpeechOptions),
     /// When turns end: cut-ins, missed turns and waiting, for each way of telling.
     Turns(turns::TurnsOptions),
+    /// Finding passages: how good rankings are, and how long a search takes over many chunks.
+    Retrieve(retrieve::RetrieveOptions),
     /// Text generation: what the server adds to its upstream, with one client and with many.
     Text(text::TextOptions),
 }
@@ -47,6 +50,7 @@ async fn main() -> anyhow::Result<()> {
         Benchmark::Setup(options) => Box::new(setup::run(options).await?),
         Benchmark::Speech(options) => Box::new(speech::run(options).await?),
         Benchmark::Turns(options) => Box::new(turns::run(options).await?),
+        Benchmark::Retrieve(options) => Box::new(retrieve::run(options).await?),
         Benchmark::Text(options) => Box::new(text::run(options).await?),
     };
     writeln!(std::io::stdout().lock(), "{report}")?;

@@ -1,7 +1,7 @@
 //! PDF: the text of each page in reading order, and which pages have to be looked at instead. `unpdf` reads the pages, one at a
 //! time; what a page's text is worth is judged here.
 
-use std::{collections::HashMap, ops::ControlFlow};
+use std::{collections::HashMap, ops::ControlFlow, sync::LazyLock};
 
 use unpdf::{
     Block, CleanupOptions, ErrorKind, ErrorMode, FormField, Page, PageSelection, PageStreamOptions,
@@ -24,6 +24,10 @@ const SCAN_CHARACTERS: usize = 60;
 const OUTLINES: u32 = 24;
 /// The share of characters that stand for nothing, from which on a text is bad.
 const BAD_SHARE: f64 = 0.1;
+
+/// Joins what lines part, and the like. It takes longer to make than a page to read.
+static CLEANUP: LazyLock<CleanupPipeline> =
+    LazyLock::new(|| CleanupPipeline::new(CleanupOptions::standard()));
 
 /// A document.
 pub(crate) fn document(bytes: &[u8], bounds: &Bounds) -> Result<Document, ExtractError> {
@@ -169,7 +173,6 @@ fn refusal(error: &unpdf::Error) -> ExtractError {
 struct Reading<'a> {
     document: Document,
     renderer: BlockRenderer,
-    cleanup: CleanupPipeline,
     fields: Vec<FormField>,
     bounds: &'a Bounds,
     refused: Option<ExtractError>,
@@ -180,7 +183,6 @@ impl<'a> Reading<'a> {
         Self {
             document: Document::default(),
             renderer: BlockRenderer::new(RenderOptions::default()),
-            cleanup: CleanupPipeline::new(CleanupOptions::standard()),
             fields: vec![],
             bounds,
             refused: None,
@@ -226,7 +228,7 @@ impl<'a> Reading<'a> {
             }
             previous = Some(block);
         }
-        let text = markdown::tidy(&self.cleanup.process(&text));
+        let text = markdown::tidy(&CLEANUP.process(&text));
         let reason = judge(page, &text);
         if !text.is_empty() {
             if !self.document.markdown.is_empty() {
