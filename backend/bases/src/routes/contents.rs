@@ -66,7 +66,7 @@ pub(crate) struct ContentView {
 /// A content of a document. What is longer than `knowledge.max_text_bytes` can be downloaded only.
 #[utoipa::path(
     get, path = "/api/documents/{partner}/{kb}/{doc_id}/content/{type}", tag = "knowledge bases",
-    params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = Variant, Path), FormatQuery),
+    params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = inline(Variant), Path), FormatQuery),
     responses((status = 200, body = ContentView), (status = 400), (status = 404))
 )]
 pub(super) async fn read(
@@ -109,7 +109,7 @@ async fn found(
 /// A content of a document as a file.
 #[utoipa::path(
     get, path = "/api/documents/{partner}/{kb}/{doc_id}/download/{type}", tag = "knowledge bases",
-    params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = Variant, Path)),
+    params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = inline(Variant), Path)),
     responses((status = 200, description = "the file", content_type = "application/octet-stream", body = Vec<u8>), (status = 404))
 )]
 pub(super) async fn download(
@@ -159,7 +159,7 @@ pub(super) struct ContentForm {
 /// Writes a content of a document in the place of what it had.
 #[utoipa::path(
     put, path = "/api/documents/{partner}/{kb}/{doc_id}/content/{type}", tag = "knowledge bases",
-    params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = Variant, Path)),
+    params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = inline(Variant), Path)),
     request_body(content = ContentForm, content_type = "application/x-www-form-urlencoded"),
     responses(
         (status = 200, body = DocumentView), (status = 400), (status = 404),

@@ -53,7 +53,7 @@ pub(super) fn write(space: Space, row: &Row, codes: &Codes, shown: &Shown) -> Op
     Some(bytes)
 }
 
-/// What is read of a chunk, and the rest, which is [`shown`].
+/// What is read of a chunk, and the rest, whose [`Shown`] is read when it is asked for.
 pub(super) struct Read<'a> {
     pub(super) space: Space,
     pub(super) row: Row,
