@@ -74,6 +74,8 @@ let manager = new CallManager(callbacks, configuration());
 refreshDevices();
 
 element("call").addEventListener("click", call);
+// Until this code was there, a click would have done nothing.
+element("call").disabled = false;
 element("check").addEventListener("click", checkFirst);
 element("hang-up").addEventListener("click", () => manager.hangUp());
 element("mute").addEventListener("click", () => setMuted(!muted));

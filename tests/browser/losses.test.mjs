@@ -232,7 +232,9 @@ scene("a page without HTTPS says so", {}, async (stage) => {
   await new Promise((resolve) => outside.listen(0, address.address, resolve));
   try {
     await stage.page.driver.get(`http://${address.address}:${outside.address().port}/`);
-    await stage.page.driver.findElement({ id: "call" }).click();
+    const call = await stage.page.driver.findElement({ id: "call" });
+    await until("the page works", () => call.isEnabled());
+    await call.click();
     const { error, callbacks } = await stage.page.shows("the error", ({ error }) => error);
     assert.equal(error.code, "INSECURE_CONTEXT");
     assert.equal(callbacks.at(-1).name, "onHangUp");

@@ -1,5 +1,8 @@
 //! The call resource, through HTTP.
 
+mod lists;
+mod urls;
+
 use std::time::Duration;
 
 use axum::{body::Body, http::Request};
@@ -476,97 +479,6 @@ async fn a_failed_call_and_a_silent_call_have_no_transcript() {
 }
 
 #[tokio::test]
-async fn of_many_clients_one_gets_the_call() {
-    for database in TestDatabase::both().await {
-        let server = builder(&database).start().await;
-        let (acme, _) = server.acme_and_other().await;
-        let id = create(&server, &acme, call()).await;
-        let takers = (0..16).map(|_| calls::take(&server.app.calls, &id, None));
-        let results = futures_util::future::join_all(takers).await;
-        let (won, lost): (Vec<_>, Vec<_>) = results
-            .into_iter()
-            .map(Result::unwrap)
-            .partition(Result::is_ok);
-        assert_eq!(won.len(), 1, "{}", database.kind());
-        assert!(
-            lost.iter()
-                .all(|result| matches!(result, Err(CloseCode::CallInUse)))
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_changed_or_expired_url_is_refused() {
-    let database = TestDatabase::sqlite();
-    let server = builder(&database).manual_clock().start().await;
-    let (acme, _) = server.acme_and_other().await;
-    let made = post_call(&server, &acme, call()).await;
-    let id = bare_id(&made);
-    let good = signed_query(made["data"]["signedUrl"].as_str().unwrap());
-    let check =
-        |id: &str, query: &SignedQuery| calls::check_session_url(&server.app.calls, id, query);
-    assert_eq!(check(&id, &good), Ok(()));
-    let other = create(&server, &acme, call()).await;
-    assert_eq!(check(&other, &good), Err(CloseCode::InvalidSignature));
-    let later = SignedQuery {
-        exp: good.exp + 60,
-        ..good.clone()
-    };
-    assert_eq!(check(&id, &later), Err(CloseCode::InvalidSignature));
-    let other_key = SignedQuery {
-        kid: "k2".to_owned(),
-        ..good.clone()
-    };
-    assert_eq!(check(&id, &other_key), Err(CloseCode::InvalidSignature));
-    let upper = SignedQuery {
-        sig: good.sig.to_uppercase(),
-        ..good.clone()
-    };
-    assert_eq!(check(&id, &upper), Err(CloseCode::InvalidSignature));
-
-    server.advance(Duration::from_secs(299));
-    assert_eq!(check(&id, &good), Ok(()));
-    server.advance(Duration::from_secs(1));
-    assert_eq!(check(&id, &good), Err(CloseCode::UrlExpired));
-    let path = format!("/v2/calls/{id}");
-    let read = server.get(&acme.key, &path).await.expect(200);
-    assert_eq!(read["data"]["signedUrl"], Value::Null);
-}
-
-#[tokio::test]
-async fn nodes_share_a_ring_and_a_rotated_ring_knows_old_urls() {
-    for database in TestDatabase::both().await {
-        let node = |name: &str| builder(&database).node(name);
-        let ring = |text: &str| -> SigningKeys { serde_json::from_value(json!(text)).unwrap() };
-        let url_of = |call: &Value| signed_query(call["data"]["signedUrl"].as_str().unwrap());
-        let check = |server: &TestApp, call: &Value| {
-            calls::check_session_url(&server.app.calls, &bare_id(call), &url_of(call))
-        };
-
-        // Without configuration every node has the same generated ring.
-        let (a, b) = (node("a").start().await, node("b").start().await);
-        let (acme, _) = a.acme_and_other().await;
-        let of_a = post_call(&a, &acme, call()).await;
-        assert_eq!(check(&b, &of_a), Ok(()));
-
-        let only_old = ring("k1:0123456789abcdef");
-        let old = node("c").config(|config| config.signing_keys = Some(only_old));
-        let old = old.start().await;
-        let both = ring("k2:fedcba9876543210,k1:0123456789abcdef");
-        let new = node("d").config(|config| config.signing_keys = Some(both));
-        let new = new.start().await;
-        let of_old = post_call(&old, &acme, call()).await;
-        assert_eq!(url_of(&of_old).kid, "k1");
-        assert_eq!(check(&new, &of_old), Ok(()));
-        let invalid = Err(CloseCode::InvalidSignature);
-        assert_eq!(check(&a, &of_old), invalid);
-        let of_new = post_call(&new, &acme, call()).await;
-        assert_eq!(url_of(&of_new).kid, "k2");
-        assert_eq!(check(&old, &of_new), invalid);
-    }
-}
-
-#[tokio::test]
 async fn a_full_or_stopping_server_says_when_to_come_back() {
     let database = TestDatabase::sqlite();
     let server = builder(&database)
@@ -626,101 +538,4 @@ async fn open_calls_are_counted_by_partner() {
             1
         );
     }
-}
-
-/// The ids of the calls that a list shows, and the path of its next page.
-async fn listed(server: &TestApp, key: &str, path: &str) -> (Vec<String>, Option<String>) {
-    let answer = server.get(key, path).await;
-    let body = answer.expect(200);
-    let calls = body["data"].as_array().unwrap();
-    let ids = calls.iter().map(|call| bare_id(&json!({"data": call})));
-    let next = body["next_cursor"].as_str().map(|cursor| {
-        let link = answer.header("link");
-        let target = link.strip_prefix('<').unwrap();
-        let target = target.strip_suffix(">; rel=\"next\"").unwrap();
-        assert!(target.ends_with(&format!("cursor={cursor}")), "{target}");
-        target.to_owned()
-    });
-    (ids.collect(), next)
-}
-
-#[tokio::test]
-async fn calls_are_listed_newest_first_page_by_page() {
-    for database in TestDatabase::both().await {
-        let server = builder(&database).start().await;
-        let (acme, other) = server.acme_and_other().await;
-        let mut ids = Vec::new();
-        for _ in 0..5 {
-            ids.insert(0, create(&server, &acme, call()).await);
-        }
-        let custom =
-            json!({"character": {"personality": "Be kind."}, "call_time_limit_seconds": 60});
-        let inline = create(&server, &acme, custom.clone()).await;
-        let foreign = create(&server, &other, custom).await;
-        calls::finish(&server.app.calls, &ids[1], outcome())
-            .await
-            .unwrap();
-
-        let mut seen = Vec::new();
-        let mut path = Some("/v2/calls?limit=2&character=repo:acme/ada".to_owned());
-        while let Some(next) = path {
-            let (page, following) = listed(&server, &acme.key, &next).await;
-            assert!((1..=2).contains(&page.len()));
-            seen.extend(page);
-            path = following;
-        }
-        assert_eq!(seen, ids);
-        let all = listed(&server, &acme.key, "/v2/calls").await;
-        assert_eq!(all.0, [[inline].as_slice(), &ids].concat());
-        let ended = listed(&server, &acme.key, "/v2/calls?state=completed").await;
-        assert_eq!(ended, (vec![ids[1].clone()], None));
-        let none = listed(
-            &server,
-            &acme.key,
-            "/v2/calls?created_before=2020-01-01T00:00:00Z",
-        )
-        .await;
-        assert_eq!(none, (vec![], None));
-        assert_eq!(listed(&server, &other.key, "/v2/calls").await.0, [foreign]);
-        let admin = "/v2/calls?partner=acme&created_from=2020-01-01T00:00:00Z";
-        assert_eq!(listed(&server, ADMIN_KEY, admin).await.0, all.0);
-        assert_eq!(listed(&server, ADMIN_KEY, "/v2/calls").await.0.len(), 7);
-
-        for (query, status, field) in [
-            ("limit=0", 400, "limit"),
-            ("limit=x", 400, "limit"),
-            ("state=sleeping", 400, "query"),
-            ("created_from=yesterday", 400, "query"),
-        ] {
-            let path = format!("/v2/calls?{query}");
-            let refused = server.get(&acme.key, &path).await.expect(status);
-            let message = refused["error"]["message"].as_str().unwrap();
-            assert!(message.contains(field), "{query}: {refused}");
-        }
-        let foreign = "/v2/calls?partner=acme";
-        server.get(&other.key, foreign).await.expect(403);
-    }
-}
-
-/// The list of a quota's key is what the quota paid for; a page's key has none.
-#[tokio::test]
-async fn a_quota_lists_its_own_calls_and_a_page_none() {
-    let database = TestDatabase::sqlite();
-    let server = builder(&database).start().await;
-    let acme = server.partner("acme").await;
-    let quota = server.quota(&acme, json!({"kinds": ["call"]})).await;
-    let custom = json!({"character": {"personality": "Be kind."}, "call_time_limit_seconds": 60});
-    create(&server, &acme, custom.clone()).await;
-    let own = server
-        .post(&quota.key, "/v2/calls", custom)
-        .await
-        .expect(200);
-    let (ids, _) = listed(&server, &quota.key, "/v2/calls").await;
-    assert_eq!(ids, [bare_id(&own)]);
-    let origin = "https://shop.example";
-    let page = json!({"kind": "publishable", "allowed_origins": [origin]});
-    let page = server.key("acme", page).await;
-    let request = server.request(Method::GET, "/v2/calls");
-    let request = request.header("x-api-key", page["api_key"].as_str().unwrap());
-    send(request.header("origin", origin)).await.expect(403);
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use colloquy::{
     config::SandboxConfig,
     digitize::{
-        Bound, DigitizeError, Digitized, ExtractError, Format, Input, NoOcr, Ocr, Reading,
+        Bound, DigitizeError, Digitized, ExtractError, Format, Input, NoOcr, Ocr, DigitizeOptions,
         child::page_images, digitize,
     },
     fair_queue::{Claim, Priority},
@@ -35,8 +35,8 @@ async fn read(
     file: impl Into<Bytes>,
     format: Format,
 ) -> Result<Digitized, DigitizeError> {
-    let reading = Reading::default();
-    digitize(&sandbox(), ocr, &claim(), file.into(), format, &reading).await
+    let options = DigitizeOptions::default();
+    digitize(&sandbox(), ocr, &claim(), file.into(), format, &options).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -59,9 +59,9 @@ async fn files_are_read_without_being_in_memory() {
     let path = folder.path().join("a.docx");
     fs::write(&path, sample("docx/word_sample.docx")).unwrap();
     let read = async |path: &Path| {
-        let reading = Reading::default();
+        let options = DigitizeOptions::default();
         let file = Input::File(path.to_owned());
-        digitize(&sandbox(), None, &claim(), file, Format::Docx, &reading).await
+        digitize(&sandbox(), None, &claim(), file, Format::Docx, &options).await
     };
     let document = read(&path).await.unwrap().document;
     assert!(document.markdown.contains("Swimming in the lake"));

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
+mod bounds;
+mod builtin;
 mod characters;
 mod compaction;
 mod failures;

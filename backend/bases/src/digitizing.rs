@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use colloquy_base::fair_queue::{Claim, Priority};
-use colloquy_digitize::{DigitizeError, Format, Reading, digitize};
+use colloquy_digitize::{DigitizeError, Format, DigitizeOptions, digitize};
 use colloquy_kernel::jobs::{GivenUp, Job, RetryRule, Run, RunResult};
 use serde::{Deserialize, Serialize};
 
@@ -163,9 +163,9 @@ async fn read(bases: &Bases, owned: &OwnedDocument) -> anyhow::Result<Outcome> {
     let file = bases.blobs.read_whole(&original.blob, most).await?;
     let tenant = owned.tenant();
     let claim = Claim::new(Priority::Background, tenant.partner().as_str());
-    let reading = Reading::default();
+    let options = DigitizeOptions::default();
     let ocr = bases.ocr.as_ref();
-    match digitize(&bases.sandbox, ocr, &claim, file, format, &reading).await {
+    match digitize(&bases.sandbox, ocr, &claim, file, format, &options).await {
         Ok(digitized) => Ok(Outcome::Text(digitized.document.markdown)),
         Err(error @ DigitizeError::Later(_)) => Err(error.into()),
         Err(error) => Ok(Outcome::None(error.to_string())),

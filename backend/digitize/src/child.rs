@@ -8,7 +8,7 @@ use colloquy_extract::{
 };
 use colloquy_sandbox::{Input, Sandbox, SandboxError};
 
-use crate::{Reading, limits};
+use crate::{DigitizeOptions, limits};
 
 /// How many pages a child makes images of: they are all in memory when it is done.
 pub const PAGES_AT_ONCE: usize = 8;
@@ -106,15 +106,15 @@ pub async fn read(
     claim: &Claim,
     file: &Input,
     format: Format,
-    reading: &Reading,
+    options: &DigitizeOptions,
 ) -> Result<Document, SandboxError<ExtractError>> {
     let (address, encoding);
     let mut what = vec!["document", "text", "--format", format.name()];
-    if let Some(url) = &reading.article_of {
+    if let Some(url) = &options.article_of {
         address = format!("--article-of={url}");
         what.push(&address);
     }
-    if let Some(charset) = &reading.charset {
+    if let Some(charset) = &options.charset {
         encoding = format!("--charset={charset}");
         what.push(&encoding);
     }

@@ -23,9 +23,9 @@ pub use self::{
     ocr::{NoOcr, Ocr, OcrError},
 };
 
-/// How a document is read.
+/// How a document is digitized.
 #[derive(Debug, Clone, Default)]
-pub struct Reading {
+pub struct DigitizeOptions {
     /// The address of a page, when the article on it is wanted and not all of it.
     pub article_of: Option<String>,
     /// The encoding that came with the text.
@@ -100,10 +100,10 @@ pub async fn digitize(
     claim: &Claim,
     file: impl Into<Input>,
     format: Format,
-    reading: &Reading,
+    options: &DigitizeOptions,
 ) -> Result<Digitized, DigitizeError> {
     let file = file.into();
-    let mut document = child::read(sandbox, claim, &file, format, reading).await?;
+    let mut document = child::read(sandbox, claim, &file, format, options).await?;
     let unread: Vec<u32> = document.unread.iter().map(|unread| unread.page).collect();
     let mut recognized: Vec<(u32, String)> = vec![];
     let mut missing = vec![];

@@ -6,7 +6,6 @@ use crate::{error::ExtractError, markdown};
 
 /// The text of a document, and what it says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Document {
     /// Its text.
     pub markdown: String,

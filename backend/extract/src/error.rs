@@ -9,7 +9,6 @@ use crate::format::Format;
 /// A bound that a document goes beyond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Bound {
     /// Files inside of its container.
     Entries,
@@ -47,7 +46,6 @@ impl fmt::Display for Bound {
 /// Why a document is refused, or has no text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum ExtractError {
     /// The name has no extension that is accepted.
     #[error("files of the type {0:?} are not supported")]

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// A format of documents that is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Format {
     /// Portable Document Format.
     Pdf,

@@ -1,6 +1,6 @@
 //! Documents: their bytes in, Markdown out.
 //!
-//! What a file is, is told where the file is ([`detect`]). Its text is read by [`extract`], in a child process that has limits:
+//! What a file is, is told where the file is ([`detect()`]). Its text is read by [`extract()`], in a child process that has limits:
 //! whatever the bounds here let pass is bounded once more by memory, time and output there. This crate computes and nothing else:
 //! it opens no file, speaks to nobody, and knows nothing of the server.
 

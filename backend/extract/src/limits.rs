@@ -3,7 +3,6 @@
 
 /// Bounds on what is read of a document. The child process that reads it has bounds of its own, on memory and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Bounds {
     /// Files inside of a container.
     pub entries: usize,

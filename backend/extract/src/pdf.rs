@@ -36,15 +36,15 @@ pub(crate) fn document(bytes: &[u8], bounds: &Bounds) -> Result<Document, Extrac
     if count > bounds.pages {
         return Err(ExtractError::too_large(Bound::Pages, bounds.pages));
     }
-    let mut reading = Reading::new(bounds);
+    let mut reader = PageReader::new(bounds);
     let quality = parser.for_each_page(stream_options(PageSelection::All), |event| {
-        reading.event(event)
+        reader.event(event)
     });
     let quality = quality.map_err(|error| refusal(&error))?;
-    if let Some(error) = reading.refused {
+    if let Some(error) = reader.refused {
         return Err(error);
     }
-    let mut document = reading.document;
+    let mut document = reader.document;
     if document.pages.is_none_or(|pages| pages == 0) {
         return Err(if count == 0 && quality.unresolved_page_nodes == 0 {
             ExtractError::Empty
@@ -169,8 +169,8 @@ fn refusal(error: &unpdf::Error) -> ExtractError {
     }
 }
 
-/// What was read so far.
-struct Reading<'a> {
+/// Takes what `unpdf` reads, and keeps the text of it.
+struct PageReader<'a> {
     document: Document,
     renderer: BlockRenderer,
     fields: Vec<FormField>,
@@ -178,7 +178,7 @@ struct Reading<'a> {
     refused: Option<ExtractError>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> PageReader<'a> {
     fn new(bounds: &'a Bounds) -> Self {
         Self {
             document: Document::default(),

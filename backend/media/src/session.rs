@@ -3,6 +3,7 @@
 
 mod client;
 mod missed;
+mod offers;
 mod turns;
 mod words;
 
@@ -27,6 +28,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::{
     missed::Missed,
+    offers::Offers,
     turns::turn_settings,
     words::{server_message, stored_line, user_info},
 };
@@ -50,15 +52,6 @@ const STORE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Datagrams that are taken in one round, before the clock and the client's messages have their turn again.
 const DATAGRAMS_A_ROUND: usize = 64;
-
-/// Offers that a client may make within [`OFFER_WINDOW`]. It makes one when the call begins and one for every change of
-/// its network.
-const MAX_OFFERS: u32 = 10;
-
-const OFFER_WINDOW: Duration = Duration::from_secs(10);
-
-/// Offers that a client may make in a call; each may leave something in the stack.
-const MAX_OFFERS_IN_ALL: u32 = 500;
 
 /// A running call.
 pub(super) struct Session {
@@ -549,35 +542,6 @@ impl Session {
             };
             wire.close(close.number(), end.error.unwrap_or("BYE"));
         }
-    }
-}
-
-/// How many offers came.
-#[derive(Debug)]
-struct Offers {
-    window: Instant,
-    in_window: u32,
-    in_all: u32,
-}
-
-impl Offers {
-    fn new(now: Instant) -> Self {
-        Self {
-            window: now,
-            in_window: 0,
-            in_all: 0,
-        }
-    }
-
-    /// Counts an offer; `false` when there were too many.
-    fn count(&mut self, now: Instant) -> bool {
-        if now >= self.window + OFFER_WINDOW {
-            self.window = now;
-            self.in_window = 0;
-        }
-        self.in_window += 1;
-        self.in_all += 1;
-        self.in_window <= MAX_OFFERS && self.in_all <= MAX_OFFERS_IN_ALL
     }
 }
 

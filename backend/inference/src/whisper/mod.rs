@@ -108,7 +108,6 @@ pub struct Transcript {
 
 /// What was heard, and when.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct TimedTranscript {
     /// What was heard.
     pub transcript: Transcript,

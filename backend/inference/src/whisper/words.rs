@@ -17,7 +17,6 @@ const SAID: &[char] = &[
 
 /// A word of a transcript.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct Word {
     /// The word with the punctuation at it, without blanks around.
     pub text: String,

@@ -1,0 +1,100 @@
+//! Lists of calls.
+
+use super::*;
+
+/// The ids of the calls that a list shows, and the path of its next page.
+async fn listed(server: &TestApp, key: &str, path: &str) -> (Vec<String>, Option<String>) {
+    let answer = server.get(key, path).await;
+    let body = answer.expect(200);
+    let calls = body["data"].as_array().unwrap();
+    let ids = calls.iter().map(|call| bare_id(&json!({"data": call})));
+    let next = body["next_cursor"].as_str().map(|cursor| {
+        let link = answer.header("link");
+        let target = link.strip_prefix('<').unwrap();
+        let target = target.strip_suffix(">; rel=\"next\"").unwrap();
+        assert!(target.ends_with(&format!("cursor={cursor}")), "{target}");
+        target.to_owned()
+    });
+    (ids.collect(), next)
+}
+
+#[tokio::test]
+async fn calls_are_listed_newest_first_page_by_page() {
+    for database in TestDatabase::both().await {
+        let server = builder(&database).start().await;
+        let (acme, other) = server.acme_and_other().await;
+        let mut ids = Vec::new();
+        for _ in 0..5 {
+            ids.insert(0, create(&server, &acme, call()).await);
+        }
+        let custom =
+            json!({"character": {"personality": "Be kind."}, "call_time_limit_seconds": 60});
+        let inline = create(&server, &acme, custom.clone()).await;
+        let foreign = create(&server, &other, custom).await;
+        calls::finish(&server.app.calls, &ids[1], outcome())
+            .await
+            .unwrap();
+
+        let mut seen = Vec::new();
+        let mut path = Some("/v2/calls?limit=2&character=repo:acme/ada".to_owned());
+        while let Some(next) = path {
+            let (page, following) = listed(&server, &acme.key, &next).await;
+            assert!((1..=2).contains(&page.len()));
+            seen.extend(page);
+            path = following;
+        }
+        assert_eq!(seen, ids);
+        let all = listed(&server, &acme.key, "/v2/calls").await;
+        assert_eq!(all.0, [[inline].as_slice(), &ids].concat());
+        let ended = listed(&server, &acme.key, "/v2/calls?state=completed").await;
+        assert_eq!(ended, (vec![ids[1].clone()], None));
+        let none = listed(
+            &server,
+            &acme.key,
+            "/v2/calls?created_before=2020-01-01T00:00:00Z",
+        )
+        .await;
+        assert_eq!(none, (vec![], None));
+        assert_eq!(listed(&server, &other.key, "/v2/calls").await.0, [foreign]);
+        let admin = "/v2/calls?partner=acme&created_from=2020-01-01T00:00:00Z";
+        assert_eq!(listed(&server, ADMIN_KEY, admin).await.0, all.0);
+        assert_eq!(listed(&server, ADMIN_KEY, "/v2/calls").await.0.len(), 7);
+
+        for (query, status, field) in [
+            ("limit=0", 400, "limit"),
+            ("limit=x", 400, "limit"),
+            ("state=sleeping", 400, "query"),
+            ("created_from=yesterday", 400, "query"),
+        ] {
+            let path = format!("/v2/calls?{query}");
+            let refused = server.get(&acme.key, &path).await.expect(status);
+            let message = refused["error"]["message"].as_str().unwrap();
+            assert!(message.contains(field), "{query}: {refused}");
+        }
+        let foreign = "/v2/calls?partner=acme";
+        server.get(&other.key, foreign).await.expect(403);
+    }
+}
+
+/// The list of a quota's key is what the quota paid for; a page's key has none.
+#[tokio::test]
+async fn a_quota_lists_its_own_calls_and_a_page_none() {
+    let database = TestDatabase::sqlite();
+    let server = builder(&database).start().await;
+    let acme = server.partner("acme").await;
+    let quota = server.quota(&acme, json!({"kinds": ["call"]})).await;
+    let custom = json!({"character": {"personality": "Be kind."}, "call_time_limit_seconds": 60});
+    create(&server, &acme, custom.clone()).await;
+    let own = server
+        .post(&quota.key, "/v2/calls", custom)
+        .await
+        .expect(200);
+    let (ids, _) = listed(&server, &quota.key, "/v2/calls").await;
+    assert_eq!(ids, [bare_id(&own)]);
+    let origin = "https://shop.example";
+    let page = json!({"kind": "publishable", "allowed_origins": [origin]});
+    let page = server.key("acme", page).await;
+    let request = server.request(Method::GET, "/v2/calls");
+    let request = request.header("x-api-key", page["api_key"].as_str().unwrap());
+    send(request.header("origin", origin)).await.expect(403);
+}

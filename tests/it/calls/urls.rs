@@ -1,0 +1,94 @@
+//! The signed URLs of calls.
+
+use super::*;
+
+#[tokio::test]
+async fn of_many_clients_one_gets_the_call() {
+    for database in TestDatabase::both().await {
+        let server = builder(&database).start().await;
+        let (acme, _) = server.acme_and_other().await;
+        let id = create(&server, &acme, call()).await;
+        let takers = (0..16).map(|_| calls::take(&server.app.calls, &id, None));
+        let results = futures_util::future::join_all(takers).await;
+        let (won, lost): (Vec<_>, Vec<_>) = results
+            .into_iter()
+            .map(Result::unwrap)
+            .partition(Result::is_ok);
+        assert_eq!(won.len(), 1, "{}", database.kind());
+        assert!(
+            lost.iter()
+                .all(|result| matches!(result, Err(CloseCode::CallInUse)))
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_changed_or_expired_url_is_refused() {
+    let database = TestDatabase::sqlite();
+    let server = builder(&database).manual_clock().start().await;
+    let (acme, _) = server.acme_and_other().await;
+    let made = post_call(&server, &acme, call()).await;
+    let id = bare_id(&made);
+    let good = signed_query(made["data"]["signedUrl"].as_str().unwrap());
+    let check =
+        |id: &str, query: &SignedQuery| calls::check_session_url(&server.app.calls, id, query);
+    assert_eq!(check(&id, &good), Ok(()));
+    let other = create(&server, &acme, call()).await;
+    assert_eq!(check(&other, &good), Err(CloseCode::InvalidSignature));
+    let later = SignedQuery {
+        exp: good.exp + 60,
+        ..good.clone()
+    };
+    assert_eq!(check(&id, &later), Err(CloseCode::InvalidSignature));
+    let other_key = SignedQuery {
+        kid: "k2".to_owned(),
+        ..good.clone()
+    };
+    assert_eq!(check(&id, &other_key), Err(CloseCode::InvalidSignature));
+    let upper = SignedQuery {
+        sig: good.sig.to_uppercase(),
+        ..good.clone()
+    };
+    assert_eq!(check(&id, &upper), Err(CloseCode::InvalidSignature));
+
+    server.advance(Duration::from_secs(299));
+    assert_eq!(check(&id, &good), Ok(()));
+    server.advance(Duration::from_secs(1));
+    assert_eq!(check(&id, &good), Err(CloseCode::UrlExpired));
+    let path = format!("/v2/calls/{id}");
+    let read = server.get(&acme.key, &path).await.expect(200);
+    assert_eq!(read["data"]["signedUrl"], Value::Null);
+}
+
+#[tokio::test]
+async fn nodes_share_a_ring_and_a_rotated_ring_knows_old_urls() {
+    for database in TestDatabase::both().await {
+        let node = |name: &str| builder(&database).node(name);
+        let ring = |text: &str| -> SigningKeys { serde_json::from_value(json!(text)).unwrap() };
+        let url_of = |call: &Value| signed_query(call["data"]["signedUrl"].as_str().unwrap());
+        let check = |server: &TestApp, call: &Value| {
+            calls::check_session_url(&server.app.calls, &bare_id(call), &url_of(call))
+        };
+
+        // Without configuration every node has the same generated ring.
+        let (a, b) = (node("a").start().await, node("b").start().await);
+        let (acme, _) = a.acme_and_other().await;
+        let of_a = post_call(&a, &acme, call()).await;
+        assert_eq!(check(&b, &of_a), Ok(()));
+
+        let only_old = ring("k1:0123456789abcdef");
+        let old = node("c").config(|config| config.signing_keys = Some(only_old));
+        let old = old.start().await;
+        let both = ring("k2:fedcba9876543210,k1:0123456789abcdef");
+        let new = node("d").config(|config| config.signing_keys = Some(both));
+        let new = new.start().await;
+        let of_old = post_call(&old, &acme, call()).await;
+        assert_eq!(url_of(&of_old).kid, "k1");
+        assert_eq!(check(&new, &of_old), Ok(()));
+        let invalid = Err(CloseCode::InvalidSignature);
+        assert_eq!(check(&a, &of_old), invalid);
+        let of_new = post_call(&new, &acme, call()).await;
+        assert_eq!(url_of(&of_new).kid, "k2");
+        assert_eq!(check(&old, &of_new), invalid);
+    }
+}

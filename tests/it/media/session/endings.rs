@@ -1,0 +1,181 @@
+//! The ends of calls.
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_time_limit_ends_a_call_within_a_second() {
+    let stage = Stage::new().await;
+    let call = stage.call_with("repo:acme/guide", 2).await;
+    let client = NativeClient::connect(&call.url).await.unwrap();
+    let connected = now();
+    let bye = client.bye(SOON).await.unwrap();
+    let took = connected.elapsed();
+    assert_eq!(
+        bye,
+        ServerMessage::Bye {
+            reason: ByeReason::TimeLimit,
+            code: None
+        }
+    );
+    assert!((1_900..3_000).contains(&took.as_millis()), "{took:?}");
+    let status = stage.reaches(&call, "completed").await;
+    assert_eq!(status["duration"]["call_seconds"], 2, "{status}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_whose_media_never_connects_is_a_failed_call() {
+    let stage = Stage::with(|config| config.calls.media_connect_seconds = 1).await;
+    let call = stage.call().await;
+    let options = ClientOptions {
+        conditions: Conditions {
+            cut: true,
+            ..Conditions::default()
+        },
+        ..ClientOptions::default()
+    };
+    let client = NativeClient::join(&call.url, options).await.unwrap();
+    // The visitor takes a while to allow the microphone.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(stage.status(&call).await["state"], "starting");
+    client.offer().await.unwrap();
+    let bye = client.bye(SOON).await.unwrap();
+    let code = Some("NOT_CONNECTED".to_owned());
+    assert_eq!(
+        bye,
+        ServerMessage::Bye {
+            reason: ByeReason::Error,
+            code
+        }
+    );
+    stage.reaches(&call, "error").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_whose_visitor_allows_no_microphone_is_a_failed_call() {
+    let stage = Stage::with(|config| {
+        config.calls.visitor_seconds = 2;
+        config.calls.media_connect_seconds = 60;
+    })
+    .await;
+    let call = stage.call().await;
+    let client = NativeClient::join(&call.url, ClientOptions::default())
+        .await
+        .unwrap();
+    let bye = client.bye(SOON).await.unwrap();
+    let code = Some("NOT_CONNECTED".to_owned());
+    assert_eq!(
+        bye,
+        ServerMessage::Bye {
+            reason: ByeReason::Error,
+            code
+        }
+    );
+    let log = client.log();
+    let last = log.messages.iter().map(|(_, message)| message);
+    let ends = last.filter(|message| {
+        matches!(
+            message,
+            ServerMessage::Bye { .. }
+                | ServerMessage::Status {
+                    state: SessionState::Error
+                }
+        )
+    });
+    let first_is_bye = ends.take(1).all(|m| matches!(m, ServerMessage::Bye { .. }));
+    assert!(first_is_bye, "the state came before its reason");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stops_says_so() {
+    let stage = Stage::with(|config| config.http.drain_seconds = 1).await;
+    let (_, client) = stage.join().await;
+    converse(&client).await;
+    let waiting = stage.call().await;
+    let app = stage.app;
+    let drains = app.app.kernel.shutdown.clone();
+    let ((), bye, refused_later) = tokio::join!(app.stop(), client.bye(SOON), async {
+        drains.cancelled().await;
+        refusal(&waiting.url).await
+    });
+    assert_eq!(
+        bye.unwrap(),
+        ServerMessage::Bye {
+            reason: ByeReason::Shutdown,
+            code: None
+        }
+    );
+    assert_eq!(refused_later, refused(CloseCode::Capacity));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_of_a_page_that_never_connect_take_little_room_and_give_it_back() {
+    let stage = Stage::with(|config| {
+        config.calls.visitor_seconds = 2;
+        config.media.max_calls_per_address = 3;
+    })
+    .await;
+    let key = json!({"kind": "publishable", "allowed_origins": ["https://page.example"]});
+    let key = stage.app.key("acme", key).await;
+    let key = key["api_key"].as_str().unwrap();
+    let place = async || {
+        let body = json!({"character": "repo:acme/guide", "call_time_limit_seconds": 60});
+        let request = stage.app.request(reqwest::Method::POST, "/v2/calls");
+        let request = request.header("origin", "https://page.example");
+        harness::app::send(request.header("x-api-key", key).json(&body)).await
+    };
+    let url = |answer: &Value| answer["data"]["signedUrl"].as_str().unwrap().to_owned();
+    let mut urls = Vec::new();
+    for _ in 0..5 {
+        urls.push(url(&place().await.expect(200)));
+    }
+    let mut sockets = Vec::new();
+    for url in &urls[..3] {
+        let mut socket = Socket::open(url).await.unwrap();
+        socket.hello(None).await.unwrap();
+        socket.welcome().await.unwrap();
+        sockets.push(socket);
+    }
+    assert_eq!(refusal(&urls[3]).await, refused(CloseCode::Capacity));
+    let full = place().await;
+    assert_eq!(full.status, 429, "{}", full.text);
+    assert!(full.header("retry-after").parse::<u32>().unwrap() >= 1);
+    // The partner's own server is not held up, and the page is not for long; the refused URL was not spent.
+    stage.join().await;
+    harness::eventually("there is room again", || async {
+        stage.app.app.calls.room.open() <= 1
+    })
+    .await;
+    let mut socket = Socket::open(&urls[3]).await.unwrap();
+    socket.hello(None).await.unwrap();
+    socket.welcome().await.unwrap();
+}
+
+/// What the visitor and the character said is known to the session alone when the call ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_ends_while_the_database_is_locked_is_stored_later() {
+    let stage = Stage::new().await;
+    let (made, client) = stage.join().await;
+    converse(&client).await;
+    stage.reaches(&made, "ongoing").await;
+
+    let store = &stage.app.app.config.store;
+    let file = format!("sqlite://{}", store.dir.join("colloquy.db").display());
+    let mut lock = SqliteConnection::connect(&file).await.unwrap();
+    while lock.execute("BEGIN IMMEDIATE").await.is_err() {}
+    client.hang_up().await.unwrap();
+    let journal = store.dir.join("journal");
+    let files = || std::fs::read_dir(&journal).unwrap().count();
+    eventually("the end is in the journal", async || files() == 1).await;
+    // Longer than any statement waits for the lock: the first try fails.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(stage.status(&made).await["state"], "ongoing");
+    lock.execute("ROLLBACK").await.unwrap();
+
+    let ended = stage.reaches(&made, "completed").await;
+    assert!(
+        ended["duration"]["call_seconds"].as_i64().unwrap() < 6,
+        "the wait is no part of the call: {ended}"
+    );
+    assert!(!stage.transcript(&made).await.is_empty());
+    eventually("the journal is empty", async || files() == 0).await;
+}
