@@ -9,7 +9,7 @@ use axum::extract::FromRef;
 
 use crate::{
     accounts::{Accounts, Directory},
-    bases::Bases,
+    bases::{Bases, IndexedBases},
     blobs::Blobs,
     calls::{Calls, OpenCalls},
     characters::{CharacterCache, Characters},
@@ -117,7 +117,14 @@ pub fn directory(base: Base) -> Directory {
 }
 
 fn directory_with(base: Base, cache: &Arc<CharacterCache>) -> Directory {
-    Directory::new(base, vec![Arc::clone(cache) as _, Arc::new(OpenCalls)])
+    Directory::new(
+        base,
+        vec![
+            Arc::clone(cache) as _,
+            Arc::new(OpenCalls),
+            Arc::new(IndexedBases),
+        ],
+    )
 }
 
 impl App {
@@ -141,10 +148,21 @@ impl App {
         let characters = Characters::new(accounts.clone(), cache);
         let webhooks = Webhooks::new(accounts.clone(), fetcher);
         let calls = Calls::open(characters.clone(), webhooks.clone(), providers.clone()).await?;
-        let generation =
-            Generation::open(characters.clone(), providers.clone(), edge.clone()).await?;
         let sandbox = Arc::new(Sandbox::new(&accounts.config.sandbox));
-        let bases = Bases::open(accounts.clone(), blobs.clone(), Arc::clone(&sandbox)).await;
+        let bases = Bases::open(
+            accounts.clone(),
+            blobs.clone(),
+            Arc::clone(&sandbox),
+            providers.clone(),
+        )
+        .await;
+        let generation = Generation::open(
+            characters.clone(),
+            providers.clone(),
+            edge.clone(),
+            bases.for_characters(),
+        )
+        .await?;
         let speech = Speech::new(accounts.clone(), providers.clone(), sandbox);
         let messaging = Messaging::new(generation.clone(), speech.clone());
         let media = Media::open(

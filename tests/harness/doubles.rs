@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use colloquy::{
     Config,
     providers::{
-        BatchProviders, ChatModel, ModelAnswer, ModelApi, ModelRequest, Models, Pcm, ProviderError,
-        ProviderErrorKind, Providers, SpeechRequest, SpeechStream, Synthesizer, Transcriber,
-        Utterance, VoiceInfo, VoiceList, embedded::TurnModels,
+        BatchProviders, ChatModel, Embedder, ModelAnswer, ModelApi, ModelRequest, Models, Pcm,
+        ProviderError, ProviderErrorKind, Providers, SpeechRequest, SpeechStream, Synthesizer,
+        Transcriber, Utterance, VoiceInfo, VoiceList, embedded::TurnModels, openai::Embeddings,
     },
 };
 use colloquy_formats::ModelEvent;
@@ -83,6 +83,9 @@ impl Doubles {
             transcriber: transcriber.clone(),
             synthesizer: Arc::new(Voice(self.synthesizer.clone())),
             batch: BatchProviders { chat, transcriber },
+            embedder: Embeddings::from_config(&config.embedder)
+                .expect("an HTTP client")
+                .map(|embeddings| Arc::new(embeddings) as Arc<dyn Embedder>),
             turns: TurnModels::default(),
             max_calls: None,
         }

@@ -4,6 +4,7 @@
 //! and remembers what it was asked and when the client went away. Without delays in its scripts it adds none.
 
 mod answers;
+mod embeddings;
 mod script;
 mod text;
 
@@ -23,7 +24,9 @@ use axum::{
 };
 use colloquy::{
     Config,
-    config::{ChatConfig, ModelConfig, Secret, SynthesizerConfig, TranscriberConfig},
+    config::{
+        ChatConfig, EmbedderConfig, ModelConfig, Secret, SynthesizerConfig, TranscriberConfig,
+    },
     money::Usd,
     providers::ModelApi,
 };
@@ -50,6 +53,8 @@ pub enum Api {
     Transcription,
     /// `POST /v1/audio/speech`.
     Speech,
+    /// `POST /v1/embeddings`.
+    Embeddings,
 }
 
 /// A request that came.
@@ -119,6 +124,7 @@ impl Upstream {
             .route("/v1/responses/compact", post(compact))
             .route("/v1/audio/transcriptions", post(transcription))
             .route("/v1/audio/speech", post(speech))
+            .route("/v1/embeddings", post(embeddings))
             .layer(DefaultBodyLimit::max(64 * 1024 * 1024))
             .with_state(Arc::clone(&shared));
         let mut server = JoinSet::new();
@@ -165,6 +171,16 @@ impl Upstream {
             api_key,
             model: Some("scripted-voice".to_owned()),
             ..SynthesizerConfig::default()
+        };
+    }
+
+    /// Makes the embedder of a configuration this upstream's, under this name.
+    pub fn embed(&self, config: &mut Config, model: &str) {
+        config.embedder = EmbedderConfig {
+            base_url: Some(self.base_url()),
+            api_key: Some(Secret::new("upstream-key")),
+            model: Some(model.to_owned()),
+            ..EmbedderConfig::default()
         };
     }
 
@@ -409,4 +425,14 @@ async fn speech(
     let answer = answers::speech(&script, &input);
     let kind = if script.wav { "audio/wav" } else { "audio/pcm" };
     answers::send(script, kind, answer, watch).await
+}
+
+async fn embeddings(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    Json(body): Json<Value>,
+) -> Response {
+    let (script, watch) = shared.begin(Api::Embeddings, &headers, body.clone());
+    let answer = embeddings::answer(&script, &body);
+    answers::send(script, "application/json", answer, watch).await
 }

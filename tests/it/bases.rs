@@ -1,5 +1,7 @@
 //! Knowledge bases: what comes in, what is made of it, how it goes.
 
+mod searching;
+
 use std::{fs, path::Path, time::Duration};
 
 use colloquy::store::Executor as _;

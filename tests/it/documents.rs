@@ -6,7 +6,7 @@ use bytes::Bytes;
 use colloquy::{
     config::SandboxConfig,
     digitize::{
-        Bound, DigitizeError, Digitized, ExtractError, Format, Input, NoOcr, Ocr, DigitizeOptions,
+        Bound, DigitizeError, DigitizeOptions, Digitized, ExtractError, Format, Input, NoOcr, Ocr,
         child::page_images, digitize,
     },
     fair_queue::{Claim, Priority},

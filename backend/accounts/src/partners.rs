@@ -62,6 +62,19 @@ pub trait PartnerDependent: std::fmt::Debug + Send + Sync {
         Ok(None)
     }
 
+    /// Notes what follows from the partner's end, in the transaction that deletes it.
+    ///
+    /// # Errors
+    /// The database's failure.
+    async fn leave(
+        &self,
+        _transaction: &Transaction,
+        _tenant: &Tenant,
+        _now_ms: i64,
+    ) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Forgets what this process remembers of the partner, which is gone.
     fn forget(&self, _tenant: &Tenant) {}
 }
@@ -175,9 +188,13 @@ pub async fn delete(directory: &Directory, tenant: &Tenant) -> Result<(), Accoun
         }
     }
     quotas::lock_all(&transaction, tenant).await?;
+    let now_ms = directory.clock.now_ms();
+    for dependent in &directory.dependents {
+        dependent.leave(&transaction, tenant, now_ms).await?;
+    }
     let found = store::delete_partner(&transaction, tenant).await?;
     if found {
-        store::note_deleted(&transaction, tenant, directory.clock.now_ms()).await?;
+        store::note_deleted(&transaction, tenant, now_ms).await?;
     }
     transaction.commit().await?;
     directory

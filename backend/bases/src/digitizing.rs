@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use colloquy_base::fair_queue::{Claim, Priority};
-use colloquy_digitize::{DigitizeError, Format, DigitizeOptions, digitize};
+use colloquy_digitize::{DigitizeError, DigitizeOptions, Format, digitize};
 use colloquy_kernel::jobs::{GivenUp, Job, RetryRule, Run, RunResult};
 use serde::{Deserialize, Serialize};
 
 use super::{
     Bases,
-    content::{NewContent, Variant},
-    document::Step,
+    accepting::AcceptedText,
+    content::{self, NewContent, Variant},
+    document::{Document, Step},
     store::{self, OwnedDocument},
 };
 
@@ -109,17 +110,21 @@ impl Digitize {
         owned: &OwnedDocument,
         outcome: Outcome,
     ) -> anyhow::Result<RunResult> {
-        let tenant = owned.tenant();
+        let tenant = &owned.tenant();
         let document = &owned.document;
-        let (step, error, content) = match outcome {
-            Outcome::None(reason) => (Step::Failed, Some(reason), None),
-            Outcome::Text(text) => {
-                let name = format!("{}.md", document.id);
-                let content = NewContent::of_text(bases, &tenant, Variant::Digitized, name, text);
-                (Step::Done, None, Some(content.await?))
-            }
+        let outcome = match outcome {
+            Outcome::None(reason) => Err((Step::Failed, reason, None)),
+            Outcome::Text(text) => match over_limit(document, &text) {
+                Some(reason) => {
+                    // Kept, so that it need not be read again when there is room for it.
+                    let (name, variant) = (format!("{}.md", document.id), Variant::Extracted);
+                    let kept = NewContent::of_text(bases, tenant, variant, name, text).await?;
+                    Err((Step::Blocked, reason, Some(kept)))
+                }
+                None => Ok(AcceptedText::write(bases, tenant, document, text).await?),
+            },
         };
-        let (content, error) = (content.as_ref(), error.as_deref());
+        let outcome = &outcome;
         let stored = run.insist(bases, || async move {
             let transaction = bases.store.begin().await?;
             if !run.holds(&transaction).await? {
@@ -127,16 +132,28 @@ impl Digitize {
             }
             let (id, revision) = (&document.id, document.revision);
             let now = bases.clock.now_ms();
+            let (step, error) = match outcome {
+                Ok(_) => (Step::Done, None),
+                Err((step, reason, _)) => (*step, Some(reason.as_str())),
+            };
             if !store::set_digitizing(&transaction, id, revision, step, error, now).await? {
                 return Ok(false);
             }
-            if let Some(content) = content {
-                content.store(bases, &transaction, id).await?;
+            match outcome {
+                Ok(accepted) => {
+                    accepted
+                        .store(bases, &transaction, tenant, document)
+                        .await?
+                }
+                Err((_, _, Some(kept))) => kept.store(bases, &transaction, id).await?,
+                Err((_, _, None)) => {}
             }
             transaction.commit().await?;
             Ok(true)
         });
-        Ok(match stored.await? {
+        let stored = stored.await?;
+        bases.kernel.jobs.wake();
+        Ok(match stored {
             true => RunResult::Done,
             // Somebody wrote another content meanwhile.
             false => RunResult::Again(Duration::ZERO),
@@ -144,13 +161,27 @@ impl Digitize {
     }
 }
 
+/// Why a text is not accepted, when it is longer than the document may be.
+fn over_limit(document: &Document, text: &str) -> Option<String> {
+    let limit = document.character_limit?;
+    let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+    (length > limit).then(|| {
+        format!(
+            "BUDGET_BLOCKED: the text has {length} characters, and character_limit allows {limit}"
+        )
+    })
+}
+
 /// Reads what was brought.
 async fn read(bases: &Bases, owned: &OwnedDocument) -> anyhow::Result<Outcome> {
     let document = &owned.document;
     let contents = store::contents_of(bases.store.db(), &document.id).await?;
-    let original = contents
-        .into_iter()
-        .find(|content| content.variant == Variant::Original);
+    let of = |variant| contents.iter().find(|content| content.variant == variant);
+    if let Some(extracted) = of(Variant::Extracted) {
+        let most = u64::from(bases.config.knowledge.max_text_bytes);
+        return Ok(Outcome::Text(content::text(bases, extracted, most).await?));
+    }
+    let original = of(Variant::Original);
     let Some(original) = original else {
         return Ok(Outcome::None("the document has no content".to_owned()));
     };

@@ -128,6 +128,7 @@ pub(crate) struct Document {
     #[sqlx(try_from = "String")]
     pub(crate) embedding: Step,
     pub(crate) processing_error: Option<String>,
+    pub(crate) embedding_error: Option<String>,
     pub(crate) revision: i64,
     pub(crate) created_at: i64,
     pub(crate) updated_at: i64,

@@ -48,6 +48,7 @@ pub(crate) async fn erase(
     if running == 0 {
         job.remove(bases, &transaction).await?;
         transaction.commit().await?;
+        bases.index.wake();
         return Ok(Deletion::Done);
     }
     jobs::enqueue(bases, &transaction, Some(tenant.partner()), &job).await?;
@@ -74,6 +75,8 @@ impl Erase {
             .blobs
             .doom_found(transaction, &files, &self.id)
             .await?;
+        let now = bases.clock.now_ms();
+        store::note_removal(transaction, self.whole, &self.id, now).await?;
         store::delete(transaction, self.whole, &self.id).await
     }
 }
@@ -105,6 +108,7 @@ impl Job for Erase {
         }
         self.remove(&bases, &transaction).await?;
         transaction.commit().await?;
+        bases.index.wake();
         Ok(RunResult::Done)
     }
 

@@ -8,32 +8,52 @@
 //! - [`base`], [`folder`], [`document`], [`content`]: the resources
 //! - [`upload`]: how documents come in
 //! - [`digitizing`]: how their text is read
+//! - [`accepting`]: what follows when a content is there
+//! - [`embedding`], [`index`]: how they come to be found
+//! - [`retrieval`]: how passages are looked for
 //! - [`erase`]: how they go
 
+mod accepting;
 mod base;
 mod content;
 mod digitizing;
 mod document;
+mod embedding;
 mod erase;
 mod error;
 mod folder;
+mod index;
 mod names;
+mod replacing;
+mod retrieval;
 mod routes;
 mod store;
 mod stored;
 mod upload;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::extract::FromRef;
-use colloquy_accounts::Accounts;
+use colloquy_accounts::{Accounts, Tenant, partners::PartnerDependent};
 use colloquy_blobs::Blobs;
 use colloquy_digitize::Ocr;
 use colloquy_http::Interface;
 use colloquy_kernel::{Capability, Routes, State, jobs};
+use colloquy_knowledge::KnowledgeBases;
+use colloquy_providers::Providers;
 use colloquy_sandbox::Sandbox;
+use colloquy_store::{StoreError, Transaction};
+use tokio::{sync::OnceCell, time::sleep};
 
-pub use self::{digitizing::Digitize, erase::Erase};
+pub use self::{
+    digitizing::Digitize,
+    embedding::{Embed, Reembed},
+    erase::Erase,
+};
+use self::{embedding::Profile, index::NodeIndex};
+
+/// How often old removals are forgotten.
+const FORGET_EVERY: Duration = Duration::from_secs(3_600);
 
 /// The state of this capability in a server; cheap to clone.
 #[derive(Debug, Clone)]
@@ -47,11 +67,21 @@ pub struct Parts {
     sandbox: Arc<Sandbox>,
     /// What recognizes text on pictures, where it is installed.
     ocr: Option<Ocr>,
+    providers: Providers,
+    /// The index of this node.
+    index: NodeIndex,
+    /// What makes vectors.
+    profile: OnceCell<Profile>,
 }
 
 impl Bases {
     /// Puts the parts together, and looks for the program that recognizes text on pictures: without it, such pages have none.
-    pub async fn open(accounts: Accounts, blobs: Blobs, sandbox: Arc<Sandbox>) -> Self {
+    pub async fn open(
+        accounts: Accounts,
+        blobs: Blobs,
+        sandbox: Arc<Sandbox>,
+        providers: Providers,
+    ) -> Self {
         let languages = &accounts.config.knowledge.ocr_languages;
         let languages: Vec<&str> = languages.iter().map(String::as_str).collect();
         let ocr = match Ocr::open(&languages).await {
@@ -66,7 +96,16 @@ impl Bases {
             blobs,
             sandbox,
             ocr,
+            providers,
+            index: NodeIndex::default(),
+            profile: OnceCell::new(),
         }))
+    }
+
+    /// The bases, for characters that look things up in them.
+    #[must_use]
+    pub fn for_characters(&self) -> Arc<dyn KnowledgeBases> {
+        Arc::new(retrieval::CharacterBases(self.clone()))
     }
 }
 
@@ -91,6 +130,47 @@ where
     }
 
     fn jobs(&self, registry: jobs::Registry<S>) -> jobs::Registry<S> {
-        registry.with::<Digitize>().with::<Erase>()
+        registry
+            .with::<Digitize>()
+            .with::<Embed>()
+            .with::<Reembed>()
+            .with::<Erase>()
+    }
+
+    async fn start(&self, state: &S) -> anyhow::Result<()> {
+        let bases = Bases::from_ref(state);
+        embedding::change_profiles(&bases).await?;
+        let follower = bases.clone();
+        let follow = follower.index.clone().follow(follower);
+        bases.kernel.tasks.spawn(follow);
+        let kernel = bases.clone();
+        bases.kernel.tasks.spawn(async move {
+            loop {
+                tokio::select! {
+                    () = kernel.kernel.shutdown.cancelled() => return,
+                    () = sleep(FORGET_EVERY) => {}
+                }
+                if let Err(error) = index::forget(&kernel).await {
+                    kernel.store.complain("forgetting removals", &error);
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Tells the indexes of nodes that the bases of a partner go with it.
+#[derive(Debug)]
+pub struct IndexedBases;
+
+#[async_trait::async_trait]
+impl PartnerDependent for IndexedBases {
+    async fn leave(
+        &self,
+        transaction: &Transaction,
+        tenant: &Tenant,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        store::note_removals_of(transaction, tenant.partner().as_str(), now_ms).await
     }
 }

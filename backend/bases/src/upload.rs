@@ -46,6 +46,19 @@ pub(crate) struct Uploaded {
     written: Written,
 }
 
+impl Uploaded {
+    /// The file as the original of a document.
+    pub(crate) fn into_content(self) -> NewContent {
+        NewContent {
+            variant: Variant::Original,
+            written: self.written,
+            file_name: self.file_name,
+            media_type: self.format.media_type(),
+            characters: None,
+        }
+    }
+}
+
 /// Takes a file as it comes, and looks whether it is what its name says.
 pub(crate) async fn receive(
     bases: &Bases,
@@ -112,6 +125,7 @@ fn blank(bases: &Bases, folder: &Folder, source: Source, name: String, wishes: W
         rewriting: Step::None,
         embedding: Step::None,
         processing_error: None,
+        embedding_error: None,
         revision: 0,
         created_at: now,
         updated_at: now,
@@ -134,13 +148,7 @@ pub(crate) async fn add_file(
         digitizing: Step::Queued,
         ..blank(bases, folder, Source::File, name, wishes)
     };
-    let content = NewContent {
-        variant: Variant::Original,
-        written: file.written,
-        file_name: file.file_name,
-        media_type: file.format.media_type(),
-        characters: None,
-    };
+    let content = file.into_content();
     insert(bases, tenant, base, &document, Some(&content)).await?;
     document::find(bases, base, &document.id).await
 }

@@ -39,7 +39,7 @@ pub use self::{
     log::{LogConfig, LogFormat},
     media::MediaConfig,
     models::{LimitField, ModelConfig, ModelsConfig, ReasoningStyle},
-    providers::{ChatConfig, EMBEDDED_MODEL, SynthesizerConfig, TranscriberConfig},
+    providers::{ChatConfig, EMBEDDED_MODEL, EmbedderConfig, SynthesizerConfig, TranscriberConfig},
     sandbox::SandboxConfig,
     secret::{Secret, SigningKey, SigningKeys},
     speech::SpeechConfig,
@@ -73,6 +73,8 @@ pub struct Config {
     pub models: ModelsConfig,
     /// Neural models that run in this process.
     pub inference: InferenceConfig,
+    /// Texts as vectors.
+    pub embedder: EmbedderConfig,
     /// Speech to text.
     pub transcriber: TranscriberConfig,
     /// Text to speech.
@@ -103,6 +105,7 @@ fn is_secret(name: &str) -> bool {
             | "http.health_key"
             | "store.database_url"
             | "chat.api_key"
+            | "embedder.api_key"
             | "transcriber.api_key"
             | "synthesizer.api_key"
             | "webhooks.secret"
@@ -161,6 +164,7 @@ impl Config {
         for (name, model) in &self.models {
             model.validate(name)?;
         }
+        self.embedder.validate()?;
         self.transcriber.validate()?;
         self.synthesizer.validate()?;
         self.speech.validate()?;

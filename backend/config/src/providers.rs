@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{bail, ensure};
+use colloquy_base::money::Usd;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -108,5 +109,67 @@ impl SynthesizerConfig {
         );
         check_secret("synthesizer.api_key", self.api_key.as_ref())?;
         check_url("synthesizer.base_url", self.base_url.as_ref())
+    }
+}
+
+/// Texts as vectors, for search by meaning: an OpenAI-compatible server, or a model of the models folder.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EmbedderConfig {
+    /// The server's base URL, up to and including `/v1`.
+    pub base_url: Option<Url>,
+    /// The server's key.
+    pub api_key: Option<Secret>,
+    /// The model; required with a base URL. Without one, a model of the models folder, which has to be there, or `none`: texts are
+    /// found by their words alone; unset: the one of the folder, else none.
+    pub model: Option<String>,
+    /// The numbers of a vector, for a model that leaves the choice; unset: its own.
+    pub dimensions: Option<u32>,
+    /// The tokens of a passage at most. Only with a base URL.
+    pub max_tokens: u32,
+    /// The texts of a request at most. Only with a base URL.
+    pub max_texts: u32,
+    /// The price of 1,000,000 tokens, in USD.
+    pub input_usd: Usd,
+}
+
+impl Default for EmbedderConfig {
+    fn default() -> Self {
+        Self {
+            base_url: None,
+            api_key: None,
+            model: None,
+            dimensions: None,
+            max_tokens: 512,
+            max_texts: 64,
+            input_usd: Usd::default(),
+        }
+    }
+}
+
+impl EmbedderConfig {
+    pub(super) fn validate(&self) -> anyhow::Result<()> {
+        ensure!(
+            self.base_url.is_none() || self.model.is_some(),
+            "embedder.model: required with embedder.base_url"
+        );
+        ensure!(
+            self.dimensions.is_none_or(|it| (1..=4_096).contains(&it)),
+            "embedder.dimensions: 1 to 4096"
+        );
+        ensure!(
+            self.dimensions.is_none() || self.base_url.is_some(),
+            "embedder.dimensions: only with embedder.base_url"
+        );
+        ensure!(
+            (16..=32_768).contains(&self.max_tokens),
+            "embedder.max_tokens: 16 to 32768"
+        );
+        ensure!(
+            (1..=2_048).contains(&self.max_texts),
+            "embedder.max_texts: 1 to 2048"
+        );
+        check_secret("embedder.api_key", self.api_key.as_ref())?;
+        check_url("embedder.base_url", self.base_url.as_ref())
     }
 }

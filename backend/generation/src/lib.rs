@@ -12,6 +12,7 @@
 //! - [`answer`]: what the client gets in one piece
 //! - [`streamed`]: what it gets event by event
 //! - [`socket`]: the same over a WebSocket
+//! - [`embeddings`]: texts as vectors
 //! - [`bill`]: what is reserved and settled
 //! - [`seal`]: what keeps the summaries of compacted conversations closed
 //! - [`stored`]: responses that later ones go on from
@@ -21,6 +22,7 @@
 mod answer;
 mod bill;
 mod dispatch;
+mod embeddings;
 mod error;
 mod failure;
 mod generate;
@@ -41,12 +43,12 @@ mod svc;
 use std::{fmt, sync::Arc};
 
 use axum::extract::FromRef;
-use colloquy_accounts::{Accounts, server_secret};
-use colloquy_base::language::language_tag;
+use colloquy_accounts::{Accounts, Tenant, server_secret};
+use colloquy_base::{fair_queue::Priority, language::language_tag};
 use colloquy_characters::{Character, Characters, RenderedCharacter};
 use colloquy_http::{Edge, Interface};
 use colloquy_kernel::{Capability, Routes, State};
-use colloquy_knowledge::{KnowledgeSource, Passage};
+use colloquy_knowledge::{KnowledgeBases, KnowledgeSource, Passage, Together};
 use colloquy_providers::{Grounding, Providers};
 use colloquy_store::StoreError;
 
@@ -68,6 +70,8 @@ pub struct Parts {
     /// The outside services.
     pub providers: Providers,
     edge: Edge,
+    /// What characters look things up in.
+    bases: Arc<dyn KnowledgeBases>,
     seals: SealingSecret,
     text_sockets: TextSockets,
 }
@@ -81,6 +85,7 @@ impl Generation {
         characters: Characters,
         providers: Providers,
         edge: Edge,
+        bases: Arc<dyn KnowledgeBases>,
     ) -> Result<Self, StoreError> {
         let secret = server_secret(&characters.store, "compactions").await?;
         Ok(Self(Arc::new(Parts {
@@ -89,6 +94,7 @@ impl Generation {
             characters,
             providers,
             edge,
+            bases,
         })))
     }
 }
@@ -142,18 +148,33 @@ impl fmt::Debug for ReplyContext {
 }
 
 impl ReplyContext {
-    /// The character after its templates were filled in. Its documents are read when it looks something up first, those of a
-    /// saved one once for all who ask.
+    /// The character of a partner after its templates were filled in. Its documents are read when it looks something up first,
+    /// those of a saved one once for all who ask. A knowledge base that is another partner's is none.
     #[must_use]
     pub fn new(
         generation: &Generation,
+        tenant: &Tenant,
         character: &Character,
         rendered: &RenderedCharacter,
+        priority: Priority,
     ) -> Self {
         let parameters = &character.parameters;
-        let knows = parameters.rag_enabled && !parameters.documents.is_empty();
-        let knowledge =
-            knows.then(|| Arc::new(generation.documents(character)) as Arc<dyn KnowledgeSource>);
+        let mut sources: Vec<Arc<dyn KnowledgeSource>> = Vec::new();
+        if parameters.rag_enabled && !parameters.documents.is_empty() {
+            sources.push(Arc::new(generation.documents(character)));
+        }
+        let index = parameters.rag_index_required.as_deref();
+        let named = index.and_then(|index| index.split_once('/'));
+        if let Some((partner, name)) = named.filter(|_| parameters.rag_enabled)
+            && partner == tenant.partner().as_str()
+        {
+            sources.push(generation.bases.open(tenant.partner(), name, priority));
+        }
+        let knowledge = match sources.len() {
+            0 => None,
+            1 => sources.pop(),
+            _ => Some(Arc::new(Together(sources)) as Arc<dyn KnowledgeSource>),
+        };
         Self {
             name: character.display_name().map(str::to_owned),
             personality: rendered.system.clone(),

@@ -8,7 +8,7 @@ use colloquy_accounts::{
     partners,
     quotas::{Quota, QuotaKind},
 };
-use colloquy_base::invalid::InvalidField;
+use colloquy_base::{fair_queue::Priority, invalid::InvalidField};
 use colloquy_characters::CharacterInput;
 use colloquy_formats::{Request, VisibleResult, VisibleRetrieval};
 use colloquy_http::{Arrival, memory::Share};
@@ -286,7 +286,13 @@ async fn resolved(
         owner: reference
             .clone()
             .unwrap_or_else(|| format!("{partner}\n{name}")),
-        speaker: ReplyContext::new(generation, &character, &rendered),
+        speaker: ReplyContext::new(
+            generation,
+            &quota.tenant,
+            &character,
+            &rendered,
+            Priority::Request,
+        ),
         reference,
     })
 }

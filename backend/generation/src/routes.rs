@@ -25,7 +25,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    answer, generate,
+    answer, embeddings, generate,
     prepare::{self, Requester},
     request::ClientRequest,
     schema::{
@@ -49,6 +49,7 @@ where
         .routes(routes!(list_input_items))
         .routes(routes!(count_input_tokens))
         .routes(routes!(compact))
+        .routes(routes!(embeddings::create_embeddings))
         .routes(routes!(list_models))
         .routes(routes!(read_model))
         // OpenAPI has no name for a part of a path that holds a slash.
@@ -154,7 +155,7 @@ async fn generate(
 }
 
 /// The body of a request. One that is too large is a wrong one, as the interface has it.
-async fn body(generation: &Generation, request: HttpRequest) -> Result<Bytes, ApiError> {
+pub(super) async fn body(generation: &Generation, request: HttpRequest) -> Result<Bytes, ApiError> {
     let limit = generation.config.limits.text_body_bytes;
     let body = extract::body_up_to(request, limit).await;
     body.map_err(|error| match error.status {

@@ -1,6 +1,6 @@
 //! What a character can look up: sources of passages, and how the words of a question find them.
 //!
-//! For now a character knows the documents that it carries with it. It stops before the reply: `generation` asks, within
+//! A character knows the documents that it carries with it, and a knowledge base that it names. It stops before the reply: `generation` asks, within
 //! a bounded time, and puts what it gets into the prompt.
 
 mod bm25;
@@ -9,7 +9,10 @@ mod concept;
 mod documents;
 mod text;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
+use colloquy_base::{fair_queue::Priority, identifiers::PartnerId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -78,4 +81,67 @@ pub trait KnowledgeSource: Send + Sync + 'static {
     /// # Errors
     /// When the source cannot be asked.
     async fn search(&self, query: Query) -> anyhow::Result<Vec<Passage>>;
+}
+
+/// The knowledge bases of partners.
+pub trait KnowledgeBases: std::fmt::Debug + Send + Sync + 'static {
+    /// A base of a partner, by its name, for those who ask with this priority. It is looked for when it is searched: one that is not
+    /// there has no passages.
+    fn open(&self, partner: &PartnerId, name: &str, priority: Priority)
+    -> Arc<dyn KnowledgeSource>;
+}
+
+/// Several sources as one: the best passages of each, in turn.
+#[derive(Clone)]
+pub struct Together(pub Vec<Arc<dyn KnowledgeSource>>);
+
+#[async_trait]
+impl KnowledgeSource for Together {
+    fn titles(&self) -> Vec<String> {
+        self.0.iter().flat_map(|source| source.titles()).collect()
+    }
+
+    async fn prepare(&self) -> anyhow::Result<()> {
+        for source in &self.0 {
+            source.prepare().await?;
+        }
+        Ok(())
+    }
+
+    /// One source that fails is no reason to go without the others.
+    async fn search(&self, query: Query) -> anyhow::Result<Vec<Passage>> {
+        let searches = self.0.iter().map(|source| source.search(query.clone()));
+        let mut failure = None;
+        let mut found = Vec::new();
+        let mut documents = 0;
+        for result in futures_util::future::join_all(searches).await {
+            match result {
+                Ok(mut passages) => {
+                    // Each source numbers its documents from 0.
+                    let most = passages.iter().map(|passage| passage.document + 1).max();
+                    for passage in &mut passages {
+                        passage.document += documents;
+                    }
+                    documents += most.unwrap_or(0);
+                    found.push(passages.into_iter());
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        let mut mixed = Vec::new();
+        while mixed.len() < query.limit {
+            let before = mixed.len();
+            for passages in &mut found {
+                mixed.extend(passages.next());
+            }
+            if mixed.len() == before {
+                break;
+            }
+        }
+        mixed.truncate(query.limit);
+        match failure {
+            Some(error) if mixed.is_empty() => Err(error),
+            _ => Ok(mixed),
+        }
+    }
 }

@@ -200,7 +200,13 @@ impl Session {
         let engine =
             Engine::with_detector(config, detector).context("starting the conversation engine")?;
         let character = setup.character.display_name().map(str::to_owned);
-        let speaker = ReplyContext::new(&media.generation, &setup.character, rendered);
+        let speaker = ReplyContext::new(
+            &media.generation,
+            &setup.tenant,
+            &setup.character,
+            rendered,
+            Priority::Call,
+        );
         let claim = Claim::new(Priority::Call, setup.tenant.partner().as_str());
         let requests = ProviderRequests::new(media, speaker, voice, claim, answers);
         Ok(Self {

@@ -140,7 +140,13 @@ async fn complete(
     let rendered = characters::rendered(messaging, tenant, &character, &character_params).await?;
     let voice = Voice::of(&character.parameters);
     let messages = heard(messaging, question, voice.language.as_deref(), claim).await?;
-    let speaker = ReplyContext::new(messaging, &character, &rendered);
+    let speaker = ReplyContext::new(
+        messaging,
+        tenant,
+        &character,
+        &rendered,
+        Priority::Background,
+    );
     Ok(answered(messaging, question, messages, &speaker, &voice, claim).await?)
 }
 

@@ -5,6 +5,7 @@
 
 mod chat;
 pub mod embedded;
+mod embedder;
 mod failure;
 mod models;
 pub mod openai;
@@ -25,6 +26,7 @@ pub use colloquy_formats::{ChatMessage, ChatRole, ModelApi, TokenUsage, Upstream
 
 pub use self::{
     chat::{ChatModel, ChatRequest, EventStream, Grounding, ModelAnswer, ModelRequest, TextStream},
+    embedder::{Embedder, EmbeddingRequest, Embeddings},
     models::{Model, Models, approximate_tokens},
     patience::{Deadline, Patience},
     policy::{Admission, Health},
@@ -240,6 +242,8 @@ pub struct Providers {
     pub synthesizer: Arc<dyn Synthesizer>,
     /// The services of calls for those who are not on the line.
     pub batch: BatchProviders,
+    /// Turns texts into vectors; `None`: texts are found by their words alone.
+    pub embedder: Option<Arc<dyn Embedder>>,
     /// What listens to the turns of calls beside the transcriber.
     pub turns: embedded::TurnModels,
     /// How many calls at once the models of this machine keep up with; `None` where calls take none.
@@ -289,6 +293,13 @@ pub fn from_config(config: &Config) -> anyhow::Result<Providers> {
             Some(speech) => (Arc::new(speech), Locality::Remote),
             None => (embedded::synthesizer(config, &pool)?, Locality::Local),
         };
+    let embedder = match openai::Embeddings::from_config(&config.embedder)? {
+        Some(embeddings) => {
+            let embeddings = Arc::new(embeddings) as Arc<dyn Embedder>;
+            Some((embeddings, Locality::Remote))
+        }
+        None => embedded::embedder(config, &pool)?.map(|model| (model, Locality::Local)),
+    };
     let turns = embedded::TurnModels::from_config(config, &pool)?;
     Ok(Providers {
         chat: chat(on_the_line),
@@ -298,6 +309,9 @@ pub fn from_config(config: &Config) -> anyhow::Result<Providers> {
             chat: chat(batch),
             transcriber: transcriber_distance.resilient(&transcriber, batch, None),
         },
+        embedder: embedder.map(|(embedder, distance)| {
+            distance.resilient(&embedder, batch, None) as Arc<dyn Embedder>
+        }),
         max_calls: max_calls(
             pool.threads(),
             transcriber.threads_a_call() + synthesizer.threads_a_call() + turns.threads_a_call(),

@@ -28,9 +28,9 @@ use tokio::{
 };
 
 use super::{
-    Admission, ChatModel, ChatRequest, Deadline, Health, ModelAnswer, ModelApi, ModelRequest,
-    Patience, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer,
-    TextStream, Transcriber, Utterance, VoiceList,
+    Admission, ChatModel, ChatRequest, Deadline, Embedder, EmbeddingRequest, Embeddings, Health,
+    ModelAnswer, ModelApi, ModelRequest, Patience, ProviderError, ProviderErrorKind, SpeechRequest,
+    SpeechStream, Synthesizer, TextStream, Transcriber, Utterance, VoiceList,
 };
 
 /// The pause before the retry, where the provider names none.
@@ -357,6 +357,47 @@ impl Synthesizer for Resilient<dyn Synthesizer> {
 
     async fn voices(&self) -> Result<VoiceList, ProviderError> {
         bounded_question(self.name(), self.patience, self.inner.voices()).await
+    }
+
+    async fn check(&self) -> Result<(), ProviderError> {
+        bounded_question(self.name(), self.patience, self.inner.check()).await
+    }
+}
+
+#[async_trait]
+impl Embedder for Resilient<dyn Embedder> {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn max_tokens(&self) -> usize {
+        self.inner.max_tokens()
+    }
+
+    fn count_tokens(&self, text: &str) -> usize {
+        self.inner.count_tokens(text)
+    }
+
+    fn counts_exactly(&self) -> bool {
+        self.inner.counts_exactly()
+    }
+
+    fn max_texts(&self) -> usize {
+        self.inner.max_texts()
+    }
+
+    /// Asked once: what a service was asked to embed may have been paid for, and whoever asks is a job that is tried again.
+    async fn embed(&self, request: EmbeddingRequest) -> Result<Embeddings, ProviderError> {
+        let meter = self.meter(self.name(), "embedding");
+        let outcome = bounded_question(self.name(), self.patience, self.inner.embed(request)).await;
+        match outcome {
+            Ok(embeddings) => {
+                meter.first_result();
+                meter.succeeded();
+                Ok(embeddings)
+            }
+            Err(error) => Err(meter.failed(error)),
+        }
     }
 
     async fn check(&self) -> Result<(), ProviderError> {

@@ -6,7 +6,6 @@
 
 mod bill;
 mod cache;
-mod detect;
 mod recording;
 mod request;
 pub mod routes;

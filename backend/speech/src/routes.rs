@@ -13,6 +13,7 @@ use colloquy_http::{
     ApiError, FieldError,
     extract::{body_bytes, is_json, unsupported_media_type},
 };
+use colloquy_language::detect;
 use colloquy_providers::{Gender, VoiceInfo};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -21,7 +22,6 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     bill::{self, Bill},
     cache::Key,
-    detect::detect,
     recording::SoundError,
     request::SpeechBody,
     sound::{Order, SoundStream},

@@ -81,7 +81,7 @@ pub(super) struct Health {
 pub(super) struct DeepReport {
     /// `ok`, or `down` when a dependency does not answer; the status code is 503 then.
     status: &'static str,
-    /// `database`, `files`, `chat`, `transcriber`, `synthesizer`.
+    /// `database`, `files`, `chat`, `transcriber`, `synthesizer`, and `embedder` where there is one.
     checks: BTreeMap<&'static str, Check>,
     /// The models of text generation by name. One that is down is no reason for 503: others may serve.
     models: BTreeMap<String, Check>,
@@ -174,7 +174,12 @@ async fn ask(app: &App) -> DeepReport {
         let name = model.name();
         (name.to_owned(), check(app, name, model.chat.check()).await)
     });
-    let (database, files, chat, transcriber, synthesizer, models) = join!(
+    let embedder = async {
+        let embedder = app.providers.embedder.as_ref()?;
+        let checked = check(app, "embedder", embedder.check()).await;
+        Some(checked.of(embedder.name()))
+    };
+    let (database, files, chat, transcriber, synthesizer, embedder, models) = join!(
         check(
             app,
             "database",
@@ -184,16 +189,18 @@ async fn ask(app: &App) -> DeepReport {
         check(app, "chat", app.providers.chat.check()),
         check(app, "transcriber", app.providers.transcriber.check()),
         check(app, "synthesizer", app.providers.synthesizer.check()),
+        embedder,
         join_all(models),
     );
     let providers = &app.providers;
-    let checks = BTreeMap::from([
+    let mut checks = BTreeMap::from([
         ("database", database),
         ("files", files),
         ("chat", chat.of(providers.chat.name())),
         ("transcriber", transcriber.of(providers.transcriber.name())),
         ("synthesizer", synthesizer.of(providers.synthesizer.name())),
     ]);
+    checks.extend(embedder.map(|check| ("embedder", check)));
     let all_up = checks.values().all(|check| check.state == "up");
     DeepReport {
         status: if all_up { "ok" } else { "down" },

@@ -47,6 +47,10 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
         chat = providers.chat.name(),
         transcriber = providers.transcriber.name(),
         synthesizer = providers.synthesizer.name(),
+        embedder = providers
+            .embedder
+            .as_ref()
+            .map_or("none", |embedder| embedder.name()),
         voice_activity = providers.turns.voice_activity(),
         end_of_turn = providers.turns.end_of_turn(),
         max_calls = config.media.max_calls,

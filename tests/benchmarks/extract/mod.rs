@@ -32,7 +32,7 @@ use clap::Args;
 use colloquy::{
     clock::{Clock as _, SystemClock},
     config::SandboxConfig,
-    digitize::{Format, Ocr, Reading, digitize},
+    digitize::{DigitizeOptions, Format, Ocr, digitize},
     fair_queue::{Claim, Priority},
     sandbox::Sandbox,
 };
@@ -95,7 +95,7 @@ pub(crate) async fn run(options: ExtractOptions) -> anyhow::Result<Report> {
             &claim,
             file,
             format,
-            &Reading::default(),
+            &DigitizeOptions::default(),
         )
         .await;
         took.push(SystemClock.instant().saturating_duration_since(began));

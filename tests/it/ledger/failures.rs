@@ -41,7 +41,7 @@ async fn a_process_killed_with_9_loses_no_usage_and_its_reservations_are_settled
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",
-                "ledger::the_killed_process",
+                "ledger::failures::the_killed_process",
                 "--ignored",
                 "--nocapture",
             ])

@@ -136,7 +136,9 @@ async fn what_is_spoken_is_understood() {
         let heard = read_back(&providers, say(written)).await;
         // It says a thing a little differently each time, and "3:30pm" is written so or with a space.
         let heard = heard.concat();
-        let missed = words(said).into_iter().filter(|word| !heard.contains(word.as_str()));
+        let missed = words(said)
+            .into_iter()
+            .filter(|word| !heard.contains(word.as_str()));
         assert!(missed.count() <= 1, "{heard:?}");
     }
 }

@@ -2,6 +2,7 @@
 
 use colloquy::{
     App, Config,
+    accounts::Tenant,
     characters::{Character, RenderedCharacter},
     generation::{self, PromptStyle, ReplyContext, ReplyRequest},
     providers::{self, ChatRole},
@@ -48,11 +49,22 @@ fn guide(rag_enabled: bool) -> (Character, RenderedCharacter) {
     (character, rendered)
 }
 
+fn speaker(app: &App, character: &Character, rendered: &RenderedCharacter) -> ReplyContext {
+    let tenant = Tenant::of_row("acme");
+    ReplyContext::new(
+        &app.generation,
+        &tenant,
+        character,
+        rendered,
+        Priority::Call,
+    )
+}
+
 #[tokio::test]
 async fn a_character_answers_from_its_documents() {
     let (app, _database) = app(Config::default()).await;
     let (character, rendered) = guide(true);
-    let speaker = ReplyContext::new(&app.generation, &character, &rendered);
+    let speaker = speaker(&app, &character, &rendered);
     let said = [
         (ChatRole::Assistant, "Hello."),
         (ChatRole::User, "when does the zoo open"),
@@ -88,7 +100,7 @@ async fn a_model_gets_the_passages_only_when_knowledge_is_on() {
     for rag_enabled in [true, false] {
         let (character, rendered) = guide(rag_enabled);
         let ask = ReplyRequest {
-            speaker: &ReplyContext::new(&app.generation, &character, &rendered),
+            speaker: &speaker(&app, &character, &rendered),
             turns: generation::turns(said),
             manner: PromptStyle::Spoken,
         };

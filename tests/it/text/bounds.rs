@@ -1,5 +1,7 @@
 //! How much a request may ask for, and what is reserved for it.
 
+use harness::upstream::Script;
+
 use super::*;
 
 #[tokio::test]

@@ -10,19 +10,26 @@ use axum::{
     },
     response::{IntoResponse as _, Response},
 };
-use colloquy_accounts::PartnerTenant;
-use colloquy_http::{ApiError, ApiPath, ApiQuery, form::Fields};
+use colloquy_accounts::{PartnerTenant, Tenant};
+use colloquy_http::{
+    ApiError, ApiPath, ApiQuery,
+    form::{Fields, Form},
+};
+use colloquy_store::Transaction;
 use serde::{Deserialize, Serialize};
 use url::form_urlencoded::byte_serialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{base_of, views::DocumentView};
+use super::{FIELD_BYTES, base_of, bases::optional, uploads::positive, views::DocumentView};
 use crate::{
     Bases,
+    accepting::{self, AcceptedText},
+    base::KnowledgeBase,
     content::{self, Content, NewContent, Variant},
-    document::{self, Described, Step},
+    document::{self, Described, Document},
     error::BaseError,
     store,
+    upload::{self, Uploaded},
 };
 
 /// A content in the path.
@@ -172,6 +179,100 @@ pub(super) async fn write(
     caller: PartnerTenant,
     request: Request,
 ) -> Result<Json<DocumentView>, ApiError> {
+    let place = place(&bases, caller, &path).await?;
+    let most = bases.config.knowledge.max_text_bytes as usize;
+    let mut fields = Fields::read(request, 3 * most).await?;
+    let text = fields.take_text("content");
+    let text = text.ok_or_else(|| ApiError::invalid("content", "content is required"))?;
+    let limit = place.limit(&mut fields)?;
+    fields.finish()?;
+    if text.len() > most {
+        let message = format!("content has {most} bytes at most");
+        return Err(ApiError::invalid("content", message));
+    }
+    place.put_text(&bases, text, limit).await
+}
+
+/// The fields of a form that brings a content as a file.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only its shape is used, in the API document")]
+pub(super) struct ContentFileForm {
+    /// The file: for `original` one of the supported types, else text in UTF-8.
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
+    /// The most characters, for `digitized`.
+    #[schema(minimum = 1)]
+    character_limit: Option<u64>,
+}
+
+/// Puts a file in the place of a content of a document. What an original says is read when it is asked for (`/api/queue/process`).
+#[utoipa::path(
+    post, path = "/api/documents/{partner}/{kb}/{doc_id}/content/{type}", tag = "knowledge bases",
+    params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = inline(Variant), Path)),
+    request_body(content = ContentFileForm, content_type = "multipart/form-data"),
+    responses(
+        (status = 200, body = DocumentView), (status = 400), (status = 404), (status = 413),
+        (status = 403, description = "`QUOTA_EXCEEDED:knowledge_chars`: there are more characters than `character_limit`"),
+    )
+)]
+pub(super) async fn upload(
+    State(bases): State<Bases>,
+    ApiPath(path): ApiPath<ContentPath>,
+    caller: PartnerTenant,
+    request: Request,
+) -> Result<Json<DocumentView>, ApiError> {
+    let place = place(&bases, caller, &path).await?;
+    let most = bases.config.knowledge.max_text_bytes as usize;
+    let mut form = Form::of(request)?;
+    let (mut fields, mut left) = (Fields::default(), FIELD_BYTES);
+    let mut file = None;
+    while let Some(mut part) = form.next().await? {
+        let name = part.name.clone();
+        let Some(file_name) = part.file_name.clone() else {
+            let text = part.text(left).await?;
+            left -= text.len();
+            fields.add(name, text)?;
+            continue;
+        };
+        if name != "file" || file.is_some() {
+            let message = format!("{name}: one file, in the field file");
+            return Err(ApiError::invalid(name, message));
+        }
+        file = Some(if place.variant == Variant::Original {
+            let pieces = part.pieces();
+            Brought::File(upload::receive(&bases, &place.tenant, &file_name, pieces).await?)
+        } else {
+            Brought::Text(part.text(most).await?)
+        });
+    }
+    let limit = place.limit(&mut fields)?;
+    fields.finish()?;
+    match file {
+        None => Err(ApiError::invalid("file", "file is required")),
+        Some(Brought::Text(text)) => place.put_text(&bases, text, limit).await,
+        Some(Brought::File(file)) => place.put_original(&bases, &file.into_content()).await,
+    }
+}
+
+/// What a form brought.
+enum Brought {
+    Text(String),
+    File(Uploaded),
+}
+
+/// A content of a document that is to be written.
+struct Place {
+    tenant: Tenant,
+    base: KnowledgeBase,
+    document: Document,
+    variant: Variant,
+}
+
+async fn place(
+    bases: &Bases,
+    caller: PartnerTenant,
+    path: &ContentPath,
+) -> Result<Place, ApiError> {
     let variant = path.variant()?;
     if variant == Variant::Draft {
         return Err(ApiError::invalid(
@@ -179,54 +280,93 @@ pub(super) async fn write(
             "type is original, digitized or rewritten",
         ));
     }
-    let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
+    let (tenant, base) = base_of(bases, caller, &path.kb).await?;
     let base = base.require_open()?;
-    let described = document::find(&bases, &base, &path.doc_id).await?;
-    let most = bases.config.knowledge.max_text_bytes as usize;
-    let mut fields = Fields::read(request, 3 * most).await?;
-    let text = fields.take_text("content");
-    let text = text.ok_or_else(|| ApiError::invalid("content", "content is required"))?;
-    let limit = match variant {
-        Variant::Digitized => fields.take("character_limit"),
-        _ => None,
-    };
-    fields.finish()?;
-    if text.len() > most {
-        let message = format!("content has {most} bytes at most");
-        return Err(ApiError::invalid("content", message));
+    let described = document::find(bases, &base, &path.doc_id).await?;
+    Ok(Place {
+        tenant,
+        base,
+        document: described.document,
+        variant,
+    })
+}
+
+impl Place {
+    /// The most characters that the request allows.
+    fn limit(&self, fields: &mut Fields) -> Result<Option<u64>, ApiError> {
+        match self.variant {
+            Variant::Digitized => optional(fields.take("character_limit"), positive),
+            _ => Ok(None),
+        }
     }
-    if let Some(limit) = limit {
-        let limit = limit.trim().parse::<usize>().ok().filter(|it| *it > 0);
-        let limit = limit.ok_or_else(|| {
-            ApiError::invalid(
-                "character_limit",
-                "character_limit is a whole number above 0",
-            )
-        })?;
-        if text.chars().count() > limit {
+
+    async fn put_text(
+        self,
+        bases: &Bases,
+        text: String,
+        limit: Option<u64>,
+    ) -> Result<Json<DocumentView>, ApiError> {
+        let document = &self.document;
+        if limit.is_some_and(|limit| text.chars().count() as u64 > limit) {
             return Err(ApiError::new(
                 StatusCode::FORBIDDEN,
                 "quota_exceeded",
                 "QUOTA_EXCEEDED:knowledge_chars",
             ));
         }
+        if self.variant == Variant::Digitized {
+            let accepted = AcceptedText::write(bases, &self.tenant, document, text).await?;
+            let transaction = self.begin(bases).await?;
+            accepted
+                .store(bases, &transaction, &self.tenant, document)
+                .await?;
+            return self.commit(bases, transaction).await;
+        }
+        let name = match self.variant {
+            Variant::Original => format!("{}.txt", document.id),
+            _ => format!("{}.md", document.id),
+        };
+        let content = NewContent::of_text(bases, &self.tenant, self.variant, name, text).await?;
+        if self.variant == Variant::Original {
+            return self.put_original(bases, &content).await;
+        }
+        let transaction = self.begin(bases).await?;
+        accepting::finish(bases, &transaction, &self.tenant, document, &content).await?;
+        self.commit(bases, transaction).await
     }
-    let id = &described.document.id;
-    let name = match variant {
-        Variant::Original => format!("{id}.txt"),
-        _ => format!("{id}.md"),
-    };
-    let content = NewContent::of_text(&bases, &tenant, variant, name, text).await?;
-    let transaction = bases.store.begin().await?;
-    let now = bases.clock.now_ms();
-    if !store::raise_revision(&transaction, id, now).await? {
-        return Err(ApiError::not_found("Document"));
+
+    /// What was read of another original is not this one's.
+    async fn put_original(
+        self,
+        bases: &Bases,
+        original: &NewContent,
+    ) -> Result<Json<DocumentView>, ApiError> {
+        let transaction = self.begin(bases).await?;
+        let id = &self.document.id;
+        original.store(bases, &transaction, id).await?;
+        let extracted = store::remove_content(&transaction, id, Variant::Extracted).await?;
+        bases.blobs.doom(&transaction, extracted.as_slice()).await?;
+        self.commit(bases, transaction).await
     }
-    content.store(&bases, &transaction, id).await?;
-    if variant == Variant::Digitized {
-        store::accept_text(&transaction, id, Step::Done, now).await?;
+
+    async fn begin(&self, bases: &Bases) -> Result<Transaction, ApiError> {
+        let transaction = bases.store.begin().await?;
+        let now = bases.clock.now_ms();
+        match store::raise_revision(&transaction, &self.document.id, now).await? {
+            true => Ok(transaction),
+            false => Err(ApiError::not_found("Document")),
+        }
     }
-    transaction.commit().await?;
-    let found = document::find(&bases, &base, id).await?;
-    Ok(Json(found.into()))
+
+    async fn commit(
+        self,
+        bases: &Bases,
+        transaction: Transaction,
+    ) -> Result<Json<DocumentView>, ApiError> {
+        transaction.commit().await?;
+        bases.index.wake();
+        bases.kernel.jobs.wake();
+        let found = document::find(bases, &self.base, &self.document.id).await?;
+        Ok(Json(found.into()))
+    }
 }

@@ -5,30 +5,25 @@ use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
-use colloquy_accounts::{PartnerTenant, Tenant};
-use colloquy_http::{
-    ApiError, ApiPath, ApiQuery,
-    form::{Fields, Form},
-};
+use colloquy_accounts::PartnerTenant;
+use colloquy_http::{ApiError, ApiPath, ApiQuery, form::Fields};
 use serde::{Deserialize, Serialize};
 use url::Url;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
     BasePath, DocumentPath, FIELD_BYTES, base_of,
-    bases::optional,
-    views::{DeletionView, DocumentView, KnowledgeBaseView},
+    uploads::folder_of,
+    views::{DeletionView, DocumentView, EmbeddingInfoView, KnowledgeBaseView},
 };
 use crate::{
     Bases,
     base::{KnowledgeBase, Progress},
-    document::{self, Described, ModelTier, Source, Step},
-    erase,
-    error::BaseError,
-    folder::{self, Folder},
-    names,
+    document::{self, Described, Source, Step},
+    embedding::info,
+    erase, folder, names,
     store::{self, TextColumn, Whole},
-    upload::{self, Uploaded, Wishes},
+    upload,
 };
 
 /// A knowledge base with its documents.
@@ -39,6 +34,8 @@ pub(crate) struct DocumentsView {
     base: KnowledgeBaseView,
     /// Its documents, oldest first.
     documents: Vec<DocumentView>,
+    /// How far they are embedded.
+    embedding_info: EmbeddingInfoView,
 }
 
 /// A knowledge base with all of its documents.
@@ -54,8 +51,17 @@ pub(super) async fn list(
 ) -> Result<Json<DocumentsView>, ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
     let listed = document::list(&bases, &base).await?;
+    let embedding_info = info(&bases, &base).await?.into();
+    Ok(Json(DocumentsView {
+        base: KnowledgeBaseView::new(base, progress(&listed)),
+        documents: listed.into_iter().map(DocumentView::from).collect(),
+        embedding_info,
+    }))
+}
+
+fn progress(listed: &[Described]) -> Progress {
     let mut progress = Progress::default();
-    for described in &listed {
+    for described in listed {
         match described.document.embedding {
             Step::Queued | Step::Running | Step::Blocked => progress.pending += 1,
             Step::Failed => progress.failed += 1,
@@ -63,9 +69,57 @@ pub(super) async fn list(
             Step::None => {}
         }
     }
-    Ok(Json(DocumentsView {
-        base: KnowledgeBaseView::new(base, progress),
+    progress
+}
+
+/// A knowledge base with everything that is in it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BaseDataView {
+    /// The base.
+    #[serde(flatten)]
+    base: KnowledgeBaseView,
+    /// Its documents, oldest first.
+    documents: Vec<DocumentView>,
+    /// The names of its folders.
+    folders: Vec<String>,
+    /// The names of those that are being deleted.
+    pending_folder_deletions: Vec<String>,
+    /// The channels that its folders follow.
+    #[schema(value_type = Vec<Object>)]
+    folder_details: Vec<serde_json::Value>,
+    /// How far its documents are embedded.
+    embedding_info: EmbeddingInfoView,
+}
+
+/// A knowledge base with its folders, its documents, and how far they are.
+#[utoipa::path(
+    get, path = "/api/kb-data/{partner}/{kb}", tag = "knowledge bases",
+    params(("partner" = String, Path), ("kb" = String, Path)),
+    responses((status = 200, body = BaseDataView), (status = 404))
+)]
+pub(super) async fn read_all(
+    State(bases): State<Bases>,
+    ApiPath(path): ApiPath<BasePath>,
+    caller: PartnerTenant,
+) -> Result<Json<BaseDataView>, ApiError> {
+    let (_, base) = base_of(&bases, caller, &path.kb).await?;
+    let listed = document::list(&bases, &base).await?;
+    let embedding_info = info(&bases, &base).await?.into();
+    let (open, pending): (Vec<_>, Vec<_>) = folder::list(&bases, &base)
+        .await?
+        .into_iter()
+        .partition(|folder| folder.deletion_requested_at.is_none());
+    let names = |folders: Vec<folder::Folder>| {
+        let names = folders.into_iter().map(|folder| folder.name);
+        names.collect()
+    };
+    Ok(Json(BaseDataView {
+        base: KnowledgeBaseView::new(base, progress(&listed)),
         documents: listed.into_iter().map(DocumentView::from).collect(),
+        folders: names(open),
+        pending_folder_deletions: names(pending),
+        folder_details: Vec::new(),
+        embedding_info,
     }))
 }
 
@@ -83,323 +137,6 @@ pub(super) async fn read(
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
     let found = document::find(&bases, &base, &path.doc_id).await?;
     Ok(Json(found.into()))
-}
-
-/// The fields of a form that brings a document.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "only its shape is used, in the API document")]
-pub(super) struct NewDocumentForm {
-    /// `file`.
-    r#type: Source,
-    /// The folder that it goes to.
-    folder: String,
-    /// The file. Its type has to be one of the supported ones, by its name and by its content.
-    #[schema(value_type = String, format = Binary)]
-    file: Vec<u8>,
-    /// The name; that of the file when it is left out.
-    name: Option<String>,
-    /// Author or speaker.
-    expert_name: Option<String>,
-    /// Who brings it.
-    user_email: Option<String>,
-    /// Whether it is rewritten once its text is there.
-    #[schema(default = false)]
-    auto_rewrite: Option<bool>,
-    /// How much the model may cost.
-    #[schema(default = "standard")]
-    model_tier: Option<ModelTier>,
-    /// Whether its text is its final content.
-    #[schema(default = false)]
-    use_original_as_rewritten: Option<bool>,
-    /// The most characters of its text.
-    #[schema(minimum = 1)]
-    character_limit: Option<u64>,
-}
-
-/// What a form brought.
-struct Brought {
-    fields: Fields,
-    names: Vec<String>,
-    /// Each file with its name, or why it is not taken.
-    files: Vec<(String, Result<Uploaded, BaseError>)>,
-}
-
-/// Reads a form with so many files at most, which stand in `field`.
-async fn brought(
-    bases: &Bases,
-    tenant: &Tenant,
-    request: Request,
-    field: &str,
-    most: usize,
-) -> Result<Brought, ApiError> {
-    let mut form = Form::of(request)?;
-    let mut brought = Brought {
-        fields: Fields::default(),
-        names: vec![],
-        files: vec![],
-    };
-    let mut left = FIELD_BYTES * (1 + most);
-    while let Some(mut part) = form.next().await? {
-        let Some(file_name) = part.file_name.clone() else {
-            let name = part.name.clone();
-            let text = part.text(left).await?;
-            left -= text.len();
-            match name.as_str() {
-                "names" if most > 1 => brought.names.push(text),
-                _ => brought.fields.add(name, text)?,
-            }
-            continue;
-        };
-        if part.name != field {
-            let message = format!("{} is a file; files go into {field}", part.name);
-            return Err(ApiError::invalid(part.name, message));
-        }
-        if brought.files.len() == most {
-            let message = format!("{field}: {most} at most");
-            return Err(ApiError::invalid(field, message));
-        }
-        let uploaded = upload::receive(bases, tenant, &file_name, part.pieces()).await;
-        match uploaded {
-            // What is wrong with one file is nothing to the others.
-            Err(BaseError::Refused(_) | BaseError::TooLarge(_)) if most > 1 => {
-                part.pass_over().await?;
-            }
-            Err(error) => return Err(error.into()),
-            Ok(_) => {}
-        }
-        brought.files.push((file_name, uploaded));
-    }
-    Ok(brought)
-}
-
-/// What is told of documents that come.
-fn wishes(fields: &mut Fields) -> Result<Wishes, ApiError> {
-    let tier = fields.take("model_tier");
-    Ok(Wishes {
-        name: optional(fields.take("name"), |it| names::title("name", it))?,
-        expert_name: optional(fields.take("expert_name"), |it| {
-            names::title("expert_name", it)
-        })?,
-        user_email: optional(fields.take("user_email"), |it| {
-            names::email("user_email", it)
-        })?,
-        auto_rewrite: fields.take_bool("auto_rewrite")?.unwrap_or_default(),
-        model_tier: match tier {
-            None => ModelTier::default(),
-            Some(tier) => ModelTier::try_from(tier).map_err(|_| {
-                ApiError::invalid("model_tier", "model_tier is standard or economy")
-            })?,
-        },
-        use_original_as_rewritten: fields
-            .take_bool("use_original_as_rewritten")?
-            .unwrap_or_default(),
-        character_limit: optional(fields.take("character_limit"), positive)?,
-    })
-}
-
-fn positive(text: &str) -> Result<u64, ApiError> {
-    let limit = text.trim().parse::<u64>().ok();
-    limit
-        .filter(|limit| *limit > 0 && i64::try_from(*limit).is_ok())
-        .ok_or_else(|| {
-            ApiError::invalid(
-                "character_limit",
-                "character_limit is a whole number above 0",
-            )
-        })
-}
-
-/// The folder that a form names.
-async fn folder_of(
-    bases: &Bases,
-    base: &KnowledgeBase,
-    fields: &mut Fields,
-) -> Result<Folder, ApiError> {
-    let name = fields.require("folder")?;
-    let found = folder::find(bases, base, &name).await;
-    let missing = |_| ApiError::invalid("folder", "There is no such folder");
-    let found = match found {
-        Err(error @ BaseError::NotFound(_)) => return Err(missing(error)),
-        found => found?,
-    };
-    Ok(found.require_open()?)
-}
-
-/// Brings a file. Its text is read in the background: `status` says how far that is.
-///
-/// A file that is not what its name says, is an archive or of a type that is not supported is refused. A document with the same
-/// content as another one of the base is taken, and says so (`duplicate_document_ids`).
-#[utoipa::path(
-    post, path = "/api/documents/{partner}/{kb}", tag = "knowledge bases",
-    params(("partner" = String, Path), ("kb" = String, Path)),
-    request_body(content = NewDocumentForm, content_type = "multipart/form-data"),
-    responses((status = 201, body = DocumentView), (status = 400), (status = 404), (status = 413), (status = 415))
-)]
-pub(super) async fn create(
-    State(bases): State<Bases>,
-    ApiPath(path): ApiPath<BasePath>,
-    caller: PartnerTenant,
-    request: Request,
-) -> Result<(StatusCode, Json<DocumentView>), ApiError> {
-    let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
-    let base = base.require_open()?;
-    let Brought {
-        mut fields, files, ..
-    } = brought(&bases, &tenant, request, "file", 1).await?;
-    if fields.require("type")? != Source::File.as_str() {
-        return Err(ApiError::invalid("type", "type is file"));
-    }
-    let folder = folder_of(&bases, &base, &mut fields).await?;
-    let wishes = wishes(&mut fields)?;
-    fields.finish()?;
-    let (_, file) = files
-        .into_iter()
-        .next()
-        .ok_or_else(|| ApiError::invalid("file", "file is required"))?;
-    let made = upload::add_file(&bases, &tenant, &base, &folder, file?, wishes).await?;
-    Ok((StatusCode::CREATED, Json(made.into())))
-}
-
-/// The fields of a form that brings several files.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "only its shape is used, in the API document")]
-pub(super) struct NewDocumentsForm {
-    /// The folder that they go to.
-    folder: String,
-    /// The files.
-    #[schema(value_type = Vec<String>, format = Binary)]
-    files: Vec<Vec<u8>>,
-    /// Their names, in the same order; those of the files where they are left out.
-    names: Option<Vec<String>>,
-    /// Author or speaker.
-    expert_name: Option<String>,
-    /// Who brings them.
-    user_email: Option<String>,
-    /// Whether they are rewritten once their texts are there.
-    #[schema(default = false)]
-    auto_rewrite: Option<bool>,
-    /// How much the model may cost.
-    #[schema(default = "standard")]
-    model_tier: Option<ModelTier>,
-    /// Whether their texts are their final contents.
-    #[schema(default = false)]
-    use_original_as_rewritten: Option<bool>,
-    /// The most characters of each text.
-    #[schema(minimum = 1)]
-    character_limit: Option<u64>,
-}
-
-/// What became of one file.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct FileResult {
-    /// The name of the file.
-    filename: String,
-    /// `success` or `error`.
-    status: &'static str,
-    /// The document; null where the file was not taken.
-    document_id: Option<String>,
-    /// Why the file was not taken.
-    error: Option<String>,
-    /// Other documents of the base with the same content.
-    duplicate_document_ids: Vec<String>,
-}
-
-/// How many files were taken.
-#[derive(Debug, Default, Serialize, ToSchema)]
-pub(crate) struct Summary {
-    /// All files.
-    total: usize,
-    /// Those that were taken.
-    succeeded: usize,
-    /// Those that were not.
-    failed: usize,
-}
-
-/// What became of files.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct FileResults {
-    /// How many were taken.
-    summary: Summary,
-    /// Each of them, in the order of the request.
-    results: Vec<FileResult>,
-}
-
-/// Brings several files. One that is refused leaves the others alone.
-#[utoipa::path(
-    post, path = "/api/documents/{partner}/{kb}/files/batch", tag = "knowledge bases",
-    params(("partner" = String, Path), ("kb" = String, Path)),
-    request_body(content = NewDocumentsForm, content_type = "multipart/form-data"),
-    responses((status = 200, body = FileResults), (status = 400), (status = 404), (status = 415))
-)]
-pub(super) async fn create_files(
-    State(bases): State<Bases>,
-    ApiPath(path): ApiPath<BasePath>,
-    caller: PartnerTenant,
-    request: Request,
-) -> Result<Json<FileResults>, ApiError> {
-    let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
-    let base = base.require_open()?;
-    let most = bases.config.knowledge.max_batch_files as usize;
-    let Brought {
-        mut fields,
-        names: given,
-        files,
-    } = brought(&bases, &tenant, request, "files", most).await?;
-    let folder = folder_of(&bases, &base, &mut fields).await?;
-    let common = wishes(&mut fields)?;
-    fields.finish()?;
-    if files.is_empty() {
-        return Err(ApiError::invalid("files", "files is required"));
-    }
-    if given.len() > files.len() {
-        return Err(ApiError::invalid(
-            "names",
-            "There are more names than files",
-        ));
-    }
-    let mut given = given.into_iter().map(|name| {
-        let name = Some(name).filter(|name| !name.trim().is_empty());
-        optional(name, |it| names::title("names", it))
-    });
-    let mut results = Vec::with_capacity(files.len());
-    let mut summary = Summary::default();
-    for (filename, file) in files {
-        let name = given.next().transpose()?.flatten();
-        let wishes = Wishes {
-            name,
-            ..common.clone()
-        };
-        let made = match file {
-            Ok(file) => upload::add_file(&bases, &tenant, &base, &folder, file, wishes).await,
-            Err(error) => Err(error),
-        };
-        summary.total += 1;
-        let result = match made {
-            Ok(made) => {
-                summary.succeeded += 1;
-                FileResult {
-                    filename,
-                    status: "success",
-                    document_id: Some(made.document.id),
-                    error: None,
-                    duplicate_document_ids: made.duplicates,
-                }
-            }
-            Err(error @ BaseError::Store(_)) => return Err(error.into()),
-            Err(error) => {
-                summary.failed += 1;
-                FileResult {
-                    filename,
-                    status: "error",
-                    document_id: None,
-                    error: Some(ApiError::from(error).message),
-                    duplicate_document_ids: vec![],
-                }
-            }
-        };
-        results.push(result);
-    }
-    Ok(Json(FileResults { summary, results }))
 }
 
 /// The fields of a form that makes an empty document.

@@ -3,7 +3,10 @@
 mod bases;
 mod contents;
 mod documents;
+mod embedding;
 mod folders;
+mod retrieval;
+mod uploads;
 mod views;
 
 use axum::extract::FromRef;
@@ -33,16 +36,22 @@ where
         .routes(routes!(bases::statistics))
         .routes(routes!(folders::list, folders::create))
         .routes(routes!(folders::delete))
-        .routes(routes!(documents::list, documents::create))
-        .routes(routes!(documents::create_files))
+        .routes(routes!(documents::list, uploads::create))
+        .routes(routes!(documents::read_all))
+        .routes(routes!(uploads::create_files))
         .routes(routes!(documents::create_empty))
         .routes(routes!(documents::read))
         .routes(routes!(documents::rename))
         .routes(routes!(documents::set_type))
         .routes(routes!(documents::set_url))
         .routes(routes!(documents::delete))
-        .routes(routes!(contents::read, contents::write))
+        .routes(routes!(contents::read, contents::write, contents::upload))
         .routes(routes!(contents::download))
+        .routes(routes!(embedding::read))
+        .routes(routes!(embedding::retry))
+        .routes(routes!(embedding::embed))
+        .routes(routes!(embedding::contents))
+        .routes(routes!(retrieval::search))
 }
 
 /// A base in the path.

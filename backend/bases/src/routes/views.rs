@@ -8,6 +8,7 @@ use crate::{
     base::{EmbeddingStatus, KnowledgeBase, Progress},
     content::{Content, Variant},
     document::{ContentTypeChoice, Described, DocumentStatus, ModelTier, Source, Step},
+    embedding::{EmbeddingInfo, UpdateStatus},
     erase::Deletion,
 };
 
@@ -169,7 +170,10 @@ impl From<Described> for DocumentView {
             digitize_status: described.document.digitizing,
             rewrite_status: described.document.rewriting,
             embedding_status: described.document.embedding,
-            processing_error: described.document.processing_error,
+            processing_error: described
+                .document
+                .processing_error
+                .or(described.document.embedding_error),
             expert_name: described.document.expert_name,
             person_name: described.document.person_name,
             user_email: described.document.user_email,
@@ -181,6 +185,74 @@ impl From<Described> for DocumentView {
             created_at: rfc3339(described.document.created_at),
             updated_at: rfc3339(described.document.updated_at),
             deletion_requested_at: described.document.deletion_requested_at.map(rfc3339),
+        }
+    }
+}
+
+/// How far the documents of a base are embedded.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EmbeddingInfoView {
+    /// When a document was embedded last. RFC 3339.
+    last_successful_update_time: Option<String>,
+    /// When the embedding of a document began or ended last. RFC 3339.
+    last_update_time: Option<String>,
+    /// How that ended; `in_progress` while a document waits or is being embedded; null before the first one.
+    last_update_status: Option<UpdateStatus>,
+    /// What is there of it now.
+    last_update_details: Option<EmbeddingDetailsView>,
+    /// What can be found.
+    last_successful_details: Option<EmbeddingDetailsView>,
+    /// The id of the base.
+    knowledge_base_id: String,
+    /// The number of the profile that the base is searched by; null until a document is embedded.
+    embedding_profile_id: Option<i64>,
+    /// Its name: the model's, or `words` where texts are found by their words alone.
+    embedding_profile_name: Option<String>,
+    /// Documents with final content.
+    eligible_document_count: usize,
+    /// Those that wait or are being embedded.
+    pending_document_count: usize,
+    /// Those that failed.
+    failed_document_count: usize,
+    /// Those that can be found.
+    embedded_document_count: usize,
+    /// Why a document failed last.
+    last_error: Option<String>,
+}
+
+/// How much is embedded.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub(crate) struct EmbeddingDetailsView {
+    /// Chunks of documents.
+    chunk_count: i64,
+    /// Their vectors.
+    point_count: i64,
+}
+
+impl From<EmbeddingInfo> for EmbeddingInfoView {
+    fn from(info: EmbeddingInfo) -> Self {
+        let details = info.chunks.map(|chunk_count| EmbeddingDetailsView {
+            chunk_count,
+            point_count: chunk_count,
+        });
+        let (id, name) = info
+            .profile
+            .map(|profile| (profile.id, profile.name))
+            .unzip();
+        Self {
+            last_successful_update_time: info.embedded_at.map(rfc3339),
+            last_update_time: info.updated_at.map(rfc3339),
+            last_update_status: info.status,
+            last_update_details: details,
+            last_successful_details: details,
+            knowledge_base_id: info.base,
+            embedding_profile_id: id,
+            embedding_profile_name: name,
+            eligible_document_count: info.eligible,
+            pending_document_count: info.pending,
+            failed_document_count: info.failed,
+            embedded_document_count: info.embedded,
+            last_error: info.last_error,
         }
     }
 }

@@ -95,3 +95,18 @@ pub(crate) async fn put_content(
     db.execute(statement(sql, values)).await?;
     Ok(())
 }
+
+/// Removes a content, whose file is given back.
+pub(crate) async fn remove_content(
+    db: &impl Executor,
+    document: &str,
+    variant: Variant,
+) -> Result<Option<BlobKey>, StoreError> {
+    let old = blob_of(db, document, variant).await?;
+    if old.is_some() {
+        let sql = "DELETE FROM knowledge_contents WHERE document_id = $1 AND variant = $2";
+        let values = [document.into(), variant.as_str().into()];
+        db.execute(statement(sql, values)).await?;
+    }
+    Ok(old)
+}

@@ -10,7 +10,7 @@ use crate::{
 
 const COLUMNS: &str = "d.id, d.folder_id, f.name AS folder, d.name, d.type, d.url, d.expert_name, d.user_email, d.person_name, \
      d.content_type, d.model_tier, d.auto_rewrite, d.use_original_as_rewritten, d.character_limit, d.digitizing, d.rewriting, \
-     d.embedding, d.processing_error, d.revision, d.created_at, d.updated_at, d.deletion_requested_at";
+     d.embedding, d.processing_error, d.embedding_error, d.revision, d.created_at, d.updated_at, d.deletion_requested_at";
 
 pub(crate) async fn insert_document(
     db: &impl Executor,
@@ -85,6 +85,7 @@ pub(crate) async fn find_document(
 pub(crate) struct OwnedDocument {
     #[sqlx(flatten)]
     pub(crate) document: Document,
+    pub(crate) base_id: String,
     partner: String,
 }
 
@@ -99,7 +100,7 @@ pub(crate) async fn load_document(
     id: &str,
 ) -> Result<Option<OwnedDocument>, StoreError> {
     let sql = format!(
-        "SELECT {COLUMNS}, b.partner FROM knowledge_documents d JOIN knowledge_folders f ON f.id = d.folder_id \
+        "SELECT {COLUMNS}, d.base_id, b.partner FROM knowledge_documents d JOIN knowledge_folders f ON f.id = d.folder_id \
          JOIN knowledge_bases b ON b.id = d.base_id \
          WHERE d.id = $1 AND d.deletion_requested_at IS NULL AND f.deletion_requested_at IS NULL AND b.deletion_requested_at IS NULL"
     );
@@ -198,4 +199,28 @@ pub(crate) async fn accept_text(
     let values = [id.into(), step.as_str().into(), now.into()];
     db.execute(statement(sql, values)).await?;
     Ok(())
+}
+
+/// Notes that its final content is there.
+pub(crate) async fn accept_final(db: &impl Executor, id: &str, now: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET rewriting = 'done', processing_error = NULL, updated_at = $2 WHERE id = $1";
+    db.execute(statement(sql, [id.into(), now.into()])).await?;
+    Ok(())
+}
+
+#[derive(sqlx::FromRow)]
+struct NameRow {
+    name: String,
+}
+
+/// The name of a document.
+pub(crate) async fn document_name(
+    db: &impl Executor,
+    base: &KnowledgeBase,
+    id: &str,
+) -> Result<Option<String>, StoreError> {
+    let sql = "SELECT name FROM knowledge_documents WHERE base_id = $1 AND id = $2";
+    let values = [base.id.as_str().into(), id.into()];
+    let row: Option<NameRow> = db.fetch_one(statement(sql, values)).await?;
+    Ok(row.map(|row| row.name))
 }

@@ -2,13 +2,14 @@
 
 mod contents;
 mod documents;
+mod embedding;
 
 use colloquy_accounts::Tenant;
 use colloquy_base::money::Usd;
 use colloquy_store::{Executor, StoreError, statement};
 use serde::{Deserialize, Serialize};
 
-pub(super) use self::{contents::*, documents::*};
+pub(super) use self::{contents::*, documents::*, embedding::*};
 use super::{
     base::{Budget, KnowledgeBase, Progress},
     folder::Folder,
@@ -236,7 +237,8 @@ pub(super) async fn count_running(
 /// The query that finds the files of all that is in it.
 pub(super) fn files_in(whole: Whole) -> String {
     format!(
-        "SELECT c.blob FROM knowledge_contents c JOIN knowledge_documents d ON d.id = c.document_id WHERE d.{} = $1",
+        "SELECT c.blob FROM knowledge_contents c JOIN knowledge_documents d ON d.id = c.document_id WHERE d.{0} = $1 \
+         UNION SELECT m.blob FROM knowledge_manifests m JOIN knowledge_documents d ON d.id = m.document_id WHERE d.{0} = $1",
         whole.column()
     )
 }

@@ -1,33 +1,29 @@
 //! The languages whose words are stemmed, and which of them a text is in.
 
 use frostem::{Algorithm, Stemmer};
-use whatlang::{Detector, Lang};
 
-/// The place of a language is its number on disk: new ones come last. What is known of each: its tag, what the detector calls it, and its stemmer. Pairs of characters need none.
-const LANGUAGES: [(&str, Option<Lang>, Option<Algorithm>); 16] = [
-    ("und", None, None),
-    ("en", Some(Lang::Eng), Some(Algorithm::English)),
-    ("es", Some(Lang::Spa), Some(Algorithm::Spanish)),
-    ("fr", Some(Lang::Fra), Some(Algorithm::French)),
-    ("de", Some(Lang::Deu), Some(Algorithm::German)),
-    ("it", Some(Lang::Ita), Some(Algorithm::Italian)),
-    ("pt", Some(Lang::Por), Some(Algorithm::Portuguese)),
-    ("pl", Some(Lang::Pol), Some(Algorithm::Polish)),
-    ("ru", Some(Lang::Rus), Some(Algorithm::Russian)),
-    ("nl", Some(Lang::Nld), Some(Algorithm::Dutch)),
-    ("ar", Some(Lang::Ara), Some(Algorithm::Arabic)),
-    ("zh-cn", Some(Lang::Cmn), None),
-    ("ja", Some(Lang::Jpn), None),
-    ("ko", Some(Lang::Kor), None),
-    ("hi", Some(Lang::Hin), Some(Algorithm::Hindi)),
-    ("he", Some(Lang::Heb), None),
+/// The place of a language is its number on disk: new ones come last. What is known of each: its tag, and its stemmer. Pairs of characters need none.
+const LANGUAGES: [(&str, Option<Algorithm>); 16] = [
+    ("und", None),
+    ("en", Some(Algorithm::English)),
+    ("es", Some(Algorithm::Spanish)),
+    ("fr", Some(Algorithm::French)),
+    ("de", Some(Algorithm::German)),
+    ("it", Some(Algorithm::Italian)),
+    ("pt", Some(Algorithm::Portuguese)),
+    ("pl", Some(Algorithm::Polish)),
+    ("ru", Some(Algorithm::Russian)),
+    ("nl", Some(Algorithm::Dutch)),
+    ("ar", Some(Algorithm::Arabic)),
+    ("zh-cn", None),
+    ("ja", None),
+    ("ko", None),
+    ("hi", Some(Algorithm::Hindi)),
+    ("he", None),
 ];
 
 /// How much of a text the detector reads, in bytes.
 const READ: usize = 4_096;
-
-/// From so many bytes on, the best guess is nearly always right, whatever the detector says of itself.
-const TELLING: usize = 60;
 
 /// A language as far as searching knows it. Those without a stemmer are compared as they are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,18 +51,7 @@ impl Language {
     #[must_use]
     pub fn detect(text: &str) -> Self {
         let text = &text[..text.floor_char_boundary(READ)];
-        let known = LANGUAGES.iter().filter_map(|(_, lang, _)| *lang);
-        let found = Detector::with_allowlist(known.collect()).detect(text);
-        let is_long = text.len() >= TELLING;
-        let found = found.filter(|found| is_long || found.is_reliable());
-        let index = found.and_then(|found| {
-            LANGUAGES
-                .iter()
-                .position(|(_, lang, _)| *lang == Some(found.lang()))
-        });
-        index
-            .and_then(|index| u8::try_from(index).ok())
-            .map_or(Self::UNKNOWN, Self)
+        colloquy_language::detect(text).map_or(Self::UNKNOWN, Self::from_tag)
     }
 
     /// Its tag; `und` for the unknown one.
@@ -74,7 +59,7 @@ impl Language {
     pub fn tag(self) -> &'static str {
         LANGUAGES
             .get(usize::from(self.0))
-            .map_or("und", |(tag, ..)| tag)
+            .map_or("und", |(tag, _)| tag)
     }
 
     /// Its number, which never becomes another's.
@@ -92,7 +77,7 @@ impl Language {
     }
 
     pub(super) fn stemmer(self) -> Option<Stemmer> {
-        let (_, _, algorithm) = LANGUAGES.get(usize::from(self.0))?;
+        let (_, algorithm) = LANGUAGES.get(usize::from(self.0))?;
         algorithm.map(Stemmer::new)
     }
 

@@ -374,5 +374,10 @@ fn language(document: &IndexedDocument) -> Language {
         text.push_str(&chunk.text);
         text.push('\n');
     }
-    Language::detect(&text)
+    match Language::detect(&text) {
+        // Too short to tell, and most such texts are English. The question's words are stemmed in the same way, so a wrong guess
+        // costs little.
+        Language::UNKNOWN if text.is_ascii() => Language::from_tag("en"),
+        detected => detected,
+    }
 }

@@ -8,6 +8,7 @@
 
 mod espeak;
 mod extractive;
+mod minilm;
 mod normalize;
 mod phonemes;
 mod piper;
@@ -19,6 +20,7 @@ mod whisper;
 pub use self::{
     espeak::Espeak,
     extractive::Extractive,
+    minilm::MiniLm,
     piper::Piper,
     pocketsphinx::{Models, PocketSphinx},
     pool::{Pool, Wanted},
@@ -32,7 +34,7 @@ use colloquy_base::fair_queue::{Bounds, FairQueue, Full};
 use colloquy_config::{Config, InferenceConfig};
 use colloquy_models::{computed::ComputedFolder, folder::ModelsFolder};
 
-use super::{ProviderError, ProviderErrorKind, Synthesizer, Transcriber};
+use super::{Embedder, ProviderError, ProviderErrorKind, Synthesizer, Transcriber};
 
 /// What `transcriber.model` calls PocketSphinx.
 const POCKETSPHINX: &str = "pocketsphinx";
@@ -98,6 +100,27 @@ pub fn synthesizer(config: &Config, pool: &Pool) -> anyhow::Result<Arc<dyn Synth
         true => Arc::new(Espeak::default()),
         false => Arc::new(piper),
     })
+}
+
+/// What `embedder.model` calls search without vectors.
+const NO_EMBEDDER: &str = "none";
+
+/// The embedder of this machine that the settings name; where they name none, the model that is there. `None`: texts are found by
+/// their words alone.
+///
+/// # Errors
+/// When the one that the settings name cannot be loaded.
+pub fn embedder(config: &Config, pool: &Pool) -> anyhow::Result<Option<Arc<dyn Embedder>>> {
+    let folder = ModelsFolder::new(config.inference.models_folder(&config.store.dir));
+    let model = match config.embedder.model.as_deref() {
+        Some(NO_EMBEDDER) => None,
+        Some(name) => {
+            let model = MiniLm::named(&folder, name, pool);
+            Some(model.with_context(|| format!("embedder.model: {name}"))?)
+        }
+        None => MiniLm::present(&folder, pool),
+    };
+    Ok(model.map(|model| Arc::new(model) as Arc<dyn Embedder>))
 }
 
 /// How many may wait for a process with one priority, for each that there is at once.

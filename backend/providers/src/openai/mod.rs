@@ -5,6 +5,7 @@
 //! servers are for the client that sent the request, since some of them repeat it; logs get their short error codes.
 
 mod chat;
+mod embeddings;
 mod speech;
 mod transcription;
 
@@ -19,7 +20,7 @@ use reqwest::{
 };
 use url::{Host, Url};
 
-pub use self::{chat::Chat, speech::Speech, transcription::Transcription};
+pub use self::{chat::Chat, embeddings::Embeddings, speech::Speech, transcription::Transcription};
 use super::{
     ModelApi, ProviderError, ProviderErrorKind, UpstreamFailure,
     failure::{error_kind, kind_of},

@@ -1,6 +1,6 @@
-//! The language of a text, where the request does not name one.
+//! The language of a text, where nobody says it.
 //!
-//! What people have read out is often one short sentence. Its script says the most; where several languages share one, its
+//! What people have read out, write and ask is often one short sentence. Its script says the most; where several languages share one, its
 //! commonest words do, and letters that few of them have. The statistics of a detector decide where these do not.
 
 #[cfg(test)]
@@ -134,7 +134,8 @@ impl Script {
 
 /// The short code of the text's language. `None` when the detection is not sure, and for a language that the interface
 /// does not have: the synthesizer's default is a better guess than a wrong language.
-pub(super) fn detect(text: &str) -> Option<&'static str> {
+#[must_use]
+pub fn detect(text: &str) -> Option<&'static str> {
     let has = |letters: &str| text.chars().any(|letter| letters.contains(letter));
     match Script::of(text)? {
         Script::Hangul => Some("ko"),

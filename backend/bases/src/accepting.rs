@@ -1,0 +1,100 @@
+//! What follows when a content is there: final content after text, its embedding after final content.
+
+use colloquy_accounts::Tenant;
+use colloquy_kernel::jobs;
+use colloquy_store::{StoreError, Transaction};
+
+use super::{
+    Bases,
+    content::{NewContent, Variant},
+    document::{Document, Step},
+    embedding::Embed,
+    error::BaseError,
+    store,
+};
+
+/// The text of a document, written and not accepted yet, with what it becomes at once.
+#[derive(Debug)]
+pub(crate) struct AcceptedText {
+    digitized: NewContent,
+    /// The same as final content, where the document wants no other.
+    rewritten: Option<NewContent>,
+}
+
+impl AcceptedText {
+    /// Writes the text of a document.
+    pub(crate) async fn write(
+        bases: &Bases,
+        tenant: &Tenant,
+        document: &Document,
+        text: String,
+    ) -> Result<Self, BaseError> {
+        let name = || format!("{}.md", document.id);
+        let rewritten = match document.use_original_as_rewritten {
+            true => {
+                let (text, variant) = (text.clone(), Variant::Rewritten);
+                Some(NewContent::of_text(bases, tenant, variant, name(), text).await?)
+            }
+            false => None,
+        };
+        let digitized =
+            NewContent::of_text(bases, tenant, Variant::Digitized, name(), text).await?;
+        Ok(Self {
+            digitized,
+            rewritten,
+        })
+    }
+
+    /// Accepts it, in a transaction, and queues what follows.
+    pub(crate) async fn store(
+        &self,
+        bases: &Bases,
+        transaction: &Transaction,
+        tenant: &Tenant,
+        document: &Document,
+    ) -> Result<(), StoreError> {
+        let id = &document.id;
+        self.digitized.store(bases, transaction, id).await?;
+        let extracted = store::remove_content(transaction, id, Variant::Extracted).await?;
+        bases.blobs.doom(transaction, extracted.as_slice()).await?;
+        let now = bases.clock.now_ms();
+        store::accept_text(transaction, id, Step::Done, now).await?;
+        match &self.rewritten {
+            Some(rewritten) => finish(bases, transaction, tenant, document, rewritten).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// Stores the final content of a document, in a transaction: what was found of an earlier one is not found any more, and the new
+/// one is embedded.
+pub(crate) async fn finish(
+    bases: &Bases,
+    transaction: &Transaction,
+    tenant: &Tenant,
+    document: &Document,
+    rewritten: &NewContent,
+) -> Result<(), StoreError> {
+    let (id, now) = (&document.id, bases.clock.now_ms());
+    rewritten.store(bases, transaction, id).await?;
+    store::accept_final(transaction, id, now).await?;
+    store::make_stale(transaction, id).await?;
+    queue_embedding(bases, transaction, tenant, id, false).await
+}
+
+/// Has the final content of a document embedded; `anew` also what has not changed.
+pub(crate) async fn queue_embedding(
+    bases: &Bases,
+    transaction: &Transaction,
+    tenant: &Tenant,
+    document: &str,
+    anew: bool,
+) -> Result<(), StoreError> {
+    let now = bases.clock.now_ms();
+    store::set_embedding(transaction, document, Step::Queued, None, now).await?;
+    let job = Embed {
+        document: document.to_owned(),
+        anew,
+    };
+    jobs::enqueue(bases, transaction, Some(tenant.partner()), &job).await
+}

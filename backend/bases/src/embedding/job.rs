@@ -1,0 +1,382 @@
+//! The jobs that embed.
+
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use colloquy_accounts::Tenant;
+use colloquy_base::fair_queue::{Claim, Priority};
+use colloquy_blobs::Written;
+use colloquy_index::chunking::{Chunk, ChunkId, ChunkOptions, chunk, table_of_contents};
+use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
+use colloquy_providers::{EmbeddingRequest, ProviderErrorKind};
+use serde::{Deserialize, Serialize};
+use tokio::task::spawn_blocking;
+
+use super::{Cutter, Manifest, Profile};
+use crate::{
+    Bases, accepting,
+    content::{self, Variant},
+    document::Step,
+    store::{self, NewManifest, OwnedDocument},
+};
+
+/// How often embedding is begun.
+const ATTEMPTS: u32 = 6;
+/// The largest table of contents that is kept, in bytes; one that is larger has its highest headings.
+const MAX_CONTENTS: usize = 64 * 1024;
+/// After so many requests the vectors are put aside.
+const PUT_ASIDE_AFTER: usize = 16;
+/// The vector of a chunk that is found by its words alone.
+const WORDS: [f32; 1] = [1.0];
+
+/// Embeds the final content of a document.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Embed {
+    /// The document's id.
+    pub document: String,
+    /// Whether vectors that are there are made again.
+    #[serde(default)]
+    pub anew: bool,
+}
+
+impl Job for Embed {
+    type State = Bases;
+
+    const KIND: &'static str = "bases.embed";
+
+    const RETRY: RetryRule = RetryRule {
+        attempts: ATTEMPTS,
+        first: Duration::from_secs(2),
+        most: Duration::from_secs(300),
+    };
+
+    /// Each has the text of a document and its vectors in memory.
+    const AT_ONCE: usize = 4;
+
+    fn dedup_key(&self) -> Option<String> {
+        Some(self.document.clone())
+    }
+
+    async fn run(self, bases: Bases, run: Run) -> anyhow::Result<RunResult> {
+        let db = bases.store.db();
+        let Some(owned) = store::load_document(db, &self.document).await? else {
+            store::stop_embedding(db, &self.document).await?;
+            return Ok(RunResult::Done);
+        };
+        let (document, now) = (&owned.document, bases.clock.now_ms());
+        let contents = store::contents_of(db, &document.id).await?;
+        let rewritten = contents
+            .into_iter()
+            .find(|content| content.variant == Variant::Rewritten);
+        let Some(rewritten) = rewritten else {
+            store::stop_embedding(db, &document.id).await?;
+            return Ok(RunResult::Done);
+        };
+        store::set_embedding(db, &document.id, Step::Running, None, now).await?;
+        let most = u64::from(bases.config.knowledge.max_text_bytes);
+        let text = content::text(&bases, &rewritten, most).await?;
+        let profile = Profile::current(&bases).await?;
+        let manifest = match self.manifest(&bases, &owned, &profile, text).await? {
+            Ok(manifest) => manifest,
+            Err(refused) => {
+                let now = bases.clock.now_ms();
+                let reason = Some(refused.as_str());
+                store::set_embedding(db, &document.id, Step::Failed, reason, now).await?;
+                return Ok(RunResult::Done);
+            }
+        };
+        self.store(&bases, &run, &owned, &profile, manifest).await
+    }
+
+    async fn give_up(self, bases: Bases, _run: Run, why: GivenUp) -> anyhow::Result<()> {
+        let reason = match why {
+            GivenUp::Failed => "the document could not be embedded; it was tried several times",
+            GivenUp::Died => {
+                "embedding the document ended the server's process, so it is not embedded"
+            }
+        };
+        let (db, now) = (bases.store.db(), bases.clock.now_ms());
+        store::set_embedding(db, &self.document, Step::Failed, Some(reason), now).await?;
+        Ok(())
+    }
+}
+
+impl Embed {
+    async fn store(
+        &self,
+        bases: &Bases,
+        run: &Run,
+        owned: &OwnedDocument,
+        profile: &Profile,
+        manifest: Manifest,
+    ) -> anyhow::Result<RunResult> {
+        let document = &owned.document;
+        let new = NewManifest {
+            document: &document.id,
+            base: &owned.base_id,
+            profile,
+            written: write(bases, &owned.tenant(), &manifest).await?,
+            chunk_count: manifest.chunks.len(),
+            contents: contents(&manifest),
+            stale: false,
+        };
+        let new = &new;
+        let stored = run.insist(bases, || async move {
+            let transaction = bases.store.begin().await?;
+            if !run.holds(&transaction).await? {
+                return Ok(true);
+            }
+            let now = bases.clock.now_ms();
+            // Somebody wrote another content meanwhile.
+            if !store::finish_embedding(&transaction, &document.id, document.revision, now).await? {
+                return Ok(false);
+            }
+            bases.blobs.keep(&transaction, &new.written).await?;
+            let old = store::put_manifest(&transaction, new, now).await?;
+            bases.blobs.doom(&transaction, old.as_slice()).await?;
+            change_over(bases, &transaction, &owned.base_id, profile).await?;
+            transaction.commit().await?;
+            Ok(true)
+        });
+        let stored = stored.await?;
+        bases.index.wake();
+        Ok(match stored {
+            true => RunResult::Done,
+            false => RunResult::Again(Duration::ZERO),
+        })
+    }
+
+    /// The chunks of a text with their vectors, or why there can be none.
+    async fn manifest(
+        &self,
+        bases: &Bases,
+        owned: &OwnedDocument,
+        profile: &Profile,
+        text: String,
+    ) -> anyhow::Result<Result<Manifest, String>> {
+        let cutter = Cutter(bases.providers.embedder.clone());
+        let title = owned.document.name.clone();
+        let cut = move || {
+            let options = ChunkOptions::of(cutter.max_tokens());
+            chunk(&text, &title, options, &|text| cutter.count(text))
+        };
+        let chunks = spawn_blocking(cut).await?;
+        if chunks.len() > colloquy_index::search::MAX_DOCUMENT_CHUNKS {
+            return Ok(Err("the document is too long to be searched".to_owned()));
+        }
+        let Some(embedder) = &bases.providers.embedder else {
+            let chunks = chunks.into_iter().map(|chunk| (chunk, WORDS.to_vec()));
+            return Ok(Ok(Manifest {
+                chunks: chunks.collect(),
+            }));
+        };
+        let mut known = match self.anew {
+            true => HashMap::new(),
+            false => known(bases, &owned.document.id, profile).await?,
+        };
+        let had = known.len();
+        let mut asked = HashSet::new();
+        let missing = chunks
+            .iter()
+            .filter(|chunk| !known.contains_key(&chunk.id) && asked.insert(chunk.id));
+        let missing: Vec<&Chunk> = missing.collect();
+        let claim = Claim::new(Priority::Background, owned.tenant().partner().as_str());
+        for (number, part) in missing.chunks(embedder.max_texts().max(1)).enumerate() {
+            let request = EmbeddingRequest {
+                texts: part.iter().map(|chunk| chunk.passage()).collect(),
+                claim: claim.clone(),
+            };
+            match embedder.embed(request).await {
+                Ok(made) => {
+                    let ids = part.iter().map(|chunk| chunk.id);
+                    known.extend(ids.zip(made.vectors));
+                }
+                // It would say the same again.
+                Err(error) if error.kind == ProviderErrorKind::Rejected => {
+                    return Ok(Err(format!("{} refuses the document", embedder.name())));
+                }
+                Err(error) => {
+                    if known.len() > had {
+                        put_aside(bases, owned, profile, &chunks, &known).await?;
+                    }
+                    return Err(error.into());
+                }
+            }
+            if (number + 1) % PUT_ASIDE_AFTER == 0 {
+                put_aside(bases, owned, profile, &chunks, &known).await?;
+            }
+        }
+        Ok(Ok(manifest_of(&chunks, &known)))
+    }
+}
+
+/// Lets a base be searched by a profile when all of it is there, and gives up what was there of others.
+async fn change_over(
+    bases: &Bases,
+    transaction: &colloquy_store::Transaction,
+    base: &str,
+    profile: &Profile,
+) -> anyhow::Result<()> {
+    let searched = store::profile_of(transaction, base).await?;
+    let is_new = searched.is_none_or(|searched| searched != profile.id);
+    if !is_new {
+        return Ok(());
+    }
+    if searched.is_some() && store::count_missing(transaction, base, profile.id).await? > 0 {
+        return Ok(());
+    }
+    store::set_profile(transaction, base, profile.id).await?;
+    let now = bases.clock.now_ms();
+    let old = store::remove_other_manifests(transaction, base, profile.id, now).await?;
+    bases.blobs.doom(transaction, &old).await?;
+    Ok(())
+}
+
+async fn write(bases: &Bases, tenant: &Tenant, manifest: &Manifest) -> anyhow::Result<Written> {
+    let bytes = manifest.to_bytes()?;
+    let written = bases.blobs.write_bytes(tenant.partner(), bytes).await;
+    written.context("writing the manifest")
+}
+
+/// The headings of a document as JSON: those of the lower levels are left out where there are very many.
+fn contents(manifest: &Manifest) -> String {
+    for lowest in (1..=6).rev() {
+        let headings = manifest.chunks.iter().flat_map(|(chunk, _)| {
+            let headings = chunk.headings.iter();
+            headings.map(|heading| (chunk.index, heading))
+        });
+        let headings = headings.filter(|(_, heading)| heading.level <= lowest);
+        let table = serde_json::to_string(&table_of_contents(headings));
+        if let Ok(table) = table
+            && table.len() <= MAX_CONTENTS
+        {
+            return table;
+        }
+    }
+    "[]".to_owned()
+}
+
+/// The chunks that have vectors.
+fn manifest_of(chunks: &[Chunk], vectors: &HashMap<ChunkId, Vec<f32>>) -> Manifest {
+    let with_vector = |chunk: &Chunk| Some((chunk.clone(), vectors.get(&chunk.id)?.clone()));
+    Manifest {
+        chunks: chunks.iter().filter_map(with_vector).collect(),
+    }
+}
+
+/// Keeps the vectors that were made so far, so that the next attempt need not ask, and pay, for them again.
+async fn put_aside(
+    bases: &Bases,
+    owned: &OwnedDocument,
+    profile: &Profile,
+    chunks: &[Chunk],
+    vectors: &HashMap<ChunkId, Vec<f32>>,
+) -> anyhow::Result<()> {
+    let manifest = manifest_of(chunks, vectors);
+    let new = NewManifest {
+        document: &owned.document.id,
+        base: &owned.base_id,
+        profile,
+        written: write(bases, &owned.tenant(), &manifest).await?,
+        chunk_count: manifest.chunks.len(),
+        contents: "[]".to_owned(),
+        stale: true,
+    };
+    let transaction = bases.store.begin().await?;
+    bases.blobs.keep(&transaction, &new.written).await?;
+    let old = store::put_manifest(&transaction, &new, bases.clock.now_ms()).await?;
+    bases.blobs.doom(&transaction, old.as_slice()).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+/// The vectors that were made of an earlier content of the document, which need not be made again.
+async fn known(
+    bases: &Bases,
+    document: &str,
+    profile: &Profile,
+) -> anyhow::Result<HashMap<ChunkId, Vec<f32>>> {
+    let blob = store::manifest_of(bases.store.db(), document, profile.id).await?;
+    let Some(blob) = blob else {
+        return Ok(HashMap::new());
+    };
+    let bytes = bases.blobs.read_whole(&blob, u64::MAX).await?;
+    let manifest = spawn_blocking(move || Manifest::read(bytes)).await??;
+    Ok(manifest.vectors())
+}
+
+/// Has all documents of a base embedded by the profile of now, beside what is there.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Reembed {
+    /// The base's id.
+    pub base: String,
+}
+
+impl Job for Reembed {
+    type State = Bases;
+
+    const KIND: &'static str = "bases.reembed";
+
+    const RETRY: RetryRule = RetryRule {
+        attempts: ATTEMPTS,
+        first: Duration::from_secs(2),
+        most: Duration::from_secs(300),
+    };
+
+    const AT_ONCE: usize = 1;
+
+    fn dedup_key(&self) -> Option<String> {
+        Some(self.base.clone())
+    }
+
+    async fn run(self, bases: Bases, run: Run) -> anyhow::Result<RunResult> {
+        let profile = Profile::current(&bases).await?;
+        let db = bases.store.db();
+        let missing = store::missing_documents(db, &self.base, profile.id).await?;
+        for part in missing.chunks(100) {
+            let transaction = bases.store.begin_patient().await?;
+            if !run.holds(&transaction).await? {
+                return Ok(RunResult::Done);
+            }
+            for document in part {
+                let tenant = Tenant::of_row(&document.partner);
+                let id = &document.id;
+                accepting::queue_embedding(&bases, &transaction, &tenant, id, false).await?;
+            }
+            transaction.commit().await?;
+            bases.kernel.jobs.wake();
+        }
+        Ok(RunResult::Done)
+    }
+
+    /// The next start of a server queues it again.
+    async fn give_up(self, _bases: Bases, _run: Run, _why: GivenUp) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+/// Queues the change of profile for all bases that are searched by another one.
+pub(crate) async fn change_profiles(bases: &Bases) -> anyhow::Result<()> {
+    let db = bases.store.db();
+    // Without a base there is no reason to know the profile.
+    let others = store::bases_with_profiles(db).await?;
+    if others.is_empty() {
+        return Ok(());
+    }
+    let profile = Profile::current(bases).await?;
+    for base in others {
+        if base.profile_id == profile.id {
+            continue;
+        }
+        let transaction = bases.store.begin_patient().await?;
+        let tenant = Tenant::of_row(&base.partner);
+        let job = Reembed { base: base.id };
+        jobs::enqueue(bases, &transaction, Some(tenant.partner()), &job).await?;
+        transaction.commit().await?;
+    }
+    bases.kernel.jobs.wake();
+    Ok(())
+}

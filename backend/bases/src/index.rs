@@ -1,0 +1,329 @@
+//! The index of this node: made of the manifests of all documents, as the database lists them, and following their changes.
+//!
+//! The database and the files are the truth; the index is this node's copy of them, in a folder of its own. Each change of manifests has a
+//! number. The node remembers up to which one its index has come; what came after is applied in order. So any number of nodes have
+//! the same, and an index that is lost, or has missed too much, is made again without anything being embedded again.
+//!
+//! A server without documents opens no index.
+
+use std::{
+    fs::{File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use colloquy_index::{
+    embedded::{EmbeddedIndex, EmbeddedOptions},
+    search::{Change, IndexedDocument, SearchIndex, Space},
+};
+use colloquy_store::{Dialect, Executor as _, StoreError};
+use tokio::{
+    sync::{Mutex, Notify, OnceCell, watch},
+    task::spawn_blocking,
+    time::{sleep, timeout},
+};
+use uuid::Uuid;
+
+use super::{
+    Bases,
+    embedding::Manifest,
+    store::{self, ChangedManifest, Removal},
+};
+
+/// When it is looked again what others have changed.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// The same on SQLite, where there are no others.
+const LOOK_AGAIN_ALONE: Duration = Duration::from_secs(30);
+/// After a failure.
+const WAIT: Duration = Duration::from_secs(2);
+/// Manifests that are applied at once.
+const AT_ONCE: i64 = 16;
+/// Removals are remembered for so long: a node that was away for longer makes its index again.
+const REMEMBERED: Duration = Duration::from_secs(14 * 24 * 3_600);
+/// How many processes may share a data folder.
+const FOLDERS: usize = 16;
+/// The file that says which changes are in the index.
+const POSITION: &str = "position";
+
+/// The index of this node; cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeIndex(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    /// Opened when there is something to be found.
+    open: OnceCell<Open>,
+    /// Held while changes are applied.
+    applying: Mutex<()>,
+    changed: Notify,
+    /// The last change that is in the index.
+    position: watch::Sender<i64>,
+}
+
+#[derive(Debug)]
+struct Open {
+    index: EmbeddedIndex,
+    folder: PathBuf,
+    installation: String,
+    /// Keeps other processes out of the folder.
+    _lock: File,
+}
+
+impl Default for NodeIndex {
+    fn default() -> Self {
+        Self(Arc::new(Parts {
+            open: OnceCell::new(),
+            applying: Mutex::default(),
+            changed: Notify::new(),
+            position: watch::Sender::new(0),
+        }))
+    }
+}
+
+impl NodeIndex {
+    /// Says that something has changed.
+    pub(crate) fn wake(&self) {
+        self.0.changed.notify_one();
+    }
+
+    /// Follows the changes until the server stops.
+    pub(crate) async fn follow(self, bases: Bases) {
+        let alone = bases.store.db().dialect() == Dialect::Sqlite;
+        let look_again = if alone { LOOK_AGAIN_ALONE } else { LOOK_AGAIN };
+        loop {
+            let pause = match self.catch_up(&bases).await {
+                Ok(()) => look_again,
+                Err(error) => {
+                    tracing::warn!("the index does not follow: {error:#}");
+                    WAIT
+                }
+            };
+            tokio::select! {
+                () = bases.kernel.shutdown.cancelled() => return,
+                () = self.0.changed.notified() => {}
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    /// The index with all that was changed until now, or, when that takes longer than `patience`, with what it has. `None`: nothing was ever
+    /// embedded.
+    pub(crate) async fn current(
+        &self,
+        bases: &Bases,
+        patience: Duration,
+    ) -> anyhow::Result<Option<&dyn SearchIndex>> {
+        let last = store::sequence(bases.store.db()).await?.last;
+        if last == 0 {
+            return Ok(None);
+        }
+        let mut position = self.0.position.subscribe();
+        if *position.borrow() < last {
+            self.wake();
+            // Whoever asks while the index is being made finds what is there of it.
+            let _ = timeout(patience, position.wait_for(|position| *position >= last)).await;
+        }
+        Ok(self
+            .0
+            .open
+            .get()
+            .map(|open| &open.index as &dyn SearchIndex))
+    }
+
+    /// Applies the changes that are not in the index yet.
+    async fn catch_up(&self, bases: &Bases) -> anyhow::Result<()> {
+        let _applying = self.0.applying.lock().await;
+        let db = bases.store.db();
+        let sequence = store::sequence(db).await?;
+        if sequence.last == 0 {
+            return Ok(());
+        }
+        let open = self.open(bases).await?;
+        let mut position = *self.0.position.borrow();
+        while position < sequence.last {
+            let manifests = store::changed_manifests(db, position, sequence.last, AT_ONCE).await?;
+            let next = reached(&manifests, sequence.last);
+            let removals = store::removals(db, position, next).await?;
+            let changes = changes(bases, manifests, removals, next).await?;
+            if !changes.is_empty() {
+                open.index.apply(changes).await?;
+            }
+            position = next;
+            open.note(position).await?;
+            self.0.position.send_replace(position);
+        }
+        Ok(())
+    }
+
+    async fn open(&self, bases: &Bases) -> anyhow::Result<&Open> {
+        let opened = self.0.open.get_or_try_init(|| async {
+            let db = bases.store.db();
+            store::name_installation(db, &bases.clock.new_id().to_string()).await?;
+            let sequence = store::sequence(db).await?;
+            let installation = sequence.installation.unwrap_or_default();
+            let folder = bases.config.store.dir.join("index");
+            let clock = Arc::clone(&bases.clock);
+            let named = installation.clone();
+            let opened = spawn_blocking(move || {
+                let (folder, lock) = take_folder(&folder)?;
+                let position = position(&folder, &named)?;
+                let is_known = position.is_some_and(|position| {
+                    (sequence.forgotten..=sequence.last).contains(&position)
+                });
+                let content = folder.join("content");
+                if !is_known && content.exists() {
+                    std::fs::remove_dir_all(&content)?;
+                }
+                let index = EmbeddedIndex::open(&content, EmbeddedOptions::default(), clock)?;
+                let position = position.filter(|_| is_known).unwrap_or(0);
+                anyhow::Ok((index, folder, lock, position))
+            });
+            let (index, folder, lock, position) = opened.await?.context("opening the index")?;
+            self.0.position.send_replace(position);
+            anyhow::Ok(Open {
+                index,
+                folder,
+                installation,
+                _lock: lock,
+            })
+        });
+        opened.await
+    }
+}
+
+impl Open {
+    /// Remembers up to which change the index has come. Should that be lost, some changes are applied again.
+    async fn note(&self, position: i64) -> io::Result<()> {
+        let text = format!("{}\n{position}\n", self.installation);
+        let (new, file) = (self.folder.join("position.new"), self.folder.join(POSITION));
+        tokio::fs::write(&new, text).await?;
+        tokio::fs::rename(&new, &file).await
+    }
+}
+
+/// The change up to which these manifests go, when there may be more of them.
+fn reached(manifests: &[ChangedManifest], last: i64) -> i64 {
+    match manifests {
+        [first, .., end] if manifests.len() as i64 == AT_ONCE && first.sequence < end.sequence => {
+            // There may be others with the number of the last one.
+            end.sequence - 1
+        }
+        _ => last,
+    }
+}
+
+/// What an index has to do up to a change.
+async fn changes(
+    bases: &Bases,
+    manifests: Vec<ChangedManifest>,
+    removals: Vec<Removal>,
+    to: i64,
+) -> anyhow::Result<Vec<Change>> {
+    let mut changes = Vec::new();
+    for manifest in manifests {
+        if manifest.sequence > to {
+            break;
+        }
+        let (base, document) = (uuid(&manifest.base_id)?, uuid(&manifest.document_id)?);
+        let space = space(base, manifest.profile_id);
+        let chunks = match manifest.stale {
+            true => Vec::new(),
+            false => {
+                let Some(bytes) = file(bases, &manifest).await? else {
+                    continue;
+                };
+                spawn_blocking(move || Manifest::read(bytes)).await??.chunks
+            }
+        };
+        let document = IndexedDocument {
+            id: document,
+            language: None,
+            chunks,
+        };
+        changes.push((manifest.sequence, Change::Put(space, document)));
+    }
+    for removal in removals {
+        let base = uuid(&removal.base_id)?;
+        let change = match (removal.document_id, removal.profile_id) {
+            (Some(document), _) => Change::RemoveDocument {
+                base,
+                document: uuid(&document)?,
+            },
+            (None, Some(profile)) => Change::RemoveSpace(space(base, profile)),
+            (None, None) => Change::RemoveBase(base),
+        };
+        changes.push((removal.sequence, change));
+    }
+    changes.sort_by_key(|(sequence, _)| *sequence);
+    Ok(changes.into_iter().map(|(_, change)| change).collect())
+}
+
+/// The file of a manifest; `None` when another one has taken its place, which is a later change.
+async fn file(bases: &Bases, manifest: &ChangedManifest) -> anyhow::Result<Option<bytes::Bytes>> {
+    match bases.blobs.read_whole(&manifest.blob, u64::MAX).await {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(colloquy_blobs::ObjectError::Missing) => {
+            let now =
+                store::manifest_of(bases.store.db(), &manifest.document_id, manifest.profile_id);
+            match now.await? {
+                Some(blob) if blob == manifest.blob => {
+                    anyhow::bail!("the manifest of {} is lost", manifest.document_id)
+                }
+                _ => Ok(None),
+            }
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The space of a base in indexes.
+pub(crate) fn space(base: Uuid, profile: i64) -> Space {
+    Space {
+        base,
+        generation: u32::try_from(profile).unwrap_or(u32::MAX),
+    }
+}
+
+fn uuid(id: &str) -> anyhow::Result<Uuid> {
+    Uuid::parse_str(id).with_context(|| format!("{id} is no id"))
+}
+
+/// A folder that no other process uses: each that shares the data folder has one of its own.
+fn take_folder(parent: &Path) -> anyhow::Result<(PathBuf, File)> {
+    for number in 0..FOLDERS {
+        let folder = parent.join(number.to_string());
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot make {}", folder.display()))?;
+        let lock = File::create(folder.join("lock"))?;
+        match lock.try_lock() {
+            Ok(()) => return Ok((folder, lock)),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(error.into()),
+        }
+    }
+    anyhow::bail!("more than {FOLDERS} processes use {}", parent.display())
+}
+
+/// Up to which change the index in a folder has come; `None` where it is of another database, or that is not known.
+fn position(folder: &Path, installation: &str) -> io::Result<Option<i64>> {
+    let text = match std::fs::read_to_string(folder.join(POSITION)) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let (name, position) = text.split_once('\n').unwrap_or_default();
+    let position = position.trim().parse().ok();
+    Ok(position.filter(|_| name == installation))
+}
+
+/// Forgets removals that all nodes have heard of.
+pub(crate) async fn forget(bases: &Bases) -> Result<(), StoreError> {
+    let remembered = i64::try_from(REMEMBERED.as_millis()).unwrap_or(i64::MAX);
+    let before = bases.clock.now_ms() - remembered;
+    let transaction = bases.store.begin_patient().await?;
+    store::forget_removals(&transaction, before).await?;
+    transaction.commit().await
+}

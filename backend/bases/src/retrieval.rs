@@ -1,0 +1,209 @@
+//! Looking for passages in a base.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use colloquy_accounts::Tenant;
+use colloquy_base::{
+    fair_queue::{Claim, Priority},
+    identifiers::PartnerId,
+};
+use colloquy_index::{
+    fusion::FusionParameters,
+    search::{Question, SearchRequest, SearchResponse},
+};
+use colloquy_knowledge::{KnowledgeBases, KnowledgeSource, Passage, Query};
+use colloquy_providers::EmbeddingRequest;
+use uuid::Uuid;
+
+use super::{Bases, base::KnowledgeBase, embedding::Profile, index::space, store};
+
+/// How long a character waits for what was embedded a moment ago.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// The most of a question that is embedded, in bytes.
+const MOST_EMBEDDED: usize = 8 * 1024;
+
+/// What is asked of a base.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    /// The question.
+    pub(crate) original: String,
+    /// The same with the character's name in the place of another, where that makes a difference.
+    pub(crate) replaced: Option<String>,
+    pub(crate) fusion: FusionParameters,
+    pub(crate) claim: Claim,
+    /// How long it is waited for what was embedded a moment ago.
+    pub(crate) patience: Duration,
+    /// Another base's id and profile in the place of the base's own.
+    pub(crate) place: Option<(Uuid, i64)>,
+}
+
+/// What a base answers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Answered {
+    /// Nothing, where nothing was ever embedded.
+    pub(crate) found: Option<SearchResponse>,
+    /// The profile that the base is searched by.
+    pub(crate) profile: Option<Profile>,
+    /// How long the vectors of the question took.
+    pub(crate) embedding: Option<Duration>,
+    /// Why there are none, though the base has vectors.
+    pub(crate) without_vectors: Option<&'static str>,
+}
+
+/// Looks for passages. Without the vectors of the question, which the embedder may fail to give, the words are compared alone.
+pub(crate) async fn search(
+    bases: &Bases,
+    base: &KnowledgeBase,
+    asked: Asked,
+) -> anyhow::Result<Answered> {
+    let db = bases.store.db();
+    let own = match store::profile_of(db, &base.id).await? {
+        Some(profile) => Some((Uuid::parse_str(&base.id)?, profile)),
+        None => None,
+    };
+    let Some((id, profile)) = asked.place.or(own) else {
+        return Ok(Answered::default());
+    };
+    let profile = store::load_profile(db, profile).await?;
+    let Some(profile) = profile else {
+        return Ok(Answered::default());
+    };
+    let Some(index) = bases.index.current(bases, asked.patience).await? else {
+        return Ok(Answered::default());
+    };
+    let began = bases.clock.instant();
+    let vectors = vectors(bases, &profile, &asked).await;
+    let embedding = vectors.as_ref().is_ok_and(Option::is_some);
+    let embedding = embedding.then(|| bases.clock.instant().saturating_duration_since(began));
+    let (mut vectors, without_vectors) = match vectors {
+        Ok(vectors) => (vectors.unwrap_or_default().into_iter(), None),
+        Err(reason) => (Vec::new().into_iter(), Some(reason)),
+    };
+    let request = SearchRequest {
+        space: space(id, profile.id),
+        original: Question {
+            text: asked.original,
+            vector: vectors.next(),
+        },
+        replaced: asked.replaced.map(|text| Question {
+            text,
+            vector: vectors.next(),
+        }),
+        fusion: asked.fusion,
+    };
+    Ok(Answered {
+        found: Some(index.search(request).await?),
+        profile: Some(profile),
+        embedding,
+        without_vectors,
+    })
+}
+
+/// The vectors of the question; `None` where the base has no vectors.
+async fn vectors(
+    bases: &Bases,
+    profile: &Profile,
+    asked: &Asked,
+) -> Result<Option<Vec<Vec<f32>>>, &'static str> {
+    let current = Profile::current(bases).await;
+    if current.map_err(|_| "the database failed")? != *profile {
+        return Err("the base has vectors of another model, and is being embedded again");
+    }
+    let Some(embedder) = &bases.providers.embedder else {
+        return Ok(None);
+    };
+    let cut = |text: &String| text[..text.floor_char_boundary(MOST_EMBEDDED)].to_owned();
+    let texts = [Some(&asked.original), asked.replaced.as_ref()];
+    let request = EmbeddingRequest {
+        texts: texts.into_iter().flatten().map(cut).collect(),
+        claim: asked.claim.clone(),
+    };
+    let made = embedder.embed(request).await;
+    made.map(|made| Some(made.vectors))
+        .map_err(|_| "the embedder failed")
+}
+
+/// The bases of partners, for characters.
+#[derive(Debug, Clone)]
+pub(super) struct CharacterBases(pub(super) Bases);
+
+impl KnowledgeBases for CharacterBases {
+    fn open(&self, partner: &PartnerId, name: &str, claim: Priority) -> Arc<dyn KnowledgeSource> {
+        Arc::new(CharacterBase {
+            bases: self.0.clone(),
+            tenant: Tenant::of_row(partner.as_str()),
+            name: name.to_owned(),
+            claim: Claim::new(claim, partner.as_str()),
+        })
+    }
+}
+
+/// A base that a character looks things up in. A base that is not there has no passages.
+#[derive(Debug)]
+struct CharacterBase {
+    bases: Bases,
+    tenant: Tenant,
+    name: String,
+    claim: Claim,
+}
+
+#[async_trait]
+impl KnowledgeSource for CharacterBase {
+    fn titles(&self) -> Vec<String> {
+        vec![self.name.clone()]
+    }
+
+    async fn search(&self, query: Query) -> anyhow::Result<Vec<Passage>> {
+        let found = store::find_base(self.bases.store.db(), &self.tenant, &self.name).await?;
+        let Some(base) = found.filter(|base| base.deletion_requested_at.is_none()) else {
+            tracing::info!("a character's knowledge base is not there");
+            return Ok(Vec::new());
+        };
+        let text = match query.context.as_str() {
+            "" => query.text,
+            context => format!("{}\n{context}", query.text),
+        };
+        let asked = Asked {
+            original: text,
+            replaced: None,
+            fusion: FusionParameters {
+                top_k: query.limit.max(1),
+                ..FusionParameters::default()
+            },
+            claim: self.claim.clone(),
+            patience: PATIENCE,
+            place: None,
+        };
+        let answered = search(&self.bases, &base, asked).await?;
+        let passages = answered.found.map(|found| found.passages);
+        let mut documents: Vec<Uuid> = Vec::new();
+        let passage = |found: colloquy_index::search::Passage| {
+            let document = found.place.document;
+            let place = documents.iter().position(|known| *known == document);
+            let place = place.unwrap_or_else(|| {
+                documents.push(document);
+                documents.len() - 1
+            });
+            let mut retrievers: Vec<&'static str> = Vec::new();
+            for share in &found.shares {
+                if !retrievers.contains(&share.stream.name()) {
+                    retrievers.push(share.stream.name());
+                }
+            }
+            Passage {
+                title: found.path.first().cloned().unwrap_or_default(),
+                text: found.text,
+                score: found.score,
+                document: place,
+                chunk_index: found.place.index,
+                retrievers,
+            }
+        };
+        Ok(passages
+            .unwrap_or_default()
+            .into_iter()
+            .map(passage)
+            .collect())
+    }
+}
