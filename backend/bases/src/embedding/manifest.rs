@@ -140,7 +140,8 @@ mod tests {
         for ((chunk, vector), (was, exact)) in read.chunks.iter().zip(&manifest.chunks) {
             assert_eq!(chunk, was);
             for (number, exact) in vector.iter().zip(exact) {
-                assert!((number - exact).abs() < 0.01, "{vector:?} {exact:?}");
+                // Half a step of the largest number.
+                assert!((number - exact).abs() < 0.03, "{vector:?} {exact:?}");
             }
         }
         assert_eq!(
