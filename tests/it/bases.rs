@@ -1,5 +1,6 @@
 //! Knowledge bases: what comes in, what is made of it, how it goes.
 
+mod rewriting;
 mod searching;
 
 use std::{fs, path::Path, time::Duration};
@@ -16,6 +17,8 @@ use reqwest::{
 };
 use serde_json::{Value, json};
 use tokio::time::sleep;
+
+const BASE: &str = "acme/manual";
 
 fn sample(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/documents");
@@ -77,6 +80,47 @@ async fn digitized(app: &TestApp, key: &str, id: &str) -> Value {
         sleep(Duration::from_millis(50)).await;
     }
     panic!("the document was not digitized in time");
+}
+
+/// The base's embedding, once nothing of it waits.
+async fn settled(app: &TestApp, key: &str) -> Value {
+    for _ in 0..600 {
+        let data = app
+            .get(key, &format!("/api/kb-data/{BASE}"))
+            .await
+            .expect(200);
+        let waits = |document: &Value| {
+            ["digitize_status", "rewrite_status", "embedding_status"]
+                .iter()
+                .any(|step| matches!(document[step].as_str(), Some("queued" | "running")))
+        };
+        if !data["documents"].as_array().unwrap().iter().any(waits) {
+            return data["embedding_info"].clone();
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the documents were not embedded in time");
+}
+
+async fn search(app: &TestApp, key: &str, question: &str) -> Value {
+    let body = json!({"partner": "acme", "kb": "manual", "user_message": question});
+    app.post(key, "/api/rag-test/search", body)
+        .await
+        .expect(200)
+}
+
+/// The names of the documents that a search finds.
+async fn found(app: &TestApp, key: &str, question: &str) -> Vec<String> {
+    let found = search(app, key, question).await;
+    let results = found["combined_results"].as_array().unwrap();
+    let name = |result: &Value| result["document_name"].as_str().unwrap().to_owned();
+    results.iter().map(name).collect()
+}
+
+/// The name of the best document.
+async fn best(app: &TestApp, key: &str, question: &str) -> String {
+    let mut names = found(app, key, question).await;
+    names.drain(..).next().unwrap_or_default()
 }
 
 async fn rows(app: &TestApp, table: &str) -> u64 {

@@ -10,7 +10,7 @@ use super::{
     document::{Document, Step},
     embedding::Embed,
     error::BaseError,
-    store,
+    rewriting, store,
 };
 
 /// The text of a document, written and not accepted yet, with what it becomes at once.
@@ -45,13 +45,14 @@ impl AcceptedText {
         })
     }
 
-    /// Accepts it, in a transaction, and queues what follows.
+    /// Accepts it, in a transaction, and queues what follows; `rewrites` also its rewriting, where the document wants that.
     pub(crate) async fn store(
         &self,
         bases: &Bases,
         transaction: &Transaction,
         tenant: &Tenant,
         document: &Document,
+        rewrites: bool,
     ) -> Result<(), StoreError> {
         let id = &document.id;
         self.digitized.store(bases, transaction, id).await?;
@@ -61,6 +62,9 @@ impl AcceptedText {
         store::accept_text(transaction, id, Step::Done, now).await?;
         match &self.rewritten {
             Some(rewritten) => finish(bases, transaction, tenant, document, rewritten).await,
+            None if rewrites && document.auto_rewrite => {
+                rewriting::queue(bases, transaction, tenant, id, None).await
+            }
             None => Ok(()),
         }
     }

@@ -142,7 +142,7 @@ impl Digitize {
             match outcome {
                 Ok(accepted) => {
                     accepted
-                        .store(bases, &transaction, tenant, document)
+                        .store(bases, &transaction, tenant, document, true)
                         .await?
                 }
                 Err((_, _, Some(kept))) => kept.store(bases, &transaction, id).await?,

@@ -11,7 +11,7 @@ use super::{
     base::KnowledgeBase,
     content::{Content, Variant},
     error::BaseError,
-    store,
+    store::{self, Rewrite},
     stored::stored,
 };
 
@@ -140,6 +140,8 @@ pub(crate) struct Document {
 pub(crate) struct Described {
     pub(crate) document: Document,
     pub(crate) contents: Vec<Content>,
+    /// The latest rewriting, if there was one.
+    pub(crate) rewrite: Option<Rewrite>,
     /// Other documents of the base with the same original, oldest first.
     pub(crate) duplicates: Vec<String>,
 }
@@ -194,7 +196,11 @@ pub(crate) async fn list(
     let db = bases.store.db();
     let documents = store::list_documents(db, base).await?;
     let contents = store::list_contents(db, base).await?;
-    Ok(described(documents, contents))
+    let rewrites = store::list_rewrites(db, base).await?;
+    let rewrites = rewrites
+        .into_iter()
+        .map(|listed| (listed.document_id, listed.rewrite));
+    Ok(described(documents, contents, rewrites.collect()))
 }
 
 /// One of them.
@@ -215,6 +221,7 @@ pub(crate) async fn find(
         None => Vec::new(),
     };
     Ok(Described {
+        rewrite: store::rewrite_of(db, id).await?,
         document,
         contents,
         duplicates,
@@ -222,7 +229,11 @@ pub(crate) async fn find(
 }
 
 /// Puts documents and contents together.
-fn described(documents: Vec<Document>, contents: Vec<Content>) -> Vec<Described> {
+fn described(
+    documents: Vec<Document>,
+    contents: Vec<Content>,
+    mut rewrites: HashMap<String, Rewrite>,
+) -> Vec<Described> {
     let mut by_document: HashMap<String, Vec<Content>> = HashMap::new();
     // In the order of the documents, which have the time in their ids.
     let mut by_original: HashMap<String, Vec<String>> = HashMap::new();
@@ -243,6 +254,7 @@ fn described(documents: Vec<Document>, contents: Vec<Content>) -> Vec<Described>
         let others = same.into_iter().flatten().filter(|id| **id != document.id);
         Described {
             duplicates: others.take(MOST_DUPLICATES).cloned().collect(),
+            rewrite: rewrites.remove(&document.id),
             document,
             contents,
         }

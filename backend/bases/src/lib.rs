@@ -8,6 +8,7 @@
 //! - [`base`], [`folder`], [`document`], [`content`]: the resources
 //! - [`upload`]: how documents come in
 //! - [`digitizing`]: how their text is read
+//! - [`rewriting`]: how a model rewrites it
 //! - [`accepting`]: what follows when a content is there
 //! - [`embedding`], [`index`]: how they come to be found
 //! - [`retrieval`]: how passages are looked for
@@ -15,6 +16,7 @@
 
 mod accepting;
 mod base;
+mod bundle;
 mod content;
 mod digitizing;
 mod document;
@@ -26,6 +28,7 @@ mod index;
 mod names;
 mod replacing;
 mod retrieval;
+mod rewriting;
 mod routes;
 mod store;
 mod stored;
@@ -49,6 +52,7 @@ pub use self::{
     digitizing::Digitize,
     embedding::{Embed, Reembed},
     erase::Erase,
+    rewriting::Rewrite,
 };
 use self::{embedding::Profile, index::NodeIndex};
 
@@ -132,6 +136,7 @@ where
     fn jobs(&self, registry: jobs::Registry<S>) -> jobs::Registry<S> {
         registry
             .with::<Digitize>()
+            .with::<Rewrite>()
             .with::<Embed>()
             .with::<Reembed>()
             .with::<Erase>()

@@ -13,6 +13,7 @@ mod log;
 mod media;
 mod models;
 mod providers;
+mod rewriting;
 mod sandbox;
 mod secret;
 mod speech;
@@ -40,6 +41,7 @@ pub use self::{
     media::MediaConfig,
     models::{LimitField, ModelConfig, ModelsConfig, ReasoningStyle},
     providers::{ChatConfig, EMBEDDED_MODEL, EmbedderConfig, SynthesizerConfig, TranscriberConfig},
+    rewriting::RewritingConfig,
     sandbox::SandboxConfig,
     secret::{Secret, SigningKey, SigningKeys},
     speech::SpeechConfig,
@@ -83,6 +85,8 @@ pub struct Config {
     pub speech: SpeechConfig,
     /// Knowledge bases.
     pub knowledge: KnowledgeConfig,
+    /// Rewriting of documents.
+    pub rewriting: RewritingConfig,
     /// The processes that decode what is not trusted.
     pub sandbox: SandboxConfig,
     /// Webhook delivery.
@@ -170,6 +174,7 @@ impl Config {
         self.speech.validate()?;
         self.inference.validate()?;
         self.knowledge.validate()?;
+        self.rewriting.validate(&self.models, &self.chat)?;
         self.sandbox.validate()?;
         self.traces.validate()?;
         self.webhooks.validate()

@@ -43,7 +43,8 @@ pub enum LimitField {
 
 impl LimitField {
     /// The field's name.
-    pub(super) fn name(self) -> &'static str {
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Self::MaxCompletionTokens => "max_completion_tokens",
             Self::MaxTokens => "max_tokens",

@@ -35,7 +35,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files, and SQL that both databases understand.
-const FILES: [(&str, &str); 19] = sql_files![
+const FILES: [(&str, &str); 20] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -55,6 +55,7 @@ const FILES: [(&str, &str); 19] = sql_files![
     "0017_blobs",
     "0018_knowledge_bases",
     "0019_embeddings",
+    "0020_rewrites",
 ];
 
 /// The migrations, numbered from 1.

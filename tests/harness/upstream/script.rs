@@ -88,6 +88,8 @@ pub enum Fault {
     KeepAlives,
     /// 200 without any content.
     Empty,
+    /// A whole chat completion that ends for this reason.
+    Finish(String),
 }
 
 fn millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {

@@ -114,10 +114,10 @@ fn whole_chat(script: &Script) -> Value {
     if let Some((name, arguments)) = &script.tool {
         message["tool_calls"] = json!([{"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}]);
     }
-    let reason = if script.tool.is_some() {
-        "tool_calls"
-    } else {
-        "stop"
+    let reason = match &script.fault {
+        Some(Fault::Finish(reason)) => reason,
+        _ if script.tool.is_some() => "tool_calls",
+        _ => "stop",
     };
     json!({
         "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "scripted-chat",

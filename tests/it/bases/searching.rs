@@ -9,8 +9,6 @@ use harness::{
 
 use super::*;
 
-const BASE: &str = "acme/manual";
-
 /// A document whose text is its final content.
 async fn add(app: &TestApp, key: &str, name: &str, text: &str) -> String {
     let form = fields(&[
@@ -22,47 +20,6 @@ async fn add(app: &TestApp, key: &str, name: &str, text: &str) -> String {
     let form = form.part("file", file("text.md", text));
     let made = post(app, key, &format!("/api/documents/{BASE}"), form).await;
     made.expect(201)["id"].as_str().unwrap().to_owned()
-}
-
-/// The base's embedding, once nothing of it waits.
-async fn settled(app: &TestApp, key: &str) -> Value {
-    for _ in 0..600 {
-        let data = app
-            .get(key, &format!("/api/kb-data/{BASE}"))
-            .await
-            .expect(200);
-        let waits = |document: &Value| {
-            ["digitize_status", "rewrite_status", "embedding_status"]
-                .iter()
-                .any(|step| matches!(document[step].as_str(), Some("queued" | "running")))
-        };
-        if !data["documents"].as_array().unwrap().iter().any(waits) {
-            return data["embedding_info"].clone();
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
-    panic!("the documents were not embedded in time");
-}
-
-async fn search(app: &TestApp, key: &str, question: &str) -> Value {
-    let body = json!({"partner": "acme", "kb": "manual", "user_message": question});
-    app.post(key, "/api/rag-test/search", body)
-        .await
-        .expect(200)
-}
-
-/// The names of the documents that a search finds.
-async fn found(app: &TestApp, key: &str, question: &str) -> Vec<String> {
-    let found = search(app, key, question).await;
-    let results = found["combined_results"].as_array().unwrap();
-    let name = |result: &Value| result["document_name"].as_str().unwrap().to_owned();
-    results.iter().map(name).collect()
-}
-
-/// The name of the best document.
-async fn best(app: &TestApp, key: &str, question: &str) -> String {
-    let mut names = found(app, key, question).await;
-    names.drain(..).next().unwrap_or_default()
 }
 
 const LIONS: &str = "# Lions\n\nLions eat meat.\n\n## Sleep\n\nThey sleep for twenty hours.\n";

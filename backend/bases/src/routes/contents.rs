@@ -20,11 +20,14 @@ use serde::{Deserialize, Serialize};
 use url::form_urlencoded::byte_serialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{FIELD_BYTES, base_of, bases::optional, uploads::positive, views::DocumentView};
+use super::{
+    BasePath, FIELD_BYTES, base_of, bases::optional, uploads::positive, views::DocumentView,
+};
 use crate::{
     Bases,
     accepting::{self, AcceptedText},
     base::KnowledgeBase,
+    bundle,
     content::{self, Content, NewContent, Variant},
     document::{self, Described, Document},
     error::BaseError,
@@ -150,6 +153,29 @@ fn disposition(name: &str) -> HeaderValue {
     let encoded = encoded.replace('+', "%20");
     HeaderValue::try_from(format!("attachment; filename*=UTF-8''{encoded}"))
         .unwrap_or(HeaderValue::from_static("attachment"))
+}
+
+/// The final contents of a base as a ZIP file: `documents_info.json`, and a file `<doc_id>.md` for each document. It is sent while it is
+/// made; when that fails, it breaks off.
+#[utoipa::path(
+    get, path = "/api/documents/{partner}/{kb}/rewritten-bundle", tag = "knowledge bases",
+    params(("partner" = String, Path), ("kb" = String, Path)),
+    responses((status = 200, description = "the ZIP file", content_type = "application/zip", body = Vec<u8>), (status = 404))
+)]
+pub(super) async fn bundle(
+    State(bases): State<Bases>,
+    ApiPath(path): ApiPath<BasePath>,
+    caller: PartnerTenant,
+) -> Result<Response, ApiError> {
+    let (_, base) = base_of(&bases, caller, &path.kb).await?;
+    let documents = document::list(&bases, &base).await?;
+    let bundle = bundle::stream(bases.blobs.clone(), &documents);
+    let mut response = Body::from_stream(bundle).into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/zip"));
+    let name = format!("{}.zip", base.name);
+    headers.insert(CONTENT_DISPOSITION, disposition(&name));
+    Ok(response)
 }
 
 /// The field of a form that writes a content.
@@ -318,7 +344,7 @@ impl Place {
             let accepted = AcceptedText::write(bases, &self.tenant, document, text).await?;
             let transaction = self.begin(bases).await?;
             accepted
-                .store(bases, &transaction, &self.tenant, document)
+                .store(bases, &transaction, &self.tenant, document, false)
                 .await?;
             return self.commit(bases, transaction).await;
         }

@@ -5,6 +5,7 @@ mod contents;
 mod documents;
 mod embedding;
 mod folders;
+mod processing;
 mod retrieval;
 mod uploads;
 mod views;
@@ -47,6 +48,10 @@ where
         .routes(routes!(documents::delete))
         .routes(routes!(contents::read, contents::write, contents::upload))
         .routes(routes!(contents::download))
+        .routes(routes!(contents::bundle))
+        .routes(routes!(processing::process))
+        .routes(routes!(processing::rewrite_folder))
+        .routes(routes!(processing::rewrite_base))
         .routes(routes!(embedding::read))
         .routes(routes!(embedding::retry))
         .routes(routes!(embedding::embed))

@@ -1,6 +1,6 @@
 //! What clients are told of knowledge bases.
 
-use colloquy_base::clock::rfc3339;
+use colloquy_base::{clock::rfc3339, money::Usd};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -117,6 +117,21 @@ pub(crate) struct DocumentView {
     content_hash: Option<String>,
     /// Other documents of the base with the same original, 100 at most.
     duplicate_document_ids: Vec<String>,
+    /// What the latest rewriting cost in dollars, also when it failed; null where there was none.
+    #[schema(value_type = Option<String>, example = "0.00125")]
+    rewrite_cost_usd: Option<Usd>,
+    /// Whether the models told the usage of all of it; where they did not, the cost is a lower bound.
+    rewrite_cost_complete: Option<bool>,
+    /// The tokens that it read.
+    rewrite_input_tokens_total: Option<i64>,
+    /// The tokens that it wrote.
+    rewrite_output_tokens: Option<i64>,
+    /// The model that answered last.
+    rewrite_model: Option<String>,
+    /// Its sections.
+    rewrite_sections: Option<i64>,
+    /// How many of them are done.
+    rewrite_sections_done: Option<i64>,
     /// The length of its text, in characters.
     digitized_chars: Option<i64>,
     /// The length of its final content, in characters.
@@ -150,7 +165,17 @@ impl From<Described> for DocumentView {
         let name = |variant| described.content(variant).map(|it| it.file_name.clone());
         let characters = |variant| described.content(variant).and_then(|it| it.characters);
         let original: Option<&Content> = described.content(Variant::Original);
+        let rewrite = described.rewrite.as_ref();
         Self {
+            rewrite_cost_usd: rewrite.map(|it| Usd(it.cost.unsigned_abs())),
+            rewrite_cost_complete: rewrite.map(|it| it.complete),
+            rewrite_input_tokens_total: rewrite.map(|it| it.input_tokens),
+            rewrite_output_tokens: rewrite.map(|it| it.output_tokens),
+            rewrite_model: rewrite
+                .map(|it| it.model.clone())
+                .filter(|model| !model.is_empty()),
+            rewrite_sections: rewrite.map(|it| it.sections),
+            rewrite_sections_done: rewrite.map(|it| it.done),
             status: described.status(),
             file_original: name(Variant::Original),
             file_digitized: name(Variant::Digitized),

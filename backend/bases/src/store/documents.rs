@@ -224,3 +224,17 @@ pub(crate) async fn document_name(
     let row: Option<NameRow> = db.fetch_one(statement(sql, values)).await?;
     Ok(row.map(|row| row.name))
 }
+
+/// Has its text read again, with another limit where one is given.
+pub(crate) async fn queue_digitizing(
+    db: &impl Executor,
+    id: &str,
+    character_limit: Option<i64>,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET digitizing = 'queued', processing_error = NULL, \
+               character_limit = COALESCE($2, character_limit), updated_at = $3 WHERE id = $1";
+    let values = [id.into(), character_limit.into(), now.into()];
+    db.execute(statement(sql, values)).await?;
+    Ok(())
+}

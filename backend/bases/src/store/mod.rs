@@ -3,13 +3,14 @@
 mod contents;
 mod documents;
 mod embedding;
+mod rewriting;
 
 use colloquy_accounts::Tenant;
 use colloquy_base::money::Usd;
 use colloquy_store::{Executor, StoreError, statement};
 use serde::{Deserialize, Serialize};
 
-pub(super) use self::{contents::*, documents::*, embedding::*};
+pub(super) use self::{contents::*, documents::*, embedding::*, rewriting::*};
 use super::{
     base::{Budget, KnowledgeBase, Progress},
     folder::Folder,

@@ -1,0 +1,187 @@
+//! One question to a model that rewrites.
+//!
+//! The models are those of text generation. A backup is asked only when no connection to the first one can be made, since then nothing was
+//! asked yet. Whatever else goes wrong may have been paid for, so it is not asked again by itself.
+
+use std::{sync::Arc, time::Duration};
+
+use colloquy_extract::format::ContentType;
+use colloquy_providers::{
+    ChatMessage, ChatRequest, ChatRole, Model, ModelAnswer, ModelApi, ProviderError,
+    ProviderErrorKind, TokenUsage,
+};
+use tokio::time::timeout;
+
+use super::template;
+use crate::{Bases, document::ModelTier};
+
+/// A part of a document that is to be rewritten.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part<'a> {
+    pub(super) title: &'a str,
+    pub(super) path: &'a [String],
+    pub(super) text: &'a str,
+    /// Its number, from 1, and how many there are.
+    pub(super) place: (usize, usize),
+    pub(super) content_type: ContentType,
+    pub(super) person: Option<&'a str>,
+}
+
+/// A part that was rewritten.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) text: String,
+    pub(super) model: String,
+    /// What was used, where the model says so, and what that costs, in units of 1e-8 dollars.
+    pub(super) used: Option<(TokenUsage, u64)>,
+}
+
+/// Why a part was not rewritten.
+#[derive(Debug)]
+pub(super) enum NotWritten {
+    /// Nothing was asked: no model could be reached.
+    Unreached(String),
+    /// A model was asked. What it used is known, or not.
+    Spent {
+        reason: String,
+        used: Option<(TokenUsage, u64)>,
+    },
+}
+
+/// The models for a tier, the first one first; none where none is configured.
+pub(super) fn models(bases: &Bases, tier: ModelTier) -> Vec<Arc<Model>> {
+    let settings = &bases.config.rewriting;
+    let standard = settings.model.as_ref().or(bases.config.chat.model.as_ref());
+    let first = match tier {
+        ModelTier::Standard => standard,
+        ModelTier::Economy => settings.economy_model.as_ref().or(standard),
+    };
+    let first = first.filter(|name| *name != colloquy_config::EMBEDDED_MODEL);
+    let Some(first) = first else {
+        return Vec::new();
+    };
+    let named = [Some(first), settings.backup_model.as_ref()];
+    let models = named.into_iter().flatten();
+    let found = models.filter_map(|name| bases.providers.models.get(name));
+    let mut models: Vec<Arc<Model>> = found.cloned().collect();
+    models.dedup_by(|one, other| Arc::ptr_eq(one, other));
+    models
+}
+
+/// Asks for a part.
+pub(super) async fn ask(
+    bases: &Bases,
+    models: &[Arc<Model>],
+    part: Part<'_>,
+) -> Result<Answer, NotWritten> {
+    let mut unreached = "no model for rewriting is configured (rewriting.model)".to_owned();
+    for model in models {
+        match ask_model(bases, model, part).await {
+            Err(Asked::Provider(error)) if error.kind == ProviderErrorKind::Connect => {
+                unreached = format!("{} cannot be reached", model.name());
+            }
+            Err(Asked::Provider(error)) => {
+                let used = error.used().map(|used| (used, model.cost(used)));
+                let reason = format!("{}: {}", model.name(), told(&error));
+                return Err(NotWritten::Spent { reason, used });
+            }
+            Err(Asked::Refused(reason, used)) => {
+                let used = used.map(|used| (used, model.cost(used)));
+                let reason = format!("{}: {reason}", model.name());
+                return Err(NotWritten::Spent { reason, used });
+            }
+            Ok((text, used)) => {
+                return Ok(Answer {
+                    text,
+                    model: model.name().to_owned(),
+                    used: used.map(|used| (used, model.cost(used))),
+                });
+            }
+        }
+    }
+    Err(NotWritten::Unreached(unreached))
+}
+
+/// What to say of a failure; the model's own words may repeat the document.
+fn told(error: &ProviderError) -> &'static str {
+    match error.kind {
+        ProviderErrorKind::Timeout => "no answer in time",
+        ProviderErrorKind::RateLimited | ProviderErrorKind::Busy => "too many requests",
+        ProviderErrorKind::Rejected => "the request was refused",
+        ProviderErrorKind::Misconfigured => "its key is not taken",
+        ProviderErrorKind::Malformed => "an answer that cannot be understood",
+        ProviderErrorKind::Cut => "the answer broke off",
+        ProviderErrorKind::Resting => "it rests after failures",
+        ProviderErrorKind::Connect | ProviderErrorKind::Failed => "it failed",
+    }
+}
+
+enum Asked {
+    Provider(ProviderError),
+    Refused(&'static str, Option<TokenUsage>),
+}
+
+async fn ask_model(
+    bases: &Bases,
+    model: &Model,
+    part: Part<'_>,
+) -> Result<(String, Option<TokenUsage>), Asked> {
+    let settings = &bases.config.rewriting;
+    let content = template::question(part.title, part.path, part.place, part.text);
+    let request = ChatRequest {
+        system: template::system(part.content_type, part.person),
+        messages: vec![ChatMessage {
+            role: ChatRole::User,
+            content,
+        }],
+        ..ChatRequest::default()
+    };
+    let api = model.chat.api();
+    let mut request = request.for_model(api);
+    let limit = match api {
+        ModelApi::Chat => model.settings.limit_field.name(),
+        ModelApi::Responses => "max_output_tokens",
+    };
+    let body = &mut request.body;
+    body.insert("model".to_owned(), model.name().into());
+    body.insert("stream".to_owned(), false.into());
+    body.insert(limit.to_owned(), settings.max_output_tokens.into());
+    let patience = Duration::from_millis(settings.section_ms.into());
+    let answer = timeout(patience, model.chat.ask(&request)).await;
+    let answer = answer.unwrap_or_else(|_| {
+        let message = "no answer in time";
+        Err(ProviderError::new(
+            model.name(),
+            ProviderErrorKind::Timeout,
+            message,
+        ))
+    });
+    let event = match answer.map_err(Asked::Provider)? {
+        ModelAnswer::Whole(event) => event,
+        // It was asked for one piece.
+        ModelAnswer::Events(_) => {
+            return Err(Asked::Refused("a stream that nobody asked for", None));
+        }
+    };
+    let used = event.usage();
+    if event.failure().is_some() {
+        return Err(Asked::Refused("it reports a failure", used));
+    }
+    if let Some(reason) = event.finish_reasons().find_map(refused) {
+        return Err(Asked::Refused(reason, used));
+    }
+    match event.text().map(|text| text.trim().to_owned()) {
+        Some(text) if !text.is_empty() => Ok((text, used)),
+        _ => Err(Asked::Refused("an answer without text", used)),
+    }
+}
+
+/// Why an answer that ended like this is not taken.
+fn refused(reason: &str) -> Option<&'static str> {
+    match reason {
+        "content_filter" => Some("its content filter stopped the answer"),
+        "length" | "max_tokens" | "max_output_tokens" => Some("the answer was truncated"),
+        "stop" | "completed" => None,
+        _ => Some("the answer ended in an unknown way"),
+    }
+}

@@ -1,0 +1,307 @@
+//! How a model rewrites the text of a document, section by section.
+//!
+//! What was rewritten so far is the document's draft, which is stored after each section; when the last one is there, all of it is the final content. That a
+//! section is being asked for is stored before: a process that dies then leaves an outcome that nobody knows, which may have been paid
+//! for, and nothing is asked again until somebody wants it.
+
+mod asking;
+mod template;
+
+use std::time::Duration;
+
+use colloquy_accounts::Tenant;
+use colloquy_extract::format::{ContentType, Format};
+use colloquy_index::chunking::{Chunk, ChunkOptions, chunk};
+use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
+use colloquy_store::{StoreError, Transaction};
+use serde::{Deserialize, Serialize};
+use tokio::task::spawn_blocking;
+
+use self::asking::{Answer, NotWritten, Part};
+use super::{
+    Bases, accepting,
+    content::{self, Content, NewContent, Variant},
+    document::{ContentTypeChoice, Document, Step},
+    store::{self, OwnedDocument, Rewrite as Progress},
+};
+
+/// How often rewriting is begun when no model can be reached.
+const ATTEMPTS: u32 = 5;
+/// What stands between sections in a draft. It is no Markdown that anybody writes.
+const BETWEEN: &str = "\n\n<!-- section -->\n\n";
+/// What is told when a process ended while a model was asked.
+const UNCERTAIN: &str = "the server stopped while a section was being rewritten; what became of it is not known, so it is not asked for again by itself";
+
+/// Rewrites the text of a document.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Rewrite {
+    /// The document's id.
+    pub document: String,
+}
+
+/// How a document is to be rewritten.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RewriteOptions {
+    pub(crate) content_type: ContentTypeChoice,
+    pub(crate) person_name: Option<String>,
+}
+
+/// Has a document rewritten from the beginning, in a transaction.
+pub(crate) async fn queue(
+    bases: &Bases,
+    transaction: &Transaction,
+    tenant: &Tenant,
+    document: &str,
+    options: Option<&RewriteOptions>,
+) -> Result<(), StoreError> {
+    let now = bases.clock.now_ms();
+    if let Some(options) = options {
+        let (kind, person) = (options.content_type, options.person_name.as_deref());
+        store::set_rewrite_options(transaction, document, kind, person, now).await?;
+    }
+    store::forget_rewrite(transaction, document).await?;
+    store::set_rewriting(transaction, document, Step::Queued, None, now).await?;
+    let job = Rewrite {
+        document: document.to_owned(),
+    };
+    jobs::enqueue(bases, transaction, Some(tenant.partner()), &job).await
+}
+
+impl Job for Rewrite {
+    type State = Bases;
+
+    const KIND: &'static str = "bases.rewrite";
+
+    const RETRY: RetryRule = RetryRule {
+        attempts: ATTEMPTS,
+        first: Duration::from_secs(5),
+        most: Duration::from_secs(600),
+    };
+
+    /// They wait for models elsewhere.
+    const AT_ONCE: usize = 8;
+
+    fn dedup_key(&self) -> Option<String> {
+        Some(self.document.clone())
+    }
+
+    async fn run(self, bases: Bases, run: Run) -> anyhow::Result<RunResult> {
+        let db = bases.store.db();
+        let Some(owned) = store::load_document(db, &self.document).await? else {
+            store::stop_rewriting(db, &self.document).await?;
+            return Ok(RunResult::Done);
+        };
+        let contents = store::contents_of(db, &self.document).await?;
+        let running = Rewriting {
+            bases: &bases,
+            run: &run,
+            tenant: owned.tenant(),
+            owned: &owned,
+            contents: &contents,
+        };
+        running.go_on().await
+    }
+
+    async fn give_up(self, bases: Bases, _run: Run, why: GivenUp) -> anyhow::Result<()> {
+        let (db, now) = (bases.store.db(), bases.clock.now_ms());
+        // Why no model could be reached is there already.
+        let reason = match why {
+            GivenUp::Failed => None,
+            GivenUp::Died => Some(UNCERTAIN),
+        };
+        store::fail_rewriting(db, &self.document, reason, now).await?;
+        Ok(())
+    }
+}
+
+/// A run of the job.
+struct Rewriting<'a> {
+    bases: &'a Bases,
+    run: &'a Run,
+    tenant: Tenant,
+    owned: &'a OwnedDocument,
+    contents: &'a [Content],
+}
+
+impl Rewriting<'_> {
+    fn document(&self) -> &Document {
+        &self.owned.document
+    }
+
+    fn content(&self, variant: Variant) -> Option<&Content> {
+        self.contents
+            .iter()
+            .find(|content| content.variant == variant)
+    }
+
+    async fn text(&self, content: &Content) -> anyhow::Result<String> {
+        let most = u64::from(self.bases.config.knowledge.max_text_bytes);
+        Ok(content::text(self.bases, content, most).await?)
+    }
+
+    async fn go_on(self) -> anyhow::Result<RunResult> {
+        let (db, document) = (self.bases.store.db(), self.document());
+        let now = self.bases.clock.now_ms();
+        if !matches!(document.rewriting, Step::Queued | Step::Running) {
+            // Somebody wrote the final content meanwhile.
+            return Ok(RunResult::Done);
+        }
+        let Some(digitized) = self.content(Variant::Digitized) else {
+            let reason = "the document has no text to rewrite";
+            store::fail_rewriting(db, &document.id, Some(reason), now).await?;
+            return Ok(RunResult::Done);
+        };
+        let sections = self.sections(digitized).await?;
+        let begun = store::rewrite_of(db, &document.id).await?;
+        let mut progress = match begun {
+            Some(begun) if begun.asking => {
+                store::fail_rewriting(db, &document.id, Some(UNCERTAIN), now).await?;
+                return Ok(RunResult::Done);
+            }
+            Some(begun) if begun.revision == document.revision => begun,
+            _ => Progress::new(document, sections.len()),
+        };
+        store::set_rewriting(db, &document.id, Step::Running, None, now).await?;
+        let mut parts = match (progress.done, self.content(Variant::Draft)) {
+            (0, _) | (_, None) => Vec::new(),
+            (_, Some(draft)) => {
+                let text = self.text(draft).await?;
+                text.split(BETWEEN).map(str::to_owned).collect()
+            }
+        };
+        // Somebody may have taken the draft away; what is lost is rewritten again.
+        parts.truncate(usize::try_from(progress.done).unwrap_or(0));
+        progress.done = i64::try_from(parts.len()).unwrap_or(i64::MAX);
+        let models = asking::models(self.bases, document.model_tier);
+        while let Some(section) = sections.get(parts.len()) {
+            progress.asking = true;
+            if !self.note(&progress).await? {
+                return Ok(RunResult::Again(Duration::ZERO));
+            }
+            let part = Part {
+                title: &document.name,
+                path: &section.path,
+                text: &section.text,
+                place: (parts.len() + 1, sections.len()),
+                content_type: self.content_type(),
+                person: document.person_name.as_deref(),
+            };
+            progress.asking = false;
+            match asking::ask(self.bases, &models, part).await {
+                Ok(Answer { text, model, used }) => {
+                    progress.model = model;
+                    progress.count(used);
+                    parts.push(text.replace(BETWEEN, "\n\n"));
+                    progress.done = i64::try_from(parts.len()).unwrap_or(i64::MAX);
+                    let is_last = parts.len() == sections.len();
+                    if !is_last && !self.put_draft(&progress, &parts).await? {
+                        return Ok(RunResult::Again(Duration::ZERO));
+                    }
+                }
+                Err(NotWritten::Unreached(reason)) => {
+                    self.note(&progress).await?;
+                    let now = self.bases.clock.now_ms();
+                    let id = &document.id;
+                    store::set_rewriting(db, id, Step::Queued, Some(&reason), now).await?;
+                    anyhow::bail!("no model could be reached");
+                }
+                Err(NotWritten::Spent { reason, used }) => {
+                    progress.count(used);
+                    self.note(&progress).await?;
+                    let now = self.bases.clock.now_ms();
+                    store::fail_rewriting(db, &document.id, Some(&reason), now).await?;
+                    return Ok(RunResult::Done);
+                }
+            }
+        }
+        self.finish(&progress, parts).await
+    }
+
+    /// The sections of the text, each small enough for the model.
+    async fn sections(&self, digitized: &Content) -> anyhow::Result<Vec<Chunk>> {
+        let (text, title) = (self.text(digitized).await?, self.document().name.clone());
+        let tokens = self.bases.config.rewriting.section_tokens as usize;
+        let cut = move || {
+            let count = |text: &str| text.len().div_ceil(4);
+            chunk(&text, &title, ChunkOptions::of(tokens), &count)
+        };
+        Ok(spawn_blocking(cut).await?)
+    }
+
+    fn content_type(&self) -> ContentType {
+        let document = self.document();
+        match document.content_type {
+            ContentTypeChoice::Article => ContentType::Article,
+            ContentTypeChoice::Video => ContentType::Video,
+            ContentTypeChoice::Book => ContentType::Book,
+            ContentTypeChoice::Auto => {
+                let original = self.content(Variant::Original);
+                let extension = original.and_then(|original| original.file_name.rsplit('.').next());
+                ContentType::auto(extension.and_then(Format::of_extension), false)
+            }
+        }
+    }
+
+    /// Stores how far it is. Whether this run still holds the job, and nobody wrote another content.
+    async fn note(&self, progress: &Progress) -> anyhow::Result<bool> {
+        self.store(progress, &Written::Nothing).await
+    }
+
+    /// Stores what was rewritten so far.
+    async fn put_draft(&self, progress: &Progress, parts: &[String]) -> anyhow::Result<bool> {
+        let (name, text) = (format!("{}.md", self.document().id), parts.join(BETWEEN));
+        let draft = NewContent::of_text(self.bases, &self.tenant, Variant::Draft, name, text);
+        self.store(progress, &Written::Draft(draft.await?)).await
+    }
+
+    async fn finish(self, progress: &Progress, parts: Vec<String>) -> anyhow::Result<RunResult> {
+        let (name, text) = (format!("{}.md", self.document().id), parts.join("\n\n"));
+        let whole = NewContent::of_text(self.bases, &self.tenant, Variant::Rewritten, name, text);
+        let stored = self.store(progress, &Written::Whole(whole.await?)).await?;
+        self.bases.index.wake();
+        self.bases.kernel.jobs.wake();
+        Ok(match stored {
+            true => RunResult::Done,
+            // What was rewritten is of another text.
+            false => RunResult::Again(Duration::ZERO),
+        })
+    }
+
+    async fn store(&self, progress: &Progress, written: &Written) -> anyhow::Result<bool> {
+        let stored = self
+            .run
+            .insist(self.bases, || self.try_store(progress, written));
+        stored.await
+    }
+
+    async fn try_store(&self, progress: &Progress, written: &Written) -> anyhow::Result<bool> {
+        let (bases, document) = (self.bases, self.document());
+        let transaction = bases.store.begin().await?;
+        if !self.run.holds(&transaction).await? {
+            return Ok(false);
+        }
+        let (id, now) = (&document.id, bases.clock.now_ms());
+        if !store::touch_revision(&transaction, id, document.revision).await? {
+            return Ok(false);
+        }
+        store::put_rewrite(&transaction, id, progress, now).await?;
+        match written {
+            Written::Nothing => {}
+            Written::Draft(draft) => draft.store(bases, &transaction, id).await?,
+            Written::Whole(whole) => {
+                accepting::finish(bases, &transaction, &self.tenant, document, whole).await?;
+                let draft = store::remove_content(&transaction, id, Variant::Draft).await?;
+                bases.blobs.doom(&transaction, draft.as_slice()).await?;
+            }
+        }
+        transaction.commit().await?;
+        Ok(true)
+    }
+}
+
+/// What is stored with how far it is.
+enum Written {
+    Nothing,
+    Draft(NewContent),
+    Whole(NewContent),
+}

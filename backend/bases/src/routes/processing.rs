@@ -1,0 +1,304 @@
+//! `/api/queue/process` and `/api/bulk/rewrite`.
+
+use axum::{Json, extract::State};
+use colloquy_accounts::{Caller, PartnerId, PartnerTenant, Scope, Tenant};
+use colloquy_http::{ApiError, ApiJson, ApiPath, ApiQuery};
+use colloquy_kernel::jobs;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{BasePath, FolderPath, base_of, views::DocumentView};
+use crate::{
+    Bases,
+    base::{self, KnowledgeBase},
+    content::Variant,
+    digitizing::Digitize,
+    document::{self, ContentTypeChoice, Described, Step},
+    folder, names,
+    rewriting::{self, Rewrite, RewriteOptions},
+    store,
+};
+
+/// How many documents are queued in a transaction.
+const AT_ONCE: usize = 100;
+
+/// What is done with a document.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Action {
+    /// Its text is read again from what was brought.
+    #[default]
+    Digitize,
+    /// Its text is rewritten.
+    Rewrite,
+}
+
+/// How a document is processed.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ProcessQuery {
+    /// What is done.
+    #[serde(default)]
+    #[param(inline)]
+    action: Action,
+    /// The partner.
+    partner: String,
+    /// The name of the base.
+    kb: String,
+    /// The template, for `rewrite`.
+    #[serde(default)]
+    #[param(inline)]
+    content_type: ContentTypeChoice,
+    /// Who is spoken of, for `rewrite`.
+    person_name: Option<String>,
+    /// The most characters of its text, for `digitize`.
+    #[param(minimum = 1)]
+    character_limit: Option<u64>,
+}
+
+/// A document that is to be processed.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct ProcessBody {
+    /// The document as the service shows it, of which the id counts.
+    document: NamedDocument,
+}
+
+/// A document by its id.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct NamedDocument {
+    /// The id.
+    id: String,
+}
+
+/// What was queued.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ProcessView {
+    /// `queued`.
+    status: &'static str,
+    /// The job.
+    job_id: Option<String>,
+    /// The document.
+    document: DocumentView,
+}
+
+/// Has a document digitized or rewritten, whatever was made of it before.
+#[utoipa::path(
+    post, path = "/api/queue/process", tag = "knowledge bases", params(ProcessQuery), request_body = ProcessBody,
+    responses(
+        (status = 200, body = ProcessView), (status = 400), (status = 403), (status = 404),
+        (status = 409, description = "it has nothing to be digitized or rewritten, or is being worked on"),
+    )
+)]
+pub(super) async fn process(
+    State(bases): State<Bases>,
+    Caller(principal): Caller,
+    ApiQuery(query): ApiQuery<ProcessQuery>,
+    ApiJson(body): ApiJson<ProcessBody>,
+) -> Result<Json<ProcessView>, ApiError> {
+    principal.require(Scope::Knowledge)?;
+    let partner = PartnerId::parse(&query.partner)
+        .map_err(|_| ApiError::invalid("partner", "partner is the name of a partner"))?;
+    let tenant = principal.tenant(&partner)?;
+    let base = base::find(&bases, &tenant, &query.kb)
+        .await?
+        .require_open()?;
+    let found = document::find(&bases, &base, &body.document.id).await?;
+    let id = found.document.id.clone();
+    let job = match query.action {
+        Action::Digitize => {
+            digitize(&bases, &tenant, &found, query.character_limit).await?;
+            jobs::find::<Digitize>(bases.store.db(), &id).await?
+        }
+        Action::Rewrite => {
+            let options = options(query.content_type, query.person_name.as_deref())?;
+            if let Some(why) = cannot_rewrite(&found) {
+                return Err(ApiError::conflict(why));
+            }
+            rewrite(&bases, &tenant, &id, &options).await?;
+            jobs::find::<Rewrite>(bases.store.db(), &id).await?
+        }
+    };
+    bases.kernel.jobs.wake();
+    let found = document::find(&bases, &base, &id).await?;
+    Ok(Json(ProcessView {
+        status: "queued",
+        job_id: job.map(|job| job.id),
+        document: found.into(),
+    }))
+}
+
+fn options(
+    content_type: ContentTypeChoice,
+    person_name: Option<&str>,
+) -> Result<RewriteOptions, ApiError> {
+    let person_name = person_name.filter(|name| !name.trim().is_empty());
+    let person_name = person_name.map(|name| names::title("person_name", name));
+    Ok(RewriteOptions {
+        content_type,
+        person_name: person_name.transpose()?,
+    })
+}
+
+async fn digitize(
+    bases: &Bases,
+    tenant: &Tenant,
+    found: &Described,
+    limit: Option<u64>,
+) -> Result<(), ApiError> {
+    let document = &found.document;
+    if limit == Some(0) {
+        let message = "character_limit is a whole number above 0";
+        return Err(ApiError::invalid("character_limit", message));
+    }
+    let has = |variant| found.content(variant).is_some();
+    if !has(Variant::Original) && !has(Variant::Extracted) {
+        return Err(ApiError::conflict(
+            "The document has nothing to be digitized",
+        ));
+    }
+    if is_active(document.rewriting) {
+        return Err(ApiError::conflict("The document is being rewritten"));
+    }
+    let (id, now) = (&document.id, bases.clock.now_ms());
+    let limit = limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
+    let transaction = bases.store.begin().await?;
+    store::queue_digitizing(&transaction, id, limit, now).await?;
+    let job = Digitize {
+        document: id.clone(),
+    };
+    jobs::enqueue(bases, &transaction, Some(tenant.partner()), &job).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+async fn rewrite(
+    bases: &Bases,
+    tenant: &Tenant,
+    document: &str,
+    options: &RewriteOptions,
+) -> Result<(), ApiError> {
+    let transaction = bases.store.begin().await?;
+    rewriting::queue(bases, &transaction, tenant, document, Some(options)).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+fn is_active(step: Step) -> bool {
+    matches!(step, Step::Queued | Step::Running)
+}
+
+/// Why a document cannot be rewritten now.
+fn cannot_rewrite(found: &Described) -> Option<&'static str> {
+    let document = &found.document;
+    if document.deletion_requested_at.is_some() {
+        Some("The document is being deleted")
+    } else if found.content(Variant::Digitized).is_none() {
+        Some("The document has no text to rewrite")
+    } else if is_active(document.digitizing) {
+        Some("The document is being digitized")
+    } else if is_active(document.rewriting) {
+        Some("The document is being rewritten")
+    } else {
+        None
+    }
+}
+
+/// Which documents are rewritten, and how.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct BulkQuery {
+    /// Whether those that have final content stay as they are.
+    #[param(default = true)]
+    skip_rewritten: Option<bool>,
+    /// The template.
+    #[serde(default)]
+    #[param(inline)]
+    content_type: ContentTypeChoice,
+    /// Who is spoken of.
+    person_name: Option<String>,
+}
+
+/// What was queued.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BulkView {
+    /// `queued`.
+    status: &'static str,
+    /// How many documents.
+    queued: usize,
+    /// How many are left as they are: those that have final content, no text, or are being worked on.
+    skipped: usize,
+    /// The documents that were queued.
+    document_ids: Vec<String>,
+}
+
+/// Has the documents of a folder rewritten.
+#[utoipa::path(
+    post, path = "/api/bulk/rewrite/folder/{partner}/{kb}/{folder}", tag = "knowledge bases",
+    params(("partner" = String, Path), ("kb" = String, Path), ("folder" = String, Path), BulkQuery),
+    responses((status = 200, body = BulkView), (status = 400), (status = 404), (status = 409))
+)]
+pub(super) async fn rewrite_folder(
+    State(bases): State<Bases>,
+    ApiPath(path): ApiPath<FolderPath>,
+    ApiQuery(query): ApiQuery<BulkQuery>,
+    caller: PartnerTenant,
+) -> Result<Json<BulkView>, ApiError> {
+    let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
+    let base = base.require_open()?;
+    let folder = folder::find(&bases, &base, &path.folder).await?;
+    let folder = folder.require_open()?;
+    bulk(&bases, &tenant, &base, Some(&folder.id), query).await
+}
+
+/// Has the documents of a knowledge base rewritten.
+#[utoipa::path(
+    post, path = "/api/bulk/rewrite/kb/{partner}/{kb}", tag = "knowledge bases",
+    params(("partner" = String, Path), ("kb" = String, Path), BulkQuery),
+    responses((status = 200, body = BulkView), (status = 400), (status = 404), (status = 409))
+)]
+pub(super) async fn rewrite_base(
+    State(bases): State<Bases>,
+    ApiPath(path): ApiPath<BasePath>,
+    ApiQuery(query): ApiQuery<BulkQuery>,
+    caller: PartnerTenant,
+) -> Result<Json<BulkView>, ApiError> {
+    let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
+    let base = base.require_open()?;
+    bulk(&bases, &tenant, &base, None, query).await
+}
+
+async fn bulk(
+    bases: &Bases,
+    tenant: &Tenant,
+    base: &KnowledgeBase,
+    folder: Option<&str>,
+    query: BulkQuery,
+) -> Result<Json<BulkView>, ApiError> {
+    let options = options(query.content_type, query.person_name.as_deref())?;
+    let skips = query.skip_rewritten.unwrap_or(true);
+    let listed = document::list(bases, base).await?;
+    let of_folder = |found: &Described| folder.is_none_or(|it| found.document.folder_id == it);
+    let (mut queued, mut skipped) = (Vec::new(), 0);
+    for found in listed.into_iter().filter(of_folder) {
+        let is_final = skips && found.content(Variant::Rewritten).is_some();
+        if is_final || cannot_rewrite(&found).is_some() {
+            skipped += 1;
+        } else {
+            queued.push(found.document.id);
+        }
+    }
+    for part in queued.chunks(AT_ONCE) {
+        let transaction = bases.store.begin_patient().await?;
+        for id in part {
+            rewriting::queue(bases, &transaction, tenant, id, Some(&options)).await?;
+        }
+        transaction.commit().await?;
+    }
+    bases.kernel.jobs.wake();
+    Ok(Json(BulkView {
+        status: "queued",
+        queued: queued.len(),
+        skipped,
+        document_ids: queued,
+    }))
+}

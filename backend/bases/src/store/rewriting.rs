@@ -1,0 +1,194 @@
+//! The SQL of rewriting.
+
+use colloquy_providers::TokenUsage;
+use colloquy_store::{Executor, StoreError, statement};
+
+use crate::{
+    base::KnowledgeBase,
+    document::{ContentTypeChoice, Document, Step},
+};
+
+/// How far the rewriting of a document is, and what it used.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub(crate) struct Rewrite {
+    /// Of the document when it began.
+    pub(crate) revision: i64,
+    /// The model that answered last.
+    pub(crate) model: String,
+    pub(crate) sections: i64,
+    pub(crate) done: i64,
+    /// Whether a model is being asked.
+    pub(crate) asking: bool,
+    pub(crate) input_tokens: i64,
+    pub(crate) output_tokens: i64,
+    /// In units of 1e-8 dollars.
+    pub(crate) cost: i64,
+    /// Whether the model told the usage of each section.
+    pub(crate) complete: bool,
+}
+
+impl Rewrite {
+    /// One that begins.
+    pub(crate) fn new(document: &Document, sections: usize) -> Self {
+        Self {
+            revision: document.revision,
+            model: String::new(),
+            sections: i64::try_from(sections).unwrap_or(i64::MAX),
+            done: 0,
+            asking: false,
+            input_tokens: 0,
+            output_tokens: 0,
+            cost: 0,
+            complete: true,
+        }
+    }
+
+    /// Counts what a section used, where that is known.
+    pub(crate) fn count(&mut self, used: Option<(TokenUsage, u64)>) {
+        let Some((tokens, cost)) = used else {
+            self.complete = false;
+            return;
+        };
+        let count = |sum: &mut i64, more: u64| {
+            *sum = sum.saturating_add(i64::try_from(more).unwrap_or(i64::MAX));
+        };
+        count(&mut self.input_tokens, tokens.input);
+        count(&mut self.output_tokens, tokens.output);
+        count(&mut self.cost, cost);
+    }
+}
+
+const COLUMNS: &str =
+    "revision, model, sections, done, asking, input_tokens, output_tokens, cost, complete";
+
+pub(crate) async fn rewrite_of(
+    db: &impl Executor,
+    document: &str,
+) -> Result<Option<Rewrite>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM knowledge_rewrites WHERE document_id = $1");
+    db.fetch_one(statement(sql, [document.into()])).await
+}
+
+pub(crate) async fn put_rewrite(
+    db: &impl Executor,
+    document: &str,
+    rewrite: &Rewrite,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = format!(
+        "INSERT INTO knowledge_rewrites (document_id, {COLUMNS}, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
+         ON CONFLICT (document_id) DO UPDATE SET revision = excluded.revision, model = excluded.model, sections = excluded.sections, \
+         done = excluded.done, asking = excluded.asking, input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, \
+         cost = excluded.cost, complete = excluded.complete, updated_at = excluded.updated_at"
+    );
+    let values = [
+        document.into(),
+        rewrite.revision.into(),
+        rewrite.model.as_str().into(),
+        rewrite.sections.into(),
+        rewrite.done.into(),
+        rewrite.asking.into(),
+        rewrite.input_tokens.into(),
+        rewrite.output_tokens.into(),
+        rewrite.cost.into(),
+        rewrite.complete.into(),
+        now.into(),
+    ];
+    db.execute(statement(sql, values)).await?;
+    Ok(())
+}
+
+/// Lets the next rewriting begin anew.
+pub(crate) async fn forget_rewrite(db: &impl Executor, document: &str) -> Result<(), StoreError> {
+    let sql = "DELETE FROM knowledge_rewrites WHERE document_id = $1";
+    db.execute(statement(sql, [document.into()])).await?;
+    Ok(())
+}
+
+pub(crate) async fn set_rewrite_options(
+    db: &impl Executor,
+    document: &str,
+    content_type: ContentTypeChoice,
+    person_name: Option<&str>,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET content_type = $2, person_name = COALESCE($3, person_name), updated_at = $4 WHERE id = $1";
+    let values = [
+        document.into(),
+        content_type.as_str().into(),
+        person_name.into(),
+        now.into(),
+    ];
+    db.execute(statement(sql, values)).await?;
+    Ok(())
+}
+
+/// Notes how far rewriting is.
+pub(crate) async fn set_rewriting(
+    db: &impl Executor,
+    document: &str,
+    step: Step,
+    reason: Option<&str>,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET rewriting = $2, processing_error = $3, updated_at = $4 WHERE id = $1";
+    let values = [
+        document.into(),
+        step.as_str().into(),
+        reason.into(),
+        now.into(),
+    ];
+    db.execute(statement(sql, values)).await?;
+    Ok(())
+}
+
+/// Notes that rewriting failed, for this reason or for the one that is there, and that nothing is being asked.
+pub(crate) async fn fail_rewriting(
+    db: &impl Executor,
+    document: &str,
+    reason: Option<&str>,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET rewriting = 'failed', processing_error = COALESCE($2, processing_error), updated_at = $3 \
+               WHERE id = $1";
+    db.execute(statement(sql, [document.into(), reason.into(), now.into()]))
+        .await?;
+    Ok(())
+}
+
+/// Notes that it is not being rewritten, whatever became of that.
+pub(crate) async fn stop_rewriting(db: &impl Executor, document: &str) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET rewriting = 'failed' WHERE id = $1 AND rewriting IN ('running', 'queued')";
+    db.execute(statement(sql, [document.into()])).await?;
+    Ok(())
+}
+
+/// Keeps others from writing a content of the document until the transaction ends. Whether nobody has written one since this revision.
+pub(crate) async fn touch_revision(
+    db: &impl Executor,
+    document: &str,
+    revision: i64,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE knowledge_documents SET revision = revision WHERE id = $1 AND revision = $2";
+    let values = [document.into(), revision.into()];
+    Ok(db.execute(statement(sql, values)).await? == 1)
+}
+
+/// How far the rewriting of a document of a base is.
+#[derive(Debug, sqlx::FromRow)]
+pub(crate) struct ListedRewrite {
+    pub(crate) document_id: String,
+    #[sqlx(flatten)]
+    pub(crate) rewrite: Rewrite,
+}
+
+/// The latest rewriting of each document of a base that has one.
+pub(crate) async fn list_rewrites(
+    db: &impl Executor,
+    base: &KnowledgeBase,
+) -> Result<Vec<ListedRewrite>, StoreError> {
+    let sql = "SELECT r.document_id, r.revision, r.model, r.sections, r.done, r.asking, r.input_tokens, r.output_tokens, r.cost, r.complete \
+               FROM knowledge_rewrites r JOIN knowledge_documents d ON d.id = r.document_id WHERE d.base_id = $1";
+    db.fetch_all(statement(sql, [base.id.as_str().into()]))
+        .await
+}

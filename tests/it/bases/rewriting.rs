@@ -1,0 +1,308 @@
+//! What models make of the texts of documents.
+
+use std::io::Cursor;
+
+use colloquy::{bases::Rewrite, config::ModelConfig, jobs};
+use harness::{
+    TestDatabase,
+    app::TestAppBuilder,
+    eventually,
+    upstream::{Api, Fault, Script, Upstream},
+};
+use url::Url;
+
+use super::*;
+
+const NOTES: &str =
+    "# Lions\n\nSo, um, the lions, they eat meat.\n\n# Hours\n\nWe open at nine, you know.\n";
+
+fn with(upstream: &Upstream) -> impl Fn(TestAppBuilder) -> TestAppBuilder {
+    let models = |config: &mut colloquy::Config| {
+        upstream.offer(config);
+        config.rewriting.model = Some("scripted-chat".to_owned());
+        config.rewriting.section_tokens = 200;
+    };
+    move |builder| builder.config(models).with_decoder().quick_worker()
+}
+
+/// A document that is rewritten once its text is there.
+async fn add(app: &TestApp, key: &str, text: &str, more: &[(&'static str, &str)]) -> String {
+    let form = fields(&[
+        ("type", "file"),
+        ("folder", "texts"),
+        ("auto_rewrite", "true"),
+    ]);
+    let add =
+        |form: Form, (name, text): &(&'static str, &str)| form.text(*name, (*text).to_owned());
+    let form = more
+        .iter()
+        .fold(form, add)
+        .part("file", file("notes.md", text));
+    let made = post(app, key, &format!("/api/documents/{BASE}"), form).await;
+    made.expect(201)["id"].as_str().unwrap().to_owned()
+}
+
+async fn document(app: &TestApp, key: &str, id: &str) -> Value {
+    settled(app, key).await;
+    let path = format!("/api/document/{BASE}/{id}");
+    app.get(key, &path).await.expect(200)
+}
+
+async fn rewritten(database: TestDatabase) {
+    let upstream = Upstream::start().await;
+    let app = with(&upstream)(TestApp::builder(&database)).start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    upstream.set_default(Api::Chat, Script::text("# Cats\n\nLions eat zebras."));
+    let id = add(&app, key, NOTES, &[]).await;
+    let made = document(&app, key, &id).await;
+    assert_eq!(made["status"], "ready", "{made}");
+    assert_eq!(made["rewrite_model"], "scripted-chat");
+    assert_eq!(made["rewrite_sections"], 1);
+    assert_ne!(made["rewrite_cost_usd"], "0", "{made}");
+    assert_eq!(made["rewrite_cost_complete"], true);
+    assert_eq!(made["file_draft"], Value::Null);
+    assert!(made["file_rewritten"].is_string());
+    assert_eq!(best(&app, key, "zebras").await, "notes.md");
+    let asked = upstream.requests(Api::Chat).pop().unwrap().body;
+    assert_eq!(asked["stream"], false);
+    let told = asked["messages"].to_string();
+    assert!(told.contains("they eat meat"), "{told}");
+
+    // A long one goes section by section, and is put together in order.
+    let long: String = (0..12)
+        .map(|chapter| format!("# Chapter {chapter}\n\n{}\n\n", "Words of it. ".repeat(40)))
+        .collect();
+    let before = upstream.requests(Api::Chat).len();
+    for part in 0..40 {
+        upstream.script(Api::Chat, Script::text(format!("Section {part} of it.")));
+    }
+    let long = add(&app, key, &long, &[]).await;
+    let made = document(&app, key, &long).await;
+    assert_eq!(made["status"], "ready", "{made}");
+    let sections = made["rewrite_sections"].as_u64().unwrap();
+    assert!(sections >= 6, "{sections}");
+    assert_eq!(
+        upstream.requests(Api::Chat).len() - before,
+        sections as usize
+    );
+    let path = format!("/api/documents/{BASE}/{long}/content/rewritten?format=markdown");
+    let content = app.get(key, &path).await.expect(200);
+    assert_eq!(content["format"], "markdown");
+    let expected: Vec<String> = (0..sections)
+        .map(|part| format!("Section {part} of it."))
+        .collect();
+    assert_eq!(content["content"], expected.join("\n\n"));
+    upstream.forget_scripts();
+
+    // All of them as one file.
+    let path = format!("/api/documents/{BASE}/rewritten-bundle");
+    let bundle = app.request(Method::GET, &path).bearer_auth(key);
+    let bundle = bundle.send().await.unwrap();
+    assert_eq!(bundle.headers()["content-type"], "application/zip");
+    let bundle = bundle.bytes().await.unwrap();
+    let mut bundle = zip::ZipArchive::new(Cursor::new(bundle)).unwrap();
+    let names = bundle.file_names().map(|name| name.unwrap().into_owned());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    let mut expected = vec![
+        format!("{id}.md"),
+        format!("{long}.md"),
+        "documents_info.json".into(),
+    ];
+    expected.sort();
+    assert_eq!(names, expected);
+    let mut text = String::new();
+    let mut first = bundle.by_name(&format!("{id}.md")).unwrap();
+    std::io::Read::read_to_string(&mut first, &mut text).unwrap();
+    assert_eq!(text, "# Cats\n\nLions eat zebras.");
+
+    // Of both, whether they have final content or not.
+    let bulk = format!("/api/bulk/rewrite/kb/{BASE}");
+    let skipped = app.post(key, &bulk, Value::Null).await.expect(200);
+    assert_eq!(
+        (&skipped["queued"], &skipped["skipped"]),
+        (&json!(0), &json!(2))
+    );
+    upstream.set_default(Api::Chat, Script::text("Dr. Ada says so."));
+    let folder = format!("/api/bulk/rewrite/folder/{BASE}/texts");
+    let all = format!("{folder}?skip_rewritten=false&content_type=video&person_name=Dr.%20Ada");
+    let all = app.post(key, &all, Value::Null).await.expect(200);
+    assert_eq!(all["queued"], 2, "{all}");
+    let made = document(&app, key, &id).await;
+    assert_eq!(made["content_type"], "video");
+    assert_eq!(made["person_name"], "Dr. Ada");
+    assert_eq!(best(&app, key, "zebras").await, "");
+    assert_ne!(best(&app, key, "Ada").await, "");
+    let asked = upstream.requests(Api::Chat).pop().unwrap().body;
+    assert!(
+        asked["messages"][0].to_string().contains("transcript"),
+        "{asked}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_are_rewritten_sqlite() {
+    rewritten(TestDatabase::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_are_rewritten_postgres() {
+    rewritten(TestDatabase::postgres().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_have_been_paid_for_is_not_asked_again_by_itself() {
+    let upstream = Upstream::start().await;
+    let app = with(&upstream)(TestApp::builder(&TestDatabase::sqlite()));
+    let app = app.start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let asked = || upstream.requests(Api::Chat).len();
+    for (fault, reason) in [
+        (Fault::Status(500), "scripted-chat: it failed"),
+        (Fault::Status(429), "scripted-chat: too many requests"),
+        (
+            Fault::Malformed { after: 0 },
+            "scripted-chat: an answer that cannot be understood",
+        ),
+        (
+            Fault::Finish("content_filter".to_owned()),
+            "scripted-chat: its content filter stopped the answer",
+        ),
+        (
+            Fault::Finish("length".to_owned()),
+            "scripted-chat: the answer was truncated",
+        ),
+    ] {
+        let before = asked();
+        upstream.script(Api::Chat, Script::fault(fault.clone()));
+        let id = add(&app, key, NOTES, &[]).await;
+        let made = document(&app, key, &id).await;
+        assert_eq!(made["rewrite_status"], "failed", "{fault:?}: {made}");
+        assert_eq!(made["processing_error"], reason, "{fault:?}");
+        sleep(Duration::from_millis(300)).await;
+        assert_eq!(asked(), before + 1, "{fault:?}");
+        if matches!(fault, Fault::Finish(_)) {
+            assert_ne!(
+                made["rewrite_cost_usd"], "0",
+                "what was written was paid for"
+            );
+        }
+    }
+
+    // Whoever wants it says so.
+    let list = app
+        .get(key, &format!("/api/documents/{BASE}"))
+        .await
+        .expect(200);
+    let first = &list["documents"][0];
+    let process = "/api/queue/process?partner=acme&kb=manual&action=rewrite";
+    let body = json!({ "document": first });
+    let queued = app.post(key, process, body).await.expect(200);
+    assert_eq!(queued["status"], "queued");
+    assert!(queued["job_id"].is_string());
+    let made = document(&app, key, first["id"].as_str().unwrap()).await;
+    assert_eq!(made["status"], "ready", "{made}");
+    assert_eq!(made["processing_error"], Value::Null);
+
+    // A process that died while a section was asked for leaves that unknown.
+    let (before, id) = (asked(), first["id"].as_str().unwrap());
+    let db = app.app.store.db();
+    db.execute("UPDATE knowledge_rewrites SET asking = TRUE, done = 0".to_owned())
+        .await
+        .unwrap();
+    db.execute(format!(
+        "UPDATE knowledge_documents SET rewriting = 'running' WHERE id = '{id}'"
+    ))
+    .await
+    .unwrap();
+    let transaction = app.app.store.begin().await.unwrap();
+    let job = Rewrite {
+        document: id.to_owned(),
+    };
+    jobs::enqueue(&app.app, &transaction, None, &job)
+        .await
+        .unwrap();
+    transaction.commit().await.unwrap();
+    app.app.kernel.jobs.wake();
+    let path = format!("/api/document/{BASE}/{id}");
+    eventually("the rewriting is given up", async || {
+        let made = app.get(key, &path).await.expect(200);
+        made["rewrite_status"] == "failed"
+    })
+    .await;
+    assert_eq!(asked(), before);
+
+    let nothing = json!({"document": {"id": "01890000-0000-7000-8000-000000000000"}});
+    app.post(key, process, nothing).await.expect(404);
+    let body = json!({"document": {"id": id}});
+    let wrong = "/api/queue/process?partner=acme&kb=manual&action=dance";
+    app.post(key, wrong, body.clone()).await.expect(400);
+    let other = app.partner("other").await;
+    app.post(&other.key, process, body).await.expect(403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_is_asked_when_nothing_was_asked_yet() {
+    let upstream = Upstream::start().await;
+    let away = Url::parse("http://127.0.0.1:1/v1").unwrap();
+    let app = with(&upstream)(TestApp::builder(&TestDatabase::sqlite())).config(|config| {
+        let model = ModelConfig {
+            base_url: Some(away),
+            ..ModelConfig::default()
+        };
+        config.models.insert("away".to_owned(), model);
+        config.rewriting.model = Some("away".to_owned());
+        config.rewriting.backup_model = Some("scripted-chat".to_owned());
+    });
+    let app = app.start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    upstream.set_default(Api::Chat, Script::text("Rewritten."));
+    let id = add(&app, key, NOTES, &[("model_tier", "economy")]).await;
+    let made = document(&app, key, &id).await;
+    assert_eq!(made["status"], "ready", "{made}");
+    assert_eq!(made["rewrite_model"], "scripted-chat");
+}
+
+on_both_databases!(
+    a_text_beyond_its_limit_is_kept_and_not_accepted,
+    |builder| builder.with_decoder().quick_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let limit = [
+            ("character_limit", "10"),
+            ("use_original_as_rewritten", "true"),
+        ];
+        let id = add(&app, key, NOTES, &limit).await;
+        let made = document(&app, key, &id).await;
+        assert_eq!(made["status"], "blocked", "{made}");
+        let reason = made["processing_error"].as_str().unwrap();
+        assert!(reason.starts_with("BUDGET_BLOCKED:"), "{reason}");
+        assert_eq!(made["file_digitized"], Value::Null);
+        let process = "/api/queue/process?partner=acme&kb=manual&character_limit=1000";
+        let body = json!({"document": {"id": id}});
+        app.post(key, process, body).await.expect(200);
+        let made = document(&app, key, &id).await;
+        assert_eq!(made["status"], "ready", "{made}");
+        assert_eq!(made["processing_error"], Value::Null);
+        assert_eq!(best(&app, key, "lions").await, "notes.md");
+    }
+);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_model_a_text_is_not_rewritten_and_says_so() {
+    let app = TestApp::builder(&TestDatabase::sqlite());
+    let app = app.with_decoder().quick_worker().start().await;
+    let acme = furnished(&app).await;
+    let id = add(&app, &acme.key, NOTES, &[]).await;
+    let path = format!("/api/document/{BASE}/{id}");
+    eventually("it says so", async || {
+        let made = app.get(&acme.key, &path).await.expect(200);
+        let error = made["processing_error"].as_str().unwrap_or_default();
+        error.contains("rewriting.model")
+    })
+    .await;
+}
