@@ -146,7 +146,7 @@ impl App {
         let blobs = Blobs::open(Base::clone(&kernel))?;
         let accounts = Accounts::open(kernel, directory).await?;
         let characters = Characters::new(accounts.clone(), cache);
-        let webhooks = Webhooks::new(accounts.clone(), fetcher);
+        let webhooks = Webhooks::new(accounts.clone(), fetcher.clone());
         let calls = Calls::open(characters.clone(), webhooks.clone(), providers.clone()).await?;
         let sandbox = Arc::new(Sandbox::new(&accounts.config.sandbox));
         let bases = Bases::open(
@@ -154,6 +154,7 @@ impl App {
             blobs.clone(),
             Arc::clone(&sandbox),
             providers.clone(),
+            fetcher,
         )
         .await;
         let generation = Generation::open(

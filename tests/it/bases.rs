@@ -1,5 +1,6 @@
 //! Knowledge bases: what comes in, what is made of it, how it goes.
 
+mod addresses;
 mod rewriting;
 mod searching;
 

@@ -132,7 +132,7 @@ fn bad_settings_are_named() {
     );
     refused(
         &migrate(None, &[("COLLOQUY_SPEECH_USD_PER_1M_CHARACTERS", "-1")]),
-        "USD_PER_1M_CHARACTERS",
+        "speech.usd_per_1m_characters",
     );
     refused(
         &migrate(None, &[("COLLOQUY_CONFIG", "/nowhere/colloquy.toml")]),

@@ -12,7 +12,9 @@ use super::{
     accepting::AcceptedText,
     content::{self, NewContent, Variant},
     document::{Document, Step},
-    store::{self, OwnedDocument},
+    fetching::{self, Unfetched},
+    names,
+    store::{self, OwnedDocument, TextColumn},
 };
 
 /// How often it is begun.
@@ -27,7 +29,11 @@ pub struct Digitize {
 
 /// What reading a document came to.
 enum Outcome {
-    Text(String),
+    Text {
+        text: String,
+        /// What the document calls itself.
+        title: Option<String>,
+    },
     /// Why there is none, for whoever uploaded it.
     None(String),
 }
@@ -67,7 +73,7 @@ impl Job for Digitize {
         if !begun.await? {
             return Ok(RunResult::Again(Duration::ZERO));
         }
-        let outcome = read(&bases, &owned).await?;
+        let outcome = self.read(&bases, &run, &owned).await?;
         self.store(&bases, &run, &owned, outcome).await
     }
 
@@ -112,9 +118,16 @@ impl Digitize {
     ) -> anyhow::Result<RunResult> {
         let tenant = &owned.tenant();
         let document = &owned.document;
+        let name = match &outcome {
+            Outcome::Text {
+                title: Some(title), ..
+            } if is_unnamed(document) => Some(names::derived(title)),
+            Outcome::Text { .. } | Outcome::None(_) => None,
+        };
+        let name = name.as_deref();
         let outcome = match outcome {
             Outcome::None(reason) => Err((Step::Failed, reason, None)),
-            Outcome::Text(text) => match over_limit(document, &text) {
+            Outcome::Text { text, .. } => match over_limit(document, &text) {
                 Some(reason) => {
                     // Kept, so that it need not be read again when there is room for it.
                     let (name, variant) = (format!("{}.md", document.id), Variant::Extracted);
@@ -139,6 +152,9 @@ impl Digitize {
             if !store::set_digitizing(&transaction, id, revision, step, error, now).await? {
                 return Ok(false);
             }
+            if let Some(name) = name {
+                store::set_text(&transaction, id, TextColumn::Name, name, now).await?;
+            }
             match outcome {
                 Ok(accepted) => {
                     accepted
@@ -159,6 +175,83 @@ impl Digitize {
             false => RunResult::Again(Duration::ZERO),
         })
     }
+
+    /// Reads what was brought, or what is at the address.
+    async fn read(
+        &self,
+        bases: &Bases,
+        run: &Run,
+        owned: &OwnedDocument,
+    ) -> anyhow::Result<Outcome> {
+        let document = &owned.document;
+        let contents = store::contents_of(bases.store.db(), &document.id).await?;
+        let of = |variant| contents.iter().find(|content| content.variant == variant);
+        if let Some(extracted) = of(Variant::Extracted) {
+            let most = u64::from(bases.config.knowledge.max_text_bytes);
+            let text = content::text(bases, extracted, most).await?;
+            return Ok(Outcome::Text { text, title: None });
+        }
+        let original = of(Variant::Original).map(|it| (it.file_name.clone(), it.blob.clone()));
+        let mut options = DigitizeOptions {
+            article_of: document.url.clone(),
+            ..DigitizeOptions::default()
+        };
+        let (file_name, blob) = match (original, &document.url) {
+            (Some(original), _) => original,
+            (None, None) => return Ok(Outcome::None("the document has no content".to_owned())),
+            (None, Some(url)) => match fetching::fetch(bases, &owned.tenant(), url).await {
+                Ok(fetched) => {
+                    options.charset.clone_from(&fetched.charset);
+                    let place = (
+                        fetched.content.file_name.clone(),
+                        fetched.content.written.key.clone(),
+                    );
+                    self.keep(bases, run, document, &fetched.content).await?;
+                    place
+                }
+                Err(Unfetched::Refused(reason)) => return Ok(Outcome::None(reason)),
+                Err(Unfetched::Later(reason)) if run.attempt >= ATTEMPTS => {
+                    return Ok(Outcome::None(reason));
+                }
+                Err(later) => return Err(later.into()),
+            },
+        };
+        let extension = file_name.rsplit('.').next().unwrap_or_default();
+        let Some(format) = Format::of_extension(extension) else {
+            let reason = format!("files of the type {extension:?} are not supported");
+            return Ok(Outcome::None(reason));
+        };
+        let most = bases.config.knowledge.max_file_bytes;
+        let file = bases.blobs.read_whole(&blob, most).await?;
+        let tenant = owned.tenant();
+        let claim = Claim::new(Priority::Background, tenant.partner().as_str());
+        let ocr = bases.ocr.as_ref();
+        match digitize(&bases.sandbox, ocr, &claim, file, format, &options).await {
+            Ok(digitized) => Ok(Outcome::Text {
+                text: digitized.document.markdown,
+                title: digitized.document.title,
+            }),
+            Err(error @ DigitizeError::Later(_)) => Err(error.into()),
+            Err(error) => Ok(Outcome::None(error.to_string())),
+        }
+    }
+
+    /// Stores what came from the address, so that it need not be fetched again.
+    async fn keep(
+        &self,
+        bases: &Bases,
+        run: &Run,
+        document: &Document,
+        original: &NewContent,
+    ) -> anyhow::Result<()> {
+        let transaction = bases.store.begin().await?;
+        let holds = run.holds(&transaction).await?
+            && store::touch_revision(&transaction, &document.id, document.revision).await?;
+        anyhow::ensure!(holds, "somebody else works on the document");
+        original.store(bases, &transaction, &document.id).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
 }
 
 /// Why a text is not accepted, when it is longer than the document may be.
@@ -172,33 +265,8 @@ fn over_limit(document: &Document, text: &str) -> Option<String> {
     })
 }
 
-/// Reads what was brought.
-async fn read(bases: &Bases, owned: &OwnedDocument) -> anyhow::Result<Outcome> {
-    let document = &owned.document;
-    let contents = store::contents_of(bases.store.db(), &document.id).await?;
-    let of = |variant| contents.iter().find(|content| content.variant == variant);
-    if let Some(extracted) = of(Variant::Extracted) {
-        let most = u64::from(bases.config.knowledge.max_text_bytes);
-        return Ok(Outcome::Text(content::text(bases, extracted, most).await?));
-    }
-    let original = of(Variant::Original);
-    let Some(original) = original else {
-        return Ok(Outcome::None("the document has no content".to_owned()));
-    };
-    let extension = original.file_name.rsplit('.').next().unwrap_or_default();
-    let Some(format) = Format::of_extension(extension) else {
-        let reason = format!("files of the type {extension:?} are not supported");
-        return Ok(Outcome::None(reason));
-    };
-    let most = bases.config.knowledge.max_file_bytes;
-    let file = bases.blobs.read_whole(&original.blob, most).await?;
-    let tenant = owned.tenant();
-    let claim = Claim::new(Priority::Background, tenant.partner().as_str());
-    let options = DigitizeOptions::default();
-    let ocr = bases.ocr.as_ref();
-    match digitize(&bases.sandbox, ocr, &claim, file, format, &options).await {
-        Ok(digitized) => Ok(Outcome::Text(digitized.document.markdown)),
-        Err(error @ DigitizeError::Later(_)) => Err(error.into()),
-        Err(error) => Ok(Outcome::None(error.to_string())),
-    }
+/// Whether the document is called by its address, for want of a name.
+fn is_unnamed(document: &Document) -> bool {
+    let url = document.url.as_deref();
+    url.is_some_and(|url| document.name == names::derived(url))
 }

@@ -6,7 +6,7 @@
 //!
 //! - [`names`]: what bases, folders and documents may be called
 //! - [`base`], [`folder`], [`document`], [`content`]: the resources
-//! - [`upload`]: how documents come in
+//! - [`upload`], [`fetching`]: how documents come in
 //! - [`digitizing`]: how their text is read
 //! - [`rewriting`]: how a model rewrites it
 //! - [`accepting`]: what follows when a content is there
@@ -23,6 +23,7 @@ mod document;
 mod embedding;
 mod erase;
 mod error;
+mod fetching;
 mod folder;
 mod index;
 mod names;
@@ -40,6 +41,7 @@ use axum::extract::FromRef;
 use colloquy_accounts::{Accounts, Tenant, partners::PartnerDependent};
 use colloquy_blobs::Blobs;
 use colloquy_digitize::Ocr;
+use colloquy_fetch::Fetcher;
 use colloquy_http::Interface;
 use colloquy_kernel::{Capability, Routes, State, jobs};
 use colloquy_knowledge::KnowledgeBases;
@@ -72,6 +74,8 @@ pub struct Parts {
     /// What recognizes text on pictures, where it is installed.
     ocr: Option<Ocr>,
     providers: Providers,
+    /// For addresses that partners name.
+    fetcher: Fetcher,
     /// The index of this node.
     index: NodeIndex,
     /// What makes vectors.
@@ -85,6 +89,7 @@ impl Bases {
         blobs: Blobs,
         sandbox: Arc<Sandbox>,
         providers: Providers,
+        fetcher: Fetcher,
     ) -> Self {
         let languages = &accounts.config.knowledge.ocr_languages;
         let languages: Vec<&str> = languages.iter().map(String::as_str).collect();
@@ -101,6 +106,7 @@ impl Bases {
             sandbox,
             ocr,
             providers,
+            fetcher,
             index: NodeIndex::default(),
             profile: OnceCell::new(),
         }))

@@ -153,6 +153,26 @@ pub(crate) async fn add_file(
     document::find(bases, base, &document.id).await
 }
 
+/// Makes a document of an address, and has what is there read.
+pub(crate) async fn add_url(
+    bases: &Bases,
+    tenant: &Tenant,
+    base: &KnowledgeBase,
+    folder: &Folder,
+    url: String,
+    wishes: Wishes,
+) -> Result<Described, BaseError> {
+    let name = wishes.name.clone();
+    let name = name.unwrap_or_else(|| names::derived(&url));
+    let document = Document {
+        url: Some(url),
+        digitizing: Step::Queued,
+        ..blank(bases, folder, Source::Url, name, wishes)
+    };
+    insert(bases, tenant, base, &document, None).await?;
+    document::find(bases, base, &document.id).await
+}
+
 /// Makes a document that somebody will write.
 pub(crate) async fn add_empty(
     bases: &Bases,
@@ -188,6 +208,8 @@ async fn insert(
     store::insert_document(&transaction, base, document).await?;
     if let Some(original) = original {
         original.store(bases, &transaction, &document.id).await?;
+    }
+    if document.digitizing == Step::Queued {
         let job = Digitize {
             document: document.id.clone(),
         };

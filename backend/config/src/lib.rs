@@ -117,6 +117,20 @@ fn is_secret(name: &str) -> bool {
     )
 }
 
+/// The first thing that is wrong, by the name of its setting and where that was given.
+fn readable(error: figment::Error) -> anyhow::Error {
+    let name = error.path.join(".").to_ascii_lowercase();
+    let what = error.kind.to_string();
+    let place = match error.metadata.as_ref().and_then(|it| it.source.as_ref()) {
+        Some(source) => format!(" (in {source})"),
+        None => String::new(),
+    };
+    match name.is_empty() || what.starts_with(&name) {
+        true => anyhow::anyhow!("{what}{place}"),
+        false => anyhow::anyhow!("{name}: {what}{place}"),
+    }
+}
+
 impl Config {
     /// Reads the settings and validates them.
     ///
@@ -152,7 +166,7 @@ impl Config {
             figment = figment.merge((name.as_str(), value));
         }
         environment = environment.filter(|name| !is_secret(name.as_str()));
-        let config: Self = figment.merge(environment).extract()?;
+        let config: Self = figment.merge(environment).extract().map_err(readable)?;
         config.validate()?;
         Ok(config)
     }

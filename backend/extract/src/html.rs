@@ -107,7 +107,8 @@ fn convert(
         base_url: url.map(str::to_owned),
         max_depth: Some(bounds.depth.saturating_mul(2)),
         preprocessing: PreprocessingOptions {
-            remove_navigation: false,
+            // Of a page in the Web nobody wants the menus; in a file they may be what it is about.
+            remove_navigation: url.is_some(),
             remove_forms: false,
             ..PreprocessingOptions::default()
         },

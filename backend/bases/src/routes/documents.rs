@@ -181,14 +181,16 @@ pub(super) async fn create_empty(
     Ok((StatusCode::CREATED, Json(made.into())))
 }
 
-fn source(text: &str) -> Result<Source, ApiError> {
+/// Where a document comes from.
+pub(super) fn source(text: &str) -> Result<Source, ApiError> {
     Source::try_from(text.to_owned()).map_err(|_| ApiError::invalid("type", "type is file or url"))
 }
 
 /// The longest address, in bytes.
 const MOST_URL: usize = 2_048;
 
-fn address(text: &str) -> Result<String, ApiError> {
+/// An address with `http` or `https`.
+pub(super) fn address(text: &str) -> Result<String, ApiError> {
     let text = text.trim();
     let url = Url::parse(text).ok();
     let is_web = url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());

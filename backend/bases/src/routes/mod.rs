@@ -40,6 +40,7 @@ where
         .routes(routes!(documents::list, uploads::create))
         .routes(routes!(documents::read_all))
         .routes(routes!(uploads::create_files))
+        .routes(routes!(uploads::create_urls))
         .routes(routes!(documents::create_empty))
         .routes(routes!(documents::read))
         .routes(routes!(documents::rename))

@@ -151,7 +151,7 @@ async fn digitize(
         return Err(ApiError::invalid("character_limit", message));
     }
     let has = |variant| found.content(variant).is_some();
-    if !has(Variant::Original) && !has(Variant::Extracted) {
+    if !has(Variant::Original) && !has(Variant::Extracted) && document.url.is_none() {
         return Err(ApiError::conflict(
             "The document has nothing to be digitized",
         ));

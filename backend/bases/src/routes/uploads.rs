@@ -7,13 +7,18 @@ use axum::{
 };
 use colloquy_accounts::{PartnerTenant, Tenant};
 use colloquy_http::{
-    ApiError, ApiPath,
+    ApiError, ApiJson, ApiPath,
     form::{Fields, Form},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{BasePath, FIELD_BYTES, base_of, bases::optional, views::DocumentView};
+use super::{
+    BasePath, FIELD_BYTES, base_of,
+    bases::optional,
+    documents::{address, source},
+    views::DocumentView,
+};
 use crate::{
     Bases,
     base::KnowledgeBase,
@@ -28,14 +33,16 @@ use crate::{
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "only its shape is used, in the API document")]
 pub(super) struct NewDocumentForm {
-    /// `file`.
+    /// Where it comes from.
     r#type: Source,
     /// The folder that it goes to.
     folder: String,
-    /// The file. Its type has to be one of the supported ones, by its name and by its content.
-    #[schema(value_type = String, format = Binary)]
-    file: Vec<u8>,
-    /// The name; that of the file when it is left out.
+    /// The file, when the type is `file`. Its type has to be one of the supported ones, by its name and by its content.
+    #[schema(value_type = Option<String>, format = Binary)]
+    file: Option<Vec<u8>>,
+    /// The address, when the type is `url`: a page, or a file of a supported type.
+    url: Option<String>,
+    /// The name; when it is left out that of the file, or the title of what is at the address.
     name: Option<String>,
     /// Author or speaker.
     expert_name: Option<String>,
@@ -141,12 +148,12 @@ pub(super) fn positive(text: &str) -> Result<u64, ApiError> {
     let limit = text.trim().parse::<u64>().ok();
     limit
         .filter(|limit| *limit > 0 && i64::try_from(*limit).is_ok())
-        .ok_or_else(|| {
-            ApiError::invalid(
-                "character_limit",
-                "character_limit is a whole number above 0",
-            )
-        })
+        .ok_or_else(wrong_limit)
+}
+
+fn wrong_limit() -> ApiError {
+    let message = "character_limit is a whole number above 0";
+    ApiError::invalid("character_limit", message)
 }
 
 /// The folder that a form names.
@@ -155,8 +162,11 @@ pub(super) async fn folder_of(
     base: &KnowledgeBase,
     fields: &mut Fields,
 ) -> Result<Folder, ApiError> {
-    let name = fields.require("folder")?;
-    let found = folder::find(bases, base, &name).await;
+    named_folder(bases, base, &fields.require("folder")?).await
+}
+
+async fn named_folder(bases: &Bases, base: &KnowledgeBase, name: &str) -> Result<Folder, ApiError> {
+    let found = folder::find(bases, base, name).await;
     let missing = |_| ApiError::invalid("folder", "There is no such folder");
     let found = match found {
         Err(error @ BaseError::NotFound(_)) => return Err(missing(error)),
@@ -165,7 +175,7 @@ pub(super) async fn folder_of(
     Ok(found.require_open()?)
 }
 
-/// Brings a file. Its text is read in the background: `status` says how far that is.
+/// Brings a file, or an address. Its text is read in the background: `status` says how far that is.
 ///
 /// A file that is not what its name says, is an archive or of a type that is not supported is refused. A document with the same
 /// content as another one of the base is taken, and says so (`duplicate_document_ids`).
@@ -186,17 +196,25 @@ pub(super) async fn create(
     let Brought {
         mut fields, files, ..
     } = brought(&bases, &tenant, request, "file", 1).await?;
-    if fields.require("type")? != Source::File.as_str() {
-        return Err(ApiError::invalid("type", "type is file"));
-    }
+    let source = source(&fields.require("type")?)?;
     let folder = folder_of(&bases, &base, &mut fields).await?;
     let wishes = wishes(&mut fields)?;
-    fields.finish()?;
-    let (_, file) = files
-        .into_iter()
-        .next()
-        .ok_or_else(|| ApiError::invalid("file", "file is required"))?;
-    let made = upload::add_file(&bases, &tenant, &base, &folder, file?, wishes).await?;
+    let file = files.into_iter().next();
+    let made = match source {
+        Source::File => {
+            fields.finish()?;
+            let (_, file) = file.ok_or_else(|| ApiError::invalid("file", "file is required"))?;
+            upload::add_file(&bases, &tenant, &base, &folder, file?, wishes).await?
+        }
+        Source::Url => {
+            let url = address(&fields.require("url")?)?;
+            fields.finish()?;
+            if file.is_some() {
+                return Err(ApiError::invalid("file", "file is for the type file"));
+            }
+            upload::add_url(&bases, &tenant, &base, &folder, url, wishes).await?
+        }
+    };
     Ok((StatusCode::CREATED, Json(made.into())))
 }
 
@@ -340,4 +358,126 @@ pub(super) async fn create_files(
         results.push(result);
     }
     Ok(Json(FileResults { summary, results }))
+}
+
+/// The most addresses of a request.
+const MOST_URLS: usize = 1_000;
+
+/// Addresses to be brought.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct UrlsBody {
+    /// The folder that they go to.
+    folder: String,
+    /// The addresses, 1,000 at most.
+    #[schema(max_items = 1000)]
+    urls: Vec<String>,
+    /// Whether their texts are their final contents.
+    #[serde(default)]
+    use_original_as_rewritten: bool,
+    /// Whether they are rewritten once their texts are there.
+    #[serde(default)]
+    auto_rewrite: bool,
+    /// How much the model may cost.
+    #[serde(default)]
+    model_tier: ModelTier,
+    /// Author or speaker.
+    expert_name: Option<String>,
+    /// Who brings them.
+    user_email: Option<String>,
+    /// The most characters of each text.
+    #[schema(minimum = 1)]
+    character_limit: Option<u64>,
+}
+
+/// What became of one address.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UrlResult {
+    /// The address.
+    url: String,
+    /// `success` or `error`.
+    status: &'static str,
+    /// The document; null where the address was not taken.
+    document_id: Option<String>,
+    /// Why the address was not taken.
+    error: Option<String>,
+}
+
+/// What became of addresses.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UrlResults {
+    /// How many were taken.
+    summary: Summary,
+    /// Each of them, in the order of the request.
+    results: Vec<UrlResult>,
+}
+
+/// Brings several addresses. What is there is fetched in the background; one that is malformed leaves the others alone.
+#[utoipa::path(
+    post, path = "/api/documents/{partner}/{kb}/batch", tag = "knowledge bases",
+    params(("partner" = String, Path), ("kb" = String, Path)), request_body = UrlsBody,
+    responses((status = 200, body = UrlResults), (status = 400), (status = 404))
+)]
+pub(super) async fn create_urls(
+    State(bases): State<Bases>,
+    ApiPath(path): ApiPath<BasePath>,
+    caller: PartnerTenant,
+    ApiJson(body): ApiJson<UrlsBody>,
+) -> Result<Json<UrlResults>, ApiError> {
+    let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
+    let base = base.require_open()?;
+    if !(1..=MOST_URLS).contains(&body.urls.len()) {
+        let message = format!("urls has 1 to {MOST_URLS} addresses");
+        return Err(ApiError::invalid("urls", message));
+    }
+    let folder = named_folder(&bases, &base, &body.folder).await?;
+    let filled = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let character_limit = body.character_limit;
+    if character_limit.is_some_and(|limit| limit == 0 || i64::try_from(limit).is_err()) {
+        return Err(wrong_limit());
+    }
+    let common = Wishes {
+        name: None,
+        expert_name: optional(filled(body.expert_name), |it| {
+            names::title("expert_name", it)
+        })?,
+        user_email: optional(filled(body.user_email), |it| names::email("user_email", it))?,
+        auto_rewrite: body.auto_rewrite,
+        model_tier: body.model_tier,
+        use_original_as_rewritten: body.use_original_as_rewritten,
+        character_limit,
+    };
+    let mut results = Vec::with_capacity(body.urls.len());
+    let mut summary = Summary::default();
+    for url in body.urls {
+        let made = match address(&url) {
+            Ok(address) => {
+                let wishes = common.clone();
+                upload::add_url(&bases, &tenant, &base, &folder, address, wishes).await
+            }
+            Err(error) => Err(BaseError::Request(Box::new(error))),
+        };
+        summary.total += 1;
+        let (document_id, error) = match made {
+            Ok(made) => (Some(made.document.id), None),
+            Err(error @ BaseError::Store(_)) => return Err(error.into()),
+            Err(error) => (None, Some(ApiError::from(error).message)),
+        };
+        let status = match document_id {
+            Some(_) => {
+                summary.succeeded += 1;
+                "success"
+            }
+            None => {
+                summary.failed += 1;
+                "error"
+            }
+        };
+        results.push(UrlResult {
+            url,
+            status,
+            document_id,
+            error,
+        });
+    }
+    Ok(Json(UrlResults { summary, results }))
 }

@@ -1,0 +1,200 @@
+//! Documents that are addresses.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use axum::{
+    Router,
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse as _, Redirect},
+    routing::get,
+};
+use harness::{TestDatabase, app::TestAppBuilder};
+use tokio::{net::TcpListener, task::JoinSet};
+
+use super::*;
+
+const PAGE: &str = "<html><head><title>Feeding lions</title></head><body><nav><a href='/'>Home</a><a href='/shop'>Shop</a></nav>\
+<article><h1>Feeding lions</h1><p>Lions are fed twice a day, in the morning and in the evening, as they have been for years.</p>\
+<p>Visitors may watch from the gallery, which opens half an hour before, and ask the keepers whatever they like to know.</p></article>\
+<footer>Imprint</footer></body></html>";
+
+/// A site on this machine; it ends with the set.
+async fn site() -> (String, JoinSet<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    let asked = Arc::new(AtomicUsize::new(0));
+    let flaky = move || {
+        let asked = Arc::clone(&asked);
+        async move {
+            match asked.fetch_add(1, Ordering::Relaxed) {
+                0 => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+                _ => "It came the second time.".into_response(),
+            }
+        }
+    };
+    let latin = || async {
+        let text = b"<html><body><p>Die L\xf6wen schlafen, w\xe4hrend die B\xe4ren spielen.</p></body></html>";
+        (
+            [(CONTENT_TYPE, "text/html; charset=iso-8859-1")],
+            text.to_vec(),
+        )
+    };
+    let pdf = || async {
+        let file = sample("pdf/multi_page.pdf");
+        ([(CONTENT_TYPE, "application/octet-stream")], file)
+    };
+    let router = Router::new()
+        .route(
+            "/lions",
+            get(|| async { ([(CONTENT_TYPE, "text/html")], PAGE) }),
+        )
+        .route("/moved", get(|| async { Redirect::permanent("/lions") }))
+        .route("/round", get(|| async { Redirect::permanent("/round") }))
+        .route("/flaky.txt", get(flaky))
+        .route("/latin", get(latin))
+        .route("/paper.pdf", get(pdf))
+        .route(
+            "/song",
+            get(|| async { ([(CONTENT_TYPE, "application/zip")], "PK\u{3}\u{4}") }),
+        )
+        .route("/nothing", get(|| async {}));
+    let mut server = JoinSet::new();
+    server.spawn(async move {
+        axum::serve(listener, router).await.unwrap();
+    });
+    (origin, server)
+}
+
+fn open(builder: TestAppBuilder) -> TestAppBuilder {
+    let builder = builder.config(|config| config.fetch.allow_private = true);
+    builder.with_decoder().quick_worker()
+}
+
+on_both_databases!(addresses_become_documents, |builder| open(builder), |app| {
+    let (origin, _site) = site().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let form = fields(&[
+        ("type", "url"),
+        ("folder", "texts"),
+        ("use_original_as_rewritten", "true"),
+        ("url", &format!("{origin}/lions")),
+    ]);
+    let made = post(&app, key, &format!("/api/documents/{BASE}"), form).await;
+    let made = made.expect(201);
+    assert_eq!(made["type"], "url");
+    assert_eq!(made["url"], format!("{origin}/lions"));
+    settled(&app, key).await;
+    let path = format!("/api/document/{BASE}/{}", made["id"].as_str().unwrap());
+    let document = app.get(key, &path).await.expect(200);
+    assert_eq!(document["status"], "ready", "{document}");
+    assert_eq!(document["name"], "Feeding lions");
+    assert_eq!(document["file_original"], "lions.html");
+    let content = format!(
+        "/api/documents/{BASE}/{}/content/digitized",
+        made["id"].as_str().unwrap()
+    );
+    let text = app.get(key, &content).await.expect(200)["content"].clone();
+    let text = text.as_str().unwrap();
+    assert!(
+        text.contains("twice a day") && !text.contains("Shop"),
+        "{text}"
+    );
+    assert_eq!(best(&app, key, "gallery").await, "Feeding lions");
+
+    let urls: Vec<String> = [
+        "/moved",
+        "/latin",
+        "/paper.pdf",
+        "/flaky.txt",
+        "/round",
+        "/song",
+        "/nothing",
+        "/none",
+    ]
+    .map(|path| format!("{origin}{path}"))
+    .into();
+    let mut all = urls.clone();
+    all.push("ftp://example.org/x".to_owned());
+    let body = json!({"folder": "texts", "urls": all, "expert_name": "Ada"});
+    let batch = format!("/api/documents/{BASE}/batch");
+    let made = app.post(key, &batch, body).await.expect(200);
+    assert_eq!(
+        made["summary"],
+        json!({"total": 9, "succeeded": 8, "failed": 1})
+    );
+    assert_eq!(made["results"][8]["status"], "error");
+    let mut told = Vec::new();
+    for result in &made["results"].as_array().unwrap()[..8] {
+        let document = digitized(&app, key, result["document_id"].as_str().unwrap()).await;
+        assert_eq!(document["expert_name"], "Ada");
+        told.push((
+            document["status"].as_str().unwrap().to_owned(),
+            document["processing_error"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
+        ));
+    }
+    let expected = [
+        ("digitized", ""),
+        ("digitized", ""),
+        ("digitized", ""),
+        ("digitized", ""),
+        ("failed", "redirected too often"),
+        ("failed", "not supported"),
+        ("failed", "answers with nothing"),
+        ("failed", "status 404"),
+    ];
+    for (at, ((status, error), (wanted, part))) in told.iter().zip(expected).enumerate() {
+        assert_eq!(status, wanted, "{}: {error}", urls[at]);
+        assert!(error.contains(part), "{}: {error}", urls[at]);
+    }
+    let latin = made["results"][1]["document_id"].as_str().unwrap();
+    let content = format!("/api/documents/{BASE}/{latin}/content/digitized");
+    let text = app.get(key, &content).await.expect(200)["content"].clone();
+    assert!(text.as_str().unwrap().contains("Löwen"), "{text}");
+
+    for (body, field) in [
+        (json!({"folder": "texts", "urls": []}), "urls"),
+        (
+            json!({"folder": "none", "urls": ["http://a.example"]}),
+            "folder",
+        ),
+        (
+            json!({"folder": "texts", "urls": vec!["http://a.example"; 1_001]}),
+            "urls",
+        ),
+        (
+            json!({"folder": "texts", "urls": ["http://a.example"], "character_limit": 0}),
+            "character_limit",
+        ),
+        (
+            json!({"folder": "texts", "urls": ["http://a.example"], "model_tier": "x"}),
+            "model_tier",
+        ),
+    ] {
+        let refused = app.post(key, &batch, body.clone()).await.expect(400);
+        assert_eq!(refused["field"], field, "{refused}");
+    }
+});
+
+/// An address of this machine is none of a partner's business.
+#[tokio::test(flavor = "multi_thread")]
+async fn addresses_inside_are_not_fetched() {
+    let (origin, _site) = site().await;
+    let app = TestApp::builder(&TestDatabase::sqlite());
+    let app = app.with_decoder().quick_worker().start().await;
+    let acme = furnished(&app).await;
+    let body = json!({"folder": "texts", "urls": [format!("{origin}/lions")]});
+    let path = format!("/api/documents/{BASE}/batch");
+    let made = app.post(&acme.key, &path, body).await.expect(200);
+    let id = made["results"][0]["document_id"].as_str().unwrap();
+    let document = digitized(&app, &acme.key, id).await;
+    assert_eq!(document["status"], "failed");
+    let error = document["processing_error"].as_str().unwrap();
+    assert!(error.contains("no public address"), "{error}");
+}
