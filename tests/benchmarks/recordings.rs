@@ -69,6 +69,16 @@ pub(crate) fn seconds(recordings: &[Recording], seconds: usize) -> Vec<i16> {
 
 /// As a telephone passes it on: from 300 to 3,400 Hz.
 pub(crate) fn telephone(samples: &[i16]) -> Vec<i16> {
+    within(samples, 300.0, 3_400.0)
+}
+
+/// As it is when it was sampled at 8,000 Hz, which keeps nothing above 4,000 Hz, with what a filter before that takes.
+pub(crate) fn at_8khz(samples: &[i16]) -> Vec<i16> {
+    within(samples, 0.0, 3_800.0)
+}
+
+/// What of a sound is between two frequencies, in Hz.
+fn within(samples: &[i16], lowest: f64, highest: f64) -> Vec<i16> {
     let band = |frequency: f64| -> Vec<f64> {
         // A windowed low-pass.
         const HALF: i32 = 100;
@@ -85,7 +95,7 @@ pub(crate) fn telephone(samples: &[i16]) -> Vec<i16> {
             })
             .collect()
     };
-    let (high, low) = (band(3_400.0), band(300.0));
+    let (high, low) = (band(highest), band(lowest));
     let filter: Vec<f64> = high
         .iter()
         .zip(&low)

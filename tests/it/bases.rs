@@ -1,6 +1,8 @@
 //! Knowledge bases: what comes in, what is made of it, how it goes.
 
 mod addresses;
+mod bounds;
+mod neural;
 mod rewriting;
 mod searching;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_digitize::{DigitizeError, DigitizeOptions, Format, digitize};
 use colloquy_kernel::jobs::{GivenUp, Job, RetryRule, Run, RunResult};
+use colloquy_sandbox::Input;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -222,11 +223,12 @@ impl Digitize {
             return Ok(Outcome::None(reason));
         };
         let most = bases.config.knowledge.max_file_bytes;
-        let file = bases.blobs.read_whole(&blob, most).await?;
+        let file = bases.blobs.local(&blob, most).await?;
+        let input = Input::File(file.path().to_owned());
         let tenant = owned.tenant();
         let claim = Claim::new(Priority::Background, tenant.partner().as_str());
         let ocr = bases.ocr.as_ref();
-        match digitize(&bases.sandbox, ocr, &claim, file, format, &options).await {
+        match digitize(&bases.sandbox, ocr, &claim, input, format, &options).await {
             Ok(digitized) => Ok(Outcome::Text {
                 text: digitized.document.markdown,
                 title: digitized.document.title,

@@ -48,7 +48,7 @@ use colloquy_knowledge::KnowledgeBases;
 use colloquy_providers::Providers;
 use colloquy_sandbox::Sandbox;
 use colloquy_store::{StoreError, Transaction};
-use tokio::{sync::OnceCell, time::sleep};
+use tokio::sync::OnceCell;
 
 pub use self::{
     digitizing::Digitize,
@@ -154,18 +154,12 @@ where
         let follower = bases.clone();
         let follow = follower.index.clone().follow(follower);
         bases.kernel.tasks.spawn(follow);
-        let kernel = bases.clone();
-        bases.kernel.tasks.spawn(async move {
-            loop {
-                tokio::select! {
-                    () = kernel.kernel.shutdown.cancelled() => return,
-                    () = sleep(FORGET_EVERY) => {}
-                }
-                if let Err(error) = index::forget(&kernel).await {
-                    kernel.store.complain("forgetting removals", &error);
-                }
-            }
-        });
+        state
+            .as_ref()
+            .repeat("forgetting removals", FORGET_EVERY, move |_| {
+                let bases = bases.clone();
+                async move { index::forget(&bases).await }
+            });
         Ok(())
     }
 }

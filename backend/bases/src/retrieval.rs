@@ -10,7 +10,7 @@ use colloquy_base::{
 };
 use colloquy_index::{
     fusion::FusionParameters,
-    search::{Question, SearchRequest, SearchResponse},
+    search::{self as found, Question, SearchRequest, SearchResponse, Stream},
 };
 use colloquy_knowledge::{KnowledgeBases, KnowledgeSource, Passage, Query};
 use colloquy_providers::EmbeddingRequest;
@@ -20,6 +20,8 @@ use super::{Bases, base::KnowledgeBase, embedding::Profile, index::space, store}
 
 /// How long a character waits for what was embedded a moment ago.
 const PATIENCE: Duration = Duration::from_millis(300);
+/// A passage that shares no word with the question has at least this cosine with it; those of passages about something else are around 0.1.
+const LEAST_COSINE: f32 = 0.3;
 /// The most of a question that is embedded, in bytes.
 const MOST_EMBEDDED: usize = 8 * 1024;
 
@@ -124,6 +126,16 @@ async fn vectors(
         .map_err(|_| "the embedder failed")
 }
 
+/// Whether a passage has to do with the question: something is always the nearest.
+fn fits(passage: &found::Passage) -> bool {
+    let mut shares = passage.shares.iter();
+    shares.any(|share| match share.stream {
+        Stream::Dense => share.score >= LEAST_COSINE,
+        Stream::Bm25 => true,
+        Stream::Sparse => false,
+    })
+}
+
 /// The bases of partners, for characters.
 #[derive(Debug, Clone)]
 pub(super) struct CharacterBases(pub(super) Bases);
@@ -177,8 +189,9 @@ impl KnowledgeSource for CharacterBase {
         };
         let answered = search(&self.bases, &base, asked).await?;
         let passages = answered.found.map(|found| found.passages);
+        let passages = passages.unwrap_or_default().into_iter().filter(fits);
         let mut documents: Vec<Uuid> = Vec::new();
-        let passage = |found: colloquy_index::search::Passage| {
+        let passage = |found: found::Passage| {
             let document = found.place.document;
             let place = documents.iter().position(|known| *known == document);
             let place = place.unwrap_or_else(|| {
@@ -200,10 +213,6 @@ impl KnowledgeSource for CharacterBase {
                 retrievers,
             }
         };
-        Ok(passages
-            .unwrap_or_default()
-            .into_iter()
-            .map(passage)
-            .collect())
+        Ok(passages.map(passage).collect())
     }
 }

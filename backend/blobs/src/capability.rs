@@ -25,6 +25,7 @@ where
 
     async fn start(&self, state: &S) -> anyhow::Result<()> {
         let blobs = Blobs::from_ref(state);
+        blobs.remove_old_copies().await?;
         state
             .as_ref()
             .repeat("removing files", SWEEP_EVERY, move |_| {

@@ -8,6 +8,7 @@
 //! What a file means, and who may read it, belongs to the capability that keeps it.
 
 mod capability;
+mod local;
 mod objects;
 mod reader;
 mod store;
@@ -23,6 +24,7 @@ use futures_util::Stream;
 
 pub use self::{
     capability::BlobsCapability,
+    local::LocalFile,
     objects::{ObjectError, Objects, OpenError, OpenFile},
     reader::BlobReader,
 };

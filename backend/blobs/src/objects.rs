@@ -179,6 +179,12 @@ impl Objects {
         parts.chain(key.parts()).collect()
     }
 
+    /// Where a file lies in the folder, if it is one.
+    pub(super) fn local_path(&self, key: &BlobKey) -> Option<PathBuf> {
+        let folder = self.folder.as_ref()?;
+        Some(folder.join(key.as_str()))
+    }
+
     /// Writes a file as its pieces come. It is there when all of it is, or not at all.
     pub(super) async fn write<E>(
         &self,

@@ -7,10 +7,11 @@ use colloquy::{
     fair_queue::{Claim, Priority},
     providers::{Pcm, SpeechRequest, Synthesizer, Transcriber, Utterance},
 };
+use colloquy_word_errors as word_errors;
 use futures_util::StreamExt as _;
 use harness::client::now;
 
-use super::{Spoken, words};
+use super::Spoken;
 use crate::{
     figures::{percentile, rounded},
     recordings::{self, RATE, Recording},
@@ -46,7 +47,7 @@ pub(super) async fn error_rate(
         let samples = change.map_or(samples.clone(), |change| change(&samples));
         let heard = hear(ears, samples).await?;
         show(debug, &recording.words, &heard);
-        wrong += words::errors(&said, &words::of(&heard));
+        wrong += word_errors::errors(&said, &word_errors::words(&heard));
         all += said.len();
     }
     Ok(percent(wrong, all))
@@ -58,7 +59,7 @@ pub(super) async fn invented(ears: &dyn Transcriber, debug: bool) -> anyhow::Res
     for sound in recordings::without_speech() {
         let heard = hear(ears, sound).await?;
         show(debug, "(nothing)", &heard);
-        invented += words::of(&heard).len();
+        invented += word_errors::words(&heard).len();
     }
     Ok(invented)
 }
@@ -103,8 +104,8 @@ pub(super) async fn speaking(
             lasted += seconds;
             let heard = hear(ears, sound).await?;
             show(debug, sentence, &heard);
-            let said = words::of(sentence);
-            wrong += words::errors(&said, &words::of(&heard));
+            let said = word_errors::words(sentence);
+            wrong += word_errors::errors(&said, &word_errors::words(&heard));
             all += said.len();
         }
     }

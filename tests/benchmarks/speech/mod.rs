@@ -6,7 +6,7 @@
 //!
 //! | figure | what it is |
 //! |---|---|
-//! | `wer_clean`, `wer_8khz`, `wer_noise10` | words left out, put in or changed, in percent of those said: as recorded, through a telephone's band, in white noise 10 dB below the speech |
+//! | `wer_clean`, `wer_8khz`, `wer_telephone`, `wer_noise10` | words left out, put in or changed, in percent of those said: as recorded, sampled at 8,000 Hz, through a telephone's band (300 to 3,400 Hz), in white noise 10 dB below the speech |
 //! | `invented` | words heard in 20 sounds in which nobody speaks: silence, noise, hum, clicks, breath, chords |
 //! | `stt_p50_ms_5s` | the time to the words of 5 s of speech |
 //! | `tts_first_audio_p50_ms` | from a sentence to its first sound |
@@ -17,13 +17,13 @@
 
 mod measure;
 mod talk;
-mod words;
 
 use std::{fmt, path::PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
 use colloquy::{Config, providers};
+use colloquy_word_errors as word_errors;
 use serde_json::{Map, Value};
 
 use crate::recordings::{self, Recording};
@@ -87,10 +87,8 @@ pub(crate) async fn run(options: SpeechOptions) -> anyhow::Result<Report> {
         let ears = providers.transcriber.as_ref();
         for (name, change) in [
             ("wer_clean", None),
-            (
-                "wer_8khz",
-                Some(recordings::telephone as recordings::Change),
-            ),
+            ("wer_8khz", Some(recordings::at_8khz as recordings::Change)),
+            ("wer_telephone", Some(recordings::telephone)),
             ("wer_noise10", Some(recordings::in_noise)),
         ] {
             let rate = measure::error_rate(ears, &recordings, change, options.debug).await?;
@@ -158,6 +156,9 @@ type Spoken = (Vec<i16>, Vec<String>);
 
 impl From<&Recording> for Spoken {
     fn from(recording: &Recording) -> Self {
-        (recording.samples.clone(), words::of(&recording.words))
+        (
+            recording.samples.clone(),
+            word_errors::words(&recording.words),
+        )
     }
 }

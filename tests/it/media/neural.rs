@@ -1,7 +1,7 @@
 //! Calls whose turns are listened to by the models of the models folder.
 
 use super::*;
-use crate::providers::neural::folder;
+use crate::providers::neural::{folder, settings};
 
 /// How long after the visitor's last sound the reply is heard.
 async fn answered_after(change: impl FnOnce(&mut Config)) -> Duration {
@@ -43,8 +43,7 @@ async fn a_model_may_tell_speech() {
 #[test]
 fn a_model_for_something_else_is_refused() {
     let refused = |change: fn(&mut Config)| {
-        let mut config = Config::default();
-        config.inference.models_dir = Some(folder());
+        let mut config = settings(folder());
         change(&mut config);
         format!("{:#}", providers::from_config(&config).unwrap_err())
     };
@@ -59,8 +58,7 @@ fn a_model_for_something_else_is_refused() {
         error,
         "calls.voice_activity: unknown: it is no model for voice activity"
     );
-    let mut elsewhere = Config::default();
-    elsewhere.inference.models_dir = Some("/nowhere".into());
+    let mut elsewhere = settings("/nowhere".into());
     elsewhere.calls.voice_activity = silero();
     let error = providers::from_config(&elsewhere).unwrap_err();
     assert!(format!("{error:#}").starts_with("calls.voice_activity: silero-vad"));

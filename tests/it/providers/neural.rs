@@ -1,7 +1,11 @@
 //! The neural models of the models folder, as a server has them by default. They are in the folder `COLLOQUY_TEST_MODELS_DIR`,
 //! where `tests/run` puts them.
 
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use colloquy::{
     Config,
@@ -21,9 +25,16 @@ pub(crate) fn folder() -> PathBuf {
     folder.ok_or(named).unwrap().into()
 }
 
-fn with_models(folder: PathBuf, change: impl FnOnce(&mut Config)) -> anyhow::Result<Providers> {
+/// The defaults, with the models of a folder. What is computed once of a model is kept for other tests.
+pub(crate) fn settings(folder: PathBuf) -> Config {
     let mut config = Config::default();
     config.inference.models_dir = Some(folder);
+    config.store.dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("neural");
+    config
+}
+
+fn with_models(folder: PathBuf, change: impl FnOnce(&mut Config)) -> anyhow::Result<Providers> {
+    let mut config = settings(folder);
     change(&mut config);
     providers::from_config(&config)
 }

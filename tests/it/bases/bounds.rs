@@ -1,0 +1,68 @@
+//! What uploads cost the server, in memory of the real process.
+
+use futures_util::{future::join_all, stream};
+use harness::{TestDatabase, process::Server};
+use reqwest::Body;
+
+use super::*;
+
+const MIB: u64 = 1024 * 1024;
+
+/// A file of so many pieces of a mebibyte, which says that it is a PDF and is none.
+fn pretended(name: &str, pieces: usize) -> Part {
+    let piece = |at: usize| {
+        let mut piece = vec![b'x'; MIB as usize];
+        if at == 0 {
+            piece[..9].copy_from_slice(b"%PDF-1.7\n");
+        }
+        Ok::<_, std::io::Error>(piece)
+    };
+    let body = Body::wrap_stream(stream::iter((0..pieces).map(piece)));
+    Part::stream(body).file_name(name.to_owned())
+}
+
+async fn bring(server: &Server, key: &str, part: Part) -> Answer {
+    let form = fields(&[("type", "file"), ("folder", "texts")]).part("file", part);
+    let request = server.request(key, Method::POST, &format!("/api/documents/{BASE}"));
+    send(request.timeout(Duration::from_secs(100)).multipart(form)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uploads_take_little_memory() {
+    let server = Server::start(&TestDatabase::sqlite(), |_| {}).await;
+    let acme = server.partner("acme").await;
+    let key = acme.key.as_str();
+    for (path, name) in [
+        ("/api/knowledgebases/acme", "manual"),
+        ("/api/folders/acme/manual", "texts"),
+    ] {
+        let request = server.request(key, Method::POST, path);
+        send(request.multipart(fields(&[("name", name)])))
+            .await
+            .expect(201);
+    }
+    let idle = server.peak_bytes();
+    // The largest that is taken, and one that is larger.
+    bring(&server, key, pretended("large.pdf", 99))
+        .await
+        .expect(201);
+    let refused = bring(&server, key, pretended("larger.pdf", 101)).await;
+    assert_eq!(refused.expect(413)["field"], "file");
+    // And many at once.
+    let many = (0..50).map(|number| bring(&server, key, pretended(&format!("{number}.pdf"), 2)));
+    for answer in join_all(many).await {
+        answer.expect(201);
+    }
+    for _ in 0..1_200 {
+        let data = server.get(key, &format!("/api/kb-stats/{BASE}")).await;
+        if data["error_count"] == 51 {
+            break;
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+    let data = server.get(key, &format!("/api/kb-stats/{BASE}")).await;
+    assert_eq!(data["error_count"], 51, "all of them were read: {data}");
+    let grown = server.peak_bytes().saturating_sub(idle);
+    println!("{} MiB more than idle", grown / MIB);
+    assert!(grown < 64 * MIB, "{} MiB", grown / MIB);
+}
