@@ -233,7 +233,7 @@ mod tests {
         let good = r#"{"audio":{"sample_rate":22050},"espeak":{"voice":"en-us"},"inference":{"noise_scale":0.667,
             "length_scale":1,"noise_w":0.8},"phoneme_id_map":{"a":[7]},"num_speakers":1}"#;
         let load = |settings: &str| {
-            let loaded = Piper::load(&Rten::new(1), vec![1, 2, 3], settings.as_bytes());
+            let loaded = Piper::load(&Rten::new(), vec![1, 2, 3], settings.as_bytes());
             loaded.unwrap_err().to_string()
         };
         // Good settings come as far as the model.

@@ -68,9 +68,16 @@ pub trait Runtime: fmt::Debug + Send + Sync {
     fn load(&self, file: Vec<u8>) -> Result<Box<dyn Network>, InferenceError>;
 }
 
-/// The runtime `rten`, with threads of its own.
+thread_local! {
+    /// What computes for this thread alone: `rten` computes on threads of its own, whoever asks. A thread that asks for the first time makes
+    /// it, so it has the priority of that thread; it ends with it.
+    static OWN: Arc<ThreadPool> = Arc::new(ThreadPool::with_num_threads(1));
+}
+
+/// The runtime `rten`.
 pub struct Rten {
-    threads: Arc<ThreadPool>,
+    /// The threads of all who ask; without them everybody who asks has one.
+    shared: Option<Arc<ThreadPool>>,
 }
 
 impl fmt::Debug for Rten {
@@ -80,12 +87,25 @@ impl fmt::Debug for Rten {
 }
 
 impl Rten {
-    /// A runtime with this many threads, the asking one included.
+    /// A runtime that computes with one thread for each thread that asks, with the priority that this one has: as many answers at a time as there
+    /// are threads that ask.
     #[must_use]
-    pub fn new(threads: usize) -> Self {
+    pub fn new() -> Self {
+        Self { shared: None }
+    }
+
+    /// A runtime with so many threads, which all who ask share: one answer takes less time, and others wait for it.
+    #[must_use]
+    pub fn shared(threads: usize) -> Self {
         Self {
-            threads: Arc::new(ThreadPool::with_num_threads(threads.max(1))),
+            shared: Some(Arc::new(ThreadPool::with_num_threads(threads.max(1)))),
         }
+    }
+}
+
+impl Default for Rten {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -98,14 +118,14 @@ impl Runtime for Rten {
         let model = model.map_err(|error| InferenceError::Malformed(error.to_string()))?;
         Ok(Box::new(RtenNetwork {
             model,
-            threads: Arc::clone(&self.threads),
+            shared: self.shared.clone(),
         }))
     }
 }
 
 struct RtenNetwork {
     model: Model,
-    threads: Arc<ThreadPool>,
+    shared: Option<Arc<ThreadPool>>,
 }
 
 impl fmt::Debug for RtenNetwork {
@@ -135,7 +155,8 @@ impl Network for RtenNetwork {
             .map(|name| self.node(name))
             .collect::<Result<Vec<_>, _>>()?;
         let mut options = RunOptions::default();
-        options.thread_pool = Some(Arc::clone(&self.threads));
+        let threads = self.shared.clone();
+        options.thread_pool = Some(threads.unwrap_or_else(|| OWN.with(Arc::clone)));
         let values = caught(|| self.model.run(inputs, &outputs, Some(options)));
         let values = values.map_err(InferenceError::Failed)?;
         values.map_err(failed)?.into_iter().map(floats).collect()
@@ -189,7 +210,7 @@ mod tests {
 
     #[test]
     fn networks_run_and_what_does_not_fit_is_an_error() {
-        let network = Rten::new(1).load(doubling()).unwrap();
+        let network = Rten::new().load(doubling()).unwrap();
         let given = Floats {
             shape: vec![3],
             data: vec![1.0, 2.0, 3.0],
@@ -215,7 +236,7 @@ mod tests {
             &[Size::Named("rows"), Size::Named("rows")],
         );
         let given = Input::Floats(&[1, 1], &[1.0]);
-        let ran = Rten::new(1)
+        let ran = Rten::new()
             .load(graph.file().unwrap())
             .and_then(|network| network.run(&[("given", given)], &["doubled"]));
         assert!(ran.is_err());
@@ -223,7 +244,7 @@ mod tests {
 
     #[test]
     fn no_file_makes_the_runtime_panic() {
-        let runtime = Rten::new(1);
+        let runtime = Rten::new();
         colloquy_fuzz::fuzz(&[doubling()], |file| match runtime.load(file.to_vec()) {
             Ok(_) => "a network".to_owned(),
             Err(error) => error.to_string().chars().take(60).collect(),

@@ -26,7 +26,7 @@ fn file(name: &str) -> Vec<u8> {
 
 fn load(threads: usize) -> MiniLm {
     MiniLm::load(
-        &Rten::new(threads),
+        &Rten::shared(threads),
         file("model.onnx"),
         &file("tokenizer.json"),
     )
@@ -237,7 +237,7 @@ fn several_threads_may_ask_at_a_time() {
 
 #[test]
 fn files_that_are_malformed_are_errors() {
-    let runtime = Rten::new(1);
+    let runtime = Rten::new();
     let (model, tokenizer) = (file("model.onnx"), file("tokenizer.json"));
     let few = String::from_utf8(tokenizer.clone()).unwrap();
     // A token that the network has no vector for.
@@ -259,7 +259,7 @@ fn files_that_are_malformed_are_errors() {
 
 #[test]
 fn no_model_with_changed_bytes_makes_it_panic() {
-    let runtime = Rten::new(1);
+    let runtime = Rten::new();
     let (model, tokenizer) = (file("model.onnx"), file("tokenizer.json"));
     let mut state = 1_u32;
     let mut random = |below: usize| {

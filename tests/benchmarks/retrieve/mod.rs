@@ -107,7 +107,11 @@ async fn cranfield(
         let path = options.models.join("all-minilm-l6-v2").join(name);
         std::fs::read(&path).with_context(|| path.display().to_string())
     };
-    let model = MiniLm::load(&Rten::new(2), file("model.onnx")?, &file("tokenizer.json")?)?;
+    let model = MiniLm::load(
+        &Rten::shared(2),
+        file("model.onnx")?,
+        &file("tokenizer.json")?,
+    )?;
     let folder = tempfile::tempdir()?;
     let index = open(folder.path())?;
     let mut changes = Vec::new();

@@ -366,7 +366,7 @@ mod tests {
     }
 
     fn run(file: Vec<u8>, given: &[f32]) -> Result<Vec<f32>, InferenceError> {
-        let network = Rten::new(1).load(file)?;
+        let network = Rten::new().load(file)?;
         let given = Input::Floats(&[2, 2], given);
         Ok(network.run(&[("given", given)], &["both"])?.remove(0).data)
     }

@@ -41,7 +41,7 @@ fn file(model: &str, name: &str) -> Vec<u8> {
 static TINY: LazyLock<Whisper> = LazyLock::new(|| {
     let model = file("whisper-tiny.en", "model.bin");
     let vocabulary = file("whisper-tiny.en", "vocabulary.txt");
-    Whisper::load(&Rten::new(1), &model, &vocabulary).unwrap()
+    Whisper::load(&Rten::new(), &model, &vocabulary).unwrap()
 });
 
 /// Samples of 16,000 a second: what follows a header of 44 bytes, if there is one.
@@ -184,7 +184,7 @@ fn a_language_that_the_model_does_not_know_is_an_error() {
 
 #[test]
 fn files_that_are_malformed_are_errors() {
-    let runtime = Rten::new(1);
+    let runtime = Rten::new();
     let model = file("whisper-tiny.en", "model.bin");
     let vocabulary = file("whisper-tiny.en", "vocabulary.txt");
     for (model, vocabulary) in [
@@ -206,7 +206,7 @@ fn files_that_are_malformed_are_errors() {
 
 #[test]
 fn speech_is_told_from_silence_and_noise() {
-    let silero = Silero::load(&Rten::new(1), file("silero-vad", "model.onnx")).unwrap();
+    let silero = Silero::load(&Rten::new(), file("silero-vad", "model.onnx")).unwrap();
     let share = |sound: &[f32]| {
         let mut listener = Listener::default();
         let (frames, _) = sound.as_chunks::<FRAME>();
@@ -229,7 +229,7 @@ fn speech_is_told_from_silence_and_noise() {
 fn joe() -> Arc<Piper> {
     let model = file("piper-en_US-joe-medium", "voice.onnx");
     let settings = file("piper-en_US-joe-medium", "voice.json");
-    Arc::new(Piper::load(&Rten::new(1), model, &settings).unwrap())
+    Arc::new(Piper::load(&Rten::new(), model, &settings).unwrap())
 }
 
 /// Sound at 16,000 samples a second, by linear interpolation: good enough to be understood.

@@ -200,8 +200,8 @@ fn the_original_files_are_heard_with_as_well() {
         data.extend(f16::from_f32(value).to_le_bytes());
     });
     let vocabulary = numbered();
-    let floats = Whisper::load(&Rten::new(1), &floats, &vocabulary).unwrap();
-    let halves = Whisper::load(&Rten::new(1), &halves, &vocabulary).unwrap();
+    let floats = Whisper::load(&Rten::new(), &floats, &vocabulary).unwrap();
+    let halves = Whisper::load(&Rten::new(), &halves, &vocabulary).unwrap();
     for (path, _) in spoken() {
         let sound = samples(&path);
         let hear = |whisper: &Whisper| whisper.transcribe_words(&sound, None, &|| true).unwrap();
@@ -214,7 +214,7 @@ fn the_original_files_are_heard_with_as_well() {
 
 #[test]
 fn original_files_that_are_malformed_are_errors() {
-    let (runtime, vocabulary) = (Rten::new(1), numbered());
+    let (runtime, vocabulary) = (Rten::new(), numbered());
     let store = |value: f32, data: &mut Vec<u8>| data.extend(bf16::from_f32(value).to_le_bytes());
     let tensors = tensors();
     let refused = |tensors: &[(String, Tensor)]| {

@@ -32,7 +32,7 @@ impl SilenceCache for Memory {
 fn load(model: &str, cache: Option<&dyn SilenceCache>) -> Whisper {
     let weights = file(model, "model.bin");
     let vocabulary = file(model, "vocabulary.txt");
-    Whisper::load_cached(&Rten::new(1), &weights, &vocabulary, cache).unwrap()
+    Whisper::load_cached(&Rten::new(), &weights, &vocabulary, cache).unwrap()
 }
 
 #[test]

@@ -66,7 +66,7 @@ impl MiniLm {
         let (network, tokenizer) = (file("model.onnx")?, file("tokenizer.json")?);
         Ok(Self {
             name: model.name,
-            model: Arc::new(minilm::MiniLm::load(&Rten::new(1), network, &tokenizer)?),
+            model: Arc::new(minilm::MiniLm::load(&Rten::new(), network, &tokenizer)?),
             pool: pool.clone(),
         })
     }

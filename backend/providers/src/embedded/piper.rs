@@ -117,7 +117,7 @@ impl Piper {
             let file = file.ok_or_else(|| anyhow::anyhow!("{} has no {name}", model.name))?;
             anyhow::Ok(folder.read(model, file)?)
         };
-        let piper = piper::Piper::load(&Rten::new(1), file("voice.onnx")?, &file("voice.json")?)?;
+        let piper = piper::Piper::load(&Rten::new(), file("voice.onnx")?, &file("voice.json")?)?;
         let piper = Arc::new(piper);
         let busy = SPEECH_PART * real_time_factor(&piper)?;
         self.threads_a_call = self.threads_a_call.max(busy);

@@ -124,7 +124,7 @@ impl SpeechModel {
     }
 
     fn load(name: &'static str, file: Vec<u8>) -> Result<Self, InferenceError> {
-        let silero = Silero::load(&Rten::new(1), file)?;
+        let silero = Silero::load(&Rten::new(), file)?;
         // What runs once runs always: every frame has the same shape.
         silero.hear(&mut Listener::default(), &[0.0; FRAME])?;
         Ok(Self {
@@ -193,7 +193,7 @@ pub struct EndOfTurnModel {
 
 impl EndOfTurnModel {
     fn load(name: &'static str, file: Vec<u8>, pool: Pool) -> Result<Self, InferenceError> {
-        let model = SmartTurn::load(&Rten::new(1), file)?;
+        let model = SmartTurn::load(&Rten::new(), file)?;
         let sound = vec![0.0; MAX_SAMPLES];
         let seconds = fastest(|| model.complete(&sound).map(|_| ()))?;
         Ok(Self {

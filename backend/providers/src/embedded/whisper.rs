@@ -139,7 +139,7 @@ impl Whisper {
         let (weights, vocabulary) = (file("model.bin")?, file("vocabulary.txt")?);
         let silence = SilenceFile(computed.of(weights, "silence", SILENCE_VERSION));
         let whisper = whisper::Whisper::load_cached(
-            &Rten::new(1),
+            &Rten::new(),
             &folder.read(model, weights)?,
             &folder.read(model, vocabulary)?,
             Some(&silence),
@@ -165,7 +165,7 @@ impl Whisper {
         if let Some(model) = model {
             for file in model.files {
                 let file = folder.read(model, file)?;
-                self.activity = Some(Arc::new(Silero::load(&Rten::new(1), file)?));
+                self.activity = Some(Arc::new(Silero::load(&Rten::new(), file)?));
             }
         }
         Ok(())
