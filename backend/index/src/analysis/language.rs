@@ -63,11 +63,14 @@ impl Language {
     }
 
     /// Its number, which never becomes another's.
-    pub(crate) fn number(self) -> u8 {
+    #[must_use]
+    pub fn number(self) -> u8 {
         self.0
     }
 
-    pub(crate) fn from_number(number: u8) -> Self {
+    /// The language with this number; the unknown one for those that are not known.
+    #[must_use]
+    pub fn from_number(number: u8) -> Self {
         let is_known = usize::from(number) < LANGUAGES.len();
         if is_known {
             Self(number)

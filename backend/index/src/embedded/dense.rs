@@ -56,12 +56,6 @@ impl Codes {
     }
 }
 
-/// Whether a vector has a direction.
-pub(super) fn has_direction(vector: &[f32]) -> bool {
-    let squares: f64 = vector.iter().map(|number| f64::from(*number).powi(2)).sum();
-    squares.sqrt().is_normal()
-}
-
 /// The vector with the length of 1, and its largest number.
 fn direction(vector: &[f32]) -> Option<(Vec<f32>, f32)> {
     let squares: f64 = vector.iter().map(|number| f64::from(*number).powi(2)).sum();

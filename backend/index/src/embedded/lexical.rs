@@ -21,15 +21,14 @@ use tantivy::{
 use uuid::Uuid;
 
 use super::dense::Partition;
-use crate::search::{Hit, Space};
+use crate::{
+    indexing::{compared, rarity},
+    search::{Hit, Space},
+};
 
 /// Between the terms of a text; no term has it.
 const SEPARATOR: char = '\u{1f}';
 const TOKENIZER: &str = "terms";
-/// The most terms of a question that are compared, the rarest of them.
-pub(super) const MAX_TERMS: usize = 48;
-/// In a space of at least so many chunks, a term that stands in half of them is not compared when there are others.
-const COMMON_FROM: u64 = 16;
 
 /// The fields of a chunk.
 #[derive(Debug, Clone, Copy)]
@@ -178,18 +177,9 @@ impl Lexical {
         for (term, weight) in terms {
             let term = Term::from_field_text(self.fields.words, &format!("{prefix}{term}"));
             let chunks = statistics.doc_freq(&term)?;
-            if chunks > 0 && weight.is_finite() && *weight > 0.0 {
-                known.push((term, *weight, chunks));
-            }
+            known.push((term, *weight, chunks));
         }
-        let is_common =
-            |chunks: u64| statistics.chunks >= COMMON_FROM && chunks * 2 > statistics.chunks;
-        if known.iter().any(|(.., chunks)| !is_common(*chunks)) {
-            known.retain(|(.., chunks)| !is_common(*chunks));
-        }
-        // The rarest tell most, and are read fastest.
-        known.sort_by_key(|(.., chunks)| *chunks);
-        known.truncate(MAX_TERMS);
+        let known = compared(known, statistics.chunks);
         if known.is_empty() || most == 0 {
             return Ok(Vec::new());
         }
@@ -231,9 +221,7 @@ impl Lexical {
     ) -> tantivy::Result<f64> {
         let term = Term::from_field_text(self.fields.words, &format!("{}{term}", prefix(space)));
         let chunks = u64::try_from(partition.len()).unwrap_or(u64::MAX);
-        let with = self.searcher.doc_freq(&term)?.min(chunks) as f64;
-        let rarity = (1.0 + (chunks as f64 - with + 0.5) / (with + 0.5)).ln();
-        Ok(if with > 0.0 { rarity } else { 0.0 })
+        Ok(rarity(chunks, self.searcher.doc_freq(&term)?))
     }
 
     /// What is kept of the chunk whose row has this number; `None` when there is none.

@@ -8,7 +8,6 @@
 //! read a state of words and vectors that belong together; it is replaced after a commit.
 
 mod dense;
-mod feedback;
 mod lexical;
 mod record;
 mod writing;
@@ -31,11 +30,12 @@ use self::{
     writing::{Job, Writing},
 };
 use crate::{
-    analysis::query_terms,
     chunking::{ChunkId, passage},
+    feedback,
     fusion::fuse,
+    indexing::{has_direction, question_terms},
     search::{
-        Change, Form, Hit, IndexError, MAX_QUESTION_BYTES, Passage, Question, Ranking, SearchIndex,
+        Change, Form, Hit, IndexError, Passage, Question, Ranking, SearchIndex,
         SearchRequest, SearchResponse, Space, Stream, Usage,
     },
 };
@@ -44,8 +44,6 @@ use crate::{
 const PARALLEL: usize = 20_000;
 /// How many calls may wait for the writer with their documents in memory.
 const QUEUE: usize = 16;
-/// The terms of a question that are looked up.
-const MAX_QUESTION_TERMS: usize = 512;
 
 /// What an index may use.
 #[derive(Debug, Clone, Copy)]
@@ -183,16 +181,14 @@ impl Shared {
             .chain(replaced)
             .map(|(form, question)| {
                 if let Some(vector) = &question.vector
-                    && (vector.len() != partition.dimensions() || !dense::has_direction(vector))
+                    && (vector.len() != partition.dimensions() || !has_direction(vector))
                 {
                     return Err(IndexError::Vector);
                 }
-                let text = &question.text;
-                let text = &text[..text.floor_char_boundary(MAX_QUESTION_BYTES)];
                 Ok(Asked {
                     form,
                     question,
-                    terms: query_terms(text, &languages, MAX_QUESTION_TERMS),
+                    terms: question_terms(&question.text, &languages),
                 })
             })
             .collect::<Result<_, _>>()?;

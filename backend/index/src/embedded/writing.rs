@@ -15,17 +15,14 @@ use uuid::Uuid;
 
 use super::{
     EmbeddedOptions, Shared, State,
-    dense::{Codes, Partition, Row, has_direction},
+    dense::{Codes, Partition, Row},
     failed,
     lexical::{self, Fields, Key, Lexical},
     record::{self, Shown},
 };
 use crate::{
-    analysis::{Language, document_terms},
-    search::{
-        Change, IndexError, IndexedDocument, MAX_CHUNK_BYTES, MAX_DIMENSIONS, MAX_DOCUMENT_CHUNKS,
-        Place, Space,
-    },
+    indexing,
+    search::{Change, IndexError, IndexedDocument, Place, Space},
 };
 
 /// The most changes of one commit, beyond the first call's.
@@ -211,28 +208,12 @@ impl Writing {
             let Change::Put(space, document) = change else {
                 continue;
             };
-            if document.chunks.len() > MAX_DOCUMENT_CHUNKS {
-                return Err(IndexError::TooLarge("a document"));
-            }
             added += document.chunks.len();
-            for (chunk, vector) in &document.chunks {
-                let headings = chunk
-                    .headings
-                    .iter()
-                    .map(|heading| heading.title.len() + 32);
-                let path = chunk.path.iter().map(String::len);
-                if chunk.text.len() + path.chain(headings).sum::<usize>() > MAX_CHUNK_BYTES {
-                    return Err(IndexError::TooLarge("a chunk"));
-                }
-                let held = self.dimensions.get(space).filter(|(_, chunks)| *chunks > 0);
-                let held = held.map(|(dimensions, _)| *dimensions);
-                let expected = *dimensions
-                    .entry(*space)
-                    .or_insert(held.unwrap_or(vector.len()));
-                let is_large = vector.len() > MAX_DIMENSIONS;
-                if vector.len() != expected || is_large || !has_direction(vector) {
-                    return Err(IndexError::Vector);
-                }
+            let held = self.dimensions.get(space).filter(|(_, chunks)| *chunks > 0);
+            let held = held.map(|(dimensions, _)| *dimensions);
+            let expected = dimensions.get(space).copied().or(held);
+            if let Some(expected) = indexing::check(document, expected)? {
+                dimensions.insert(*space, expected);
             }
         }
         match self.chunks + added > self.options.max_chunks {
@@ -298,17 +279,10 @@ impl Writing {
             held.1 += document.chunks.len();
             self.chunks += document.chunks.len();
         }
-        let language = document.language.unwrap_or_else(|| language(&document));
+        let language = indexing::language(&document);
         for (chunk, vector) in document.chunks {
             let codes = Codes::of(&vector).ok_or(IndexError::Vector)?;
-            let mut terms = Vec::new();
-            for title in &chunk.path {
-                let title = document_terms(title, language);
-                terms.extend_from_slice(&title);
-                // What is in a heading counts twice.
-                terms.extend(title);
-            }
-            terms.extend(document_terms(&chunk.text, language));
+            let terms = indexing::terms(&chunk, language);
             let row = Row {
                 number: self.next_number,
                 id: chunk.id,
@@ -364,20 +338,5 @@ impl Writing {
         state.spaces.retain(|_, partition| partition.len() > 0);
         self.note(&state);
         Ok(())
-    }
-}
-
-/// The language of a document, by its first chunks.
-fn language(document: &IndexedDocument) -> Language {
-    let mut text = String::new();
-    for (chunk, _) in document.chunks.iter().take(4) {
-        text.push_str(&chunk.text);
-        text.push('\n');
-    }
-    match Language::detect(&text) {
-        // Too short to tell, and most such texts are English. The question's words are stemmed in the same way, so a wrong guess
-        // costs little.
-        Language::UNKNOWN if text.is_ascii() => Language::from_tag("en"),
-        detected => detected,
     }
 }

@@ -3,6 +3,7 @@
 use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
 
 use super::*;
+use crate::indexing::has_direction;
 
 const DIMENSIONS: usize = 96;
 

@@ -21,7 +21,8 @@ const K1: f64 = 1.2;
 const B: f64 = 0.75;
 
 /// How the other two streams become one here, whatever they count for the caller: words find the subject, vectors the sense.
-pub(super) fn parameters(parameters: &FusionParameters) -> FusionParameters {
+#[must_use]
+pub fn parameters(parameters: &FusionParameters) -> FusionParameters {
     FusionParameters {
         top_k: PASSAGES,
         rrf_weight_dense: 1.0,
@@ -34,14 +35,16 @@ pub(super) fn parameters(parameters: &FusionParameters) -> FusionParameters {
 }
 
 /// A passage that is taken for an answer.
-pub(super) struct Source {
+#[derive(Debug)]
+pub struct Source {
     /// What is searched of it.
-    pub(super) text: String,
-    pub(super) language: Language,
+    pub text: String,
+    /// The language that it is in.
+    pub language: Language,
 }
 
 /// The terms of the expanded question. `idf` tells how rare a term is in the space, `mean_terms` how long its texts are.
-pub(super) fn expanded(
+pub fn expanded(
     question: &[String],
     sources: &[Source],
     mean_terms: f64,
