@@ -199,6 +199,24 @@ start_pgvector() {
   export COLLOQUY_TEST_PGVECTOR_URL=$postgres_url
 }
 
+# An S3 server with the bucket `colloquy-tests`; gone when the script ends. Its keys are anything.
+setup_s3() { python_packages tests/s3; }
+
+start_s3() {
+  debian curl
+  setup_s3
+  say "starting an S3 server"
+  local port url server
+  port=$(node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close(); })')
+  url=http://127.0.0.1:$port
+  tests/s3/.venv/bin/moto_server -H 127.0.0.1 -p "$port" >/dev/null 2>&1 &
+  server=$!
+  at_exit "kill $server 2>/dev/null"
+  curl -fs --retry 100 --retry-delay 1 --retry-connrefused -X PUT "$url/colloquy-tests" >/dev/null || fail "the S3 server did not start"
+  export AWS_ENDPOINT_URL=$url AWS_ALLOW_HTTP=true AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=tests AWS_SECRET_ACCESS_KEY=tests
+  export COLLOQUY_TEST_S3_URL=s3://colloquy-tests
+}
+
 # Commands to run when the script ends, last one first.
 AT_EXIT=""
 at_exit() {

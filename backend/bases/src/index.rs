@@ -1,24 +1,18 @@
-//! The index of this node: made of the manifests of all documents, as the database lists them, and following their changes.
+//! The index of the nodes: made of the manifests of all documents, as the database lists them, and following their changes.
 //!
-//! The database and the files are the truth; the index is this node's copy of them, in a folder of its own. Each change of manifests has a
-//! number. The node remembers up to which one its index has come; what came after is applied in order. So any number of nodes have
-//! the same, and an index that is lost, or has missed too much, is made again without anything being embedded again.
+//! The database and the files are the truth; the index is a copy of them: of each node in a folder of its own, or of all of them in PostgreSQL
+//! with pgvector (`store.search_url`). Each change of manifests has a number. It is remembered up to which one an index has come; what came
+//! after is applied in order. So any number of nodes find the same, and an index that is lost, or has missed too much, is made again without
+//! anything being embedded again. An index that nodes share is changed by one of them at a time, and the others look how far it has come.
 //!
 //! A server without documents opens no index.
 
-use std::{
-    fs::{File, TryLockError},
-    io,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+mod open;
+
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use colloquy_index::{
-    embedded::{EmbeddedIndex, EmbeddedOptions},
-    search::{Change, IndexedDocument, SearchIndex, Space},
-};
+use colloquy_index::search::{Change, IndexedDocument, SearchIndex, Space};
 use colloquy_store::{Dialect, Executor as _, StoreError};
 use tokio::{
     sync::{Mutex, Notify, OnceCell, watch},
@@ -27,6 +21,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
+use self::open::OpenIndex;
 use super::{
     Bases,
     embedding::Manifest,
@@ -43,10 +38,10 @@ const WAIT: Duration = Duration::from_secs(2);
 const AT_ONCE: i64 = 16;
 /// Removals are remembered for so long: a node that was away for longer makes its index again.
 const REMEMBERED: Duration = Duration::from_secs(14 * 24 * 3_600);
-/// How many processes may share a data folder.
-const FOLDERS: usize = 16;
-/// The file that says which changes are in the index.
-const POSITION: &str = "position";
+/// How often it is looked how far another node has brought the index.
+const WATCH: Duration = Duration::from_millis(50);
+/// How often it is looked before this node tries to be the one that makes changes.
+const WATCHES: u32 = 20;
 
 /// The index of this node; cheap to clone.
 #[derive(Debug, Clone)]
@@ -55,21 +50,12 @@ pub(crate) struct NodeIndex(Arc<Parts>);
 #[derive(Debug)]
 struct Parts {
     /// Opened when there is something to be found.
-    open: OnceCell<Open>,
+    open: OnceCell<OpenIndex>,
     /// Held while changes are applied.
     applying: Mutex<()>,
     changed: Notify,
     /// The last change that is in the index.
     position: watch::Sender<i64>,
-}
-
-#[derive(Debug)]
-struct Open {
-    index: EmbeddedIndex,
-    folder: PathBuf,
-    installation: String,
-    /// Keeps other processes out of the folder.
-    _lock: File,
 }
 
 impl Default for NodeIndex {
@@ -126,30 +112,39 @@ impl NodeIndex {
             // Whoever asks while the index is being made finds what is there of it.
             let _ = timeout(patience, position.wait_for(|position| *position >= last)).await;
         }
-        Ok(self
-            .0
-            .open
-            .get()
-            .map(|open| &open.index as &dyn SearchIndex))
+        Ok(self.0.open.get().map(OpenIndex::index))
     }
 
     /// Applies the changes that are not in the index yet.
     async fn catch_up(&self, bases: &Bases) -> anyhow::Result<()> {
         let _applying = self.0.applying.lock().await;
         let db = bases.store.db();
-        let sequence = store::sequence(db).await?;
-        if sequence.last == 0 {
+        if store::sequence(db).await?.last == 0 {
             return Ok(());
         }
         let open = self.open(bases).await?;
         let mut position = *self.0.position.borrow();
+        if let Some(reached) = open.position().await? {
+            position = reached;
+            self.0.position.send_replace(position);
+        }
+        // Read after the position, so that an index that is ahead is one of another past, such as before a backup was put back.
+        let sequence = store::sequence(db).await?;
+        if position == sequence.last {
+            return Ok(());
+        }
+        let Some((mut turn, after)) = open.turn(bases, position).await? else {
+            return self.watch(open, sequence.last).await;
+        };
+        position = after;
         while position < sequence.last {
+            anyhow::ensure!(turn.holds().await, "another node may make the changes now");
             let manifests = store::changed_manifests(db, position, sequence.last, AT_ONCE).await?;
             let next = reached(&manifests, sequence.last);
             let removals = store::removals(db, position, next).await?;
             let changes = changes(bases, manifests, removals, next).await?;
             if !changes.is_empty() {
-                open.index.apply(changes).await?;
+                open.index().apply(changes).await?;
             }
             position = next;
             open.note(position).await?;
@@ -158,49 +153,28 @@ impl NodeIndex {
         Ok(())
     }
 
-    async fn open(&self, bases: &Bases) -> anyhow::Result<&Open> {
-        let opened = self.0.open.get_or_try_init(|| async {
-            let db = bases.store.db();
-            store::name_installation(db, &bases.clock.new_id().to_string()).await?;
-            let sequence = store::sequence(db).await?;
-            let installation = sequence.installation.unwrap_or_default();
-            let folder = bases.config.store.dir.join("index");
-            let clock = Arc::clone(&bases.clock);
-            let named = installation.clone();
-            let opened = spawn_blocking(move || {
-                let (folder, lock) = take_folder(&folder)?;
-                let position = position(&folder, &named)?;
-                let is_known = position.is_some_and(|position| {
-                    (sequence.forgotten..=sequence.last).contains(&position)
-                });
-                let content = folder.join("content");
-                if !is_known && content.exists() {
-                    std::fs::remove_dir_all(&content)?;
-                }
-                let index = EmbeddedIndex::open(&content, EmbeddedOptions::default(), clock)?;
-                let position = position.filter(|_| is_known).unwrap_or(0);
-                anyhow::Ok((index, folder, lock, position))
-            });
-            let (index, folder, lock, position) = opened.await?.context("opening the index")?;
+    /// Looks for a while how far another node brings the index.
+    async fn watch(&self, open: &OpenIndex, last: i64) -> anyhow::Result<()> {
+        for _ in 0..WATCHES {
+            sleep(WATCH).await;
+            let position = open.position().await?.unwrap_or(last);
             self.0.position.send_replace(position);
-            anyhow::Ok(Open {
-                index,
-                folder,
-                installation,
-                _lock: lock,
-            })
+            if position >= last {
+                break;
+            }
+        }
+        // When there is more, somebody may have ended in the middle.
+        self.wake();
+        Ok(())
+    }
+
+    async fn open(&self, bases: &Bases) -> anyhow::Result<&OpenIndex> {
+        let opened = self.0.open.get_or_try_init(|| async {
+            let (opened, position) = OpenIndex::open(bases).await?;
+            self.0.position.send_replace(position);
+            anyhow::Ok(opened)
         });
         opened.await
-    }
-}
-
-impl Open {
-    /// Remembers up to which change the index has come. Should that be lost, some changes are applied again.
-    async fn note(&self, position: i64) -> io::Result<()> {
-        let text = format!("{}\n{position}\n", self.installation);
-        let (new, file) = (self.folder.join("position.new"), self.folder.join(POSITION));
-        tokio::fs::write(&new, text).await?;
-        tokio::fs::rename(&new, &file).await
     }
 }
 
@@ -289,34 +263,6 @@ pub(crate) fn space(base: Uuid, profile: i64) -> Space {
 
 fn uuid(id: &str) -> anyhow::Result<Uuid> {
     Uuid::parse_str(id).with_context(|| format!("{id} is no id"))
-}
-
-/// A folder that no other process uses: each that shares the data folder has one of its own.
-fn take_folder(parent: &Path) -> anyhow::Result<(PathBuf, File)> {
-    for number in 0..FOLDERS {
-        let folder = parent.join(number.to_string());
-        std::fs::create_dir_all(&folder)
-            .with_context(|| format!("cannot make {}", folder.display()))?;
-        let lock = File::create(folder.join("lock"))?;
-        match lock.try_lock() {
-            Ok(()) => return Ok((folder, lock)),
-            Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(error)) => return Err(error.into()),
-        }
-    }
-    anyhow::bail!("more than {FOLDERS} processes use {}", parent.display())
-}
-
-/// Up to which change the index in a folder has come; `None` where it is of another database, or that is not known.
-fn position(folder: &Path, installation: &str) -> io::Result<Option<i64>> {
-    let text = match std::fs::read_to_string(folder.join(POSITION)) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let (name, position) = text.split_once('\n').unwrap_or_default();
-    let position = position.trim().parse().ok();
-    Ok(position.filter(|_| name == installation))
 }
 
 /// Forgets removals that all nodes have heard of.

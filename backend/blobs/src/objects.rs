@@ -156,6 +156,8 @@ impl Objects {
             retry_timeout: ALL_TRIES,
             ..RetryConfig::default()
         };
+        // Which cryptography TLS uses is the process's choice; without one there would be none.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let client = AmazonS3ConfigKey::Client;
         let store = AmazonS3Builder::from_env()
             .with_bucket_name(bucket)

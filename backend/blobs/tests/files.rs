@@ -1,4 +1,5 @@
-//! Files in a folder, with the database that knows of them.
+//! Files in a folder and in a bucket, with the database that knows of them. `COLLOQUY_TEST_S3_URL` names a bucket of an S3 server
+//! (`tests/run unit`).
 
 #![expect(
     clippy::unwrap_used,
@@ -17,11 +18,15 @@ use colloquy_config::Config;
 use colloquy_kernel::Base;
 use colloquy_store::{Executor as _, StoreError, statement};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use object_store::{ObjectStore as _, aws::AmazonS3Builder, path::Path as ObjectPath};
 use tempfile::TempDir;
+use url::Url;
 
-/// Files of the partner `acme` in a folder of their own.
+/// Files of the partner `acme` in a folder of their own, or below a prefix of their own in a bucket.
 struct Place {
     folder: TempDir,
+    /// `None` for a folder.
+    bucket: Option<Url>,
     base: Base,
     clock: Arc<ManualClock>,
     blobs: Blobs,
@@ -29,10 +34,22 @@ struct Place {
 }
 
 impl Place {
-    async fn new() -> Self {
+    async fn in_folder() -> Self {
+        Self::open(None).await
+    }
+
+    async fn in_bucket() -> Self {
+        let url = std::env::var("COLLOQUY_TEST_S3_URL");
+        let url = url.expect("COLLOQUY_TEST_S3_URL names a bucket: tests/run unit");
+        let prefix = format!("{url}/{}", SystemClock.new_id());
+        Self::open(Some(Url::parse(&prefix).unwrap())).await
+    }
+
+    async fn open(bucket: Option<Url>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut config = Config::default();
         config.store.dir = folder.path().to_owned();
+        config.store.blob_url = bucket.clone();
         let store = config.store.open().await.unwrap();
         store.migrate().await.unwrap();
         let clock = Arc::new(ManualClock::new(SystemClock.now()));
@@ -43,6 +60,7 @@ impl Place {
             blobs: Blobs::open(base.clone()).unwrap(),
             acme: PartnerId::parse("acme").unwrap(),
             folder,
+            bucket,
             base,
             clock,
         }
@@ -71,8 +89,18 @@ impl Place {
             .unwrap()
     }
 
-    /// The names of what lies in the folder.
-    fn files(&self) -> Vec<String> {
+    /// The names of what lies there.
+    async fn files(&self) -> Vec<String> {
+        if let Some(url) = &self.bucket {
+            let bucket = AmazonS3Builder::from_env().with_bucket_name(url.host_str().unwrap());
+            let prefix = ObjectPath::from_url_path(url.path()).unwrap();
+            let bucket = bucket.build().unwrap();
+            let files = bucket.list(Some(&prefix));
+            return files
+                .map(|file| file.unwrap().location.to_string())
+                .collect()
+                .await;
+        }
         fn walk(folder: &Path, found: &mut Vec<String>) {
             for entry in std::fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
@@ -89,9 +117,28 @@ impl Place {
     }
 }
 
-#[tokio::test]
-async fn a_file_is_there_until_it_is_given_up() {
-    let place = Place::new().await;
+/// The same in a folder and in a bucket.
+macro_rules! in_both {
+    ($name:ident, |$place:ident| $test:block) => {
+        mod $name {
+            use super::*;
+
+            async fn test($place: Place) $test
+
+            #[tokio::test]
+            async fn in_a_folder() {
+                test(Place::in_folder().await).await;
+            }
+
+            #[tokio::test]
+            async fn in_a_bucket() {
+                test(Place::in_bucket().await).await;
+            }
+        }
+    };
+}
+
+in_both!(a_file_is_there_until_it_is_given_up, |place| {
     let written = place.write(b"hello").await;
     let sha256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
     assert_eq!((written.bytes, written.sha256.as_str()), (5, sha256));
@@ -118,82 +165,113 @@ async fn a_file_is_there_until_it_is_given_up() {
         place.read(&written).await,
         Err(ObjectError::Missing)
     ));
-    assert_eq!((place.rows().await, place.files().len()), (0, 0));
-}
+    assert_eq!((place.rows().await, place.files().await.len()), (0, 0));
+});
 
-#[tokio::test]
-async fn what_nobody_keeps_goes_and_cannot_be_kept_afterwards() {
-    let place = Place::new().await;
-    let written = place.write(b"hello").await;
-    assert_eq!(
-        place.blobs.sweep().await.unwrap(),
-        0,
-        "it may still be kept"
-    );
-    place.clock.advance(Duration::from_secs(2 * 3_600 + 1));
-    assert_eq!(place.blobs.sweep().await.unwrap(), 1);
-    assert!(place.keep(&written).await.unwrap_err().is_unavailable());
-}
-
-#[tokio::test]
-async fn a_file_that_is_too_large_or_breaks_off_leaves_nothing() {
-    let place = Place::new().await;
-    // Below a part, and above.
-    for pieces in [2, 40] {
-        let piece = Bytes::from(vec![7; 100_000]);
-        let large = stream::repeat(Ok::<_, &str>(piece.clone())).take(pieces);
-        let most = u64::try_from(pieces).unwrap() * 100_000;
-        let fits = place.blobs.write(&place.acme, large, most).await.unwrap();
-        assert_eq!(fits.bytes, most);
-        let read = place.blobs.read_whole(&fits.key, most).await.unwrap();
-        assert!(read.iter().all(|byte| *byte == 7));
-        let small = place.blobs.read_whole(&fits.key, most - 1).await;
-        assert!(matches!(small, Err(ObjectError::TooLarge(_))));
-
-        let large = stream::repeat(Ok::<_, &str>(piece.clone())).take(pieces);
-        let refused = place.blobs.write(&place.acme, large, most - 1).await;
-        assert!(matches!(refused, Err(WriteError::TooLarge(bound)) if bound == most - 1));
-        let broken = stream::repeat(Ok(piece)).take(pieces - 1);
-        let broken = broken.chain(stream::iter([Err("gone")]));
-        let refused = place.blobs.write(&place.acme, broken, most).await;
-        assert!(matches!(refused, Err(WriteError::Source("gone"))));
-        assert_eq!(place.blobs.sweep().await.unwrap(), 2);
-        place.clock.advance(Duration::from_secs(3 * 3_600));
+in_both!(
+    what_nobody_keeps_goes_and_cannot_be_kept_afterwards,
+    |place| {
+        let written = place.write(b"hello").await;
+        assert_eq!(
+            place.blobs.sweep().await.unwrap(),
+            0,
+            "it may still be kept"
+        );
+        place.clock.advance(Duration::from_secs(2 * 3_600 + 1));
         assert_eq!(place.blobs.sweep().await.unwrap(), 1);
-        assert_eq!((place.rows().await, place.files().len()), (0, 0));
+        assert!(place.keep(&written).await.unwrap_err().is_unavailable());
     }
-}
+);
+
+in_both!(
+    a_file_that_is_too_large_or_breaks_off_leaves_nothing,
+    |place| {
+        // Below a part, and above.
+        for pieces in [2, 40] {
+            let piece = Bytes::from(vec![7; 100_000]);
+            let large = stream::repeat(Ok::<_, &str>(piece.clone())).take(pieces);
+            let most = u64::try_from(pieces).unwrap() * 100_000;
+            let fits = place.blobs.write(&place.acme, large, most).await.unwrap();
+            assert_eq!(fits.bytes, most);
+            let read = place.blobs.read_whole(&fits.key, most).await.unwrap();
+            assert!(read.iter().all(|byte| *byte == 7));
+            let small = place.blobs.read_whole(&fits.key, most - 1).await;
+            assert!(matches!(small, Err(ObjectError::TooLarge(_))));
+
+            let large = stream::repeat(Ok::<_, &str>(piece.clone())).take(pieces);
+            let refused = place.blobs.write(&place.acme, large, most - 1).await;
+            assert!(matches!(refused, Err(WriteError::TooLarge(bound)) if bound == most - 1));
+            let broken = stream::repeat(Ok(piece)).take(pieces - 1);
+            let broken = broken.chain(stream::iter([Err("gone")]));
+            let refused = place.blobs.write(&place.acme, broken, most).await;
+            assert!(matches!(refused, Err(WriteError::Source("gone"))));
+            assert_eq!(place.blobs.sweep().await.unwrap(), 2);
+            place.clock.advance(Duration::from_secs(3 * 3_600));
+            assert_eq!(place.blobs.sweep().await.unwrap(), 1);
+            assert_eq!((place.rows().await, place.files().await.len()), (0, 0));
+        }
+    }
+);
 
 /// A process that dies while it writes leaves the beginning of a file, and a row that is pending.
 #[tokio::test]
 async fn what_a_dead_process_left_goes_too() {
-    let place = Place::new().await;
+    let place = Place::in_folder().await;
     let written = place.write(b"hello").await;
     let file = place.folder.path().join("blobs").join(written.key.as_str());
     let begun = format!("{}#1", file.display());
     std::fs::rename(&file, begun).unwrap();
     place.clock.advance(Duration::from_secs(3 * 3_600));
     assert_eq!(place.blobs.sweep().await.unwrap(), 1);
-    assert_eq!((place.rows().await, place.files().len()), (0, 0));
+    assert_eq!((place.rows().await, place.files().await.len()), (0, 0));
 }
 
-#[tokio::test]
-async fn files_go_with_their_partner() {
-    let place = Place::new().await;
+in_both!(files_go_with_their_partner, |place| {
     let written = place.write(b"hello").await;
     place.keep(&written).await.unwrap();
     let sql = statement("DELETE FROM partners WHERE id = $1", ["acme".into()]);
     place.base.store.db().execute(sql).await.unwrap();
     assert_eq!(place.blobs.sweep().await.unwrap(), 1);
-    assert_eq!((place.rows().await, place.files().len()), (0, 0));
-}
+    assert_eq!((place.rows().await, place.files().await.len()), (0, 0));
+});
 
 #[tokio::test]
 async fn the_check_notices_a_folder_that_is_not_there() {
-    let place = Place::new().await;
+    let place = Place::in_folder().await;
     place.blobs.check().await.unwrap();
-    assert_eq!(place.files().len(), 0);
+    assert_eq!(place.files().await.len(), 0);
     std::fs::remove_dir_all(place.folder.path().join("blobs")).unwrap();
     std::fs::write(place.folder.path().join("blobs"), "no folder").unwrap();
     place.blobs.check().await.unwrap_err();
+}
+
+in_both!(a_file_is_a_path_of_this_machine_for_a_while, |place| {
+    let written = place.write(b"hello").await;
+    let local = place.blobs.local(&written.key, 5).await.unwrap();
+    assert_eq!(std::fs::read(local.path()).unwrap(), b"hello");
+    let path = local.path().to_owned();
+    drop(local);
+    assert_eq!(path.exists(), place.bucket.is_none(), "a copy goes");
+    let large = place.blobs.local(&written.key, 4).await;
+    assert!(matches!(large, Err(ObjectError::TooLarge(4))));
+    let transaction = place.base.store.begin().await.unwrap();
+    let keys = [written.key.clone()];
+    place.blobs.doom(&transaction, &keys).await.unwrap();
+    transaction.commit().await.unwrap();
+    place.blobs.sweep().await.unwrap();
+    let gone = place.blobs.local(&written.key, 5).await;
+    assert!(matches!(gone, Err(ObjectError::Missing)));
+    let copies = place.folder.path().join("copies");
+    let left = std::fs::read_dir(copies).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "nothing is left of what could not be copied");
+});
+
+#[tokio::test]
+async fn the_check_notices_a_bucket_that_is_not_there() {
+    let place = Place::in_bucket().await;
+    place.blobs.check().await.unwrap();
+    assert_eq!(place.files().await.len(), 0);
+    let missing = Url::parse("s3://no-such-bucket/files").unwrap();
+    let missing = Place::open(Some(missing)).await;
+    missing.blobs.check().await.unwrap_err();
 }

@@ -21,7 +21,10 @@ pub struct StoreConfig {
     /// region and endpoint of a bucket come from the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`,
     /// `AWS_ENDPOINT_URL`).
     pub blob_url: Option<Url>,
-    /// The most database connections, at least 2; the ledger may have one more.
+    /// Where the index of knowledge bases is: `postgres://..`, a database with pgvector, for one that all nodes share; unset, or `edge:`, for a copy
+    /// of each node in its data folder.
+    pub search_url: Option<Secret>,
+    /// The most database connections, at least 2; the ledger may have one more, and a shared index has as many of its own.
     pub max_connections: u32,
 }
 
@@ -31,6 +34,7 @@ impl Default for StoreConfig {
             dir: PathBuf::from("colloquy-data"),
             database_url: None,
             blob_url: None,
+            search_url: None,
             max_connections: 8,
         }
     }
@@ -60,6 +64,13 @@ impl StoreConfig {
         let folder = std::path::absolute(self.dir.join("blobs"))?;
         Url::from_directory_path(&folder)
             .map_err(|()| anyhow::anyhow!("{} is no path for files", folder.display()))
+    }
+
+    /// The database of the index that nodes share; `None` where each has a copy of its own.
+    #[must_use]
+    pub fn shared_index(&self) -> Option<&Secret> {
+        let url = self.search_url.as_ref();
+        url.filter(|url| !url.reveal().starts_with("edge:"))
     }
 
     /// Opens the database, and makes the data folder when it is missing.
@@ -124,6 +135,15 @@ impl StoreConfig {
                     .iter()
                     .any(|scheme| url.starts_with(scheme)),
                 "store.database_url: use sqlite://PATH or postgres://.."
+            );
+        }
+        if let Some(url) = &self.search_url {
+            let url = url.reveal();
+            ensure!(
+                ["edge:", "postgres:", "postgresql:"]
+                    .iter()
+                    .any(|scheme| url.starts_with(scheme)),
+                "store.search_url: use postgres://.. or edge:"
             );
         }
         if let Some(url) = &self.blob_url {

@@ -19,9 +19,7 @@ use async_trait::async_trait;
 use colloquy_base::clock::Clock;
 use colloquy_index::{
     chunking::{ChunkId, Heading},
-    search::{
-        Change, IndexError, SearchIndex, SearchRequest, SearchResponse, Space, Usage,
-    },
+    search::{Change, IndexError, SearchIndex, SearchRequest, SearchResponse, Space, Usage},
 };
 use serde::{Deserialize, Serialize};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _, pool::PoolOptions};
@@ -113,7 +111,8 @@ impl PgIndex {
             .execute(&mut *transaction)
             .await
             .map_err(failed)?;
-        let name = "INSERT INTO colloquy_index.installations (name) VALUES ($1) ON CONFLICT DO NOTHING";
+        let name =
+            "INSERT INTO colloquy_index.installations (name) VALUES ($1) ON CONFLICT DO NOTHING";
         sqlx::query::<Postgres>(name)
             .bind(installation)
             .execute(&mut *transaction)

@@ -81,10 +81,7 @@ pub(super) async fn search(
             question,
             terms: indexing::question_terms(&question.text, &snapshot.languages),
         };
-        let mut own = vec![
-            snapshot.dense(&asked).await?,
-            snapshot.bm25(&asked).await?,
-        ];
+        let mut own = vec![snapshot.dense(&asked).await?, snapshot.bm25(&asked).await?];
         if request.fusion.weight(Stream::Sparse, form) > 0.0 {
             let sparse = snapshot.sparse(&asked, &own, &request).await?;
             own.push(sparse);
@@ -192,7 +189,9 @@ impl<'a> Snapshot<'a> {
     /// The chunks with the words of the question.
     async fn bm25(&mut self, asked: &Asked<'_>) -> Result<Ranking, IndexError> {
         let begin = self.now();
-        let frequencies = self.frequencies(asked.terms.iter().cloned().collect()).await?;
+        let frequencies = self
+            .frequencies(asked.terms.iter().cloned().collect())
+            .await?;
         let terms = asked.terms.iter().map(|term| (term.clone(), 1.0));
         let found = self.words(terms.collect(), &frequencies).await?;
         Ok(self.ranking(Stream::Bm25, asked.form, found, begin))

@@ -95,8 +95,15 @@ async fn a_search_finds_all_of_a_change_or_nothing() {
     let index = open(PgOptions::default()).await;
     let here = space(1, 0);
     let version = |number: usize| {
-        let part = |part| format!("# Part {part}\n\nThe tiger of version{number} says nothing but its name, again and again and again.\n\n");
-        vec![Change::Put(here, document(1, &(0..6).map(part).collect::<String>()))]
+        let part = |part| {
+            format!(
+                "# Part {part}\n\nThe tiger of version{number} says nothing but its name, again and again and again.\n\n"
+            )
+        };
+        vec![Change::Put(
+            here,
+            document(1, &(0..6).map(part).collect::<String>()),
+        )]
     };
     index.apply(version(0)).await.unwrap();
     let writing = async {

@@ -1,5 +1,12 @@
 //! How final contents come to be found, and are found no more.
 
+use std::sync::Arc;
+
+use colloquy::{
+    clock::{Clock as _, SystemClock},
+    config::Secret,
+};
+use colloquy_pgvector::{PgIndex, PgOptions};
 use harness::{
     TestDatabase,
     app::ADMIN_KEY,
@@ -196,14 +203,26 @@ on_both_databases!(
 );
 
 /// Two nodes on one database, each with a data folder of its own; files are shared.
-async fn nodes_find_the_same(database: TestDatabase) {
-    let blobs = database.config().dir.join("shared-blobs");
-    let blobs = url::Url::from_directory_path(&blobs).unwrap();
+/// Two nodes, each with a copy of the index and files in a folder, or with an index in PostgreSQL and files in a bucket that they share.
+async fn nodes_find_the_same(database: TestDatabase, shared_index: Option<Secret>) {
+    let blobs = match &shared_index {
+        None => url::Url::from_directory_path(database.config().dir.join("shared-blobs")).unwrap(),
+        Some(_) => {
+            let bucket = std::env::var("COLLOQUY_TEST_S3_URL");
+            let bucket = bucket.expect("COLLOQUY_TEST_S3_URL names a bucket: tests/run unit");
+            format!("{bucket}/{}", SystemClock.new_id())
+                .parse()
+                .unwrap()
+        }
+    };
     let node = |name: &str| {
-        let blobs = blobs.clone();
+        let (blobs, shared_index) = (blobs.clone(), shared_index.clone());
         TestApp::builder(&database)
             .node(name)
-            .config(move |config| config.store.blob_url = Some(blobs))
+            .config(move |config| {
+                config.store.blob_url = Some(blobs);
+                config.store.search_url = shared_index;
+            })
             .with_decoder()
             .quick_worker()
     };
@@ -235,8 +254,19 @@ async fn nodes_find_the_same(database: TestDatabase) {
 
     // An index that is lost is made again.
     second.stop().await;
-    let folder = database.node_config("second").dir.join("index");
-    fs::remove_dir_all(&folder).unwrap();
+    match &shared_index {
+        None => {
+            let folder = database.node_config("second").dir.join("index");
+            fs::remove_dir_all(&folder).unwrap();
+        }
+        Some(url) => {
+            let named = "SELECT installation FROM knowledge_sequence";
+            let named: Option<String> = first.app.store.db().fetch_scalar(named).await.unwrap();
+            let (options, clock) = (PgOptions::default(), Arc::new(SystemClock));
+            let index = PgIndex::open(url.reveal(), &named.unwrap(), options, clock);
+            index.await.unwrap().clear().await.unwrap();
+        }
+    }
     let second = node("second").start().await;
     for _ in 0..100 {
         name = best(&second, key, "lions").await;
@@ -254,12 +284,19 @@ async fn nodes_find_the_same(database: TestDatabase) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_find_the_same_sqlite() {
-    nodes_find_the_same(TestDatabase::sqlite()).await;
+    nodes_find_the_same(TestDatabase::sqlite(), None).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_find_the_same_postgres() {
-    nodes_find_the_same(TestDatabase::postgres().await).await;
+    nodes_find_the_same(TestDatabase::postgres().await, None).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_find_the_same_in_one_index_and_a_bucket() {
+    let url = std::env::var("COLLOQUY_TEST_PGVECTOR_URL");
+    let url = url.expect("COLLOQUY_TEST_PGVECTOR_URL names a server with pgvector: tests/run unit");
+    nodes_find_the_same(TestDatabase::postgres().await, Some(Secret::new(url))).await;
 }
 
 async fn another_model_takes_over(database: TestDatabase) {

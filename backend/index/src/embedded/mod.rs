@@ -35,8 +35,8 @@ use crate::{
     fusion::fuse,
     indexing::{has_direction, question_terms},
     search::{
-        Change, Form, Hit, IndexError, Passage, Question, Ranking, SearchIndex,
-        SearchRequest, SearchResponse, Space, Stream, Usage,
+        Change, Form, Hit, IndexError, Passage, Question, Ranking, SearchIndex, SearchRequest,
+        SearchResponse, Space, Stream, Usage,
     },
 };
 
