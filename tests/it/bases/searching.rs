@@ -262,8 +262,8 @@ async fn nodes_find_the_same(database: TestDatabase, shared_index: Option<Secret
         Some(url) => {
             let named = "SELECT installation FROM knowledge_sequence";
             let named: Option<String> = first.app.store.db().fetch_scalar(named).await.unwrap();
-            let (options, clock) = (PgOptions::default(), Arc::new(SystemClock));
-            let index = PgIndex::open(url.reveal(), &named.unwrap(), options, clock);
+            let (named, clock) = (named.unwrap(), Arc::new(SystemClock));
+            let index = PgIndex::open(url.reveal(), &named, PgOptions::default(), clock);
             index.await.unwrap().clear().await.unwrap();
         }
     }
