@@ -1,5 +1,7 @@
 //! Search by meaning, with the model that is there by default.
 
+mod quality;
+
 use colloquy::providers;
 use harness::TestDatabase;
 
