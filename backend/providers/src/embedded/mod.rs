@@ -8,6 +8,7 @@
 
 mod espeak;
 mod extractive;
+mod loudness;
 mod minilm;
 mod normalize;
 mod phonemes;

@@ -23,7 +23,9 @@ use super::{
         Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer, VoiceInfo,
         VoiceList,
     },
-    Espeak, Pool, normalize,
+    Espeak, Pool,
+    loudness::Gain,
+    normalize,
     phonemes::Phonemes,
     pool::fastest,
 };
@@ -61,6 +63,8 @@ struct Voice {
     language: String,
     piper: Arc<piper::Piper>,
     phonemes: Phonemes,
+    /// What makes it as loud as the others.
+    gain: Gain,
 }
 
 impl Voice {
@@ -119,7 +123,8 @@ impl Piper {
         };
         let piper = piper::Piper::load(&Rten::new(), file("voice.onnx")?, &file("voice.json")?)?;
         let piper = Arc::new(piper);
-        let busy = SPEECH_PART * real_time_factor(&piper)?;
+        let rehearsal = rehearse(&piper)?;
+        let busy = SPEECH_PART * rehearsal.real_time_factor;
         self.threads_a_call = self.threads_a_call.max(busy);
         tracing::debug!(model = model.name, threads_a_call = busy, "voice");
         let code = match model.languages {
@@ -136,6 +141,7 @@ impl Piper {
             model: model.name,
             language,
             phonemes: Phonemes::new(piper.phonemes_of()),
+            gain: rehearsal.gain,
             piper,
         }));
         Ok(())
@@ -234,18 +240,29 @@ impl Synthesizer for Piper {
     }
 }
 
-/// How many seconds the voice takes for a second of speech.
-fn real_time_factor(piper: &Arc<piper::Piper>) -> Result<f64, InferenceError> {
-    let mut samples = 1;
+/// What is known of a voice once it has said a sentence.
+struct Rehearsal {
+    /// How many seconds it takes for a second of speech.
+    real_time_factor: f64,
+    gain: Gain,
+}
+
+fn rehearse(piper: &Arc<piper::Piper>) -> Result<Rehearsal, InferenceError> {
+    let mut sound = Vec::new();
     let seconds = fastest(|| {
         let mut speaking = piper.speak(REHEARSED, 1.0)?;
-        samples = 1;
+        sound.clear();
         while let Some(piece) = speaking.next_piece()? {
-            samples += piece.len();
+            sound.extend(piece);
         }
         Ok(())
     })?;
-    Ok(seconds * f64::from(piper.sample_rate_hz()) / f64::from(samples as u32))
+    let rate = piper.sample_rate_hz();
+    let lasted = sound.len().max(1) as f64 / f64::from(rate);
+    Ok(Rehearsal {
+        real_time_factor: seconds / lasted,
+        gain: Gain::of(&sound, rate),
+    })
 }
 
 impl Utterance {
@@ -279,16 +296,14 @@ impl Utterance {
             let Some(piece) = piece else { continue };
             self.speaking = Some(speaking);
             return Ok(Some(Pcm {
-                samples: piece.into_iter().map(sample).collect(),
+                samples: piece
+                    .into_iter()
+                    .map(|value| self.voice.gain.sample(value))
+                    .collect(),
                 sample_rate_hz: self.voice.piper.sample_rate_hz(),
             }));
         }
     }
-}
-
-/// A sample of sound from -1 to 1.
-fn sample(value: f32) -> i16 {
-    (value * f32::from(i16::MAX)).round() as i16
 }
 
 fn failed(provider: &str, error: &InferenceError) -> ProviderError {

@@ -1,81 +1,23 @@
-//! Speech by the program `espeak-ng`: a process a sentence, whose sound is passed on while it is made.
-//!
-//! Only so many processes work at once; further sentences wait in a fair queue. A process is read as fast as it works, not as
-//! fast as somebody listens, so that a slow client does not keep its slot.
+//! The voices that are installed, and which of them a request means.
 
-use std::{collections::HashMap, num::NonZero, process::Stdio, thread};
+use std::{collections::HashMap, process::Stdio};
 
-use async_trait::async_trait;
-use colloquy_audio::wav;
-use colloquy_base::{
-    fair_queue::{FairQueue, Slot},
-    language::{self, language_codes},
-};
-use futures_util::{StreamExt as _, stream};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    process::{Child, ChildStdout, Command},
-    sync::{OnceCell, mpsc},
-};
-use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+use colloquy_base::language::{self, language_codes};
+use tokio::process::Command;
 
 use super::{
-    super::{
-        Gender, Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer,
-        VoiceInfo, VoiceList,
-    },
-    busy, not_started, queue,
+    super::super::{Gender, ProviderError, VoiceInfo},
+    PROGRAM, failed, not_started,
 };
 
-const PROGRAM: &str = "espeak-ng";
 /// The voice where neither voice nor language is known.
 const DEFAULT_VOICE: &str = "en-us";
 /// The variant that makes a woman's voice of any language's.
 const FEMALE: &str = "f3";
-/// The program's normal speed, in words per minute.
-const NORMAL_WPM: f32 = 175.0;
-/// The speeds at which it can still be understood.
-const SPEED: std::ops::RangeInclusive<f32> = 0.4..=2.5;
-
-/// Processes at once for each core: they wait for files, too.
-const PROCESSES_A_CORE: usize = 2;
-/// What may be read at a time, in bytes.
-const PIECE_BYTES: usize = 16 * 1024;
-/// Pieces that may wait for a listener, 16 MB of them: more than the sound of the longest sentence.
-const PIECES: usize = 1_024;
-
-/// The program espeak-ng.
-#[derive(Debug)]
-pub struct Espeak {
-    /// Asked once, when first needed.
-    voices: OnceCell<Voices>,
-    queue: FairQueue,
-    /// What reads the processes.
-    tasks: TaskTracker,
-}
-
-impl Default for Espeak {
-    fn default() -> Self {
-        let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        Self::new(cores * PROCESSES_A_CORE)
-    }
-}
-
-impl Espeak {
-    /// Speaks up to `processes` sentences at once.
-    #[must_use]
-    pub fn new(processes: usize) -> Self {
-        Self {
-            voices: OnceCell::new(),
-            queue: queue("synthesizer", processes),
-            tasks: TaskTracker::new(),
-        }
-    }
-}
 
 /// The voices that are installed: names in lower case, and what the program calls them.
 #[derive(Debug, Default)]
-struct Voices {
+pub(super) struct Voices {
     /// By language and by name; the value is the language, the form that the program takes everywhere.
     names: HashMap<String, String>,
     variants: HashMap<String, String>,
@@ -94,137 +36,8 @@ struct Listed {
     gender: Option<Gender>,
 }
 
-impl Espeak {
-    /// Whether it has a voice of this name, or a variant.
-    pub(super) async fn knows(&self, voice: &str) -> Result<bool, ProviderError> {
-        let voices = self.voices.get_or_try_init(Voices::ask).await?;
-        Ok(voices.knows(voice))
-    }
-}
-
-#[async_trait]
-impl Synthesizer for Espeak {
-    fn name(&self) -> &str {
-        PROGRAM
-    }
-
-    async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError> {
-        let voices = self.voices.get_or_try_init(Voices::ask).await?;
-        let voice = voices.choose(request.voice.as_deref(), request.language.as_deref());
-        let speed = request.speed.clamp(*SPEED.start(), *SPEED.end());
-        let entered = self.queue.enter(&request.claim).await;
-        let slot = entered.map_err(|full| busy(PROGRAM, full))?;
-        let mut child = Command::new(PROGRAM)
-            .arg("--stdout")
-            .arg("--stdin")
-            .args(["-b", "1"]) // the text is UTF-8
-            .args(["-v", &voice])
-            .args(["-s", &format!("{:.0}", NORMAL_WPM * speed)])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|error| not_started(PROGRAM, &error))?;
-        let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(failed("the program has no pipes"));
-        };
-        // It reads everything before it makes a sound, so writing cannot wait for our reading.
-        let text = plain(&request.text);
-        input
-            .write_all(text.as_bytes())
-            .await
-            .map_err(|error| failed(format!("writing the text: {}", error.kind())))?;
-        drop(input);
-        let reading = SpeechProcess {
-            child,
-            output,
-            decoder: wav::Decoder::new(None),
-            _slot: slot,
-        };
-        let (pieces, heard) = mpsc::channel(PIECES);
-        // It ends with whoever listens.
-        let reading = AbortOnDropHandle::new(self.tasks.spawn(reading.pass_on(pieces)));
-        let pieces = stream::unfold((heard, reading), |(mut heard, reading)| async move {
-            let piece = heard.recv().await?;
-            Some((piece, (heard, reading)))
-        });
-        Ok(pieces.boxed())
-    }
-
-    async fn voices(&self) -> Result<VoiceList, ProviderError> {
-        let voices = self.voices.get_or_try_init(Voices::ask).await?;
-        Ok(VoiceList {
-            voices: voices.offered(),
-            may_have_others: false,
-        })
-    }
-
-    async fn check(&self) -> Result<(), ProviderError> {
-        Voices::ask().await.map(|_| ())
-    }
-}
-
-/// A process that speaks.
-struct SpeechProcess {
-    child: Child,
-    output: ChildStdout,
-    decoder: wav::Decoder,
-    _slot: Slot,
-}
-
-impl SpeechProcess {
-    /// Passes the sound on to its end, or to a failure.
-    async fn pass_on(mut self, pieces: mpsc::Sender<Result<Pcm, ProviderError>>) {
-        while let Some(piece) = self.next().await.transpose() {
-            let is_last = piece.is_err();
-            if pieces.send(piece).await.is_err() || is_last {
-                return;
-            }
-        }
-    }
-
-    async fn next(&mut self) -> Result<Option<Pcm>, ProviderError> {
-        let mut buffer = vec![0; PIECE_BYTES];
-        loop {
-            let read = self
-                .output
-                .read(&mut buffer)
-                .await
-                .map_err(|error| failed(format!("reading the sound: {}", error.kind())))?;
-            if read == 0 {
-                return self.end().await.map(|()| None);
-            }
-            let pcm = self.decoder.push(&buffer[..read]).map_err(|message| {
-                ProviderError::new(PROGRAM, ProviderErrorKind::Malformed, message)
-            })?;
-            if pcm.is_some() {
-                return Ok(pcm);
-            }
-        }
-    }
-
-    async fn end(&mut self) -> Result<(), ProviderError> {
-        let status = self
-            .child
-            .wait()
-            .await
-            .map_err(|error| failed(format!("waiting for the program: {}", error.kind())))?;
-        if status.success() {
-            return Ok(());
-        }
-        // What it complains about are voices and data files; it does not repeat the text.
-        let mut complaint = Vec::new();
-        if let Some(errors) = self.child.stderr.take() {
-            let _ = errors.take(200).read_to_end(&mut complaint).await;
-        }
-        let complaint = String::from_utf8_lossy(&complaint);
-        Err(failed(format!("{status}: {}", complaint.trim())))
-    }
-}
-
 impl Voices {
-    async fn ask() -> Result<Self, ProviderError> {
+    pub(super) async fn ask() -> Result<Self, ProviderError> {
         let list = |kind: &'static str| async move {
             let output = Command::new(PROGRAM)
                 .arg(kind)
@@ -285,7 +98,7 @@ impl Voices {
     /// The `-v` argument. A voice is a name, a language, `name+variant`, or a variant alone. A voice that is not
     /// installed, such as another provider's, gives way to the language's voice: the character is better heard with
     /// another voice than not at all.
-    fn choose(&self, voice: Option<&str>, language: Option<&str>) -> String {
+    pub(super) fn choose(&self, voice: Option<&str>, language: Option<&str>) -> String {
         let spoken = self.of_language(language);
         let Some(voice) = voice.map(str::to_lowercase) else {
             return spoken;
@@ -303,7 +116,7 @@ impl Voices {
     }
 
     /// Whether the name, or the variant, of this voice is installed.
-    fn knows(&self, voice: &str) -> bool {
+    pub(super) fn knows(&self, voice: &str) -> bool {
         let voice = voice.to_lowercase();
         let (name, variant) = voice.split_once('+').unwrap_or((&voice, &voice));
         self.names.contains_key(own_name(name)) || self.variants.contains_key(variant)
@@ -327,7 +140,7 @@ impl Voices {
 
     /// What the speech interface offers: the voices of its languages and their regions, each as it is and as a woman's. The
     /// voice that a language has by default goes by the language's code, whatever the program calls it.
-    fn offered(&self) -> Vec<VoiceInfo> {
+    pub(super) fn offered(&self) -> Vec<VoiceInfo> {
         let mut offered = Vec::new();
         for code in language_codes() {
             let default = self.names.get(own_name(code));
@@ -383,18 +196,6 @@ fn own_name(code: &str) -> &str {
         "iw" => "he",
         _ => code,
     }
-}
-
-/// The text without what the program takes for a command: `[[` begins phonemes, and control characters its own codes.
-fn plain(text: &str) -> String {
-    text.replace("[[", "[ [")
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
-}
-
-fn failed(message: impl Into<String>) -> ProviderError {
-    ProviderError::new(PROGRAM, ProviderErrorKind::Failed, message)
 }
 
 #[cfg(test)]
@@ -466,10 +267,5 @@ Pty Language       Age/Gender VoiceName          File                 Other Lang
             abroad: "f3".to_owned(),
         };
         assert_eq!(woman, Some(&expected));
-    }
-
-    #[test]
-    fn the_text_holds_no_commands() {
-        assert_eq!(plain("a [[b]] \u{1}30P c\n"), "a [ [b]]  30P c ");
     }
 }
