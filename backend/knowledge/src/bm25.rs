@@ -92,10 +92,10 @@ impl Bm25 {
     /// How much a word of a question tells: as much as the best of its variants that stand somewhere.
     #[must_use]
     pub fn weight_of(&self, concept: &Concept) -> f64 {
-        let known = concept.variants().filter(|(term, _)| self.knows(term));
-        let best = known
-            .map(|(term, count)| count * self.weight(term))
-            .reduce(f64::max);
+        let weight =
+            |(term, count): (&str, f64)| self.knows(term).then(|| count * self.weight(term));
+        let best = concept.known().filter_map(weight).reduce(f64::max);
+        let best = best.or_else(|| concept.variants().filter_map(weight).reduce(f64::max));
         // A word that stands nowhere may be the subject, or one of those that people say beside it.
         let unknown = || {
             concept
@@ -106,10 +106,15 @@ impl Bm25 {
         best.or_else(unknown).unwrap_or_default()
     }
 
-    /// Whether any variant of a word stands in this text.
+    /// Which part of a word of a question stands in this text: all of it with the word or one that means much the same, less with what
+    /// belongs to it in these documents.
     #[must_use]
-    pub fn has_any(&self, text: usize, concept: &Concept) -> bool {
-        concept.variants().any(|(term, _)| self.has(text, term))
+    pub fn covers(&self, text: usize, concept: &Concept) -> f64 {
+        if concept.known().any(|(term, _)| self.has(text, term)) {
+            return 1.0;
+        }
+        let learned = concept.learned().filter(|(term, _)| self.has(text, term));
+        learned.map(|(_, part)| part).fold(0.0, f64::max)
     }
 
     /// The score of a text for the words of a question, of which the best variant counts; 0 when none of them stands in it.
@@ -130,7 +135,7 @@ impl Bm25 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terms;
+    use crate::{Learned, terms};
 
     fn index() -> Bm25 {
         Bm25::new(
@@ -159,7 +164,27 @@ mod tests {
         let score = |text| index.score(text, &question);
         assert!(score(1) > score(0) && score(0) > score(2));
         assert_eq!(score(2), 0.0);
-        assert!(index.has_any(0, &question[0]) && !index.has_any(2, &question[0]));
+        assert_eq!(index.covers(0, &question[0]), 1.0);
+        assert_eq!(index.covers(2, &question[0]), 0.0);
+    }
+
+    #[test]
+    fn what_was_learned_counts_less_still() {
+        let texts = [
+            "You pay Value Added Tax (VAT).",
+            "VAT is twenty percent.",
+            "Lions",
+        ];
+        let index = Bm25::new(texts.map(terms));
+        let learned = Learned::of(texts);
+        let question = Concept::among("tax", 1.0, &learned);
+        let covers = |text| index.covers(text, &question[0]);
+        assert_eq!(covers(0), 1.0);
+        assert!(covers(1) > 0.5 && covers(1) < 1.0);
+        assert_eq!(covers(2), 0.0);
+        let score = |text| index.score(text, &question);
+        assert!(score(0) > score(1) && score(1) > score(2));
+        assert_eq!(index.weight_of(&question[0]), index.weight("tax"));
     }
 
     #[test]

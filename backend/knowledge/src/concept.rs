@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use super::terms;
+use super::{Learned, terms};
 
 /// What a related word counts, where the word itself counts 1.
 const RELATED: f64 = 0.8;
@@ -16,19 +16,33 @@ static TABLE: LazyLock<HashMap<String, Vec<String>>> =
 pub struct Concept {
     /// The terms, the word's own first, and what each counts.
     variants: Vec<(String, f64)>,
+    /// How many of them are known of all texts; the others were learned from these.
+    known: usize,
 }
 
 impl Concept {
     /// What the terms of a text stand for, of which each counts so much.
     #[must_use]
     pub fn all(text: &str, weight: f64) -> Vec<Self> {
+        Self::among(text, weight, &Learned::default())
+    }
+
+    /// The same, with what was learned from documents.
+    #[must_use]
+    pub fn among(text: &str, weight: f64, learned: &Learned) -> Vec<Self> {
         let concept = |term: String| {
             let related = TABLE.get(&term).into_iter().flatten();
             let related = related.map(|other| (other.clone(), RELATED * weight));
-            let related = related.collect::<Vec<_>>();
-            Self {
-                variants: std::iter::once((term, weight)).chain(related).collect(),
+            let mut variants: Vec<_> = std::iter::once((term.clone(), weight))
+                .chain(related)
+                .collect();
+            let known = variants.len();
+            for (variant, counts) in learned.variants(&term) {
+                if !variants.iter().any(|(known, _)| known == variant) {
+                    variants.push((variant.to_owned(), counts * weight));
+                }
             }
+            Self { variants, known }
         };
         terms(text).into_iter().map(concept).collect()
     }
@@ -38,6 +52,20 @@ impl Concept {
         self.variants
             .iter()
             .map(|(term, weight)| (term.as_str(), *weight))
+    }
+}
+
+impl Concept {
+    /// Its variants that mean much the same in all texts.
+    pub(super) fn known(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.variants().take(self.known)
+    }
+
+    /// Its variants that were learned, and which part each counts of what the word itself counts.
+    pub(super) fn learned(&self) -> impl Iterator<Item = (&str, f64)> {
+        let own = self.variants.first().map_or(1.0, |(_, weight)| *weight);
+        let learned = self.variants().skip(self.known);
+        learned.map(move |(term, weight)| (term, weight / own))
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use tokio::task::spawn_blocking;
 
-use super::{Bm25, CharacterDocument, Concept, KnowledgeSource, Passage, Query, sentences, terms};
+use super::{
+    Bm25, CharacterDocument, Concept, KnowledgeSource, Learned, Passage, Query, sentences, terms,
+};
 
 /// A passage ends with the sentence that makes it at least this long.
 const PASSAGE_CHARS: usize = 500;
@@ -33,6 +35,7 @@ struct Index {
     /// Without their scores.
     passages: Vec<Passage>,
     bm25: Bm25,
+    learned: Learned,
 }
 
 impl CharacterDocuments {
@@ -110,12 +113,21 @@ impl Index {
             .iter()
             .map(|passage| terms(&format!("{} {}", passage.title, passage.text)));
         let bm25 = Bm25::new(texts);
-        Self { passages, bm25 }
+        let learned = Learned::of(documents.iter().map(|document| document.text.as_str()));
+        Self {
+            passages,
+            bm25,
+            learned,
+        }
     }
 
     fn search(&self, query: &Query) -> Vec<Passage> {
-        let mut wanted = Concept::all(&query.text, 1.0);
-        wanted.extend(Concept::all(&query.context, CONTEXT_WEIGHT));
+        let mut wanted = Concept::among(&query.text, 1.0, &self.learned);
+        wanted.extend(Concept::among(
+            &query.context,
+            CONTEXT_WEIGHT,
+            &self.learned,
+        ));
         let mut found = (0..self.bm25.len())
             .map(|at| (self.bm25.score(at, &wanted), at))
             .filter(|(score, _)| *score > 0.0)
@@ -203,6 +215,38 @@ mod tests {
         let lions = zoo().search(query("lions", "")).await.unwrap();
         assert_eq!(lions.len(), 3);
         assert!(lions.iter().all(|passage| passage.text.len() < 600));
+    }
+
+    #[tokio::test]
+    async fn numbers_and_names_are_found_however_they_are_said() {
+        let document = |title: &str, text: &str| CharacterDocument {
+            title: title.to_owned(),
+            text: text.to_owned(),
+        };
+        let documents = CharacterDocuments::new(&[
+            document(
+                "Tours",
+                "The long tour starts at 9:30 and takes 25 minutes.",
+            ),
+            document(
+                "Groups",
+                "A group has twelve people, and 1,200 groups came last year.",
+            ),
+            document("Prices", "Prices are without Value Added Tax (VAT)."),
+            document("Abroad", "VAT is not paid by visitors from abroad."),
+        ]);
+        for (question, title) in [
+            ("half past nine", "Tours"),
+            ("twenty five", "Tours"),
+            ("12", "Groups"),
+            ("twelve hundred or one thousand two hundred", "Groups"),
+            ("value added tax", "Prices"),
+        ] {
+            let found = documents.search(query(question, "")).await.unwrap();
+            assert_eq!(found[0].title, title, "{question}");
+        }
+        let found = documents.search(query("tax abroad", "")).await.unwrap();
+        assert_eq!(found[0].title, "Abroad");
     }
 
     #[tokio::test]

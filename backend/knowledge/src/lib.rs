@@ -7,6 +7,8 @@ mod bm25;
 mod cache;
 mod concept;
 mod documents;
+mod learned;
+mod numbers;
 mod text;
 
 use std::sync::Arc;
@@ -21,6 +23,7 @@ pub use self::{
     cache::DocumentCache,
     concept::Concept,
     documents::CharacterDocuments,
+    learned::Learned,
     text::{sentences, terms},
 };
 

@@ -1,5 +1,7 @@
 //! Text as sentences and as the terms that searching compares.
 
+use super::numbers;
+
 /// Words that say nothing about the subject of a question.
 const STOP_WORDS: &[&str] = &[
     "a",
@@ -308,19 +310,27 @@ fn is_abbreviation(before: &str) -> bool {
     one_letter || ABBREVIATIONS.iter().any(|a| a.eq_ignore_ascii_case(word))
 }
 
-/// The terms of a text: words in lower case without their commonest endings, without stop words; for scripts that are
-/// written without spaces, pairs of characters.
+/// The terms of a text: words in lower case without their commonest endings, without stop words; numbers in digits, however they are
+/// said; for scripts that are written without spaces, pairs of characters.
 #[must_use]
 pub fn terms(text: &str) -> Vec<String> {
     let mut terms = Vec::new();
-    let lower = text.to_lowercase();
-    for word in lower.split(|c: char| !c.is_alphanumeric() && c != '\'' && c != '’') {
-        let word = word
-            .trim_matches(['\'', '’'])
-            .split(['\'', '’'])
-            .next()
-            .unwrap_or_default();
-        if word.is_empty() || STOP_WORDS.contains(&word) {
+    let lower = numbers::without_separators(&text.to_lowercase());
+    let words = lower.split(|c: char| !c.is_alphanumeric() && c != '\'' && c != '’');
+    let words = words.map(|word| {
+        let word = word.trim_matches(['\'', '’']);
+        word.split(['\'', '’']).next().unwrap_or_default()
+    });
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let mut next = 0;
+    while let Some(word) = words.get(next) {
+        if let Some(said) = numbers::said(&words, next) {
+            terms.extend(said.terms);
+            next += said.words;
+            continue;
+        }
+        next += 1;
+        if STOP_WORDS.contains(word) {
             continue;
         }
         if word.chars().any(is_unspaced) {

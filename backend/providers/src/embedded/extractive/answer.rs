@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use colloquy_knowledge::{Bm25, Concept, Passage, sentences, terms};
+use colloquy_knowledge::{Bm25, Concept, Learned, Passage, sentences, terms};
 
 use super::intent;
 
@@ -39,6 +39,8 @@ pub(super) struct Material {
     index: Bm25,
     /// Of the sentences alone.
     own: Bm25,
+    /// What the passages say about which words belong together.
+    learned: Learned,
 }
 
 struct Sentence {
@@ -95,6 +97,7 @@ impl Material {
             own: Bm25::of_sentences(all.iter().map(|sentence| sentence.own.clone())),
             sentences: all,
             index: Bm25::of_sentences(indexed),
+            learned: Learned::of(passages.iter().map(|passage| passage.text.as_str())),
         }
     }
 
@@ -106,10 +109,10 @@ impl Material {
         context: &str,
         told: impl Fn(&str) -> bool,
     ) -> Option<Answer> {
-        let question = Concept::all(said, 1.0);
+        let question = Concept::among(said, 1.0, &self.learned);
         let is_follow_up = question.len() < 2 || intent::points_back(said);
         let context = match is_follow_up {
-            true => Concept::all(context, CONTEXT_WEIGHT),
+            true => Concept::among(context, CONTEXT_WEIGHT, &self.learned),
             false => Vec::new(),
         };
         let total: f64 = question.iter().map(|word| self.index.weight_of(word)).sum();
@@ -118,8 +121,7 @@ impl Material {
             let sentence = &self.sentences[at];
             let covered: f64 = question
                 .iter()
-                .filter(|word| self.index.has_any(at, word))
-                .map(|word| self.index.weight_of(word))
+                .map(|word| self.index.covers(at, word) * self.index.weight_of(word))
                 .sum();
             let fits = kind.is_some_and(|kind| kind.fits(&sentence.text));
             // "Where is that?" has no subject of its own; it needs the one of before, and the kind asked for.
