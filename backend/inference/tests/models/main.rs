@@ -7,6 +7,7 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod damaged;
 mod own_files;
 mod silence;
 mod words;
