@@ -99,13 +99,14 @@ setup_sdk() {
 
 setup_chromium() { debian chromium chromium-driver; npm_packages tests/browser; }
 
-# Neural models, got by the binary that was built as the profile that is named. The folder is kept for the next time.
+# Neural models, got by the binary that was built as the profile that is named. The folder is kept for the next time. What is in
+# MODELS_NOTE is said before they are got.
 setup_models() {
   export COLLOQUY_MODELS_DIR="${COLLOQUY_MODELS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/colloquy/models}"
   local colloquy=$CARGO_TARGET_DIR/$1/colloquy
   shift
   "$colloquy" models verify "$@" >/dev/null 2>&1 && return
-  say "getting neural models"
+  say "getting neural models${MODELS_NOTE:+ ($MODELS_NOTE)}"
   "$colloquy" models pull "$@"
 }
 

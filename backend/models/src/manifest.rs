@@ -93,7 +93,8 @@ pub struct ModelFile {
 pub struct HubFile {
     /// The repository.
     pub repository: &'static str,
-    /// The revision, which never changes.
+    /// The revision: a commit, or a tag where the upstream publishes by tags, as Piper does with `v1.0.0`. A tag could be moved. What is taken
+    /// is decided by the SHA-256 alone: a file that was changed behind it would be refused, and looked for in the packages.
     pub revision: &'static str,
     /// The path inside.
     pub path: &'static str,

