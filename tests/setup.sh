@@ -85,6 +85,9 @@ npm_packages() {
 # What the embedded providers run, a recording of a human voice, and a decoder that is not ours.
 setup_speech() { debian espeak-ng pocketsphinx pocketsphinx-en-us pocketsphinx-testdata ffmpeg; }
 
+# Processors that can do less than this one.
+setup_emulator() { debian qemu-user; }
+
 # What recognizes text on the images of pages.
 setup_ocr() { debian tesseract-ocr; }
 
