@@ -13,7 +13,7 @@ use super::{
     accepting::AcceptedText,
     content::{self, NewContent, Variant},
     document::{Document, Step},
-    fetching::{self, Unfetched},
+    fetching::{self, FetchFailure},
     names,
     store::{self, OwnedDocument, TextColumn},
 };
@@ -210,8 +210,8 @@ impl Digitize {
                     self.keep(bases, run, document, &fetched.content).await?;
                     place
                 }
-                Err(Unfetched::Refused(reason)) => return Ok(Outcome::None(reason)),
-                Err(Unfetched::Later(reason)) if run.attempt >= ATTEMPTS => {
+                Err(FetchFailure::Refused(reason)) => return Ok(Outcome::None(reason)),
+                Err(FetchFailure::Later(reason)) if run.attempt >= ATTEMPTS => {
                     return Ok(Outcome::None(reason));
                 }
                 Err(later) => return Err(later.into()),

@@ -1,16 +1,11 @@
 //! What is refused about knowledge bases, and why.
 
-use std::{convert::Infallible, time::Duration};
+use std::convert::Infallible;
 
-use axum::http::StatusCode;
 use colloquy_base::invalid::InvalidField;
 use colloquy_blobs::{ObjectError, WriteError};
 use colloquy_extract::ExtractError;
-use colloquy_http::ApiError;
 use colloquy_store::StoreError;
-
-/// When files may be stored and read again.
-const FILES_WAIT: Duration = Duration::from_secs(5);
 
 /// Something about knowledge bases was not done.
 #[derive(Debug, thiserror::Error)]
@@ -33,9 +28,9 @@ pub(crate) enum BaseError {
     /// A file is larger than one may be.
     #[error("the file has more than {0} bytes")]
     TooLarge(u64),
-    /// The request broke off, or was refused as it came.
-    #[error(transparent)]
-    Request(#[from] Box<ApiError>),
+    /// Looking at a file failed.
+    #[error("looking at the file failed")]
+    Detection(#[from] tokio::task::JoinError),
     /// Files cannot be stored or read.
     #[error(transparent)]
     Files(ObjectError),
@@ -50,17 +45,6 @@ impl From<ObjectError> for BaseError {
     }
 }
 
-impl From<WriteError<ApiError>> for BaseError {
-    fn from(error: WriteError<ApiError>) -> Self {
-        match error {
-            WriteError::TooLarge(most) => Self::TooLarge(most),
-            WriteError::Source(error) => Self::Request(Box::new(error)),
-            WriteError::Object(error) => Self::Files(error),
-            WriteError::Database(error) => Self::Store(error),
-        }
-    }
-}
-
 impl From<WriteError<Infallible>> for BaseError {
     fn from(error: WriteError<Infallible>) -> Self {
         match error {
@@ -72,30 +56,29 @@ impl From<WriteError<Infallible>> for BaseError {
     }
 }
 
-impl From<BaseError> for ApiError {
-    /// 400 that names the field, 404, 409, 413, 503.
-    fn from(error: BaseError) -> Self {
+/// A file was not taken. `E` is the failure of whoever brings it.
+#[derive(Debug)]
+pub(crate) enum ReceiveError<E> {
+    /// It did not arrive.
+    Source(E),
+    /// It is not taken.
+    Base(BaseError),
+}
+
+impl<E, B: Into<BaseError>> From<B> for ReceiveError<E> {
+    fn from(error: B) -> Self {
+        Self::Base(error.into())
+    }
+}
+
+impl<E> ReceiveError<E> {
+    /// What storing it failed with.
+    pub(crate) fn of_write(error: WriteError<E>) -> Self {
         match error {
-            BaseError::Invalid(invalid) => invalid.into(),
-            BaseError::Refused(refused) => Self::invalid("file", refused.to_string()),
-            BaseError::NotFound(what) => Self::not_found(what),
-            BaseError::Conflict(why) => Self::conflict(why),
-            BaseError::Full(why) => Self::conflict(why).with_code("limit_reached"),
-            BaseError::TooLarge(most) => Self {
-                field: Some("file".to_owned()),
-                ..Self::new(
-                    StatusCode::PAYLOAD_TOO_LARGE,
-                    "file_too_large",
-                    format!("A file has {most} bytes at most"),
-                )
-            },
-            BaseError::Request(error) => *error,
-            BaseError::Files(ObjectError::Missing) => Self::not_found("Content"),
-            BaseError::Files(error) => Self {
-                source: Some(std::sync::Arc::new(error)),
-                ..Self::unavailable("Files cannot be stored or read now", FILES_WAIT)
-            },
-            BaseError::Store(error) => error.into(),
+            WriteError::TooLarge(most) => Self::Base(BaseError::TooLarge(most)),
+            WriteError::Source(error) => Self::Source(error),
+            WriteError::Object(error) => Self::Base(error.into()),
+            WriteError::Database(error) => Self::Base(error.into()),
         }
     }
 }

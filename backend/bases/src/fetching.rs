@@ -29,7 +29,7 @@ const LONGEST: usize = 100;
 
 /// Why there is no original.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unfetched {
+pub(crate) enum FetchFailure {
     /// It will be the same another time.
     #[error("{0}")]
     Refused(String),
@@ -50,8 +50,13 @@ pub(crate) struct Fetched {
 }
 
 /// Fetches what is at an address, and stores it as a file that belongs to no document yet.
-pub(crate) async fn fetch(bases: &Bases, tenant: &Tenant, url: &str) -> Result<Fetched, Unfetched> {
-    let url = Url::parse(url).map_err(|_| Unfetched::Refused("the address is none".to_owned()))?;
+pub(crate) async fn fetch(
+    bases: &Bases,
+    tenant: &Tenant,
+    url: &str,
+) -> Result<Fetched, FetchFailure> {
+    let url =
+        Url::parse(url).map_err(|_| FetchFailure::Refused("the address is none".to_owned()))?;
     let mut headers = HeaderMap::new();
     let accept = "text/html,application/xhtml+xml,application/pdf,text/*;q=0.9,*/*;q=0.5";
     headers.insert(ACCEPT, HeaderValue::from_static(accept));
@@ -77,18 +82,18 @@ pub(crate) async fn fetch(bases: &Bases, tenant: &Tenant, url: &str) -> Result<F
         let reason = format!("the address answers with status {}", status.as_u16());
         let is_passing = status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429);
         return Err(match is_passing {
-            true => Unfetched::Later(reason),
-            false => Unfetched::Refused(reason),
+            true => FetchFailure::Later(reason),
+            false => FetchFailure::Refused(reason),
         });
     }
     if answer.body.is_empty() {
-        return Err(Unfetched::Refused(
+        return Err(FetchFailure::Refused(
             "the address answers with nothing".to_owned(),
         ));
     }
     let (media_type, charset) = media_type(&answer);
     let extension = extension(&answer, &media_type).ok_or_else(|| {
-        Unfetched::Refused(format!(
+        FetchFailure::Refused(format!(
             "what is at the address is not supported: {media_type}"
         ))
     })?;
@@ -98,7 +103,7 @@ pub(crate) async fn fetch(bases: &Bases, tenant: &Tenant, url: &str) -> Result<F
         .blobs
         .write_bytes(tenant.partner(), answer.body)
         .await
-        .map_err(|error| Unfetched::Own(error.into()))?;
+        .map_err(|error| FetchFailure::Own(error.into()))?;
     Ok(Fetched {
         content: NewContent {
             variant: Variant::Original,
@@ -111,15 +116,15 @@ pub(crate) async fn fetch(bases: &Bases, tenant: &Tenant, url: &str) -> Result<F
     })
 }
 
-fn refused(error: FetchError) -> Unfetched {
+fn refused(error: FetchError) -> FetchFailure {
     match error {
         FetchError::Timeout | FetchError::Connect(_) | FetchError::Broken(_) => {
-            Unfetched::Later(error.to_string())
+            FetchFailure::Later(error.to_string())
         }
         FetchError::Url(_)
         | FetchError::NotPublic
         | FetchError::TooLarge
-        | FetchError::Redirect => Unfetched::Refused(error.to_string()),
+        | FetchError::Redirect => FetchFailure::Refused(error.to_string()),
     }
 }
 
@@ -174,9 +179,9 @@ fn stem(url: &Url) -> String {
     names::derived(&stem)
 }
 
-fn format(name: &str, body: &Bytes) -> Result<Format, Unfetched> {
+fn format(name: &str, body: &Bytes) -> Result<Format, FetchFailure> {
     detect(name, &mut Cursor::new(body)).map_err(|error| {
-        Unfetched::Refused(match error {
+        FetchFailure::Refused(match error {
             DetectError::Refused(refused) => refused.to_string(),
             DetectError::Read(error) => error.to_string(),
         })

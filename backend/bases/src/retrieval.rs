@@ -27,7 +27,7 @@ const MOST_EMBEDDED: usize = 8 * 1024;
 
 /// What is asked of a base.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct BaseQuery {
     /// The question.
     pub(crate) original: String,
     /// The same with the character's name in the place of another, where that makes a difference.
@@ -42,7 +42,7 @@ pub(crate) struct Asked {
 
 /// What a base answers.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Answered {
+pub(crate) struct BaseAnswer {
     /// Nothing, where nothing was ever embedded.
     pub(crate) found: Option<SearchResponse>,
     /// The profile that the base is searched by.
@@ -57,25 +57,25 @@ pub(crate) struct Answered {
 pub(crate) async fn search(
     bases: &Bases,
     base: &KnowledgeBase,
-    asked: Asked,
-) -> anyhow::Result<Answered> {
+    query: BaseQuery,
+) -> anyhow::Result<BaseAnswer> {
     let db = bases.store.db();
     let own = match store::profile_of(db, &base.id).await? {
         Some(profile) => Some((Uuid::parse_str(&base.id)?, profile)),
         None => None,
     };
-    let Some((id, profile)) = asked.place.or(own) else {
-        return Ok(Answered::default());
+    let Some((id, profile)) = query.place.or(own) else {
+        return Ok(BaseAnswer::default());
     };
     let profile = store::load_profile(db, profile).await?;
     let Some(profile) = profile else {
-        return Ok(Answered::default());
+        return Ok(BaseAnswer::default());
     };
-    let Some(index) = bases.index.current(bases, asked.patience).await? else {
-        return Ok(Answered::default());
+    let Some(index) = bases.index.current(bases, query.patience).await? else {
+        return Ok(BaseAnswer::default());
     };
     let began = bases.clock.instant();
-    let vectors = vectors(bases, &profile, &asked).await;
+    let vectors = vectors(bases, &profile, &query).await;
     let embedding = vectors.as_ref().is_ok_and(Option::is_some);
     let embedding = embedding.then(|| bases.clock.instant().saturating_duration_since(began));
     let (mut vectors, without_vectors) = match vectors {
@@ -85,16 +85,16 @@ pub(crate) async fn search(
     let request = SearchRequest {
         space: space(id, profile.id),
         original: Question {
-            text: asked.original,
+            text: query.original,
             vector: vectors.next(),
         },
-        replaced: asked.replaced.map(|text| Question {
+        replaced: query.replaced.map(|text| Question {
             text,
             vector: vectors.next(),
         }),
-        fusion: asked.fusion,
+        fusion: query.fusion,
     };
-    Ok(Answered {
+    Ok(BaseAnswer {
         found: Some(index.search(request).await?),
         profile: Some(profile),
         embedding,
@@ -106,7 +106,7 @@ pub(crate) async fn search(
 async fn vectors(
     bases: &Bases,
     profile: &Profile,
-    asked: &Asked,
+    query: &BaseQuery,
 ) -> Result<Option<Vec<Vec<f32>>>, &'static str> {
     let current = Profile::current(bases).await;
     if current.map_err(|_| "the database failed")? != *profile {
@@ -116,10 +116,10 @@ async fn vectors(
         return Ok(None);
     };
     let cut = |text: &String| text[..text.floor_char_boundary(MOST_EMBEDDED)].to_owned();
-    let texts = [Some(&asked.original), asked.replaced.as_ref()];
+    let texts = [Some(&query.original), query.replaced.as_ref()];
     let request = EmbeddingRequest {
         texts: texts.into_iter().flatten().map(cut).collect(),
-        claim: asked.claim.clone(),
+        claim: query.claim.clone(),
     };
     let made = embedder.embed(request).await;
     made.map(|made| Some(made.vectors))
@@ -176,7 +176,7 @@ impl KnowledgeSource for CharacterBase {
             "" => query.text,
             context => format!("{}\n{context}", query.text),
         };
-        let asked = Asked {
+        let query = BaseQuery {
             original: text,
             replaced: None,
             fusion: FusionParameters {
@@ -187,8 +187,8 @@ impl KnowledgeSource for CharacterBase {
             patience: PATIENCE,
             place: None,
         };
-        let answered = search(&self.bases, &base, asked).await?;
-        let passages = answered.found.map(|found| found.passages);
+        let answer = search(&self.bases, &base, query).await?;
+        let passages = answer.found.map(|found| found.passages);
         let passages = passages.unwrap_or_default().into_iter().filter(fits);
         let mut documents: Vec<Uuid> = Vec::new();
         let passage = |found: found::Passage| {

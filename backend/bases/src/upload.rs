@@ -10,7 +10,6 @@ use colloquy_extract::{
     ExtractError,
     format::{Named, extension, named},
 };
-use colloquy_http::ApiError;
 use colloquy_kernel::jobs;
 use futures_util::Stream;
 use tokio::task::spawn_blocking;
@@ -21,14 +20,14 @@ use super::{
     content::{NewContent, Variant},
     digitizing::Digitize,
     document::{self, ContentTypeChoice, Described, Document, ModelTier, Source, Step},
-    error::BaseError,
+    error::{BaseError, ReceiveError},
     folder::Folder,
     names, store,
 };
 
 /// What is told of a document when it comes.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Wishes {
+pub(crate) struct DocumentOptions {
     pub(crate) name: Option<String>,
     pub(crate) expert_name: Option<String>,
     pub(crate) user_email: Option<String>,
@@ -60,22 +59,21 @@ impl Uploaded {
 }
 
 /// Takes a file as it comes, and looks whether it is what its name says.
-pub(crate) async fn receive(
+pub(crate) async fn receive<E>(
     bases: &Bases,
     tenant: &Tenant,
     file_name: &str,
-    pieces: impl Stream<Item = Result<Bytes, ApiError>> + Send,
-) -> Result<Uploaded, BaseError> {
+    pieces: impl Stream<Item = Result<Bytes, E>> + Send,
+) -> Result<Uploaded, ReceiveError<E>> {
     // Refused before any of it is read.
     let file_name = names::derived(file_name.rsplit(['/', '\\']).next().unwrap_or_default());
     check_name(&file_name)?;
     let most = bases.config.knowledge.max_file_bytes;
-    let written = bases.blobs.write(tenant.partner(), pieces, most).await?;
+    let written = bases.blobs.write(tenant.partner(), pieces, most).await;
+    let written = written.map_err(ReceiveError::of_write)?;
     let mut file = bases.blobs.reader(&written.key, written.bytes);
     let name = file_name.clone();
-    let format = spawn_blocking(move || looked_at(&name, &mut file)).await;
-    let format =
-        format.map_err(|error| BaseError::Request(Box::new(ApiError::internal(error))))??;
+    let format = spawn_blocking(move || looked_at(&name, &mut file)).await??;
     Ok(Uploaded {
         file_name,
         format,
@@ -102,7 +100,13 @@ fn looked_at(name: &str, file: &mut (impl Read + Seek)) -> Result<Format, BaseEr
 }
 
 /// A document without content.
-fn blank(bases: &Bases, folder: &Folder, source: Source, name: String, wishes: Wishes) -> Document {
+fn blank(
+    bases: &Bases,
+    folder: &Folder,
+    source: Source,
+    name: String,
+    options: DocumentOptions,
+) -> Document {
     let now = bases.clock.now_ms();
     Document {
         id: bases.clock.new_id().to_string(),
@@ -111,14 +115,14 @@ fn blank(bases: &Bases, folder: &Folder, source: Source, name: String, wishes: W
         name,
         source,
         url: None,
-        expert_name: wishes.expert_name,
-        user_email: wishes.user_email,
+        expert_name: options.expert_name,
+        user_email: options.user_email,
         person_name: None,
         content_type: ContentTypeChoice::Auto,
-        model_tier: wishes.model_tier,
-        auto_rewrite: wishes.auto_rewrite,
-        use_original_as_rewritten: wishes.use_original_as_rewritten,
-        character_limit: wishes
+        model_tier: options.model_tier,
+        auto_rewrite: options.auto_rewrite,
+        use_original_as_rewritten: options.use_original_as_rewritten,
+        character_limit: options
             .character_limit
             .map(|limit| i64::try_from(limit).unwrap_or(i64::MAX)),
         digitizing: Step::None,
@@ -140,13 +144,13 @@ pub(crate) async fn add_file(
     base: &KnowledgeBase,
     folder: &Folder,
     file: Uploaded,
-    wishes: Wishes,
+    options: DocumentOptions,
 ) -> Result<Described, BaseError> {
-    let name = wishes.name.clone();
+    let name = options.name.clone();
     let name = name.unwrap_or_else(|| names::derived(&file.file_name));
     let document = Document {
         digitizing: Step::Queued,
-        ..blank(bases, folder, Source::File, name, wishes)
+        ..blank(bases, folder, Source::File, name, options)
     };
     let content = file.into_content();
     insert(bases, tenant, base, &document, Some(&content)).await?;
@@ -160,14 +164,14 @@ pub(crate) async fn add_url(
     base: &KnowledgeBase,
     folder: &Folder,
     url: String,
-    wishes: Wishes,
+    options: DocumentOptions,
 ) -> Result<Described, BaseError> {
-    let name = wishes.name.clone();
+    let name = options.name.clone();
     let name = name.unwrap_or_else(|| names::derived(&url));
     let document = Document {
         url: Some(url),
         digitizing: Step::Queued,
-        ..blank(bases, folder, Source::Url, name, wishes)
+        ..blank(bases, folder, Source::Url, name, options)
     };
     insert(bases, tenant, base, &document, None).await?;
     document::find(bases, base, &document.id).await
@@ -185,7 +189,7 @@ pub(crate) async fn add_empty(
 ) -> Result<Described, BaseError> {
     let document = Document {
         url,
-        ..blank(bases, folder, source, name, Wishes::default())
+        ..blank(bases, folder, source, name, DocumentOptions::default())
     };
     insert(bases, tenant, base, &document, None).await?;
     document::find(bases, base, &document.id).await

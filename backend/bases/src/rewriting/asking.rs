@@ -77,15 +77,15 @@ pub(super) async fn ask(
     let mut unreached = "no model for rewriting is configured (rewriting.model)".to_owned();
     for model in models {
         match ask_model(bases, model, part).await {
-            Err(Asked::Provider(error)) if error.kind == ProviderErrorKind::Connect => {
+            Err(AskFailure::Provider(error)) if error.kind == ProviderErrorKind::Connect => {
                 unreached = format!("{} cannot be reached", model.name());
             }
-            Err(Asked::Provider(error)) => {
+            Err(AskFailure::Provider(error)) => {
                 let used = error.used().map(|used| (used, model.cost(used)));
                 let reason = format!("{}: {}", model.name(), told(&error));
                 return Err(NotWritten::Spent { reason, used });
             }
-            Err(Asked::Refused(reason, used)) => {
+            Err(AskFailure::Refused(reason, used)) => {
                 let used = used.map(|used| (used, model.cost(used)));
                 let reason = format!("{}: {reason}", model.name());
                 return Err(NotWritten::Spent { reason, used });
@@ -116,7 +116,7 @@ fn told(error: &ProviderError) -> &'static str {
     }
 }
 
-enum Asked {
+enum AskFailure {
     Provider(ProviderError),
     Refused(&'static str, Option<TokenUsage>),
 }
@@ -125,7 +125,7 @@ async fn ask_model(
     bases: &Bases,
     model: &Model,
     part: Part<'_>,
-) -> Result<(String, Option<TokenUsage>), Asked> {
+) -> Result<(String, Option<TokenUsage>), AskFailure> {
     let settings = &bases.config.rewriting;
     let content = template::question(part.title, part.path, part.place, part.text);
     let request = ChatRequest {
@@ -156,23 +156,23 @@ async fn ask_model(
             message,
         ))
     });
-    let event = match answer.map_err(Asked::Provider)? {
+    let event = match answer.map_err(AskFailure::Provider)? {
         ModelAnswer::Whole(event) => event,
         // It was asked for one piece.
         ModelAnswer::Events(_) => {
-            return Err(Asked::Refused("a stream that nobody asked for", None));
+            return Err(AskFailure::Refused("a stream that nobody asked for", None));
         }
     };
     let used = event.usage();
     if event.failure().is_some() {
-        return Err(Asked::Refused("it reports a failure", used));
+        return Err(AskFailure::Refused("it reports a failure", used));
     }
     if let Some(reason) = event.finish_reasons().find_map(refused) {
-        return Err(Asked::Refused(reason, used));
+        return Err(AskFailure::Refused(reason, used));
     }
     match event.text().map(|text| text.trim().to_owned()) {
         Some(text) if !text.is_empty() => Ok((text, used)),
-        _ => Err(Asked::Refused("an answer without text", used)),
+        _ => Err(AskFailure::Refused("an answer without text", used)),
     }
 }
 

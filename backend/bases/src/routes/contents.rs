@@ -266,22 +266,22 @@ pub(super) async fn upload(
         }
         file = Some(if place.variant == Variant::Original {
             let pieces = part.pieces();
-            Brought::File(upload::receive(&bases, &place.tenant, &file_name, pieces).await?)
+            PutContent::File(upload::receive(&bases, &place.tenant, &file_name, pieces).await?)
         } else {
-            Brought::Text(part.text(most).await?)
+            PutContent::Text(part.text(most).await?)
         });
     }
     let limit = place.limit(&mut fields)?;
     fields.finish()?;
     match file {
         None => Err(ApiError::invalid("file", "file is required")),
-        Some(Brought::Text(text)) => place.put_text(&bases, text, limit).await,
-        Some(Brought::File(file)) => place.put_original(&bases, &file.into_content()).await,
+        Some(PutContent::Text(text)) => place.put_text(&bases, text, limit).await,
+        Some(PutContent::File(file)) => place.put_original(&bases, &file.into_content()).await,
     }
 }
 
-/// What a form brought.
-enum Brought {
+/// The content that a form puts.
+enum PutContent {
     Text(String),
     File(Uploaded),
 }

@@ -6,6 +6,7 @@ use axum::{
     http::StatusCode,
 };
 use colloquy_accounts::PartnerTenant;
+use colloquy_base::invalid::InvalidField;
 use colloquy_http::{ApiError, ApiPath, ApiQuery, form::Fields};
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -190,7 +191,7 @@ pub(super) fn source(text: &str) -> Result<Source, ApiError> {
 const MOST_URL: usize = 2_048;
 
 /// An address with `http` or `https`.
-pub(super) fn address(text: &str) -> Result<String, ApiError> {
+pub(super) fn address(text: &str) -> Result<String, InvalidField> {
     let text = text.trim();
     let url = Url::parse(text).ok();
     let is_web = url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
@@ -198,7 +199,7 @@ pub(super) fn address(text: &str) -> Result<String, ApiError> {
         Ok(text.to_owned())
     } else {
         let message = format!("url is an address with http or https, of {MOST_URL} bytes at most");
-        Err(ApiError::invalid("url", message))
+        Err(InvalidField::new("url", message))
     }
 }
 

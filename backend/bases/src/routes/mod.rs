@@ -4,6 +4,7 @@ mod bases;
 mod contents;
 mod documents;
 mod embedding;
+mod errors;
 mod folders;
 mod processing;
 mod retrieval;

@@ -23,7 +23,7 @@ use crate::{
     base::{self, KnowledgeBase},
     error::BaseError,
     replacing,
-    retrieval::{self, Answered, Asked},
+    retrieval::{self, BaseAnswer, BaseQuery},
     store,
 };
 
@@ -255,7 +255,7 @@ pub(super) async fn search(
         Some(collection) => Some(collection_of(collection, is_admin)?),
         None => None,
     };
-    let asked = Asked {
+    let query = BaseQuery {
         original: original.clone(),
         replaced: replaced.clone(),
         fusion,
@@ -263,17 +263,17 @@ pub(super) async fn search(
         patience: PATIENCE,
         place,
     };
-    let answered = retrieval::search(&bases, &base, asked)
+    let answer = retrieval::search(&bases, &base, query)
         .await
         .map_err(ApiError::internal)?;
-    let names = names(&bases, &base, &answered).await?;
+    let names = names(&bases, &base, &answer).await?;
     let total = bases.clock.instant().saturating_duration_since(began);
-    let Answered {
+    let BaseAnswer {
         found,
         profile,
         embedding,
         without_vectors,
-    } = answered;
+    } = answer;
     let routing = is_admin.then(|| RoutingView {
         knowledge_base_id: base.id.clone(),
         embedding_profile_id: profile.as_ref().map(|profile| profile.id),
@@ -456,9 +456,9 @@ fn collection_of(collection: &str, is_admin: bool) -> Result<(Uuid, i64), ApiErr
 async fn names(
     bases: &Bases,
     base: &KnowledgeBase,
-    answered: &Answered,
+    answer: &BaseAnswer,
 ) -> Result<HashMap<String, String>, BaseError> {
-    let passages = answered.found.iter().flat_map(|found| &found.passages);
+    let passages = answer.found.iter().flat_map(|found| &found.passages);
     let ids = passages.map(|passage| passage.place.document.to_string());
     let ids: HashSet<String> = ids.collect();
     let mut names = HashMap::new();

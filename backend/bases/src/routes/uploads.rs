@@ -23,10 +23,10 @@ use crate::{
     Bases,
     base::KnowledgeBase,
     document::{ModelTier, Source},
-    error::BaseError,
+    error::{BaseError, ReceiveError},
     folder::{self, Folder},
     names,
-    upload::{self, Uploaded, Wishes},
+    upload::{self, DocumentOptions, Uploaded},
 };
 
 /// The fields of a form that brings a document.
@@ -62,8 +62,8 @@ pub(super) struct NewDocumentForm {
     character_limit: Option<u64>,
 }
 
-/// What a form brought.
-struct Brought {
+/// What came in a form.
+struct ParsedForm {
     fields: Fields,
     names: Vec<String>,
     /// Each file with its name, or why it is not taken.
@@ -71,15 +71,15 @@ struct Brought {
 }
 
 /// Reads a form with so many files at most, which stand in `field`.
-async fn brought(
+async fn parse_form(
     bases: &Bases,
     tenant: &Tenant,
     request: Request,
     field: &str,
     most: usize,
-) -> Result<Brought, ApiError> {
+) -> Result<ParsedForm, ApiError> {
     let mut form = Form::of(request)?;
-    let mut brought = Brought {
+    let mut parsed = ParsedForm {
         fields: Fields::default(),
         names: vec![],
         files: vec![],
@@ -91,8 +91,8 @@ async fn brought(
             let text = part.text(left).await?;
             left -= text.len();
             match name.as_str() {
-                "names" if most > 1 => brought.names.push(text),
-                _ => brought.fields.add(name, text)?,
+                "names" if most > 1 => parsed.names.push(text),
+                _ => parsed.fields.add(name, text)?,
             }
             continue;
         };
@@ -100,11 +100,16 @@ async fn brought(
             let message = format!("{} is a file; files go into {field}", part.name);
             return Err(ApiError::invalid(part.name, message));
         }
-        if brought.files.len() == most {
+        if parsed.files.len() == most {
             let message = format!("{field}: {most} at most");
             return Err(ApiError::invalid(field, message));
         }
-        let uploaded = upload::receive(bases, tenant, &file_name, part.pieces()).await;
+        let received = upload::receive(bases, tenant, &file_name, part.pieces()).await;
+        let uploaded = match received {
+            Ok(uploaded) => Ok(uploaded),
+            Err(ReceiveError::Base(error)) => Err(error),
+            Err(ReceiveError::Source(error)) => return Err(error),
+        };
         match uploaded {
             // What is wrong with one file is nothing to the others.
             Err(BaseError::Refused(_) | BaseError::TooLarge(_)) if most > 1 => {
@@ -113,15 +118,15 @@ async fn brought(
             Err(error) => return Err(error.into()),
             Ok(_) => {}
         }
-        brought.files.push((file_name, uploaded));
+        parsed.files.push((file_name, uploaded));
     }
-    Ok(brought)
+    Ok(parsed)
 }
 
-/// What is told of documents that come.
-fn wishes(fields: &mut Fields) -> Result<Wishes, ApiError> {
+/// The options of documents that come.
+fn options(fields: &mut Fields) -> Result<DocumentOptions, ApiError> {
     let tier = fields.take("model_tier");
-    Ok(Wishes {
+    Ok(DocumentOptions {
         name: optional(fields.take("name"), |it| names::title("name", it))?,
         expert_name: optional(fields.take("expert_name"), |it| {
             names::title("expert_name", it)
@@ -193,18 +198,18 @@ pub(super) async fn create(
 ) -> Result<(StatusCode, Json<DocumentView>), ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let base = base.require_open()?;
-    let Brought {
+    let ParsedForm {
         mut fields, files, ..
-    } = brought(&bases, &tenant, request, "file", 1).await?;
+    } = parse_form(&bases, &tenant, request, "file", 1).await?;
     let source = source(&fields.require("type")?)?;
     let folder = folder_of(&bases, &base, &mut fields).await?;
-    let wishes = wishes(&mut fields)?;
+    let options = options(&mut fields)?;
     let file = files.into_iter().next();
     let made = match source {
         Source::File => {
             fields.finish()?;
             let (_, file) = file.ok_or_else(|| ApiError::invalid("file", "file is required"))?;
-            upload::add_file(&bases, &tenant, &base, &folder, file?, wishes).await?
+            upload::add_file(&bases, &tenant, &base, &folder, file?, options).await?
         }
         Source::Url => {
             let url = address(&fields.require("url")?)?;
@@ -212,7 +217,7 @@ pub(super) async fn create(
             if file.is_some() {
                 return Err(ApiError::invalid("file", "file is for the type file"));
             }
-            upload::add_url(&bases, &tenant, &base, &folder, url, wishes).await?
+            upload::add_url(&bases, &tenant, &base, &folder, url, options).await?
         }
     };
     Ok((StatusCode::CREATED, Json(made.into())))
@@ -298,13 +303,13 @@ pub(super) async fn create_files(
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let base = base.require_open()?;
     let most = bases.config.knowledge.max_batch_files as usize;
-    let Brought {
+    let ParsedForm {
         mut fields,
         names: given,
         files,
-    } = brought(&bases, &tenant, request, "files", most).await?;
+    } = parse_form(&bases, &tenant, request, "files", most).await?;
     let folder = folder_of(&bases, &base, &mut fields).await?;
-    let common = wishes(&mut fields)?;
+    let common = options(&mut fields)?;
     fields.finish()?;
     if files.is_empty() {
         return Err(ApiError::invalid("files", "files is required"));
@@ -323,12 +328,12 @@ pub(super) async fn create_files(
     let mut summary = Summary::default();
     for (filename, file) in files {
         let name = given.next().transpose()?.flatten();
-        let wishes = Wishes {
+        let options = DocumentOptions {
             name,
             ..common.clone()
         };
         let made = match file {
-            Ok(file) => upload::add_file(&bases, &tenant, &base, &folder, file, wishes).await,
+            Ok(file) => upload::add_file(&bases, &tenant, &base, &folder, file, options).await,
             Err(error) => Err(error),
         };
         summary.total += 1;
@@ -435,7 +440,7 @@ pub(super) async fn create_urls(
     if character_limit.is_some_and(|limit| limit == 0 || i64::try_from(limit).is_err()) {
         return Err(wrong_limit());
     }
-    let common = Wishes {
+    let common = DocumentOptions {
         name: None,
         expert_name: optional(filled(body.expert_name), |it| {
             names::title("expert_name", it)
@@ -451,10 +456,10 @@ pub(super) async fn create_urls(
     for url in body.urls {
         let made = match address(&url) {
             Ok(address) => {
-                let wishes = common.clone();
-                upload::add_url(&bases, &tenant, &base, &folder, address, wishes).await
+                let options = common.clone();
+                upload::add_url(&bases, &tenant, &base, &folder, address, options).await
             }
-            Err(error) => Err(BaseError::Request(Box::new(error))),
+            Err(error) => Err(error.into()),
         };
         summary.total += 1;
         let (document_id, error) = match made {
