@@ -3,6 +3,7 @@
 mod addresses;
 mod bounds;
 mod neural;
+mod outages;
 mod rewriting;
 mod searching;
 

@@ -14,7 +14,7 @@ use super::{
     content::{self, NewContent, Variant},
     document::{Document, Step},
     fetching::{self, FetchFailure},
-    names,
+    names, outage,
     store::{self, OwnedDocument, TextColumn},
 };
 
@@ -58,24 +58,11 @@ impl Job for Digitize {
     }
 
     async fn run(self, bases: Bases, run: Run) -> anyhow::Result<RunResult> {
-        let Some(owned) = store::load_document(bases.store.db(), &self.document).await? else {
-            return self.rest(&bases).await;
-        };
-        let document = &owned.document;
-        let now = bases.clock.now_ms();
-        let begun = store::set_digitizing(
-            bases.store.db(),
-            &document.id,
-            document.revision,
-            Step::Running,
-            None,
-            now,
-        );
-        if !begun.await? {
-            return Ok(RunResult::Again(Duration::ZERO));
-        }
-        let outcome = self.read(&bases, &run, &owned).await?;
-        self.store(&bases, &run, &owned, outcome).await
+        let ended = self.attempt(&bases, &run).await;
+        outage::outlast(ended, || {
+            store::wait_with_digitizing(bases.store.db(), &self.document, outage::REASON)
+        })
+        .await
     }
 
     async fn give_up(self, bases: Bases, _run: Run, why: GivenUp) -> anyhow::Result<()> {
@@ -104,6 +91,27 @@ impl Job for Digitize {
 }
 
 impl Digitize {
+    async fn attempt(&self, bases: &Bases, run: &Run) -> anyhow::Result<RunResult> {
+        let Some(owned) = store::load_document(bases.store.db(), &self.document).await? else {
+            return self.rest(bases).await;
+        };
+        let document = &owned.document;
+        let now = bases.clock.now_ms();
+        let begun = store::set_digitizing(
+            bases.store.db(),
+            &document.id,
+            document.revision,
+            Step::Running,
+            None,
+            now,
+        );
+        if !begun.await? {
+            return Ok(RunResult::Again(Duration::ZERO));
+        }
+        let outcome = self.read(bases, run, &owned).await?;
+        self.store(bases, run, &owned, outcome).await
+    }
+
     /// Says that nothing runs: whoever deletes the document waits for that.
     async fn rest(&self, bases: &Bases) -> anyhow::Result<RunResult> {
         store::stop_digitizing(bases.store.db(), &self.document).await?;

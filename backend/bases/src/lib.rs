@@ -12,6 +12,7 @@
 //! - [`accepting`]: what follows when a content is there
 //! - [`embedding`], [`index`]: how they come to be found
 //! - [`retrieval`]: how passages are looked for
+//! - [`outage`]: what work waits for
 //! - [`erase`]: how they go
 
 mod accepting;
@@ -27,6 +28,7 @@ mod fetching;
 mod folder;
 mod index;
 mod names;
+mod outage;
 mod replacing;
 mod retrieval;
 mod rewriting;

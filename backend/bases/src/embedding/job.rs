@@ -20,6 +20,7 @@ use crate::{
     Bases, accepting,
     content::{self, Variant},
     document::Step,
+    outage,
     store::{self, NewManifest, OwnedDocument},
 };
 
@@ -61,34 +62,11 @@ impl Job for Embed {
     }
 
     async fn run(self, bases: Bases, run: Run) -> anyhow::Result<RunResult> {
-        let db = bases.store.db();
-        let Some(owned) = store::load_document(db, &self.document).await? else {
-            store::stop_embedding(db, &self.document).await?;
-            return Ok(RunResult::Done);
-        };
-        let (document, now) = (&owned.document, bases.clock.now_ms());
-        let contents = store::contents_of(db, &document.id).await?;
-        let rewritten = contents
-            .into_iter()
-            .find(|content| content.variant == Variant::Rewritten);
-        let Some(rewritten) = rewritten else {
-            store::stop_embedding(db, &document.id).await?;
-            return Ok(RunResult::Done);
-        };
-        store::set_embedding(db, &document.id, Step::Running, None, now).await?;
-        let most = u64::from(bases.config.knowledge.max_text_bytes);
-        let text = content::text(&bases, &rewritten, most).await?;
-        let profile = Profile::current(&bases).await?;
-        let manifest = match self.manifest(&bases, &owned, &profile, text).await? {
-            Ok(manifest) => manifest,
-            Err(refused) => {
-                let now = bases.clock.now_ms();
-                let reason = Some(refused.as_str());
-                store::set_embedding(db, &document.id, Step::Failed, reason, now).await?;
-                return Ok(RunResult::Done);
-            }
-        };
-        self.store(&bases, &run, &owned, &profile, manifest).await
+        let ended = self.attempt(&bases, &run).await;
+        outage::outlast(ended, || {
+            store::wait_with_embedding(bases.store.db(), &self.document, outage::REASON)
+        })
+        .await
     }
 
     async fn give_up(self, bases: Bases, _run: Run, why: GivenUp) -> anyhow::Result<()> {
@@ -105,6 +83,37 @@ impl Job for Embed {
 }
 
 impl Embed {
+    async fn attempt(&self, bases: &Bases, run: &Run) -> anyhow::Result<RunResult> {
+        let db = bases.store.db();
+        let Some(owned) = store::load_document(db, &self.document).await? else {
+            store::stop_embedding(db, &self.document).await?;
+            return Ok(RunResult::Done);
+        };
+        let (document, now) = (&owned.document, bases.clock.now_ms());
+        let contents = store::contents_of(db, &document.id).await?;
+        let rewritten = contents
+            .into_iter()
+            .find(|content| content.variant == Variant::Rewritten);
+        let Some(rewritten) = rewritten else {
+            store::stop_embedding(db, &document.id).await?;
+            return Ok(RunResult::Done);
+        };
+        store::set_embedding(db, &document.id, Step::Running, None, now).await?;
+        let most = u64::from(bases.config.knowledge.max_text_bytes);
+        let text = content::text(bases, &rewritten, most).await?;
+        let profile = Profile::current(bases).await?;
+        let manifest = match self.manifest(bases, &owned, &profile, text).await? {
+            Ok(manifest) => manifest,
+            Err(refused) => {
+                let now = bases.clock.now_ms();
+                let reason = Some(refused.as_str());
+                store::set_embedding(db, &document.id, Step::Failed, reason, now).await?;
+                return Ok(RunResult::Done);
+            }
+        };
+        self.store(bases, run, &owned, &profile, manifest).await
+    }
+
     async fn store(
         &self,
         bases: &Bases,
@@ -236,9 +245,12 @@ async fn change_over(
 }
 
 async fn write(bases: &Bases, tenant: &Tenant, manifest: &Manifest) -> anyhow::Result<Written> {
-    let bytes = manifest.to_bytes()?;
-    let written = bases.blobs.write_bytes(tenant.partner(), bytes).await;
-    written.context("writing the manifest")
+    let bytes = &manifest.to_bytes()?;
+    outage::insist(bases, || async move {
+        let written = bases.blobs.write_bytes(tenant.partner(), bytes.clone());
+        written.await.context("writing the manifest")
+    })
+    .await
 }
 
 /// The headings of a document as JSON: those of the lower levels are left out where there are very many.
@@ -285,12 +297,16 @@ async fn put_aside(
         contents: "[]".to_owned(),
         stale: true,
     };
-    let transaction = bases.store.begin().await?;
-    bases.blobs.keep(&transaction, &new.written).await?;
-    let old = store::put_manifest(&transaction, &new, bases.clock.now_ms()).await?;
-    bases.blobs.doom(&transaction, old.as_slice()).await?;
-    transaction.commit().await?;
-    Ok(())
+    let new = &new;
+    outage::insist(bases, || async move {
+        let transaction = bases.store.begin().await?;
+        bases.blobs.keep(&transaction, &new.written).await?;
+        let old = store::put_manifest(&transaction, new, bases.clock.now_ms()).await?;
+        bases.blobs.doom(&transaction, old.as_slice()).await?;
+        transaction.commit().await?;
+        Ok(())
+    })
+    .await
 }
 
 /// The vectors that were made of an earlier content of the document, which need not be made again.
@@ -333,7 +349,19 @@ impl Job for Reembed {
     }
 
     async fn run(self, bases: Bases, run: Run) -> anyhow::Result<RunResult> {
-        let profile = Profile::current(&bases).await?;
+        let ended = self.queue(&bases, &run).await;
+        outage::outlast(ended, || async { Ok(()) }).await
+    }
+
+    /// The next start of a server queues it again.
+    async fn give_up(self, _bases: Bases, _run: Run, _why: GivenUp) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+impl Reembed {
+    async fn queue(&self, bases: &Bases, run: &Run) -> anyhow::Result<RunResult> {
+        let profile = Profile::current(bases).await?;
         let db = bases.store.db();
         let missing = store::missing_documents(db, &self.base, profile.id).await?;
         for part in missing.chunks(100) {
@@ -344,17 +372,12 @@ impl Job for Reembed {
             for document in part {
                 let tenant = Tenant::of_row(&document.partner);
                 let id = &document.id;
-                accepting::queue_embedding(&bases, &transaction, &tenant, id, false).await?;
+                accepting::queue_embedding(bases, &transaction, &tenant, id, false).await?;
             }
             transaction.commit().await?;
             bases.kernel.jobs.wake();
         }
         Ok(RunResult::Done)
-    }
-
-    /// The next start of a server queues it again.
-    async fn give_up(self, _bases: Bases, _run: Run, _why: GivenUp) -> anyhow::Result<()> {
-        Ok(())
     }
 }
 

@@ -22,6 +22,7 @@ use super::{
     Bases, accepting,
     content::{self, Content, NewContent, Variant},
     document::{ContentTypeChoice, Document, Step},
+    outage,
     store::{self, OwnedDocument, Rewrite as Progress},
 };
 
@@ -86,20 +87,11 @@ impl Job for Rewrite {
     }
 
     async fn run(self, bases: Bases, run: Run) -> anyhow::Result<RunResult> {
-        let db = bases.store.db();
-        let Some(owned) = store::load_document(db, &self.document).await? else {
-            store::stop_rewriting(db, &self.document).await?;
-            return Ok(RunResult::Done);
-        };
-        let contents = store::contents_of(db, &self.document).await?;
-        let running = Rewriting {
-            bases: &bases,
-            run: &run,
-            tenant: owned.tenant(),
-            owned: &owned,
-            contents: &contents,
-        };
-        running.go_on().await
+        let ended = self.attempt(&bases, &run).await;
+        outage::outlast(ended, || {
+            store::wait_with_rewriting(bases.store.db(), &self.document, outage::REASON)
+        })
+        .await
     }
 
     async fn give_up(self, bases: Bases, _run: Run, why: GivenUp) -> anyhow::Result<()> {
@@ -111,6 +103,25 @@ impl Job for Rewrite {
         };
         store::fail_rewriting(db, &self.document, reason, now).await?;
         Ok(())
+    }
+}
+
+impl Rewrite {
+    async fn attempt(&self, bases: &Bases, run: &Run) -> anyhow::Result<RunResult> {
+        let db = bases.store.db();
+        let Some(owned) = store::load_document(db, &self.document).await? else {
+            store::stop_rewriting(db, &self.document).await?;
+            return Ok(RunResult::Done);
+        };
+        let contents = store::contents_of(db, &self.document).await?;
+        let running = Rewriting {
+            bases,
+            run,
+            tenant: owned.tenant(),
+            owned: &owned,
+            contents: &contents,
+        };
+        running.go_on().await
     }
 }
 
@@ -249,15 +260,24 @@ impl Rewriting<'_> {
 
     /// Stores what was rewritten so far.
     async fn put_draft(&self, progress: &Progress, parts: &[String]) -> anyhow::Result<bool> {
-        let (name, text) = (format!("{}.md", self.document().id), parts.join(BETWEEN));
-        let draft = NewContent::of_text(self.bases, &self.tenant, Variant::Draft, name, text);
-        self.store(progress, &Written::Draft(draft.await?)).await
+        let draft = self.write(Variant::Draft, &parts.join(BETWEEN)).await?;
+        self.store(progress, &Written::Draft(draft)).await
+    }
+
+    /// Writes what may have been paid for, whatever time that takes.
+    async fn write(&self, variant: Variant, text: &str) -> anyhow::Result<NewContent> {
+        let (bases, tenant) = (self.bases, &self.tenant);
+        let name = &format!("{}.md", self.document().id);
+        outage::insist(bases, || async move {
+            let (name, text) = (name.clone(), text.to_owned());
+            Ok(NewContent::of_text(bases, tenant, variant, name, text).await?)
+        })
+        .await
     }
 
     async fn finish(self, progress: &Progress, parts: Vec<String>) -> anyhow::Result<RunResult> {
-        let (name, text) = (format!("{}.md", self.document().id), parts.join("\n\n"));
-        let whole = NewContent::of_text(self.bases, &self.tenant, Variant::Rewritten, name, text);
-        let stored = self.store(progress, &Written::Whole(whole.await?)).await?;
+        let whole = self.write(Variant::Rewritten, &parts.join("\n\n")).await?;
+        let stored = self.store(progress, &Written::Whole(whole)).await?;
         self.bases.index.wake();
         self.bases.kernel.jobs.wake();
         Ok(match stored {

@@ -188,6 +188,18 @@ pub(crate) async fn stop_digitizing(db: &impl Executor, id: &str) -> Result<(), 
     Ok(())
 }
 
+/// Notes that reading its text waits for something.
+pub(crate) async fn wait_with_digitizing(
+    db: &impl Executor,
+    id: &str,
+    reason: &str,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET digitizing = 'queued', processing_error = $2 WHERE id = $1 AND digitizing = 'running'";
+    db.execute(statement(sql, [id.into(), reason.into()]))
+        .await?;
+    Ok(())
+}
+
 /// Notes that its text is there, whoever brought it.
 pub(crate) async fn accept_text(
     db: &impl Executor,

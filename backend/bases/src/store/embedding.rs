@@ -124,6 +124,18 @@ pub(crate) async fn set_embedding(
     Ok(())
 }
 
+/// Notes that its embedding waits for something.
+pub(crate) async fn wait_with_embedding(
+    db: &impl Executor,
+    document: &str,
+    reason: &str,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET embedding = 'queued', embedding_error = $2 WHERE id = $1 AND embedding = 'running'";
+    db.execute(statement(sql, [document.into(), reason.into()]))
+        .await?;
+    Ok(())
+}
+
 /// Notes that it is not being embedded, as there is nothing to embed.
 pub(crate) async fn stop_embedding(db: &impl Executor, document: &str) -> Result<(), StoreError> {
     let sql = "UPDATE knowledge_documents SET embedding = 'none' WHERE id = $1 AND embedding IN ('running', 'queued')";

@@ -156,6 +156,18 @@ pub(crate) async fn fail_rewriting(
     Ok(())
 }
 
+/// Notes that its rewriting waits for something.
+pub(crate) async fn wait_with_rewriting(
+    db: &impl Executor,
+    document: &str,
+    reason: &str,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET rewriting = 'queued', processing_error = $2 WHERE id = $1 AND rewriting = 'running'";
+    db.execute(statement(sql, [document.into(), reason.into()]))
+        .await?;
+    Ok(())
+}
+
 /// Notes that it is not being rewritten, whatever became of that.
 pub(crate) async fn stop_rewriting(db: &impl Executor, document: &str) -> Result<(), StoreError> {
     let sql = "UPDATE knowledge_documents SET rewriting = 'failed' WHERE id = $1 AND rewriting IN ('running', 'queued')";

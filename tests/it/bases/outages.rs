@@ -1,0 +1,166 @@
+//! Outages: documents that were accepted come through them, and nobody is told anything but "later".
+
+use std::{future::Future, io::Write as _, path::Path, time::Instant};
+
+use harness::{TestDatabase, disk::SmallDisk, process::Server};
+use sha2::{Digest as _, Sha256};
+use sqlx::{Connection as _, Executor as _};
+use sqlx_sqlite::SqliteConnection;
+
+use super::*;
+
+/// Longer than the attempts of a job that has an end of its own.
+const LONG: Duration = Duration::from_secs(34);
+/// Longer than a request waits for the database.
+const SHORT: Duration = Duration::from_secs(6);
+
+fn text(number: usize) -> String {
+    format!("# Animal {number}\n\nThe animal of the number {number} sleeps in the stable.\n")
+}
+
+fn sha256(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Brings a document; its id when it was accepted, and `None` when it is to be brought later.
+async fn bring(server: &Server, key: &str, number: usize) -> Option<String> {
+    let form = fields(&[
+        ("type", "file"),
+        ("folder", "texts"),
+        ("use_original_as_rewritten", "true"),
+    ]);
+    let form = form.part("file", file(&format!("{number}.md"), text(number)));
+    let request = server.request(key, Method::POST, &format!("/api/documents/{BASE}"));
+    let answer = send(request.multipart(form)).await;
+    match answer.status.as_u16() {
+        201 => Some(answer.json()["id"].as_str().unwrap().to_owned()),
+        503 => {
+            assert!(!answer.header("retry-after").is_empty());
+            None
+        }
+        status => panic!("{status}: {}", answer.json()),
+    }
+}
+
+/// Brings documents before, while and after something is out, and waits until all that were accepted are ready.
+async fn outlast(
+    server: &Server,
+    out: Duration,
+    begin: impl Future<Output = ()>,
+    end: impl Future<Output = ()>,
+) {
+    let acme = server.partner("acme").await;
+    let key = acme.key.as_str();
+    for (path, name) in [
+        ("/api/knowledgebases/acme", "manual"),
+        ("/api/folders/acme/manual", "texts"),
+    ] {
+        let request = server.request(key, Method::POST, path);
+        send(request.multipart(fields(&[("name", name)])))
+            .await
+            .expect(201);
+    }
+    let (mut accepted, mut refused, mut number) = (Vec::new(), 0, 0);
+    for _ in 0..6 {
+        let id = bring(server, key, number).await.expect("nothing is out");
+        accepted.push((id, number));
+        number += 1;
+    }
+    begin.await;
+    let until = Instant::now() + out;
+    while Instant::now() < until {
+        match bring(server, key, number).await {
+            Some(id) => accepted.push((id, number)),
+            None => refused += 1,
+        }
+        number += 1;
+        sleep(Duration::from_millis(200)).await;
+    }
+    assert!(refused > 0, "there was no outage");
+    end.await;
+    let id = bring(server, key, number).await.expect("it is over");
+    accepted.push((id, number));
+    for (id, number) in &accepted {
+        let path = format!("/api/document/{BASE}/{id}");
+        let patience = Instant::now() + Duration::from_secs(60);
+        let document = loop {
+            let document = server.get(key, &path).await;
+            assert_ne!(document["status"], "failed", "{document}");
+            if document["status"] == "ready" {
+                break document;
+            }
+            assert!(Instant::now() < patience, "it is stuck: {document}");
+            sleep(Duration::from_millis(100)).await;
+        };
+        assert_eq!(document["content_hash"], sha256(&text(*number)));
+        assert_eq!(document["processing_error"], Value::Null);
+        let path = format!("/api/documents/{BASE}/{id}/content/rewritten");
+        let content = server.get(key, &path).await["content"].clone();
+        assert_eq!(content.as_str().unwrap().trim(), text(*number).trim());
+    }
+    let listed = server.get(key, &format!("/api/kb-stats/{BASE}")).await;
+    assert_eq!(listed["document_count"], accepted.len(), "{listed}");
+}
+
+fn fill(file: &Path) {
+    let mut file = std::fs::File::create(file).unwrap();
+    while file.write_all(&[7; 4_096]).is_ok() {}
+}
+
+/// Files have no room, while jobs are begun again and again.
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_outlast_a_full_disk() {
+    let Some(disk) = SmallDisk::mount("8m") else {
+        return;
+    };
+    let place = url::Url::from_directory_path(disk.path("blobs")).unwrap();
+    let settings = |config: &mut colloquy::Config| {
+        config.store.blob_url = Some(place);
+    };
+    let server = Server::start(&TestDatabase::sqlite(), settings).await;
+    let ballast = disk.path("ballast");
+    let begin = async { fill(&ballast) };
+    let end = async { std::fs::remove_file(&ballast).unwrap() };
+    outlast(&server, LONG, begin, end).await;
+    server.kill().await;
+}
+
+/// Neither the database nor files have room.
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_outlast_a_disk_that_is_full_of_everything() {
+    let Some(disk) = SmallDisk::mount("32m") else {
+        return;
+    };
+    let database = TestDatabase::sqlite_in(disk.path("data"));
+    let server = Server::start(&database, |_| {}).await;
+    let ballast = disk.path("ballast");
+    let begin = async { fill(&ballast) };
+    let end = async { std::fs::remove_file(&ballast).unwrap() };
+    outlast(&server, SHORT, begin, end).await;
+    server.kill().await;
+}
+
+/// Somebody else holds the lock of the database.
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_outlast_a_database_that_is_away() {
+    let database = TestDatabase::sqlite();
+    let server = Server::start(&database, |_| {}).await;
+    let url = format!(
+        "sqlite://{}",
+        database.config().dir.join("colloquy.db").display()
+    );
+    let lock = tokio::sync::Mutex::new(None);
+    let begin = async {
+        let mut connection = SqliteConnection::connect(&url).await.unwrap();
+        while connection.execute("BEGIN IMMEDIATE").await.is_err() {}
+        *lock.lock().await = Some(connection);
+    };
+    let end = async {
+        let mut connection = lock.lock().await.take().unwrap();
+        connection.execute("ROLLBACK").await.unwrap();
+        connection.close().await.unwrap();
+    };
+    outlast(&server, SHORT, begin, end).await;
+    server.kill().await;
+}
