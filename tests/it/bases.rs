@@ -4,6 +4,7 @@ mod addresses;
 mod bounds;
 mod neural;
 mod outages;
+mod reading;
 mod rewriting;
 mod searching;
 

@@ -13,6 +13,7 @@ use super::{
     accepting::AcceptedText,
     content::{self, NewContent, Variant},
     document::{Document, Step},
+    facts::DocumentFacts,
     fetching::{self, FetchFailure},
     names, outage,
     store::{self, OwnedDocument, TextColumn},
@@ -34,6 +35,7 @@ enum Outcome {
         text: String,
         /// What the document calls itself.
         title: Option<String>,
+        facts: DocumentFacts,
     },
     /// Why there is none, for whoever uploaded it.
     None(String),
@@ -134,6 +136,11 @@ impl Digitize {
             Outcome::Text { .. } | Outcome::None(_) => None,
         };
         let name = name.as_deref();
+        let facts = match &outcome {
+            Outcome::Text { facts, .. } => Some(facts.clone()),
+            Outcome::None(_) => None,
+        };
+        let facts = facts.as_ref();
         let outcome = match outcome {
             Outcome::None(reason) => Err((Step::Failed, reason, None)),
             Outcome::Text { text, .. } => match over_limit(document, &text) {
@@ -173,6 +180,9 @@ impl Digitize {
                 Err((_, _, Some(kept))) => kept.store(bases, &transaction, id).await?,
                 Err((_, _, None)) => {}
             }
+            if let Some(facts) = facts {
+                store::set_facts(&transaction, id, facts).await?;
+            }
             transaction.commit().await?;
             Ok(true)
         });
@@ -198,7 +208,11 @@ impl Digitize {
         if let Some(extracted) = of(Variant::Extracted) {
             let most = u64::from(bases.config.knowledge.max_text_bytes);
             let text = content::text(bases, extracted, most).await?;
-            return Ok(Outcome::Text { text, title: None });
+            return Ok(Outcome::Text {
+                text,
+                title: None,
+                facts: document.facts.clone(),
+            });
         }
         let original = of(Variant::Original).map(|it| (it.file_name.clone(), it.blob.clone()));
         let mut options = DigitizeOptions {
@@ -238,6 +252,7 @@ impl Digitize {
         let ocr = bases.ocr.as_ref();
         match digitize(&bases.sandbox, ocr, &claim, input, format, &options).await {
             Ok(digitized) => Ok(Outcome::Text {
+                facts: DocumentFacts::of(&digitized),
                 text: digitized.document.markdown,
                 title: digitized.document.title,
             }),

@@ -11,6 +11,7 @@ use super::{
     base::KnowledgeBase,
     content::{Content, Variant},
     error::BaseError,
+    facts::DocumentFacts,
     store::{self, Rewrite},
     stored::stored,
 };
@@ -129,6 +130,8 @@ pub(crate) struct Document {
     pub(crate) embedding: Step,
     pub(crate) processing_error: Option<String>,
     pub(crate) embedding_error: Option<String>,
+    #[sqlx(flatten)]
+    pub(crate) facts: DocumentFacts,
     pub(crate) revision: i64,
     pub(crate) created_at: i64,
     pub(crate) updated_at: i64,

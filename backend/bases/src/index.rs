@@ -203,19 +203,19 @@ async fn changes(
         }
         let (base, document) = (uuid(&manifest.base_id)?, uuid(&manifest.document_id)?);
         let space = space(base, manifest.profile_id);
-        let chunks = match manifest.stale {
-            true => Vec::new(),
+        let read = match manifest.stale {
+            true => Manifest::default(),
             false => {
                 let Some(bytes) = file(bases, &manifest).await? else {
                     continue;
                 };
-                spawn_blocking(move || Manifest::read(bytes)).await??.chunks
+                spawn_blocking(move || Manifest::read(bytes)).await??
             }
         };
         let document = IndexedDocument {
             id: document,
-            language: None,
-            chunks,
+            language: read.language,
+            chunks: read.chunks,
         };
         changes.push((manifest.sequence, Change::Put(space, document)));
     }

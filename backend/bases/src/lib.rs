@@ -7,7 +7,7 @@
 //! - [`names`]: what bases, folders and documents may be called
 //! - [`base`], [`folder`], [`document`], [`content`]: the resources
 //! - [`upload`], [`fetching`]: how documents come in
-//! - [`digitizing`]: how their text is read
+//! - [`digitizing`], [`facts`]: how their text is read, and what that tells
 //! - [`rewriting`]: how a model rewrites it
 //! - [`accepting`]: what follows when a content is there
 //! - [`embedding`], [`index`]: how they come to be found
@@ -24,6 +24,7 @@ mod document;
 mod embedding;
 mod erase;
 mod error;
+mod facts;
 mod fetching;
 mod folder;
 mod index;

@@ -21,6 +21,7 @@ use super::{
     digitizing::Digitize,
     document::{self, ContentTypeChoice, Described, Document, ModelTier, Source, Step},
     error::{BaseError, ReceiveError},
+    facts::DocumentFacts,
     folder::Folder,
     names, store,
 };
@@ -130,6 +131,7 @@ fn blank(
         embedding: Step::None,
         processing_error: None,
         embedding_error: None,
+        facts: DocumentFacts::default(),
         revision: 0,
         created_at: now,
         updated_at: now,

@@ -35,7 +35,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files, and SQL that both databases understand.
-const FILES: [(&str, &str); 20] = sql_files![
+const FILES: [(&str, &str); 21] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -56,6 +56,7 @@ const FILES: [(&str, &str); 20] = sql_files![
     "0018_knowledge_bases",
     "0019_embeddings",
     "0020_rewrites",
+    "0021_documents",
 ];
 
 /// The migrations, numbered from 1.

@@ -166,6 +166,7 @@ impl Embed {
         profile: &Profile,
         text: String,
     ) -> anyhow::Result<Result<Manifest, String>> {
+        let language = owned.document.facts.language_of(&text);
         let cutter = Cutter(bases.providers.embedder.clone());
         let title = owned.document.name.clone();
         let cut = move || {
@@ -179,6 +180,7 @@ impl Embed {
         let Some(embedder) = &bases.providers.embedder else {
             let chunks = chunks.into_iter().map(|chunk| (chunk, WORDS.to_vec()));
             return Ok(Ok(Manifest {
+                language,
                 chunks: chunks.collect(),
             }));
         };
@@ -218,7 +220,10 @@ impl Embed {
                 put_aside(bases, owned, profile, &chunks, &known).await?;
             }
         }
-        Ok(Ok(manifest_of(&chunks, &known)))
+        Ok(Ok(Manifest {
+            language,
+            ..manifest_of(&chunks, &known)
+        }))
     }
 }
 
@@ -275,6 +280,7 @@ fn contents(manifest: &Manifest) -> String {
 fn manifest_of(chunks: &[Chunk], vectors: &HashMap<ChunkId, Vec<f32>>) -> Manifest {
     let with_vector = |chunk: &Chunk| Some((chunk.clone(), vectors.get(&chunk.id)?.clone()));
     Manifest {
+        language: None,
         chunks: chunks.iter().filter_map(with_vector).collect(),
     }
 }

@@ -6,15 +6,22 @@
 use std::collections::HashMap;
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
-use colloquy_index::chunking::{Chunk, ChunkId, Heading};
+use colloquy_index::{
+    analysis::Language,
+    chunking::{Chunk, ChunkId, Heading},
+};
 use serde::{Deserialize, Serialize};
 
-/// The format.
-const VERSION: u32 = 1;
+/// The format that is written.
+const VERSION: u32 = 2;
+/// The first one, which names no language, and is read, too.
+const WITHOUT_LANGUAGE: u32 = 1;
 
 /// The chunks of a document with their vectors.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Manifest {
+    /// The language of the text, where it is known.
+    pub(crate) language: Option<Language>,
     pub(crate) chunks: Vec<(Chunk, Vec<f32>)>,
 }
 
@@ -26,6 +33,8 @@ pub(crate) struct NoManifest;
 #[derive(Serialize, Deserialize)]
 struct Header {
     version: u32,
+    #[serde(default)]
+    language: Option<String>,
     dimensions: usize,
     chunks: Vec<Entry>,
 }
@@ -62,6 +71,7 @@ impl Manifest {
         };
         let header = serde_json::to_vec(&Header {
             version: VERSION,
+            language: self.language.map(|language| language.tag().to_owned()),
             dimensions,
             chunks: self.chunks.iter().map(entry).collect(),
         })?;
@@ -94,7 +104,8 @@ impl Manifest {
         let header: Header =
             serde_json::from_slice(&bytes.split_to(length)).map_err(|_| NoManifest)?;
         let expected = header.chunks.len().checked_mul(4 + header.dimensions);
-        if header.version != VERSION || expected != Some(bytes.len()) {
+        let is_known = matches!(header.version, VERSION | WITHOUT_LANGUAGE);
+        if !is_known || expected != Some(bytes.len()) {
             return Err(NoManifest);
         }
         let mut chunks = Vec::with_capacity(header.chunks.len());
@@ -115,7 +126,9 @@ impl Manifest {
             };
             chunks.push((chunk, vector.collect()));
         }
-        Ok(Self { chunks })
+        let language = header.language.as_deref().map(Language::from_tag);
+        let language = language.filter(|language| *language != Language::UNKNOWN);
+        Ok(Self { language, chunks })
     }
 }
 
@@ -133,10 +146,12 @@ mod tests {
         let vector = |place: usize| vec![0.5, -1.0, place as f32, 0.0];
         let chunks = chunks.into_iter().enumerate();
         let manifest = Manifest {
+            language: Some(Language::from_tag("de")),
             chunks: chunks.map(|(at, chunk)| (chunk, vector(at))).collect(),
         };
         let bytes = manifest.to_bytes().unwrap();
         let read = Manifest::read(bytes.clone()).unwrap();
+        assert_eq!(read.language, manifest.language);
         for ((chunk, vector), (was, exact)) in read.chunks.iter().zip(&manifest.chunks) {
             assert_eq!(chunk, was);
             for (number, exact) in vector.iter().zip(exact) {
@@ -152,7 +167,38 @@ mod tests {
         for cut in [0, 7, 20, bytes.len() - 1] {
             assert!(Manifest::read(bytes.slice(..cut)).is_err());
         }
-        let empty = Manifest { chunks: vec![] };
+        let empty = Manifest {
+            language: None,
+            chunks: vec![],
+        };
         assert_eq!(Manifest::read(empty.to_bytes().unwrap()).unwrap(), empty);
+    }
+
+    /// A file as the first format has it: it is as long as it says, and names no language.
+    #[test]
+    fn older_files_are_read() {
+        let entry = serde_json::json!({
+            "id": "00".repeat(16), "path": ["Zoo"], "headings": [], "text": "It opens at nine.", "start": 0, "end": 17, "tokens": 5,
+        });
+        let header =
+            serde_json::json!({"version": 1, "dimensions": 2, "chunks": [entry]}).to_string();
+        let mut bytes = BytesMut::new();
+        bytes.put_u64_le(header.len() as u64);
+        bytes.put_slice(header.as_bytes());
+        bytes.put_f32_le(0.5);
+        bytes.put_slice(&[2, 0xFF]);
+        let read = Manifest::read(bytes.freeze()).unwrap();
+        assert_eq!(read.language, None);
+        let (chunk, vector) = &read.chunks[0];
+        assert_eq!(
+            (chunk.text.as_str(), vector.as_slice()),
+            ("It opens at nine.", [1.0, -0.5].as_slice())
+        );
+        let later = header.replace("\"version\":1", "\"version\":3");
+        let mut bytes = BytesMut::new();
+        bytes.put_u64_le(later.len() as u64);
+        bytes.put_slice(later.as_bytes());
+        bytes.put_slice(&[0; 6]);
+        assert!(Manifest::read(bytes.freeze()).is_err());
     }
 }

@@ -101,6 +101,16 @@ pub(crate) struct DocumentView {
     embedding_status: Step,
     /// Why a step failed or waits.
     processing_error: Option<String>,
+    /// What is missing in its text, such as pages on which no text could be recognized; null where nothing is.
+    processing_warning: Option<String>,
+    /// Who wrote it, as it says.
+    author: Option<String>,
+    /// The language that it names, such as `en` or `pt-BR`.
+    language: Option<String>,
+    /// How many pages, slides or pictures it has, where it has such.
+    pages: Option<i64>,
+    /// The pages on which no text could be recognized, the first 1,000.
+    missing_pages: Vec<u32>,
     /// The name of the original file.
     file_original: Option<String>,
     /// The name of its text, once it is there.
@@ -199,6 +209,11 @@ impl From<Described> for DocumentView {
                 .document
                 .processing_error
                 .or(described.document.embedding_error),
+            processing_warning: described.document.facts.warning(),
+            missing_pages: described.document.facts.missing_pages(),
+            author: described.document.facts.author,
+            language: described.document.facts.language,
+            pages: described.document.facts.pages,
             expert_name: described.document.expert_name,
             person_name: described.document.person_name,
             user_email: described.document.user_email,

@@ -6,11 +6,12 @@ use colloquy_store::{Executor, StoreError, statement};
 use crate::{
     base::KnowledgeBase,
     document::{Document, Source, Step},
+    facts::DocumentFacts,
 };
 
 const COLUMNS: &str = "d.id, d.folder_id, f.name AS folder, d.name, d.type, d.url, d.expert_name, d.user_email, d.person_name, \
      d.content_type, d.model_tier, d.auto_rewrite, d.use_original_as_rewritten, d.character_limit, d.digitizing, d.rewriting, \
-     d.embedding, d.processing_error, d.embedding_error, d.revision, d.created_at, d.updated_at, d.deletion_requested_at";
+     d.embedding, d.processing_error, d.embedding_error, d.author, d.language, d.pages, d.missing_pages, d.revision, d.created_at, d.updated_at, d.deletion_requested_at";
 
 pub(crate) async fn insert_document(
     db: &impl Executor,
@@ -200,15 +201,34 @@ pub(crate) async fn wait_with_digitizing(
     Ok(())
 }
 
-/// Notes that its text is there, whoever brought it.
+/// Notes that its text is there, whoever brought it; what was known of the one before is known of it no more.
 pub(crate) async fn accept_text(
     db: &impl Executor,
     id: &str,
     step: Step,
     now: i64,
 ) -> Result<(), StoreError> {
-    let sql = "UPDATE knowledge_documents SET digitizing = $2, processing_error = NULL, updated_at = $3 WHERE id = $1";
+    let sql = "UPDATE knowledge_documents SET digitizing = $2, processing_error = NULL, language = NULL, missing_pages = NULL, \
+               updated_at = $3 WHERE id = $1";
     let values = [id.into(), step.as_str().into(), now.into()];
+    db.execute(statement(sql, values)).await?;
+    Ok(())
+}
+
+/// Notes what reading it told.
+pub(crate) async fn set_facts(
+    db: &impl Executor,
+    id: &str,
+    facts: &DocumentFacts,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET author = $2, language = $3, pages = $4, missing_pages = $5 WHERE id = $1";
+    let values = [
+        id.into(),
+        facts.author.as_deref().into(),
+        facts.language.as_deref().into(),
+        facts.pages.into(),
+        facts.stored_missing_pages().into(),
+    ];
     db.execute(statement(sql, values)).await?;
     Ok(())
 }

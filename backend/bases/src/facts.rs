@@ -1,0 +1,128 @@
+//! What reading a document tells of it beside its text.
+
+use colloquy_digitize::Digitized;
+use colloquy_index::analysis::Language;
+
+/// The most pages without text that are remembered.
+const MOST_MISSING: usize = 1_000;
+/// The most that a warning names.
+const MOST_NAMED: usize = 20;
+/// The longest name of an author, in characters.
+const LONGEST_AUTHOR: usize = 200;
+/// The longest tag of a language, in characters.
+const LONGEST_TAG: usize = 35;
+
+/// What a document says of itself, and what of it could not be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, sqlx::FromRow)]
+pub(crate) struct DocumentFacts {
+    /// Who wrote it.
+    pub(crate) author: Option<String>,
+    /// The language that it names, a tag.
+    pub(crate) language: Option<String>,
+    /// Pages, slides or pictures.
+    pub(crate) pages: Option<i64>,
+    /// The pages on which no text could be recognized, with commas between them.
+    missing_pages: Option<String>,
+}
+
+impl DocumentFacts {
+    /// What reading it told.
+    pub(crate) fn of(digitized: &Digitized) -> Self {
+        let document = &digitized.document;
+        let shown = |text: &Option<String>, most: usize| {
+            let text = text.as_deref().unwrap_or_default().trim();
+            let text: String = text
+                .chars()
+                .filter(|c| !c.is_control())
+                .take(most)
+                .collect();
+            Some(text).filter(|text| !text.is_empty())
+        };
+        let missing = digitized.missing.iter().take(MOST_MISSING);
+        let missing: Vec<String> = missing.map(u32::to_string).collect();
+        Self {
+            author: shown(&document.author, LONGEST_AUTHOR),
+            language: shown(&document.language, LONGEST_TAG),
+            pages: document.pages.map(i64::from),
+            missing_pages: Some(missing.join(",")).filter(|pages| !pages.is_empty()),
+        }
+    }
+
+    /// As rows have it.
+    pub(crate) fn stored_missing_pages(&self) -> Option<&str> {
+        self.missing_pages.as_deref()
+    }
+
+    /// The pages on which no text could be recognized, in order, the first 1,000.
+    pub(crate) fn missing_pages(&self) -> Vec<u32> {
+        let pages = self.missing_pages.as_deref().unwrap_or_default().split(',');
+        pages.filter_map(|page| page.parse().ok()).collect()
+    }
+
+    /// What is missing in the text, for people.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let missing = self.missing_pages();
+        let named: Vec<String> = missing
+            .iter()
+            .take(MOST_NAMED)
+            .map(u32::to_string)
+            .collect();
+        let (pages, named) = match missing.len() {
+            0 => return None,
+            1 => ("page", named.join(", ")),
+            all if all > MOST_NAMED => ("pages", format!("{} and others", named.join(", "))),
+            _ => ("pages", named.join(", ")),
+        };
+        Some(format!("no text could be recognized on {pages} {named}"))
+    }
+
+    /// The language for the index of a text: the one that the document names, unless the text is plainly in another one. Programs name the
+    /// language of their user in whatever that writes.
+    pub(crate) fn language_of(&self, text: &str) -> Option<Language> {
+        let named = Language::from_tag(self.language.as_deref()?);
+        let seen = Language::detect(text);
+        (named != Language::UNKNOWN && (seen == named || seen == Language::UNKNOWN))
+            .then_some(named)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn missing(pages: &str) -> DocumentFacts {
+        DocumentFacts {
+            missing_pages: Some(pages.to_owned()),
+            ..DocumentFacts::default()
+        }
+    }
+
+    #[test]
+    fn missing_pages_are_named() {
+        assert_eq!(DocumentFacts::default().warning(), None);
+        for (pages, expected) in [
+            ("7", "no text could be recognized on page 7"),
+            ("2,5", "no text could be recognized on pages 2, 5"),
+        ] {
+            assert_eq!(missing(pages).warning().as_deref(), Some(expected));
+        }
+        let many: Vec<String> = (1..=30).map(|page| page.to_string()).collect();
+        let warning = missing(&many.join(",")).warning().unwrap();
+        assert!(warning.ends_with("19, 20 and others"), "{warning}");
+    }
+
+    #[test]
+    fn a_language_is_believed_unless_the_text_is_in_another() {
+        let named = |tag: &str| DocumentFacts {
+            language: Some(tag.to_owned()),
+            ..DocumentFacts::default()
+        };
+        let german = "Die Löwen schlafen den ganzen Tag, während die Bären im Wasser spielen und sich freuen.";
+        let tag = |facts: DocumentFacts, text: &str| facts.language_of(text).map(Language::tag);
+        assert_eq!(tag(named("de-AT"), german), Some("de"));
+        assert_eq!(tag(named("en-US"), german), None);
+        assert_eq!(tag(named("pl"), "42"), Some("pl"));
+        assert_eq!(tag(named("tlh"), german), None);
+        assert_eq!(tag(DocumentFacts::default(), german), None);
+    }
+}
