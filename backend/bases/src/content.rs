@@ -44,13 +44,36 @@ pub(crate) struct Content {
     pub(crate) updated_at: i64,
 }
 
+impl Content {
+    /// The encoding of its text, where it came with one.
+    pub(crate) fn charset(&self) -> Option<&str> {
+        charset(&self.media_type)
+    }
+
+    /// The media type alone.
+    pub(crate) fn essence(&self) -> &str {
+        self.media_type.split(';').next().unwrap_or_default().trim()
+    }
+}
+
+/// The parameter `charset` of a media type.
+pub(crate) fn charset(media_type: &str) -> Option<&str> {
+    let mut parameters = media_type.split(';').skip(1);
+    parameters.find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        let value = value.trim().trim_matches('"');
+        (name.trim().eq_ignore_ascii_case("charset") && !value.is_empty()).then_some(value)
+    })
+}
+
 /// A file that is about to become a content.
 #[derive(Debug)]
 pub(crate) struct NewContent {
     pub(crate) variant: Variant,
     pub(crate) written: Written,
     pub(crate) file_name: String,
-    pub(crate) media_type: &'static str,
+    /// With the encoding of its text, where that is known.
+    pub(crate) media_type: String,
     /// Of text.
     pub(crate) characters: Option<u64>,
 }
@@ -73,7 +96,7 @@ impl NewContent {
             variant,
             written,
             file_name,
-            media_type: "text/markdown",
+            media_type: "text/markdown".to_owned(),
             characters: Some(u64::try_from(characters).unwrap_or(u64::MAX)),
         })
     }
@@ -98,4 +121,22 @@ pub(crate) async fn text(bases: &Bases, content: &Content, most: u64) -> Result<
     let bytes = bases.blobs.read_whole(&content.blob, most).await?;
     // What was brought may be anything.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::charset;
+
+    #[test]
+    fn a_media_type_may_name_an_encoding() {
+        for (media_type, expected) in [
+            ("text/html; charset=iso-8859-1", Some("iso-8859-1")),
+            ("text/html;a=b; Charset=\"utf-8\"", Some("utf-8")),
+            ("text/html; charset=", None),
+            ("text/html", None),
+            ("", None),
+        ] {
+            assert_eq!(charset(media_type), expected, "{media_type}");
+        }
+    }
 }

@@ -12,11 +12,11 @@ use super::{
     Bases,
     accepting::AcceptedText,
     content::{self, NewContent, Variant},
-    document::{Document, Step},
+    document::{Document, Fetching, Step},
     facts::DocumentFacts,
     fetching::{self, FetchFailure},
     names, outage,
-    store::{self, OwnedDocument, TextColumn},
+    store::{self, OwnedDocument},
 };
 
 /// How often it is begun.
@@ -169,7 +169,7 @@ impl Digitize {
                 return Ok(false);
             }
             if let Some(name) = name {
-                store::set_text(&transaction, id, TextColumn::Name, name, now).await?;
+                store::set_name(&transaction, id, name, now).await?;
             }
             match outcome {
                 Ok(accepted) => {
@@ -214,22 +214,22 @@ impl Digitize {
                 facts: document.facts.clone(),
             });
         }
-        let original = of(Variant::Original).map(|it| (it.file_name.clone(), it.blob.clone()));
+        let original = of(Variant::Original).filter(|_| document.fetching != Fetching::Wanted);
         let mut options = DigitizeOptions {
             article_of: document.url.clone(),
             ..DigitizeOptions::default()
         };
         let (file_name, blob) = match (original, &document.url) {
-            (Some(original), _) => original,
+            (Some(original), _) => {
+                options.charset = original.charset().map(str::to_owned);
+                (original.file_name.clone(), original.blob.clone())
+            }
             (None, None) => return Ok(Outcome::None("the document has no content".to_owned())),
             (None, Some(url)) => match fetching::fetch(bases, &owned.tenant(), url).await {
                 Ok(fetched) => {
-                    options.charset.clone_from(&fetched.charset);
-                    let place = (
-                        fetched.content.file_name.clone(),
-                        fetched.content.written.key.clone(),
-                    );
-                    self.keep(bases, run, document, &fetched.content).await?;
+                    options.charset = content::charset(&fetched.media_type).map(str::to_owned);
+                    let place = (fetched.file_name.clone(), fetched.written.key.clone());
+                    self.keep(bases, run, document, &fetched).await?;
                     place
                 }
                 Err(FetchFailure::Refused(reason)) => return Ok(Outcome::None(reason)),
@@ -274,6 +274,7 @@ impl Digitize {
             && store::touch_revision(&transaction, &document.id, document.revision).await?;
         anyhow::ensure!(holds, "somebody else works on the document");
         original.store(bases, &transaction, &document.id).await?;
+        store::set_fetching(&transaction, &document.id, Fetching::Done).await?;
         transaction.commit().await?;
         Ok(())
     }

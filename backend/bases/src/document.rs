@@ -101,6 +101,19 @@ stored!(ModelTier: Standard = "standard", Economy = "economy");
 stored!(ContentTypeChoice: Auto = "auto", Article = "article", Video = "video", Book = "book");
 stored!(Step: None = "none", Queued = "queued", Running = "running", Done = "done", Failed = "failed", Blocked = "blocked");
 
+/// Whose a document's original is that has an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fetching {
+    /// People's, or there is none.
+    None,
+    /// What is at the address is to become the original.
+    Wanted,
+    /// It is what the address gave.
+    Done,
+}
+
+stored!(Fetching: None = "none", Wanted = "wanted", Done = "done");
+
 /// A document.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub(crate) struct Document {
@@ -112,6 +125,8 @@ pub(crate) struct Document {
     #[sqlx(rename = "type", try_from = "String")]
     pub(crate) source: Source,
     pub(crate) url: Option<String>,
+    #[sqlx(try_from = "String")]
+    pub(crate) fetching: Fetching,
     pub(crate) expert_name: Option<String>,
     pub(crate) user_email: Option<String>,
     pub(crate) person_name: Option<String>,
@@ -136,6 +151,8 @@ pub(crate) struct Document {
     pub(crate) created_at: i64,
     pub(crate) updated_at: i64,
     pub(crate) deletion_requested_at: Option<i64>,
+    /// Whether it or its folder is being deleted.
+    pub(crate) is_going: bool,
 }
 
 /// A document with what is known of its contents.
@@ -145,7 +162,7 @@ pub(crate) struct Described {
     pub(crate) contents: Vec<Content>,
     /// The latest rewriting, if there was one.
     pub(crate) rewrite: Option<Rewrite>,
-    /// Other documents of the base with the same original, oldest first.
+    /// Other documents of the base with the same original or the same address, oldest first.
     pub(crate) duplicates: Vec<String>,
 }
 
@@ -216,13 +233,9 @@ pub(crate) async fn find(
     let document = store::find_document(db, base, id).await?;
     let document = document.ok_or(BaseError::NotFound("Document"))?;
     let contents = store::contents_of(db, id).await?;
-    let original = contents
-        .iter()
-        .find(|content| content.variant == Variant::Original);
-    let duplicates = match original {
-        Some(original) => store::same_original(db, base, id, &original.sha256).await?,
-        None => Vec::new(),
-    };
+    let sha256 = original(&contents).map(|original| original.sha256.as_str());
+    let url = document.url.as_deref();
+    let duplicates = store::duplicates_of(db, base, id, sha256, url).await?;
     Ok(Described {
         rewrite: store::rewrite_of(db, id).await?,
         document,
@@ -238,31 +251,63 @@ fn described(
     mut rewrites: HashMap<String, Rewrite>,
 ) -> Vec<Described> {
     let mut by_document: HashMap<String, Vec<Content>> = HashMap::new();
-    // In the order of the documents, which have the time in their ids.
-    let mut by_original: HashMap<String, Vec<String>> = HashMap::new();
     for content in contents {
-        if content.variant == Variant::Original {
-            let same = by_original.entry(content.sha256.clone()).or_default();
-            same.push(content.document_id.clone());
-        }
         let of_document = by_document.entry(content.document_id.clone()).or_default();
         of_document.push(content);
     }
+    let mut same = Same::default();
+    for document in documents.iter().filter(|document| !document.is_going) {
+        let contents = by_document.get(&document.id);
+        same.add(document, original(contents.map_or(&[], Vec::as_slice)));
+    }
     let describe = |document: Document| {
         let contents = by_document.remove(&document.id).unwrap_or_default();
-        let original = contents
-            .iter()
-            .find(|content| content.variant == Variant::Original);
-        let same = original.and_then(|original| by_original.get(&original.sha256));
-        let others = same.into_iter().flatten().filter(|id| **id != document.id);
         Described {
-            duplicates: others.take(MOST_DUPLICATES).cloned().collect(),
+            duplicates: same.others(&document, original(&contents)),
             rewrite: rewrites.remove(&document.id),
             document,
             contents,
         }
     };
     documents.into_iter().map(describe).collect()
+}
+
+fn original(contents: &[Content]) -> Option<&Content> {
+    let mut contents = contents.iter();
+    contents.find(|content| content.variant == Variant::Original)
+}
+
+/// The documents of a base by what makes them the same, in their order.
+#[derive(Default)]
+struct Same {
+    by_original: HashMap<String, Vec<String>>,
+    by_url: HashMap<String, Vec<String>>,
+}
+
+impl Same {
+    fn add(&mut self, document: &Document, original: Option<&Content>) {
+        if let Some(original) = original {
+            let same = self.by_original.entry(original.sha256.clone()).or_default();
+            same.push(document.id.clone());
+        }
+        if let Some(url) = &document.url {
+            let same = self.by_url.entry(url.clone()).or_default();
+            same.push(document.id.clone());
+        }
+    }
+
+    /// The ids of the others, oldest first: they have the time in them.
+    fn others(&self, document: &Document, original: Option<&Content>) -> Vec<String> {
+        let by_original = original.and_then(|original| self.by_original.get(&original.sha256));
+        let by_url = document.url.as_ref().and_then(|url| self.by_url.get(url));
+        let all = [by_original, by_url].into_iter().flatten();
+        let others = all.flat_map(|ids| ids.iter().take(MOST_DUPLICATES + 1));
+        let mut others: Vec<String> = others.filter(|id| **id != document.id).cloned().collect();
+        others.sort();
+        others.dedup();
+        others.truncate(MOST_DUPLICATES);
+        others
+    }
 }
 
 /// How many documents with the same original are told.

@@ -2,7 +2,10 @@
 //!
 //! The address is a stranger's, so it goes through the guarded client: public hosts only, and bounds on time, size and redirects.
 
-use std::{io::Cursor, time::Duration};
+use std::{
+    io::{Read as _, Seek as _},
+    time::Duration,
+};
 
 use axum::http::{
     HeaderMap, Method,
@@ -10,14 +13,18 @@ use axum::http::{
 };
 use bytes::Bytes;
 use colloquy_accounts::Tenant;
-use colloquy_digitize::{DetectError, Format, detect};
-use colloquy_fetch::{Answer, Bounds, FetchError, Request};
+use colloquy_blobs::{ObjectError, WriteError};
+use colloquy_digitize::Format;
+use colloquy_fetch::{Bounds, FetchError, Request};
+use tokio::task::spawn_blocking;
 use url::Url;
 
 use super::{
     Bases,
-    content::{NewContent, Variant},
+    content::{NewContent, Variant, charset},
+    error::BaseError,
     names,
+    upload::looked_at,
 };
 
 /// How long a page may take.
@@ -26,6 +33,10 @@ const TIME: Duration = Duration::from_secs(60);
 const REDIRECTS: u32 = 8;
 /// The longest name of a file that is made of an address, in characters.
 const LONGEST: usize = 100;
+/// The longest name of an encoding.
+const LONGEST_CHARSET: usize = 40;
+/// How much of what came is looked at when neither its type nor its address says what it is, in bytes.
+const BEGINNING: u64 = 512;
 
 /// Why there is no original.
 #[derive(Debug, thiserror::Error)]
@@ -41,20 +52,12 @@ pub(crate) enum FetchFailure {
     Own(#[source] anyhow::Error),
 }
 
-/// What an address gave.
-#[derive(Debug)]
-pub(crate) struct Fetched {
-    pub(crate) content: NewContent,
-    /// The encoding that came with it.
-    pub(crate) charset: Option<String>,
-}
-
-/// Fetches what is at an address, and stores it as a file that belongs to no document yet.
+/// Fetches what is at an address, and stores it as it comes, as a file that belongs to no document yet.
 pub(crate) async fn fetch(
     bases: &Bases,
     tenant: &Tenant,
     url: &str,
-) -> Result<Fetched, FetchFailure> {
+) -> Result<NewContent, FetchFailure> {
     let url =
         Url::parse(url).map_err(|_| FetchFailure::Refused("the address is none".to_owned()))?;
     let mut headers = HeaderMap::new();
@@ -70,13 +73,15 @@ pub(crate) async fn fetch(
         headers,
         body: Bytes::new(),
     };
+    let settings = &bases.config.knowledge;
+    let most = settings.max_page_bytes.min(settings.max_file_bytes);
     let bounds = Bounds {
         time: TIME,
-        bytes: bases.config.knowledge.max_page_bytes,
+        bytes: most,
         redirects: REDIRECTS,
         https_only: false,
     };
-    let answer = bases.fetcher.send(request, bounds).await.map_err(refused)?;
+    let answer = bases.fetcher.open(request, bounds).await.map_err(refused)?;
     let status = answer.status;
     if !status.is_success() {
         let reason = format!("the address answers with status {}", status.as_u16());
@@ -86,33 +91,54 @@ pub(crate) async fn fetch(
             false => FetchFailure::Refused(reason),
         });
     }
-    if answer.body.is_empty() {
+    let (declared, charset) = media_type(&answer.headers);
+    let written = bases
+        .blobs
+        .write(tenant.partner(), answer.pieces, most)
+        .await;
+    let written = written.map_err(|error| match error {
+        WriteError::Source(error) => refused(error),
+        WriteError::TooLarge(_) => refused(FetchError::TooLarge),
+        WriteError::Object(error) => FetchFailure::Own(error.into()),
+        WriteError::Database(error) => FetchFailure::Own(error.into()),
+    })?;
+    if written.bytes == 0 {
         return Err(FetchFailure::Refused(
             "the address answers with nothing".to_owned(),
         ));
     }
-    let (media_type, charset) = media_type(&answer);
-    let extension = extension(&answer, &media_type).ok_or_else(|| {
-        FetchFailure::Refused(format!(
-            "what is at the address is not supported: {media_type}"
-        ))
-    })?;
-    let file_name = format!("{}.{extension}", stem(&answer.url));
-    let format = format(&file_name, &answer.body)?;
-    let written = bases
-        .blobs
-        .write_bytes(tenant.partner(), answer.body)
-        .await
-        .map_err(|error| FetchFailure::Own(error.into()))?;
-    Ok(Fetched {
-        content: NewContent {
-            variant: Variant::Original,
-            written,
-            file_name,
-            media_type: format.media_type(),
-            characters: None,
+    let mut reader = bases.blobs.reader(&written.key, written.bytes);
+    let address = answer.url;
+    let looked = spawn_blocking(move || {
+        let mut beginning = Vec::new();
+        let read = reader.by_ref().take(BEGINNING).read_to_end(&mut beginning);
+        let rewound = read.and_then(|_| reader.rewind());
+        rewound
+            .map_err(|error| FetchFailure::Own(ObjectError::Failed(error.to_string()).into()))?;
+        let extension = extension(&address, &declared, &beginning).ok_or_else(|| {
+            FetchFailure::Refused(format!(
+                "what is at the address is not supported: {declared}"
+            ))
+        })?;
+        let file_name = format!("{}.{extension}", stem(&address));
+        match looked_at(&file_name, &mut reader) {
+            Ok(format) => Ok((file_name, format)),
+            Err(BaseError::Refused(refused)) => Err(FetchFailure::Refused(refused.to_string())),
+            Err(error) => Err(FetchFailure::Own(error.into())),
+        }
+    });
+    let looked = looked.await;
+    let (file_name, format) = looked.map_err(|error| FetchFailure::Own(error.into()))??;
+    let media_type = format.media_type();
+    Ok(NewContent {
+        variant: Variant::Original,
+        written,
+        file_name,
+        media_type: match charset {
+            Some(charset) => format!("{media_type}; charset={charset}"),
+            None => media_type.to_owned(),
         },
-        charset,
+        characters: None,
     })
 }
 
@@ -129,28 +155,29 @@ fn refused(error: FetchError) -> FetchFailure {
 }
 
 /// The media type of an answer, and the encoding of its text.
-fn media_type(answer: &Answer) -> (String, Option<String>) {
-    let header = answer.headers.get(CONTENT_TYPE);
+fn media_type(headers: &HeaderMap) -> (String, Option<String>) {
+    let header = headers.get(CONTENT_TYPE);
     let header = header.and_then(|value| value.to_str().ok());
-    let mut parts = header.unwrap_or_default().split(';').map(str::trim);
-    let media_type = parts.next().unwrap_or_default().to_ascii_lowercase();
-    let charset = parts.find_map(|part| {
-        let (name, value) = part.split_once('=')?;
-        let value = value.trim_matches('"').to_owned();
-        name.eq_ignore_ascii_case("charset").then_some(value)
-    });
-    (media_type, charset)
+    let header = header.unwrap_or_default();
+    let essence = header.split(';').next().unwrap_or_default().trim();
+    // It is stored, and said again in a header.
+    let is_name = |name: &&str| {
+        let mut characters = name.bytes();
+        name.len() <= LONGEST_CHARSET
+            && characters.all(|c| c.is_ascii_alphanumeric() || b"-_.:+".contains(&c))
+    };
+    let charset = charset(header).filter(is_name).map(str::to_owned);
+    (essence.to_ascii_lowercase(), charset)
 }
 
 /// The extension of what came: by its type, else by the address, else by how it begins.
-fn extension(answer: &Answer, media_type: &str) -> Option<String> {
+fn extension(url: &Url, media_type: &str, beginning: &[u8]) -> Option<String> {
     let of_path = || {
-        let path = answer.url.path();
-        let (_, extension) = path.rsplit('/').next()?.rsplit_once('.')?;
+        let (_, extension) = url.path().rsplit('/').next()?.rsplit_once('.')?;
         let extension = extension.to_ascii_lowercase();
         Format::of_extension(&extension).map(|_| extension)
     };
-    let of_beginning = || match answer.body.get(..512).unwrap_or(&answer.body) {
+    let of_beginning = || match beginning {
         [b'%', b'P', b'D', b'F', ..] => Some("pdf".to_owned()),
         beginning if beginning.trim_ascii_start().starts_with(b"<") => Some("html".to_owned()),
         _ => None,
@@ -177,13 +204,4 @@ fn stem(url: &Url) -> String {
     let host = url.host_str().unwrap_or("page");
     let stem: String = last.unwrap_or(host).chars().take(LONGEST).collect();
     names::derived(&stem)
-}
-
-fn format(name: &str, body: &Bytes) -> Result<Format, FetchFailure> {
-    detect(name, &mut Cursor::new(body)).map_err(|error| {
-        FetchFailure::Refused(match error {
-            DetectError::Refused(refused) => refused.to_string(),
-            DetectError::Read(error) => error.to_string(),
-        })
-    })
 }

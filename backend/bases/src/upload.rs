@@ -19,7 +19,7 @@ use super::{
     base::KnowledgeBase,
     content::{NewContent, Variant},
     digitizing::Digitize,
-    document::{self, ContentTypeChoice, Described, Document, ModelTier, Source, Step},
+    document::{self, ContentTypeChoice, Described, Document, Fetching, ModelTier, Source, Step},
     error::{BaseError, ReceiveError},
     facts::DocumentFacts,
     folder::Folder,
@@ -53,7 +53,7 @@ impl Uploaded {
             variant: Variant::Original,
             written: self.written,
             file_name: self.file_name,
-            media_type: self.format.media_type(),
+            media_type: self.format.media_type().to_owned(),
             characters: None,
         }
     }
@@ -91,7 +91,8 @@ fn check_name(name: &str) -> Result<(), ExtractError> {
     }
 }
 
-fn looked_at(name: &str, file: &mut (impl Read + Seek)) -> Result<Format, BaseError> {
+/// What a file is, by its name and what is in it.
+pub(crate) fn looked_at(name: &str, file: &mut (impl Read + Seek)) -> Result<Format, BaseError> {
     detect(name, file).map_err(|error| match error {
         DetectError::Refused(refused) => BaseError::Refused(refused),
         DetectError::Read(error) => {
@@ -119,6 +120,7 @@ fn blank(
         expert_name: options.expert_name,
         user_email: options.user_email,
         person_name: None,
+        fetching: Fetching::None,
         content_type: ContentTypeChoice::Auto,
         model_tier: options.model_tier,
         auto_rewrite: options.auto_rewrite,
@@ -136,6 +138,7 @@ fn blank(
         created_at: now,
         updated_at: now,
         deletion_requested_at: None,
+        is_going: false,
     }
 }
 
@@ -172,6 +175,7 @@ pub(crate) async fn add_url(
     let name = name.unwrap_or_else(|| names::derived(&url));
     let document = Document {
         url: Some(url),
+        fetching: Fetching::Wanted,
         digitizing: Step::Queued,
         ..blank(bases, folder, Source::Url, name, options)
     };

@@ -15,7 +15,7 @@ pub struct KnowledgeConfig {
     pub max_documents: u32,
     /// The largest file, in bytes.
     pub max_file_bytes: u64,
-    /// The largest page or file that is fetched from an address, in bytes.
+    /// The largest page or file that is fetched from an address, in bytes; not larger than the largest file.
     pub max_page_bytes: u64,
     /// How many files one upload may bring.
     pub max_batch_files: u32,
@@ -32,7 +32,7 @@ impl Default for KnowledgeConfig {
             max_folders: 1_000,
             max_documents: 20_000,
             max_file_bytes: 100 * 1024 * 1024,
-            max_page_bytes: 32 * 1024 * 1024,
+            max_page_bytes: 100 * 1024 * 1024,
             max_batch_files: 100,
             max_text_bytes: 32 * 1024 * 1024,
             ocr_languages: vec!["eng".to_owned()],
@@ -59,8 +59,8 @@ impl KnowledgeConfig {
             "knowledge.max_file_bytes: 1 to 4294967296"
         );
         ensure!(
-            (1..=1024 * 1024 * 1024).contains(&self.max_page_bytes),
-            "knowledge.max_page_bytes: 1 to 1073741824"
+            (1..=4 * 1024 * 1024 * 1024).contains(&self.max_page_bytes),
+            "knowledge.max_page_bytes: 1 to 4294967296"
         );
         ensure!(
             self.max_text_bytes >= 1_024,

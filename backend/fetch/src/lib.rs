@@ -7,20 +7,26 @@
 
 mod address;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use bytes::{Bytes, BytesMut};
+use futures_util::{
+    StreamExt as _,
+    stream::{self, BoxStream},
+};
 use reqwest::{
     Certificate, Method, StatusCode,
     dns::{Addrs, Name, Resolve, Resolving},
     header::{HeaderMap, LOCATION},
     redirect,
 };
+use tokio::time::{timeout, timeout_at};
 use url::{Host, Url};
 
 pub use address::is_public;
 
+use colloquy_base::clock::runtime_now;
 use colloquy_config::FetchConfig;
 
 /// The guarded client; cheap to clone.
@@ -67,6 +73,26 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// The body, as far as [`Bounds::bytes`] asked for it.
     pub body: Bytes,
+}
+
+/// An answer whose body is still to come.
+pub struct OpenAnswer {
+    /// The address that answers, after redirects.
+    pub url: Url,
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body as it comes, within the bounds of the request; nothing comes after a failure.
+    pub pieces: BoxStream<'static, Result<Bytes, FetchError>>,
+}
+
+impl fmt::Debug for OpenAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenAnswer")
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Why there is no answer. The texts name no internal address and may be shown to partners.
@@ -137,12 +163,57 @@ impl Fetcher {
     /// # Errors
     /// When there is no answer, or one outside of the bounds. Every status is an answer.
     pub async fn send(&self, request: Request, bounds: Bounds) -> Result<Answer, FetchError> {
-        tokio::time::timeout(bounds.time, self.follow(request, bounds))
+        timeout(bounds.time, self.answer(request, bounds))
             .await
             .unwrap_or(Err(FetchError::Timeout))
     }
 
-    async fn follow(&self, mut request: Request, bounds: Bounds) -> Result<Answer, FetchError> {
+    /// Sends a request and gives the answer before its body has come, a piece of which is in memory at a time. The bounds hold for
+    /// all of it.
+    ///
+    /// # Errors
+    /// When there is no answer, or one outside of the bounds. Every status is an answer.
+    pub async fn open(&self, request: Request, bounds: Bounds) -> Result<OpenAnswer, FetchError> {
+        let until = runtime_now() + bounds.time;
+        let followed = timeout_at(until, self.follow(request, bounds)).await;
+        let (url, response) = followed.unwrap_or(Err(FetchError::Timeout))?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let length = response.content_length();
+        if length.is_some_and(|length| length > bounds.bytes) {
+            return Err(FetchError::TooLarge);
+        }
+        let pieces = stream::try_unfold(
+            (response, 0_u64),
+            move |(mut response, before)| async move {
+                let piece = timeout_at(until, response.chunk()).await;
+                let piece = piece.map_err(|_| FetchError::Timeout)?.map_err(failure)?;
+                let Some(piece) = piece else { return Ok(None) };
+                let read = before + piece.len() as u64;
+                match read > bounds.bytes {
+                    true => Err(FetchError::TooLarge),
+                    false => Ok(Some((piece, (response, read)))),
+                }
+            },
+        );
+        Ok(OpenAnswer {
+            url,
+            status,
+            headers,
+            pieces: pieces.boxed(),
+        })
+    }
+
+    async fn answer(&self, request: Request, bounds: Bounds) -> Result<Answer, FetchError> {
+        let (url, response) = self.follow(request, bounds).await?;
+        read(url, response, bounds.bytes).await
+    }
+
+    /// The response that is none of the redirects, and where it came from.
+    async fn follow(
+        &self,
+        mut request: Request,
+        bounds: Bounds,
+    ) -> Result<(Url, reqwest::Response), FetchError> {
         let mut redirects = 0;
         loop {
             self.check(&request.url, bounds.https_only)?;
@@ -156,7 +227,7 @@ impl Fetcher {
                 .map_err(failure)?;
             let redirected = response.status().is_redirection() && request.method == Method::GET;
             if bounds.redirects == 0 || !redirected {
-                return read(request.url, response, bounds.bytes).await;
+                return Ok((request.url, response));
             }
             redirects += 1;
             if redirects > bounds.redirects {

@@ -29,7 +29,7 @@ use crate::{
     base::KnowledgeBase,
     bundle,
     content::{self, Content, NewContent, Variant},
-    document::{self, Described, Document},
+    document::{self, Described, Document, Fetching},
     error::BaseError,
     store,
     upload::{self, Uploaded},
@@ -370,6 +370,7 @@ impl Place {
         let transaction = self.begin(bases).await?;
         let id = &self.document.id;
         original.store(bases, &transaction, id).await?;
+        store::set_fetching(&transaction, id, Fetching::None).await?;
         let extracted = store::remove_content(&transaction, id, Variant::Extracted).await?;
         bases.blobs.doom(&transaction, extracted.as_slice()).await?;
         self.commit(bases, transaction).await

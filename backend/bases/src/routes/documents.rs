@@ -20,10 +20,11 @@ use super::{
 use crate::{
     Bases,
     base::{KnowledgeBase, Progress},
+    content::Variant,
     document::{self, Described, Source, Step},
     embedding::info,
     erase, folder, names,
-    store::{self, TextColumn, Whole},
+    store::{self, Whole},
     upload,
 };
 
@@ -229,7 +230,7 @@ pub(super) async fn rename(
     let name = names::title("name", &fields.require("name")?)?;
     fields.finish()?;
     let (db, now) = (bases.store.db(), bases.clock.now_ms());
-    store::set_text(db, &found.document.id, TextColumn::Name, &name, now)
+    store::set_name(db, &found.document.id, &name, now)
         .await
         .map_err(ApiError::from)?;
     changed(&bases, &base, &path).await
@@ -275,7 +276,7 @@ pub(super) struct UrlForm {
     url: String,
 }
 
-/// Gives a document another address. What is there of its content stays.
+/// Gives a document another address, which is fetched when the document is digitized next. What is there of its content stays until then.
 #[utoipa::path(
     put, path = "/api/documents/{partner}/{kb}/{doc_id}/url", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path)),
@@ -292,10 +293,14 @@ pub(super) async fn set_url(
     let mut fields = Fields::read(request, FIELD_BYTES).await?;
     let url = address(&fields.require("url")?)?;
     fields.finish()?;
-    let (db, now) = (bases.store.db(), bases.clock.now_ms());
-    store::set_text(db, &found.document.id, TextColumn::Url, &url, now)
-        .await
-        .map_err(ApiError::from)?;
+    let (id, now) = (&found.document.id, bases.clock.now_ms());
+    if found.document.url.as_ref() != Some(&url) {
+        let transaction = bases.store.begin().await?;
+        store::set_url(&transaction, id, &url, now).await?;
+        let extracted = store::remove_content(&transaction, id, Variant::Extracted).await?;
+        bases.blobs.doom(&transaction, extracted.as_slice()).await?;
+        transaction.commit().await?;
+    }
     changed(&bases, &base, &path).await
 }
 

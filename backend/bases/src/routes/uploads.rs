@@ -405,6 +405,8 @@ pub(crate) struct UrlResult {
     document_id: Option<String>,
     /// Why the address was not taken.
     error: Option<String>,
+    /// Other documents of the base with the same address.
+    duplicate_document_ids: Vec<String>,
 }
 
 /// What became of addresses.
@@ -462,10 +464,10 @@ pub(super) async fn create_urls(
             Err(error) => Err(error.into()),
         };
         summary.total += 1;
-        let (document_id, error) = match made {
-            Ok(made) => (Some(made.document.id), None),
+        let (document_id, error, duplicate_document_ids) = match made {
+            Ok(made) => (Some(made.document.id), None, made.duplicates),
             Err(error @ BaseError::Store(_)) => return Err(error.into()),
-            Err(error) => (None, Some(ApiError::from(error).message)),
+            Err(error) => (None, Some(ApiError::from(error).message), vec![]),
         };
         let status = match document_id {
             Some(_) => {
@@ -482,6 +484,7 @@ pub(super) async fn create_urls(
             status,
             document_id,
             error,
+            duplicate_document_ids,
         });
     }
     Ok(Json(UrlResults { summary, results }))

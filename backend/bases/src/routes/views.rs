@@ -125,7 +125,7 @@ pub(crate) struct DocumentView {
     bytes: Option<i64>,
     /// The SHA-256 of the original.
     content_hash: Option<String>,
-    /// Other documents of the base with the same original, 100 at most.
+    /// Other documents of the base with the same original or the same address, 100 at most, without those that are being deleted.
     duplicate_document_ids: Vec<String>,
     /// What the latest rewriting cost in dollars, also when it failed; null where there was none.
     #[schema(value_type = Option<String>, example = "0.00125")]
@@ -191,7 +191,7 @@ impl From<Described> for DocumentView {
             file_digitized: name(Variant::Digitized),
             file_draft: name(Variant::Draft),
             file_rewritten: name(Variant::Rewritten),
-            media_type: original.map(|it| it.media_type.clone()),
+            media_type: original.map(|it| it.essence().to_owned()),
             bytes: original.map(|it| it.bytes),
             content_hash: original.map(|it| it.sha256.clone()),
             digitized_chars: characters(Variant::Digitized),

@@ -36,19 +36,26 @@ struct IdRow {
     document_id: String,
 }
 
-/// Other documents of a base with this original, oldest first.
-pub(crate) async fn same_original(
+/// Other documents of a base with this original or this address, oldest first, without those that are being deleted.
+pub(crate) async fn duplicates_of(
     db: &impl Executor,
     base: &KnowledgeBase,
     document: &str,
-    sha256: &str,
+    sha256: Option<&str>,
+    url: Option<&str>,
 ) -> Result<Vec<String>, StoreError> {
     let sql = format!(
-        "SELECT c.document_id FROM knowledge_contents c JOIN knowledge_documents d ON d.id = c.document_id \
-         WHERE d.base_id = $1 AND c.variant = 'original' AND c.sha256 = $2 AND c.document_id <> $3 \
-         ORDER BY c.document_id LIMIT {MOST_DUPLICATES}"
+        "SELECT d.id AS document_id FROM knowledge_documents d JOIN knowledge_folders f ON f.id = d.folder_id \
+         WHERE d.base_id = $1 AND d.id <> $2 AND d.deletion_requested_at IS NULL AND f.deletion_requested_at IS NULL \
+         AND (d.url = $4 OR EXISTS (SELECT 1 FROM knowledge_contents c WHERE c.document_id = d.id AND c.variant = 'original' \
+         AND c.sha256 = $3)) ORDER BY d.id LIMIT {MOST_DUPLICATES}"
     );
-    let values = [base.id.as_str().into(), sha256.into(), document.into()];
+    let values = [
+        base.id.as_str().into(),
+        document.into(),
+        sha256.into(),
+        url.into(),
+    ];
     let rows: Vec<IdRow> = db.fetch_all(statement(sql, values)).await?;
     Ok(rows.into_iter().map(|row| row.document_id).collect())
 }
@@ -86,7 +93,7 @@ pub(crate) async fn put_content(
         content.variant.as_str().into(),
         content.written.key.as_str().into(),
         content.file_name.as_str().into(),
-        content.media_type.into(),
+        content.media_type.as_str().into(),
         count(content.written.bytes).into(),
         content.characters.map(count).into(),
         content.written.sha256.as_str().into(),

@@ -5,13 +5,14 @@ use colloquy_store::{Executor, StoreError, statement};
 
 use crate::{
     base::KnowledgeBase,
-    document::{Document, Source, Step},
+    document::{Document, Fetching, Source, Step},
     facts::DocumentFacts,
 };
 
 const COLUMNS: &str = "d.id, d.folder_id, f.name AS folder, d.name, d.type, d.url, d.expert_name, d.user_email, d.person_name, \
      d.content_type, d.model_tier, d.auto_rewrite, d.use_original_as_rewritten, d.character_limit, d.digitizing, d.rewriting, \
-     d.embedding, d.processing_error, d.embedding_error, d.author, d.language, d.pages, d.missing_pages, d.revision, d.created_at, d.updated_at, d.deletion_requested_at";
+     d.embedding, d.processing_error, d.embedding_error, d.author, d.language, d.pages, d.missing_pages, d.fetching, d.revision, d.created_at, d.updated_at, d.deletion_requested_at, \
+     (d.deletion_requested_at IS NOT NULL OR f.deletion_requested_at IS NOT NULL) AS is_going";
 
 pub(crate) async fn insert_document(
     db: &impl Executor,
@@ -20,8 +21,8 @@ pub(crate) async fn insert_document(
 ) -> Result<(), StoreError> {
     let sql = "INSERT INTO knowledge_documents (id, base_id, folder_id, name, type, url, expert_name, user_email, person_name, \
                content_type, model_tier, auto_rewrite, use_original_as_rewritten, character_limit, digitizing, rewriting, embedding, \
-               revision, created_at, updated_at) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $19)";
+               revision, created_at, updated_at, fetching) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $19, $20)";
     let values = [
         document.id.as_str().into(),
         base.id.as_str().into(),
@@ -42,6 +43,7 @@ pub(crate) async fn insert_document(
         document.embedding.as_str().into(),
         document.revision.into(),
         document.created_at.into(),
+        document.fetching.as_str().into(),
     ];
     db.execute(statement(sql, values)).await?;
     Ok(())
@@ -108,36 +110,43 @@ pub(crate) async fn load_document(
     db.fetch_one(statement(sql, [id.into()])).await
 }
 
-/// Sets a field that people change. Whether the document is there.
-pub(crate) async fn set_text(
+/// Renames a document.
+pub(crate) async fn set_name(
     db: &impl Executor,
     id: &str,
-    column: TextColumn,
-    text: &str,
+    name: &str,
     now: i64,
-) -> Result<bool, StoreError> {
-    let sql = format!(
-        "UPDATE knowledge_documents SET {} = $2, updated_at = $3 WHERE id = $1",
-        column.name()
-    );
-    let values = [id.into(), text.into(), now.into()];
-    Ok(db.execute(statement(sql, values)).await? == 1)
+) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET name = $2, updated_at = $3 WHERE id = $1";
+    db.execute(statement(sql, [id.into(), name.into(), now.into()]))
+        .await?;
+    Ok(())
 }
 
-/// A field that people change.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum TextColumn {
-    Name,
-    Url,
+/// Gives it another address. What the one before gave is not what the new one gives, which is fetched when it is digitized next.
+pub(crate) async fn set_url(
+    db: &impl Executor,
+    id: &str,
+    url: &str,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET url = $2, updated_at = $3, revision = revision + 1, \
+               fetching = CASE WHEN fetching = 'done' THEN 'wanted' ELSE fetching END WHERE id = $1";
+    db.execute(statement(sql, [id.into(), url.into(), now.into()]))
+        .await?;
+    Ok(())
 }
 
-impl TextColumn {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Name => "name",
-            Self::Url => "url",
-        }
-    }
+/// Notes whose its original is.
+pub(crate) async fn set_fetching(
+    db: &impl Executor,
+    id: &str,
+    fetching: Fetching,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET fetching = $2 WHERE id = $1";
+    db.execute(statement(sql, [id.into(), fetching.as_str().into()]))
+        .await?;
+    Ok(())
 }
 
 pub(crate) async fn set_source(
@@ -257,7 +266,7 @@ pub(crate) async fn document_name(
     Ok(row.map(|row| row.name))
 }
 
-/// Has its text read again, with another limit where one is given.
+/// Has its text read again, with another limit where one is given; what an address gave is fetched again, unless its text waits for room.
 pub(crate) async fn queue_digitizing(
     db: &impl Executor,
     id: &str,
@@ -265,6 +274,8 @@ pub(crate) async fn queue_digitizing(
     now: i64,
 ) -> Result<(), StoreError> {
     let sql = "UPDATE knowledge_documents SET digitizing = 'queued', processing_error = NULL, \
+               fetching = CASE WHEN fetching = 'done' AND NOT EXISTS (SELECT 1 FROM knowledge_contents c \
+               WHERE c.document_id = $1 AND c.variant = 'extracted') THEN 'wanted' ELSE fetching END, \
                character_limit = COALESCE($2, character_limit), updated_at = $3 WHERE id = $1";
     let values = [id.into(), character_limit.into(), now.into()];
     db.execute(statement(sql, values)).await?;
