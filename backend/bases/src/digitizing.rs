@@ -217,6 +217,7 @@ impl Digitize {
         let original = of(Variant::Original).filter(|_| document.fetching != Fetching::Wanted);
         let mut options = DigitizeOptions {
             article_of: document.url.clone(),
+            max_markdown_bytes: Some(bases.config.knowledge.max_text_bytes as usize),
             ..DigitizeOptions::default()
         };
         let (file_name, blob) = match (original, &document.url) {

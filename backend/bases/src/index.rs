@@ -36,6 +36,8 @@ const LOOK_AGAIN_ALONE: Duration = Duration::from_secs(30);
 const WAIT: Duration = Duration::from_secs(2);
 /// Manifests that are applied at once.
 const AT_ONCE: i64 = 16;
+/// The chunks of these, which are in memory with their vectors: 2 to 4 KB each. A manifest that has more comes alone.
+const CHUNKS_AT_ONCE: i64 = 8_192;
 /// Removals are remembered for so long: a node that was away for longer makes its index again.
 const REMEMBERED: Duration = Duration::from_secs(14 * 24 * 3_600);
 /// How often it is looked how far another node has brought the index.
@@ -139,10 +141,11 @@ impl NodeIndex {
         position = after;
         while position < sequence.last {
             anyhow::ensure!(turn.holds().await, "another node may make the changes now");
-            let manifests = store::changed_manifests(db, position, sequence.last, AT_ONCE).await?;
-            let next = reached(&manifests, sequence.last);
+            let mut manifests =
+                store::changed_manifests(db, position, sequence.last, AT_ONCE).await?;
+            let next = round(&mut manifests, sequence.last);
             let removals = store::removals(db, position, next).await?;
-            let changes = changes(bases, manifests, removals, next).await?;
+            let changes = changes(bases, manifests, removals).await?;
             if !changes.is_empty() {
                 open.index().apply(changes).await?;
             }
@@ -178,29 +181,46 @@ impl NodeIndex {
     }
 }
 
-/// The change up to which these manifests go, when there may be more of them.
-fn reached(manifests: &[ChangedManifest], last: i64) -> i64 {
-    match manifests {
-        [first, .., end] if manifests.len() as i64 == AT_ONCE && first.sequence < end.sequence => {
-            // There may be others with the number of the last one.
-            end.sequence - 1
-        }
-        _ => last,
+/// Leaves the manifests that are applied in one round, which are bounded in number and in chunks, and gives the change up to which they go.
+/// The manifests of a change are not parted.
+fn round(manifests: &mut Vec<ChangedManifest>, last: i64) -> i64 {
+    let mut reached = last;
+    if manifests.len() as i64 == AT_ONCE
+        && let [first, .., end] = manifests.as_slice()
+        && first.sequence < end.sequence
+    {
+        // There may be others with the number of the last one.
+        reached = end.sequence - 1;
     }
+    let mut chunks = 0;
+    let mut before = None;
+    for manifest in manifests.iter() {
+        if manifest.sequence > reached {
+            break;
+        }
+        if !manifest.stale {
+            chunks += manifest.chunk_count;
+        }
+        match before {
+            Some(before) if chunks > CHUNKS_AT_ONCE && before < manifest.sequence => {
+                reached = before;
+                break;
+            }
+            _ => before = Some(manifest.sequence),
+        }
+    }
+    manifests.retain(|manifest| manifest.sequence <= reached);
+    reached
 }
 
-/// What an index has to do up to a change.
+/// What an index has to do.
 async fn changes(
     bases: &Bases,
     manifests: Vec<ChangedManifest>,
     removals: Vec<Removal>,
-    to: i64,
 ) -> anyhow::Result<Vec<Change>> {
     let mut changes = Vec::new();
     for manifest in manifests {
-        if manifest.sequence > to {
-            break;
-        }
         let (base, document) = (uuid(&manifest.base_id)?, uuid(&manifest.document_id)?);
         let space = space(base, manifest.profile_id);
         let read = match manifest.stale {
@@ -272,4 +292,58 @@ pub(crate) async fn forget(bases: &Bases) -> Result<(), StoreError> {
     let transaction = bases.store.begin_patient().await?;
     store::forget_removals(&transaction, before).await?;
     transaction.commit().await
+}
+
+#[cfg(test)]
+mod tests {
+    use colloquy_blobs::BlobKey;
+
+    use super::*;
+
+    fn manifest(sequence: i64, chunk_count: i64, stale: bool) -> ChangedManifest {
+        ChangedManifest {
+            document_id: sequence.to_string(),
+            base_id: String::new(),
+            profile_id: 1,
+            blob: BlobKey::of_row(String::new()),
+            stale,
+            chunk_count,
+            sequence,
+        }
+    }
+
+    /// The rounds in which these manifests are applied: the last change of each, and its chunks.
+    fn rounds(all: &[(i64, i64, bool)]) -> Vec<(i64, i64)> {
+        let last = all.last().map_or(0, |(sequence, ..)| *sequence);
+        let (mut position, mut rounds) = (0, Vec::new());
+        while position < last {
+            let next = all.iter().filter(|(sequence, ..)| *sequence > position);
+            let next = next.take(AT_ONCE as usize);
+            let mut next: Vec<_> = next.map(|it| manifest(it.0, it.1, it.2)).collect();
+            position = round(&mut next, last);
+            let chunks = next.iter().filter(|it| !it.stale).map(|it| it.chunk_count);
+            rounds.push((position, chunks.sum()));
+        }
+        rounds
+    }
+
+    #[test]
+    fn a_round_is_bounded_by_chunks_too() {
+        let long: Vec<_> = (1..=6).map(|at| (at, 5_000, false)).collect();
+        let each: Vec<_> = (1..=6).map(|at| (at, 5_000)).collect();
+        assert_eq!(rounds(&long), each);
+        let short: Vec<_> = (1..=40).map(|at| (at, 10, false)).collect();
+        let counts: Vec<i64> = rounds(&short).iter().map(|(_, chunks)| *chunks).collect();
+        assert_eq!(counts.iter().sum::<i64>(), 400);
+        assert!(counts.len() <= 3, "{counts:?}");
+        // One that is longer than a round comes alone; what is stale costs nothing, and the manifests of a change stay together.
+        let mixed = [
+            (1, 100_000, false),
+            (2, 100_000, true),
+            (2, 100_000, true),
+            (3, 8_000, false),
+            (4, 500, false),
+        ];
+        assert_eq!(rounds(&mixed), [(1, 100_000), (3, 8_000), (4, 500)]);
+    }
 }

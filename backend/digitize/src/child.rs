@@ -49,6 +49,9 @@ enum Task {
         /// The encoding that came with it.
         #[arg(long)]
         charset: Option<String>,
+        /// The longest text.
+        #[arg(long)]
+        max_markdown_bytes: Option<usize>,
     },
     /// Images of its pages.
     Images {
@@ -76,11 +79,16 @@ impl DocumentDecoder {
                 format,
                 article_of,
                 charset,
+                max_markdown_bytes,
             } => {
+                let mut bounds = Bounds::default();
+                if let Some(most) = max_markdown_bytes {
+                    bounds.markdown_bytes = bounds.markdown_bytes.min(*most);
+                }
                 let options = Options {
                     article_of: article_of.clone(),
                     charset: charset.clone(),
-                    ..Options::default()
+                    bounds,
                 };
                 let document = extract(file, *format, &options)?;
                 serde_json::to_vec(&document)
@@ -108,7 +116,7 @@ pub async fn read(
     format: Format,
     options: &DigitizeOptions,
 ) -> Result<Document, SandboxError<ExtractError>> {
-    let (address, encoding);
+    let (address, encoding, longest);
     let mut what = vec!["document", "text", "--format", format.name()];
     if let Some(url) = &options.article_of {
         address = format!("--article-of={url}");
@@ -117,6 +125,10 @@ pub async fn read(
     if let Some(charset) = &options.charset {
         encoding = format!("--charset={charset}");
         what.push(&encoding);
+    }
+    if let Some(most) = options.max_markdown_bytes {
+        longest = format!("--max-markdown-bytes={most}");
+        what.push(&longest);
     }
     let length = file.length().await.map_err(SandboxError::NotStarted)?;
     let limits = limits(

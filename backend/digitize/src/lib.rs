@@ -30,6 +30,8 @@ pub struct DigitizeOptions {
     pub article_of: Option<String>,
     /// The encoding that came with the text.
     pub charset: Option<String>,
+    /// The longest text, in bytes of Markdown; `None` for the longest of all.
+    pub max_markdown_bytes: Option<usize>,
 }
 
 /// Why a document has no text.
@@ -134,6 +136,15 @@ pub async fn digitize(
         let found = recognized.iter().find(|(number, _)| *number == page);
         found.map(|(_, text)| text.clone())
     });
+    if let Some(most) = options.max_markdown_bytes
+        && document.markdown.len() > most
+    {
+        let (bound, most) = (Bound::MarkdownBytes, most as u64);
+        return Err(DigitizeError::Document(ExtractError::TooLarge {
+            bound,
+            most,
+        }));
+    }
     let document = document.finished(!unread.is_empty()).map_err(|error| {
         if ocr.is_none() && error == ExtractError::PicturesOnly {
             DigitizeError::NoOcr

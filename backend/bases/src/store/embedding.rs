@@ -349,6 +349,7 @@ pub(crate) struct ChangedManifest {
     pub(crate) profile_id: i64,
     pub(crate) blob: BlobKey,
     pub(crate) stale: bool,
+    pub(crate) chunk_count: i64,
     pub(crate) sequence: i64,
 }
 
@@ -359,7 +360,7 @@ pub(crate) async fn changed_manifests(
     to: i64,
     most: i64,
 ) -> Result<Vec<ChangedManifest>, StoreError> {
-    let sql = "SELECT document_id, base_id, profile_id, blob, stale, sequence FROM knowledge_manifests \
+    let sql = "SELECT document_id, base_id, profile_id, blob, stale, chunk_count, sequence FROM knowledge_manifests \
                WHERE sequence > $1 AND sequence <= $2 ORDER BY sequence, document_id, profile_id LIMIT $3";
     db.fetch_all(statement(sql, [from.into(), to.into(), most.into()]))
         .await
