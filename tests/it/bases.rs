@@ -1,6 +1,7 @@
 //! Knowledge bases: what comes in, what is made of it, how it goes.
 
 mod addresses;
+mod admission;
 mod bounds;
 mod neural;
 mod outages;

@@ -9,6 +9,7 @@
 //! - [`upload`], [`fetching`]: how documents come in
 //! - [`digitizing`], [`facts`]: how their text is read, and what that tells
 //! - [`rewriting`]: how a model rewrites it
+//! - [`admission`]: the one way to what costs something
 //! - [`accepting`]: what follows when a content is there
 //! - [`embedding`], [`index`]: how they come to be found
 //! - [`retrieval`]: how passages are looked for
@@ -16,6 +17,7 @@
 //! - [`erase`]: how they go
 
 mod accepting;
+mod admission;
 mod base;
 mod bundle;
 mod content;

@@ -11,19 +11,24 @@ use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_blobs::Written;
 use colloquy_index::chunking::{Chunk, ChunkId, ChunkOptions, chunk, table_of_contents};
 use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
-use colloquy_providers::{EmbeddingRequest, ProviderErrorKind};
+use colloquy_providers::{
+    EmbeddingRequest, Embeddings, ProviderError, ProviderErrorKind, TokenUsage,
+};
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
 use super::{Cutter, Manifest, Profile};
 use crate::{
     Bases, accepting,
+    admission::{self, Admission, PaidStep, UsageBound, UsageOutcome, Used, is_unsent},
     content::{self, Variant},
     document::Step,
     outage,
     store::{self, NewManifest, OwnedDocument},
 };
 
+/// The tokens that a price is for.
+const PRICED_TOKENS: u64 = 1_000_000;
 /// How often embedding is begun.
 const ATTEMPTS: u32 = 6;
 /// The largest table of contents that is kept, in bytes; one that is larger has its highest headings.
@@ -200,7 +205,16 @@ impl Embed {
                 texts: part.iter().map(|chunk| chunk.passage()).collect(),
                 claim: claim.clone(),
             };
-            match embedder.embed(request).await {
+            let tokens = part.iter().map(|chunk| chunk.tokens as u64).sum();
+            let bound = UsageBound {
+                tokens: embedder.counts_exactly().then_some(tokens),
+                seconds: None,
+            };
+            let (step, name) = (PaidStep::Embed, embedder.name());
+            let admission = admission::admit(bases, owned, step, name, bound).await?;
+            let answer = embedder.embed(request).await;
+            settle(bases, admission, &answer).await?;
+            match answer {
                 Ok(made) => {
                     let ids = part.iter().map(|chunk| chunk.id);
                     known.extend(ids.zip(made.vectors));
@@ -225,6 +239,42 @@ impl Embed {
             ..manifest_of(&chunks, &known)
         }))
     }
+}
+
+/// Settles what a request for vectors came to.
+async fn settle(
+    bases: &Bases,
+    admission: Admission,
+    answer: &Result<Embeddings, ProviderError>,
+) -> anyhow::Result<()> {
+    let made = match answer {
+        // Nothing was asked.
+        Err(error) if is_unsent(error) => return admission.withdraw(bases).await,
+        Err(_) => {
+            let (outcome, used) = (UsageOutcome::Fault, Used::default());
+            return admission.settle(bases, outcome, used).await;
+        }
+        Ok(made) => made,
+    };
+    let settings = &bases.config.embedder;
+    let price = settings.input_usd;
+    let cost = match settings.base_url {
+        // A model of this machine.
+        None => Some(0),
+        Some(_) => made
+            .tokens
+            .map(|tokens| price.cost_of(tokens, PRICED_TOKENS)),
+    };
+    let tokens = made.tokens.map(|input| TokenUsage {
+        input,
+        ..TokenUsage::default()
+    });
+    let used = Used {
+        tokens,
+        seconds: None,
+        cost,
+    };
+    admission.settle(bases, UsageOutcome::Success, used).await
 }
 
 /// Lets a base be searched by a profile when all of it is there, and gives up what was there of others.

@@ -7,13 +7,18 @@ use std::{sync::Arc, time::Duration};
 
 use colloquy_extract::format::ContentType;
 use colloquy_providers::{
-    ChatMessage, ChatRequest, ChatRole, Model, ModelAnswer, ModelApi, ProviderError,
+    ChatMessage, ChatRequest, ChatRole, Model, ModelAnswer, ModelApi, ModelRequest, ProviderError,
     ProviderErrorKind, TokenUsage,
 };
 use tokio::time::timeout;
 
 use super::template;
-use crate::{Bases, document::ModelTier};
+use crate::{
+    Bases,
+    admission::{self, PaidStep, UsageBound, UsageOutcome, Used, is_unsent},
+    document::ModelTier,
+    store::OwnedDocument,
+};
 
 /// A part of a document that is to be rewritten.
 #[derive(Debug, Clone, Copy)]
@@ -68,38 +73,62 @@ pub(super) fn models(bases: &Bases, tier: ModelTier) -> Vec<Arc<Model>> {
     models
 }
 
-/// Asks for a part.
+/// Asks for a part. The error is this server's own, when nothing is known of the request or it was not sent.
 pub(super) async fn ask(
     bases: &Bases,
+    owned: &OwnedDocument,
     models: &[Arc<Model>],
     part: Part<'_>,
-) -> Result<Answer, NotWritten> {
+) -> anyhow::Result<Result<Answer, NotWritten>> {
     let mut unreached = "no model for rewriting is configured (rewriting.model)".to_owned();
     for model in models {
-        match ask_model(bases, model, part).await {
-            Err(AskFailure::Provider(error)) if error.kind == ProviderErrorKind::Connect => {
-                unreached = format!("{} cannot be reached", model.name());
+        let request = request(bases, model, part);
+        let bound = UsageBound {
+            // A token has at least a byte.
+            tokens: Some(request.bytes + u64::from(bases.config.rewriting.max_output_tokens)),
+            seconds: None,
+        };
+        let (step, name) = (PaidStep::Rewrite, model.name());
+        let admission = admission::admit(bases, owned, step, name, bound).await?;
+        let answer = ask_model(bases, model, &request.request).await;
+        let priced = |used: Option<TokenUsage>| used.map(|used| (used, model.cost(used)));
+        let (outcome, used) = match &answer {
+            Ok((_, used)) => (UsageOutcome::Success, priced(*used)),
+            Err(AskFailure::Provider(error)) if is_unsent(error) => {
+                admission.withdraw(bases).await?;
+                unreached = format!("{name} cannot be reached");
+                if error.kind == ProviderErrorKind::Connect {
+                    continue;
+                }
+                let reason = format!("{name}: {}", told(error));
+                return Ok(Err(NotWritten::Spent { reason, used: None }));
             }
-            Err(AskFailure::Provider(error)) => {
-                let used = error.used().map(|used| (used, model.cost(used)));
-                let reason = format!("{}: {}", model.name(), told(&error));
-                return Err(NotWritten::Spent { reason, used });
-            }
-            Err(AskFailure::Refused(reason, used)) => {
-                let used = used.map(|used| (used, model.cost(used)));
-                let reason = format!("{}: {reason}", model.name());
-                return Err(NotWritten::Spent { reason, used });
-            }
-            Ok((text, used)) => {
-                return Ok(Answer {
-                    text,
-                    model: model.name().to_owned(),
-                    used: used.map(|used| (used, model.cost(used))),
-                });
-            }
-        }
+            Err(AskFailure::Provider(error)) => (UsageOutcome::Fault, priced(error.used())),
+            Err(AskFailure::Refused(_, used)) => (UsageOutcome::Fault, priced(*used)),
+        };
+        let settled = Used {
+            tokens: used.map(|(tokens, _)| tokens),
+            seconds: None,
+            cost: used.map(|(_, cost)| cost),
+        };
+        admission.settle(bases, outcome, settled).await?;
+        return Ok(match answer {
+            Ok((text, _)) => Ok(Answer {
+                text,
+                model: name.to_owned(),
+                used,
+            }),
+            Err(AskFailure::Provider(error)) => Err(NotWritten::Spent {
+                reason: format!("{name}: {}", told(&error)),
+                used,
+            }),
+            Err(AskFailure::Refused(reason, _)) => Err(NotWritten::Spent {
+                reason: format!("{name}: {reason}"),
+                used,
+            }),
+        });
     }
-    Err(NotWritten::Unreached(unreached))
+    Ok(Err(NotWritten::Unreached(unreached)))
 }
 
 /// What to say of a failure; the model's own words may repeat the document.
@@ -121,15 +150,20 @@ enum AskFailure {
     Refused(&'static str, Option<TokenUsage>),
 }
 
-async fn ask_model(
-    bases: &Bases,
-    model: &Model,
-    part: Part<'_>,
-) -> Result<(String, Option<TokenUsage>), AskFailure> {
+/// A question as a model is asked it.
+struct ModelQuestion {
+    request: ModelRequest,
+    /// The length of its text.
+    bytes: u64,
+}
+
+fn request(bases: &Bases, model: &Model, part: Part<'_>) -> ModelQuestion {
     let settings = &bases.config.rewriting;
     let content = template::question(part.title, part.path, part.place, part.text);
+    let system = template::system(part.content_type, part.person);
+    let bytes = (content.len() + system.len()) as u64;
     let request = ChatRequest {
-        system: template::system(part.content_type, part.person),
+        system,
         messages: vec![ChatMessage {
             role: ChatRole::User,
             content,
@@ -146,8 +180,16 @@ async fn ask_model(
     body.insert("model".to_owned(), model.name().into());
     body.insert("stream".to_owned(), false.into());
     body.insert(limit.to_owned(), settings.max_output_tokens.into());
-    let patience = Duration::from_millis(settings.section_ms.into());
-    let answer = timeout(patience, model.chat.ask(&request)).await;
+    ModelQuestion { request, bytes }
+}
+
+async fn ask_model(
+    bases: &Bases,
+    model: &Model,
+    request: &ModelRequest,
+) -> Result<(String, Option<TokenUsage>), AskFailure> {
+    let patience = Duration::from_millis(bases.config.rewriting.section_ms.into());
+    let answer = timeout(patience, model.chat.ask(request)).await;
     let answer = answer.unwrap_or_else(|_| {
         let message = "no answer in time";
         Err(ProviderError::new(

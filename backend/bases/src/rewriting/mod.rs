@@ -164,8 +164,12 @@ impl Rewriting<'_> {
         };
         let sections = self.sections(digitized).await?;
         let begun = store::rewrite_of(db, &document.id).await?;
+        let is_uncertain = match &begun {
+            Some(begun) if begun.asking => store::was_asked(db, &document.id).await?,
+            _ => false,
+        };
         let mut progress = match begun {
-            Some(begun) if begun.asking => {
+            Some(_) if is_uncertain => {
                 store::fail_rewriting(db, &document.id, Some(UNCERTAIN), now).await?;
                 return Ok(RunResult::Done);
             }
@@ -198,7 +202,7 @@ impl Rewriting<'_> {
                 person: document.person_name.as_deref(),
             };
             progress.asking = false;
-            match asking::ask(self.bases, &models, part).await {
+            match asking::ask(self.bases, self.owned, &models, part).await? {
                 Ok(Answer { text, model, used }) => {
                     progress.model = model;
                     progress.count(used);

@@ -4,13 +4,14 @@ mod contents;
 mod documents;
 mod embedding;
 mod rewriting;
+mod usage;
 
 use colloquy_accounts::Tenant;
 use colloquy_base::money::Usd;
 use colloquy_store::{Executor, StoreError, statement};
 use serde::{Deserialize, Serialize};
 
-pub(super) use self::{contents::*, documents::*, embedding::*, rewriting::*};
+pub(super) use self::{contents::*, documents::*, embedding::*, rewriting::*, usage::*};
 use super::{
     base::{Budget, KnowledgeBase, Progress},
     folder::Folder,

@@ -98,6 +98,14 @@ pub(crate) async fn put_rewrite(
     Ok(())
 }
 
+/// Whether a model was asked since it was noted last how far rewriting is: without that, nobody can have been paid.
+pub(crate) async fn was_asked(db: &impl Executor, document: &str) -> Result<bool, StoreError> {
+    let sql = "SELECT COUNT(*) FROM knowledge_usage u JOIN knowledge_rewrites r ON r.document_id = u.document_id \
+               WHERE u.document_id = $1 AND u.kind = 'rewrite' AND u.created_at >= r.updated_at";
+    let asked = db.fetch_count(statement(sql, [document.into()])).await?;
+    Ok(asked > 0)
+}
+
 /// Lets the next rewriting begin anew.
 pub(crate) async fn forget_rewrite(db: &impl Executor, document: &str) -> Result<(), StoreError> {
     let sql = "DELETE FROM knowledge_rewrites WHERE document_id = $1";

@@ -1,0 +1,149 @@
+//! Whatever costs something is admitted before and settled after.
+
+use harness::{
+    TestDatabase, eventually,
+    upstream::{Api, Fault, Script, Upstream},
+};
+
+use super::*;
+
+async fn count(app: &TestApp, which: &str) -> usize {
+    let sql = format!("SELECT COUNT(*) FROM knowledge_usage WHERE {which}");
+    app.app.store.db().fetch_count(sql).await.unwrap() as usize
+}
+
+/// Each request to a service has one row, and each row a request.
+async fn agree(app: &TestApp, upstream: &Upstream) {
+    for (kind, api) in [("rewrite", Api::Chat), ("embed", Api::Embeddings)] {
+        let asked = upstream.requests(api).len();
+        assert_eq!(
+            count(app, &format!("kind = '{kind}'")).await,
+            asked,
+            "{kind}"
+        );
+    }
+    assert_eq!(count(app, "outcome = 'pending'").await, 0);
+    assert_eq!(count(app, "settled_at IS NULL").await, 0);
+}
+
+async fn admitted(database: TestDatabase) {
+    let upstream = Upstream::start().await;
+    let models = |config: &mut colloquy::Config| {
+        upstream.offer(config);
+        upstream.embed(config, "scripted-embeddings");
+        config.embedder.max_texts = 2;
+        config.embedder.input_usd = "0.02".parse().unwrap();
+        config.rewriting.model = Some("scripted-chat".to_owned());
+        config.rewriting.section_tokens = 100;
+    };
+    let app = TestApp::builder(&database).config(models);
+    let app = app.with_decoder().quick_worker().start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let add = async |name: &str, more: (&'static str, &str)| {
+        let text: String = (0..8)
+            .map(|part| format!("# {name} {part}\n\n{}\n\n", "Words of it. ".repeat(40)))
+            .collect();
+        let form = fields(&[("type", "file"), ("folder", "texts"), more]);
+        let form = form.part("file", file(&format!("{name}.md"), text));
+        let made = post(&app, key, &format!("/api/documents/{BASE}"), form).await;
+        let id = made.expect(201)["id"].as_str().unwrap().to_owned();
+        settled(&app, key).await;
+        let path = format!("/api/document/{BASE}/{id}");
+        app.get(key, &path).await.expect(200)
+    };
+    let long: String = (0..8)
+        .map(|part| format!("## Part {part}\n\n{}\n\n", "More of it. ".repeat(90)))
+        .collect();
+    upstream.set_default(Api::Chat, Script::text(long));
+    let made = add("rewritten", ("auto_rewrite", "true")).await;
+    assert_eq!(made["status"], "ready", "{made}");
+    agree(&app, &upstream).await;
+    let rewritten = count(&app, "kind = 'rewrite' AND outcome = 'success'").await;
+    assert!(
+        rewritten > 2 && made["rewrite_sections"] == rewritten,
+        "{made}"
+    );
+    let whole = "cost > 0 AND input_tokens > 0 AND bound_tokens > input_tokens";
+    assert_eq!(
+        count(
+            &app,
+            &format!("kind = 'rewrite' AND {whole} AND output_tokens > 0")
+        )
+        .await,
+        rewritten
+    );
+    let embedded = count(&app, "kind = 'embed' AND cost > 0 AND input_tokens > 0").await;
+    assert_eq!(embedded, upstream.requests(Api::Embeddings).len());
+    assert!(embedded > 1);
+
+    // What went wrong after it was asked for may have to be paid for.
+    upstream.set_default(Api::Chat, Script::fault(Fault::Status(500)));
+    let made = add("fault", ("auto_rewrite", "true")).await;
+    assert_eq!(made["rewrite_status"], "failed");
+    agree(&app, &upstream).await;
+    assert!(
+        count(
+            &app,
+            "kind = 'rewrite' AND outcome = 'fault' AND cost IS NULL"
+        )
+        .await
+            >= 1
+    );
+    upstream.script(Api::Embeddings, Script::fault(Fault::Status(500)));
+    let made = add("embedded", ("use_original_as_rewritten", "true")).await;
+    assert_eq!(made["status"], "ready", "{made}");
+    agree(&app, &upstream).await;
+    assert_eq!(count(&app, "kind = 'embed' AND outcome = 'fault'").await, 1);
+
+    // Rows outlive their documents, and not their bases.
+    let all = count(&app, "TRUE").await;
+    let path = format!("/api/documents/{BASE}/{}", made["id"].as_str().unwrap());
+    app.delete(key, &path).await.expect(200);
+    assert_eq!(count(&app, "TRUE").await, all);
+    app.delete(key, "/api/knowledgebases/acme/manual")
+        .await
+        .expect(200);
+    eventually("the base is gone", async || count(&app, "TRUE").await == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_paid_step_is_admitted_once_sqlite() {
+    admitted(TestDatabase::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_paid_step_is_admitted_once_postgres() {
+    admitted(TestDatabase::postgres().await).await;
+}
+
+/// Where no connection can be made nothing is sent, so nothing is written down.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_not_sent_has_no_row() {
+    let upstream = Upstream::start().await;
+    let models = |config: &mut colloquy::Config| {
+        upstream.offer(config);
+        let mut away = config.models["scripted-chat"].clone();
+        away.base_url = Some("http://127.0.0.1:9/v1".parse().unwrap());
+        config.models.insert("away".to_owned(), away);
+        config.rewriting.model = Some("away".to_owned());
+        config.rewriting.backup_model = Some("scripted-chat".to_owned());
+    };
+    let app = TestApp::builder(&TestDatabase::sqlite()).config(models);
+    let app = app.with_decoder().quick_worker().start().await;
+    let acme = furnished(&app).await;
+    let form = fields(&[
+        ("type", "file"),
+        ("folder", "texts"),
+        ("auto_rewrite", "true"),
+    ]);
+    let form = form.part("file", file("a.md", "Lions sleep."));
+    let made = post(&app, &acme.key, &format!("/api/documents/{BASE}"), form).await;
+    made.expect(201);
+    settled(&app, &acme.key).await;
+    assert_eq!(
+        count(&app, "model = 'scripted-chat' AND outcome = 'success'").await,
+        1
+    );
+    assert_eq!(count(&app, "model = 'away'").await, 0);
+}
