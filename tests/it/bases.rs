@@ -3,6 +3,7 @@
 mod addresses;
 mod admission;
 mod bounds;
+mod characters;
 mod neural;
 mod outages;
 mod reading;

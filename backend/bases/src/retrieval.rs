@@ -4,22 +4,24 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use colloquy_accounts::Tenant;
-use colloquy_base::{
-    fair_queue::{Claim, Priority},
-    identifiers::PartnerId,
-};
+use colloquy_base::fair_queue::Claim;
 use colloquy_index::{
     fusion::FusionParameters,
     search::{self as found, Question, SearchRequest, SearchResponse, Stream},
 };
-use colloquy_knowledge::{KnowledgeBases, KnowledgeSource, Passage, Query};
+use colloquy_knowledge::{KnowledgeBases, KnowledgeSource, Passage, Query, Reader};
 use colloquy_providers::EmbeddingRequest;
+use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::{Bases, base::KnowledgeBase, embedding::Profile, index::space, store};
+use super::{
+    Bases, base::KnowledgeBase, embedding::Profile, index::space, replacing::replaced, store,
+};
 
 /// How long a character waits for what was embedded a moment ago.
 const PATIENCE: Duration = Duration::from_millis(300);
+/// Of the time that a reply waits for its knowledge, the vectors of the question get one part of so many; without them its words are left.
+const EMBEDDING_PART: u32 = 2;
 /// A passage that shares no word with the question has at least this cosine with it; those of passages about something else are around 0.1.
 const LEAST_COSINE: f32 = 0.3;
 /// The most of a question that is embedded, in bytes.
@@ -36,6 +38,8 @@ pub(crate) struct BaseQuery {
     pub(crate) claim: Claim,
     /// How long it is waited for what was embedded a moment ago.
     pub(crate) patience: Duration,
+    /// How long it is waited for the vectors of the question; `None`: for as long as the embedder takes.
+    pub(crate) embedding_patience: Option<Duration>,
     /// Another base's id and profile in the place of the base's own.
     pub(crate) place: Option<(Uuid, i64)>,
 }
@@ -121,7 +125,13 @@ async fn vectors(
         texts: texts.into_iter().flatten().map(cut).collect(),
         claim: query.claim.clone(),
     };
-    let made = embedder.embed(request).await;
+    let made = match query.embedding_patience {
+        Some(patience) => match timeout(patience, embedder.embed(request)).await {
+            Ok(made) => made,
+            Err(_) => return Err("the embedder is too slow"),
+        },
+        None => embedder.embed(request).await,
+    };
     made.map(|made| Some(made.vectors))
         .map_err(|_| "the embedder failed")
 }
@@ -141,12 +151,14 @@ fn fits(passage: &found::Passage) -> bool {
 pub(super) struct CharacterBases(pub(super) Bases);
 
 impl KnowledgeBases for CharacterBases {
-    fn open(&self, partner: &PartnerId, name: &str, claim: Priority) -> Arc<dyn KnowledgeSource> {
+    fn open(&self, name: &str, reader: Reader<'_>) -> Arc<dyn KnowledgeSource> {
+        let partner = reader.partner.as_str();
         Arc::new(CharacterBase {
             bases: self.0.clone(),
-            tenant: Tenant::of_row(partner.as_str()),
+            tenant: Tenant::of_row(partner),
             name: name.to_owned(),
-            claim: Claim::new(claim, partner.as_str()),
+            character: reader.character.map(str::to_owned),
+            claim: Claim::new(reader.priority, partner),
         })
     }
 }
@@ -157,6 +169,8 @@ struct CharacterBase {
     bases: Bases,
     tenant: Tenant,
     name: String,
+    /// What the character is called.
+    character: Option<String>,
     claim: Claim,
 }
 
@@ -172,24 +186,32 @@ impl KnowledgeSource for CharacterBase {
             tracing::info!("a character's knowledge base is not there");
             return Ok(Vec::new());
         };
-        let text = match query.context.as_str() {
-            "" => query.text,
-            context => format!("{}\n{context}", query.text),
+        let in_context = |text: String| match query.context.as_str() {
+            "" => text,
+            context => format!("{text}\n{context}"),
         };
+        let character = self.character.as_deref();
+        let replaced = character.and_then(|name| replaced(&query.text, name));
+        let defaults = FusionParameters::default();
+        let limit = query.limit;
+        let retrieval = Duration::from_millis(self.bases.config.limits.retrieval_ms.into());
         let query = BaseQuery {
-            original: text,
-            replaced: None,
+            original: in_context(query.text.clone()),
+            replaced: replaced.map(in_context),
+            // As deep as for anybody, and cut after: the fusion of a few is not the best of many.
             fusion: FusionParameters {
-                top_k: query.limit.max(1),
-                ..FusionParameters::default()
+                top_k: defaults.top_k.max(limit),
+                ..defaults
             },
+            embedding_patience: Some(retrieval / EMBEDDING_PART),
             claim: self.claim.clone(),
             patience: PATIENCE,
             place: None,
         };
         let answer = search(&self.bases, &base, query).await?;
         let passages = answer.found.map(|found| found.passages);
-        let passages = passages.unwrap_or_default().into_iter().filter(fits);
+        let passages = passages.unwrap_or_default().into_iter();
+        let passages = passages.filter(fits).take(limit);
         let mut documents: Vec<Uuid> = Vec::new();
         let passage = |found: found::Passage| {
             let document = found.place.document;

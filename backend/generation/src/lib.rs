@@ -48,7 +48,7 @@ use colloquy_base::{fair_queue::Priority, language::language_tag};
 use colloquy_characters::{Character, Characters, RenderedCharacter};
 use colloquy_http::{Edge, Interface};
 use colloquy_kernel::{Capability, Routes, State};
-use colloquy_knowledge::{KnowledgeBases, KnowledgeSource, Passage, Together};
+use colloquy_knowledge::{KnowledgeBases, KnowledgeSource, Passage, Reader, Together};
 use colloquy_providers::{Grounding, Providers};
 use colloquy_store::StoreError;
 
@@ -168,7 +168,12 @@ impl ReplyContext {
         if let Some((partner, name)) = named.filter(|_| parameters.rag_enabled)
             && partner == tenant.partner().as_str()
         {
-            sources.push(generation.bases.open(tenant.partner(), name, priority));
+            let reader = Reader {
+                partner: tenant.partner(),
+                priority,
+                character: character.display_name(),
+            };
+            sources.push(generation.bases.open(name, reader));
         }
         let knowledge = match sources.len() {
             0 => None,

@@ -86,12 +86,21 @@ pub trait KnowledgeSource: Send + Sync + 'static {
     async fn search(&self, query: Query) -> anyhow::Result<Vec<Passage>>;
 }
 
+/// Who looks something up in a knowledge base.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader<'a> {
+    /// Whose bases are there to be read.
+    pub partner: &'a PartnerId,
+    /// How urgently, for services that have to share.
+    pub priority: Priority,
+    /// What the character is called, of whom its base may tell by name.
+    pub character: Option<&'a str>,
+}
+
 /// The knowledge bases of partners.
 pub trait KnowledgeBases: std::fmt::Debug + Send + Sync + 'static {
-    /// A base of a partner, by its name, for those who ask with this priority. It is looked for when it is searched: one that is not
-    /// there has no passages.
-    fn open(&self, partner: &PartnerId, name: &str, priority: Priority)
-    -> Arc<dyn KnowledgeSource>;
+    /// A base by its name. It is looked for when it is searched: one that is not there has no passages.
+    fn open(&self, name: &str, reader: Reader<'_>) -> Arc<dyn KnowledgeSource>;
 }
 
 /// Several sources as one: the best passages of each, in turn.

@@ -1,7 +1,12 @@
 //! What a visitor hears and reads.
 
 use colloquy_protocol::{AgentState, ByeReason, ClientMessage, MAX_TEXT_CHARS, SessionState};
-use harness::client::{Between, ClientOptions};
+use harness::{
+    app::send,
+    client::{Between, ClientOptions},
+    eventually,
+};
+use reqwest::Method;
 
 use super::*;
 
@@ -312,6 +317,90 @@ async fn documents_are_told_of_when_a_reply_used_some_and_only_then() {
         spoken.await.unwrap();
         assert_eq!(told(), expected, "{question}");
     }
+}
+
+/// What a base says is told of as documents are, and a base that is gone takes no answer with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_base_is_told_of_when_a_reply_used_it() {
+    let stage = Stage::new().await;
+    let key = stage.partner.key.as_str();
+    let form = |fields: &[(&'static str, &'static str)]| {
+        let form = reqwest::multipart::Form::new();
+        fields
+            .iter()
+            .fold(form, |form, (name, text)| form.text(*name, *text))
+    };
+    let post = async |path: String, fields: &[(&'static str, &'static str)]| {
+        let request = stage.app.request(Method::POST, &path).bearer_auth(key);
+        send(request.multipart(form(fields))).await.expect(201)
+    };
+    let partner = &stage.partner.id;
+    post(
+        format!("/api/knowledgebases/{partner}"),
+        &[("name", "manual")],
+    )
+    .await;
+    post(
+        format!("/api/folders/{partner}/manual"),
+        &[("name", "texts")],
+    )
+    .await;
+    let fields = [("name", "Lions"), ("folder", "texts"), ("type", "file")];
+    let made = post(format!("/api/documents/{partner}/manual/empty"), &fields).await;
+    let document = format!(
+        "/api/documents/{partner}/manual/{}",
+        made["id"].as_str().unwrap()
+    );
+    let content = format!("{document}/content/rewritten");
+    let request = stage.app.request(Method::PUT, &content).bearer_auth(key);
+    let text = "content=The+lions+eat+meat+at+noon.";
+    let request = request.header("Content-Type", "application/x-www-form-urlencoded");
+    send(request.body(text)).await.expect(200);
+    let path = format!("/api/embedding/{partner}/manual");
+    eventually("the document is embedded", async || {
+        stage.app.get(key, &path).await.expect(200)["embedded_document_count"] == 1
+    })
+    .await;
+    let knowing = json!({"rag_enabled": true, "rag_index_required": format!("{partner}/manual")});
+    let personality = "You are a keeper.";
+    stage
+        .app
+        .character(&stage.partner, "keeper", personality, knowing)
+        .await;
+    let call = stage.call_with(&format!("repo:{partner}/keeper"), 60).await;
+    let client = NativeClient::connect(&call.url).await.unwrap();
+    let told = || {
+        let log = client.log();
+        let infos = log
+            .messages
+            .iter()
+            .filter(|(_, message)| matches!(message, ServerMessage::RagInfo { .. }));
+        infos.count()
+    };
+    let ask = async || {
+        let asked = now();
+        let text = "What do the lions eat?".to_owned();
+        client.say(&ClientMessage::Text { text }).await.unwrap();
+        let speaking = ServerMessage::AgentState {
+            state: AgentState::Speaking,
+        };
+        let spoken = client.message(asked, SOON, |message| (*message == speaking).then_some(()));
+        spoken.await.unwrap();
+        let listening = ServerMessage::AgentState {
+            state: AgentState::Listening,
+        };
+        let over = client.message(asked, SOON, |message| (*message == listening).then_some(()));
+        over.await.unwrap();
+    };
+    ask().await;
+    assert_eq!(told(), 1);
+    let gone = stage
+        .app
+        .delete(key, &format!("/api/knowledgebases/{partner}/manual"))
+        .await;
+    gone.expect(200);
+    ask().await;
+    assert_eq!(told(), 1, "the reply goes on without the base");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

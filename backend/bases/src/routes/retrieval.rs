@@ -261,6 +261,7 @@ pub(super) async fn search(
         fusion,
         claim: Claim::new(Priority::Request, tenant.partner().as_str()),
         patience: PATIENCE,
+        embedding_patience: None,
         place,
     };
     let answer = retrieval::search(&bases, &base, query)
