@@ -106,7 +106,7 @@ export type CallErrorCode =
   | "CALL_IN_USE"
   /** There is no such call, or it is over. */
   | "CALL_NOT_FOUND"
-  /** The service has no room for another call. */
+  /** The service has no room for another call, or is stopping. */
   | "CAPACITY"
   /** Too many requests, or a quota is used up. */
   | "RATE_LIMITED"

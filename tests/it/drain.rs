@@ -14,11 +14,11 @@ use colloquy::{
     Config,
     store::{Executor as _, FromDbRow, statement},
 };
-use colloquy_protocol::CloseCode;
+use colloquy_protocol::{CloseCode, ServerMessage};
 use harness::{
     TestDatabase,
     app::{Answer, TestPartner, TestQuota, send},
-    client::{ClientOptions, NativeClient, Refused},
+    client::{FromServer, NativeClient, Socket},
     eventually,
     process::Server,
     upstream::{Api, CACHED_TOKENS, End, Fault, INPUT_TOKENS, Recorded, Script, Upstream},
@@ -518,9 +518,15 @@ async fn a_call_outlives_sigterm_and_comes_back_to_its_server() {
     assert_eq!(refused.expect(503)["error"]["code"], "UNAVAILABLE");
     assert!(refused.header("retry-after").parse::<u32>().unwrap() >= 1);
     assert_eq!(refused.header("connection"), "close");
-    let new = NativeClient::join(&url(&unused), ClientOptions::default()).await;
-    let new = new.unwrap_err().downcast::<Refused>().unwrap();
-    assert_eq!(new.close, Some(CloseCode::Capacity.number()));
+    let mut new = Socket::open(&url(&unused)).await.unwrap();
+    new.hello(None).await.unwrap();
+    let FromServer::Message(ServerMessage::Error { code, message, .. }) = new.next().await else {
+        panic!("a stopping server let a new client in");
+    };
+    assert_eq!(code, "CAPACITY");
+    assert!(message.contains("is stopping"), "{message}");
+    let close = CloseCode::Capacity.number();
+    assert_eq!(new.next().await, FromServer::Closed(Some(close)));
     for _ in 0..2 {
         client.drop_socket().await.unwrap();
         client.resume().await.unwrap();

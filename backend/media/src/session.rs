@@ -94,19 +94,52 @@ enum MediaPath {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct End {
     bye: ByeReason,
-    /// The stable code of a failure; `None` when the call completed.
-    error: Option<&'static str>,
+    /// `None` when the call completed.
+    failure: Option<Failure>,
+}
+
+/// Why a call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    /// The client's offer cannot be used.
+    BadOffer,
+    /// The client did not follow the session's protocol.
+    Protocol,
+    /// No media came up.
+    NotConnected,
+    /// The server's own fault.
+    Internal,
+}
+
+impl Failure {
+    /// The stable code, for clients and in the call's record.
+    fn code(self) -> &'static str {
+        match self {
+            Self::BadOffer => "BAD_OFFER",
+            Self::Protocol => CloseCode::Protocol.code(),
+            Self::NotConnected => "NOT_CONNECTED",
+            Self::Internal => "INTERNAL",
+        }
+    }
+
+    /// How the client's connection is closed.
+    fn close(self) -> CloseCode {
+        match self {
+            Self::Protocol => CloseCode::Protocol,
+            Self::BadOffer | Self::NotConnected | Self::Internal => CloseCode::Normal,
+        }
+    }
 }
 
 impl End {
     fn completed(bye: ByeReason) -> Self {
-        Self { bye, error: None }
+        Self { bye, failure: None }
     }
 
-    fn failed(code: &'static str) -> Self {
+    fn failed(failure: Failure) -> Self {
         Self {
             bye: ByeReason::Error,
-            error: Some(code),
+            failure: Some(failure),
         }
     }
 }
@@ -157,13 +190,9 @@ impl Session {
             }
             Err(error) => {
                 tracing::error!(call = %id, error = format!("{error:#}"), "a session could not start");
-                wire.refuse(&Refusal {
-                    code: "INTERNAL",
-                    close: 1011,
-                    message: "the server failed; try again later",
-                });
+                wire.refuse(Refusal::Internal);
                 let outcome = Outcome {
-                    error: Some("INTERNAL".into()),
+                    error: Some(Failure::Internal.code().into()),
                     call_time: Duration::ZERO,
                     server_time: Duration::ZERO,
                     transcript: Vec::new(),
@@ -366,7 +395,7 @@ impl Session {
         if self.give_up_at.is_some_and(|at| at <= now) {
             // A client that never had media is a failure; one that went away has ended the call.
             let end = match self.path {
-                MediaPath::New => End::failed("NOT_CONNECTED"),
+                MediaPath::New => End::failed(Failure::NotConnected),
                 MediaPath::Up | MediaPath::Down => End::completed(ByeReason::HangUp),
             };
             self.end_with(end);
@@ -430,7 +459,7 @@ impl Session {
                 Output::End(EndReason::HangUp) => self.end_with(match self.path {
                     MediaPath::New => End {
                         bye: ByeReason::HangUp,
-                        error: Some("NOT_CONNECTED"),
+                        failure: Some(Failure::NotConnected),
                     },
                     MediaPath::Up | MediaPath::Down => End::completed(ByeReason::HangUp),
                 }),
@@ -519,7 +548,7 @@ impl Session {
         tracing::info!(?end, "session ended");
         let since = |start: Instant| now.saturating_duration_since(start);
         let outcome = Outcome {
-            error: end.error.map(Into::into),
+            error: end.failure.map(|failure| failure.code().into()),
             call_time: self.connected_at.map(since).unwrap_or_default(),
             server_time: since(self.epoch),
             transcript: self.engine.transcript().iter().map(stored_line).collect(),
@@ -531,22 +560,18 @@ impl Session {
         }
         self.media.live.remove(&self.id);
         if let Some(wire) = self.wire.take() {
-            let state = if end.error.is_some() {
-                SessionState::Error
-            } else {
-                SessionState::Completed
+            let (state, close) = match end.failure {
+                Some(failure) => (SessionState::Error, failure.close()),
+                None => (SessionState::Completed, CloseCode::Normal),
             };
+            let code = end.failure.map(Failure::code);
             // The reason comes first: for a client, a final status is an end as well.
             wire.say(&ServerMessage::Bye {
                 reason: end.bye,
-                code: end.error.map(str::to_owned),
+                code: code.map(str::to_owned),
             });
             wire.say(&ServerMessage::Status { state });
-            let close = match end.error {
-                Some("PROTOCOL") => CloseCode::Protocol,
-                _ => CloseCode::Normal,
-            };
-            wire.close(close.number(), end.error.unwrap_or("BYE"));
+            wire.close(close.number(), code.unwrap_or("BYE"));
         }
     }
 }

@@ -77,42 +77,76 @@ pub(super) async fn session_socket(
                     let _ = session.send(Attach { wire }).await;
                 }
                 Err(refusal) => {
-                    tracing::info!(call = %id, code = refusal.code, "session refused");
-                    wire.refuse(&refusal);
+                    tracing::info!(call = %id, code = refusal.code(), "session refused");
+                    wire.refuse(refusal);
                 }
             }
         })
 }
 
 /// Why a socket was refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refusal {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// For a reason that has a close code of its own.
+    Session(CloseCode),
+    /// The server is stopping and takes no new calls. Whoever wants one tries again, as where the server is full.
+    Stopping,
+    /// The server failed.
+    Internal,
+}
+
+impl Refusal {
     /// The stable code.
-    pub(super) code: &'static str,
+    fn code(self) -> &'static str {
+        match self {
+            Self::Session(code) => code.code(),
+            Self::Stopping => CloseCode::Capacity.code(),
+            Self::Internal => "INTERNAL",
+        }
+    }
+
     /// The number in the close frame.
-    pub(super) close: u16,
+    fn close(self) -> u16 {
+        match self {
+            Self::Session(code) => code.number(),
+            Self::Stopping => CloseCode::Capacity.number(),
+            Self::Internal => close_code::ERROR,
+        }
+    }
+
     /// What happened, for a developer.
-    pub(super) message: &'static str,
+    fn message(self) -> &'static str {
+        match self {
+            Self::Session(CloseCode::InvalidSignature) => {
+                "the signed URL or the resume token is not valid"
+            }
+            Self::Session(CloseCode::UrlExpired) => {
+                "the signed URL has expired; create another call"
+            }
+            Self::Session(CloseCode::CallInUse) => {
+                "the signed URL was used before, and the call has its client"
+            }
+            Self::Session(CloseCode::CallNotFound) => "there is no such call, or it is over",
+            Self::Session(CloseCode::RateLimited) => {
+                "too many session attempts came from this address; try again in a minute"
+            }
+            Self::Session(CloseCode::Capacity) => {
+                "the server has no room for another call; try again later"
+            }
+            Self::Session(CloseCode::Normal | CloseCode::Protocol) => {
+                "the session's protocol was not followed"
+            }
+            Self::Stopping => {
+                "the server is stopping and takes no new calls; try again in a moment"
+            }
+            Self::Internal => "the server failed; try again later",
+        }
+    }
 }
 
 impl From<CloseCode> for Refusal {
     fn from(code: CloseCode) -> Self {
-        let message = match code {
-            CloseCode::InvalidSignature => "the signed URL or the resume token is not valid",
-            CloseCode::UrlExpired => "the signed URL has expired; create another call",
-            CloseCode::CallInUse => "the signed URL was used before, and the call has its client",
-            CloseCode::CallNotFound => "there is no such call, or it is over",
-            CloseCode::RateLimited => {
-                "too many session attempts came from this address; try again in a minute"
-            }
-            CloseCode::Capacity => "the server has no room for another call; try again later",
-            _ => "the session's protocol was not followed",
-        };
-        Self {
-            code: code.code(),
-            close: code.number(),
-            message,
-        }
+        Self::Session(code)
     }
 }
 
@@ -169,15 +203,11 @@ async fn admit(
         Err(_) => return Err(CloseCode::CallInUse.into()),
     }
     if media.kernel.shutdown.is_cancelled() {
-        return Err(CloseCode::Capacity.into());
+        return Err(Refusal::Stopping);
     }
     let failed = |error: StoreError| {
         tracing::error!(call = %id, %error, "taking a call failed");
-        Refusal {
-            code: "INTERNAL",
-            close: 1011,
-            message: "the server failed; try again later",
-        }
+        Refusal::Internal
     };
     let seat = room::seat(media, id, address).await.map_err(failed)??;
     let taken = colloquy_calls::take(media, id, wire.metadata.as_ref()).await;
@@ -331,12 +361,12 @@ impl Wire {
     }
 
     /// Says why and closes.
-    pub(super) fn refuse(self, refusal: &Refusal) {
+    pub(super) fn refuse(self, refusal: Refusal) {
         self.say(&ServerMessage::Error {
-            code: refusal.code.to_owned(),
-            message: refusal.message.to_owned(),
+            code: refusal.code().to_owned(),
+            message: refusal.message().to_owned(),
             fatal: true,
         });
-        self.close(refusal.close, refusal.code);
+        self.close(refusal.close(), refusal.code());
     }
 }

@@ -22,7 +22,7 @@ pub enum CloseCode {
     UrlExpired,
     /// Too many attempts came from the client's address.
     RateLimited,
-    /// The node has no room for another call.
+    /// The node has no room for another call, or takes none any more because it is stopping.
     Capacity,
 }
 

@@ -79,9 +79,9 @@ error_codes! {
     /// There is no such call, or it is over.
     CallNotFound = "CALL_NOT_FOUND":
         "The call does not exist or is over. Create a new call.";
-    /// The service has no room for another call.
+    /// The service has no room for another call, or is stopping.
     Capacity = "CAPACITY":
-        "The service is full. Try again in a moment.";
+        "The service takes no new calls now. Try again in a moment.";
     /// Too many requests, or a quota is used up.
     RateLimited = "RATE_LIMITED":
         "Too many calls. Wait before trying again.";

@@ -6,7 +6,7 @@ use colloquy_protocol::{ByeReason, ClientMessage, CloseCode, MAX_TEXT_CHARS, Ser
 use colloquy_transport::{offer::Offer, peer::Peer};
 use colloquy_voice::Input;
 
-use super::{End, MediaPath, Session, excerpt};
+use super::{End, Failure, MediaPath, Session, excerpt};
 use crate::signalling::Wire;
 
 impl Session {
@@ -54,11 +54,11 @@ impl Session {
                 // The stack's error may quote the offer, which has the client's addresses.
                 tracing::info!("an offer was refused");
                 self.say(&ServerMessage::Error {
-                    code: "BAD_OFFER".to_owned(),
+                    code: Failure::BadOffer.code().to_owned(),
                     message: format!("the offer was refused: {}", excerpt(&error)),
                     fatal: true,
                 });
-                self.end_with(End::failed("BAD_OFFER"));
+                self.end_with(End::failed(Failure::BadOffer));
             }
         }
     }
@@ -134,11 +134,11 @@ impl Session {
 
     pub(super) fn violated(&mut self, what: &'static str) {
         self.say(&ServerMessage::Error {
-            code: CloseCode::Protocol.code().to_owned(),
+            code: Failure::Protocol.code().to_owned(),
             message: what.to_owned(),
             fatal: true,
         });
-        self.end_with(End::failed(CloseCode::Protocol.code()));
+        self.end_with(End::failed(Failure::Protocol));
     }
 
     pub(super) fn say(&mut self, message: &ServerMessage) {
