@@ -6,8 +6,8 @@ use axum::{
     extract::{FromRef, State},
     http::{HeaderMap, StatusCode},
 };
-use colloquy_base::{clock::rfc3339, invalid::InvalidField};
-use colloquy_http::{ApiError, ApiJson, ApiPath, Page, PageQuery, extract::parse_json};
+use colloquy_base::{clock::rfc3339, invalid::InvalidField, json};
+use colloquy_http::{ApiError, ApiJson, ApiPath, Listing, PageQuery};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -202,7 +202,7 @@ pub(crate) async fn me(Caller(principal): Caller) -> Json<Me> {
 pub(crate) async fn list_partners(
     State(accounts): State<Accounts>,
     Caller(principal): Caller,
-    page: Page,
+    Listing { page, .. }: Listing,
 ) -> Result<(HeaderMap, Json<Vec<PartnerView>>), ApiError> {
     let partners = partners::list(&accounts, &principal, &page.slice()).await?;
     let listed = page.of(partners, |partner| partner.id.as_str().to_owned());
@@ -240,7 +240,7 @@ pub(crate) async fn create_partner(
     principal.require_admin()?;
     let body: PartnerBody = match body.is_empty() {
         true => PartnerBody::default(),
-        false => parse_json(&body)?,
+        false => json::read(&body)?,
     };
     let id = PartnerId::parse(&partner)?;
     let (partner, api_key) = partners::create(&accounts, id, body.into()).await?;
@@ -290,7 +290,7 @@ pub(crate) async fn delete_partner(
 pub(crate) async fn list_keys(
     State(accounts): State<Accounts>,
     caller: PartnerTenant,
-    page: Page,
+    Listing { page, .. }: Listing,
 ) -> Result<(HeaderMap, Json<Vec<KeyView>>), ApiError> {
     caller.principal.require(Scope::Keys)?;
     let keys = keys::list(&accounts, Some(&caller.tenant), &page.slice()).await?;

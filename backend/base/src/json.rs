@@ -4,10 +4,13 @@
 //! its size. What a text will become is estimated in one pass before anything is parsed, at a small part of what parsing
 //! costs, and a text that would become too much for its size is refused. Depth is bounded by `serde_json`, at 128.
 
-use std::fmt;
+use std::fmt::{self, Display};
 
 use memchr::memchr2;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use crate::invalid::InvalidField;
 
 /// Any text may become this much, in bytes: what ordinary requests full of small values need.
 const FREE_BYTES: usize = 16 * 1024 * 1024;
@@ -46,6 +49,61 @@ impl fmt::Display for JsonError {
             Self::Malformed(error) => error.fmt(f),
         }
     }
+}
+
+impl std::error::Error for JsonError {}
+
+impl From<JsonError> for InvalidField {
+    /// Names `body`, or the field that takes too much.
+    fn from(error: JsonError) -> Self {
+        match error {
+            JsonError::Malformed(error) => Self::new("body", format!("body is not JSON: {error}")),
+            JsonError::TooHeavy { ref field } => {
+                let field = field.clone().unwrap_or_else(|| "body".to_owned());
+                let message = format!("{field} is not taken: {error}");
+                Self::new(field, message)
+            }
+        }
+    }
+}
+
+/// Parses a text from outside as what it has to be.
+///
+/// # Errors
+/// When it is not JSON, is not what it has to be, or would become too much for its size. Names the field, such as
+/// `parameters.greetings[0]`, or `body`.
+pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, InvalidField> {
+    check(text)?;
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let (field, message) = locate(&error);
+        InvalidField::new(field.unwrap_or_else(|| "body".to_owned()), message)
+    })?;
+    deserializer
+        .end()
+        .map_err(|error| InvalidField::new("body", error.to_string()))?;
+    Ok(value)
+}
+
+/// The field that an error is about, `None` for the whole, and the message. A missing or unknown field is known to
+/// serde's message only.
+pub fn locate<E: Display>(error: &serde_path_to_error::Error<E>) -> (Option<String>, String) {
+    let message = error.inner().to_string();
+    let path = error.path().to_string();
+    // A key may be empty, too.
+    let path = (path != "." && !path.is_empty()).then_some(path);
+    let named = ["missing field `", "unknown field `"]
+        .iter()
+        .find_map(|start| message.strip_prefix(start)?.split_once('`'))
+        .map(|(name, _)| name);
+    let field = match (path, named) {
+        (Some(path), Some(name)) if path == name || path.ends_with(&format!(".{name}")) => {
+            Some(path)
+        }
+        (Some(path), Some(name)) => Some(format!("{path}.{name}")),
+        (path, name) => path.or(name.map(str::to_owned)),
+    };
+    (field, message)
 }
 
 /// Parses a text from outside.
@@ -313,5 +371,22 @@ mod tests {
         let parameters = json!({"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}});
         let tools = json!({"tools": vec![json!({"type": "function", "function": {"name": "f", "parameters": parameters}}); 1_000]});
         parse(tools.to_string().as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn a_malformed_body_names_the_field() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Outer {
+            #[expect(dead_code, reason = "only parsed")]
+            inner: Vec<u8>,
+        }
+        let error = read::<Outer>(br#"{"inner": [1, "x"]}"#).unwrap_err();
+        assert_eq!(error.field, "inner[1]");
+        let error = read::<Outer>(br#"{"inner": []} x"#).unwrap_err();
+        assert_eq!(error.field, "body");
+        let error = read::<Outer>(b"{}").unwrap_err();
+        assert_eq!(error.field, "inner");
+        let error = read::<Vec<Outer>>(b"[{}]").unwrap_err();
+        assert_eq!(error.field, "[0].inner");
     }
 }

@@ -1,12 +1,17 @@
 //! Why a call was not made.
 
+use std::time::Duration;
+
 use colloquy_accounts::{AccessDenied, ledger::LedgerError, quotas::NotAllowed};
 use colloquy_base::invalid::InvalidField;
-use colloquy_characters::{RenderError, ResolveError};
+use colloquy_characters::{InvalidCharacter, RenderError, ResolveError};
 use colloquy_http::ApiError;
 use colloquy_store::StoreError;
 
 use crate::room::Bound;
+
+/// How long a client that found no room should wait.
+const RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// A call was not made.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +19,9 @@ pub(super) enum CreateError {
     /// A field is wrong.
     #[error(transparent)]
     Invalid(#[from] InvalidField),
+    /// What stands for the character is none.
+    #[error(transparent)]
+    NoCharacter(#[from] InvalidCharacter),
     /// A publishable key may not set this field so.
     #[error(transparent)]
     NotForPages(InvalidField),
@@ -44,6 +52,7 @@ impl From<CreateError> for ApiError {
     fn from(error: CreateError) -> Self {
         match error {
             CreateError::Invalid(invalid) => invalid.into(),
+            CreateError::NoCharacter(invalid) => invalid.into(),
             CreateError::NotForPages(invalid) => Self {
                 field: Some(invalid.field.into_owned()),
                 ..Self::forbidden(invalid.message)
@@ -55,6 +64,19 @@ impl From<CreateError> for ApiError {
             CreateError::Template(error) => error.into(),
             CreateError::Unpaid(error) => error.into(),
             CreateError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<Bound> for ApiError {
+    fn from(bound: Bound) -> Self {
+        let message = bound.to_string();
+        match bound {
+            Bound::Node => Self::unavailable(message, RETRY_AFTER),
+            Bound::Partner | Bound::Key | Bound::Address | Bound::Connecting => Self {
+                message,
+                ..Self::rate_limited(RETRY_AFTER)
+            },
         }
     }
 }

@@ -7,6 +7,7 @@
 mod bill;
 mod create;
 mod error;
+mod extract;
 mod finish;
 mod recover;
 pub mod request;

@@ -16,15 +16,11 @@ use std::{
 
 use colloquy_base::{clock::Clock, counts::Counts};
 use colloquy_config::MediaConfig;
-use colloquy_http::ApiError;
 use colloquy_protocol::CloseCode;
 use colloquy_store::StoreError;
 
 use super::store;
 use crate::Calls;
-
-/// How long a client that found no room should wait.
-const RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// The part of a node that one partner leaves free, even where it is alone.
 const FREE_PART: usize = 8;
@@ -72,19 +68,6 @@ impl Bound {
             Self::Key => "key",
             Self::Address => "address",
             Self::Connecting => "connecting",
-        }
-    }
-}
-
-impl From<Bound> for ApiError {
-    fn from(bound: Bound) -> Self {
-        let message = bound.to_string();
-        match bound {
-            Bound::Node => Self::unavailable(message, RETRY_AFTER),
-            Bound::Partner | Bound::Key | Bound::Address | Bound::Connecting => Self {
-                message,
-                ..Self::rate_limited(RETRY_AFTER)
-            },
         }
     }
 }
@@ -311,12 +294,12 @@ pub async fn seat(
     id: &str,
     address: IpAddr,
 ) -> Result<Result<CallSlot, CloseCode>, StoreError> {
-    let Some(placed) = store::placed(calls.store.db(), id).await? else {
+    let Some(owner) = store::owner(calls.store.db(), id).await? else {
         return Ok(Err(CloseCode::CallNotFound));
     };
     let guest = CallOrigin {
-        partner: placed.partner,
-        page: placed.page_key.map(|key| (key, address)),
+        partner: owner.partner,
+        page: owner.page_key.map(|key| (key, address)),
     };
     Ok(calls.room.take(guest).map_err(|_| CloseCode::Capacity))
 }

@@ -10,7 +10,7 @@ use colloquy_accounts::{
     quotas::{Payer, QuotaKind},
 };
 use colloquy_http::{
-    ApiError, ApiQuery, Arrival, Page, PageQuery,
+    ApiError, Arrival, Listing, PageQuery,
     extract::{ApiPath, ClientAddress, key_text},
 };
 use jiff::Timestamp;
@@ -143,14 +143,13 @@ pub(crate) struct CallQuery {
 pub(crate) async fn list_calls(
     State(calls): State<Calls>,
     CallPayer(payer): CallPayer,
-    ApiQuery(query): ApiQuery<CallQuery>,
-    page: Page,
+    Listing { filter, page }: Listing<CallQuery>,
 ) -> Result<(HeaderMap, Json<CallList>), ApiError> {
     let principal = payer.principal();
     if principal.is_publishable() {
         return Err(ApiError::forbidden("A publishable key lists no calls"));
     }
-    let partner = match query.partner {
+    let partner = match filter.partner {
         Some(name) => Some(principal.tenant(&PartnerId::parse(&name)?)?),
         None => principal.own_tenant(),
     };
@@ -161,10 +160,10 @@ pub(crate) async fn list_calls(
     let filter = CallFilter {
         partner: partner.map(|tenant| tenant.partner().as_str().to_owned()),
         quota: payer.quota().map(|quota| quota.id.clone()),
-        state: query.state,
-        character: query.character.map(reference),
-        created_from: query.created_from.map(Timestamp::as_millisecond),
-        created_before: query.created_before.map(Timestamp::as_millisecond),
+        state: filter.state,
+        character: filter.character.map(reference),
+        created_from: filter.created_from.map(Timestamp::as_millisecond),
+        created_before: filter.created_before.map(Timestamp::as_millisecond),
     };
     let rows = store::list(calls.store.db(), filter, &page.slice()).await?;
     let listed = page.of(rows, |row| row.id.clone());

@@ -200,12 +200,12 @@ pub(super) async fn load(db: &impl Executor, id: &str) -> Result<Option<CallRow>
 
 /// Who placed a call.
 #[derive(Debug, sqlx::FromRow)]
-pub(super) struct Placed {
+pub(super) struct CallOwner {
     pub(super) partner: String,
     pub(super) page_key: Option<String>,
 }
 
-pub(super) async fn placed(db: &impl Executor, id: &str) -> Result<Option<Placed>, StoreError> {
+pub(super) async fn owner(db: &impl Executor, id: &str) -> Result<Option<CallOwner>, StoreError> {
     let sql = "SELECT partner, page_key FROM calls WHERE id = $1";
     db.fetch_one(statement(sql, [id.into()])).await
 }
@@ -301,14 +301,14 @@ async fn ended(
 
 /// A call whose node is gone.
 #[derive(Debug, sqlx::FromRow)]
-pub(super) struct Lost {
+pub(super) struct LostCall {
     pub(super) id: String,
     time_limit_seconds: i64,
     ongoing_at: Option<i64>,
     heartbeat_at: Option<i64>,
 }
 
-impl Lost {
+impl LostCall {
     /// How long media flowed as far as anybody knows: until its node was heard last. `None` when nobody knows.
     pub(super) fn call_time(&self) -> Option<Duration> {
         let Some(ongoing_at) = self.ongoing_at else {
@@ -326,7 +326,7 @@ pub(super) async fn end_lost(
     own_node: &str,
     lost_before: i64,
     now: i64,
-) -> Result<Vec<Lost>, StoreError> {
+) -> Result<Vec<LostCall>, StoreError> {
     let sql = format!(
         "UPDATE calls SET state = 'error', error_code = 'NODE_LOST', ended_at = $3, updated_at = $3 \
          WHERE state IN ('starting', 'ongoing') AND taken_at IS NOT NULL AND node_id <> $2 AND node_id NOT IN ({}) \

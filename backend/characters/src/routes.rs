@@ -8,7 +8,7 @@ use axum::{
 };
 use colloquy_accounts::{Accounts, PartnerTenant, Scope};
 use colloquy_base::clock::rfc3339;
-use colloquy_http::{ApiError, ApiJson, ApiPath, Page, PageQuery};
+use colloquy_http::{ApiError, ApiJson, ApiPath, Listing, PageQuery};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -150,7 +150,7 @@ fn content(personality: String, parameters: Option<Value>) -> Result<Content, Ap
 pub(crate) async fn list(
     State(characters): State<Characters>,
     caller: PartnerTenant,
-    page: Page,
+    Listing { page, .. }: Listing,
 ) -> Result<(HeaderMap, Json<Vec<CharacterEntryView>>), ApiError> {
     caller.principal.require(Scope::Characters)?;
     let characters = saved::list(&characters, &caller.tenant, &page.slice()).await?;
@@ -248,7 +248,7 @@ pub(crate) async fn list_versions(
     State(characters): State<Characters>,
     caller: PartnerTenant,
     ApiPath((_partner, name)): ApiPath<(String, String)>,
-    page: Page,
+    Listing { page, .. }: Listing,
 ) -> Result<(HeaderMap, Json<Vec<CharacterEntryView>>), ApiError> {
     caller.principal.require(Scope::Characters)?;
     let name = CharacterName::parse(&name)?;

@@ -3,8 +3,10 @@
 use std::{borrow::Cow, fmt::Display};
 
 use colloquy_accounts::PartnerId;
-use colloquy_base::{invalid::InvalidField, json};
-use colloquy_http::extract::locate;
+use colloquy_base::{
+    invalid::InvalidField,
+    json::{self, locate},
+};
 use serde_json::{Map, Value};
 
 use super::{Character, CharacterParameters, template};

@@ -18,12 +18,7 @@ use colloquy_formats::{self as formats, Ending, Tally};
 use colloquy_providers::{Model, ProviderError};
 use serde_json::Value;
 
-use super::{
-    bill::Bill,
-    failure::{self, Refusal},
-    generate::StartedRequest,
-    prepare::Prepared,
-};
+use super::{bill::Bill, error::AnswerError, generate::StartedRequest, prepare::Prepared};
 use crate::Generation;
 
 /// Answers in one piece.
@@ -33,7 +28,7 @@ use crate::Generation;
 pub(super) async fn whole(
     generation: &Generation,
     begun: StartedRequest,
-) -> Result<Response, Refusal> {
+) -> Result<Response, AnswerError> {
     let StartedRequest {
         prepared,
         mut head,
@@ -55,13 +50,13 @@ pub(super) async fn whole(
     let answered = tokio::select! {
         biased;
         answered = dispatch.whole() => answered,
-        () = generation.kernel.drain_over.cancelled() => return Err(failure::stopping().into()),
+        () = generation.kernel.drain_over.cancelled() => return Err(AnswerError::Stopping),
     };
     let (model, answer) = match answered {
         Ok(answered) => answered,
         Err(error) => {
             settle_failed(generation, bill, &error);
-            return Err(Refusal::model(error));
+            return Err(error.into());
         }
     };
     let waited = asked.elapsed();
@@ -83,7 +78,7 @@ pub(super) async fn whole(
         Ok(answer) => answer,
         Err(error) => {
             bill.settle_unused(Outcome::Failed);
-            return Err(Refusal::answer(&error));
+            return Err(AnswerError::NoAnswer(error));
         }
     };
     if request.compacts {

@@ -12,7 +12,10 @@ use colloquy_accounts::{
     ledger::{Amounts, Measure, Outcome, UsageContext},
     quotas::{Quota, QuotaCaller, QuotaKind},
 };
-use colloquy_base::fair_queue::{Claim, Priority};
+use colloquy_base::{
+    fair_queue::{Claim, Priority},
+    invalid::InvalidField,
+};
 use colloquy_http::{ApiError, Arrival, memory::off_thread};
 use colloquy_providers::{Embedder, EmbeddingRequest};
 use serde::{Deserialize, Serialize};
@@ -20,8 +23,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    error::PrepareError,
-    failure::{self, Refusal},
+    error::{AnswerError, PrepareError},
+    failure::Refusal,
     request::json_body,
     routes::body,
     schema::TextError,
@@ -137,9 +140,9 @@ pub(crate) async fn create_embeddings(
     let answered = tokio::select! {
         biased;
         answered = embedded(&generation, &quota, &arrival, &*embedder, wanted) => answered,
-        () = generation.kernel.drain_over.cancelled() => Err(failure::stopping().into()),
+        () = generation.kernel.drain_over.cancelled() => Err(AnswerError::Stopping),
     };
-    Ok(answered.unwrap_or_else(Refusal::into_response))
+    Ok(answered.unwrap_or_else(|error| Refusal::from(error).into_response()))
 }
 
 /// What a request wants.
@@ -152,12 +155,12 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn parse(bytes: &[u8]) -> Result<Self, ApiError> {
+    fn parse(bytes: &[u8]) -> Result<Self, InvalidField> {
         let Value::Object(mut body) = json_body(bytes)? else {
-            return Err(ApiError::invalid("body", "body is a JSON object"));
+            return Err(InvalidField::new("body", "body is a JSON object"));
         };
         let Some(Value::String(model)) = body.remove("model") else {
-            return Err(ApiError::invalid("model", "model is a text, and required"));
+            return Err(InvalidField::new("model", "model is a text, and required"));
         };
         let texts = texts(body.remove("input").unwrap_or_default())?;
         let format = match body.remove("encoding_format") {
@@ -166,19 +169,19 @@ impl Wanted {
             Some(Value::String(format)) if format == "base64" => EncodingFormat::Base64,
             Some(_) => {
                 let message = "encoding_format is float or base64";
-                return Err(ApiError::invalid("encoding_format", message));
+                return Err(InvalidField::new("encoding_format", message));
             }
         };
         let dimensions = match body.remove("dimensions") {
             None | Some(Value::Null) => None,
             Some(given) => Some(given.as_u64().filter(|it| *it > 0).ok_or_else(|| {
-                ApiError::invalid("dimensions", "dimensions is a whole number above 0")
+                InvalidField::new("dimensions", "dimensions is a whole number above 0")
             })?),
         };
         if let Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) =
             body.get("user")
         {
-            return Err(ApiError::invalid("user", "user is a text"));
+            return Err(InvalidField::new("user", "user is a text"));
         }
         Ok(Self {
             model,
@@ -189,10 +192,10 @@ impl Wanted {
     }
 }
 
-fn texts(input: Value) -> Result<Vec<String>, ApiError> {
+fn texts(input: Value) -> Result<Vec<String>, InvalidField> {
     let invalid = |field: String, what: &str| {
         let message = format!("{field}: {what}");
-        ApiError::invalid(field, message)
+        InvalidField::new(field, message)
     };
     let whole = |what: &str| invalid("input".to_owned(), what);
     let values = match input {
@@ -237,7 +240,7 @@ async fn embedded(
     arrival: &Arrival,
     embedder: &dyn Embedder,
     wanted: Wanted,
-) -> Result<Response, Refusal> {
+) -> Result<Response, AnswerError> {
     let Wanted {
         model,
         mut texts,
@@ -256,7 +259,7 @@ async fn embedded(
         if tokens > longest {
             let field = format!("input[{place}]");
             let message = format!("{field} has {tokens} tokens; {model} reads {longest}");
-            return Err(ApiError::invalid(field, message).into());
+            return Err(InvalidField::new(field, message).into());
         }
         bound += tokens as u64;
     }
@@ -270,11 +273,8 @@ async fn embedded(
         character: None,
         request_id: arrival.id.clone(),
     };
-    let reserved = generation
-        .ledger
-        .reserve(quota, amounts(bound), about)
-        .await;
-    let mut reservation = reserved.map_err(ApiError::from)?;
+    let reserved = generation.ledger.reserve(quota, amounts(bound), about);
+    let mut reservation = reserved.await?;
     let standing = reservation.standing().headers(generation.clock.now_ms());
     reservation.begin();
     let claim = Claim::new(Priority::Request, quota.tenant.partner().as_str());
@@ -292,7 +292,7 @@ async fn embedded(
             Ok(made) => made,
             Err(error) => {
                 reservation.settle(amounts(used), Outcome::Failed);
-                return Err(Refusal::model(error));
+                return Err(error.into());
             }
         };
         used += made.tokens.unwrap_or(estimate);
@@ -300,7 +300,7 @@ async fn embedded(
             if dimensions.is_some_and(|wanted| wanted != vector.len() as u64) {
                 reservation.settle(amounts(used), Outcome::Failed);
                 let message = format!("{model} has vectors of {} numbers", vector.len());
-                return Err(ApiError::invalid("dimensions", message).into());
+                return Err(InvalidField::new("dimensions", message).into());
             }
             data.push(EmbeddingObject {
                 object: "embedding",
@@ -364,8 +364,7 @@ mod tests {
             (json!({"model": "m", "input": "a", "user": 7}), "user"),
         ] {
             let error = parse(&body).unwrap_err();
-            assert_eq!(error.status.as_u16(), 400, "{body}");
-            assert_eq!(error.field.as_deref(), Some(field), "{body}");
+            assert_eq!(error.field, field, "{body}");
         }
         let wanted = parse(&json!({"model": "m", "input": "a", "encoding_format": null})).unwrap();
         assert_eq!(wanted.texts, ["a"]);

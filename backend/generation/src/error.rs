@@ -1,15 +1,14 @@
-//! Why a request was not prepared, and what is not there of stored responses.
+//! Why a request was not prepared, or has no answer, and what is not there of stored responses.
 
 use std::time::Duration;
 
 use colloquy_accounts::{AccountError, ledger::LedgerError, quotas::NotAllowed};
 use colloquy_base::invalid::InvalidField;
-use colloquy_characters::{RenderError, ResolveError};
+use colloquy_characters::{InvalidCharacter, RenderError, ResolveError};
 use colloquy_formats::FormatError;
 use colloquy_http::{ApiError, memory::NoRoom};
+use colloquy_providers::{ProviderError, UpstreamFailure};
 use colloquy_store::StoreError;
-
-use super::request::mistake;
 
 /// When those come back who ask for a response that the database has not taken yet.
 const SOON: Duration = Duration::from_secs(1);
@@ -33,6 +32,9 @@ pub(super) enum PrepareError {
         field: &'static str,
         name: String,
     },
+    /// What stands for the character is none.
+    #[error(transparent)]
+    NoCharacter(#[from] InvalidCharacter),
     /// There is no such character.
     #[error(transparent)]
     Unresolved(#[from] ResolveError),
@@ -66,11 +68,20 @@ impl From<PrepareError> for ApiError {
     fn from(error: PrepareError) -> Self {
         match error {
             PrepareError::Invalid(invalid) => invalid.into(),
-            PrepareError::Format(error) => mistake(error),
+            PrepareError::Format(error) => {
+                let message = error.to_string();
+                Self::invalid(error.field, message)
+            }
             PrepareError::NotAllowed(denied) => denied.into(),
             PrepareError::UnknownModel { field, name } => {
                 Self::invalid(field, format!("there is no model {name}"))
                     .with_code("model_not_found")
+            }
+            PrepareError::NoCharacter(invalid) => {
+                let error = in_svc(invalid.into());
+                let field = error.field.as_deref().unwrap_or_default();
+                let message = format!("{field}: {}", error.message);
+                Self { message, ..error }
             }
             PrepareError::Unresolved(error) => in_svc(error.into()),
             PrepareError::Template(error) => in_svc(error.into()),
@@ -94,6 +105,29 @@ fn in_svc(error: ApiError) -> ApiError {
         part => format!("metadata.svc.character.{part}"),
     });
     ApiError { field, ..error }
+}
+
+/// A request that was taken has no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AnswerError {
+    /// What was asked for is wrong in a way that only the model knows.
+    #[error(transparent)]
+    Invalid(#[from] InvalidField),
+    /// The quota does not pay for it.
+    #[error(transparent)]
+    Unpaid(#[from] LedgerError),
+    /// The models failed, the last of them so.
+    #[error(transparent)]
+    Model(#[from] ProviderError),
+    /// The model's answer is none.
+    #[error("the model's answer is none")]
+    NoAnswer(Box<UpstreamFailure>),
+    /// The server stops.
+    #[error("the server stops")]
+    Stopping,
+    /// It could not be stored, as it was asked to be.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// A stored response was not read or deleted.

@@ -1,4 +1,4 @@
-//! What a client is told when a model failed.
+//! What a client is told when there is no answer: the edge of every request for text.
 //!
 //! A model's own words about a request that it refused go to the client in the shape of the public APIs; everything else
 //! is the operator's business and is told as a failure of the service.
@@ -12,16 +12,17 @@ use axum::{
 };
 use colloquy_formats::ErrorBody;
 use colloquy_http::{ApiError, public_error};
-use colloquy_providers::{ProviderError, ProviderErrorKind, UpstreamFailure};
-use colloquy_store::StoreError;
+use colloquy_providers::{ProviderError, ProviderErrorKind};
 use serde_json::{Value, json};
 
-/// Why there is no answer.
+use super::error::AnswerError;
+
+/// What a client is told instead of an answer.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The service does not give one.
+    /// The service's own error.
     Service(ApiError),
-    /// No model gave one.
+    /// A model's.
     Model {
         status: StatusCode,
         error: ErrorBody,
@@ -31,24 +32,6 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// The failure of the last model.
-    pub(super) fn model(error: ProviderError) -> Self {
-        Self::Model {
-            status: status(&error),
-            error: body(&error),
-            retry_after: retry_after(&error),
-        }
-    }
-
-    /// An answer that is none.
-    pub(super) fn answer(failure: &UpstreamFailure) -> Self {
-        Self::Model {
-            status: StatusCode::BAD_GATEWAY,
-            error: failure.into(),
-            retry_after: None,
-        }
-    }
-
     /// The error as the public APIs write it.
     pub(super) fn public_error(&self) -> Value {
         match self {
@@ -58,9 +41,24 @@ impl Refusal {
     }
 }
 
-impl From<StoreError> for Refusal {
-    fn from(error: StoreError) -> Self {
-        Self::Service(error.into())
+impl From<AnswerError> for Refusal {
+    fn from(error: AnswerError) -> Self {
+        match error {
+            AnswerError::Model(error) => Self::Model {
+                status: status(&error),
+                error: body(&error),
+                retry_after: retry_after(&error),
+            },
+            AnswerError::NoAnswer(failure) => Self::Model {
+                status: StatusCode::BAD_GATEWAY,
+                error: (&*failure).into(),
+                retry_after: None,
+            },
+            AnswerError::Invalid(invalid) => Self::Service(invalid.into()),
+            AnswerError::Unpaid(error) => Self::Service(error.into()),
+            AnswerError::Store(error) => Self::Service(error.into()),
+            AnswerError::Stopping => Self::Service(stopping()),
+        }
     }
 }
 
@@ -181,7 +179,13 @@ fn retry_after(error: &ProviderError) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use colloquy_providers::UpstreamFailure;
+
     use super::*;
+
+    fn answer(error: ProviderError) -> Response {
+        Refusal::from(AnswerError::from(error)).into_response()
+    }
 
     fn refused(status: u16) -> ProviderError {
         let mut error = ProviderError::new("m", ProviderErrorKind::Rejected, "status");
@@ -223,13 +227,13 @@ mod tests {
     #[test]
     fn waits_are_told() {
         let limited = ProviderError::new("m", ProviderErrorKind::RateLimited, "status");
-        let answer = Refusal::model(limited).into_response();
-        assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
-        assert_eq!(answer.headers()[RETRY_AFTER], "1");
+        let told = answer(limited);
+        assert_eq!(told.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(told.headers()[RETRY_AFTER], "1");
         let resting = ProviderError::resting("m", Duration::from_secs(7));
-        let answer = Refusal::model(resting).into_response();
-        assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(answer.headers()[RETRY_AFTER], "7");
+        let told = answer(resting);
+        assert_eq!(told.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(told.headers()[RETRY_AFTER], "7");
         let cut = ProviderError::new("m", ProviderErrorKind::Cut, "cut");
         assert_eq!(status(&cut), StatusCode::BAD_GATEWAY);
     }

@@ -91,7 +91,7 @@ pub(super) async fn answer(
     } else {
         answer::whole(generation, begun).await
     };
-    let mut response = answered.unwrap_or_else(Refusal::into_response);
+    let mut response = answered.unwrap_or_else(|error| Refusal::from(error).into_response());
     response.headers_mut().extend(limits);
     Ok(response)
 }

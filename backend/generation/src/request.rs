@@ -1,11 +1,10 @@
 //! What a client asks, out of its body.
 
-use colloquy_base::json::{self, JsonError};
-use colloquy_formats::{FormatError, ModelApi, Request};
-use colloquy_http::{ApiError, extract::unparsed};
+use colloquy_base::{invalid::InvalidField, json};
+use colloquy_formats::{ModelApi, Request};
 use serde_json::Value;
 
-use super::svc::Svc;
+use super::{error::PrepareError, svc::Svc};
 
 /// What a client asks.
 #[derive(Debug, Clone)]
@@ -20,17 +19,17 @@ impl ClientRequest {
     /// Parses a body.
     ///
     /// # Errors
-    /// 400 that names the field. Fields that are not known pass.
-    pub(super) fn parse(api: ModelApi, bytes: &[u8]) -> Result<Self, ApiError> {
+    /// When a field is wrong. Fields that are not known pass.
+    pub(super) fn parse(api: ModelApi, bytes: &[u8]) -> Result<Self, PrepareError> {
         Self::read(api, json_body(bytes)?)
     }
 
     /// Parses the body of a compaction.
     ///
     /// # Errors
-    /// 400 that names the field. Fields that mean nothing for it pass.
-    pub(super) fn parse_compaction(bytes: &[u8]) -> Result<Self, ApiError> {
-        let text = Request::read_compaction(json_body(bytes)?).map_err(mistake)?;
+    /// When a field is wrong. Fields that mean nothing for it pass.
+    pub(super) fn parse_compaction(bytes: &[u8]) -> Result<Self, PrepareError> {
+        let text = Request::read_compaction(json_body(bytes)?)?;
         Ok(Self { text, svc: None })
     }
 
@@ -38,8 +37,8 @@ impl ClientRequest {
     ///
     /// # Errors
     /// Those of [`Self::parse`].
-    pub(super) fn read(api: ModelApi, body: Value) -> Result<Self, ApiError> {
-        let mut text = Request::read(api, body).map_err(mistake)?;
+    pub(super) fn read(api: ModelApi, body: Value) -> Result<Self, PrepareError> {
+        let mut text = Request::read(api, body)?;
         let svc = text.svc.take().map(Svc::parse).transpose()?;
         Ok(Self { text, svc })
     }
@@ -48,24 +47,14 @@ impl ClientRequest {
 /// A body as JSON.
 ///
 /// # Errors
-/// 400 that names the body, or the field that takes too much.
-pub(super) fn json_body(bytes: &[u8]) -> Result<Value, ApiError> {
-    json::parse(bytes).map_err(|error| match error {
-        JsonError::Malformed(error) => {
-            ApiError::invalid("body", format!("body is not JSON: {error}"))
-        }
-        error => unparsed(&error),
-    })
-}
-
-/// Any mistake in a request is a 400 that names the field.
-pub(super) fn mistake(error: FormatError) -> ApiError {
-    let message = error.to_string();
-    ApiError::invalid(error.field, message)
+/// Names the body, or the field that takes too much.
+pub(super) fn json_body(bytes: &[u8]) -> Result<Value, InvalidField> {
+    Ok(json::parse(bytes)?)
 }
 
 #[cfg(test)]
 mod tests {
+    use colloquy_http::ApiError;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
@@ -73,7 +62,10 @@ mod tests {
 
     fn parse(svc: &Value) -> Result<ClientRequest, ApiError> {
         let body = json!({"model": "m", "input": "Hi", "metadata": {"svc": svc}});
-        ClientRequest::parse(ModelApi::Responses, body.to_string().as_bytes())
+        Ok(ClientRequest::parse(
+            ModelApi::Responses,
+            body.to_string().as_bytes(),
+        )?)
     }
 
     #[test]
@@ -122,7 +114,7 @@ mod tests {
     fn a_body_is_a_json_object() {
         let texts = ["", "{", "[]", "7", "{\"model\":\"m\"} x", "\u{feff}"];
         for body in texts.map(str::as_bytes).into_iter().chain([&b"\xff{}"[..]]) {
-            let error = ClientRequest::parse(ModelApi::Chat, body).unwrap_err();
+            let error = ApiError::from(ClientRequest::parse(ModelApi::Chat, body).unwrap_err());
             assert_eq!(error.status.as_u16(), 400, "{body:?}");
             assert_eq!(error.field.as_deref(), Some("body"), "{body:?}");
         }

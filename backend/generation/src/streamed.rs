@@ -18,7 +18,8 @@ use super::{
     answer::{count_added, event_stream, outcome, seconds},
     bill::Bill,
     dispatch::{Dispatch, Step},
-    failure::{self, Refusal},
+    error::AnswerError,
+    failure,
     generate::StartedRequest,
     prepare::Prepared,
     stored::Storing,
@@ -47,7 +48,7 @@ pub(super) enum StreamItem {
 pub(super) async fn streamed(
     generation: &Generation,
     begun: StartedRequest,
-) -> Result<Response, Refusal> {
+) -> Result<Response, AnswerError> {
     let pieces = events(generation, begun).await?.map(|together| {
         let mut out = BytesMut::new();
         for item in &together {
@@ -68,7 +69,7 @@ pub(super) async fn streamed(
 pub(super) async fn events(
     generation: &Generation,
     begun: StartedRequest,
-) -> Result<impl Stream<Item = Vec<StreamItem>> + Send + use<>, Refusal> {
+) -> Result<impl Stream<Item = Vec<StreamItem>> + Send + use<>, AnswerError> {
     let StartedRequest {
         prepared,
         head,
@@ -183,15 +184,15 @@ struct Beginning {
 
 impl StreamedAnswer {
     /// Waits for the first event, or until the connection has to be kept open.
-    async fn open(&mut self) -> Result<(), Refusal> {
+    async fn open(&mut self) -> Result<(), AnswerError> {
         let first = match self.wait().await {
             StreamEvent::Step(Step::Failed(error)) => {
                 self.settle(Outcome::Failed);
-                return Err(Refusal::model(error));
+                return Err(error.into());
             }
             StreamEvent::Stopping => {
                 self.settle(Outcome::Failed);
-                return Err(failure::stopping().into());
+                return Err(AnswerError::Stopping);
             }
             StreamEvent::Step(step) => Some(step),
             StreamEvent::Silence => None,

@@ -1,9 +1,11 @@
 //! `metadata.svc`: what a request says to this service and not to the model.
 
+use colloquy_base::invalid::InvalidField;
 use colloquy_characters::{CharacterInput, parse_character_params};
 use colloquy_formats::Object;
-use colloquy_http::ApiError;
 use serde_json::Value;
+
+use super::error::PrepareError;
 
 /// The service's own part of a request's metadata.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -16,15 +18,18 @@ pub(super) struct Svc {
 
 impl Svc {
     /// Parses the value of `metadata.svc`.
-    pub(super) fn parse(mut svc: Object) -> Result<Self, ApiError> {
+    ///
+    /// # Errors
+    /// When a field is wrong, or what stands for the character is none.
+    pub(super) fn parse(mut svc: Object) -> Result<Self, PrepareError> {
         let character = match svc.remove("character") {
             None | Some(Value::Null) => None,
-            Some(value) => Some(CharacterInput::parse(&value).map_err(inside_svc)?),
+            Some(value) => Some(CharacterInput::parse(&value)?),
         };
         let character_params = match svc.remove("character_params") {
             // Forms send JSON text, and the parser takes it; here the document says object.
             Some(Value::String(_)) => {
-                return Err(invalid("character_params", "must be an object"));
+                return Err(invalid("character_params", "must be an object").into());
             }
             params => parse_character_params(params.as_ref()).map_err(inside_svc)?,
         };
@@ -36,29 +41,22 @@ impl Svc {
             Some(key) => Err(invalid(
                 key,
                 "is not allowed; only character and character_params are",
-            )),
+            )
+            .into()),
         }
     }
 }
 
 /// This field below `metadata.svc` is wrong.
-fn invalid(field: &str, what: &str) -> ApiError {
+fn invalid(field: &str, what: &str) -> InvalidField {
     let field = format!("metadata.svc.{field}");
     let message = format!("{field} {what}");
-    ApiError::invalid(field, message)
+    InvalidField::new(field, message)
 }
 
-/// An error of a part, as an error of a field below `metadata.svc`. Some parts name the field in their message and some do
-/// not; here all of them do.
-fn inside_svc(error: impl Into<ApiError>) -> ApiError {
-    let error = error.into();
-    let field = format!(
-        "metadata.svc.{}",
-        error.field.as_deref().unwrap_or_default()
-    );
-    ApiError {
-        message: format!("{field}: {}", error.message),
-        field: Some(field),
-        ..error
-    }
+/// A wrong field of a part, as one below `metadata.svc`, which its message names as well.
+fn inside_svc(invalid: InvalidField) -> InvalidField {
+    let field = format!("metadata.svc.{}", invalid.field);
+    let message = format!("{field}: {}", invalid.message);
+    InvalidField::new(field, message)
 }

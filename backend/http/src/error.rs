@@ -43,28 +43,9 @@ pub struct ApiError {
 #[derive(Debug, Clone, Default)]
 pub struct Details {
     /// Every wrong field, where an interface reports all of them at once.
-    pub fields: Vec<FieldError>,
+    pub fields: Vec<InvalidField>,
     /// How much of the quota is left, for a client that has used it up.
     pub limits: Option<HeaderMap>,
-}
-
-/// A wrong field among others.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldError {
-    /// The field.
-    pub field: String,
-    /// What is wrong with it.
-    pub message: String,
-}
-
-impl FieldError {
-    /// What is wrong with a field.
-    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            field: field.into(),
-            message: message.into(),
-        }
-    }
 }
 
 impl ApiError {
@@ -91,9 +72,9 @@ impl ApiError {
 
     /// 400: these fields are wrong.
     #[must_use]
-    pub fn invalid_fields(fields: Vec<FieldError>) -> Self {
+    pub fn invalid_fields(fields: Vec<InvalidField>) -> Self {
         Self {
-            field: fields.first().map(|wrong| wrong.field.clone()),
+            field: fields.first().map(|wrong| wrong.field.to_string()),
             details: Some(Box::new(Details {
                 fields,
                 ..Details::default()
@@ -108,7 +89,7 @@ impl ApiError {
 
     /// Every wrong field, where an interface reports all of them at once.
     #[must_use]
-    pub fn fields(&self) -> &[FieldError] {
+    pub fn fields(&self) -> &[InvalidField] {
         self.details.as_ref().map_or(&[], |details| &details.fields)
     }
 
@@ -204,6 +185,12 @@ impl ApiError {
 impl From<InvalidField> for ApiError {
     fn from(invalid: InvalidField) -> Self {
         Self::invalid(invalid.field, invalid.message)
+    }
+}
+
+impl From<Vec<InvalidField>> for ApiError {
+    fn from(wrong: Vec<InvalidField>) -> Self {
+        Self::invalid_fields(wrong)
     }
 }
 

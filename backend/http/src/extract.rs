@@ -3,7 +3,6 @@
 
 use std::{
     convert::Infallible,
-    fmt::Display,
     net::{IpAddr, Ipv4Addr, SocketAddr},
 };
 
@@ -16,7 +15,7 @@ use axum::{
         request::Parts,
     },
 };
-use colloquy_base::json::{self, JsonError};
+use colloquy_base::json;
 use serde::de::DeserializeOwned;
 
 use super::{
@@ -62,7 +61,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for ApiJson<T> {
         if !is_json(request.headers()) {
             return Err(unsupported_media_type());
         }
-        parse_json(&body_bytes(request).await?).map(Self)
+        Ok(Self(json::read(&body_bytes(request).await?)?))
     }
 }
 
@@ -117,53 +116,6 @@ pub fn too_large() -> ApiError {
         "body_too_large",
         "The body is larger than this server takes",
     )
-}
-
-/// Parses JSON.
-///
-/// # Errors
-/// 400 that names the field.
-pub fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
-    json::check(bytes).map_err(|error| unparsed(&error))?;
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let (field, message) = locate(&error);
-        ApiError::invalid(field.unwrap_or_else(|| "body".to_owned()), message)
-    })?;
-    deserializer
-        .end()
-        .map_err(|error| ApiError::invalid("body", error.to_string()))?;
-    Ok(value)
-}
-
-/// 400 for a body that was not parsed.
-pub fn unparsed(error: &JsonError) -> ApiError {
-    let field = match error {
-        JsonError::TooHeavy { field: Some(field) } => field.as_str(),
-        _ => "body",
-    };
-    ApiError::invalid(field, format!("{field} is not taken: {error}"))
-}
-
-/// The field that an error is about, `None` for the whole, and the message. A missing or unknown field is known to
-/// serde's message only.
-pub fn locate<E: Display>(error: &serde_path_to_error::Error<E>) -> (Option<String>, String) {
-    let message = error.inner().to_string();
-    let path = error.path().to_string();
-    // A key may be empty, too.
-    let path = (path != "." && !path.is_empty()).then_some(path);
-    let named = ["missing field `", "unknown field `"]
-        .iter()
-        .find_map(|start| message.strip_prefix(start)?.split_once('`'))
-        .map(|(name, _)| name);
-    let field = match (path, named) {
-        (Some(path), Some(name)) if path == name || path.ends_with(&format!(".{name}")) => {
-            Some(path)
-        }
-        (Some(path), Some(name)) => Some(format!("{path}.{name}")),
-        (path, name) => path.or(name.map(str::to_owned)),
-    };
-    (field, message)
 }
 
 /// Whether the body says that it is JSON.
@@ -261,23 +213,5 @@ mod tests {
         assert_eq!(forwarded_for(&headers, 1), "2001:db8::1".parse().ok());
         assert_eq!(forwarded_for(&headers, 2), "1.2.3.4".parse().ok());
         assert_eq!(forwarded_for(&headers, 4), None);
-    }
-
-    #[test]
-    fn a_malformed_body_names_the_field() {
-        #[derive(Debug, serde::Deserialize)]
-        struct Outer {
-            #[expect(dead_code, reason = "only parsed")]
-            inner: Vec<u8>,
-        }
-        let error = parse_json::<Outer>(br#"{"inner": [1, "x"]}"#).unwrap_err();
-        assert_eq!(error.field.as_deref(), Some("inner[1]"));
-        assert_eq!(error.status, StatusCode::BAD_REQUEST);
-        let error = parse_json::<Outer>(br#"{"inner": []} x"#).unwrap_err();
-        assert_eq!(error.field.as_deref(), Some("body"));
-        let error = parse_json::<Outer>(b"{}").unwrap_err();
-        assert_eq!(error.field.as_deref(), Some("inner"));
-        let error = parse_json::<Vec<Outer>>(b"[{}]").unwrap_err();
-        assert_eq!(error.field.as_deref(), Some("[0].inner"));
     }
 }

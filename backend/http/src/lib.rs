@@ -18,10 +18,10 @@ mod page;
 mod shape;
 
 pub use edge::Edge;
-pub use error::{ApiError, FieldError};
+pub use error::ApiError;
 pub use extract::{ApiJson, ApiPath, ApiQuery, ClientAddress};
 pub use interface::Interface;
 pub use observe::Arrival;
-pub use page::{Listed, Page, PageQuery};
+pub use page::{Listed, Listing, NoFilter, Page, PageQuery, StrictQuery};
 pub use shape::public_error;
 pub use shape::{ErrorContext, ErrorShape};

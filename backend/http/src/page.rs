@@ -1,12 +1,21 @@
-//! Pages of lists: every list takes `limit` and `cursor`, and names the next page in a `Link` header.
+//! Pages of lists: the lists of these interfaces take `limit` and `cursor` besides their filters, refuse any other parameter, and
+//! name the next page in a `Link` header.
+//!
+//! Two kinds of lists are not read in such pages. Those of knowledge bases are given whole, as their interface document has them;
+//! the settings `knowledge.max_bases`, `max_folders` and `max_documents` bound them. The items of a stored response have the
+//! pages of the public API.
 
 use axum::{
-    extract::{FromRequestParts, OriginalUri, Query},
+    extract::{FromRequestParts, OriginalUri},
     http::{HeaderMap, HeaderValue, Uri, header::LINK, request::Parts},
 };
+use colloquy_base::{invalid::InvalidField, json::locate};
 use colloquy_store::Slice;
-use serde::Deserialize;
-use utoipa::IntoParams;
+use serde::{Deserialize, de::DeserializeOwned};
+use utoipa::{
+    IntoParams,
+    openapi::path::{Parameter, ParameterIn},
+};
 
 use super::ApiError;
 
@@ -43,16 +52,86 @@ pub struct Listed<T> {
     pub links: HeaderMap,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Page {
+/// Which entries of a list a request asks for: a page of those that the filter lets pass. A parameter that is neither is refused,
+/// since a filter whose name is misspelled would list everything.
+#[derive(Debug)]
+pub struct Listing<F = NoFilter> {
+    /// The filter.
+    pub filter: F,
+    /// The page.
+    pub page: Page,
+}
+
+/// The filter of a list that has none.
+#[derive(Debug, Deserialize)]
+pub struct NoFilter {}
+
+impl IntoParams for NoFilter {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        Vec::new()
+    }
+}
+
+impl<S: Send + Sync, F: DeserializeOwned + IntoParams> FromRequestParts<S> for Listing<F> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Ok(OriginalUri(uri)) = OriginalUri::from_request_parts(parts, state).await;
+        let mut known = names::<F>();
+        known.extend(names::<PageQuery>());
+        let query = uri.query().unwrap_or_default();
+        refuse_unknown(query, &known)?;
+        Ok(Self {
+            filter: read(query)?,
+            page: Page::new(read(query)?, uri)?,
+        })
+    }
+}
+
+/// Parameters of the query, of which unknown ones are refused.
+#[derive(Debug, Clone)]
+pub struct StrictQuery<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + IntoParams> FromRequestParts<S> for StrictQuery<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let original = parts.extensions.get::<OriginalUri>();
-        let uri = original.map_or_else(|| parts.uri.clone(), |uri| uri.0.clone());
-        let Query(query) = Query::<PageQuery>::try_from_uri(&parts.uri)
-            .map_err(|rejection| ApiError::invalid("limit", rejection.body_text()))?;
-        Self::new(query, uri)
+        let query = parts.uri.query().unwrap_or_default();
+        refuse_unknown(query, &names::<T>())?;
+        Ok(Self(read(query)?))
     }
+}
+
+/// The parameters that the API document names.
+fn names<T: IntoParams>() -> Vec<String> {
+    let parameters = T::into_params(|| Some(ParameterIn::Query));
+    parameters.into_iter().map(|it| it.name).collect()
+}
+
+/// A key may stand in any query.
+fn refuse_unknown(query: &str, known: &[String]) -> Result<(), InvalidField> {
+    const LONGEST_CHARS: usize = 100;
+    for (name, _) in url::form_urlencoded::parse(query.as_bytes()) {
+        if name != "api_key" && !known.iter().any(|known| *known == name) {
+            let name: String = name.chars().take(LONGEST_CHARS).collect();
+            let known = known.join(", ");
+            let message = format!("there is no parameter {name}; there are {known}");
+            return Err(InvalidField::new(name, message));
+        }
+    }
+    Ok(())
+}
+
+/// What a query says. An error names the parameter.
+fn read<T: DeserializeOwned>(query: &str) -> Result<T, InvalidField> {
+    let pairs = url::form_urlencoded::parse(query.as_bytes());
+    let pairs = serde_urlencoded::Deserializer::new(pairs);
+    serde_path_to_error::deserialize(pairs).map_err(|error| {
+        let (field, message) = locate(&error);
+        let field = field.unwrap_or_else(|| "query".to_owned());
+        let message = format!("{field}: {message}");
+        InvalidField::new(field, message)
+    })
 }
 
 impl Page {
@@ -112,17 +191,31 @@ impl Page {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::Request;
+
     use super::*;
 
-    fn page(uri: &str) -> Result<Page, ApiError> {
-        let uri: Uri = uri.parse().unwrap();
-        let Query(query) = Query::<PageQuery>::try_from_uri(&uri).unwrap();
-        Page::new(query, uri)
+    #[derive(Debug, Deserialize, IntoParams)]
+    struct StateFilter {
+        state: Option<u8>,
     }
 
-    #[test]
-    fn the_next_page_keeps_the_filters_and_drops_the_key() {
-        let page = page("/v2/calls?state=error&limit=2&api_key=x&cursor=9").unwrap();
+    async fn listing<F: DeserializeOwned + IntoParams>(uri: &str) -> Result<Listing<F>, ApiError> {
+        let (mut parts, ()) = Request::get(uri).body(()).unwrap().into_parts();
+        Listing::from_request_parts(&mut parts, &()).await
+    }
+
+    async fn refused<F: DeserializeOwned + IntoParams>(uri: &str) -> ApiError {
+        let refused = listing::<F>(uri).await.err().unwrap();
+        assert_eq!(refused.status.as_u16(), 400, "{uri}");
+        refused
+    }
+
+    #[tokio::test]
+    async fn the_next_page_keeps_the_filters_and_drops_the_key() {
+        let uri = "/v2/calls?state=7&limit=2&api_key=x&cursor=9";
+        let Listing { filter, page } = listing::<StateFilter>(uri).await.unwrap();
+        assert_eq!(filter.state, Some(7));
         assert_eq!(page.slice().after.as_deref(), Some("9"));
         assert_eq!(page.slice().limit, Some(3));
         let listed = page.of(vec![8, 7, 6], i32::to_string);
@@ -130,18 +223,39 @@ mod tests {
         assert_eq!(listed.next_cursor.as_deref(), Some("7"));
         assert_eq!(
             listed.links[LINK],
-            "</v2/calls?state=error&limit=2&cursor=7>; rel=\"next\""
+            "</v2/calls?state=7&limit=2&cursor=7>; rel=\"next\""
         );
         let last = page.of(vec![8, 7], i32::to_string);
         assert_eq!((last.next_cursor, last.links.len()), (None, 0));
     }
 
-    #[test]
-    fn a_page_has_a_bound() {
-        assert_eq!(page("/x").unwrap().slice().limit, Some(101));
-        for limit in [0, 101] {
-            let refused = page(&format!("/x?limit={limit}")).unwrap_err();
+    #[tokio::test]
+    async fn a_page_has_a_bound() {
+        let page = listing::<NoFilter>("/x").await.unwrap().page;
+        assert_eq!(page.slice().limit, Some(101));
+        for limit in ["0", "101", "", "many"] {
+            let refused = refused::<NoFilter>(&format!("/x?limit={limit}")).await;
             assert_eq!(refused.field.as_deref(), Some("limit"));
         }
+    }
+
+    #[tokio::test]
+    async fn a_parameter_that_is_wrong_or_unknown_is_refused_by_name() {
+        for (uri, field) in [
+            ("/x?status=7", "status"),
+            ("/x?limit=1&State=7", "State"),
+            ("/x?state=seven", "state"),
+            ("/x?state=7&state=8", "state"),
+            ("/x?=7", ""),
+        ] {
+            let refused = refused::<StateFilter>(uri).await;
+            assert_eq!(refused.field.as_deref(), Some(field), "{uri}");
+        }
+        assert_eq!(
+            refused::<NoFilter>("/x?state=7").await.message,
+            "there is no parameter state; there are limit, cursor"
+        );
+        let long = format!("/x?{}=1", "a".repeat(5_000));
+        assert!(refused::<NoFilter>(&long).await.message.len() < 300);
     }
 }

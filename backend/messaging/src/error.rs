@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use colloquy_accounts::AccessDenied;
 use colloquy_base::invalid::InvalidField;
-use colloquy_characters::{RenderError, ResolveError};
+use colloquy_characters::{InvalidCharacter, RenderError, ResolveError};
 use colloquy_http::ApiError;
 use colloquy_store::StoreError;
-
-use super::request::in_input;
 
 /// When a partner with too many completions in progress is to try again.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
@@ -19,6 +17,12 @@ pub(super) enum AcceptError {
     /// A field is wrong.
     #[error(transparent)]
     Invalid(#[from] InvalidField),
+    /// What stands for the character is none.
+    #[error(transparent)]
+    NoCharacter(#[from] InvalidCharacter),
+    /// A template parameter is wrong.
+    #[error(transparent)]
+    Params(InvalidField),
     /// The key is for other partners.
     #[error(transparent)]
     Denied(#[from] AccessDenied),
@@ -44,6 +48,8 @@ impl From<AcceptError> for ApiError {
     fn from(error: AcceptError) -> Self {
         match error {
             AcceptError::Invalid(invalid) => invalid.into(),
+            AcceptError::NoCharacter(invalid) => in_input(invalid),
+            AcceptError::Params(invalid) => in_input(invalid),
             AcceptError::Denied(denied) => denied.into(),
             AcceptError::Unresolved { field, error } => {
                 let is_unknown = matches!(error, ResolveError::Unknown);
@@ -60,4 +66,14 @@ impl From<AcceptError> for ApiError {
             AcceptError::Store(error) => error.into(),
         }
     }
+}
+
+/// An error about a part of the input, as one about the body's field.
+fn in_input(error: impl Into<ApiError>) -> ApiError {
+    let error = error.into();
+    let field = error.field.as_ref().map(|field| match field.as_str() {
+        known if known.starts_with("character") => format!("input.{known}"),
+        part => format!("input.character.{part}"),
+    });
+    ApiError { field, ..error }
 }

@@ -10,13 +10,14 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 use colloquy_accounts::Tenant;
-use colloquy_base::invalid::InvalidField;
+use colloquy_base::{invalid::InvalidField, json};
 use colloquy_characters::{CharacterInput, CharacterName, parse_character_params};
-use colloquy_http::{ApiError, extract::parse_json};
 use colloquy_providers::ChatRole;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+
+use super::error::AcceptError;
 
 /// The most messages of a conversation.
 const MAX_MESSAGES: usize = 1_000;
@@ -199,9 +200,9 @@ impl Checked {
     /// Reads a body.
     ///
     /// # Errors
-    /// 400 that names the field.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, ApiError> {
-        let CompletionBody { input } = parse_json(bytes)?;
+    /// When a field is wrong, or what stands for the character is none.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, AcceptError> {
+        let CompletionBody { input } = json::read(bytes)?;
         let mut files = input.audio_files.unwrap_or_default();
         for (id, file) in &files {
             check_file(id, file)?;
@@ -217,16 +218,17 @@ impl Checked {
         let num_options = input.num_options.unwrap_or(1);
         if !(1..=MAX_OPTIONS).contains(&num_options) {
             let message = format!("a whole number of 1 to {MAX_OPTIONS}");
-            return Err(ApiError::invalid("input.num_options", message));
+            return Err(InvalidField::new("input.num_options", message).into());
         }
         let generate_audio = input.generate_audio.unwrap_or(true);
         if generate_audio && num_options > 1 {
             let message = "must be false when num_options is more than 1";
-            return Err(ApiError::invalid("input.generate_audio", message));
+            return Err(InvalidField::new("input.generate_audio", message).into());
         }
         let given = |value: &Value| !value.is_null();
         let character = character(input.character.filter(given), input.character_name)?;
-        let params = parse_character_params(input.character_params.as_ref()).map_err(in_input)?;
+        let params =
+            parse_character_params(input.character_params.as_ref()).map_err(AcceptError::Params)?;
         Ok(Self {
             question: Question {
                 past,
@@ -262,38 +264,30 @@ impl NamedCharacter {
     }
 }
 
-/// An error about a part of the input, as one about the body's field.
-pub(super) fn in_input(error: impl Into<ApiError>) -> ApiError {
-    let error = error.into();
-    let field = error.field.as_ref().map(|field| match field.as_str() {
-        known if known.starts_with("character") => format!("input.{known}"),
-        part => format!("input.character.{part}"),
-    });
-    ApiError { field, ..error }
-}
-
 /// The character of either field.
-fn character(given: Option<Value>, name: Option<String>) -> Result<NamedCharacter, ApiError> {
+fn character(given: Option<Value>, name: Option<String>) -> Result<NamedCharacter, AcceptError> {
     let field = "input.character_name";
-    let wrong = |message: &str| ApiError::invalid(field, message);
+    let wrong = |message: String| InvalidField::new(field, message);
     let name = match (given, name) {
         (Some(character), None) => {
             return Ok(NamedCharacter {
                 field: "input.character",
-                named: NamedBody::Fully(CharacterInput::parse(&character).map_err(in_input)?),
+                named: NamedBody::Fully(CharacterInput::parse(&character)?),
             });
         }
         (None, Some(name)) => name,
-        (Some(_), Some(_)) => return Err(wrong("give either character or character_name")),
-        (None, None) => return Err(ApiError::invalid("input.character", "is required")),
+        (Some(_), Some(_)) => {
+            return Err(wrong("give either character or character_name".to_owned()).into());
+        }
+        (None, None) => return Err(InvalidField::new("input.character", "is required").into()),
     };
     let schemes = ["repo:", "repo-force:"];
     let named = if schemes.iter().any(|scheme| name.starts_with(scheme)) {
         let character = CharacterInput::parse(&Value::String(name));
-        NamedBody::Fully(character.map_err(|invalid| wrong(&invalid.message))?)
+        NamedBody::Fully(character.map_err(|invalid| wrong(invalid.message.to_string()))?)
     } else {
         let name = CharacterName::parse(&name);
-        NamedBody::OfPartner(name.map_err(|invalid| wrong(&invalid.message))?)
+        NamedBody::OfPartner(name.map_err(|invalid| wrong(invalid.message.to_string()))?)
     };
     Ok(NamedCharacter { field, named })
 }
@@ -302,16 +296,16 @@ fn character(given: Option<Value>, name: Option<String>) -> Result<NamedCharacte
 fn conversation(
     messages: Vec<Message>,
     files: &BTreeMap<String, String>,
-) -> Result<(Vec<PastMessage>, Vec<NewMessage>), ApiError> {
+) -> Result<(Vec<PastMessage>, Vec<NewMessage>), InvalidField> {
     if messages.len() > MAX_MESSAGES {
         let message = format!("at most {MAX_MESSAGES} messages");
-        return Err(ApiError::invalid("input.messages", message));
+        return Err(InvalidField::new("input.messages", message));
     }
     let (mut past, mut new) = (Vec::new(), Vec::<NewMessage>::new());
     let mut ids = HashSet::new();
     for (index, message) in messages.into_iter().enumerate() {
-        let wrong = |field: &str, message: &str| {
-            ApiError::invalid(format!("input.messages[{index}].{field}"), message)
+        let wrong = |field: &str, message: &'static str| {
+            InvalidField::new(format!("input.messages[{index}].{field}"), message)
         };
         if !is_id(&message.id) {
             return Err(wrong("id", "1 to 200 characters"));
@@ -331,15 +325,15 @@ fn conversation(
     }
     if new.is_empty() {
         let message = "there has to be a new message, with is_processed false";
-        return Err(ApiError::invalid("input.messages", message));
+        return Err(InvalidField::new("input.messages", message));
     }
     Ok((past, new))
 }
 
 fn past_message(
     message: Message,
-    wrong: impl Fn(&str, &str) -> ApiError,
-) -> Result<PastMessage, ApiError> {
+    wrong: impl Fn(&str, &'static str) -> InvalidField,
+) -> Result<PastMessage, InvalidField> {
     if message.file().is_some() {
         return Err(wrong("audio_file_id", "past messages carry text only"));
     }
@@ -355,8 +349,8 @@ fn past_message(
 fn new_content(
     message: &Message,
     files: &BTreeMap<String, String>,
-    wrong: impl Fn(&str, &str) -> ApiError,
-) -> Result<Content, ApiError> {
+    wrong: impl Fn(&str, &'static str) -> InvalidField,
+) -> Result<Content, InvalidField> {
     if message.originator == Some(Originator::Bot) {
         return Err(wrong("originator", "new messages are the user's"));
     }
@@ -383,7 +377,10 @@ fn new_content(
     }
 }
 
-fn text(text: Option<String>, wrong: impl Fn(&str, &str) -> ApiError) -> Result<String, ApiError> {
+fn text(
+    text: Option<String>,
+    wrong: impl Fn(&str, &'static str) -> InvalidField,
+) -> Result<String, InvalidField> {
     text.filter(|text| !text.trim().is_empty() && text.chars().count() <= MAX_TEXT_CHARS)
         .ok_or_else(|| wrong("text", "1 to 20,000 characters"))
 }
@@ -393,14 +390,15 @@ fn is_id(id: &str) -> bool {
 }
 
 /// Checks what can be told without decoding the sound.
-fn check_file(id: &str, file: &str) -> Result<(), ApiError> {
+fn check_file(id: &str, file: &str) -> Result<(), InvalidField> {
     if !is_id(id) {
-        return Err(ApiError::invalid(
+        return Err(InvalidField::new(
             "input.audio_files",
             "an id has 1 to 200 characters",
         ));
     }
-    let wrong = |message: &str| ApiError::invalid(format!("input.audio_files.{id}"), message);
+    let wrong =
+        |message: &'static str| InvalidField::new(format!("input.audio_files.{id}"), message);
     let bytes = decode_file(file).map_err(|_| wrong("is not base64"))?;
     match bytes.starts_with(OGG) {
         true => Ok(()),
@@ -458,6 +456,7 @@ mod tests {
                 format!("{past} {new} {}", question.audio_files.len())
             }
             Err(error) => {
+                let error = colloquy_http::ApiError::from(error);
                 assert_eq!(error.status.as_u16(), 400, "{error}");
                 let field = error.field.unwrap_or_default();
                 assert!(!field.is_empty());

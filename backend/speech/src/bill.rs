@@ -1,27 +1,16 @@
 //! What speech costs whoever pays for it.
 
-use axum::http::{HeaderMap, request::Parts};
+use axum::http::HeaderMap;
 use colloquy_accounts::{
-    Scope,
     ledger::{Amounts, LedgerError, Measure, Outcome, Reservation, UsageContext},
-    quotas::{self, Payer, QuotaKind},
+    quotas::Payer,
 };
 use colloquy_base::money::Usd;
-use colloquy_http::ApiError;
 
 use crate::Speech;
 
 /// What a million characters are counted in.
 const PRICED_CHARACTERS: u64 = 1_000_000;
-
-/// Whoever asks for speech. The key is in `Authorization: Bearer` or in `X-Api-Key`, looked for in this order.
-///
-/// # Errors
-/// As of [`Payer::with_key`].
-pub(super) async fn payer(parts: &Parts, speech: &Speech) -> Result<Payer, ApiError> {
-    let key = quotas::key_text(&parts.headers);
-    Payer::with_key(parts, speech, key, QuotaKind::Speech, Scope::Speech).await
-}
 
 /// Whose answers may be repeated to this one: those of its own key. (Another partner may get a partner's name.)
 pub(super) fn owner(payer: &Payer) -> String {

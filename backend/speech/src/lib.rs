@@ -6,6 +6,7 @@
 
 mod bill;
 mod cache;
+mod error;
 mod recording;
 mod request;
 pub mod routes;

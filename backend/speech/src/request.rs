@@ -1,8 +1,7 @@
 //! The body of a request for speech: read, checked, and refused with all of its wrong fields at once.
 
 use colloquy_audio::encode::Format;
-use colloquy_base::language::language_codes;
-use colloquy_http::{ApiError, FieldError, extract::parse_json};
+use colloquy_base::{invalid::InvalidField, json, language::language_codes};
 use serde_json::{Map, Value};
 
 use super::voice::SPEED;
@@ -26,9 +25,9 @@ impl SpeechBody {
     /// Reads a body. Fields that the interface does not have are passed over; optional ones may be null.
     ///
     /// # Errors
-    /// 400 that names every wrong field.
-    pub(super) fn parse(bytes: &[u8], model: &str) -> Result<Self, ApiError> {
-        let body = Body(parse_json(bytes)?);
+    /// Every wrong field.
+    pub(super) fn parse(bytes: &[u8], model: &str) -> Result<Self, Vec<InvalidField>> {
+        let body = Body(json::read(bytes).map_err(|invalid| vec![invalid])?);
         let mut wrong = Vec::new();
         let mut checked = Checked(&mut wrong);
         checked.take("model", body.model(model));
@@ -49,18 +48,18 @@ impl SpeechBody {
                     speed,
                 })
             }
-            _ => Err(ApiError::invalid_fields(wrong)),
+            _ => Err(wrong),
         }
     }
 }
 
 /// Collects what is wrong.
-struct Checked<'a>(&'a mut Vec<FieldError>);
+struct Checked<'a>(&'a mut Vec<InvalidField>);
 
 impl Checked<'_> {
-    fn take<T>(&mut self, field: &str, value: Result<T, String>) -> Option<T> {
+    fn take<T>(&mut self, field: &'static str, value: Result<T, String>) -> Option<T> {
         value
-            .map_err(|message| self.0.push(FieldError::new(field, message)))
+            .map_err(|message| self.0.push(InvalidField::new(field, message)))
             .ok()
     }
 }
@@ -157,11 +156,9 @@ mod tests {
     use colloquy_fuzz::fuzz;
 
     fn parse(body: &Value) -> Result<SpeechBody, Vec<(String, String)>> {
-        SpeechBody::parse(body.to_string().as_bytes(), "tts").map_err(|error| {
-            let fields = error.fields().iter();
-            fields
-                .map(|wrong| (wrong.field.clone(), wrong.message.clone()))
-                .collect()
+        SpeechBody::parse(body.to_string().as_bytes(), "tts").map_err(|wrong| {
+            let told = |wrong: InvalidField| (wrong.field.into_owned(), wrong.message.into_owned());
+            wrong.into_iter().map(told).collect()
         })
     }
 
@@ -208,9 +205,9 @@ mod tests {
                 assert!((1..=MAX_CHARACTERS).contains(&body.input.chars().count()));
                 format!("{:?} {:?}", body.format, body.language)
             }
-            Err(error) => {
-                assert_eq!(error.status.as_u16(), 400, "{error}");
-                let names = error.fields().iter().map(|wrong| wrong.field.as_str());
+            Err(wrong) => {
+                assert!(!wrong.is_empty());
+                let names = wrong.iter().map(|wrong| wrong.field.as_ref());
                 names.collect::<Vec<_>>().join(" ")
             }
         });

@@ -6,11 +6,18 @@ use axum::{
     http::{HeaderName, HeaderValue, StatusCode, header::CONTENT_TYPE, request::Parts},
     response::{IntoResponse as _, Response},
 };
-use colloquy_accounts::{Accounts, ledger::Outcome};
+use colloquy_accounts::{
+    Accounts, Scope,
+    ledger::Outcome,
+    quotas::{self, Payer, QuotaKind},
+};
 use colloquy_audio::encode::{Format, RATE_HZ};
-use colloquy_base::fair_queue::{Claim, Priority};
+use colloquy_base::{
+    fair_queue::{Claim, Priority},
+    invalid::InvalidField,
+};
 use colloquy_http::{
-    ApiError, FieldError,
+    ApiError,
     extract::{body_bytes, is_json, unsupported_media_type},
 };
 use colloquy_language::detect;
@@ -125,9 +132,18 @@ pub(crate) async fn create_speech(State(speech): State<Speech>, request: Request
     response
 }
 
+/// Whoever asks for speech. The key is in `Authorization: Bearer` or in `X-Api-Key`, looked for in this order.
+///
+/// # Errors
+/// As of [`Payer::with_key`].
+async fn payer(parts: &Parts, speech: &Speech) -> Result<Payer, ApiError> {
+    let key = quotas::key_text(&parts.headers);
+    Payer::with_key(parts, speech, key, QuotaKind::Speech, Scope::Speech).await
+}
+
 async fn answer(speech: &Speech, request_id: u64, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let payer = bill::payer(&parts, speech).await?;
+    let payer = payer(&parts, speech).await?;
     let wanted = wanted(speech, parts, body).await?;
     let language = wanted.language.or_else(|| detect(&wanted.input));
     let voices = voices::list(speech).await.map_err(SoundError::from)?;
@@ -181,7 +197,7 @@ async fn wanted(
         return Err(unsupported_media_type());
     }
     let bytes = body_bytes(Request::from_parts(parts, body)).await?;
-    SpeechBody::parse(&bytes, &speech.config.speech.model)
+    Ok(SpeechBody::parse(&bytes, &speech.config.speech.model)?)
 }
 
 /// A number for support: later ones are larger, and two of the same millisecond differ by chance.
@@ -201,7 +217,7 @@ fn unknown_voice() -> ApiError {
 }
 
 fn unspeakable() -> ApiError {
-    let wrong = FieldError::new("input", "has nothing in it that can be spoken");
+    let wrong = InvalidField::new("input", "has nothing in it that can be spoken");
     ApiError::invalid_fields(vec![wrong])
 }
 
@@ -253,7 +269,7 @@ pub(crate) async fn list_voices(
     State(speech): State<Speech>,
     parts: Parts,
 ) -> Result<Json<VoicesPage>, ApiError> {
-    bill::payer(&parts, &speech).await?;
+    payer(&parts, &speech).await?;
     let list = voices::list(&speech).await.map_err(SoundError::from)?;
     Ok(Json(VoicesPage {
         voices: list.voices.into_iter().map(VoiceView::from).collect(),

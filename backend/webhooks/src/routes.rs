@@ -7,10 +7,7 @@ use axum::{
 };
 use colloquy_accounts::{Accounts, PartnerTenant, Scope, Tenant};
 use colloquy_base::clock::rfc3339;
-use colloquy_http::{
-    ApiError, Page, PageQuery,
-    extract::{ApiPath, ApiQuery},
-};
+use colloquy_http::{ApiError, Listing, PageQuery, extract::ApiPath};
 use colloquy_kernel::jobs;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -162,11 +159,10 @@ impl From<AttemptRow> for AttemptView {
 pub(crate) async fn list_deliveries(
     State(webhooks): State<Webhooks>,
     caller: PartnerTenant,
-    ApiQuery(query): ApiQuery<ListQuery>,
-    page: Page,
+    Listing { filter, page }: Listing<ListQuery>,
 ) -> Result<(HeaderMap, Json<DeliveryPage>), ApiError> {
     let tenant = permitted(caller)?;
-    let state = query.state.map(DeliveryState::as_str);
+    let state = filter.state.map(DeliveryState::as_str);
     let rows = store::list(webhooks.store.db(), &tenant, state, &page.slice()).await?;
     let listed = page.of(rows, |row| row.id.clone());
     let deliveries = DeliveryPage {

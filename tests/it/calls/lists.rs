@@ -63,8 +63,8 @@ async fn calls_are_listed_newest_first_page_by_page() {
         for (query, status, field) in [
             ("limit=0", 400, "limit"),
             ("limit=x", 400, "limit"),
-            ("state=sleeping", 400, "query"),
-            ("created_from=yesterday", 400, "query"),
+            ("state=sleeping", 400, "state"),
+            ("created_from=yesterday", 400, "created_from"),
         ] {
             let path = format!("/v2/calls?{query}");
             let refused = server.get(&acme.key, &path).await.expect(status);

@@ -111,7 +111,7 @@ on_both_databases!(
             ("?from=2025-01-02&to=2026-01-03", "from"),
             ("?group_by=hour", "group_by"),
             ("?group_by=", "group_by"),
-            ("?group=day", "query"),
+            ("?group=day", "group"),
         ] {
             let path = format!("{}/usage{query}", quota.path);
             let refused = app.get(&acme.key, &path).await.expect(400);

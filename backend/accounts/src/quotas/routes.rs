@@ -5,7 +5,7 @@ use axum::{
     extract::{FromRef, State},
     http::{HeaderMap, StatusCode},
 };
-use colloquy_http::{ApiError, ApiJson, ApiPath, ApiQuery, Page, PageQuery};
+use colloquy_http::{ApiError, ApiJson, ApiPath, Listing, PageQuery, StrictQuery};
 use jiff::{ToSpan as _, civil::Date, tz::TimeZone};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -50,7 +50,7 @@ const MOST_DAYS: i64 = 366;
 pub(crate) async fn list(
     State(accounts): State<Accounts>,
     caller: PartnerTenant,
-    page: Page,
+    Listing { page, .. }: Listing,
 ) -> Result<(HeaderMap, Json<Vec<QuotaView>>), ApiError> {
     caller.principal.require(Scope::Keys)?;
     let quotas = quotas::list(&accounts, &caller.tenant, &page.slice()).await?;
@@ -154,7 +154,7 @@ pub(crate) async fn usage(
     State(accounts): State<Accounts>,
     caller: PartnerTenant,
     ApiPath((_partner, id)): ApiPath<(String, String)>,
-    ApiQuery(query): ApiQuery<UsageQuery>,
+    StrictQuery(query): StrictQuery<UsageQuery>,
 ) -> Result<Json<UsageReport>, ApiError> {
     caller.principal.require(Scope::Keys)?;
     let state = quotas::read(&accounts, &caller.tenant, &id).await?;
@@ -169,7 +169,7 @@ pub(crate) async fn usage(
 pub(crate) async fn own_usage(
     State(accounts): State<Accounts>,
     QuotaCaller(quota): QuotaCaller,
-    ApiQuery(query): ApiQuery<UsageQuery>,
+    StrictQuery(query): StrictQuery<UsageQuery>,
 ) -> Result<Json<OwnUsage>, ApiError> {
     let usage = report(&accounts, &quota, query).await?;
     let state = quotas::read(&accounts, &quota.tenant, &quota.id).await?;

@@ -13,6 +13,7 @@ use axum::{
 };
 use bytes::Bytes;
 use colloquy_accounts::quotas::QuotaCaller;
+use colloquy_base::invalid::InvalidField;
 use colloquy_http::{
     ApiError, Arrival,
     memory::{self, Share, off_thread},
@@ -26,6 +27,7 @@ use futures_util::{
 use serde_json::{Value, json};
 
 use super::super::{
+    error::PrepareError,
     failure::Refusal,
     generate,
     prepare::Requester,
@@ -122,7 +124,8 @@ async fn begin(
 ) -> Result<BoxStream<'static, Vec<StreamItem>>, Box<Refused>> {
     let QuotaCaller(quota) = QuotaCaller::from_request_parts(parts, generation).await?;
     memory::grow_for(room, text.clone()).await?;
-    let request = off_thread(text.len(), move || parse(&text)).await??;
+    let request = off_thread(text.len(), move || parse(&text)).await?;
+    let request = request.map_err(ApiError::from)?;
     let asker = Requester {
         quota: &quota,
         endpoint: "responses",
@@ -135,29 +138,32 @@ async fn begin(
         .map_err(ApiError::from)?;
     let limits = begun.limits(generation);
     let events = streamed::events(generation, begun).await;
-    let events = events.map_err(|refusal| Box::new(Refused { refusal, limits }))?;
+    let events = events.map_err(|error| {
+        let refusal = error.into();
+        Box::new(Refused { refusal, limits })
+    })?;
     Ok(events.boxed())
 }
 
 /// A `response.create`: the body of `POST /v3/responses` with a type. It is streamed in any case.
-fn parse(text: &[u8]) -> Result<ClientRequest, ApiError> {
+fn parse(text: &[u8]) -> Result<ClientRequest, PrepareError> {
     let mut body = request::json_body(text)?;
     let object = body
         .as_object_mut()
-        .ok_or_else(|| ApiError::invalid("body", "body is not a JSON object"))?;
+        .ok_or_else(|| InvalidField::new("body", "body is not a JSON object"))?;
     if object
         .remove("type")
         .is_none_or(|it| it != "response.create")
     {
-        return Err(ApiError::invalid("type", "type must be response.create"));
+        return Err(InvalidField::new("type", "type must be response.create").into());
     }
     if object.remove("stream_id").is_some_and(|it| !it.is_null()) {
         let message = "stream_id is not supported: open a connection for each lane";
-        return Err(ApiError::invalid("stream_id", message));
+        return Err(InvalidField::new("stream_id", message).into());
     }
     let generates = |it: Value| it.is_null() || it == true;
     if object.remove("generate").is_some_and(|it| !generates(it)) {
-        return Err(ApiError::invalid("generate", "generate must be true"));
+        return Err(InvalidField::new("generate", "generate must be true").into());
     }
     let mut request = ClientRequest::read(ModelApi::Responses, body)?;
     request.text.stream = true;
@@ -220,12 +226,12 @@ mod tests {
             for (name, value) in change.as_object().unwrap() {
                 body[name] = value.clone();
             }
-            let error = parse(body.to_string().as_bytes()).unwrap_err();
+            let error = ApiError::from(parse(body.to_string().as_bytes()).unwrap_err());
             assert_eq!(error.field.as_deref(), Some(field), "{change}");
             assert_eq!(error.status.as_u16(), 400);
         }
         for junk in ["", "[]", "7", "\"response.create\"", "{"] {
-            let error = parse(junk.as_bytes()).unwrap_err();
+            let error = ApiError::from(parse(junk.as_bytes()).unwrap_err());
             assert_eq!(error.field.as_deref(), Some("body"), "{junk}");
         }
     }
