@@ -32,9 +32,9 @@ pub struct ModelConfig {
     pub limit_field: LimitField,
     /// Whether the server understands `stream_options.include_usage`. Without it usage is estimated.
     pub stream_usage: bool,
-    /// Where `api` is `responses` and a client sends a chat completion: whether `seed`, `logit_bias`, `prediction` and the
-    /// `name` of a message, which responses have no word for, are left out. Without it they are refused. `stop` is kept to in
-    /// any case.
+    /// Where `api` is `responses` and a client sends a chat completion: whether `n`, `seed`, `logit_bias`, `prediction` and
+    /// the `name` of a message, which responses have no word for, are left out; there is one choice then. Without it they are
+    /// refused. `stop` is kept to in any case.
     pub drop_unsupported: bool,
     /// What is reserved for an answer for which the client sets no limit, in tokens. Where the quota has a limit, it is also
     /// the answer's: name what the model can give at most.
@@ -49,10 +49,12 @@ pub struct ModelConfig {
     pub reasoning_usd: Option<Usd>,
     /// How long connecting may take, in milliseconds.
     pub connect_ms: u32,
-    /// How long the first content of a stream may take, in milliseconds.
+    /// How long the first content may take, in milliseconds: of a stream, and of an answer in one piece while another model
+    /// waits to take over, since the model is asked for events then.
     pub first_token_ms: u32,
-    /// How long an answer in one piece may take before another model is asked in its place, in milliseconds. It is a bound
-    /// on all of the answer, since most servers send nothing of it before. Without another model `total_ms` holds.
+    /// How long an answer in one piece that cannot be put together of events may take before another model is asked in its
+    /// place, in milliseconds: one with sound, of a compaction, or of a chat model without `stream_usage`. It is a bound on
+    /// all of the answer, since most servers send nothing of it before. Without another model `total_ms` holds.
     pub whole_ms: u32,
     /// How long the model may be silent between two events, in milliseconds.
     pub between_tokens_ms: u32,

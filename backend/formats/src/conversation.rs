@@ -90,6 +90,12 @@ impl Request {
         system + history + object_bytes(&self.body)
     }
 
+    /// Whether the answer is to have sound.
+    #[must_use]
+    pub fn wants_sound(&self) -> bool {
+        self.body.get("audio").is_some_and(|audio| !audio.is_null())
+    }
+
     /// The messages, or the items of the input.
     fn conversation(&self) -> &[Value] {
         match self.api {

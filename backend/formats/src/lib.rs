@@ -40,7 +40,7 @@ pub use self::{
     api::{LimitField, ModelApi, ReasoningStyle},
     compact::{compaction, put_compaction_usage},
     conversation::{ChatMessage, ChatRole},
-    encode::{Encoder, replay, whole},
+    encode::{AnswerTooLarge, Assembler, Encoder, replay, whole},
     error::{ErrorBody, FormatError, FormatErrorKind},
     event::{ModelEvent, NotAnEvent},
     failure::{UpstreamFailure, failure},

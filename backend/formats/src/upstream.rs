@@ -27,6 +27,8 @@ pub struct Capabilities {
     pub drop_unsupported: bool,
     /// Whether it answers with plain text alone.
     pub plain_text: bool,
+    /// Whether it is to answer event by event although the client wants one piece (see [`Assembler`](super::Assembler)).
+    pub events: bool,
 }
 
 /// The body for a model that is called `upstream_model` where it is served. When the client speaks the model's API,
@@ -71,7 +73,7 @@ pub fn upstream_body(
         request.max_output_tokens,
         &mut body,
     )?;
-    put_stream(request.stream, abilities, &mut body);
+    put_stream(request.stream || abilities.events, abilities, &mut body);
     if abilities.api == ModelApi::Responses {
         // Responses are stored here, where every model can go on from them.
         body.insert("store".to_owned(), json!(false));

@@ -9,7 +9,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use colloquy_accounts::quotas::Quota;
 use colloquy_base::clock::runtime_now;
 use colloquy_formats::{
-    Capabilities, FormatError, ModelEvent, Request, check_upstream, upstream_body,
+    Assembler, Capabilities, FormatError, ModelEvent, Request, check_upstream, upstream_body,
 };
 use colloquy_providers::{
     Admission, Deadline, EventStream, Grounding, Model, ModelAnswer, ModelApi, ModelRequest,
@@ -41,9 +41,43 @@ struct Attempt {
 }
 
 impl Attempt {
-    async fn ask(self) -> Result<ModelAnswer, ProviderError> {
+    /// Whether an answer in one piece can be put together of the model's events without losing anything: where the events
+    /// tell the usage, and the answer has no sound, whose formats differ.
+    fn can_be_assembled(&self) -> bool {
+        let request = &self.request;
+        let tells_all = match self.model.chat.api() {
+            ModelApi::Chat => self.model.settings.stream_usage && !request.wants_sound(),
+            ModelApi::Responses => true,
+        };
+        tells_all && !request.compacts
+    }
+
+    /// The answer in one piece.
+    async fn whole(self, patience: Duration) -> Result<ModelEvent, ProviderError> {
+        let model = Arc::clone(&self.model);
+        match timeout_at(runtime_now() + patience, self.ask(false)).await {
+            Ok(Ok(ModelAnswer::Whole(answer))) => Ok(answer),
+            Ok(Ok(ModelAnswer::Events(_))) => {
+                let what = "events that nobody asked for";
+                Err(error(&model, ProviderErrorKind::Malformed, what))
+            }
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(error(
+                &model,
+                ProviderErrorKind::Timeout,
+                "no answer in time",
+            )),
+        }
+    }
+
+    /// Asks, for events in any case or for what the client wants.
+    async fn ask(self, events: bool) -> Result<ModelAnswer, ProviderError> {
         let model = self.model;
-        let body = upstream_body(&self.request, &abilities(&model, self.limit), model.name());
+        let abilities = Capabilities {
+            events,
+            ..abilities(&model, self.limit)
+        };
+        let body = upstream_body(&self.request, &abilities, model.name());
         // It was found able before.
         let body =
             body.map_err(|wrong| error(&model, ProviderErrorKind::Rejected, &wrong.to_string()))?;
@@ -143,26 +177,24 @@ impl Dispatch {
             };
             let model = Arc::clone(&attempt.model);
             let settings = &model.settings;
-            // There is no first sign of an answer in one piece: most servers send nothing before it is there.
-            let patience = match self.waiting.is_empty() {
-                true => settings.total_ms,
-                false => settings.whole_ms.min(settings.total_ms),
+            let answered = if self.waiting.is_empty() {
+                attempt.whole(millis(settings.total_ms)).await
+            } else if attempt.can_be_assembled() {
+                // There is no first sign of an answer in one piece: most servers send nothing before it is there. Events
+                // show early whether the model answers, so that the next one need not wait.
+                let running = Running::start(attempt, admission.clone());
+                running.assembled().await
+            } else {
+                let patience = settings.whole_ms.min(settings.total_ms);
+                attempt.whole(millis(patience)).await
             };
-            let outcome = timeout_at(runtime_now() + millis(patience), attempt.ask()).await;
-            let failure = match outcome {
-                Ok(Ok(ModelAnswer::Whole(answer))) => {
+            match answered {
+                Ok(answer) => {
                     model.health.answered(&admission);
                     return Ok((model, answer));
                 }
-                Ok(Ok(ModelAnswer::Events(_))) => error(
-                    &model,
-                    ProviderErrorKind::Malformed,
-                    "events that nobody asked for",
-                ),
-                Ok(Err(error)) => error,
-                Err(_) => error(&model, ProviderErrorKind::Timeout, "no answer in time"),
-            };
-            self.failed(&model, &admission, failure)?;
+                Err(failure) => self.failed(&model, &admission, failure)?,
+            }
         }
     }
 
@@ -264,13 +296,33 @@ impl Running {
                 between: millis(settings.between_tokens_ms),
                 total: Some(millis(settings.total_ms)),
             }),
-            stage: Stage::Asking(attempt.ask().boxed()),
+            stage: Stage::Asking(attempt.ask(true).boxed()),
             has_content: false,
             announced: false,
             held: VecDeque::new(),
             admission,
             model,
         }
+    }
+
+    /// The whole answer, put together of its events.
+    async fn assembled(mut self) -> Result<ModelEvent, ProviderError> {
+        let mut assembler = Assembler::new(self.model.chat.api());
+        let malformed =
+            |model: &Model, what: &str| error(model, ProviderErrorKind::Malformed, what);
+        loop {
+            match self.next().await? {
+                Step::Answers(_) => {}
+                Step::Event(event) => {
+                    let added = assembler.add(event);
+                    added.map_err(|wrong| malformed(&self.model, &wrong.to_string()))?;
+                }
+                Step::Failed(error) => return Err(error),
+                Step::End => break,
+            }
+        }
+        let answer = assembler.finish();
+        answer.ok_or_else(|| malformed(&self.model, "a stream that is no whole answer"))
     }
 
     async fn next(&mut self) -> Result<Step, ProviderError> {
@@ -347,6 +399,7 @@ fn abilities(model: &Model, limit: Option<u64>) -> Capabilities {
         max_output_tokens: limit,
         drop_unsupported: settings.drop_unsupported,
         plain_text: model.chat.is_plain_text(),
+        events: false,
     }
 }
 

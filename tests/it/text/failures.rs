@@ -487,26 +487,103 @@ async fn too_many_requests_are_told_to_whose_request_it_was() {
     }
 }
 
+/// Also with the settings' own 60 s for answers in one piece: a silent model is given up after the time of its first content,
+/// and where its events do not tell all of the answer, after that of the whole.
 #[tokio::test]
 async fn an_answer_in_one_piece_is_waited_for_no_longer_than_a_fallback_can_wait() {
+    for tells_usage in [true, false] {
+        let text = Text::with(|_, builder| {
+            builder.config(|config| {
+                for model in config.models.values_mut() {
+                    model.stream_usage = tells_usage;
+                    match tells_usage {
+                        true => (model.first_token_ms, model.between_tokens_ms) = (300, 300),
+                        false => model.whole_ms = 300,
+                    }
+                }
+            })
+        })
+        .await;
+        for after in [0, 1] {
+            text.upstream
+                .script(Api::Chat, Script::fault(Fault::Stall { after }));
+            let mut body = hello();
+            body["fallback_model"] = json!("scripted-responses");
+            let asked = tokio::time::Instant::now();
+            let answer = text.post(CHAT, body).await.expect(200);
+            assert_eq!(answer["model"], "scripted-responses");
+            let took = asked.elapsed();
+            assert!(took >= Duration::from_millis(300), "{took:?}");
+            assert!(took < Duration::from_secs(5), "{took:?}");
+            let asked = text.asked(Api::Chat).pop().unwrap().body;
+            assert_eq!(asked["stream"] == true, tells_usage, "{asked}");
+        }
+    }
+}
+
+/// A fallback that waits changes nothing of the answer.
+#[tokio::test]
+async fn an_answer_in_one_piece_is_the_same_while_a_fallback_waits() {
+    let text = Text::start().await;
+    for (model, other) in [
+        ("scripted-chat", "scripted-responses"),
+        ("scripted-responses", "scripted-chat"),
+    ] {
+        for script in [
+            Script::default(),
+            Script::tool("weather", r#"{"place":"Oslo"}"#),
+        ] {
+            for path in [CHAT, RESPONSES] {
+                let mut answers = Vec::new();
+                for fallback in [Value::Null, json!(other)] {
+                    for api in [Api::Chat, Api::Responses] {
+                        text.upstream.set_default(api, script.clone());
+                    }
+                    let mut body = match path {
+                        CHAT => hello(),
+                        _ => json!({"input": "Hello", "store": false}),
+                    };
+                    body["model"] = json!(model);
+                    body["fallback_model"] = fallback;
+                    let mut answer = text.post(path, body).await.expect(200);
+                    drop_names(&mut answer);
+                    answers.push(answer);
+                }
+                assert_eq!(answers[0], answers[1], "{model} {path}");
+            }
+        }
+    }
+}
+
+/// Takes out what every answer has of its own.
+fn drop_names(answer: &mut Value) {
+    match answer {
+        Value::Object(object) => {
+            object.retain(|name, _| {
+                !["id", "created", "created_at", "completed_at"].contains(&name.as_str())
+            });
+            // Whether a message that calls a tool has none or an empty one is up to the server.
+            if object.get("content").is_some_and(|content| content == "") {
+                object["content"] = Value::Null;
+            }
+            object.values_mut().for_each(drop_names);
+        }
+        Value::Array(values) => values.iter_mut().for_each(drop_names),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn who_has_nothing_to_fall_back_on_waits_for_the_model() {
     let text = Text::with(|_, builder| {
         builder.config(|config| {
             for model in config.models.values_mut() {
+                model.first_token_ms = 300;
                 model.whole_ms = 300;
             }
         })
     })
     .await;
-    text.upstream
-        .set_default(Api::Chat, Script::fault(Fault::Stall { after: 0 }));
-    let mut body = hello();
-    body["fallback_model"] = json!("scripted-responses");
-    let asked = tokio::time::Instant::now();
-    let answer = text.post(CHAT, body).await.expect(200);
-    assert_eq!(answer["model"], "scripted-responses");
-    let took = asked.elapsed();
-    assert!(took < Duration::from_secs(5), "{took:?}");
-    // Who has nothing to fall back on waits for the model.
     let slow = Script::default().delayed(Duration::from_millis(600), Duration::ZERO);
     text.upstream.set_default(Api::Chat, slow);
     text.post(CHAT, hello()).await.expect(200);

@@ -16,7 +16,7 @@ use super::{
 };
 
 /// The most choices; what a server gives beyond them is dropped.
-const MAX_CHOICES: u64 = 128;
+pub(super) const MAX_CHOICES: u64 = 128;
 
 /// What was read so far.
 #[derive(Default)]

@@ -3,6 +3,7 @@
 //! Two outs know how a client is spoken to ([`ChatOut`], [`ResponseOut`]); four readers know how a model's events become
 //! that. Whole answers go the same ways.
 
+mod assemble;
 mod calls;
 mod chat_out;
 mod chat_to_chat;
@@ -27,7 +28,10 @@ use super::{
     stop::Stops,
 };
 
-pub use self::whole::whole;
+pub use self::{
+    assemble::{AnswerTooLarge, Assembler},
+    whole::whole,
+};
 
 /// Turns a model's events into the client's stream. One terminal event ends it: after that every call gives nothing.
 pub struct Encoder {
