@@ -30,7 +30,8 @@ const FOREIGN: [&str; 5] = [
 /// The body, without model, limit, reasoning and stream.
 pub(super) fn translate(request: &Request, drop_unsupported: bool) -> Result<Object, FormatError> {
     let mut body = request.body.clone();
-    if request.choices > 1 {
+    // Without it there is one choice, which is less than was asked for, but no other answer.
+    if request.choices > 1 && !drop_unsupported {
         return Err(FormatError::unsupported("n"));
     }
     // The answer is cut here.

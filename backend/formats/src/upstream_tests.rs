@@ -472,10 +472,18 @@ fn what_only_steers_the_answer_may_be_dropped() {
         "model": "up", "store": false, "input": [{"type": "message", "role": "user", "content": "Hi"}],
     });
     assert_eq!(Value::Object(sent), expected);
-    // What the answer would have to be is never dropped.
     let several = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}], "n": 2});
-    let error = upstream_body(&parse(ModelApi::Chat, &several), &lenient, "up").unwrap_err();
+    let several = parse(ModelApi::Chat, &several);
+    let error = upstream_body(&several, &strict, "up").unwrap_err();
     assert_eq!(error.field, "n");
+    let sent = upstream_body(&several, &lenient, "up").unwrap();
+    assert_eq!(Value::Object(sent), expected);
+    // What the answer would have to be is never dropped.
+    let json = json!({
+        "model": "m", "messages": [{"role": "user", "content": "Hi"}], "modalities": ["text", "audio"],
+    });
+    let error = upstream_body(&parse(ModelApi::Chat, &json), &lenient, "up").unwrap_err();
+    assert_eq!(error.field, "modalities");
 }
 
 #[test]

@@ -418,7 +418,7 @@ async fn a_model_of_responses_is_not_read_beyond_stop() {
         },
     );
     let body = json!({
-        "model": "scripted-responses", "messages": [{"role": "user", "content": "Hello"}], "seed": 7,
+        "model": "scripted-responses", "messages": [{"role": "user", "content": "Hello"}], "seed": 7, "n": 3,
         "stop": ["END"], "stream": true, "stream_options": {"include_usage": true},
     });
     let answer = text.app.post(&key, CHAT, body).await;
@@ -433,7 +433,9 @@ async fn a_model_of_responses_is_not_read_beyond_stop() {
         .unwrap();
     assert_eq!(end, harness::upstream::End::Disconnected);
     let asked = text.asked(Api::Responses).pop().unwrap().body;
-    assert!(asked.get("seed").is_none() && asked.get("stop").is_none());
+    for dropped in ["seed", "stop", "n"] {
+        assert!(asked.get(dropped).is_none(), "{asked}");
+    }
     let usage = text.usage(&quota, 1).await;
     assert_eq!(usage["total"]["output_tokens"], told["completion_tokens"]);
     assert!(usage["total"]["output_tokens"].as_u64() < Some(10));
