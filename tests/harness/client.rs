@@ -48,7 +48,7 @@ use log::Shared;
 use network::Network;
 use peer::Peer;
 use speech::Pause;
-use task::{Command, Commanded, Parts, Task};
+use task::{Command, Parts, PendingCommand, Task};
 
 /// How long media may take to connect on one machine, however busy and however bad the network.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(20);
@@ -100,7 +100,7 @@ impl Default for ClientOptions {
 pub struct NativeClient {
     url: String,
     shared: Arc<Shared>,
-    commands: mpsc::Sender<Commanded>,
+    commands: mpsc::Sender<PendingCommand>,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -191,6 +191,17 @@ impl NativeClient {
             }
         });
         connected.await.context("media did not connect")?
+    }
+
+    /// Waits for a packet of the server after a moment: it sends silence, too, so one comes soon where there is a path.
+    ///
+    /// # Errors
+    /// When none comes within twenty seconds.
+    pub async fn packet(&self, after: Instant) -> anyhow::Result<()> {
+        let came = self.shared.wait(CONNECT_PATIENCE, |log| {
+            log.packets.last().filter(|last| last.at > after).map(drop)
+        });
+        came.await.context("no packet came")
     }
 
     /// How long the first connection took, from the offer to media being up.

@@ -160,6 +160,7 @@ fn blank_and_short_secrets_are_refused() {
     ];
     let others = [
         ("COLLOQUY_CHAT_API_KEY", "chat.api_key"),
+        ("COLLOQUY_EMBEDDER_API_KEY", "embedder.api_key"),
         ("COLLOQUY_TRANSCRIBER_API_KEY", "transcriber.api_key"),
         ("COLLOQUY_SYNTHESIZER_API_KEY", "synthesizer.api_key"),
         ("COLLOQUY_TRACES_HEADERS", "traces.headers"),

@@ -84,6 +84,66 @@ async fn every_route_asks_for_a_key() {
     assert!(asked > 100, "{asked}");
 }
 
+/// Samples would pile up on a server whose `/metrics` nobody reads.
+#[tokio::test]
+async fn samples_of_metrics_are_put_together_though_nobody_reads_them() {
+    let app = app().await;
+    harness::eventually("samples are put together", async || {
+        // To read them puts them together, too, and does not count.
+        let metrics = send(app.request(Method::GET, "/metrics")).await.text;
+        let counted = metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("colloquy_metrics_upkeeps_total "));
+        counted.is_some_and(|count| count.parse::<u64>().unwrap() >= 1)
+    })
+    .await;
+}
+
+/// A filter whose name is misspelled would list everything.
+#[tokio::test]
+async fn every_list_refuses_a_parameter_that_it_does_not_have() {
+    let app = app().await;
+    app.partner("acme").await;
+    let document = serde_json::to_value(colloquy::server::openapi::document()).unwrap();
+    let mut lists = Vec::new();
+    for (template, operations) in document["paths"].as_object().unwrap() {
+        let parameters = operations["get"]["parameters"].as_array();
+        let mut names = parameters.into_iter().flatten().map(|it| &it["name"]);
+        if !names.any(|name| name == "cursor") {
+            continue;
+        }
+        let path = template.replace("{partner}", "acme");
+        let path = path.replace("{name}", "ada");
+        for (query, field) in [
+            ("status=completed", "status"),
+            ("limit=1&Cursor=x", "Cursor"),
+            ("limit=none", "limit"),
+        ] {
+            let refused = app.get(ADMIN_KEY, &format!("{path}?{query}")).await;
+            let refused = refused.expect(400);
+            let error = refused.get("error").unwrap_or(&refused);
+            assert_eq!(error["field"], field, "{path}?{query}: {refused}");
+        }
+        let known = app.get(ADMIN_KEY, &format!("{path}?limit=1")).await;
+        assert!(
+            matches!(known.status.as_u16(), 200 | 404),
+            "{path}: {}",
+            known.text
+        );
+        lists.push(template.as_str());
+    }
+    let expected = [
+        "/api/characters/{partner}",
+        "/api/characters/{partner}/{name}/versions",
+        "/api/keys/{partner}",
+        "/api/partners",
+        "/api/quotas/{partner}",
+        "/api/webhooks/{partner}/deliveries",
+        "/v2/calls",
+    ];
+    assert_eq!(lists, expected);
+}
+
 #[tokio::test]
 async fn errors_have_the_shape_of_their_interface() {
     let app = app().await;

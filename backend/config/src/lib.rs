@@ -43,7 +43,7 @@ pub use self::{
     providers::{ChatConfig, EMBEDDED_MODEL, EmbedderConfig, SynthesizerConfig, TranscriberConfig},
     rewriting::RewritingConfig,
     sandbox::SandboxConfig,
-    secret::{Secret, SigningKey, SigningKeys},
+    secret::{Secret, SigningKey, SigningKeys, check_secret},
     speech::SpeechConfig,
     store::StoreConfig,
     traces::TracesConfig,
@@ -112,6 +112,7 @@ fn is_secret(name: &str) -> bool {
             | "embedder.api_key"
             | "transcriber.api_key"
             | "synthesizer.api_key"
+            | "media.ice_servers"
             | "webhooks.secret"
             | "traces.headers"
     )

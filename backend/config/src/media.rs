@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
+use super::Secret;
+
 /// WebRTC.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -14,8 +16,8 @@ pub struct MediaConfig {
     /// The address that clients reach the node at; unset: the addresses of the machine's interfaces.
     pub public_ip: Option<IpAddr>,
     /// STUN and TURN servers handed to clients: a JSON array of `{"urls": [..], "username": .., "credential": ..}`, or
-    /// URLs separated by commas.
-    pub ice_servers: Option<String>,
+    /// URLs separated by commas. A secret, since it may hold some.
+    pub ice_servers: Option<Secret>,
     /// The most calls at once on this node. Where models of this machine hear or speak in calls, there are no more than they keep
     /// up with, which is measured at the start.
     pub max_calls: u32,

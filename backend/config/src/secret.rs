@@ -30,7 +30,7 @@ impl Secret {
 ///
 /// # Errors
 /// Names the setting, never the value.
-pub(super) fn check_secret(setting: &str, secret: Option<&Secret>) -> anyhow::Result<()> {
+pub fn check_secret(setting: &str, secret: Option<&Secret>) -> anyhow::Result<()> {
     let Some(Secret(text)) = secret else {
         return Ok(());
     };

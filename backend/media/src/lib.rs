@@ -1,9 +1,10 @@
 //! The driver of live calls: it moves bytes between UDP sockets, WebRTC, the signalling WebSocket and the conversation
 //! engine, and provider results back into the engine.
 //!
-//! One task runs one call: it owns the call's WebRTC stack and its engine, so between a packet and the reply to it stands
-//! nothing but the call's inbox, which the reader of the port fills and the task empties. What is said and when belongs to
-//! `colloquy-voice`; who may join a call and what is stored about it belongs to `colloquy-calls`.
+//! One task runs one call: it owns the call's WebRTC stack and its engine, and reads the sockets of the call's paths itself, so
+//! between a packet and the reply to it stands nothing. Only what comes before a path has a socket of its own, or from
+//! elsewhere, is put into the call's inbox by the reader of the port. What is said and when belongs to `colloquy-voice`; who
+//! may join a call and what is stored about it belongs to `colloquy-calls`.
 //!
 //! What moves between the sockets and WebRTC of one call is the crate `colloquy-transport`.
 //!
@@ -25,6 +26,7 @@ use std::sync::Arc;
 
 use axum::{extract::FromRef, routing::get};
 use colloquy_calls::Calls;
+use colloquy_config::{Secret, check_secret};
 use colloquy_generation::Generation;
 use colloquy_http::Interface;
 use colloquy_kernel::{Capability, Routes, State};
@@ -73,7 +75,7 @@ impl Media {
         Ok(Self(Arc::new(Parts {
             net: Arc::new(net),
             identity: peer::Identity::generate()?,
-            ice_servers: parse_ice_servers(config.media.ice_servers.as_deref())?,
+            ice_servers: parse_ice_servers(config.media.ice_servers.as_ref())?,
             live: LiveSessions::default(),
             checks: check::room(),
             waiting: Waiting::default(),
@@ -121,46 +123,76 @@ where
 }
 
 /// Reads `COLLOQUY_MEDIA_ICE_SERVERS`: a JSON array, or URLs separated by commas.
-fn parse_ice_servers(text: Option<&str>) -> anyhow::Result<Vec<IceServer>> {
-    let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else {
+fn parse_ice_servers(setting: Option<&Secret>) -> anyhow::Result<Vec<IceServer>> {
+    let text = setting.map(|setting| setting.reveal().trim());
+    let Some(text) = text.filter(|text| !text.is_empty()) else {
         return Ok(Vec::new());
     };
-    if text.starts_with('[') {
-        return serde_json::from_str(text).map_err(|error| {
-            anyhow::anyhow!("media.ice_servers: not an array of ICE servers: {error}")
-        });
+    let servers = if text.starts_with('[') {
+        // Its message may repeat what stands there.
+        serde_json::from_str(text).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            anyhow::anyhow!(
+                "media.ice_servers: not an array of ICE servers (line {line}, column {column})"
+            )
+        })?
+    } else {
+        let server = |url: &str| IceServer {
+            urls: vec![url.trim().to_owned()],
+            username: None,
+            credential: None,
+        };
+        text.split(',').map(server).collect::<Vec<_>>()
+    };
+    for server in &servers {
+        for url in &server.urls {
+            let mut schemes = ["stun:", "stuns:", "turn:", "turns:"].iter();
+            anyhow::ensure!(
+                schemes.any(|scheme| url.starts_with(scheme)),
+                "media.ice_servers: {url} is no stun: or turn: URL"
+            );
+        }
+        let credential = server.credential.as_deref().map(Secret::new);
+        check_secret("media.ice_servers: credential", credential.as_ref())?;
     }
-    text.split(',')
-        .map(str::trim)
-        .map(|url| {
-            let known = ["stun:", "stuns:", "turn:", "turns:"]
-                .iter()
-                .any(|scheme| url.starts_with(scheme));
-            anyhow::ensure!(known, "media.ice_servers: {url} is no stun: or turn: URL");
-            Ok(IceServer {
-                urls: vec![url.to_owned()],
-                username: None,
-                credential: None,
-            })
-        })
-        .collect()
+    Ok(servers)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::parse_ice_servers;
+    use super::*;
+
+    fn parsed(text: &str) -> anyhow::Result<Vec<IceServer>> {
+        parse_ice_servers(Some(&Secret::new(text)))
+    }
 
     #[test]
     fn ice_servers_are_urls_or_json() {
         assert!(parse_ice_servers(None).unwrap().is_empty());
-        let plain = parse_ice_servers(Some("stun:a:3478, turn:b:3478")).unwrap();
+        let plain = parsed("stun:a:3478, turn:b:3478").unwrap();
         assert_eq!(plain.len(), 2);
-        let json = parse_ice_servers(Some(
-            r#"[{"urls":["turn:b"],"username":"u","credential":"c"}]"#,
-        ))
-        .unwrap();
+        let json = parsed(r#"[{"urls":["turn:b"],"username":"u","credential":"c"}]"#).unwrap();
         assert_eq!(json[0].username.as_deref(), Some("u"));
-        assert!(parse_ice_servers(Some("http://a")).is_err());
-        assert!(parse_ice_servers(Some("[{]")).is_err());
+        for wrong in ["http://a", "[{]", r#"[{"urls":["http://a"]}]"#] {
+            assert!(parsed(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_credential_is_checked_like_other_secrets_and_never_told() {
+        for credential in ["", "  ", " hidden", "hid\0den"] {
+            let servers = serde_json::json!([{"urls": ["turn:b"], "username": "u", "credential": credential}]);
+            let error = parsed(&servers.to_string()).unwrap_err().to_string();
+            assert!(
+                error.starts_with("media.ice_servers: credential: "),
+                "{error}"
+            );
+            assert!(!error.contains("hid"), "{error}");
+        }
+        let error = parsed(r#"[{"urls": "hidden"}]"#).unwrap_err().to_string();
+        assert!(
+            error.contains("line 1") && !error.contains("hidden"),
+            "{error}"
+        );
     }
 }

@@ -117,3 +117,38 @@ pub fn init_logs(config: &LogConfig) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The most memory that this process has had, in KiB.
+    fn peak_kib() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.split_whitespace().next());
+        kib.unwrap().parse().unwrap()
+    }
+
+    /// Four million samples take 32 MB until they are put together.
+    #[test]
+    fn samples_that_are_put_together_take_no_room() {
+        let metrics = Metrics::get();
+        let histogram = metrics::histogram!("colloquy_test_seconds");
+        histogram.record(0.01);
+        let before = peak_kib();
+        for _ in 0..200 {
+            for _ in 0..20_000 {
+                histogram.record(0.01);
+            }
+            metrics.run_upkeep();
+        }
+        let grown = peak_kib() - before;
+        assert!(grown < 8 * 1024, "{grown} KiB");
+        let told = metrics.render();
+        assert!(
+            told.contains("colloquy_test_seconds_count 4000001"),
+            "{told}"
+        );
+    }
+}

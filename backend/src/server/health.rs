@@ -51,6 +51,7 @@ impl Capability<App> for Operations {
         app.kernel
             .repeat("upkeep of metrics", UPKEEP_EVERY, move |_| {
                 metrics.run_upkeep();
+                ::metrics::counter!("colloquy_metrics_upkeeps_total").increment(1);
                 ready(Ok::<_, Infallible>(()))
             });
         Ok(())

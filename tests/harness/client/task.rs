@@ -51,7 +51,7 @@ pub(super) enum Command {
 }
 
 /// A command, and who is told that it was done.
-pub(super) type Commanded = (Command, oneshot::Sender<()>);
+pub(super) type PendingCommand = (Command, oneshot::Sender<()>);
 
 /// Speech that waits to be sent, or is being sent.
 struct Speaking {
@@ -63,7 +63,7 @@ struct Speaking {
 
 pub(super) struct Task {
     pub(super) shared: Arc<Shared>,
-    pub(super) commands: mpsc::Receiver<Commanded>,
+    pub(super) commands: mpsc::Receiver<PendingCommand>,
     pub(super) peer: Peer,
     pub(super) socket: Option<Socket>,
     pub(super) pause: Pause,
@@ -84,7 +84,7 @@ struct Voice {
 /// The parts of a task.
 pub(super) struct Parts {
     pub(super) shared: Arc<Shared>,
-    pub(super) commands: mpsc::Receiver<Commanded>,
+    pub(super) commands: mpsc::Receiver<PendingCommand>,
     pub(super) peer: Peer,
     pub(super) socket: Socket,
     pub(super) pause: Pause,
@@ -92,7 +92,7 @@ pub(super) struct Parts {
 }
 
 enum ClientEvent {
-    Command(Option<Commanded>),
+    Command(Option<PendingCommand>),
     Peer(anyhow::Result<PeerEvent>),
     Signal(FromServer),
     Timer,

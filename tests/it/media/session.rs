@@ -478,7 +478,7 @@ pub(super) async fn restart_ice_and_converse(stack: Stack) {
     let (_, client) = stage.join_on(stack).await;
     for rebind in [false, true] {
         client.restart_ice(rebind).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        client.packet(now()).await.unwrap();
         converse(&client).await;
         client
             .silence(Duration::from_millis(600), SOON)

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use colloquy_protocol::{ClientMessage, SessionState};
+use colloquy_protocol::{AgentState, ClientMessage, SessionState};
 use harness::{
     client::{ClientOptions, Conditions},
     upstream::Fault,
@@ -95,7 +95,11 @@ async fn a_synthesizer_that_fails_does_not_end_the_call() {
         client.message(before, SOON, mild_error).await.unwrap(),
         "SYNTHESIZER_FAILED"
     );
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    let listens = |message: &ServerMessage| {
+        let state = AgentState::Listening;
+        (*message == ServerMessage::AgentState { state }).then_some(())
+    };
+    client.message(before, SOON, listens).await.unwrap();
     stage.upstream.set_default(Api::Speech, Script::default());
     converse(&client).await;
     client.hang_up().await.unwrap();
