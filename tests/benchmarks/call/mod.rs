@@ -9,6 +9,7 @@
 //! | figure | what it is |
 //! |---|---|
 //! | `v2v` | from the packet leaving the client whose last sample is the last voiced one, to the arrival of the first packet of the reply that decodes to more than -50 dBFS |
+//! | `v2v_floor` | what no server goes below on this machine in this run: the hold, and a packet's way over loopback and back between two bare sockets, every 20 ms while the calls run |
 //! | `barge_in` | from the packet leaving the client with the first voiced sample said over a reply, to the end (arrival and 20 ms) of the last packet of that reply that decodes to more than -50 dBFS |
 //! | `connect` | from the offer leaving the client to ICE and DTLS being up there |
 //! | `cpu_core_per_call` | user and system time of the server process over wall time and calls, from the last client's connection to the first client's end |
@@ -22,17 +23,19 @@
 //! is given to the stack, whose own task sends it, and one that came has passed through the stack's tasks.
 //!
 //! The server's voice-activity hold is 200 ms (`COLLOQUY_CALLS_TURN_STOP_MS`), so no `v2v` of an honest end of turn is
-//! much below that. The clients and the upstream share the machine with the server; their time is part of the latencies
+//! below that (`v2v_floor`). The clients and the upstream share the machine with the server; their time is part of the latencies
 //! and not of `cpu_core_per_call`.
 
 mod codec;
+mod floor;
 mod report;
 mod visitor;
 
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::Args;
+use floor::Echo;
 use futures_util::future::try_join_all;
 use harness::{
     client::{Speech, Stack, now},
@@ -49,6 +52,9 @@ use crate::{
 
 /// What the character answers: 3.5 seconds of speech, longer than it takes to speak over it.
 const REPLY: &str = "The library opens at nine. You can borrow ten books there.";
+
+/// The server's voice-activity hold, in milliseconds.
+const HOLD_MS: u32 = 200;
 
 /// How long a client's turn takes, more or less; the starts are spread over it.
 const TURN: Duration = Duration::from_millis(4_500);
@@ -146,15 +152,25 @@ async fn measure(
             visit.with_context(|| format!("visitor {index}"))
         }
     });
-    let (visits, window) = tokio::try_join!(try_join_all(visits), observer.watch())?;
+    let echo = Echo::open().await?;
+    let mut trips = Vec::new();
+    let measured = async { tokio::try_join!(try_join_all(visits), observer.watch()) };
+    let (visits, window) = tokio::select! {
+        measured = measured => measured?,
+        failed = echo.measure(&mut trips) => {
+            failed.context("a packet between two bare sockets")?;
+            bail!("the bare sockets ended");
+        }
+    };
     server.stop().await?;
-    Ok(Figures::new(&visits, &window, idle_bytes))
+    Ok(Figures::new(&visits, &window, trips, idle_bytes))
 }
 
 /// Starts a server that asks the upstream, and gives it a character.
 async fn start(upstream: &Upstream, options: &CallOptions) -> anyhow::Result<Server> {
     let mut settings = call_settings(upstream);
-    settings.push(("COLLOQUY_CALLS_TURN_STOP_MS".to_owned(), "200".to_owned()));
+    let hold = ("COLLOQUY_CALLS_TURN_STOP_MS", HOLD_MS.to_string());
+    settings.push((hold.0.to_owned(), hold.1));
     let server = Server::start(Start {
         program: options.server.as_deref(),
         debug: options.debug,
