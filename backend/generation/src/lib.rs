@@ -48,7 +48,7 @@ use colloquy_base::{fair_queue::Priority, language::language_tag};
 use colloquy_characters::{Character, Characters, RenderedCharacter};
 use colloquy_http::{Edge, Interface};
 use colloquy_kernel::{Capability, Routes, State};
-use colloquy_knowledge::{KnowledgeBases, KnowledgeSource, Passage, Reader, Together};
+use colloquy_knowledge::{CombinedSources, KnowledgeBases, KnowledgeSource, Passage, Reader};
 use colloquy_providers::{Grounding, Providers};
 use colloquy_store::StoreError;
 
@@ -178,7 +178,7 @@ impl ReplyContext {
         let knowledge = match sources.len() {
             0 => None,
             1 => sources.pop(),
-            _ => Some(Arc::new(Together(sources)) as Arc<dyn KnowledgeSource>),
+            _ => Some(Arc::new(CombinedSources(sources)) as Arc<dyn KnowledgeSource>),
         };
         Self {
             name: character.display_name().map(str::to_owned),

@@ -284,7 +284,7 @@ struct Watched {
 
 /// Why a body is not read on.
 #[derive(Debug, thiserror::Error)]
-enum Unread {
+enum FormError {
     #[error("the body broke off")]
     CutOff,
     #[error("the head of a part is too long")]
@@ -292,7 +292,7 @@ enum Unread {
 }
 
 impl Stream for Watched {
-    type Item = Result<Bytes, Unread>;
+    type Item = Result<Bytes, FormError>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if self.has_piece {
@@ -301,12 +301,12 @@ impl Stream for Watched {
             return Poll::Pending;
         }
         if self.unused.load(Ordering::Relaxed) > MOST_HEAD {
-            return Poll::Ready(Some(Err(Unread::LongHead)));
+            return Poll::Ready(Some(Err(FormError::LongHead)));
         }
         let piece = ready!(self.body.poll_next_unpin(context));
         self.has_piece = true;
         Poll::Ready(piece.map(|piece| {
-            let piece = piece.map_err(|_| Unread::CutOff)?;
+            let piece = piece.map_err(|_| FormError::CutOff)?;
             self.unused.fetch_add(piece.len(), Ordering::Relaxed);
             Ok(piece)
         }))
@@ -329,8 +329,8 @@ fn not_a_form() -> ApiError {
 /// What the parser says. Its own words may hold a piece of the body.
 fn refused(error: multer::Error) -> ApiError {
     match error {
-        multer::Error::StreamReadFailed(reason) => match reason.downcast_ref::<Unread>() {
-            Some(Unread::LongHead) => {
+        multer::Error::StreamReadFailed(reason) => match reason.downcast_ref::<FormError>() {
+            Some(FormError::LongHead) => {
                 malformed(format!("The head of a part has {MOST_HEAD} bytes at most"))
             }
             _ => cut_off(),

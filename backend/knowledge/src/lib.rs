@@ -105,10 +105,10 @@ pub trait KnowledgeBases: std::fmt::Debug + Send + Sync + 'static {
 
 /// Several sources as one: the best passages of each, in turn.
 #[derive(Clone)]
-pub struct Together(pub Vec<Arc<dyn KnowledgeSource>>);
+pub struct CombinedSources(pub Vec<Arc<dyn KnowledgeSource>>);
 
 #[async_trait]
-impl KnowledgeSource for Together {
+impl KnowledgeSource for CombinedSources {
     fn titles(&self) -> Vec<String> {
         self.0.iter().flat_map(|source| source.titles()).collect()
     }

@@ -2,8 +2,8 @@
 //! something next.
 
 mod client;
-mod missed;
 mod offers;
+mod replay;
 mod turns;
 mod words;
 
@@ -27,8 +27,8 @@ use tokio::{sync::mpsc, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use self::{
-    missed::Missed,
     offers::Offers,
+    replay::ReplayBuffer,
     turns::turn_settings,
     words::{server_message, stored_line, user_info},
 };
@@ -68,7 +68,7 @@ pub(super) struct Session {
     ssrc: u32,
     offers: Offers,
     wire: Option<Wire>,
-    missed: Missed,
+    replay: ReplayBuffer,
     last_heard: Instant,
     path: MediaPath,
     /// When the call ends unless the client comes back.
@@ -251,7 +251,7 @@ impl Session {
             ssrc: rand::random(),
             offers: Offers::new(epoch),
             wire: None,
-            missed: Missed::default(),
+            replay: ReplayBuffer::default(),
             last_heard: epoch,
             path: MediaPath::New,
             give_up_at: Some(epoch + Duration::from_secs(settings.visitor_seconds.into())),
@@ -337,7 +337,7 @@ impl Session {
         match wake {
             SessionEvent::ClientInput(ClientInput::Message(message)) => {
                 self.last_heard = now;
-                self.missed.heard(now);
+                self.replay.heard(now);
                 self.heard(message, now);
             }
             SessionEvent::ClientInput(ClientInput::Violation(what)) => self.violated(what),

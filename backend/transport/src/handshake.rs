@@ -41,13 +41,13 @@ const RECORD_HEADER: usize = 13;
 const CHANGE_CIPHER_SPEC: u8 = 20;
 const HANDSHAKE: u8 = 22;
 
-/// The end of the handshake that the stack is.
+/// The end of the DTLS handshake that the stack is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// It sends the first flight, and the client the last one.
-    Begins,
+    Client,
     /// The client sends the first flight, and the stack the last one.
-    Waits,
+    Server,
 }
 
 /// What stands in a flight, apart from its record sequence numbers: type, epoch and length of each record, and the
@@ -103,7 +103,7 @@ impl Handshake {
             self.flight.truncate(MAX_DATAGRAMS);
             self.repeats = 0;
             self.repeat_at = Some(now + FIRST_WAIT);
-        } else if self.role == Role::Begins {
+        } else if self.role == Role::Client {
             // The other end answers a repeated flight only if its records are new.
             self.flight = flight;
             self.flight.truncate(MAX_DATAGRAMS);
@@ -153,7 +153,7 @@ impl Handshake {
     /// The stack has the keys.
     pub fn completed(&mut self) {
         self.is_over = true;
-        if self.role == Role::Begins {
+        if self.role == Role::Client {
             self.confirmed();
         }
     }
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn a_flight_is_repeated_as_it_was_with_back_off_and_bounded() {
         let mut now = SystemClock.instant();
-        let mut handshake = Handshake::new(Role::Waits);
+        let mut handshake = Handshake::new(Role::Server);
         let flight = datagram(&[record(HANDSHAKE, 0, 1, &message(1))]);
         assert_eq!(
             handshake.outgoing(vec![flight.clone()], now),
@@ -316,7 +316,7 @@ mod tests {
         let later = now + Duration::from_secs(1);
         let first = datagram(&[record(HANDSHAKE, 0, 1, &message(1))]);
         let fresh = datagram(&[record(HANDSHAKE, 0, 2, &message(1))]);
-        for (role, expected) in [(Role::Waits, &first), (Role::Begins, &fresh)] {
+        for (role, expected) in [(Role::Server, &first), (Role::Client, &fresh)] {
             let mut handshake = Handshake::new(role);
             handshake.outgoing(vec![first.clone()], now);
             let out = handshake.outgoing(vec![fresh.clone()], later);
@@ -324,7 +324,7 @@ mod tests {
         }
         // Alerts and data pass.
         let alert = datagram(&[record(21, 1, 1, &[1, 0])]);
-        let mut handshake = Handshake::new(Role::Waits);
+        let mut handshake = Handshake::new(Role::Server);
         assert_eq!(handshake.outgoing(vec![alert.clone()], now), vec![alert]);
         assert_eq!(handshake.next_tick(), None);
     }
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn known_messages_are_taken_out_and_answered_and_the_rest_passes() {
         let now = SystemClock.instant();
-        let mut handshake = Handshake::new(Role::Waits);
+        let mut handshake = Handshake::new(Role::Server);
         handshake.outgoing(vec![datagram(&[record(HANDSHAKE, 0, 1, &message(1))])], now);
         let first = datagram(&[record(HANDSHAKE, 0, 1, &message(2))]);
         let mut given = first.clone();
@@ -357,7 +357,7 @@ mod tests {
     #[test]
     fn what_the_stack_is_given_is_bounded_and_garbage_is_nothing() {
         let now = SystemClock.instant();
-        let mut handshake = Handshake::new(Role::Waits);
+        let mut handshake = Handshake::new(Role::Server);
         let mut given = 0;
         for number in 0..500_u16 {
             let mut body = vec![9; 1_000];
@@ -369,7 +369,7 @@ mod tests {
         assert!(given <= MAX_INPUT_BYTES, "{given}");
         for length in 0..RECORD_HEADER + 2 {
             let mut cut = BytesMut::from(&record(HANDSHAKE, 0, 0, &[1, 2, 3])[..length]);
-            assert!(!Handshake::new(Role::Waits).incoming(&mut cut, now));
+            assert!(!Handshake::new(Role::Server).incoming(&mut cut, now));
             assert!(cut.is_empty());
         }
     }

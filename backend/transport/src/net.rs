@@ -3,8 +3,9 @@
 //! A STUN binding request belongs to the call whose ICE user name fragment stands in it. Everything else belongs to the
 //! call that its path was bound to, which a call asks for once a request from there has shown the right password. A path
 //! that is bound stays with its call while the call hears from it, so that nobody takes it away by forging it; a call has
-//! few of them. One socket is bound per interface, since a socket bound to all of them cannot tell the address that a
-//! datagram was sent to.
+//! few of them. One socket is bound per address of the machine's interfaces, since a socket bound to all of them cannot tell
+//! the address that a datagram was sent to. Where `media.public_ip` names the one address that clients use, one socket is
+//! bound to all IPv4 addresses instead.
 //!
 //! Anybody can fill that socket's buffer faster than it is read. So a path that is bound gets a socket of its own on the
 //! same port, connected to its client: the system puts what comes from there into a buffer that strangers do not reach, and
@@ -142,7 +143,7 @@ struct Path {
 }
 
 impl Net {
-    /// Binds the port on every interface; these tasks are to read it.
+    /// Binds the port on the addresses of [`bind_addresses`]; these tasks are to read it.
     ///
     /// # Errors
     /// When the interfaces cannot be listed, or the port is taken on one of them.
@@ -497,7 +498,8 @@ impl Drop for Place {
     }
 }
 
-/// The addresses to bind: all interfaces, loopback only when nothing else is there or the HTTP server is local too.
+/// The addresses to bind: the unspecified one where clients are told another, else those of all interfaces, and loopback only
+/// when nothing else is there or the HTTP server is local too.
 fn bind_addresses(config: &MediaConfig, http_listen: SocketAddr) -> anyhow::Result<Vec<IpAddr>> {
     if config.public_ip.is_some() {
         return Ok(vec![IpAddr::V4(Ipv4Addr::UNSPECIFIED)]);

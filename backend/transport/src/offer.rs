@@ -14,13 +14,13 @@ const MAX_LINES: usize = 512;
 /// The most media sections: a call has one.
 const MAX_SECTIONS: usize = 4;
 
-/// Which end of DTLS the client wants to be.
+/// Which end of DTLS the client wants to be (RFC 5763).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Setup {
     /// The client begins, or leaves it to the server, which then lets it begin: who begins repeats what was lost.
-    Begins,
+    Active,
     /// The client waits.
-    Waits,
+    Passive,
 }
 
 /// An offer.
@@ -87,8 +87,8 @@ impl Offer {
         let credentials = credentials(text).ok_or(OfferError::NoCredentials)?;
         let fingerprint = value(text, "fingerprint").ok_or(OfferError::NoFingerprint)?;
         let setup = match value(text, "setup") {
-            Some("passive") => Setup::Waits,
-            _ => Setup::Begins,
+            Some("passive") => Setup::Passive,
+            _ => Setup::Active,
         };
         let lines = text.lines().filter(|line| {
             !line.starts_with("a=candidate:") && !line.starts_with("a=remote-candidates:")
@@ -138,11 +138,11 @@ mod tests {
         assert_eq!(offer.credentials.fragment, "Ab/3");
         assert_eq!(offer.credentials.password, "abcdefghijklmnopqrstuv");
         assert_eq!(offer.fingerprint, "sha-256 AA:BB");
-        assert_eq!(offer.setup, Setup::Begins);
+        assert_eq!(offer.setup, Setup::Active);
         assert!(!offer.sdp.contains("192.0.2.1"), "{}", offer.sdp);
         assert!(offer.sdp.ends_with("a=mid:0\r\n"));
         let waits = OFFER.replace("actpass", "passive");
-        assert_eq!(Offer::parse(&waits).unwrap().setup, Setup::Waits);
+        assert_eq!(Offer::parse(&waits).unwrap().setup, Setup::Passive);
     }
 
     #[test]

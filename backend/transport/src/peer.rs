@@ -157,8 +157,8 @@ impl Peer {
         now: Instant,
     ) -> anyhow::Result<Self> {
         let (dtls_role, role, suites) = match offer.setup {
-            Setup::Begins => (RTCDtlsRole::Server, Role::Waits, SERVER_SUITES.to_vec()),
-            Setup::Waits => (RTCDtlsRole::Client, Role::Begins, Vec::new()),
+            Setup::Active => (RTCDtlsRole::Server, Role::Server, SERVER_SUITES.to_vec()),
+            Setup::Passive => (RTCDtlsRole::Client, Role::Client, Vec::new()),
         };
         let opus = RTCRtpCodec {
             mime_type: MIME_TYPE_OPUS.to_owned(),

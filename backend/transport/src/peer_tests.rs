@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Who begins the DTLS handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Begins {
+enum DtlsClient {
     Client,
     Server,
 }
@@ -61,7 +61,7 @@ struct World {
 }
 
 impl World {
-    fn new(begins: Begins) -> Self {
+    fn new(dtls_client: DtlsClient) -> Self {
         let now = SystemClock.instant();
         let mut media_engine = MediaEngine::default();
         let opus = RTCRtpCodec {
@@ -104,16 +104,16 @@ impl World {
             .add_local_candidate(host_candidate(CLIENT).unwrap())
             .unwrap();
         let mut sdp = client.local_description().unwrap().sdp;
-        if begins == Begins::Server {
+        if dtls_client == DtlsClient::Server {
             sdp = sdp.replace("a=setup:actpass", "a=setup:passive");
         }
         let offer = Offer::parse(&sdp).unwrap();
         let identity = Identity::generate().unwrap();
         let mut server = Peer::new(&identity, [SERVER].into_iter(), &offer, 7, now).unwrap();
         let (answer, _) = server.accept(&offer, now).unwrap();
-        let expected = match begins {
-            Begins::Client => "a=setup:passive",
-            Begins::Server => "a=setup:active",
+        let expected = match dtls_client {
+            DtlsClient::Client => "a=setup:passive",
+            DtlsClient::Server => "a=setup:active",
         };
         assert!(answer.contains(expected), "{answer}");
         assert!(answer.contains("10.0.0.1 3478 typ host"), "{answer}");
@@ -123,7 +123,8 @@ impl World {
         Self {
             server,
             client,
-            client_handshake: (begins == Begins::Server).then(|| Handshake::new(Role::Waits)),
+            client_handshake: (dtls_client == DtlsClient::Server)
+                .then(|| Handshake::new(Role::Server)),
             client_repeats: false,
             client_has_path: false,
             begun: now,
@@ -341,8 +342,8 @@ fn arrives(_: usize) -> Vec<Duration> {
 }
 
 /// Runs a set-up of which these datagrams are lost.
-fn without(begins: Begins, lost: &[usize]) -> Option<Duration> {
-    let mut world = World::new(begins);
+fn without(dtls_client: DtlsClient, lost: &[usize]) -> Option<Duration> {
+    let mut world = World::new(dtls_client);
     world.run(&mut |number| {
         if lost.contains(&number) {
             vec![]
@@ -355,17 +356,21 @@ fn without(begins: Begins, lost: &[usize]) -> Option<Duration> {
 
 #[test]
 fn whichever_datagram_is_lost_the_call_connects() {
-    for begins in [Begins::Client, Begins::Server] {
-        let mut whole = World::new(begins);
+    for dtls_client in [DtlsClient::Client, DtlsClient::Server] {
+        let mut whole = World::new(dtls_client);
         whole.run(&mut arrives);
         let took = whole.took().unwrap();
-        assert!(took <= Duration::from_millis(250), "{begins:?}: {took:?}");
+        assert!(
+            took <= Duration::from_millis(250),
+            "{dtls_client:?}: {took:?}"
+        );
         for lost in 0..whole.sent {
-            let took = without(begins, &[lost]).unwrap_or_else(|| panic!("{begins:?} {lost}"));
+            let took =
+                without(dtls_client, &[lost]).unwrap_or_else(|| panic!("{dtls_client:?} {lost}"));
             // The client repeats itself after a second.
             assert!(
                 took < Duration::from_millis(1_500),
-                "{begins:?} {lost}: {took:?}"
+                "{dtls_client:?} {lost}: {took:?}"
             );
         }
     }
@@ -373,16 +378,16 @@ fn whichever_datagram_is_lost_the_call_connects() {
 
 #[test]
 fn whichever_two_datagrams_are_lost_the_call_connects() {
-    for begins in [Begins::Client, Begins::Server] {
-        let mut whole = World::new(begins);
+    for dtls_client in [DtlsClient::Client, DtlsClient::Server] {
+        let mut whole = World::new(dtls_client);
         whole.run(&mut arrives);
         for first in 0..whole.sent {
             for second in first + 1..whole.sent + 2 {
-                let took = without(begins, &[first, second])
-                    .unwrap_or_else(|| panic!("{begins:?} {first} {second}"));
+                let took = without(dtls_client, &[first, second])
+                    .unwrap_or_else(|| panic!("{dtls_client:?} {first} {second}"));
                 assert!(
                     took < Duration::from_secs(4),
-                    "{begins:?} {first} {second}: {took:?}"
+                    "{dtls_client:?} {first} {second}: {took:?}"
                 );
             }
         }
@@ -391,10 +396,10 @@ fn whichever_two_datagrams_are_lost_the_call_connects() {
 
 #[test]
 fn calls_connect_when_three_of_ten_datagrams_are_lost() {
-    for begins in [Begins::Client, Begins::Server] {
+    for dtls_client in [DtlsClient::Client, DtlsClient::Server] {
         for seed in 0..60 {
             let mut random = StdRng::seed_from_u64(seed);
-            let mut world = World::new(begins);
+            let mut world = World::new(dtls_client);
             world.run(&mut |number| {
                 if random.random_bool(0.3) {
                     vec![]
@@ -402,7 +407,7 @@ fn calls_connect_when_three_of_ten_datagrams_are_lost() {
                     arrives(number)
                 }
             });
-            assert!(world.took().is_some(), "{begins:?} {seed}");
+            assert!(world.took().is_some(), "{dtls_client:?} {seed}");
         }
     }
 }
@@ -411,7 +416,7 @@ fn calls_connect_when_three_of_ten_datagrams_are_lost() {
 fn calls_connect_when_three_of_ten_pieces_of_messages_are_lost() {
     for seed in 0..60 {
         let mut random = StdRng::seed_from_u64(seed);
-        let mut world = World::new(Begins::Client);
+        let mut world = World::new(DtlsClient::Client);
         world.cuts = Some(StdRng::seed_from_u64(seed));
         world.run(&mut |number| {
             if random.random_bool(0.3) {
@@ -426,24 +431,24 @@ fn calls_connect_when_three_of_ten_pieces_of_messages_are_lost() {
 
 #[test]
 fn calls_connect_when_datagrams_come_twice_late_and_in_any_order() {
-    for begins in [Begins::Client, Begins::Server] {
+    for dtls_client in [DtlsClient::Client, DtlsClient::Server] {
         for seed in 0..40 {
             let mut random = StdRng::seed_from_u64(seed);
-            let mut world = World::new(begins);
+            let mut world = World::new(dtls_client);
             world.run(&mut |_| {
                 let copies = [0, 1, 1, 1, 1, 1, 1, 1, 2, 3][random.random_range(0..10)];
                 (0..copies)
                     .map(|_| DELAY + Duration::from_millis(120).mul_f64(random.random()))
                     .collect()
             });
-            assert!(world.took().is_some(), "{begins:?} {seed}");
+            assert!(world.took().is_some(), "{dtls_client:?} {seed}");
         }
     }
 }
 
 #[test]
 fn a_client_that_nominates_with_every_check_connects_as_fast() {
-    let mut world = World::new(Begins::Client);
+    let mut world = World::new(DtlsClient::Client);
     world.nominates = Some(world.server.credentials.0.password.clone());
     world.run(&mut arrives);
     let took = world.took().unwrap();
@@ -453,7 +458,7 @@ fn a_client_that_nominates_with_every_check_connects_as_fast() {
 
 #[test]
 fn a_forged_handshake_makes_a_flight_be_sent_a_bounded_number_of_times() {
-    let mut world = World::new(Begins::Client);
+    let mut world = World::new(DtlsClient::Client);
     world.run(&mut arrives);
     let before = world.sent;
     let client_hello: Vec<u8> = [

@@ -61,7 +61,7 @@ impl fmt::Display for Rule {
 
 /// What became of a turn.
 #[derive(Debug)]
-pub(super) struct Heard {
+pub(super) struct TurnOutcome {
     /// Pauses in which it was taken for over.
     pub(super) cut_ins: usize,
     /// From its end until it was taken for over; `None` when it was not.
@@ -73,7 +73,11 @@ pub(super) struct Heard {
 }
 
 /// Plays a turn to an engine. The words of utterances come at once, so a reply is asked for when a turn is taken for over.
-pub(super) async fn hear(turn: &Turn, models: &TurnModels, rule: &Rule) -> anyhow::Result<Heard> {
+pub(super) async fn hear(
+    turn: &Turn,
+    models: &TurnModels,
+    rule: &Rule,
+) -> anyhow::Result<TurnOutcome> {
     let config = EngineConfig {
         turns: TurnSettings {
             stop_ms: rule.stop_ms,
@@ -153,7 +157,7 @@ pub(super) async fn hear(turn: &Turn, models: &TurnModels, rule: &Rule) -> anyho
         }
     }
     let seconds = turn.samples.len() as f64 / RATE as f64;
-    Ok(Heard {
+    Ok(TurnOutcome {
         engine_ms: busy.as_secs_f64() * 1_000.0 / seconds,
         ..judge(turn, &replies)
     })
@@ -178,14 +182,14 @@ fn packets(samples: &[i16]) -> anyhow::Result<BTreeMap<(Duration, u64), Input>> 
     Ok(packets)
 }
 
-fn judge(turn: &Turn, replies: &[Duration]) -> Heard {
+fn judge(turn: &Turn, replies: &[Duration]) -> TurnOutcome {
     let time = |samples: usize| Duration::from_secs_f64(samples as f64 / RATE as f64);
     let cut_ins = turn.pauses.iter().filter(|(from, to)| {
         let mut replies = replies.iter();
         replies.any(|reply| (time(*from)..time(*to) + LATE).contains(reply))
     });
     let end = time(turn.end);
-    Heard {
+    TurnOutcome {
         cut_ins: cut_ins.count(),
         replies: replies.len(),
         engine_ms: 0.0,

@@ -25,7 +25,7 @@ use colloquy::{
 use serde_json::{Value, json};
 
 use self::{
-    conversation::{Heard, Rule},
+    conversation::{Rule, TurnOutcome},
     set::Turn,
 };
 use crate::{
@@ -163,7 +163,7 @@ fn row(
     voice_activity: &'static str,
     rule: &Rule,
     turns: &[Turn],
-    heard: &[Heard],
+    heard: &[TurnOutcome],
 ) -> Row {
     let pauses: usize = turns.iter().map(|turn| turn.pauses.len()).sum();
     let cut_ins: usize = heard.iter().map(|heard| heard.cut_ins).sum();

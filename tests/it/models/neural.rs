@@ -33,12 +33,12 @@ const HALF: usize = 600_000;
 
 /// A mirror with one model, and a folder that it is pulled into.
 struct Mirror {
-    shelf: Arc<Shelf>,
+    served: Arc<ServedFile>,
     base: String,
     temporary: TempDir,
 }
 
-struct Shelf {
+struct ServedFile {
     file: Bytes,
     goes_on: watch::Sender<bool>,
     asked: Mutex<Vec<Option<usize>>>,
@@ -46,19 +46,19 @@ struct Shelf {
 
 impl Mirror {
     async fn start() -> Self {
-        let shelf = Arc::new(Shelf {
+        let served = Arc::new(ServedFile {
             file: fs::read(original()).unwrap().into(),
             goes_on: watch::Sender::new(false),
             asked: Mutex::default(),
         });
         let app = Router::new()
             .route("/silero-vad/model.onnx", get(serve))
-            .with_state(Arc::clone(&shelf));
+            .with_state(Arc::clone(&served));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, app).await });
         Self {
-            shelf,
+            served,
             base,
             temporary: tempfile::tempdir().unwrap(),
         }
@@ -70,11 +70,11 @@ impl Mirror {
 
     /// From where on each request wanted the file.
     fn asked(&self) -> Vec<Option<usize>> {
-        self.shelf.asked.lock().unwrap().clone()
+        self.served.asked.lock().unwrap().clone()
     }
 
     fn go_on(&self) {
-        self.shelf.goes_on.send_replace(true);
+        self.served.goes_on.send_replace(true);
     }
 
     fn pull(&self, folder: &Path) -> Command {
@@ -97,16 +97,17 @@ impl Mirror {
     }
 }
 
-async fn serve(State(shelf): State<Arc<Shelf>>, headers: HeaderMap) -> Response {
+async fn serve(State(served): State<Arc<ServedFile>>, headers: HeaderMap) -> Response {
     let from = headers.get(header::RANGE).map(|range| {
         let from = range.to_str().unwrap().strip_prefix("bytes=").unwrap();
         from.strip_suffix('-').unwrap().parse::<usize>().unwrap()
     });
-    shelf.asked.lock().unwrap().push(from);
-    let (begin, bytes) = (from.unwrap_or(0), shelf.file.len());
-    let parts = [begin..HALF.max(begin), HALF.max(begin)..bytes].map(|part| shelf.file.slice(part));
+    served.asked.lock().unwrap().push(from);
+    let (begin, bytes) = (from.unwrap_or(0), served.file.len());
+    let parts =
+        [begin..HALF.max(begin), HALF.max(begin)..bytes].map(|part| served.file.slice(part));
     let [first, rest] = parts;
-    let mut goes_on = shelf.goes_on.subscribe();
+    let mut goes_on = served.goes_on.subscribe();
     let rest = async move {
         let _ = goes_on.wait_for(|goes_on| *goes_on).await;
         Ok::<_, std::io::Error>(rest)

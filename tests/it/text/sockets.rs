@@ -20,7 +20,7 @@ pub(super) struct Socket(pub(super) WebSocketStream<TcpStream>);
 
 /// What came.
 #[derive(Debug, PartialEq)]
-pub(super) enum Came {
+pub(super) enum SocketEvent {
     Event(Value),
     Ping,
     Closed(Option<u16>),
@@ -61,14 +61,18 @@ impl Socket {
         self.0.send(message).await.unwrap();
     }
 
-    pub(super) async fn next(&mut self) -> Came {
+    pub(super) async fn next(&mut self) -> SocketEvent {
         let next = timeout(PATIENCE, self.0.next());
         match next.await.unwrap() {
-            Some(Ok(Message::Text(text))) => Came::Event(serde_json::from_str(&text).unwrap()),
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => Came::Ping,
-            Some(Ok(Message::Close(frame))) => Came::Closed(frame.map(|frame| frame.code.into())),
+            Some(Ok(Message::Text(text))) => {
+                SocketEvent::Event(serde_json::from_str(&text).unwrap())
+            }
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => SocketEvent::Ping,
+            Some(Ok(Message::Close(frame))) => {
+                SocketEvent::Closed(frame.map(|frame| frame.code.into()))
+            }
             Some(Ok(other)) => panic!("{other:?}"),
-            None | Some(Err(_)) => Came::Closed(None),
+            None | Some(Err(_)) => SocketEvent::Closed(None),
         }
     }
 
@@ -76,9 +80,9 @@ impl Socket {
     pub(super) async fn event(&mut self) -> Value {
         loop {
             match self.next().await {
-                Came::Event(event) => return event,
-                Came::Ping => {}
-                Came::Closed(code) => panic!("closed with {code:?}"),
+                SocketEvent::Event(event) => return event,
+                SocketEvent::Ping => {}
+                SocketEvent::Closed(code) => panic!("closed with {code:?}"),
             }
         }
     }
@@ -123,9 +127,9 @@ impl Socket {
     pub(super) async fn closed(&mut self) -> Option<u16> {
         loop {
             match self.next().await {
-                Came::Closed(code) => return code,
-                Came::Ping => {}
-                Came::Event(event) => panic!("{event}"),
+                SocketEvent::Closed(code) => return code,
+                SocketEvent::Ping => {}
+                SocketEvent::Event(event) => panic!("{event}"),
             }
         }
     }

@@ -113,7 +113,7 @@ impl Session {
         self.say(&ServerMessage::Status {
             state: self.state(),
         });
-        for message in self.missed.take() {
+        for message in self.replay.take() {
             self.say(&message);
         }
         self.reconsider_giving_up(now);
@@ -143,7 +143,7 @@ impl Session {
 
     pub(super) fn say(&mut self, message: &ServerMessage) {
         let is_away = self.wire.is_none();
-        self.missed
+        self.replay
             .said(message, is_away, self.media.clock.instant());
         if let Some(wire) = &self.wire
             && !wire.say(message)

@@ -45,13 +45,13 @@ pub(crate) enum Answer {
 /// The server.
 #[derive(Clone)]
 pub(crate) struct Server {
-    shelves: Arc<Mutex<Shelves>>,
+    served: Arc<Mutex<ServedFiles>>,
     /// How many bytes of the current transfer have arrived.
     pub(crate) arrived: watch::Sender<u64>,
 }
 
 #[derive(Default)]
-struct Shelves {
+struct ServedFiles {
     files: HashMap<String, Vec<u8>>,
     next: HashMap<String, VecDeque<Answer>>,
     always: HashMap<String, Answer>,
@@ -62,7 +62,7 @@ struct Shelves {
 impl Server {
     pub(crate) fn new() -> Self {
         Self {
-            shelves: Arc::default(),
+            served: Arc::default(),
             arrived: watch::Sender::new(0),
         }
     }
@@ -77,26 +77,26 @@ impl Server {
     }
 
     pub(crate) fn put(&self, path: &str, contents: &[u8]) {
-        let mut shelves = self.shelves.lock().unwrap();
-        shelves.files.insert(path.to_owned(), contents.to_vec());
+        let mut served = self.served.lock().unwrap();
+        served.files.insert(path.to_owned(), contents.to_vec());
     }
 
     /// How the next requests for this path are answered.
     pub(crate) fn next(&self, path: &str, answers: &[Answer]) {
-        let mut shelves = self.shelves.lock().unwrap();
-        let next = shelves.next.entry(path.to_owned()).or_default();
+        let mut served = self.served.lock().unwrap();
+        let next = served.next.entry(path.to_owned()).or_default();
         next.extend(answers);
     }
 
     /// How all other requests for this path are answered from now on.
     pub(crate) fn always(&self, path: &str, answer: Answer) {
-        let mut shelves = self.shelves.lock().unwrap();
-        shelves.always.insert(path.to_owned(), answer);
+        let mut served = self.served.lock().unwrap();
+        served.always.insert(path.to_owned(), answer);
     }
 
     /// The path and the first byte of each request since this was last asked.
     pub(crate) fn asked(&self) -> Vec<(String, Option<u64>)> {
-        std::mem::take(&mut self.shelves.lock().unwrap().asked)
+        std::mem::take(&mut self.served.lock().unwrap().asked)
     }
 
     /// The first byte that each request asked for.
@@ -106,7 +106,7 @@ impl Server {
 
     /// How much an endless answer has sent.
     pub(crate) fn sent(&self) -> usize {
-        self.shelves.lock().unwrap().sent
+        self.served.lock().unwrap().sent
     }
 
     /// A body of this length that ends before its time, once `after` bytes of it are where they should be.
@@ -126,7 +126,7 @@ impl Server {
         let server = self.clone();
         let piece = Bytes::from_static(&[7; 16_384]);
         let pieces = stream::repeat(piece).map(move |piece| {
-            server.shelves.lock().unwrap().sent += piece.len();
+            server.served.lock().unwrap().sent += piece.len();
             Ok::<_, Infallible>(piece)
         });
         Body::from_stream(pieces)
@@ -140,12 +140,12 @@ async fn serve(State(server): State<Server>, request: Request) -> Response {
         text.strip_suffix('-').unwrap().parse::<u64>().unwrap()
     });
     let (answer, file) = {
-        let mut shelves = server.shelves.lock().unwrap();
-        shelves.asked.push((path.clone(), range));
-        let next = shelves.next.get_mut(&path).and_then(VecDeque::pop_front);
-        let always = shelves.always.get(&path).copied();
+        let mut served = server.served.lock().unwrap();
+        served.asked.push((path.clone(), range));
+        let next = served.next.get_mut(&path).and_then(VecDeque::pop_front);
+        let always = served.always.get(&path).copied();
         let answer = next.or(always).unwrap_or(Answer::Well);
-        (answer, shelves.files.get(&path).cloned())
+        (answer, served.files.get(&path).cloned())
     };
     match answer {
         Answer::Status(status) => return StatusCode::from_u16(status).unwrap().into_response(),

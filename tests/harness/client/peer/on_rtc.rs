@@ -79,7 +79,7 @@ impl Peer {
             local,
             network,
             microphone,
-            handshake: Handshake::new(Role::Begins),
+            handshake: Handshake::new(Role::Client),
             path: None,
             has_path: false,
             candidates: VecDeque::new(),

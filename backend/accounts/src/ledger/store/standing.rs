@@ -143,7 +143,7 @@ pub(crate) async fn recount(
 
 /// A sum of days.
 #[derive(sqlx::FromRow)]
-struct Sum {
+struct UsageSum {
     measure: String,
     amount: i64,
 }
@@ -157,7 +157,7 @@ async fn used_since(
     let sql = "SELECT measure, CAST(SUM(amount) AS BIGINT) AS amount FROM usage_days \
                WHERE quota = $1 AND day >= $2 GROUP BY measure";
     let values = [quota.into(), books::day(start).into()];
-    let rows: Vec<Sum> = transaction.fetch_all(statement(sql, values)).await?;
+    let rows: Vec<UsageSum> = transaction.fetch_all(statement(sql, values)).await?;
     let mut used = Amounts::default();
     for row in rows {
         used = used.with(measure(&row.measure)?, row.amount.unsigned_abs());

@@ -17,11 +17,11 @@ const KEPT: usize = 200;
 
 /// The messages of which nothing shows that they arrived.
 #[derive(Debug, Default)]
-pub(super) struct Missed {
+pub(super) struct ReplayBuffer {
     messages: VecDeque<(Instant, ServerMessage)>,
 }
 
-impl Missed {
+impl ReplayBuffer {
     /// Keeps a message that is part of the conversation; what is about the connection is made anew.
     pub(super) fn said(&mut self, message: &ServerMessage, is_away: bool, now: Instant) {
         let kept = match message {
@@ -90,14 +90,14 @@ mod tests {
     fn what_was_said_since_the_client_was_heard_is_said_again() {
         let start = SystemClock.instant();
         let after = |ms| start + Duration::from_millis(ms);
-        let mut missed = Missed::default();
-        missed.said(&line("1", "old"), false, start);
-        missed.said(&line("2", "under way"), false, after(4_000));
-        missed.heard(after(5_000));
-        missed.said(&line("3", "hel"), false, after(6_000));
-        missed.said(&line("3", "hello"), true, after(7_000));
-        assert_eq!(missed.take(), [line("2", "under way"), line("3", "hello")]);
-        assert!(missed.take().is_empty());
+        let mut replay = ReplayBuffer::default();
+        replay.said(&line("1", "old"), false, start);
+        replay.said(&line("2", "under way"), false, after(4_000));
+        replay.heard(after(5_000));
+        replay.said(&line("3", "hel"), false, after(6_000));
+        replay.said(&line("3", "hello"), true, after(7_000));
+        assert_eq!(replay.take(), [line("2", "under way"), line("3", "hello")]);
+        assert!(replay.take().is_empty());
     }
 
     #[test]
@@ -106,25 +106,25 @@ mod tests {
         let told = |info: &str| ServerMessage::UserInfo {
             info: info.to_owned(),
         };
-        let mut missed = Missed::default();
-        missed.said(&told("heard"), false, now);
-        missed.said(&told("said while it was away"), true, now);
-        assert_eq!(missed.take(), [told("said while it was away")]);
+        let mut replay = ReplayBuffer::default();
+        replay.said(&told("heard"), false, now);
+        replay.said(&told("said while it was away"), true, now);
+        assert_eq!(replay.take(), [told("said while it was away")]);
     }
 
     #[test]
     fn only_the_conversation_and_its_last_state_are_kept_and_not_for_ever() {
         let now = SystemClock.instant();
-        let mut missed = Missed::default();
-        missed.said(&ServerMessage::Pong { t: 1.0 }, true, now);
+        let mut replay = ReplayBuffer::default();
+        replay.said(&ServerMessage::Pong { t: 1.0 }, true, now);
         for state in [AgentState::Thinking, AgentState::Speaking] {
-            missed.said(&ServerMessage::AgentState { state }, false, now);
+            replay.said(&ServerMessage::AgentState { state }, false, now);
         }
         let state = AgentState::Speaking;
-        assert_eq!(missed.take(), [ServerMessage::AgentState { state }]);
+        assert_eq!(replay.take(), [ServerMessage::AgentState { state }]);
         for id in 0..300 {
-            missed.said(&line(&id.to_string(), "text"), false, now);
+            replay.said(&line(&id.to_string(), "text"), false, now);
         }
-        assert_eq!(missed.take().len(), KEPT);
+        assert_eq!(replay.take().len(), KEPT);
     }
 }
