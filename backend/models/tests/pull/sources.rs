@@ -87,6 +87,7 @@ async fn a_hub_that_does_not_answer_is_not_asked_for_the_next_file() {
         let origin = Origin::Published(Published {
             hub,
             packages: here.packages.clone(),
+            npm_packages: here.npm_packages.clone(),
         });
         setting.get(small, &origin).await.unwrap();
         let steps = setting.steps();
