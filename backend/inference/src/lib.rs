@@ -3,7 +3,7 @@
 //!
 //! - [`runtime`]: what runs networks, behind a small trait
 //! - [`whisper`]: speech to text
-//! - [`piper`]: text to speech
+//! - [`piper`], [`kokoro`]: text to speech
 //! - [`silero`]: voice activity
 //! - [`smart_turn`]: whether a speaker has finished
 //! - [`minilm`]: texts as vectors, for search by meaning
@@ -11,6 +11,7 @@
 //! A file that is malformed is an error. Nothing here looks for files: `colloquy-models` gives out those that have their hash.
 
 mod framing;
+pub mod kokoro;
 mod mel;
 pub mod minilm;
 mod onnx;

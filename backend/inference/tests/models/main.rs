@@ -8,6 +8,7 @@
 )]
 
 mod damaged;
+mod kokoro;
 mod own_files;
 mod silence;
 mod words;
