@@ -73,6 +73,11 @@ pub trait Synthesizer: Send + Sync + 'static {
         0.0
     }
 
+    /// How fast the voices of this machine are that were measured, and whether they are used.
+    fn speeds(&self) -> Vec<VoiceSpeed> {
+        Vec::new()
+    }
+
     /// Starts to speak; the stream ends with the speech.
     async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError>;
 
@@ -119,6 +124,17 @@ pub struct VoiceList {
     pub voices: Vec<VoiceInfo>,
     /// Whether there may be others, which only the service itself knows.
     pub may_have_others: bool,
+}
+
+/// How fast the voices of a model of this machine are.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct VoiceSpeed {
+    /// The model.
+    pub model: String,
+    /// How many seconds they take for a second of speech, on one thread.
+    pub real_time_factor: f64,
+    /// Whether they are used; where not, the machine is too slow for them.
+    pub is_used: bool,
 }
 
 /// A voice.

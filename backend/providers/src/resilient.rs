@@ -30,7 +30,7 @@ use tokio::{
 use super::{
     Admission, ChatModel, ChatRequest, Deadline, Embedder, EmbeddingRequest, Embeddings, Health,
     ModelAnswer, ModelApi, ModelRequest, Patience, ProviderError, ProviderErrorKind, SpeechRequest,
-    SpeechStream, Synthesizer, TextStream, Transcriber, Utterance, VoiceList,
+    SpeechStream, Synthesizer, TextStream, Transcriber, Utterance, VoiceList, VoiceSpeed,
 };
 
 /// The pause before the retry, where the provider names none.
@@ -347,6 +347,10 @@ impl Synthesizer for Resilient<dyn Synthesizer> {
 
     fn threads_a_call(&self) -> f64 {
         self.inner.threads_a_call()
+    }
+
+    fn speeds(&self) -> Vec<VoiceSpeed> {
+        self.inner.speeds()
     }
 
     async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError> {

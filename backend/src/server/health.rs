@@ -26,6 +26,7 @@ use crate::{
     config::Secret,
     http::{ApiError, Interface, extract::key_text},
     kernel::{Capability, Routes},
+    providers::VoiceSpeed,
 };
 
 /// What operators ask.
@@ -98,6 +99,9 @@ pub(super) struct Check {
     /// What answers: the model, or the program; of the providers alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
+    /// How fast the voices of this machine are, as measured at the start, and whether they are used; of the synthesizer alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    voices: Vec<VoiceSpeed>,
 }
 
 /// The last report.
@@ -199,7 +203,13 @@ async fn ask(app: &App) -> DeepReport {
         ("files", files),
         ("chat", chat.of(providers.chat.name())),
         ("transcriber", transcriber.of(providers.transcriber.name())),
-        ("synthesizer", synthesizer.of(providers.synthesizer.name())),
+        (
+            "synthesizer",
+            Check {
+                voices: providers.synthesizer.speeds(),
+                ..synthesizer.of(providers.synthesizer.name())
+            },
+        ),
     ]);
     checks.extend(embedder.map(|check| ("embedder", check)));
     let all_up = checks.values().all(|check| check.state == "up");
@@ -241,6 +251,7 @@ async fn check<E: Display>(
         state: if reason.is_none() { "up" } else { "down" },
         time_ms: u64::try_from(taken.as_millis()).unwrap_or(u64::MAX),
         model: None,
+        voices: Vec::new(),
     }
 }
 

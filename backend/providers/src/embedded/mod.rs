@@ -15,6 +15,7 @@ mod phonemes;
 mod piper;
 mod pocketsphinx;
 mod pool;
+mod speaker;
 mod turns;
 mod whisper;
 
@@ -22,7 +23,7 @@ pub use self::{
     espeak::Espeak,
     extractive::Extractive,
     minilm::MiniLm,
-    piper::Piper,
+    piper::Voices,
     pocketsphinx::{Models, PocketSphinx},
     pool::{Pool, Wanted},
     turns::{EndOfTurnModel, SpeechListener, SpeechModel, TurnModels},
@@ -77,29 +78,30 @@ pub fn transcriber(config: &Config, pool: &Pool) -> anyhow::Result<Arc<dyn Trans
 /// What `synthesizer.model` calls espeak-ng.
 const ESPEAK: &str = "espeak-ng";
 
-/// The synthesizer of this machine that the settings name; where they name none, each Piper voice that is there, else espeak-ng.
+/// The synthesizer of this machine that the settings name; where they name none, each voice that is there and that the machine is fast
+/// enough for, else espeak-ng.
 ///
 /// # Errors
 /// When the one that the settings name cannot be loaded.
 pub fn synthesizer(config: &Config, pool: &Pool) -> anyhow::Result<Arc<dyn Synthesizer>> {
     let folder = ModelsFolder::new(config.inference.models_folder(&config.store.dir));
-    let mut piper = Piper::new(pool.clone());
+    let mut voices = Voices::new(pool.clone());
     match config.synthesizer.model.as_deref() {
         Some(ESPEAK) => {}
-        Some(name) => piper
+        Some(name) => voices
             .load(&folder, name)
             .with_context(|| format!("synthesizer.model: {name}"))?,
         None => {
-            for name in Piper::present(&folder) {
-                if let Err(error) = piper.load(&folder, name) {
+            for name in Voices::present(&folder) {
+                if let Err(error) = voices.load_by_default(&folder, name) {
                     tracing::error!(model = name, "the voice cannot be used: {error:#}");
                 }
             }
         }
     }
-    Ok(match piper.is_empty() {
-        true => Arc::new(Espeak::default()),
-        false => Arc::new(piper),
+    Ok(match voices.knows_any() {
+        true => Arc::new(voices),
+        false => Arc::new(Espeak::default()),
     })
 }
 

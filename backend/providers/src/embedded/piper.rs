@@ -1,4 +1,4 @@
-//! Speech by Piper voices of the models folder, on the threads of the pool. What they do not speak goes to espeak-ng, as it does
+//! Speech by the voices of the models folder, on the threads of the pool. What they do not speak goes to espeak-ng, as it does
 //! without any voice.
 //!
 //! A piece of sound is a computation of its own: between two of them others have their turn, and nothing is made that nobody takes.
@@ -7,31 +7,25 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use colloquy_base::{fair_queue::Claim, language};
-use colloquy_inference::{
-    InferenceError,
-    piper::{self, MAX_PHONEMES, Speaking},
-    runtime::Rten,
-};
+use colloquy_inference::InferenceError;
 use colloquy_models::{
     folder::{ModelsFolder, Presence},
-    manifest::{self, Languages, Purpose},
+    manifest::{self, Languages, Model, Purpose},
 };
 use futures_util::{StreamExt as _, stream};
 
 use super::{
     super::{
         Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer, VoiceInfo,
-        VoiceList,
+        VoiceList, VoiceSpeed,
     },
     Espeak, Pool,
     loudness::Gain,
     normalize,
     phonemes::Phonemes,
-    pool::fastest,
+    pool::{fastest, seconds_of},
+    speaker::{Speaker, Speaking, measured},
 };
-
-/// What the names of voices in the manifest begin with, which the voice's own name does not.
-const PREFIX: &str = "piper-";
 
 /// The language of a text of which nothing is said.
 const DEFAULT_LANGUAGE: &str = "en";
@@ -45,11 +39,13 @@ const REHEARSED: &str = "ðə kwˈɪk bɹˈaʊn fˈɑːks dʒˈʌmps ˌoʊvɚ ð
 /// The speeds at which it can still be understood.
 const SPEED: std::ops::RangeInclusive<f32> = 0.4..=2.5;
 
-/// Piper voices, each for its language.
+/// Neural voices, each for its language.
 #[derive(Debug)]
-pub struct Piper {
+pub struct Voices {
     pool: Pool,
     voices: Vec<Arc<Voice>>,
+    /// What was measured, also of those that are too slow to be used.
+    speeds: Vec<VoiceSpeed>,
     /// Of the slowest of them.
     threads_a_call: f64,
     rest: Espeak,
@@ -59,19 +55,14 @@ pub struct Piper {
 struct Voice {
     /// The model, as the manifest has it.
     model: &'static str,
+    /// What requests call it.
+    id: &'static str,
     /// Its language, as a BCP 47 tag.
     language: String,
-    piper: Arc<piper::Piper>,
+    speaker: Speaker,
     phonemes: Phonemes,
     /// What makes it as loud as the others.
     gain: Gain,
-}
-
-impl Voice {
-    /// What requests call it.
-    fn id(&self) -> &'static str {
-        self.model.strip_prefix(PREFIX).unwrap_or(self.model)
-    }
 }
 
 /// A text that is being spoken.
@@ -80,21 +71,23 @@ struct Utterance {
     pool: Pool,
     claim: Claim,
     speed: f32,
-    /// The sentences that are left, the next one last.
+    /// The sentences, or parts of such, that are left, the next one last.
     sentences: Vec<String>,
     speaking: Option<Speaking>,
 }
 
-impl Piper {
-    /// The names of the voices that are in the folder.
+impl Voices {
+    /// The names of the voices that are in the folder, those that not every machine is fast enough for first: where it is, they
+    /// speak.
     #[must_use]
     pub fn present(folder: &ModelsFolder) -> Vec<&'static str> {
         let models = manifest::MODELS.iter();
-        models
+        let mut present: Vec<_> = models
             .filter(|model| model.purpose == Purpose::Voice)
             .filter(|model| folder.presence(model) == Presence::Present)
-            .map(|model| model.name)
-            .collect()
+            .collect();
+        present.sort_by_key(|model| Speaker::by_default_below(model).is_none());
+        present.into_iter().map(|model| model.name).collect()
     }
 
     /// No voices yet.
@@ -103,54 +96,95 @@ impl Piper {
         Self {
             pool,
             voices: Vec::new(),
+            speeds: Vec::new(),
             threads_a_call: 0.0,
             rest: Espeak::default(),
         }
     }
 
-    /// Loads a voice, on the thread that asks. The first of a language is the one that speaks it by default.
+    /// Loads the voices of a model, on the thread that asks. The first of a language is the one that speaks it by default.
     ///
     /// # Errors
     /// When it is no voice, or one of its files is missing, damaged or malformed.
     pub fn load(&mut self, folder: &ModelsFolder, name: &str) -> anyhow::Result<()> {
+        self.load_below(folder, name, |_| None)
+    }
+
+    /// The same, unless this machine is too slow for the model to speak by default.
+    ///
+    /// # Errors
+    /// When it is no voice, or one of its files is missing, damaged or malformed.
+    pub fn load_by_default(&mut self, folder: &ModelsFolder, name: &str) -> anyhow::Result<()> {
+        self.load_below(folder, name, Speaker::by_default_below)
+    }
+
+    fn load_below(
+        &mut self,
+        folder: &ModelsFolder,
+        name: &str,
+        below: impl Fn(&Model) -> Option<f64>,
+    ) -> anyhow::Result<()> {
         let model = manifest::model(name)
             .filter(|model| model.purpose == Purpose::Voice)
             .ok_or_else(|| anyhow::anyhow!("{name} is no voice"))?;
-        let file = |name| {
-            let file = model.file(name);
-            let file = file.ok_or_else(|| anyhow::anyhow!("{} has no {name}", model.name))?;
-            anyhow::Ok(folder.read(model, file)?)
-        };
-        let piper = piper::Piper::load(&Rten::new(), file("voice.onnx")?, &file("voice.json")?)?;
-        let piper = Arc::new(piper);
-        let rehearsal = rehearse(&piper)?;
-        let busy = SPEECH_PART * rehearsal.real_time_factor;
-        self.threads_a_call = self.threads_a_call.max(busy);
-        tracing::debug!(model = model.name, threads_a_call = busy, "voice");
+        let voices = Speaker::load(folder, model)?;
+        // They differ in what the network is given, not in how long it takes.
+        let (_, speaker) = voices
+            .first()
+            .ok_or_else(|| anyhow::anyhow!("{name} has no voices"))?;
+        let below = below(model);
+        let factor = measured(
+            Speaker::by_default_below(model),
+            || rehearse(speaker, |once| seconds_of(once)),
+            || rehearse(speaker, |once| fastest(once)),
+        )?;
+        if !self.note(model.name, factor, below) {
+            return Ok(());
+        }
         let code = match model.languages {
             Languages::Only([code, ..]) => *code,
             Languages::Only([]) | Languages::All | Languages::Any => "en",
         };
-        // Its phonemes are of one region: en-us.
-        let phonemes = piper.phonemes_of().to_lowercase();
-        let language = match code == language::primary(&phonemes) {
-            true => phonemes,
-            false => code.to_owned(),
-        };
-        self.voices.push(Arc::new(Voice {
-            model: model.name,
-            language,
-            phonemes: Phonemes::new(piper.phonemes_of()),
-            gain: rehearsal.gain,
-            piper,
-        }));
+        for (id, speaker) in voices {
+            // Its phonemes are of one region: en-us.
+            let phonemes = speaker.phonemes_of().to_lowercase();
+            let language = match code == language::primary(&phonemes) {
+                true => phonemes,
+                false => code.to_owned(),
+            };
+            self.voices.push(Arc::new(Voice {
+                model: model.name,
+                id,
+                language,
+                phonemes: Phonemes::new(speaker.phonemes_of()),
+                gain: Gain::of(&rehearsal(&speaker)?, speaker.sample_rate_hz()),
+                speaker,
+            }));
+        }
         Ok(())
     }
 
-    /// Whether it has a voice.
+    /// Notes how fast a model is, and tells whether it is used: if it is below the real-time factor that is asked for.
+    fn note(&mut self, model: &'static str, factor: f64, below: Option<f64>) -> bool {
+        let is_used = below.is_none_or(|below| factor < below);
+        let busy = SPEECH_PART * factor;
+        if is_used {
+            self.threads_a_call = self.threads_a_call.max(busy);
+        }
+        let real_time_factor = (factor * 1_000.0).round() / 1_000.0;
+        tracing::info!(model, real_time_factor, below, is_used, "voice");
+        self.speeds.push(VoiceSpeed {
+            model: model.to_owned(),
+            real_time_factor,
+            is_used,
+        });
+        is_used
+    }
+
+    /// Whether anything is known of a voice: it has one, or one that is too slow.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.voices.is_empty()
+    pub fn knows_any(&self) -> bool {
+        !self.speeds.is_empty()
     }
 
     /// The voice for a request: the one that it names, if it speaks the language; that of the language, unless another voice is
@@ -162,7 +196,7 @@ impl Piper {
             spoken.is_none_or(|spoken| spoken.eq_ignore_ascii_case(own))
         };
         if let Some(named) = request.voice.as_deref() {
-            let of_name = |voice: &&Arc<Voice>| voice.id().eq_ignore_ascii_case(named);
+            let of_name = |voice: &&Arc<Voice>| voice.id.eq_ignore_ascii_case(named);
             if let Some(voice) = self.voices.iter().find(of_name).filter(speaks) {
                 return Ok(Some(voice));
             }
@@ -179,13 +213,19 @@ impl Piper {
 }
 
 #[async_trait]
-impl Synthesizer for Piper {
+impl Synthesizer for Voices {
     fn name(&self) -> &str {
-        self.voices.first().map_or("piper", |voice| voice.model)
+        self.voices
+            .first()
+            .map_or(self.rest.name(), |voice| voice.model)
     }
 
     fn threads_a_call(&self) -> f64 {
         self.threads_a_call
+    }
+
+    fn speeds(&self) -> Vec<VoiceSpeed> {
+        self.speeds.clone()
     }
 
     async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError> {
@@ -196,7 +236,8 @@ impl Synthesizer for Piper {
             "en" => normalize::english(&request.text),
             _ => request.text,
         };
-        let mut sentences = voice.phonemes.of(&text, MAX_PHONEMES).await?;
+        let sentences = voice.phonemes.of(&text, voice.speaker.most()).await?;
+        let mut sentences = voice.speaker.parts(sentences);
         sentences.reverse();
         let utterance = Utterance {
             voice: Arc::clone(voice),
@@ -219,8 +260,8 @@ impl Synthesizer for Piper {
     async fn voices(&self) -> Result<VoiceList, ProviderError> {
         let rest = self.rest.voices().await?;
         let own = self.voices.iter().map(|voice| VoiceInfo {
-            id: voice.id().to_owned(),
-            name: voice.id().to_owned(),
+            id: voice.id.to_owned(),
+            name: voice.id.to_owned(),
             language: Some(voice.language.clone()),
             gender: None,
             // No name: the other language's own voice.
@@ -234,35 +275,36 @@ impl Synthesizer for Piper {
 
     async fn check(&self) -> Result<(), ProviderError> {
         match self.voices.first() {
-            Some(voice) => voice.phonemes.of("hello", MAX_PHONEMES).await.map(|_| ()),
+            Some(voice) => {
+                let most = voice.speaker.most();
+                voice.phonemes.of("hello", most).await.map(|_| ())
+            }
             None => self.rest.check().await,
         }
     }
 }
 
-/// What is known of a voice once it has said a sentence.
-struct Rehearsal {
-    /// How many seconds it takes for a second of speech.
-    real_time_factor: f64,
-    gain: Gain,
+/// What a voice says to be measured.
+fn rehearsal(speaker: &Speaker) -> Result<Vec<f32>, InferenceError> {
+    let mut speaking = speaker.speak(REHEARSED, 1.0)?;
+    let mut sound = Vec::new();
+    while let Some(piece) = speaking.next_piece()? {
+        sound.extend(piece);
+    }
+    Ok(sound)
 }
 
-fn rehearse(piper: &Arc<piper::Piper>) -> Result<Rehearsal, InferenceError> {
-    let mut sound = Vec::new();
-    let seconds = fastest(|| {
-        let mut speaking = piper.speak(REHEARSED, 1.0)?;
-        sound.clear();
-        while let Some(piece) = speaking.next_piece()? {
-            sound.extend(piece);
-        }
+/// How many seconds the voice takes for a second of speech, of a sentence that is spoken as often as `timed` asks for it.
+fn rehearse(
+    speaker: &Speaker,
+    timed: impl FnOnce(&mut dyn FnMut() -> Result<(), InferenceError>) -> Result<f64, InferenceError>,
+) -> Result<f64, InferenceError> {
+    let mut samples = 1;
+    let seconds = timed(&mut || {
+        samples = rehearsal(speaker)?.len().max(1);
         Ok(())
     })?;
-    let rate = piper.sample_rate_hz();
-    let lasted = sound.len().max(1) as f64 / f64::from(rate);
-    Ok(Rehearsal {
-        real_time_factor: seconds / lasted,
-        gain: Gain::of(&sound, rate),
-    })
+    Ok(seconds * f64::from(speaker.sample_rate_hz()) / f64::from(samples as u32))
 }
 
 impl Utterance {
@@ -281,7 +323,9 @@ impl Utterance {
             let compute = move |_: &_| {
                 let mut speaking = match (speaking, sentence) {
                     (Some(speaking), _) => speaking,
-                    (None, sentence) => voice.piper.speak(&sentence.unwrap_or_default(), speed)?,
+                    (None, sentence) => {
+                        voice.speaker.speak(&sentence.unwrap_or_default(), speed)?
+                    }
                 };
                 let piece = speaking.next_piece()?;
                 Ok((speaking, piece))
@@ -300,7 +344,7 @@ impl Utterance {
                     .into_iter()
                     .map(|value| self.voice.gain.sample(value))
                     .collect(),
-                sample_rate_hz: self.voice.piper.sample_rate_hz(),
+                sample_rate_hz: self.voice.speaker.sample_rate_hz(),
             }));
         }
     }
@@ -308,4 +352,28 @@ impl Utterance {
 
 fn failed(provider: &str, error: &InferenceError) -> ProviderError {
     ProviderError::new(provider, ProviderErrorKind::Failed, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_voice_that_this_machine_is_too_slow_for_is_measured_and_not_used() {
+        let mut voices = Voices::new(Pool::new(1).unwrap());
+        assert!(!voices.knows_any());
+        assert!(!voices.note("kokoro-82m", 0.4, Some(0.4)));
+        assert_eq!(voices.threads_a_call(), 0.0, "calls do not pay for it");
+        assert_eq!(voices.name(), "espeak-ng");
+        assert!(voices.note("piper-en_US-joe-medium", 0.1, None));
+        assert_eq!(voices.threads_a_call(), 0.05);
+        // A fast machine, and one on which it was asked for.
+        assert!(voices.note("kokoro-82m", 0.3999, Some(0.4)));
+        assert!(voices.note("kokoro-82m", 1.2, None));
+        assert_eq!(voices.threads_a_call(), 0.6, "the slowest counts");
+        let speeds = voices.speeds();
+        let used: Vec<_> = speeds.iter().map(|speed| speed.is_used).collect();
+        assert_eq!(used, [false, true, true, true]);
+        assert_eq!(speeds[0].real_time_factor, 0.4);
+    }
 }

@@ -138,12 +138,17 @@ impl Pool {
 pub(super) fn fastest<E>(mut compute: impl FnMut() -> Result<(), E>) -> Result<f64, E> {
     let mut best = f64::MAX;
     for _ in 0..3 {
-        let began = SystemClock.instant();
-        compute()?;
-        let taken = SystemClock.instant().saturating_duration_since(began);
-        best = best.min(taken.as_secs_f64());
+        best = best.min(seconds_of(&mut compute)?);
     }
     Ok(best)
+}
+
+/// How long a computation takes on this thread, in seconds.
+pub(super) fn seconds_of<E>(compute: impl FnOnce() -> Result<(), E>) -> Result<f64, E> {
+    let began = SystemClock.instant();
+    compute()?;
+    let taken = SystemClock.instant().saturating_duration_since(began);
+    Ok(taken.as_secs_f64())
 }
 
 /// What a thread does until the pool is gone.
