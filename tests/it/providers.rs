@@ -8,6 +8,7 @@
 
 mod dialogues;
 mod embedded;
+mod kokoro_neural;
 pub(crate) mod neural;
 mod paths;
 

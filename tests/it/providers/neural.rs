@@ -60,14 +60,14 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// What is spoken, to its end.
-async fn speak(providers: &Providers, request: SpeechRequest) -> Vec<Pcm> {
+pub(super) async fn speak(providers: &Providers, request: SpeechRequest) -> Vec<Pcm> {
     let (pieces, failure) = collect(providers.synthesizer.speak(request).await).await;
     assert_eq!(failure, None);
     pieces
 }
 
 /// The sound at 16,000 samples a second, by linear interpolation: good enough to be understood.
-fn at_16_khz(pieces: &[Pcm]) -> Vec<i16> {
+pub(super) fn at_16_khz(pieces: &[Pcm]) -> Vec<i16> {
     let step = f64::from(pieces[0].sample_rate_hz) / 16_000.0;
     let sound: Vec<f64> = pieces
         .iter()
@@ -83,13 +83,18 @@ fn at_16_khz(pieces: &[Pcm]) -> Vec<i16> {
         .collect()
 }
 
-/// What a transcriber hears of what a synthesizer says.
-async fn read_back(providers: &Providers, request: SpeechRequest) -> Vec<String> {
-    let speech = at_16_khz(&speak(providers, request).await);
+/// What a transcriber hears of English speech.
+pub(super) async fn hear(providers: &Providers, speech: Vec<i16>) -> String {
     let heard = providers
         .transcriber
         .transcribe(utterance(speech, Some("en")));
-    words(&heard.await.unwrap())
+    heard.await.unwrap()
+}
+
+/// What a transcriber hears of what a synthesizer says.
+async fn read_back(providers: &Providers, request: SpeechRequest) -> Vec<String> {
+    let speech = at_16_khz(&speak(providers, request).await);
+    words(&hear(providers, speech).await)
 }
 
 #[tokio::test]
