@@ -6,7 +6,8 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test that cannot go on should say where"
+    clippy::print_stdout,
+    reason = "a test that cannot go on should say where, and the child tells the parent by what it prints"
 )]
 
 use std::{
