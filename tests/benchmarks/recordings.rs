@@ -1,14 +1,38 @@
-//! Human speech with its words, and sounds without any.
+//! Human speech with its words: what Debian packages in `pocketsphinx-testdata` and `alsa-utils`, and the opening of a novel that a package of PyPI
+//! has, which `tests/bench` gets.
 
-use std::{f64::consts::TAU, fs, path::Path};
+use std::{
+    f64::consts::TAU,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context as _;
+use harness::sounds::Noise;
 
-/// Where Debian's package has them.
+/// Where Debian's packages have them.
 const FOLDER: &str = "/usr/share/pocketsphinx/test/data";
+const LOUDSPEAKERS: &str = "/usr/share/sounds/alsa";
+
+/// The file that is got, and the folder that it is in.
+const NOVEL: &str = "two_cities.wav";
+const NOVEL_FOLDER: &str = "COLLOQUY_BENCH_RECORDINGS";
+
+/// What is read in it: the opening of "A Tale of Two Cities".
+const NOVEL_WORDS: &str = "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness, \
+    it was the epoch of belief, it was the epoch of incredulity, it was the season of Light, it was the season of Darkness, it was the spring \
+    of hope, it was the winter of despair, we had everything before us, we had nothing before us, we were all going direct to Heaven, we were \
+    all going direct the other way. In short, the period was so far like the present period, that some of its noisiest authorities insisted on \
+    its being received, for good or for evil, in the superlative degree of comparison only.";
 
 /// Samples of a second.
 pub(crate) const RATE: usize = 16_000;
+
+/// How long a part of a long recording is at least and at most, in samples: visitors do not read chapters.
+const PART: std::ops::Range<usize> = 6 * RATE..12 * RATE;
+
+/// What a pause between two parts is looked for with, in samples.
+const PAUSE: usize = RATE / 4;
 
 /// What becomes of a recording on its way.
 pub(crate) type Change = fn(&[i16]) -> Vec<i16>;
@@ -16,11 +40,21 @@ pub(crate) type Change = fn(&[i16]) -> Vec<i16>;
 /// What was said.
 #[derive(Debug)]
 pub(crate) struct Recording {
-    pub(crate) samples: Vec<i16>,
+    /// One after the other; a long recording has several.
+    pub(crate) utterances: Vec<Vec<i16>>,
     pub(crate) words: String,
 }
 
-/// All recordings: a chapter of a novel, playing cards, an order.
+impl Recording {
+    fn short(samples: Vec<i16>, words: impl Into<String>) -> Self {
+        Self {
+            utterances: vec![samples],
+            words: words.into(),
+        }
+    }
+}
+
+/// All recordings: chapters of two novels, playing cards, an order, and the places of loudspeakers.
 pub(crate) fn all() -> anyhow::Result<Vec<Recording>> {
     let mut all = Vec::new();
     for (folder, list) in [
@@ -32,17 +66,38 @@ pub(crate) fn all() -> anyhow::Result<Vec<Recording>> {
         for line in lines.lines() {
             let (words, name) = line.rsplit_once('(').context("a line without a name")?;
             let name = format!("{}.wav", name.trim().trim_end_matches(')'));
-            all.push(Recording {
-                samples: samples(&folder.join(name))?,
-                words: words.replace("<s>", "").replace("</s>", ""),
-            });
+            all.push(Recording::short(
+                samples(&folder.join(name))?,
+                words.replace("<s>", "").replace("</s>", ""),
+            ));
         }
     }
+    for (name, words) in [
+        ("goforward.raw", "go forward ten meters"),
+        ("something.raw", "go somewhere and do something"),
+    ] {
+        all.push(Recording::short(named(name)?, words));
+    }
+    for place in ["Front", "Rear"] {
+        for side in ["Center", "Left", "Right"] {
+            all.push(loudspeaker(place, side)?);
+        }
+    }
+    for side in ["Left", "Right"] {
+        all.push(loudspeaker("Side", side)?);
+    }
+    let folder = std::env::var_os(NOVEL_FOLDER)
+        .with_context(|| format!("{NOVEL_FOLDER} names the folder of {NOVEL}: tests/bench"))?;
     all.push(Recording {
-        samples: samples(&Path::new(FOLDER).join("goforward.raw"))?,
-        words: "go forward ten meters".to_owned(),
+        utterances: parts(&samples(&PathBuf::from(folder).join(NOVEL))?),
+        words: NOVEL_WORDS.to_owned(),
     });
     Ok(all)
+}
+
+fn loudspeaker(place: &str, side: &str) -> anyhow::Result<Recording> {
+    let path = Path::new(LOUDSPEAKERS).join(format!("{place}_{side}.wav"));
+    Ok(Recording::short(samples(&path)?, format!("{place} {side}")))
 }
 
 /// The samples of one recording, by its path in the package's folder.
@@ -50,39 +105,112 @@ pub(crate) fn named(path: &str) -> anyhow::Result<Vec<i16>> {
     samples(&Path::new(FOLDER).join(path))
 }
 
-/// Samples of 16,000 a second: what follows a header of 44 bytes, if there is one.
+/// The samples of a file, at [`RATE`]: with a header that says what they are, or at that rate.
 fn samples(path: &Path) -> anyhow::Result<Vec<i16>> {
     let bytes = fs::read(path).with_context(|| path.display().to_string())?;
-    let sound = match bytes.starts_with(b"RIFF") {
-        true => bytes.get(44..).unwrap_or_default(),
-        false => &bytes,
+    let (rate, sound) = match bytes.strip_prefix(b"RIFF") {
+        Some(_) => wave(&bytes).with_context(|| format!("{} is no wave", path.display()))?,
+        None => (RATE, bytes.as_slice()),
     };
     let (pairs, _) = sound.as_chunks::<2>();
-    Ok(pairs.iter().map(|pair| i16::from_le_bytes(*pair)).collect())
+    let samples: Vec<i16> = pairs.iter().map(|pair| i16::from_le_bytes(*pair)).collect();
+    anyhow::ensure!(
+        rate % RATE == 0,
+        "{} has {rate} samples a second",
+        path.display()
+    );
+    Ok(match rate / RATE {
+        1 => samples,
+        step => within(&samples, rate, 0.0, 7_600.0)
+            .into_iter()
+            .step_by(step)
+            .collect(),
+    })
+}
+
+/// The rate and the samples of a wave file.
+fn wave(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let mut rate = None;
+    let mut rest = bytes.get(12..)?;
+    loop {
+        let (head, body) = rest.split_first_chunk::<8>()?;
+        let [kind @ .., a, b, c, d] = *head;
+        let length = u32::from_le_bytes([a, b, c, d]) as usize;
+        match &kind {
+            b"fmt " => rate = Some(u32::from_le_bytes(*body.get(4..)?.first_chunk()?) as usize),
+            b"data" => return Some((rate?, &body[..length.min(body.len())])),
+            _ => {}
+        }
+        rest = body.get(length.next_multiple_of(2)..)?;
+    }
+}
+
+/// Cuts a long recording in its pauses: each part ends where it is most quiet.
+fn parts(samples: &[i16]) -> Vec<Vec<i16>> {
+    let mut parts = Vec::new();
+    let mut rest = samples;
+    while rest.len() > PART.end {
+        let energy = |at: &usize| -> u64 {
+            let pause = &rest[*at..*at + PAUSE];
+            pause
+                .iter()
+                .map(|sample| u64::from(sample.unsigned_abs()).pow(2))
+                .sum()
+        };
+        let places = (PART.start..PART.end - PAUSE).step_by(PAUSE / 8);
+        let cut = places.min_by_key(energy).unwrap_or(PART.start) + PAUSE / 2;
+        parts.push(rest[..cut].to_vec());
+        rest = &rest[cut..];
+    }
+    parts.push(rest.to_vec());
+    parts
+}
+
+/// Short utterances in which nobody pauses, so that no turn is over before they are.
+pub(crate) fn unbroken(recordings: &[Recording]) -> Vec<&[i16]> {
+    const WINDOW: usize = RATE / 100;
+    const LONGEST_PAUSE: usize = 12;
+    const LONGEST: usize = 4 * RATE;
+    let utterances = recordings
+        .iter()
+        .filter(|recording| recording.utterances.len() == 1);
+    let utterances = utterances.flat_map(|recording| &recording.utterances);
+    let is_unbroken = |samples: &&Vec<i16>| {
+        let loudness: Vec<f64> = samples.chunks(WINDOW).map(harness::client::rms).collect();
+        let loudest = loudness.iter().copied().fold(0.0, f64::max);
+        let is_quiet = |loudness: &f64| *loudness < loudest * 0.05;
+        let said = loudness.iter().position(|one| !is_quiet(one)).unwrap_or(0)
+            ..loudness.iter().rposition(|one| !is_quiet(one)).unwrap_or(0);
+        let pauses = loudness[said].split(|one| !is_quiet(one)).map(<[f64]>::len);
+        samples.len() <= LONGEST && pauses.max().is_some_and(|longest| longest <= LONGEST_PAUSE)
+    };
+    utterances.filter(is_unbroken).map(Vec::as_slice).collect()
 }
 
 /// So many seconds of the recordings, one after the other.
 pub(crate) fn seconds(recordings: &[Recording], seconds: usize) -> Vec<i16> {
-    let all = recordings.iter().flat_map(|recording| &recording.samples);
-    all.copied().take(seconds * RATE).collect()
+    let utterances = recordings
+        .iter()
+        .flat_map(|recording| &recording.utterances);
+    utterances.flatten().copied().take(seconds * RATE).collect()
 }
 
 /// As a telephone passes it on: from 300 to 3,400 Hz.
 pub(crate) fn telephone(samples: &[i16]) -> Vec<i16> {
-    within(samples, 300.0, 3_400.0)
+    within(samples, RATE, 300.0, 3_400.0)
 }
 
 /// As it is when it was sampled at 8,000 Hz, which keeps nothing above 4,000 Hz, with what a filter before that takes.
 pub(crate) fn at_8khz(samples: &[i16]) -> Vec<i16> {
-    within(samples, 0.0, 3_800.0)
+    within(samples, RATE, 0.0, 3_800.0)
 }
 
-/// What of a sound is between two frequencies, in Hz.
-fn within(samples: &[i16], lowest: f64, highest: f64) -> Vec<i16> {
+/// What of a sound of so many samples a second is between two frequencies, in Hz.
+fn within(samples: &[i16], rate: usize, lowest: f64, highest: f64) -> Vec<i16> {
     let band = |frequency: f64| -> Vec<f64> {
         // A windowed low-pass.
         const HALF: i32 = 100;
-        let cut = frequency / RATE as f64;
+        let cut = frequency / rate as f64;
         (-HALF..=HALF)
             .map(|at| {
                 let x = f64::from(at);
@@ -134,111 +262,29 @@ pub(crate) fn in_noise(samples: &[i16]) -> Vec<i16> {
     noisy.map(|sample| sample.round() as i16).collect()
 }
 
-/// Noise that is the same each time, from -1 to 1.
-#[derive(Debug)]
-pub(crate) struct Noise(u64);
-
-impl Noise {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn scaled(self, level: f64) -> impl Iterator<Item = f64> {
-        self.map(move |value| value * level)
-    }
-}
-
-impl Iterator for Noise {
-    type Item = f64;
-
-    fn next(&mut self) -> Option<f64> {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        Some((self.0 >> 11) as f64 / (1_u64 << 52) as f64 - 1.0)
-    }
-}
-
-/// Twenty sounds in which nobody speaks.
-pub(crate) fn without_speech() -> Vec<Vec<i16>> {
-    let length = 3 * RATE;
-    let sound = |wave: &dyn Fn(usize) -> f64| -> Vec<i16> {
-        (0..length)
-            .map(|at| wave(at).clamp(-32_000.0, 32_000.0) as i16)
-            .collect()
-    };
-    let second = |at: usize| at as f64 / RATE as f64;
-    let tone = |at: usize, frequency: f64| (TAU * frequency * second(at)).sin();
-    let mut sounds = vec![sound(&|_| 0.0), vec![0; RATE / 4], vec![0; 20 * RATE]];
-    // White noise of four loudnesses.
-    for level in [30.0, 300.0, 3_000.0, 12_000.0] {
-        sounds.push(
-            Noise::new(3)
-                .scaled(level)
-                .take(length)
-                .map(|value| value as i16)
-                .collect(),
-        );
-    }
-    // Brown noise, as of wind and engines.
-    for level in [300.0, 3_000.0] {
-        let mut state = 0.0;
-        let brown = Noise::new(5).take(length).map(|value| {
-            state = 0.98 * state + 0.2 * value;
-            (state * level) as i16
-        });
-        sounds.push(brown.collect());
-    }
-    // Hum, whistles, chords and a melody.
-    for frequency in [50.0, 440.0, 1_000.0] {
-        sounds.push(sound(&|at| 4_000.0 * tone(at, frequency)));
-    }
-    sounds.push(sound(&|at| {
-        2_500.0
-            * [262.0, 330.0, 392.0]
-                .map(|one| tone(at, one))
-                .iter()
-                .sum::<f64>()
-    }));
-    sounds.push(sound(&|at| {
-        let notes = [262.0, 294.0, 330.0, 349.0, 392.0, 440.0, 494.0, 523.0];
-        let note = at / (RATE / 4);
-        let fade = 1.0 - (at % (RATE / 4)) as f64 / (RATE / 4) as f64;
-        6_000.0 * fade * tone(at, notes[note % notes.len()])
-    }));
-    // Clicks, knocks and a drum.
-    for every in [RATE / 10, RATE / 2] {
-        sounds.push(sound(&|at| if at % every < 20 { 20_000.0 } else { 0.0 }));
-    }
-    sounds.push(sound(&|at| {
-        let since = second(at % (RATE / 2));
-        15_000.0 * (-since * 20.0).exp() * (TAU * 80.0 * since).sin()
-    }));
-    // Breath: noise that swells.
-    for pace in [0.3, 0.8] {
-        let breath = Noise::new(11).take(length).enumerate();
-        let breath = breath
-            .map(|(at, value)| (value * 1_500.0 * (TAU * pace * second(at)).sin().max(0.0)) as i16);
-        sounds.push(breath.collect());
-    }
-    // A telephone that is engaged.
-    sounds.push(sound(&|at| {
-        if at % RATE < RATE / 2 {
-            5_000.0 * tone(at, 425.0)
-        } else {
-            0.0
-        }
-    }));
-    sounds
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn there_are_twenty_sounds() {
-        assert_eq!(without_speech().len(), 20);
+    fn long_recordings_are_cut_where_it_is_quiet() {
+        let second = |loudness: i16| vec![loudness; RATE];
+        let seconds = [[1_000; 7].as_slice(), &[0], &[1_000; 9], &[10], &[1_000; 5]].concat();
+        let sound: Vec<i16> = seconds.into_iter().flat_map(second).collect();
+        let parts = parts(&sound);
+        assert_eq!(parts.concat(), sound);
+        let lengths: Vec<_> = parts.iter().map(|part| part.len() / RATE).collect();
+        assert_eq!(lengths, [7, 9, 6]);
+    }
+
+    #[test]
+    fn waves_are_read_with_what_stands_between() {
+        let mut file = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0".to_vec();
+        file.extend(48_000_u32.to_le_bytes());
+        file.extend([0; 8]);
+        file.extend(b"LIST\x03\0\0\0abc\0data\x04\0\0\0\x01\0\x02\0more");
+        assert_eq!(wave(&file), Some((48_000, [1, 0, 2, 0].as_slice())));
+        assert_eq!(wave(&file[..40]), None);
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod disk;
 pub mod doubles;
 pub mod process;
 pub mod receiver;
+pub mod sounds;
 pub mod upstream;
 
 use std::time::Duration;

@@ -9,9 +9,8 @@ use colloquy::{
 };
 use colloquy_word_errors as word_errors;
 use futures_util::StreamExt as _;
-use harness::client::now;
+use harness::{client::now, sounds};
 
-use super::Spoken;
 use crate::{
     figures::{percentile, rounded},
     recordings::{self, RATE, Recording},
@@ -43,9 +42,13 @@ pub(super) async fn error_rate(
 ) -> anyhow::Result<f64> {
     let (mut wrong, mut all) = (0, 0);
     for recording in recordings {
-        let (samples, said) = Spoken::from(recording);
-        let samples = change.map_or(samples.clone(), |change| change(&samples));
-        let heard = hear(ears, samples).await?;
+        let said = word_errors::words(&recording.words);
+        let mut heard = Vec::new();
+        for samples in &recording.utterances {
+            let samples = change.map_or_else(|| samples.clone(), |change| change(samples));
+            heard.push(hear(ears, samples).await?);
+        }
+        let heard = heard.join(" ");
         show(debug, &recording.words, &heard);
         wrong += word_errors::errors(&said, &word_errors::words(&heard));
         all += said.len();
@@ -56,7 +59,7 @@ pub(super) async fn error_rate(
 /// How many words are heard where nobody speaks.
 pub(super) async fn invented(ears: &dyn Transcriber, debug: bool) -> anyhow::Result<usize> {
     let mut invented = 0;
-    for sound in recordings::without_speech() {
+    for sound in sounds::without_speech() {
         let heard = hear(ears, sound).await?;
         show(debug, "(nothing)", &heard);
         invented += word_errors::words(&heard).len();

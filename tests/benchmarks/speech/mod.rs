@@ -1,18 +1,21 @@
 //! Speech as a server has it by default: what its ears and its voice understand and say, and how long they take. PocketSphinx and
 //! espeak-ng, which are used without neural models, are measured beside them in the same run.
 //!
-//! Recordings are those of human speech that Debian packages in `pocketsphinx-testdata`, with their words; models are in
+//! Recordings are those of human speech with their words ([`recordings`]), in parts that are as long as what visitors say; models are in
 //! `COLLOQUY_MODELS_DIR`. Of each figure there is another one with `programs_` before it, for the two programs.
 //!
 //! | figure | what it is |
 //! |---|---|
+//! | `words` | words of the recordings |
 //! | `wer_clean`, `wer_8khz`, `wer_telephone`, `wer_noise10` | words left out, put in or changed, in percent of those said: as recorded, sampled at 8,000 Hz, through a telephone's band (300 to 3,400 Hz), in white noise 10 dB below the speech |
 //! | `invented` | words heard in 20 sounds in which nobody speaks: silence, noise, hum, clicks, breath, chords |
 //! | `stt_p50_ms_5s` | the time to the words of 5 s of speech |
 //! | `tts_first_audio_p50_ms` | from a sentence to its first sound |
 //! | `tts_rtf` | the time to speak, over the time that the speech lasts |
 //! | `tts_readback_wer` | words that Whisper hears wrongly of what is spoken, in percent |
-//! | `v2v_default_p50_ms`, `v2v_default_4_p50_ms` | with nothing but defaults and a voice-activity hold of 200 ms, from the end of a visitor's speech to the first audible reply, with one call and with four |
+//! | `v2v_default_p50_ms`, `v2v_default_4_p50_ms` | with nothing but defaults and a voice-activity hold of 200 ms, from the end of a visitor's speech, another recording in each turn, to the first audible reply, with one call and with four |
+//! | `v2v_recordings` | the recordings that are short and have no pause in them, which visitors say |
+//! | `missed_turns_1`, `missed_turns_4` | turns without a reply |
 //! | `rss_mb` | the largest resident set of that server |
 
 mod measure;
@@ -24,9 +27,10 @@ use anyhow::Context as _;
 use clap::Args;
 use colloquy::{Config, providers};
 use colloquy_word_errors as word_errors;
+use harness::client::Speech;
 use serde_json::{Map, Value};
 
-use crate::recordings::{self, Recording};
+use crate::recordings;
 
 /// Options of the benchmark.
 #[derive(Debug, Args)]
@@ -63,7 +67,7 @@ pub(crate) struct Report {
 /// # Errors
 /// When a model or a recording is missing, or a provider fails.
 pub(crate) async fn run(options: SpeechOptions) -> anyhow::Result<Report> {
-    let recordings = recordings::all().context("Debian's package pocketsphinx-testdata")?;
+    let recordings = recordings::all().context("recordings: tests/bench gets them")?;
     let neural = |config: &mut Config| config.transcriber.model = options.transcriber.clone();
     let programs = |config: &mut Config| {
         config.transcriber.model = Some("pocketsphinx".to_owned());
@@ -72,10 +76,16 @@ pub(crate) async fn run(options: SpeechOptions) -> anyhow::Result<Report> {
     let with = |change: &dyn Fn(&mut Config)| {
         let mut config = Config::default();
         config.inference.models_dir = Some(options.models.clone());
+        // What is right does not depend on how busy the machine is.
+        config.calls.provider_timeout_ms = 120_000;
         change(&mut config);
         providers::from_config(&config)
     };
     let mut figures = Map::new();
+    let words = recordings
+        .iter()
+        .map(|recording| word_errors::words(&recording.words).len());
+    figures.insert("words".to_owned(), words.sum::<usize>().into());
     let neural = with(&neural)?;
     let programs = with(&programs)?;
     for (prefix, providers) in [("", &neural), ("programs_", &programs)] {
@@ -108,9 +118,13 @@ pub(crate) async fn run(options: SpeechOptions) -> anyhow::Result<Report> {
     }
     // Their threads are not to stand beside the server's.
     drop((neural, programs));
+    let said = recordings::unbroken(&recordings);
+    let said = said.into_iter().map(Speech::trimmed);
+    let said = said.collect::<anyhow::Result<Vec<_>>>()?;
+    figures.insert("v2v_recordings".to_owned(), said.len().into());
     for (prefix, without_models) in [("", false), ("programs_", true)] {
         for (name, calls) in [("v2v_default_p50_ms", 1), ("v2v_default_4_p50_ms", 4)] {
-            let talked = talk::talk(&options, calls, without_models).await?;
+            let talked = talk::talk(&options, &said, calls, without_models).await?;
             figures.insert(format!("{prefix}{name}"), talked.v2v_p50_ms.into());
             figures.insert(
                 format!("{prefix}missed_turns_{calls}"),
@@ -148,17 +162,5 @@ impl fmt::Display for Report {
             )?;
         }
         Ok(())
-    }
-}
-
-/// Speech with its words.
-type Spoken = (Vec<i16>, Vec<String>);
-
-impl From<&Recording> for Spoken {
-    fn from(recording: &Recording) -> Self {
-        (
-            recording.samples.clone(),
-            word_errors::words(&recording.words),
-        )
     }
 }

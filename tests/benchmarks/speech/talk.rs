@@ -28,6 +28,7 @@ pub(super) struct Talked {
 /// Lets so many visitors talk at once, with neural models or without.
 pub(super) async fn talk(
     options: &SpeechOptions,
+    said: &[Speech],
     calls: usize,
     without_models: bool,
 ) -> anyhow::Result<Talked> {
@@ -51,19 +52,15 @@ pub(super) async fn talk(
     })
     .await?;
     server.create_guide().await?;
-    let speech = Speech::go_forward_trimmed()?;
     // The first visitor pays for what is paid once.
-    visit(&server.create_call().await?, &speech, 1).await?;
+    visit(&server.create_call().await?, said, 0, 1).await?;
     let mut urls = Vec::new();
     for _ in 0..calls {
         urls.push(server.create_call().await?);
     }
-    let visits = urls.iter().zip(0_u32..).map(|(url, index)| {
-        let speech = &speech;
-        async move {
-            tokio::time::sleep(Duration::from_millis(700) * index).await;
-            visit(url, speech, options.turns).await
-        }
+    let visits = urls.iter().zip(0_u32..).map(|(url, index)| async move {
+        tokio::time::sleep(Duration::from_millis(700) * index).await;
+        visit(url, said, index as usize, options.turns).await
     });
     let visits = try_join_all(visits).await?;
     let rss_mb = rounded(megabytes(server.resident_bytes()?), 10.0);
@@ -82,8 +79,13 @@ pub(super) async fn talk(
     })
 }
 
-/// Says the same again and again; how long each reply took, `None` where there was none.
-async fn visit(url: &str, speech: &Speech, turns: usize) -> anyhow::Result<Vec<Option<Duration>>> {
+/// Says one recording after the other, from another one on than the other visitors; how long each reply took, `None` where there was none.
+async fn visit(
+    url: &str,
+    said: &[Speech],
+    visitor: usize,
+    turns: usize,
+) -> anyhow::Result<Vec<Option<Duration>>> {
     let client = NativeClient::connect(url).await?;
     tokio::time::sleep(OVER).await;
     let mut answered = Vec::new();
@@ -92,7 +94,8 @@ async fn visit(url: &str, speech: &Speech, turns: usize) -> anyhow::Result<Vec<O
         // Not in step with those of others.
         let pause = Duration::from_millis(137 * turn as u64 % 400);
         tokio::time::sleep(pause).await;
-        let spoken = client.speak(speech).await?;
+        let speech = said.get((visitor * turns + turn) % said.len().max(1));
+        let spoken = client.speak(speech.context("nothing to say")?).await?;
         let reply = client.reply_audio(spoken.ended, PATIENCE).await;
         answered.push(reply.map(|first| first.at.duration_since(spoken.ended)));
     }

@@ -1,4 +1,4 @@
-//! One turn through the engine, in the engine's own time.
+//! A conversation through the engine, in the engine's own time. The character answers each turn with a word.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -12,7 +12,7 @@ use colloquy_voice::{Engine, EngineConfig, Input, Output, PredictedHold, RtpPack
 use harness::client::now;
 use opus::{Application, Channels, Encoder};
 
-use super::set::Turn;
+use super::set::{AFTER, Conversation, Turn};
 use crate::recordings::RATE;
 
 /// Samples of a packet: 20 ms.
@@ -23,6 +23,12 @@ const PAUSE_MS: u32 = 80;
 
 /// How late the engine may notice that the visitor goes on.
 const LATE: Duration = Duration::from_millis(100);
+
+/// From the question for a reply until its first sound, as calls with the server's own models have it beside the hold.
+const REPLY: Duration = Duration::from_millis(280);
+
+/// How long the character speaks, in samples.
+const SPOKEN: usize = RATE;
 
 /// How it is told that a turn is over.
 #[derive(Debug, Clone, Copy)]
@@ -59,25 +65,25 @@ impl fmt::Display for Rule {
     }
 }
 
-/// What became of a turn.
+/// What became of a conversation.
 #[derive(Debug)]
-pub(super) struct TurnOutcome {
-    /// Pauses in which it was taken for over.
+pub(super) struct ConversationOutcome {
+    /// Pauses in which a turn was taken for over.
     pub(super) cut_ins: usize,
-    /// From its end until it was taken for over; `None` when it was not.
-    pub(super) waited: Option<Duration>,
-    /// How often it was taken for over in all.
+    /// From the end of each turn until it was taken for over; `None` when it was not.
+    pub(super) waited: Vec<Option<Duration>>,
+    /// How often a turn was taken for over in all.
     pub(super) replies: usize,
     /// What the engine took for each second of sound, in milliseconds.
     pub(super) engine_ms: f64,
 }
 
-/// Plays a turn to an engine. The words of utterances come at once, so a reply is asked for when a turn is taken for over.
+/// Plays a conversation to an engine. The words of utterances come at once, so a reply is asked for when a turn is taken for over.
 pub(super) async fn hear(
-    turn: &Turn,
+    conversation: &Conversation,
     models: &TurnModels,
     rule: &Rule,
-) -> anyhow::Result<TurnOutcome> {
+) -> anyhow::Result<ConversationOutcome> {
     let config = EngineConfig {
         turns: TurnSettings {
             stop_ms: rule.stop_ms,
@@ -99,7 +105,7 @@ pub(super) async fn hear(
         seed: 1,
     };
     let mut engine = Engine::with_detector(config, voice_detector(models))?;
-    let mut inputs = packets(&turn.samples)?;
+    let mut inputs = packets(&conversation.samples)?;
     inputs.insert((Duration::ZERO, 0), Input::Connected);
     let mut number = inputs.len() as u64;
     let mut replies = Vec::new();
@@ -123,20 +129,32 @@ pub(super) async fn hear(
         engine.handle(at, input);
         busy += now() - began;
         while let Some(output) = engine.poll() {
-            let answer = match output {
-                Output::Reply(_) => {
+            let answers = match output {
+                Output::Reply(reply) => {
                     replies.push(at);
-                    None
+                    let delta = "Yes.".to_owned();
+                    vec![
+                        (at + REPLY, Input::ReplyText { reply, delta }),
+                        (at + REPLY, Input::ReplyEnded { reply }),
+                    ]
+                }
+                Output::Speak { sentence, .. } => {
+                    let spoken = Input::Speech {
+                        sentence,
+                        samples: voice(),
+                        sample_rate_hz: RATE as u32,
+                    };
+                    vec![(at, spoken), (at, Input::SpeechEnded { sentence })]
                 }
                 Output::Transcribe { transcription, .. } => {
                     let text = "words".to_owned();
-                    Some((
+                    vec![(
                         at,
                         Input::Transcribed {
                             transcription,
                             text,
                         },
-                    ))
+                    )]
                 }
                 Output::PredictEndOfTurn { pause, samples } => {
                     let Some(model) = &models.end_of_turn else {
@@ -146,21 +164,27 @@ pub(super) async fn hear(
                     let claim = Claim::own(Priority::Call);
                     let is_complete = model.is_complete(samples, &claim).await?;
                     let took = now() - began;
-                    Some((at + took, Input::EndOfTurnPredicted { pause, is_complete }))
+                    vec![(at + took, Input::EndOfTurnPredicted { pause, is_complete })]
                 }
-                _ => None,
+                _ => Vec::new(),
             };
-            if let Some((at, answer)) = answer {
+            for (at, answer) in answers {
                 number += 1;
                 inputs.insert((at, number), answer);
             }
         }
     }
-    let seconds = turn.samples.len() as f64 / RATE as f64;
-    Ok(TurnOutcome {
+    let seconds = conversation.samples.len() as f64 / RATE as f64;
+    Ok(ConversationOutcome {
         engine_ms: busy.as_secs_f64() * 1_000.0 / seconds,
-        ..judge(turn, &replies)
+        ..judge(&conversation.turns, &replies)
     })
+}
+
+/// What the character says: a tone.
+fn voice() -> Vec<i16> {
+    let wave = |at: usize| (at as f64 * 0.1).sin() * 3_000.0;
+    (0..SPOKEN).map(|at| wave(at) as i16).collect()
 }
 
 /// The packets of a sound, at the times at which they are sent.
@@ -182,20 +206,24 @@ fn packets(samples: &[i16]) -> anyhow::Result<BTreeMap<(Duration, u64), Input>> 
     Ok(packets)
 }
 
-fn judge(turn: &Turn, replies: &[Duration]) -> TurnOutcome {
+fn judge(turns: &[Turn], replies: &[Duration]) -> ConversationOutcome {
     let time = |samples: usize| Duration::from_secs_f64(samples as f64 / RATE as f64);
-    let cut_ins = turn.pauses.iter().filter(|(from, to)| {
+    let pauses = turns.iter().flat_map(|turn| &turn.pauses);
+    let cut_ins = pauses.filter(|(from, to)| {
         let mut replies = replies.iter();
         replies.any(|reply| (time(*from)..time(*to) + LATE).contains(reply))
     });
-    let end = time(turn.end);
-    TurnOutcome {
+    let waited = |turn: &Turn| {
+        let (end, missed) = (time(turn.end), time(turn.end + AFTER));
+        let mut replies = replies
+            .iter()
+            .filter(|reply| (end..missed).contains(*reply));
+        replies.next().map(|reply| *reply - end)
+    };
+    ConversationOutcome {
         cut_ins: cut_ins.count(),
         replies: replies.len(),
         engine_ms: 0.0,
-        waited: replies
-            .iter()
-            .find(|reply| **reply >= end)
-            .map(|reply| *reply - end),
+        waited: turns.iter().map(waited).collect(),
     }
 }

@@ -2,7 +2,11 @@
 //! makes the visitor wait, for each way of telling speech and each way of telling the end of a turn.
 //!
 //! The engine runs in its own time, with Opus between; models answer as late as they take on this machine. The turns are human
-//! recordings with pauses put in between words ([`set`]).
+//! recordings with pauses put in between words, joined into conversations in which the character answers ([`set`]).
+//!
+//! A row wins that misses the fewest turns, and of those the one that costs visitors the least time: what they wait in the mean, and
+//! [`CUT_IN`] for each turn that was cut into, for the character's words over theirs and for beginning again. What is clean and what is in
+//! noise counts alike. Who wins if a cut-in costs half of that, or twice, is printed beside it.
 //!
 //! | figure | what it is |
 //! |---|---|
@@ -22,11 +26,12 @@ use colloquy::{
     Config,
     providers::embedded::{Pool, TurnModels},
 };
+use harness::sounds::without_speech;
 use serde_json::{Value, json};
 
 use self::{
-    conversation::{Rule, TurnOutcome},
-    set::Turn,
+    conversation::{ConversationOutcome, Rule},
+    set::Conversation,
 };
 use crate::{
     figures::{percentile, rounded},
@@ -53,6 +58,10 @@ pub(crate) struct Report {
     turns: usize,
     pauses: usize,
     rows: Vec<Row>,
+    /// What a cut-in may cost, and the row that wins then.
+    winners: Vec<(Duration, String)>,
+    /// The row that the settings have by default.
+    default: String,
     activities: Vec<Activity>,
     json: bool,
 }
@@ -68,6 +77,9 @@ struct Row {
     wait_p50_ms: Option<f64>,
     wait_p95_ms: Option<f64>,
     engine_ms: f64,
+    /// Of a turn, in the mean.
+    cut_ins_a_turn: f64,
+    wait_mean_ms: f64,
 }
 
 /// The figures of one way to tell speech.
@@ -91,6 +103,9 @@ const ACTIVITIES: &[&str] = &["earshot", "silero-vad"];
 /// The lengths of silence that are tried alone.
 const FIXED_MS: &[u32] = &[200, 350, 500, 550, 800];
 
+/// What a cut-in costs a visitor.
+const CUT_IN: Duration = Duration::from_secs(1);
+
 /// Runs the benchmark.
 ///
 /// # Errors
@@ -104,7 +119,7 @@ pub(crate) async fn run(options: TurnsOptions) -> anyhow::Result<Report> {
         config.calls.end_of_turn = end_of_turn.map(str::to_owned);
         TurnModels::from_config(&config, &pool)
     };
-    let turns = set::all(options.draws)?;
+    let conversations = set::all(options.draws)?;
     let holds = Config::default().calls;
     let mut rules: Vec<Rule> = FIXED_MS.iter().copied().map(Rule::fixed).collect();
     rules.push(Rule::predicted(
@@ -116,10 +131,10 @@ pub(crate) async fn run(options: TurnsOptions) -> anyhow::Result<Report> {
     for activity in ACTIVITIES {
         let models = models(activity, None)?;
         let rule = Rule::fixed(holds.turn_stop_ms);
-        let sounds = recordings::without_speech();
+        let sounds = without_speech();
         let mut invented = 0;
         for sound in &sounds {
-            let heard = conversation::hear(&Turn::silent(sound), &models, &rule).await?;
+            let heard = conversation::hear(&Conversation::silent(sound), &models, &rule).await?;
             invented += usize::from(heard.replies > 0);
         }
         activities.push(Activity {
@@ -130,54 +145,102 @@ pub(crate) async fn run(options: TurnsOptions) -> anyhow::Result<Report> {
     }
     let mut rows = Vec::new();
     for (sound, change) in SOUNDS {
-        let turns: Vec<Turn> = turns.iter().map(|turn| changed(turn, *change)).collect();
+        let conversations = conversations.iter().map(|one| changed(one, *change));
+        let conversations: Vec<Conversation> = conversations.collect();
         for activity in ACTIVITIES {
             for rule in &rules {
                 let models = models(activity, rule.predicted.map(|_| "smart-turn-v3.2"))?;
                 let mut heard = Vec::new();
-                for turn in &turns {
-                    heard.push(conversation::hear(turn, &models, rule).await?);
+                for conversation in &conversations {
+                    heard.push(conversation::hear(conversation, &models, rule).await?);
                 }
-                rows.push(row(sound, models.voice_activity(), rule, &turns, &heard));
+                let activity = models.voice_activity();
+                rows.push(row(sound, activity, rule, &conversations, &heard));
             }
         }
     }
+    let default_rule = match &holds.end_of_turn {
+        None => Rule::fixed(holds.turn_stop_ms),
+        Some(_) => Rule::predicted(
+            holds.turn_stop_ms,
+            holds.complete_stop_ms,
+            holds.incomplete_stop_ms,
+        ),
+    };
+    // What a server uses that has all models and no settings.
+    let activity = {
+        let mut config = Config::default();
+        config.inference.models_dir = Some(options.models.clone());
+        TurnModels::from_config(&config, &pool)?.voice_activity()
+    };
+    let winner = |costs: Duration| (costs, winner(&rows, costs).unwrap_or_default());
+    let turns = || conversations.iter().flat_map(|one| &one.turns);
     Ok(Report {
-        turns: turns.len(),
-        pauses: turns.iter().map(|turn| turn.pauses.len()).sum(),
+        turns: turns().count(),
+        pauses: turns().map(|turn| turn.pauses.len()).sum(),
+        winners: [CUT_IN / 2, CUT_IN, CUT_IN * 2].map(winner).into(),
+        default: combination(activity, &default_rule.to_string()),
         rows,
         activities,
         json: options.json,
     })
 }
 
-fn changed(turn: &Turn, change: Option<Change>) -> Turn {
-    Turn {
-        samples: change.map_or_else(|| turn.samples.clone(), |change| change(&turn.samples)),
-        ..turn.clone()
+fn changed(conversation: &Conversation, change: Option<Change>) -> Conversation {
+    let Conversation { samples, turns } = conversation;
+    Conversation {
+        samples: change.map_or_else(|| samples.clone(), |change| change(samples)),
+        turns: turns.clone(),
     }
+}
+
+/// What a combination is called.
+fn combination(voice_activity: &str, rule: &str) -> String {
+    format!("{voice_activity}, {rule}")
+}
+
+/// The combination that wins if a cut-in costs so much.
+fn winner(rows: &[Row], cut_in: Duration) -> Option<String> {
+    let mut costs: Vec<(String, usize, f64)> = Vec::new();
+    for row in rows {
+        let name = combination(row.voice_activity, &row.rule);
+        let lost_ms = row.wait_mean_ms + row.cut_ins_a_turn * cut_in.as_secs_f64() * 1_000.0;
+        match costs.iter_mut().find(|(other, ..)| *other == name) {
+            Some((_, missed, all)) => (*missed, *all) = (*missed + row.missed, *all + lost_ms),
+            None => costs.push((name, row.missed, lost_ms)),
+        }
+    }
+    let best = costs
+        .into_iter()
+        .min_by(|one, other| one.1.cmp(&other.1).then(one.2.total_cmp(&other.2)));
+    best.map(|(name, ..)| name)
 }
 
 fn row(
     sound: &'static str,
     voice_activity: &'static str,
     rule: &Rule,
-    turns: &[Turn],
-    heard: &[TurnOutcome],
+    conversations: &[Conversation],
+    heard: &[ConversationOutcome],
 ) -> Row {
+    let turns: Vec<_> = conversations.iter().flat_map(|one| &one.turns).collect();
     let pauses: usize = turns.iter().map(|turn| turn.pauses.len()).sum();
     let cut_ins: usize = heard.iter().map(|heard| heard.cut_ins).sum();
-    let mut waits: Vec<Duration> = heard.iter().filter_map(|heard| heard.waited).collect();
+    let waits = heard.iter().flat_map(|heard| &heard.waited);
+    let mut waits: Vec<Duration> = waits.copied().flatten().collect();
     waits.sort();
+    let waited: Duration = waits.iter().sum();
     Row {
         sound,
         voice_activity,
         rule: rule.to_string(),
         cut_ins_percent: (1_000.0 * cut_ins as f64 / pauses.max(1) as f64).round() / 10.0,
-        missed: heard.len() - waits.len(),
+        missed: turns.len() - waits.len(),
         wait_p50_ms: percentile(&waits, 50),
         wait_p95_ms: percentile(&waits, 95),
         engine_ms: median(heard.iter().map(|heard| heard.engine_ms)),
+        cut_ins_a_turn: cut_ins as f64 / turns.len().max(1) as f64,
+        wait_mean_ms: waited.as_secs_f64() * 1_000.0 / waits.len().max(1) as f64,
     }
 }
 
@@ -194,7 +257,12 @@ impl fmt::Display for Report {
         if self.json {
             let rows: Vec<Value> = self.rows.iter().map(Row::json).collect();
             let activities: Vec<Value> = self.activities.iter().map(Activity::json).collect();
+            let winners = self.winners.iter();
+            let winners =
+                winners.map(|(cut_in, row)| json!({"cut_in_ms": cut_in.as_millis(), "row": row}));
             let report = json!({
+                "winners": winners.collect::<Vec<_>>(),
+                "default": self.default,
                 "turns": self.turns,
                 "pauses": self.pauses,
                 "voice_activity": activities,
@@ -228,7 +296,14 @@ impl fmt::Display for Report {
             ];
             line(f, [row.sound, row.voice_activity, &row.rule], figures)?;
         }
-        Ok(())
+        for (cut_in, row) in &self.winners {
+            writeln!(
+                f,
+                "if a cut-in costs {} ms, this wins: {row}",
+                cut_in.as_millis()
+            )?;
+        }
+        writeln!(f, "the default: {}", self.default)
     }
 }
 
@@ -264,5 +339,39 @@ impl Row {
             "wait_p95_ms": self.wait_p95_ms,
             "engine_ms_a_second": self.engine_ms,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_row_wins_that_misses_nothing_and_costs_the_least() {
+        let row = |sound, stop_ms, missed, cut_ins_a_turn, wait_mean_ms| Row {
+            sound,
+            voice_activity: "earshot",
+            rule: Rule::fixed(stop_ms).to_string(),
+            cut_ins_percent: 0.0,
+            missed,
+            wait_p50_ms: None,
+            wait_p95_ms: None,
+            engine_ms: 0.0,
+            cut_ins_a_turn,
+            wait_mean_ms,
+        };
+        let rows = [
+            row("clean", 200, 0, 0.8, 250.0),
+            row("clean", 550, 0, 0.4, 600.0),
+            row("clean", 800, 0, 0.2, 850.0),
+            // In noise the shortest misses a turn.
+            row("noise", 200, 1, 0.1, 250.0),
+            row("noise", 550, 0, 0.4, 600.0),
+            row("noise", 800, 0, 0.2, 850.0),
+        ];
+        let wins = |ms| winner(&rows, Duration::from_millis(ms)).unwrap();
+        assert_eq!(wins(1_000), "earshot, 550 ms");
+        assert_eq!(wins(2_000), "earshot, 800 ms");
+        assert_eq!(winner(&[], CUT_IN), None);
     }
 }

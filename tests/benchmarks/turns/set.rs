@@ -1,13 +1,17 @@
-//! The labelled set: turns of people, with pauses where they may have paused to think, and where each of them ends.
+//! The labelled set: conversations of turns of people, with pauses where they may have paused to think, where each turn ends, and the time
+//! that the character has between two of them.
 
 use std::f64::consts::TAU;
 
-use crate::recordings::{self, Noise, RATE};
+use harness::sounds::Noise;
+
+use crate::recordings::{self, RATE};
 
 /// Silence before a turn, in samples.
 const BEFORE: usize = RATE / 2;
 
-/// Silence after a turn, in samples: whoever has not answered by then has missed it.
+/// The least silence after a turn, in samples: whoever has not answered by then has missed it. The visitor listens for as long as this and a
+/// pause.
 pub(super) const AFTER: usize = 3 * RATE;
 
 /// Sound of the room at a border that passes into the next, in samples.
@@ -35,71 +39,75 @@ const fn piece(recording: &'static str, from: usize, to: usize) -> Piece {
     }
 }
 
-/// A turn as it is heard, in samples.
+/// What a visitor says in a call, in samples.
 #[derive(Debug, Clone)]
-pub(super) struct Turn {
+pub(super) struct Conversation {
     pub(super) samples: Vec<i16>,
+    pub(super) turns: Vec<Turn>,
+}
+
+/// A turn, by its places in the conversation.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Turn {
     /// Where the visitor pauses and goes on.
     pub(super) pauses: Vec<(usize, usize)>,
     /// Where speech ends.
     pub(super) end: usize,
 }
 
-impl Turn {
+impl Conversation {
     /// A sound in which nobody speaks, and silence.
     pub(super) fn silent(sound: &[i16]) -> Self {
         let mut samples = sound.to_vec();
         samples.resize(samples.len() + AFTER, 0);
         Self {
-            end: samples.len(),
             samples,
-            pauses: Vec::new(),
+            turns: Vec::new(),
         }
     }
 }
 
-/// All turns, each with several draws of its pauses.
+/// So many conversations, each with all turns and other lengths of pauses.
 ///
 /// # Errors
 /// When a recording is missing.
-pub(super) fn all(draws: usize) -> anyhow::Result<Vec<Turn>> {
+pub(super) fn all(draws: usize) -> anyhow::Result<Vec<Conversation>> {
     let mut random = Noise::new(17);
-    let mut turns = Vec::new();
+    let mut conversations = Vec::new();
     for _ in 0..draws {
+        let mut samples = Vec::new();
+        let mut turns = Vec::new();
         for pieces in TURNS {
-            turns.push(turn(pieces, &mut random)?);
+            turns.push(turn(&mut samples, pieces, &mut random)?);
         }
+        conversations.push(Conversation { samples, turns });
     }
-    Ok(turns)
+    Ok(conversations)
 }
 
-fn turn(pieces: &[Piece], random: &mut Noise) -> anyhow::Result<Turn> {
-    let mut samples = Vec::new();
-    let mut pauses = Vec::new();
-    let mut end = 0;
+/// Adds a turn to a conversation.
+fn turn(samples: &mut Vec<i16>, pieces: &[Piece], random: &mut Noise) -> anyhow::Result<Turn> {
+    let mut turn = Turn::default();
     for (index, piece) in pieces.iter().enumerate() {
         let recording = recordings::named(piece.recording)?;
         let room = room(&recording);
         if index == 0 {
-            join(&mut samples, &silence(room, BEFORE));
+            join(samples, &silence(room, BEFORE));
         } else {
             let pause = pause(random);
-            join(&mut samples, &silence(room, pause));
-            pauses.push((end, samples.len()));
+            join(samples, &silence(room, pause));
+            turn.pauses.push((turn.end, samples.len()));
         }
         let ms = RATE / 1_000;
         let to = (piece.to * ms).min(recording.len());
-        join(&mut samples, &recording[(piece.from * ms).min(to)..to]);
-        end = samples.len();
+        join(samples, &recording[(piece.from * ms).min(to)..to]);
+        turn.end = samples.len();
         if index + 1 == pieces.len() {
-            join(&mut samples, &silence(room, AFTER));
+            let listened = AFTER + pause(random);
+            join(samples, &silence(room, listened));
         }
     }
-    Ok(Turn {
-        samples,
-        pauses,
-        end,
-    })
+    Ok(turn)
 }
 
 /// What is taken for the sound of the room: this much of a recording, where it is most quiet.
@@ -229,21 +237,32 @@ mod tests {
 
     #[test]
     fn pieces_lie_between_each_other_and_pauses_are_where_nobody_speaks() {
-        for turn in all(1).unwrap() {
+        let [conversation] = &all(1).unwrap()[..] else {
+            panic!("one draw is one conversation")
+        };
+        let samples = &conversation.samples;
+        assert_eq!(conversation.turns.len(), TURNS.len());
+        let mut began = 0;
+        for turn in &conversation.turns {
             let borders = turn.pauses.iter().flat_map(|(from, to)| [*from, *to]);
-            let borders: Vec<usize> = borders.chain([turn.end]).collect();
-            assert!(borders.is_sorted() && turn.samples.len() >= turn.end + AFTER - RATE / 10);
+            let borders: Vec<usize> = [began]
+                .into_iter()
+                .chain(borders)
+                .chain([turn.end])
+                .collect();
+            assert!(borders.is_sorted() && samples.len() >= turn.end + AFTER - RATE / 10);
             let loudness = |sound: &[i16]| {
                 let squares = sound.iter().map(|sample| f64::from(*sample).powi(2));
                 (squares.sum::<f64>() / sound.len() as f64).sqrt()
             };
             let speech = loudness(
-                &turn.samples[BEFORE..turn.pauses.first().map_or(turn.end, |pause| pause.0)],
+                &samples[began + BEFORE..turn.pauses.first().map_or(turn.end, |pause| pause.0)],
             );
-            for (from, to) in &turn.pauses {
-                let quiet = loudness(&turn.samples[from + FADE..to - FADE]);
+            for (from, to) in turn.pauses.iter().chain([&(turn.end, turn.end + AFTER)]) {
+                let quiet = loudness(&samples[from + FADE..to - FADE]);
                 assert!(quiet < speech / 5.0, "{quiet} {speech}");
             }
+            began = turn.end + AFTER;
         }
     }
 }

@@ -45,14 +45,21 @@ impl Speech {
         Self::from_pcm(&go_forward())
     }
 
-    /// The same, but after the last voiced sample there is nothing but room tone, so that the end of the speech is one
-    /// moment and not a matter of opinion.
+    /// The same, [trimmed](Self::trimmed).
     ///
     /// # Errors
     /// When Opus fails.
     pub fn go_forward_trimmed() -> anyhow::Result<Self> {
-        let samples = go_forward();
-        let end = voiced_range(&samples)?
+        Self::trimmed(&go_forward())
+    }
+
+    /// Mono samples at 16,000 Hz, but after the last voiced one there is nothing but room tone, so that the end of the speech is one
+    /// moment and not a matter of opinion.
+    ///
+    /// # Errors
+    /// When nothing in them is voiced, or Opus fails.
+    pub fn trimmed(samples: &[i16]) -> anyhow::Result<Self> {
+        let end = voiced_range(samples)?
             .context("the recording has no voice")?
             .end;
         let mut trimmed = samples.get(..end).unwrap_or_default().to_vec();

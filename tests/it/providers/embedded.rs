@@ -138,6 +138,39 @@ async fn espeak_speaks_every_language() {
 }
 
 #[tokio::test]
+async fn what_espeak_says_has_one_gain_from_its_beginning_to_its_end() {
+    let text = "This is a sentence that is long enough for several pieces, and it has one gain.";
+    let request = SpeechRequest {
+        language: Some("de".to_owned()),
+        ..say(text)
+    };
+    let (pieces, failure) = collect(Espeak::default().speak(request).await).await;
+    assert!(failure.is_none() && pieces.len() > 3);
+    let heard: Vec<i16> = pieces.into_iter().flat_map(|piece| piece.samples).collect();
+    let program = std::process::Command::new("espeak-ng")
+        .args(["--stdout", "-b", "1", "-v", "de", "-s", "175", text])
+        .output()
+        .unwrap();
+    let (said, _) = program.stdout[44..].as_chunks::<2>();
+    let said: Vec<f64> = said
+        .iter()
+        .map(|sample| f64::from(i16::from_le_bytes(*sample)))
+        .collect();
+    assert_eq!(heard.len(), said.len());
+    let energy = |sound: &mut dyn Iterator<Item = f64>| sound.map(|one| one * one).sum::<f64>();
+    let gain =
+        energy(&mut heard.iter().copied().map(f64::from)) / energy(&mut said.iter().copied());
+    let gain = gain.sqrt();
+    assert!((0.3..1.5).contains(&gain), "{gain}");
+    for (heard, said) in heard.iter().zip(&said) {
+        assert!(
+            (f64::from(*heard) - said * gain).abs() < 1.0,
+            "{heard} {said} {gain}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn espeak_begins_at_once_and_takes_speed_and_length() {
     let espeak = Espeak::default();
     espeak.check().await.unwrap();

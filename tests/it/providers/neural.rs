@@ -4,6 +4,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
     sync::Arc,
 };
 
@@ -13,6 +14,7 @@ use colloquy::{
     providers::{self, Pcm, Providers, SpeechRequest, Utterance},
 };
 use futures_util::future::join_all;
+use harness::sounds;
 use tempfile::TempDir;
 use tokio::time::{Duration, Instant, timeout};
 
@@ -117,22 +119,85 @@ async fn models_that_are_there_are_the_default() {
 #[tokio::test]
 async fn nothing_is_heard_where_nobody_speaks() {
     let providers = with_models(folder(), |_| {}).unwrap();
-    let tone = |frequency: f64| -> Vec<i16> {
-        let wave = |at| (f64::from(at) * frequency / 16_000.0 * std::f64::consts::TAU).sin();
-        (0..48_000).map(|at| (4_000.0 * wave(at)) as i16).collect()
-    };
-    let sounds = [
-        vec![],
-        vec![0; 16_000],
-        vec![0; 70 * 16_000],
-        tone(440.0),
-        tone(1_000.0),
-    ];
-    for silence in sounds {
+    let mut sounds = sounds::without_speech();
+    assert_eq!(sounds.len(), 20);
+    sounds.extend([vec![], vec![0; 70 * 16_000]]);
+    for (number, silence) in sounds.into_iter().enumerate() {
         let silence = utterance(silence, Some("en-US"));
         let heard = providers.transcriber.transcribe(silence).await.unwrap();
-        assert_eq!(heard, "");
+        assert_eq!(heard, "", "sound {number}");
     }
+}
+
+/// How loud a sound is in LUFS, and its peak in dBFS, as ffmpeg measures them: not by what the voices were levelled with.
+fn loudness(pieces: &[Pcm]) -> (f64, f64) {
+    let folder = TempDir::new().unwrap();
+    let raw = folder.path().join("sound.raw");
+    let samples = pieces.iter().flat_map(|piece| &piece.samples);
+    let bytes: Vec<u8> = samples.flat_map(|sample| sample.to_le_bytes()).collect();
+    fs::write(&raw, bytes).unwrap();
+    let rate = pieces[0].sample_rate_hz.to_string();
+    let measured = Command::new("ffmpeg")
+        .args([
+            "-hide_banner",
+            "-nostats",
+            "-f",
+            "s16le",
+            "-ac",
+            "1",
+            "-ar",
+            &rate,
+        ])
+        .arg("-i")
+        .arg(&raw)
+        .args(["-af", "ebur128=peak=sample", "-f", "null", "-"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&measured.stderr).into_owned();
+    let summary = said.rsplit("Summary:").next().unwrap().to_owned();
+    let figure = |name: &str| {
+        let after = summary.split(name).nth(1).unwrap();
+        after
+            .split_whitespace()
+            .next()
+            .unwrap()
+            .parse::<f64>()
+            .unwrap()
+    };
+    (figure("I:"), figure("Peak:"))
+}
+
+#[tokio::test]
+async fn all_voices_are_as_loud_and_none_clips() {
+    let patient = |config: &mut Config| config.calls.provider_timeout_ms = 120_000;
+    let providers = with_models(folder(), patient).unwrap();
+    let english = "The library opens at nine. You can borrow ten books here, and keep them as long as you like.";
+    let german = "Die Bibliothek öffnet um neun Uhr. Sie können hier zehn Bücher ausleihen und lange behalten.";
+    let french = "La bibliothèque ouvre à neuf heures. Vous pouvez emprunter dix livres et les garder longtemps.";
+    let mut measured = Vec::new();
+    for (voice, language, text) in [
+        (None, "en", english),
+        (Some("en"), "en", english),
+        (Some("en+f3"), "en", english),
+        (None, "de", german),
+        (Some("de+f3"), "de", german),
+        (None, "fr", french),
+        (Some("fr+f3"), "fr", french),
+    ] {
+        let request = SpeechRequest {
+            voice: voice.map(str::to_owned),
+            language: Some(language.to_owned()),
+            ..say(text)
+        };
+        let (loudness, peak) = loudness(&speak(&providers, request).await);
+        println!("{voice:?} {language}: {loudness} LUFS, peak {peak} dBFS");
+        assert!(peak < -0.1, "{voice:?} {language}: {peak}");
+        measured.push(loudness);
+    }
+    let loudest = measured.iter().copied().fold(f64::MIN, f64::max);
+    let softest = measured.iter().copied().fold(f64::MAX, f64::min);
+    assert!(loudest - softest <= 4.0, "{measured:?}");
+    assert!((-26.0..-22.0).contains(&softest) && (-26.0..-22.0).contains(&loudest));
 }
 
 #[tokio::test]
