@@ -3,7 +3,8 @@
 //! Who is on the line comes before who waits for an answer, and both before work in the background, which also leaves some
 //! slots to them, since nobody who has a slot is interrupted. Within a priority the owner with the fewest slots comes next;
 //! among equals the one that was served least (start-time fair queueing), so that neither a long queue nor a quick return
-//! is an advantage. What one owner asks for is served in its order, what it has begun before what is new.
+//! is an advantage. Among what one owner asks for its calls share in the same way; what one of them asks for, and what belongs to none,
+//! is served in its order, what it has begun before what is new.
 //!
 //! Whoever is on the line, or hears the beginning of something already, is never sent away: there are only so many of them, and
 //! they would be left with half of it.
@@ -39,6 +40,8 @@ pub struct Claim {
     pub priority: Priority,
     /// Among whom slots are shared: a partner.
     pub owner: Arc<str>,
+    /// Among what the owner's slots are shared: its call, if it is of one.
+    pub call: Option<Arc<str>>,
     /// Whether it is the next part of something that somebody has the beginning of.
     pub is_continued: bool,
 }
@@ -49,7 +52,17 @@ impl Claim {
         Self {
             priority,
             owner: owner.into(),
+            call: None,
             is_continued: false,
+        }
+    }
+
+    /// The same, of this call.
+    #[must_use]
+    pub fn of_call(self, call: &str) -> Self {
+        Self {
+            call: Some(call.into()),
+            ..self
         }
     }
 
@@ -112,11 +125,41 @@ struct State {
     served: u64,
 }
 
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default)]
 struct Owner {
+    share: Share,
+    /// Those of its calls, and of what belongs to none.
+    calls: HashMap<Option<Arc<str>>, Share>,
+    /// What the call that was served last had been served before.
+    served: u64,
+}
+
+/// What somebody has of what is shared; who has the least comes next.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Share {
     slots: usize,
     /// How often it was served, counted from where the others were when it came.
     served: u64,
+}
+
+impl Share {
+    /// Wants something, while the others are here.
+    fn come(&mut self, served: u64) {
+        self.served = self.served.max(served);
+    }
+
+    /// Takes a slot, and gives where the others are from now on.
+    fn take(&mut self, served: u64) -> u64 {
+        self.slots += 1;
+        let served = served.max(self.served);
+        self.served = served + 1;
+        served
+    }
+
+    /// Whether it can be forgotten without an advantage, once it wants nothing.
+    fn is_over(self, served: u64) -> bool {
+        self.slots == 0 && self.served <= served
+    }
 }
 
 #[derive(Debug)]
@@ -184,7 +227,9 @@ impl FairQueue {
         }
         let served = state.served;
         let owner = state.owners.entry(Arc::clone(&claim.owner)).or_default();
-        owner.served = owner.served.max(served);
+        owner.share.come(served);
+        let call = owner.calls.entry(claim.call.clone()).or_default();
+        call.come(owner.served);
         let number = state.next_number;
         state.next_number += 1;
         state.waiting.push(Waiter {
@@ -227,7 +272,10 @@ impl FairQueue {
             state.taken -= 1;
             state.taken_by_background -= usize::from(claim.priority == Priority::Background);
             if let Some(owner) = state.owners.get_mut(&claim.owner) {
-                owner.slots -= 1;
+                owner.share.slots -= 1;
+                if let Some(call) = owner.calls.get_mut(&claim.call) {
+                    call.slots -= 1;
+                }
             }
             state.forget();
         }
@@ -256,12 +304,12 @@ impl State {
     /// Takes a slot for whoever is next, if there is one.
     fn next(&mut self, bounds: Bounds) -> Option<Waiter> {
         let rank = |waiter: &Waiter| {
-            let owner = self.owners.get(&waiter.claim.owner).copied();
-            let owner = owner.unwrap_or_default();
+            let owner = self.owners.get(&waiter.claim.owner);
+            let call = owner.and_then(|owner| owner.calls.get(&waiter.claim.call));
             (
                 waiter.claim.priority,
-                owner.slots,
-                owner.served,
+                owner.map(|owner| owner.share),
+                call.copied(),
                 !waiter.claim.is_continued,
                 waiter.number,
             )
@@ -274,14 +322,15 @@ impl State {
         self.taken_by_background += usize::from(waiter.claim.priority == Priority::Background);
         let served = self.served;
         if let Some(owner) = self.owners.get_mut(&waiter.claim.owner) {
-            owner.slots += 1;
-            self.served = served.max(owner.served);
-            owner.served = self.served + 1;
+            self.served = owner.share.take(served);
+            if let Some(call) = owner.calls.get_mut(&waiter.claim.call) {
+                owner.served = call.take(owner.served);
+            }
         }
         Some(waiter)
     }
 
-    /// Forgets owners that have and want nothing, once that is no advantage to them.
+    /// Forgets owners and calls that have and want nothing, once that is no advantage to them.
     fn forget(&mut self) {
         if self.taken == 0 && self.waiting.is_empty() {
             self.owners.clear();
@@ -289,9 +338,17 @@ impl State {
         }
         let (waiting, served) = (&self.waiting, self.served);
         self.owners.retain(|name, owner| {
-            owner.slots > 0
-                || owner.served > served
-                || waiting.iter().any(|waiter| waiter.claim.owner == *name)
+            let of_owner = |waiter: &&Waiter| waiter.claim.owner == *name;
+            let Owner {
+                calls,
+                served: of_calls,
+                share,
+            } = owner;
+            calls.retain(|call, share| {
+                let mut own = waiting.iter().filter(of_owner);
+                !share.is_over(*of_calls) || own.any(|waiter| waiter.claim.call == *call)
+            });
+            !share.is_over(served) || waiting.iter().any(|waiter| of_owner(&waiter))
         });
     }
 }

@@ -192,9 +192,42 @@ fn what_was_begun_goes_on_before_what_is_new() {
     assert!(!hall.served[0].0.is_continued);
 }
 
+#[test]
+fn calls_of_one_owner_share_what_it_has() {
+    let queue = FairQueue::new("test", Bounds { slots: 1, ..BOUNDS });
+    let mut hall = QueueModel::new(&queue);
+    let of_call = |call: &str| Claim::new(Priority::Call, "a").of_call(call);
+    for _ in 0..10 {
+        hall.claim(of_call("talks a lot"));
+    }
+    // What one has begun is no reason to let another wait.
+    for _ in 0..10 {
+        hall.claim(Claim {
+            is_continued: true,
+            ..of_call("talks on")
+        });
+    }
+    hall.claim(of_call("is new"));
+    hall.claim(of_call("is new"));
+    hall.claim(Claim::new(Priority::Call, "b"));
+    let mut order = Vec::new();
+    for _ in 0..8 {
+        hall.finish();
+        let claim = &hall.served[0].0;
+        order.push(claim.call.as_deref().unwrap_or("b").to_owned());
+    }
+    let (first, rest) = order.split_at(1);
+    assert_eq!(first, ["b"], "partners come first");
+    let count = |call: &str| rest.iter().filter(|served| *served == call).count();
+    assert_eq!(count("is new"), 2, "{order:?}");
+    assert_eq!(order.iter().position(|call| call == "talks on"), Some(1));
+    assert_eq!(order.iter().position(|call| call == "is new"), Some(2));
+    assert!(count("talks a lot") >= 2, "{order:?}");
+}
+
 #[derive(Debug, Clone)]
 enum Event {
-    Come(Priority, u8),
+    Come(Priority, u8, Option<u8>),
     Finish(usize),
     GoAway(usize),
 }
@@ -206,7 +239,8 @@ fn event() -> impl Strategy<Value = Event> {
         Just(Priority::Background)
     ];
     prop_oneof![
-        3 => (priority, 0..4_u8).prop_map(|(priority, owner)| Event::Come(priority, owner)),
+        3 => (priority, 0..4_u8, proptest::option::of(0..3_u8))
+            .prop_map(|(priority, owner, call)| Event::Come(priority, owner, call)),
         2 => any::<usize>().prop_map(Event::Finish),
         1 => any::<usize>().prop_map(Event::GoAway),
     ]
@@ -223,7 +257,10 @@ proptest! {
         let mut hall = QueueModel::new(&queue);
         for event in events {
             match event {
-                Event::Come(priority, owner) => hall.come(priority, &owner.to_string()),
+                Event::Come(priority, owner, call) => hall.claim(Claim {
+                    call: call.map(|call| call.to_string().into()),
+                    ..Claim::new(priority, &owner.to_string())
+                }),
                 Event::Finish(index) if !hall.served.is_empty() => {
                     let index = index % hall.served.len();
                     drop(hall.served.remove(index));

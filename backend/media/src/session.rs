@@ -236,7 +236,7 @@ impl Session {
             rendered,
             Priority::Call,
         );
-        let claim = Claim::new(Priority::Call, setup.tenant.partner().as_str());
+        let claim = Claim::new(Priority::Call, setup.tenant.partner().as_str()).of_call(&setup.id);
         let requests = ProviderRequests::new(media, speaker, voice, claim, answers);
         Ok(Self {
             media: media.clone(),
