@@ -139,6 +139,17 @@ impl Server {
         .await
     }
 
+    /// Sends JSON with a key.
+    pub(crate) async fn post_with(
+        &self,
+        key: &str,
+        path: &str,
+        body: &Value,
+    ) -> anyhow::Result<Value> {
+        let request = self.http.post(format!("{}{path}", self.base)).json(body);
+        answer(path, request.bearer_auth(key)).await
+    }
+
     /// Reads JSON as the partner.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Value> {
         self.ask(path, self.http.get(format!("{}{path}", self.base)))
@@ -146,11 +157,7 @@ impl Server {
     }
 
     async fn ask(&self, path: &str, request: reqwest::RequestBuilder) -> anyhow::Result<Value> {
-        let response = request.header("x-api-key", &self.key).send().await?;
-        let status = response.status();
-        let text = response.text().await?;
-        ensure!(status.is_success(), "{path}: {status} {text}");
-        Ok(serde_json::from_str(&text)?)
+        answer(path, request.header("x-api-key", &self.key)).await
     }
 
     /// The user and system time of the process so far.
@@ -182,6 +189,14 @@ impl Server {
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         Ok(self.child.kill().await?)
     }
+}
+
+async fn answer(path: &str, request: reqwest::RequestBuilder) -> anyhow::Result<Value> {
+    let response = request.send().await?;
+    let status = response.status();
+    let text = response.text().await?;
+    ensure!(status.is_success(), "{path}: {status} {text}");
+    Ok(serde_json::from_str(&text)?)
 }
 
 /// The settings of a server whose calls ask this upstream for everything.

@@ -12,12 +12,17 @@
 //! | `v2v_floor` | what no server goes below on this machine in this run: the hold, and a packet's way over loopback and back between two bare sockets, every 20 ms while the calls run |
 //! | `barge_in` | from the packet leaving the client with the first voiced sample said over a reply, to the end (arrival and 20 ms) of the last packet of that reply that decodes to more than -50 dBFS |
 //! | `connect` | from the offer leaving the client to ICE and DTLS being up there |
+//! | `pacing` | how far packets of a reply came from the pace that their timestamps say: for each two that follow each other, by how much longer or shorter than 20 ms it was between them |
+//! | `busy_texts_per_second` | with `--busy`: texts that the server's models made vectors of meanwhile |
 //! | `cpu_core_per_call` | user and system time of the server process over wall time and calls, from the last client's connection to the first client's end |
 //! | `codec_alone_core_per_call` | what Opus alone takes on this machine in this run, to decode one stream and encode another: the share of `cpu_core_per_call` that no server can save |
 //! | `rss_mb_per_call` | the largest resident set of the server process in that time, less the one before the calls (after the first visitor has left), over calls; 1 MB is 1,000,000 bytes |
 //! | `missed_turns` | turns without a reply within 5 s |
 //! | `early_turns` | turns that were answered before the visitor had ended; they count in no other figure |
 //! | `failed_barge_ins` | replies that went on to the end of what was said over them; they count in no other figure |
+//!
+//! With `--busy` every number of calls is measured twice, the second time while the server's models have all that they can do: `MiniLM` makes
+//! vectors for twice as many clients as it has threads.
 //!
 //! With `--client webrtc` the clients are on the crate `webrtc` instead of its core: a packet leaves such a client when it
 //! is given to the stack, whose own task sends it, and one that came has passed through the stack's tasks.
@@ -26,12 +31,16 @@
 //! below that (`v2v_floor`). The clients and the upstream share the machine with the server; their time is part of the latencies
 //! and not of `cpu_core_per_call`.
 
+mod busy;
 mod codec;
 mod floor;
 mod report;
 mod visitor;
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -43,6 +52,7 @@ use harness::{
 };
 use report::{Figures, Report};
 use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
 use visitor::Visitor;
 
 use crate::{
@@ -77,6 +87,9 @@ pub(crate) struct CallOptions {
     /// Turns of every client; 12 with one call and 6 with more unless given.
     #[arg(long)]
     turns: Option<usize>,
+    /// Measure once more while the server's neural models have all that they can do; they are in `COLLOQUY_MODELS_DIR`.
+    #[arg(long)]
+    busy: bool,
     /// Show the server's log, its process id and every turn.
     #[arg(long)]
     debug: bool,
@@ -94,12 +107,18 @@ pub(crate) async fn run(options: CallOptions) -> anyhow::Result<Report> {
     upstream.set_default(Api::Chat, Script::text(REPLY));
     upstream.set_default(Api::Transcription, Script::text("go forward ten meters"));
     let mut figures = Vec::new();
-    for calls in &options.calls {
+    let loads: &[bool] = if options.busy {
+        &[false, true]
+    } else {
+        &[false]
+    };
+    let runs = options.calls.iter();
+    for (calls, is_busy) in runs.flat_map(|calls| loads.iter().map(move |busy| (calls, *busy))) {
         let turns = options.turns.unwrap_or(if *calls == 1 { 12 } else { 6 });
         // Each turn has patience of its own; this is for what nobody thought of.
         let limit = Duration::from_secs(60) + 4 * TURN * u32::try_from(turns)?;
         let measured =
-            tokio::time::timeout(limit, measure(&upstream, *calls, turns, &options)).await;
+            tokio::time::timeout(limit, measure(&upstream, *calls, turns, is_busy, &options)).await;
         figures.push(measured.with_context(|| format!("{calls} calls took more than {limit:?}"))??);
     }
     Ok(Report {
@@ -114,9 +133,15 @@ async fn measure(
     upstream: &Upstream,
     calls: usize,
     turns: usize,
+    is_busy: bool,
     options: &CallOptions,
 ) -> anyhow::Result<Figures> {
     let server = start(upstream, options).await?;
+    let key = if options.busy {
+        Some(busy::key(&server).await?)
+    } else {
+        None
+    };
     let speech = Speech::go_forward_trimmed()?;
     let visitor = |index| Visitor {
         index,
@@ -139,6 +164,8 @@ async fn measure(
         calls,
         connected: Semaphore::new(0),
         first_done: Notify::new(),
+        looks: AtomicBool::new(false),
+        is_over: CancellationToken::new(),
     };
     let spread = TURN / u32::try_from(calls)?;
     let visits = urls.iter().zip(0..).map(|(url, index)| {
@@ -152,10 +179,16 @@ async fn measure(
             visit.with_context(|| format!("visitor {index}"))
         }
     });
+    let flood = async {
+        match key.filter(|_| is_busy) {
+            Some(key) => busy::flood(&server, &key, &observer).await.map(Some),
+            None => Ok(None),
+        }
+    };
     let echo = Echo::open().await?;
     let mut trips = Vec::new();
-    let measured = async { tokio::try_join!(try_join_all(visits), observer.watch()) };
-    let (visits, window) = tokio::select! {
+    let measured = async { tokio::try_join!(try_join_all(visits), observer.watch(), flood) };
+    let (visits, window, texts) = tokio::select! {
         measured = measured => measured?,
         failed = echo.measure(&mut trips) => {
             failed.context("a packet between two bare sockets")?;
@@ -163,7 +196,7 @@ async fn measure(
         }
     };
     server.stop().await?;
-    Ok(Figures::new(&visits, &window, trips, idle_bytes))
+    Ok(Figures::new(&visits, &window, trips, idle_bytes, texts))
 }
 
 /// Starts a server that asks the upstream, and gives it a character.
@@ -171,6 +204,9 @@ async fn start(upstream: &Upstream, options: &CallOptions) -> anyhow::Result<Ser
     let mut settings = call_settings(upstream);
     let hold = ("COLLOQUY_CALLS_TURN_STOP_MS", HOLD_MS.to_string());
     settings.push((hold.0.to_owned(), hold.1));
+    if options.busy {
+        settings.extend(busy::settings()?);
+    }
     let server = Server::start(Start {
         program: options.server.as_deref(),
         debug: options.debug,
@@ -189,6 +225,10 @@ struct Observer<'a> {
     /// A permit for each client that has connected.
     connected: Semaphore,
     first_done: Notify,
+    /// Whether it looks.
+    looks: AtomicBool,
+    /// That time is over.
+    is_over: CancellationToken,
 }
 
 /// What the server used while all calls were active.
@@ -200,12 +240,18 @@ struct Window {
 }
 
 impl Observer<'_> {
+    /// Whether all calls are active.
+    fn is_looking(&self) -> bool {
+        self.looks.load(Ordering::Relaxed)
+    }
+
     async fn watch(&self) -> anyhow::Result<Window> {
         let all = self
             .connected
             .acquire_many(u32::try_from(self.calls)?)
             .await?;
         all.forget();
+        self.looks.store(true, Ordering::Relaxed);
         let (began, processor) = (now(), self.server.processor_time()?);
         let mut window = Window::default();
         loop {
@@ -216,6 +262,7 @@ impl Observer<'_> {
             if over {
                 window.wall = now().duration_since(began);
                 window.processor = self.server.processor_time()?.saturating_sub(processor);
+                self.is_over.cancel();
                 return Ok(window);
             }
         }

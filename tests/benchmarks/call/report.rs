@@ -12,6 +12,8 @@ use crate::figures::{megabytes, percentile, rounded};
 #[derive(Debug, Serialize)]
 pub(crate) struct Figures {
     calls: usize,
+    /// Texts a second that the server's models made vectors of meanwhile; `None`: they had nothing to do.
+    busy_texts_per_second: Option<f64>,
     turns: usize,
     v2v_p50_ms: Option<f64>,
     v2v_p95_ms: Option<f64>,
@@ -21,6 +23,9 @@ pub(crate) struct Figures {
     barge_in_p95_ms: Option<f64>,
     connect_p50_ms: Option<f64>,
     connect_p95_ms: Option<f64>,
+    pacing_p50_ms: Option<f64>,
+    pacing_p95_ms: Option<f64>,
+    pacing_p99_ms: Option<f64>,
     cpu_core_per_call: f64,
     rss_mb_per_call: f64,
     idle_rss_mb: f64,
@@ -48,6 +53,7 @@ impl Figures {
         window: &Window,
         mut trips: Vec<Duration>,
         idle_bytes: u64,
+        busy_texts: Option<usize>,
     ) -> Self {
         trips.sort();
         let floor = |part| {
@@ -60,6 +66,8 @@ impl Figures {
             all
         };
         let (v2v, barge_in) = (all(|visit| &visit.v2v), all(|visit| &visit.barge_in));
+        let pacing = all(|visit| &visit.pacing);
+        let seconds = window.wall.as_secs_f64().max(0.001);
         let mut connect: Vec<Duration> = visits.iter().map(|visit| visit.connect).collect();
         connect.sort();
         let sum = |count: fn(&Visit) -> usize| visits.iter().map(count).sum::<usize>();
@@ -68,6 +76,7 @@ impl Figures {
         let grown = window.resident_bytes.saturating_sub(idle_bytes);
         Self {
             calls,
+            busy_texts_per_second: busy_texts.map(|texts| rounded(texts as f64 / seconds, 10.0)),
             turns: v2v.len() + missed_turns + early_turns,
             v2v_p50_ms: percentile(&v2v, 50),
             v2v_p95_ms: percentile(&v2v, 95),
@@ -77,10 +86,11 @@ impl Figures {
             barge_in_p95_ms: percentile(&barge_in, 95),
             connect_p50_ms: percentile(&connect, 50),
             connect_p95_ms: percentile(&connect, 95),
+            pacing_p50_ms: percentile(&pacing, 50),
+            pacing_p95_ms: percentile(&pacing, 95),
+            pacing_p99_ms: percentile(&pacing, 99),
             cpu_core_per_call: rounded(
-                window.processor.as_secs_f64()
-                    / window.wall.as_secs_f64().max(0.001)
-                    / calls as f64,
+                window.processor.as_secs_f64() / seconds / calls as f64,
                 10_000.0,
             ),
             rss_mb_per_call: rounded(megabytes(grown) / calls as f64, 1_000.0),
@@ -105,9 +115,16 @@ impl fmt::Display for Report {
             |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.0} ms"));
         let tenths =
             |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.1} ms"));
+        let finely =
+            |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2} ms"));
         writeln!(f, "{:28}{:>12}", "clients on", self.client.to_string())?;
         write!(f, "{:28}", "calls at once")?;
-        let rows: [(&str, Cell); 15] = [
+        let rows: [(&str, Cell); 19] = [
+            ("texts a second, by models", &|figures| {
+                figures
+                    .busy_texts_per_second
+                    .map_or("-".to_owned(), |texts| format!("{texts:.0}"))
+            }),
             ("voice to voice, p50", &|figures| {
                 milliseconds(figures.v2v_p50_ms)
             }),
@@ -131,6 +148,15 @@ impl fmt::Display for Report {
             }),
             ("connect, p95", &|figures| {
                 milliseconds(figures.connect_p95_ms)
+            }),
+            ("off the pace, p50", &|figures| {
+                finely(figures.pacing_p50_ms)
+            }),
+            ("off the pace, p95", &|figures| {
+                finely(figures.pacing_p95_ms)
+            }),
+            ("off the pace, p99", &|figures| {
+                finely(figures.pacing_p99_ms)
             }),
             ("processor a call, cores", &|figures| {
                 format!("{:.4}", figures.cpu_core_per_call)
@@ -176,6 +202,7 @@ mod tests {
         let visit = |ms| Visit {
             connect: Duration::from_millis(ms),
             v2v: vec![Duration::from_millis(10 * ms)],
+            pacing: vec![Duration::from_micros(100 * ms)],
             missed: 1,
             ..Visit::default()
         };
@@ -185,7 +212,13 @@ mod tests {
             resident_bytes: 5_000_000,
         };
         let trips = vec![Duration::from_micros(500)];
-        let figures = Figures::new(&[visit(1), visit(2)], &window, trips, 1_000_000);
+        let figures = Figures::new(
+            &[visit(1), visit(2)],
+            &window,
+            trips,
+            1_000_000,
+            Some(250),
+        );
         assert_eq!(figures.v2v_floor_p50_ms, Some(200.5));
         assert_eq!(figures.cpu_core_per_call, 0.05);
         assert_eq!(figures.rss_mb_per_call, 2.0);
@@ -195,6 +228,11 @@ mod tests {
         );
         assert_eq!(figures.v2v_p50_ms, Some(10.0));
         assert_eq!(figures.barge_in_p50_ms, None);
+        assert_eq!(
+            (figures.pacing_p50_ms, figures.pacing_p99_ms),
+            (Some(0.1), Some(0.2))
+        );
+        assert_eq!(figures.busy_texts_per_second, Some(25.0));
         let table = Report {
             client: Stack::Webrtc,
             codec_alone_core_per_call: 0.02,
@@ -202,10 +240,12 @@ mod tests {
             json: false,
         }
         .to_string();
-        assert!(
-            table.contains("voice to voice, p50                10 ms"),
-            "{table}"
-        );
+        for row in [
+            "voice to voice, p50                10 ms",
+            "off the pace, p99                0.20 ms",
+        ] {
+            assert!(table.contains(row), "{table}");
+        }
         assert!(
             table.contains("the least possible, p50          200.5 ms"),
             "{table}"

@@ -32,6 +32,8 @@ pub(super) struct Visit {
     pub(super) connect: Duration,
     pub(super) v2v: Vec<Duration>,
     pub(super) barge_in: Vec<Duration>,
+    /// How far packets were from their pace.
+    pub(super) pacing: Vec<Duration>,
     pub(super) missed: usize,
     pub(super) early: usize,
     pub(super) failed_barge_ins: usize,
@@ -76,6 +78,7 @@ impl Visitor {
                 .await;
         }
         client.silence(OVER, 2 * PATIENCE).await?;
+        visit.pacing = client.log().pacing();
         client.hang_up().await?;
         Ok(visit)
     }

@@ -15,6 +15,10 @@ use super::now;
 /// A packet is audible when its decoded samples have at least this RMS (-50 dBFS).
 pub const AUDIBLE_RMS: f64 = 100.0;
 
+/// The sound of a packet, as time and in the units of RTP timestamps.
+const FRAME: Duration = Duration::from_millis(20);
+const FRAME_UNITS: u32 = 960;
+
 /// A media packet that came.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReceivedAudio {
@@ -102,6 +106,23 @@ impl Log {
             .copied()
     }
 
+    /// How far the packets of talk spurts were from the pace that their timestamps say: between each two that follow each other without a pause, by
+    /// how much longer or shorter it was than the sound of the first.
+    #[must_use]
+    pub fn pacing(&self) -> Vec<Duration> {
+        let following = self.packets.windows(2).filter_map(|packets| {
+            let [earlier, later] = packets else {
+                return None;
+            };
+            let sound = later.timestamp.wrapping_sub(earlier.timestamp);
+            let follows =
+                later.sequence == earlier.sequence.wrapping_add(1) && sound == FRAME_UNITS;
+            let apart = later.at.saturating_duration_since(earlier.at);
+            follows.then(|| apart.abs_diff(FRAME))
+        });
+        following.collect()
+    }
+
     /// The lines of the transcript as they are now: who, the words, whether they are final.
     #[must_use]
     pub fn lines(&self) -> Vec<(Originator, String, bool)> {
@@ -175,5 +196,38 @@ impl Shared {
                 return find(&self.log());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pace_is_that_of_timestamps_within_a_spurt() {
+        let began = now();
+        let packet = |ms, sequence, timestamp| ReceivedAudio {
+            at: began + Duration::from_millis(ms),
+            sequence,
+            timestamp,
+            bytes: 80,
+            rms: 500.0,
+        };
+        let log = Log {
+            packets: vec![
+                packet(0, u16::MAX, 0_u32.wrapping_sub(960)),
+                packet(20, 0, 0),
+                packet(47, 1, 960),
+                packet(60, 2, 1_920),
+                // One was lost, a pause, and a pair that came at once.
+                packet(100, 4, 3_840),
+                packet(900, 5, 96_000),
+                packet(900, 6, 96_960),
+            ],
+            ..Log::default()
+        };
+        let pacing = log.pacing();
+        let pacing: Vec<_> = pacing.iter().map(Duration::as_millis).collect();
+        assert_eq!(pacing, [0, 7, 7, 20]);
     }
 }
