@@ -1,7 +1,10 @@
 //! Doubles of the outside services, for tests that are not about them: a chat model that answers with a fixed text, a
 //! transcriber that hears a fixed text, a synthesizer that makes a tone. Each can be taken down.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 use async_trait::async_trait;
 use colloquy::{
@@ -88,6 +91,7 @@ impl Doubles {
                 .map(|embeddings| Arc::new(embeddings) as Arc<dyn Embedder>),
             turns: TurnModels::default(),
             max_calls: None,
+            model_bytes: BTreeMap::default(),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Neural models that run in this process. It knows nothing of calls, of HTTP or of an asynchronous runtime: samples in,
-//! text, probabilities or vectors out, on the thread that asks.
+//! text, probabilities or vectors out, while the thread that asks waits.
 //!
 //! - [`runtime`]: what runs networks, behind a small trait
 //! - [`whisper`]: speech to text

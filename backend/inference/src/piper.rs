@@ -100,6 +100,12 @@ impl Piper {
         Ok(Self { network, settings })
     }
 
+    /// How many bytes its weights have.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.network.bytes()
+    }
+
     /// Samples of a second.
     #[must_use]
     pub fn sample_rate_hz(&self) -> u32 {
@@ -115,8 +121,14 @@ impl Piper {
     /// Begins to speak these phonemes, at this speed; 1 is normal. What it does not know is passed over.
     ///
     /// # Errors
-    /// [`InferenceError::TooLong`] beyond [`MAX_PHONEMES`]; when the model fails.
-    pub fn speak(self: &Arc<Self>, phonemes: &str, speed: f32) -> Result<Speaking, InferenceError> {
+    /// [`InferenceError::TooLong`] beyond [`MAX_PHONEMES`]; [`InferenceError::Cancelled`] when nobody wants it any more before the model runs;
+    /// when the model fails.
+    pub fn speak(
+        self: &Arc<Self>,
+        phonemes: &str,
+        speed: f32,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Speaking, InferenceError> {
         if phonemes.chars().count() > MAX_PHONEMES {
             let message = format!("an utterance has {MAX_PHONEMES} phonemes at most");
             return Err(InferenceError::TooLong(message));
@@ -135,6 +147,9 @@ impl Piper {
             ("input_lengths", Input::Ints(&[1], &length)),
             ("scales", Input::Floats(&[3], &scales)),
         ];
+        if !is_wanted() {
+            return Err(InferenceError::Cancelled);
+        }
         let frames = self.network.run(&inputs, &[FRAMES])?.pop();
         let frames = frames.filter(|frames| frames.shape.len() == 3 && frames.shape[0] == 1);
         let Some(frames) = frames else {
@@ -182,10 +197,16 @@ impl Speaking {
     /// The next piece of sound, from -1 to 1; `None` at the end.
     ///
     /// # Errors
-    /// When the model fails.
-    pub fn next_piece(&mut self) -> Result<Option<Vec<f32>>, InferenceError> {
+    /// [`InferenceError::Cancelled`] when nobody wants it any more before the model runs; when the model fails.
+    pub fn next_piece(
+        &mut self,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Option<Vec<f32>>, InferenceError> {
         if self.made == self.count {
             return Ok(None);
+        }
+        if !is_wanted() {
+            return Err(InferenceError::Cancelled);
         }
         let begin = self.made;
         let end = (begin + self.piece).min(self.count);

@@ -48,6 +48,10 @@ pub enum Input<'a> {
 
 /// A network that was loaded.
 pub trait Network: fmt::Debug + Send + Sync {
+    /// The bytes of its weights and of how they are put together, as they were in its file. What the runtime makes of them to compute faster comes on
+    /// top: as much again at most.
+    fn bytes(&self) -> usize;
+
     /// Gives it these inputs, by their names, and takes these outputs.
     ///
     /// # Errors
@@ -112,12 +116,14 @@ impl Default for Rten {
 impl Runtime for Rten {
     fn load(&self, file: Vec<u8>) -> Result<Box<dyn Network>, InferenceError> {
         framing::check(&file)?;
+        let bytes = file.len();
         let mut options = ModelOptions::with_all_ops();
         options.prepack_weights(true);
         let model = caught(|| options.load(file)).map_err(InferenceError::Malformed)?;
         let model = model.map_err(|error| InferenceError::Malformed(error.to_string()))?;
         Ok(Box::new(RtenNetwork {
             model,
+            bytes,
             shared: self.shared.clone(),
         }))
     }
@@ -125,6 +131,7 @@ impl Runtime for Rten {
 
 struct RtenNetwork {
     model: Model,
+    bytes: usize,
     shared: Option<Arc<ThreadPool>>,
 }
 
@@ -141,6 +148,10 @@ impl RtenNetwork {
 }
 
 impl Network for RtenNetwork {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     fn run(
         &self,
         inputs: &[(&str, Input<'_>)],
@@ -211,6 +222,7 @@ mod tests {
     #[test]
     fn networks_run_and_what_does_not_fit_is_an_error() {
         let network = Rten::new().load(doubling()).unwrap();
+        assert_eq!(network.bytes(), doubling().len());
         let given = Floats {
             shape: vec![3],
             data: vec![1.0, 2.0, 3.0],

@@ -47,6 +47,12 @@ impl Silero {
         })
     }
 
+    /// How many bytes its weights have.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.network.bytes()
+    }
+
     /// The probability that somebody speaks in a frame, which follows those that the listener has heard.
     ///
     /// # Errors

@@ -34,11 +34,21 @@ impl SmartTurn {
         })
     }
 
+    /// How many bytes its weights have.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.network.bytes()
+    }
+
     /// The probability that the speaker of these samples has finished. Only the last of them are heard.
     ///
     /// # Errors
-    /// When the model fails.
-    pub fn complete(&self, samples: &[f32]) -> Result<f32, InferenceError> {
+    /// When the model fails; [`InferenceError::Cancelled`] when nobody wants the answer any more before it runs.
+    pub fn complete(
+        &self,
+        samples: &[f32],
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<f32, InferenceError> {
         let heard = &samples[samples.len().saturating_sub(MAX_SAMPLES)..];
         // What is shorter stands at the end.
         let mut window = vec![0.0; MAX_SAMPLES - heard.len()];
@@ -47,6 +57,9 @@ impl SmartTurn {
         let spectrogram = self.filter.spectrogram(&window, None)?;
         let shape = [1, BANDS, MAX_SAMPLES / HOP];
         let inputs = [("input_features", Input::Floats(&shape, &spectrogram.data))];
+        if !is_wanted() {
+            return Err(InferenceError::Cancelled);
+        }
         let outputs = self.network.run(&inputs, &["logits"])?;
         // The output has the name of what it was before the last operation: it is a probability.
         let probability = outputs.first().and_then(|output| output.data.first());

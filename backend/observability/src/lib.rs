@@ -1,5 +1,6 @@
 //! Logs, metrics and traces: what this process tells its operators. Names of metrics stand beside the code that counts.
 
+mod memory;
 mod traces;
 
 use std::{io::IsTerminal as _, sync::OnceLock};
@@ -14,7 +15,10 @@ use tracing_subscriber::{
     util::SubscriberInitExt as _,
 };
 
-pub use self::traces::{Span, Traces, carried, hand_on};
+pub use self::{
+    memory::resident_bytes,
+    traces::{Span, Traces, carried, hand_on},
+};
 use colloquy_config::{LogConfig, LogFormat};
 
 /// Upper bounds of the latency histograms, in seconds.

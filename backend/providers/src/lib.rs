@@ -14,7 +14,7 @@ mod policy;
 mod resilient;
 mod traced;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
@@ -264,6 +264,8 @@ pub struct Providers {
     pub turns: embedded::TurnModels,
     /// How many calls at once the models of this machine keep up with; `None` where calls take none.
     pub max_calls: Option<u32>,
+    /// How many bytes of weights each model has that was loaded.
+    pub model_bytes: BTreeMap<&'static str, u64>,
 }
 
 /// Services that may take longer to answer before they count as failed: somebody looks for the answer later.
@@ -292,9 +294,13 @@ impl std::fmt::Debug for Providers {
 /// When the HTTP client cannot be made, or a model of this machine that the settings name cannot be loaded. No service is asked
 /// anything.
 pub fn from_config(config: &Config) -> anyhow::Result<Providers> {
+    let pool = embedded::Pool::from_config(&config.inference)?;
+    embedded::load_aside(|| load(config, &pool))?
+}
+
+fn load(config: &Config, pool: &embedded::Pool) -> anyhow::Result<Providers> {
     let on_the_line = Duration::from_millis(config.calls.provider_timeout_ms.into());
     let batch = Duration::from_secs(config.limits.completion_provider_seconds.into());
-    let pool = embedded::Pool::from_config(&config.inference)?;
     let models = Models::from_config(config)?;
     let of_calls = models.of_calls();
     let chat_distance = Locality::of(of_calls.settings.base_url.is_some());
@@ -302,21 +308,21 @@ pub fn from_config(config: &Config) -> anyhow::Result<Providers> {
     let (transcriber, transcriber_distance): (Arc<dyn Transcriber>, _) =
         match openai::Transcription::from_config(&config.transcriber)? {
             Some(transcription) => (Arc::new(transcription), Locality::Remote),
-            None => (embedded::transcriber(config, &pool)?, Locality::Local),
+            None => (embedded::transcriber(config, pool)?, Locality::Local),
         };
     let (synthesizer, synthesizer_distance): (Arc<dyn Synthesizer>, _) =
         match openai::Speech::from_config(&config.synthesizer)? {
             Some(speech) => (Arc::new(speech), Locality::Remote),
-            None => (embedded::synthesizer(config, &pool)?, Locality::Local),
+            None => (embedded::synthesizer(config, pool)?, Locality::Local),
         };
     let embedder = match openai::Embeddings::from_config(&config.embedder)? {
         Some(embeddings) => {
             let embeddings = Arc::new(embeddings) as Arc<dyn Embedder>;
             Some((embeddings, Locality::Remote))
         }
-        None => embedded::embedder(config, &pool)?.map(|model| (model, Locality::Local)),
+        None => embedded::embedder(config, pool)?.map(|model| (model, Locality::Local)),
     };
-    let turns = embedded::TurnModels::from_config(config, &pool)?;
+    let turns = embedded::TurnModels::from_config(config, pool)?;
     Ok(Providers {
         chat: chat(on_the_line),
         transcriber: transcriber_distance.resilient(&transcriber, on_the_line, None),
@@ -334,10 +340,12 @@ pub fn from_config(config: &Config) -> anyhow::Result<Providers> {
         ),
         turns,
         models,
+        model_bytes: pool.model_bytes(),
     })
 }
 
-/// How many calls at once so many threads keep up with: most of their time is for calls, the rest for what comes in bursts.
+/// How many calls at once so many threads keep up with: most of their time is for calls, the rest for what comes in bursts and for what calls do
+/// on threads of their own. What a call takes was measured while all threads compute, so they count in full, more than there are cores as well.
 fn max_calls(threads: usize, threads_a_call: f64) -> Option<u32> {
     const FOR_CALLS: f64 = 0.75;
     let calls = threads as f64 * FOR_CALLS / threads_a_call;

@@ -26,6 +26,7 @@ use crate::{
     config::Secret,
     http::{ApiError, Interface, extract::key_text},
     kernel::{Capability, Routes},
+    observability::resident_bytes,
     providers::VoiceSpeed,
 };
 
@@ -49,10 +50,16 @@ impl Capability<App> for Operations {
 
     async fn start(&self, app: &App) -> anyhow::Result<()> {
         let metrics = app.metrics.clone();
+        for (model, bytes) in &app.providers.model_bytes {
+            ::metrics::gauge!("colloquy_model_bytes", "model" => *model).set(*bytes as f64);
+        }
         app.kernel
             .repeat("upkeep of metrics", UPKEEP_EVERY, move |_| {
                 metrics.run_upkeep();
                 ::metrics::counter!("colloquy_metrics_upkeeps_total").increment(1);
+                if let Some(bytes) = resident_bytes() {
+                    ::metrics::gauge!("colloquy_process_resident_bytes").set(bytes as f64);
+                }
                 ready(Ok::<_, Infallible>(()))
             });
         Ok(())
@@ -87,6 +94,18 @@ pub(super) struct DeepReport {
     checks: BTreeMap<&'static str, Check>,
     /// The models of text generation by name. One that is down is no reason for 503: others may serve.
     models: BTreeMap<String, Check>,
+    /// The memory of this process.
+    memory: Memory,
+}
+
+/// Memory in bytes.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct Memory {
+    /// What is resident; null where the system does not tell.
+    resident_bytes: Option<u64>,
+    /// The weights of each neural model that is loaded, by its name, without what is made of them to compute faster.
+    #[schema(value_type = BTreeMap<String, u64>)]
+    models: BTreeMap<&'static str, u64>,
 }
 
 /// One dependency.
@@ -217,6 +236,10 @@ async fn ask(app: &App) -> DeepReport {
         status: if all_up { "ok" } else { "down" },
         checks,
         models: models.into_iter().collect(),
+        memory: Memory {
+            resident_bytes: resident_bytes(),
+            models: providers.model_bytes.clone(),
+        },
     }
 }
 

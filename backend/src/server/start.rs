@@ -15,8 +15,14 @@ use url::Url;
 
 use super::{capabilities, router};
 use crate::{
-    app::App, clock::SystemClock, config::Config, http::front::Front, jobs, kernel::Base,
-    observability::Traces, providers,
+    app::App,
+    clock::SystemClock,
+    config::Config,
+    http::front::Front,
+    jobs,
+    kernel::Base,
+    observability::{Traces, resident_bytes},
+    providers,
 };
 
 /// What calls and answers get beyond the time to drain, to be ended and stored.
@@ -55,6 +61,11 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
         end_of_turn = providers.turns.end_of_turn(),
         max_calls = config.media.max_calls,
         "providers"
+    );
+    tracing::info!(
+        resident_bytes = resident_bytes(),
+        models = ?providers.model_bytes,
+        "memory, with the weights of models in bytes"
     );
     let base = Base::new(config, store, Arc::new(SystemClock));
     let app = App::open(base, providers).await?;

@@ -212,13 +212,7 @@ mod tests {
             resident_bytes: 5_000_000,
         };
         let trips = vec![Duration::from_micros(500)];
-        let figures = Figures::new(
-            &[visit(1), visit(2)],
-            &window,
-            trips,
-            1_000_000,
-            Some(250),
-        );
+        let figures = Figures::new(&[visit(1), visit(2)], &window, trips, 1_000_000, Some(250));
         assert_eq!(figures.v2v_floor_p50_ms, Some(200.5));
         assert_eq!(figures.cpu_core_per_call, 0.05);
         assert_eq!(figures.rss_mb_per_call, 2.0);

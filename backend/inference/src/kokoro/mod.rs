@@ -85,6 +85,12 @@ impl Kokoro {
         Ok(Self { network })
     }
 
+    /// How many bytes its weights have.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.network.bytes()
+    }
+
     /// The sound of these phonemes, from -1 to 1, at this speed; 1 is normal. What it has no symbol for is passed over. The pauses
     /// at both ends are shortened; the one at the end depends on the last punctuation mark.
     ///

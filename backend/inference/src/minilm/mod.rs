@@ -63,6 +63,12 @@ impl MiniLm {
         Ok(loaded)
     }
 
+    /// How many bytes its weights have.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.network.bytes()
+    }
+
     /// Finds out whether the network knows all tokens, and gives vectors as it should.
     fn check(&self) -> Result<(), InferenceError> {
         let last = self.tokenizer.vocabulary().saturating_sub(1);

@@ -185,6 +185,14 @@ impl Whisper {
         })
     }
 
+    /// How many bytes its weights have, with what it keeps of silence.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let networks = self.encoder.bytes() + self.decoder.bytes();
+        let tables = size_of_val(&*self.embeddings) + size_of_val(&*self.positions);
+        networks + tables + self.silence.resident_bytes()
+    }
+
     /// The languages that the model tells apart; none when it knows one only.
     pub fn languages(&self) -> impl Iterator<Item = &'static str> {
         self.tokens.languages().map(|(code, _)| code)

@@ -52,6 +52,12 @@ pub(super) struct Silence {
 }
 
 impl Silence {
+    /// How many bytes of memory it takes.
+    pub(super) fn resident_bytes(&self) -> usize {
+        let parts = self.parts.iter();
+        parts.map(|part| size_of_val(&*part.values.data)).sum()
+    }
+
     /// That of the cache if it is there, else what the encoder hears.
     pub(super) fn cached_or_heard(
         encoder: &dyn Network,

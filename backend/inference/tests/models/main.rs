@@ -25,6 +25,7 @@ use colloquy_inference::{
     piper::{MAX_PHONEMES, Piper},
     runtime::{Rten, Runtime as _},
     silero::{FRAME, Listener, Silero},
+    smart_turn::SmartTurn,
     whisper::Whisper,
 };
 use colloquy_models::{folder::ModelsFolder, manifest};
@@ -254,9 +255,9 @@ const FOX: &str = "ðə kwˈɪk bɹˈaʊn fˈɑːks dʒˈʌmps ˌoʊvɚ ðə lˈ
 #[test]
 fn a_voice_is_understood_and_keeps_to_its_speed() {
     let joe = joe();
-    let mut speaking = joe.speak(FOX, 1.0).unwrap();
+    let mut speaking = joe.speak(FOX, 1.0, &|| true).unwrap();
     let mut sound = Vec::new();
-    while let Some(piece) = speaking.next_piece().unwrap() {
+    while let Some(piece) = speaking.next_piece(&|| true).unwrap() {
         sound.extend(piece);
     }
     let seconds = sound.len() as f64 / f64::from(joe.sample_rate_hz());
@@ -267,7 +268,13 @@ fn a_voice_is_understood_and_keeps_to_its_speed() {
     // It says a thing a little differently each time.
     let said = words("the quick brown fox jumps over the lazy dog");
     assert!(errors(&said, &words(&heard.text)) <= 1, "{}", heard.text);
-    let length = |speed| joe.speak(FOX, speed).unwrap().whole().unwrap().len() as f64;
+    let length = |speed| {
+        joe.speak(FOX, speed, &|| true)
+            .unwrap()
+            .whole()
+            .unwrap()
+            .len() as f64
+    };
     // No sound is shorter than a frame, so what is fast is not that much shorter.
     let ratio = length(0.5) / length(2.0);
     assert!((2.0..5.0).contains(&ratio), "{ratio}");
@@ -276,10 +283,10 @@ fn a_voice_is_understood_and_keeps_to_its_speed() {
 #[test]
 fn pieces_of_speech_are_the_whole_bit_for_bit() {
     let joe = joe();
-    let mut speaking = joe.speak(&FOX.repeat(4), 1.0).unwrap();
+    let mut speaking = joe.speak(&FOX.repeat(4), 1.0, &|| true).unwrap();
     let whole = speaking.whole().unwrap();
     let mut pieces = Vec::new();
-    while let Some(piece) = speaking.next_piece().unwrap() {
+    while let Some(piece) = speaking.next_piece(&|| true).unwrap() {
         pieces.push(piece);
     }
     assert!(pieces.len() > 3);
@@ -301,10 +308,32 @@ fn pieces_of_speech_are_the_whole_bit_for_bit() {
 #[test]
 fn phonemes_are_bounded_and_unknown_ones_passed_over() {
     let joe = joe();
-    let error = joe.speak(&"a".repeat(MAX_PHONEMES + 1), 1.0).unwrap_err();
+    let error = joe
+        .speak(&"a".repeat(MAX_PHONEMES + 1), 1.0, &|| true)
+        .unwrap_err();
     assert!(matches!(error, InferenceError::TooLong(_)), "{error}");
     for nothing in ["", "😀", "你好"] {
-        let sound = joe.speak(nothing, 1.0).unwrap().whole().unwrap();
+        let sound = joe.speak(nothing, 1.0, &|| true).unwrap().whole().unwrap();
         assert!(sound.len() < 22_050, "{}", sound.len());
     }
+}
+
+#[test]
+fn what_nobody_waits_for_is_not_spoken_and_not_judged() {
+    let joe = joe();
+    let unwanted = joe.speak(FOX, 1.0, &|| false);
+    assert!(matches!(unwanted, Err(InferenceError::Cancelled)));
+    // It is asked once for each time that the model would run, and what was begun can go on.
+    let asked = Cell::new(0);
+    let is_wanted = || asked.replace(asked.get() + 1) < 2;
+    let mut speaking = joe.speak(FOX, 1.0, &is_wanted).unwrap();
+    assert!(speaking.next_piece(&is_wanted).unwrap().is_some());
+    let stopped = speaking.next_piece(&is_wanted);
+    assert!(matches!(stopped, Err(InferenceError::Cancelled)));
+    assert!(speaking.next_piece(&|| true).unwrap().is_some());
+
+    let turns = SmartTurn::load(&Rten::new(), file("smart-turn-v3.2", "model.onnx")).unwrap();
+    let unwanted = turns.complete(&[0.0; 16_000], &|| false);
+    assert!(matches!(unwanted, Err(InferenceError::Cancelled)));
+    assert!(turns.complete(&[0.0; 16_000], &|| true).is_ok());
 }

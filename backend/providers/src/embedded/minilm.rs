@@ -64,9 +64,11 @@ impl MiniLm {
             Ok::<_, anyhow::Error>(folder.read(model, file)?)
         };
         let (network, tokenizer) = (file("model.onnx")?, file("tokenizer.json")?);
+        let loaded = minilm::MiniLm::load(&Rten::new(), network, &tokenizer)?;
+        pool.keeps(model.name, loaded.bytes());
         Ok(Self {
             name: model.name,
-            model: Arc::new(minilm::MiniLm::load(&Rten::new(), network, &tokenizer)?),
+            model: Arc::new(loaded),
             pool: pool.clone(),
         })
     }

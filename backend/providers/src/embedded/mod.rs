@@ -19,6 +19,7 @@ mod speaker;
 mod turns;
 mod whisper;
 
+pub(crate) use self::pool::load_aside;
 pub use self::{
     espeak::Espeak,
     extractive::Extractive,

@@ -3,7 +3,10 @@
 //!
 //! A piece of sound is a computation of its own: between two of them others have their turn, and nothing is made that nobody takes.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use async_trait::async_trait;
 use colloquy_base::{fair_queue::Claim, language};
@@ -19,11 +22,11 @@ use super::{
         Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer, VoiceInfo,
         VoiceList, VoiceSpeed,
     },
-    Espeak, Pool,
+    Espeak, Pool, Wanted,
     loudness::Gain,
     normalize,
     phonemes::Phonemes,
-    pool::{fastest, seconds_of},
+    pool::seconds_of,
     speaker::{Speaker, Speaking, measured},
 };
 
@@ -135,9 +138,10 @@ impl Voices {
         let below = below(model);
         let factor = measured(
             Speaker::by_default_below(model),
-            || rehearse(speaker, |once| seconds_of(once)),
-            || rehearse(speaker, |once| fastest(once)),
+            || rehearse(speaker, |once| Ok(seconds_of(once)?)),
+            || rehearse(speaker, |once| self.pool.fastest(once)),
         )?;
+        self.pool.keeps(model.name, speaker.bytes());
         if !self.note(model.name, factor, below) {
             return Ok(());
         }
@@ -286,9 +290,9 @@ impl Synthesizer for Voices {
 
 /// What a voice says to be measured.
 fn rehearsal(speaker: &Speaker) -> Result<Vec<f32>, InferenceError> {
-    let mut speaking = speaker.speak(REHEARSED, 1.0)?;
+    let mut speaking = speaker.speak(REHEARSED, 1.0, &|| true)?;
     let mut sound = Vec::new();
-    while let Some(piece) = speaking.next_piece()? {
+    while let Some(piece) = speaking.next_piece(&|| true)? {
         sound.extend(piece);
     }
     Ok(sound)
@@ -297,14 +301,16 @@ fn rehearsal(speaker: &Speaker) -> Result<Vec<f32>, InferenceError> {
 /// How many seconds the voice takes for a second of speech, of a sentence that is spoken as often as `timed` asks for it.
 fn rehearse(
     speaker: &Speaker,
-    timed: impl FnOnce(&mut dyn FnMut() -> Result<(), InferenceError>) -> Result<f64, InferenceError>,
-) -> Result<f64, InferenceError> {
-    let mut samples = 1;
-    let seconds = timed(&mut || {
-        samples = rehearsal(speaker)?.len().max(1);
+    timed: impl FnOnce(&(dyn Fn() -> Result<(), InferenceError> + Sync)) -> anyhow::Result<f64>,
+) -> anyhow::Result<f64> {
+    // It says the same a little differently each time.
+    let samples = AtomicUsize::new(1);
+    let seconds = timed(&|| {
+        samples.fetch_max(rehearsal(speaker)?.len(), Ordering::Relaxed);
         Ok(())
     })?;
-    Ok(seconds * f64::from(speaker.sample_rate_hz()) / f64::from(samples as u32))
+    let samples = f64::from(samples.into_inner() as u32);
+    Ok(seconds * f64::from(speaker.sample_rate_hz()) / samples)
 }
 
 impl Utterance {
@@ -320,14 +326,16 @@ impl Utterance {
                 },
             };
             let (voice, speed) = (Arc::clone(&self.voice), self.speed);
-            let compute = move |_: &_| {
+            let compute = move |wanted: &Wanted| {
+                let is_wanted = || wanted.is_wanted();
                 let mut speaking = match (speaking, sentence) {
                     (Some(speaking), _) => speaking,
                     (None, sentence) => {
-                        voice.speaker.speak(&sentence.unwrap_or_default(), speed)?
+                        let sentence = sentence.unwrap_or_default();
+                        voice.speaker.speak(&sentence, speed, &is_wanted)?
                     }
                 };
-                let piece = speaking.next_piece()?;
+                let piece = speaking.next_piece(&is_wanted)?;
                 Ok((speaking, piece))
             };
             let made = self

@@ -5,8 +5,9 @@
 //! computation that runs already is told, and ends at the next point where it asks.
 
 use std::{
+    collections::BTreeMap,
     num::NonZero,
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -38,6 +39,7 @@ pub struct Pool {
     queue: FairQueue,
     jobs: mpsc::Sender<Job>,
     threads: usize,
+    kept: Arc<Mutex<BTreeMap<&'static str, u64>>>,
 }
 
 /// Whether somebody still waits for the answer.
@@ -93,6 +95,7 @@ impl Pool {
             queue: queue("inference", threads),
             jobs,
             threads,
+            kept: Arc::default(),
         })
     }
 
@@ -100,6 +103,55 @@ impl Pool {
     #[must_use]
     pub fn threads(&self) -> usize {
         self.threads
+    }
+
+    /// Notes that a model was loaded, which keeps so many bytes of weights.
+    pub(super) fn keeps(&self, model: &'static str, bytes: usize) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept.entry(model).or_default() += bytes as u64;
+    }
+
+    /// How many bytes of weights each model has that was loaded, all of its copies together.
+    #[must_use]
+    pub fn model_bytes(&self) -> BTreeMap<&'static str, u64> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.clone()
+    }
+
+    /// How long a computation takes at best, in seconds, while each of the threads has one: what they share, such as the way to memory, makes
+    /// each of them slower. The first of three rounds warms up.
+    pub(super) fn fastest<E>(
+        &self,
+        compute: impl Fn() -> Result<(), E> + Sync,
+    ) -> anyhow::Result<f64>
+    where
+        E: Into<anyhow::Error> + Send,
+    {
+        let timed = || {
+            let began = SystemClock.instant();
+            compute()?;
+            Ok(SystemClock.instant().saturating_duration_since(began))
+        };
+        let round = || {
+            thread::scope(|scope| {
+                let others = (1..self.threads).map(|_| {
+                    let measuring = thread::Builder::new().name("models".to_owned());
+                    measuring.spawn_scoped(scope, timed)
+                });
+                let others = others.collect::<std::io::Result<Vec<_>>>()?;
+                let mut slowest = timed().map_err(E::into)?;
+                for other in others {
+                    let taken = other.join().unwrap_or_else(|panic| resume_unwind(panic));
+                    slowest = slowest.max(taken.map_err(E::into)?);
+                }
+                anyhow::Ok(slowest.as_secs_f64())
+            })
+        };
+        let mut best = f64::MAX;
+        for _ in 0..3 {
+            best = best.min(round()?);
+        }
+        Ok(best)
     }
 
     /// Computes something when its turn comes. Dropping the future cancels it.
@@ -134,13 +186,24 @@ impl Pool {
     }
 }
 
-/// How long a computation takes on this thread at best, in seconds. The first of three warms up.
-pub(super) fn fastest<E>(mut compute: impl FnMut() -> Result<(), E>) -> Result<f64, E> {
-    let mut best = f64::MAX;
-    for _ in 0..3 {
-        best = best.min(seconds_of(&mut compute)?);
+/// Loads models on a thread of its own, which ends with it, and so does what the runtime made for it to compute with.
+///
+/// # Errors
+/// When the system gives no thread.
+pub(crate) fn load_aside<T: Send>(load: impl FnOnce() -> T + Send) -> std::io::Result<T> {
+    thread::scope(|scope| {
+        let loading = thread::Builder::new().name("models".to_owned());
+        let loading = loading.spawn_scoped(scope, load)?;
+        Ok(loading.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
+}
+
+/// Gives this thread little weight. On Linux this is of the thread alone, and of those that it makes from then on. Without it packets would wait a
+/// little longer, which is no reason to stop.
+fn give_way() {
+    if let Err(error) = rustix::process::nice(NICENESS) {
+        tracing::warn!(%error, "inference has the same priority as calls");
     }
-    Ok(best)
 }
 
 /// How long a computation takes on this thread, in seconds.
@@ -153,10 +216,7 @@ pub(super) fn seconds_of<E>(compute: impl FnOnce() -> Result<(), E>) -> Result<f
 
 /// What a thread does until the pool is gone.
 fn work(jobs: &Mutex<mpsc::Receiver<Job>>) {
-    // On Linux this is of the thread alone. Without it packets would wait a little longer, which is no reason to stop.
-    if let Err(error) = rustix::process::nice(NICENESS) {
-        tracing::warn!(%error, "inference has the same priority as calls");
-    }
+    give_way();
     loop {
         let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = next else { return };
@@ -222,6 +282,35 @@ mod tests {
         let error: ProviderError = error.map(|(): ()| ()).unwrap_err();
         assert_eq!(error.kind, ProviderErrorKind::Failed);
         assert_eq!(pool.run("test", &claim(), |_| 7).await.unwrap(), 7);
+    }
+
+    #[test]
+    fn what_all_threads_compute_at_once_is_measured() {
+        let pool = Pool::new(3).unwrap();
+        // Each round ends once as many have come as there are threads.
+        let all = Barrier::new(3);
+        let together = || {
+            all.wait();
+            thread::sleep(Duration::from_millis(30));
+            Ok::<_, std::io::Error>(())
+        };
+        let seconds = pool.fastest(together).unwrap();
+        assert!((0.03..5.0).contains(&seconds), "{seconds}");
+        let failing = || Err(std::io::Error::other("on purpose"));
+        let error = pool.fastest(failing).unwrap_err();
+        assert_eq!(error.to_string(), "on purpose");
+    }
+
+    #[test]
+    fn what_models_keep_is_added_up() {
+        let pool = Pool::new(1).unwrap();
+        for (model, bytes) in [("one", 5), ("other", 7), ("one", 5)] {
+            pool.clone().keeps(model, bytes);
+        }
+        assert_eq!(
+            pool.model_bytes(),
+            BTreeMap::from([("one", 10), ("other", 7)])
+        );
     }
 
     #[cfg(target_os = "linux")]

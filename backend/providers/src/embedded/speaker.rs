@@ -120,13 +120,26 @@ impl Speaker {
         }
     }
 
+    /// How many bytes the weights of its network have.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Piper(piper) => piper.bytes(),
+            Self::Kokoro(kokoro, _) => kokoro.bytes(),
+        }
+    }
+
     /// Begins to speak these phonemes, at this speed; 1 is normal.
     ///
     /// # Errors
-    /// When they are too many, or the network fails.
-    pub(super) fn speak(&self, phonemes: &str, speed: f32) -> Result<Speaking, InferenceError> {
+    /// When they are too many, nobody wants it any more, or the network fails.
+    pub(super) fn speak(
+        &self,
+        phonemes: &str,
+        speed: f32,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Speaking, InferenceError> {
         Ok(match self {
-            Self::Piper(piper) => Speaking::Piper(piper.speak(phonemes, speed)?),
+            Self::Piper(piper) => Speaking::Piper(piper.speak(phonemes, speed, is_wanted)?),
             Self::Kokoro(kokoro, style) => Speaking::Kokoro(
                 Arc::clone(kokoro),
                 Arc::clone(style),
@@ -140,12 +153,18 @@ impl Speaking {
     /// The next piece of sound, from -1 to 1; `None` at the end.
     ///
     /// # Errors
-    /// When the network fails.
-    pub(super) fn next_piece(&mut self) -> Result<Option<Vec<f32>>, InferenceError> {
+    /// When nobody wants it any more, or the network fails.
+    pub(super) fn next_piece(
+        &mut self,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Option<Vec<f32>>, InferenceError> {
         match self {
-            Self::Piper(speaking) => speaking.next_piece(),
+            Self::Piper(speaking) => speaking.next_piece(is_wanted),
             Self::Kokoro(kokoro, style, left) => {
                 let left = left.take();
+                if left.is_some() && !is_wanted() {
+                    return Err(InferenceError::Cancelled);
+                }
                 let sound = left.map(|(phonemes, speed)| kokoro.speak(style, &phonemes, speed));
                 sound.transpose()
             }
@@ -157,11 +176,11 @@ impl Speaking {
 ///
 /// # Errors
 /// When the network fails.
-pub(super) fn measured(
+pub(super) fn measured<E>(
     wanted: Option<f64>,
-    once: impl FnOnce() -> Result<f64, InferenceError>,
-    best: impl FnOnce() -> Result<f64, InferenceError>,
-) -> Result<f64, InferenceError> {
+    once: impl FnOnce() -> Result<f64, E>,
+    best: impl FnOnce() -> Result<f64, E>,
+) -> Result<f64, E> {
     if let Some(wanted) = wanted {
         let first = once()?;
         if first > wanted * HOPELESS {

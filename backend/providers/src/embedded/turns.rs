@@ -6,7 +6,6 @@ use anyhow::Context as _;
 use colloquy_base::fair_queue::Claim;
 use colloquy_config::Config;
 use colloquy_inference::{
-    InferenceError,
     runtime::Rten,
     silero::{FRAME, Listener, Silero},
     smart_turn::{COMPLETE, MAX_SAMPLES, SmartTurn},
@@ -18,8 +17,7 @@ use colloquy_models::{
 
 use super::{
     super::{ProviderError, ProviderErrorKind},
-    Pool,
-    pool::fastest,
+    Pool, Wanted,
 };
 
 /// What `calls.voice_activity` calls the detector that is part of the engine.
@@ -44,21 +42,20 @@ impl TurnModels {
     /// When one of them cannot be loaded.
     pub fn from_config(config: &Config, pool: &Pool) -> anyhow::Result<Self> {
         let folder = ModelsFolder::new(config.inference.models_folder(&config.store.dir));
-        let load = |setting: &str, name: &str, purpose| {
-            only_file(&folder, name, purpose).with_context(|| format!("{setting}: {name}"))
-        };
+        let named = |setting: &str, name: &str| format!("{setting}: {name}");
         let mut models = Self::default();
         match config.calls.voice_activity.as_deref() {
             Some(EARSHOT) => {}
             Some(name) => {
-                let (name, file) = load("calls.voice_activity", name, Purpose::VoiceActivity)?;
-                models.voice_activity = Some(SpeechModel::load(name, file)?);
+                let model = SpeechModel::load(&folder, name, pool);
+                let model = model.with_context(|| named("calls.voice_activity", name))?;
+                models.voice_activity = Some(model);
             }
-            None => models.voice_activity = SpeechModel::present(&folder),
+            None => models.voice_activity = SpeechModel::present(&folder, pool),
         }
         if let Some(name) = &config.calls.end_of_turn {
-            let (name, file) = load("calls.end_of_turn", name, Purpose::EndOfTurn)?;
-            models.end_of_turn = Some(EndOfTurnModel::load(name, file, pool.clone())?);
+            let model = EndOfTurnModel::load(&folder, name, pool);
+            models.end_of_turn = Some(model.with_context(|| named("calls.end_of_turn", name))?);
         }
         Ok(models)
     }
@@ -109,24 +106,24 @@ pub struct SpeechModel {
 
 impl SpeechModel {
     /// The model that is in the folder. A server without it still answers, and says which one it has.
-    fn present(folder: &ModelsFolder) -> Option<Self> {
+    fn present(folder: &ModelsFolder, pool: &Pool) -> Option<Self> {
         let mut models = manifest::MODELS.iter();
         let model = models.find(|model| {
             model.purpose == Purpose::VoiceActivity && folder.presence(model) == Presence::Present
         })?;
-        let loaded = only_file(folder, model.name, Purpose::VoiceActivity)
-            .and_then(|(name, file)| Ok(Self::load(name, file)?));
-        loaded
+        Self::load(folder, model.name, pool)
             .inspect_err(|error| {
                 tracing::error!(model = model.name, "the model cannot be used: {error:#}");
             })
             .ok()
     }
 
-    fn load(name: &'static str, file: Vec<u8>) -> Result<Self, InferenceError> {
+    fn load(folder: &ModelsFolder, name: &str, pool: &Pool) -> anyhow::Result<Self> {
+        let (name, file) = only_file(folder, name, Purpose::VoiceActivity)?;
         let silero = Silero::load(&Rten::new(), file)?;
         // What runs once runs always: every frame has the same shape.
         silero.hear(&mut Listener::default(), &[0.0; FRAME])?;
+        pool.keeps(name, silero.bytes());
         Ok(Self {
             name,
             silero: Arc::new(silero),
@@ -187,18 +184,20 @@ pub struct EndOfTurnModel {
     name: &'static str,
     pool: Pool,
     model: Arc<SmartTurn>,
-    /// What an answer takes on one thread.
+    /// What an answer takes on one thread, while the others answer too.
     seconds: f64,
 }
 
 impl EndOfTurnModel {
-    fn load(name: &'static str, file: Vec<u8>, pool: Pool) -> Result<Self, InferenceError> {
+    fn load(folder: &ModelsFolder, name: &str, pool: &Pool) -> anyhow::Result<Self> {
+        let (name, file) = only_file(folder, name, Purpose::EndOfTurn)?;
         let model = SmartTurn::load(&Rten::new(), file)?;
         let sound = vec![0.0; MAX_SAMPLES];
-        let seconds = fastest(|| model.complete(&sound).map(|_| ()))?;
+        let seconds = pool.fastest(|| model.complete(&sound, &|| true).map(|_| ()))?;
+        pool.keeps(name, model.bytes());
         Ok(Self {
             name,
-            pool,
+            pool: pool.clone(),
             model: Arc::new(model),
             seconds,
         })
@@ -220,12 +219,12 @@ impl EndOfTurnModel {
         claim: &Claim,
     ) -> Result<bool, ProviderError> {
         let model = Arc::clone(&self.model);
-        let compute = move |_: &_| {
+        let compute = move |wanted: &Wanted| {
             let samples: Vec<f32> = samples
                 .iter()
                 .map(|sample| f32::from(*sample) / 32_768.0)
                 .collect();
-            model.complete(&samples)
+            model.complete(&samples, &|| wanted.is_wanted())
         };
         let probability = self.pool.run(self.name, claim, compute).await?;
         let probability = probability.map_err(|error| {

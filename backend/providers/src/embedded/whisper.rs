@@ -25,7 +25,7 @@ use colloquy_models::{
 use super::{
     super::{ProviderError, ProviderErrorKind, Transcriber, Utterance},
     PocketSphinx, Pool,
-    pool::{Wanted, fastest},
+    pool::Wanted,
 };
 
 /// Samples of a second.
@@ -144,7 +144,8 @@ impl Whisper {
             &folder.read(model, vocabulary)?,
             Some(&silence),
         )?;
-        let busy = SPEECH_PART * TIMES_HEARD * real_time_factor(&whisper)?;
+        self.pool.keeps(model.name, whisper.bytes());
+        let busy = SPEECH_PART * TIMES_HEARD * real_time_factor(&whisper, &self.pool)?;
         self.threads_a_call = self.threads_a_call.max(busy);
         tracing::debug!(model = model.name, threads_a_call = busy, "transcription");
         self.models.push(Model {
@@ -164,8 +165,9 @@ impl Whisper {
             manifest::model(ACTIVITY).filter(|model| folder.presence(model) == Presence::Present);
         if let Some(model) = model {
             for file in model.files {
-                let file = folder.read(model, file)?;
-                self.activity = Some(Arc::new(Silero::load(&Rten::new(), file)?));
+                let silero = Silero::load(&Rten::new(), folder.read(model, file)?)?;
+                self.pool.keeps(model.name, silero.bytes());
+                self.activity = Some(Arc::new(silero));
             }
         }
         Ok(())
@@ -248,11 +250,11 @@ fn spoken_language(language: Option<&str>) -> String {
     primary(language.unwrap_or(DEFAULT_LANGUAGE)).to_lowercase()
 }
 
-/// How many seconds the model takes for a second of speech.
-fn real_time_factor(whisper: &whisper::Whisper) -> Result<f64, InferenceError> {
+/// How many seconds the model takes for a second of speech while all threads hear something.
+fn real_time_factor(whisper: &whisper::Whisper, pool: &Pool) -> anyhow::Result<f64> {
     let sound = vec![0.0; REHEARSED_SECONDS * SAMPLE_RATE];
     let tokens = REHEARSED_SECONDS * TOKENS_A_SECOND;
-    let seconds = fastest(|| whisper.rehearse(&sound, tokens))?;
+    let seconds = pool.fastest(|| whisper.rehearse(&sound, tokens))?;
     Ok(seconds / REHEARSED_SECONDS as f64)
 }
 
