@@ -5,6 +5,7 @@
 mod answers;
 mod audio;
 mod durable;
+mod neural;
 mod requests;
 mod untrusted;
 

@@ -1,5 +1,7 @@
 //! Calls whose turns are listened to by the models of the models folder.
 
+mod capacity;
+
 use super::*;
 use crate::providers::neural::{folder, settings};
 

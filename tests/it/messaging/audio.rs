@@ -89,6 +89,19 @@ async fn what_is_said_in_an_answer_is_understood_in_a_question() {
     );
 }
 
+/// What ffmpeg makes of raw speech at 16,000 samples a second: Ogg with Opus, base64.
+pub(super) fn recorded_file(path: &str) -> String {
+    let output = Command::new("ffmpeg")
+        .args([
+            "-v", "error", "-f", "s16le", "-ar", "16000", "-ac", "1", "-i", path,
+        ])
+        .args(["-c:a", "libopus", "-b:a", "48k", "-f", "ogg", "pipe:1"])
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    STANDARD.encode(output.stdout)
+}
+
 /// What ffmpeg makes of its own source of sound, base64.
 pub(super) fn recorded(source: &str, codec: &[&str]) -> String {
     let output = Command::new("ffmpeg")

@@ -20,11 +20,39 @@ use tokio::time::{Duration, Instant, timeout};
 
 use super::{collect, embedded::recording, samples, say};
 
-/// Where the models are.
+mod languages;
+mod memory;
+mod threads;
+
+/// The models that most tests have: what is pulled by default, and what calls can have besides.
+const MODELS: [&str; 5] = [
+    "whisper-tiny.en",
+    "piper-en_US-joe-medium",
+    "silero-vad",
+    "smart-turn-v3.2",
+    "all-minilm-l6-v2",
+];
+
+/// Where the models are that most tests have.
 pub(crate) fn folder() -> PathBuf {
-    let folder = std::env::var_os("COLLOQUY_TEST_MODELS_DIR");
+    folder_with("default", &MODELS)
+}
+
+/// A folder with these models; those of one name have the same.
+pub(crate) fn folder_with(name: &str, models: &[&str]) -> PathBuf {
+    let all = std::env::var_os("COLLOQUY_TEST_MODELS_DIR");
     let named = "COLLOQUY_TEST_MODELS_DIR names a folder with models: tests/run unit";
-    folder.ok_or(named).unwrap().into()
+    let all = PathBuf::from(all.ok_or(named).unwrap());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("models")
+        .join(name);
+    fs::create_dir_all(&folder).unwrap();
+    for model in models {
+        // Another test makes the same at this moment.
+        let made = std::os::unix::fs::symlink(all.join(model), folder.join(model));
+        assert!(made.is_ok() || folder.join(model).is_symlink(), "{made:?}");
+    }
+    folder
 }
 
 /// The defaults, with the models of a folder. What is computed once of a model is kept for other tests.
