@@ -82,7 +82,7 @@ fn no_model_of_voice_activity_with_changed_bytes_makes_it_panic() {
 fn no_model_of_turns_with_changed_bytes_makes_it_panic() {
     let runtime = Rten::new();
     tried("smart-turn-v3.2", "model.onnx", 0..60_000, |changed| {
-        SmartTurn::load(&runtime, changed)?.complete(&[0.1; 8_000])?;
+        SmartTurn::load(&runtime, changed)?.complete(&[0.1; 8_000], &|| true)?;
         Ok(())
     });
 }
@@ -95,7 +95,9 @@ fn no_voice_with_changed_bytes_makes_it_panic() {
     let phonemes: String = FOX.chars().take(20).collect();
     tried(voice, "voice.onnx", 0..500_000, |changed| {
         let voice = Arc::new(Piper::load(&runtime, changed, &settings)?);
-        voice.speak(&phonemes, 1.0)?.next_piece()?;
+        voice
+            .speak(&phonemes, 1.0, &|| true)?
+            .next_piece(&|| true)?;
         Ok(())
     });
 }
