@@ -289,7 +289,8 @@ async fn a_body_that_is_taken_stays_a_small_multiple() {
             grown / MIB,
             size / MIB
         );
-        assert!(grown < 20 * size, "{} MiB", grown / MIB);
+        // Measured: 9.6 and 10.6 times its size.
+        assert!(grown < 13 * size, "{} MiB", grown / MIB);
     }
 }
 
