@@ -271,7 +271,7 @@ async fn a_damaged_file_is_named_and_got_again() {
 async fn proxy(mirror: &Mirror) -> (String, Arc<Mutex<Vec<String>>>) {
     let (asked, shelf) = (
         Arc::<Mutex<Vec<String>>>::default(),
-        Arc::clone(&mirror.shelf),
+        Arc::clone(&mirror.served),
     );
     let kept = Arc::clone(&asked);
     let app = Router::new().fallback(move |uri: Uri, headers: HeaderMap| {

@@ -29,7 +29,7 @@ pub(super) enum OpenIndex {
     /// This node's own.
     Copy(NodeCopy),
     /// That of all nodes. One of them makes the changes at a time.
-    Shared(PgIndex),
+    Shared(Box<PgIndex>),
 }
 
 /// An index in a folder.
@@ -99,7 +99,7 @@ impl OpenIndex {
     pub(super) fn index(&self) -> &dyn SearchIndex {
         match self {
             Self::Copy(copy) => &copy.index,
-            Self::Shared(index) => index,
+            Self::Shared(index) => &**index,
         }
     }
 
@@ -155,7 +155,7 @@ async fn open_shared(
     let opened = PgIndex::open(url.reveal(), installation, options, clock).await;
     let index = opened.context("store.search_url")?;
     let position = index.position().await?.unwrap_or(0);
-    Ok((OpenIndex::Shared(index), position))
+    Ok((OpenIndex::Shared(Box::new(index)), position))
 }
 
 impl NodeCopy {

@@ -165,6 +165,10 @@ mod tests {
     struct Echo;
 
     impl Network for Echo {
+        fn bytes(&self) -> usize {
+            0
+        }
+
         fn run(
             &self,
             inputs: &[(&str, Input<'_>)],

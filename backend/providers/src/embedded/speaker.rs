@@ -293,7 +293,7 @@ mod tests {
                 asked.set(asked.get() + 1);
                 Ok(factor)
             };
-            let measured = measured(wanted, || count(first), || count(best));
+            let measured = measured::<()>(wanted, || count(first), || count(best));
             (measured.unwrap(), asked.get())
         };
         assert_eq!(of(Some(0.4), 0.9, 0.7), (0.9, 1));
