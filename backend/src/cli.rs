@@ -17,7 +17,7 @@ use crate::{
     },
     app,
     clock::{SystemClock, rfc3339},
-    digitize::DocumentDecoder,
+    digitize::{DocumentDecoder, SoundDecoder},
     kernel::Base,
     observability,
     sandbox::child::{self, ChildLimits, ProgramArguments},
@@ -72,6 +72,8 @@ enum Decoder {
     Audio(speech::AudioDecoder),
     /// A document.
     Document(DocumentDecoder),
+    /// The sound of a recording or a film.
+    Sound(SoundDecoder),
     /// Become a program that is not ours, with limits.
     Program(ProgramArguments),
 }
@@ -159,6 +161,7 @@ pub(crate) fn decode(cli: &Cli) -> Option<anyhow::Result<ExitCode>> {
     Some(match what {
         Decoder::Audio(audio) => child::run(limits, |file| audio.decode(&file)),
         Decoder::Document(document) => child::run(limits, |file| document.decode(&file)),
+        Decoder::Sound(sound) => child::run(limits, |file| sound.decode(&file)),
         Decoder::Program(program) => child::become_program(limits, program),
     })
 }

@@ -7,6 +7,7 @@ mod characters;
 mod neural;
 mod outages;
 mod reading;
+mod recordings;
 mod rewriting;
 mod searching;
 

@@ -27,6 +27,18 @@ pub struct Partner {
     pub updated_at: i64,
 }
 
+/// The setting that says whether sound of a partner's documents is transcribed; without it, it is.
+const TRANSCRIPTION: &str = "transcription_enabled";
+
+impl Partner {
+    /// Whether the sound of documents is transcribed.
+    #[must_use]
+    pub fn is_transcription_enabled(&self) -> bool {
+        let setting = self.settings.get(TRANSCRIPTION);
+        setting.and_then(Value::as_bool).unwrap_or(true)
+    }
+}
+
 /// What can be set about a partner; `None` leaves it as it is.
 #[derive(Debug, Clone, Default)]
 pub struct PartnerChange {
@@ -41,6 +53,12 @@ impl PartnerChange {
         let length = self.display_name.as_ref().map(|name| name.chars().count());
         if length.is_some_and(|length| !(1..=200).contains(&length)) {
             return Err(InvalidField::new("display_name", "1 to 200 characters"));
+        }
+        let settings = self.settings.as_ref();
+        let transcription = settings.and_then(|settings| settings.get(TRANSCRIPTION));
+        if transcription.is_some_and(|value| !value.is_boolean()) {
+            let message = format!("{TRANSCRIPTION} is true or false");
+            return Err(InvalidField::new("settings", message));
         }
         Ok(())
     }

@@ -1,13 +1,17 @@
 //! Sound as files and as samples: WAV that comes in pieces, the formats of speech, and what voice messages are in.
 //!
 //! - [`encode`]: speech to MP3, Opus in Ogg, WAV or raw samples, piece by piece
+//! - [`media`]: the sound of audio and video files to samples, a window at a time
 //! - [`ogg_reader`]: Opus and Vorbis in Ogg to samples
+//! - [`pauses`]: long sound in parts, cut where nobody speaks
 //! - [`wav`]: WAV and raw samples, both ways
 
 pub mod encode;
+pub mod media;
 mod mp3;
 mod ogg_opus;
 pub mod ogg_reader;
+pub mod pauses;
 pub mod wav;
 
 /// A piece of speech: mono samples.

@@ -21,9 +21,11 @@ pub(crate) enum PaidStep {
     Rewrite,
     /// To make vectors of chunks.
     Embed,
+    /// To write down what is said in a part of a recording.
+    Transcribe,
 }
 
-stored!(PaidStep: Rewrite = "rewrite", Embed = "embed");
+stored!(PaidStep: Rewrite = "rewrite", Embed = "embed", Transcribe = "transcribe");
 
 /// The most that a request may use, as far as that is known before it is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

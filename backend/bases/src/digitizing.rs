@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use colloquy_base::fair_queue::{Claim, Priority};
-use colloquy_digitize::{DigitizeError, DigitizeOptions, Format, digitize};
+use colloquy_digitize::{DigitizeError, DigitizeOptions, Format, Medium, digitize};
 use colloquy_kernel::jobs::{GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_sandbox::Input;
 use serde::{Deserialize, Serialize};
@@ -17,10 +17,11 @@ use super::{
     fetching::{self, FetchFailure},
     names, outage,
     store::{self, OwnedDocument},
+    transcribing::{Recording, Transcribed},
 };
 
 /// How often it is begun.
-const ATTEMPTS: u32 = 5;
+pub(crate) const ATTEMPTS: u32 = 5;
 
 /// Makes the text of a document.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -39,6 +40,8 @@ enum Outcome {
     },
     /// Why there is none, for whoever uploaded it.
     None(String),
+    /// There is more of it, which another run reads.
+    More,
 }
 
 impl Job for Digitize {
@@ -111,6 +114,9 @@ impl Digitize {
             return Ok(RunResult::Again(Duration::ZERO));
         }
         let outcome = self.read(bases, run, &owned).await?;
+        if matches!(outcome, Outcome::More) {
+            return Ok(RunResult::Again(Duration::ZERO));
+        }
         self.store(bases, run, &owned, outcome).await
     }
 
@@ -133,16 +139,17 @@ impl Digitize {
             Outcome::Text {
                 title: Some(title), ..
             } if is_unnamed(document) => Some(names::derived(title)),
-            Outcome::Text { .. } | Outcome::None(_) => None,
+            Outcome::Text { .. } | Outcome::None(_) | Outcome::More => None,
         };
         let name = name.as_deref();
         let facts = match &outcome {
             Outcome::Text { facts, .. } => Some(facts.clone()),
-            Outcome::None(_) => None,
+            Outcome::None(_) | Outcome::More => None,
         };
         let facts = facts.as_ref();
         let outcome = match outcome {
             Outcome::None(reason) => Err((Step::Failed, reason, None)),
+            Outcome::More => return Ok(RunResult::Again(Duration::ZERO)),
             Outcome::Text { text, .. } => match over_limit(document, &text) {
                 Some(reason) => {
                     // Kept, so that it need not be read again when there is room for it.
@@ -220,16 +227,18 @@ impl Digitize {
             max_markdown_bytes: Some(bases.config.knowledge.max_text_bytes as usize),
             ..DigitizeOptions::default()
         };
-        let (file_name, blob) = match (original, &document.url) {
+        let (file_name, blob, sha256) = match (original, &document.url) {
             (Some(original), _) => {
                 options.charset = original.charset().map(str::to_owned);
-                (original.file_name.clone(), original.blob.clone())
+                let (name, blob) = (original.file_name.clone(), original.blob.clone());
+                (name, blob, original.sha256.clone())
             }
             (None, None) => return Ok(Outcome::None("the document has no content".to_owned())),
             (None, Some(url)) => match fetching::fetch(bases, &owned.tenant(), url).await {
                 Ok(fetched) => {
                     options.charset = content::charset(&fetched.media_type).map(str::to_owned);
-                    let place = (fetched.file_name.clone(), fetched.written.key.clone());
+                    let written = fetched.written.clone();
+                    let place = (fetched.file_name.clone(), written.key, written.sha256);
                     self.keep(bases, run, document, &fetched).await?;
                     place
                 }
@@ -248,6 +257,23 @@ impl Digitize {
         let most = bases.config.knowledge.max_file_bytes;
         let file = bases.blobs.local(&blob, most).await?;
         let input = Input::File(file.path().to_owned());
+        if matches!(format.medium(), Medium::Sound | Medium::Film) {
+            let recording = Recording {
+                owned,
+                format,
+                file: input,
+                sha256: &sha256,
+            };
+            return Ok(match recording.transcribe(bases, run).await? {
+                Transcribed::More => Outcome::More,
+                Transcribed::None(reason) => Outcome::None(reason),
+                Transcribed::Text(text) => Outcome::Text {
+                    text,
+                    title: None,
+                    facts: DocumentFacts::default(),
+                },
+            });
+        }
         let tenant = owned.tenant();
         let claim = Claim::new(Priority::Background, tenant.partner().as_str());
         let ocr = bases.ocr.as_ref();

@@ -8,6 +8,7 @@
 //! - [`base`], [`folder`], [`document`], [`content`]: the resources
 //! - [`upload`], [`fetching`]: how documents come in
 //! - [`digitizing`], [`facts`]: how their text is read, and what that tells
+//! - [`transcribing`]: how what is said in recordings is written down
 //! - [`rewriting`]: how a model rewrites it
 //! - [`admission`]: the one way to what costs something
 //! - [`accepting`]: what follows when a content is there
@@ -38,6 +39,7 @@ mod rewriting;
 mod routes;
 mod store;
 mod stored;
+mod transcribing;
 mod upload;
 
 use std::{sync::Arc, time::Duration};

@@ -5,6 +5,7 @@
 
 use std::{future::Future, time::Duration};
 
+use colloquy_accounts::AccountError;
 use colloquy_blobs::ObjectError;
 use colloquy_digitize::DigitizeError;
 use colloquy_kernel::jobs::{RetryRule, RunResult};
@@ -41,6 +42,8 @@ pub(crate) fn is_outage(error: &anyhow::Error) -> bool {
             is_away(error)
         } else if let Some(error) = cause.downcast_ref() {
             fails(error)
+        } else if let Some(AccountError::Store(error)) = cause.downcast_ref() {
+            is_away(error)
         } else if let Some(error) = cause.downcast_ref::<DigitizeError>() {
             error.may_pass()
         } else if let Some(error) = cause.downcast_ref::<ProviderError>() {

@@ -21,6 +21,8 @@ pub struct KnowledgeConfig {
     pub max_batch_files: u32,
     /// The largest text of a document that is read or written at once, in bytes.
     pub max_text_bytes: u32,
+    /// The longest recording or film that is transcribed, in seconds.
+    pub max_sound_seconds: u32,
     /// The languages of text on scanned pages, by their three letters; the likeliest first. Each needs its package of Tesseract.
     pub ocr_languages: Vec<String>,
 }
@@ -35,6 +37,7 @@ impl Default for KnowledgeConfig {
             max_page_bytes: 100 * 1024 * 1024,
             max_batch_files: 100,
             max_text_bytes: 32 * 1024 * 1024,
+            max_sound_seconds: 4 * 3_600,
             ocr_languages: vec!["eng".to_owned()],
         }
     }
@@ -47,6 +50,7 @@ impl KnowledgeConfig {
             ("max_folders", self.max_folders),
             ("max_documents", self.max_documents),
             ("max_batch_files", self.max_batch_files),
+            ("max_sound_seconds", self.max_sound_seconds),
         ] {
             ensure!(value >= 1, "knowledge.{name}: at least 1");
         }

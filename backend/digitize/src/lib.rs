@@ -2,10 +2,11 @@
 //!
 //! It owns how a document is read by processes that are not trusted, and with how much of what: a child of the sandbox reads its
 //! text ([`child`]), another one makes images of the pages that have none, and the program Tesseract recognizes text on those
-//! ([`ocr`]). It stops at the Markdown: where documents come from and where their text goes is the knowledge base's.
+//! ([`ocr`]). The sound of recordings and films is decoded likewise ([`sound`]). It stops at the Markdown: where documents come from and where their text goes is the knowledge base's.
 
 pub mod child;
 pub mod ocr;
+pub mod sound;
 
 use std::time::Duration;
 
@@ -18,9 +19,12 @@ pub use colloquy_extract::{
 pub use colloquy_sandbox::Input;
 use colloquy_sandbox::{Limit, Limits, Sandbox, SandboxError};
 
+pub use colloquy_audio::media::MediaError;
+
 pub use self::{
     child::DocumentDecoder,
     ocr::{NoOcr, Ocr, OcrError},
+    sound::SoundDecoder,
 };
 
 /// How a document is digitized.
@@ -40,6 +44,9 @@ pub enum DigitizeError {
     /// What is wrong with the document, in words for whoever uploaded it.
     #[error(transparent)]
     Document(ExtractError),
+    /// What is wrong with a recording.
+    #[error(transparent)]
+    Sound(MediaError),
     /// The document needs more than any document may.
     #[error("the document is too large: reading it takes too much {}", limit_words(*.0))]
     Limit(Limit),

@@ -41,3 +41,14 @@ CREATE TABLE knowledge_usage (
 CREATE INDEX knowledge_usage_base ON knowledge_usage (base_id, created_at);
 
 CREATE INDEX knowledge_usage_document ON knowledge_usage (document_id, created_at);
+
+-- The words of the parts of a recording that were transcribed, by the hash of the recording: none is transcribed twice.
+CREATE TABLE knowledge_transcripts (
+    document_id TEXT NOT NULL REFERENCES knowledge_documents (id) ON DELETE CASCADE,
+    source TEXT NOT NULL,
+    -- In samples at 16,000 Hz.
+    begin_sample BIGINT NOT NULL,
+    end_sample BIGINT NOT NULL,
+    words TEXT NOT NULL,
+    PRIMARY KEY (document_id, source, begin_sample)
+);

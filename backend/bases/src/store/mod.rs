@@ -4,6 +4,7 @@ mod contents;
 mod documents;
 mod embedding;
 mod rewriting;
+mod transcripts;
 mod usage;
 
 use colloquy_accounts::Tenant;
@@ -11,7 +12,9 @@ use colloquy_base::money::Usd;
 use colloquy_store::{Executor, StoreError, statement};
 use serde::{Deserialize, Serialize};
 
-pub(super) use self::{contents::*, documents::*, embedding::*, rewriting::*, usage::*};
+pub(super) use self::{
+    contents::*, documents::*, embedding::*, rewriting::*, transcripts::*, usage::*,
+};
 use super::{
     base::{Budget, KnowledgeBase, Progress},
     folder::Folder,

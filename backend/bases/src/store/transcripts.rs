@@ -1,0 +1,56 @@
+//! The SQL of transcripts.
+
+use colloquy_store::{Executor, StoreError, statement};
+
+/// A part of a recording that was transcribed.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub(crate) struct TranscribedPart {
+    /// In samples at 16,000 Hz.
+    pub(crate) begin_sample: i64,
+    pub(crate) end_sample: i64,
+    /// Empty where nobody speaks.
+    pub(crate) words: String,
+}
+
+/// What was transcribed of a recording, in order.
+pub(crate) async fn transcript(
+    db: &impl Executor,
+    document: &str,
+    source: &str,
+) -> Result<Vec<TranscribedPart>, StoreError> {
+    let sql = "SELECT begin_sample, end_sample, words FROM knowledge_transcripts WHERE document_id = $1 AND source = $2 \
+               ORDER BY begin_sample";
+    db.fetch_all(statement(sql, [document.into(), source.into()]))
+        .await
+}
+
+pub(crate) async fn put_part(
+    db: &impl Executor,
+    document: &str,
+    source: &str,
+    part: &TranscribedPart,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO knowledge_transcripts (document_id, source, begin_sample, end_sample, words) VALUES ($1, $2, $3, $4, $5) \
+               ON CONFLICT (document_id, source, begin_sample) DO NOTHING";
+    let values = [
+        document.into(),
+        source.into(),
+        part.begin_sample.into(),
+        part.end_sample.into(),
+        part.words.as_str().into(),
+    ];
+    db.execute(statement(sql, values)).await?;
+    Ok(())
+}
+
+/// Forgets what was transcribed of recordings that the document had before this one.
+pub(crate) async fn forget_other_transcripts(
+    db: &impl Executor,
+    document: &str,
+    source: &str,
+) -> Result<(), StoreError> {
+    let sql = "DELETE FROM knowledge_transcripts WHERE document_id = $1 AND source <> $2";
+    db.execute(statement(sql, [document.into(), source.into()]))
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,235 @@
+//! What is said in recordings and films, as text with marks of time.
+//!
+//! A recording is decoded a window of ten minutes at a time, cut at pauses, and transcribed part by part. The words of each part are stored as soon as
+//! they are there, so that whatever ends a run loses at most the part that was being asked for, and a run has one window, so that long
+//! recordings leave room for others between them.
+
+use std::time::Duration;
+
+use colloquy_accounts::partners;
+use colloquy_audio::pauses::{RATE_HZ, is_silent, joined, parts};
+use colloquy_base::fair_queue::{Claim, Priority};
+use colloquy_digitize::{DigitizeError, Format, Input, sound};
+use colloquy_kernel::jobs::Run;
+use colloquy_providers::{ProviderError, ProviderErrorKind, Utterance};
+
+use super::{
+    Bases,
+    admission::{self, PaidStep, UsageBound, UsageOutcome, Used, is_unsent},
+    outage,
+    store::{self, OwnedDocument, TranscribedPart},
+};
+
+/// A mark of time stands at least so far from the one before, in seconds.
+const BETWEEN_MARKS: i64 = 30;
+
+/// What came of a run.
+pub(crate) enum Transcribed {
+    /// There is more to be heard, in another run.
+    More,
+    /// All of it, as Markdown.
+    Text(String),
+    /// Why there is no text, for whoever uploaded it.
+    None(String),
+}
+
+/// A recording or a film.
+pub(crate) struct Recording<'a> {
+    pub(crate) owned: &'a OwnedDocument,
+    pub(crate) format: Format,
+    pub(crate) file: Input,
+    /// Its hash, by which its transcript is known.
+    pub(crate) sha256: &'a str,
+}
+
+impl Recording<'_> {
+    /// Transcribes the next window of it.
+    pub(crate) async fn transcribe(self, bases: &Bases, run: &Run) -> anyhow::Result<Transcribed> {
+        let (db, tenant) = (bases.store.db(), self.owned.tenant());
+        let partner = partners::read(bases, &tenant).await?;
+        if !partner.is_transcription_enabled() {
+            let reason = "transcription is switched off for this partner";
+            return Ok(Transcribed::None(reason.to_owned()));
+        }
+        let document = &self.owned.document.id;
+        store::forget_other_transcripts(db, document, self.sha256).await?;
+        let mut transcript = store::transcript(db, document, self.sha256).await?;
+        let begin = transcript.last().map_or(0, |part| part.end_sample);
+        let most = bases.config.knowledge.max_sound_seconds;
+        let longest = Duration::from_secs(most.into());
+        let too_long = || Transcribed::None(format!("the recording lasts longer than {most} s"));
+        let heard = Duration::from_secs(begin.unsigned_abs() / RATE_HZ as u64);
+        if heard > longest {
+            return Ok(too_long());
+        }
+        let claim = Claim::new(Priority::Background, tenant.partner().as_str());
+        let (sandbox, from) = (&bases.sandbox, begin.unsigned_abs());
+        let window = sound::window(sandbox, &claim, &self.file, self.format, from).await;
+        let window = match window {
+            Ok(window) => window,
+            Err(error @ DigitizeError::Later(_)) => return Err(error.into()),
+            Err(error) => return Ok(Transcribed::None(error.to_string())),
+        };
+        if window.declared.is_some_and(|declared| declared > longest) {
+            return Ok(too_long());
+        }
+        let mut parts = parts(&window.samples);
+        if !window.is_last && parts.len() > 1 {
+            // It may end in the middle of a word; the next window begins with it.
+            parts.pop();
+        }
+        let mut at = begin;
+        for samples in parts {
+            let end = at + i64::try_from(samples.len())?;
+            let words = match is_silent(samples) {
+                true => String::new(),
+                false => match self.ask(bases, samples, &claim).await? {
+                    Ok(words) => words,
+                    Err(error) => return refused(error, run),
+                },
+            };
+            let part = TranscribedPart {
+                begin_sample: at,
+                end_sample: end,
+                words,
+            };
+            self.keep(bases, run, &part).await?;
+            transcript.push(part);
+            at = end;
+        }
+        if !window.is_last {
+            return Ok(Transcribed::More);
+        }
+        Ok(match markdown(&transcript) {
+            Some(text) => Transcribed::Text(text),
+            None => Transcribed::None("nobody speaks in the recording".to_owned()),
+        })
+    }
+
+    /// Asks for the words of a part.
+    async fn ask(
+        &self,
+        bases: &Bases,
+        samples: &[i16],
+        claim: &Claim,
+    ) -> anyhow::Result<Result<String, ProviderError>> {
+        let transcriber = &bases.providers.batch.transcriber;
+        let seconds = samples.len().div_ceil(RATE_HZ) as u64;
+        let bound = UsageBound {
+            tokens: None,
+            seconds: Some(seconds),
+        };
+        let (step, name) = (PaidStep::Transcribe, transcriber.name());
+        let admission = admission::admit(bases, self.owned, step, name, bound).await?;
+        let utterance = Utterance {
+            samples: samples.into(),
+            language: None,
+            claim: claim.clone(),
+        };
+        let answer = transcriber.transcribe(utterance).await;
+        let outcome = match &answer {
+            Ok(_) => UsageOutcome::Success,
+            Err(error) if is_unsent(error) => {
+                admission.withdraw(bases).await?;
+                return Ok(answer);
+            }
+            Err(_) => UsageOutcome::Fault,
+        };
+        let is_local = bases.config.transcriber.base_url.is_none();
+        let used = Used {
+            tokens: None,
+            seconds: answer.is_ok().then_some(seconds),
+            cost: is_local.then_some(0),
+        };
+        admission.settle(bases, outcome, used).await?;
+        Ok(answer)
+    }
+
+    /// Stores the words of a part, however long that takes.
+    async fn keep(&self, bases: &Bases, run: &Run, part: &TranscribedPart) -> anyhow::Result<()> {
+        let (document, source) = (self.owned.document.id.as_str(), self.sha256);
+        outage::insist(bases, || async move {
+            let transaction = bases.store.begin().await?;
+            anyhow::ensure!(run.holds(&transaction).await?, "the lease is lost");
+            store::put_part(&transaction, document, source, part).await?;
+            transaction.commit().await?;
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// What follows when a part was not transcribed.
+fn refused(error: ProviderError, run: &Run) -> anyhow::Result<Transcribed> {
+    let is_last = run.attempt >= super::digitizing::ATTEMPTS;
+    match error.kind {
+        ProviderErrorKind::Rejected => {
+            let reason = format!("{} refuses the recording", error.provider);
+            Ok(Transcribed::None(reason))
+        }
+        // It waits without attempts.
+        ProviderErrorKind::Busy => Err(error.into()),
+        _ if is_last => {
+            let reason = "the recording could not be transcribed; it was tried several times, and goes on where it was when it is digitized again";
+            Ok(Transcribed::None(reason.to_owned()))
+        }
+        _ => Err(error.into()),
+    }
+}
+
+/// The words with a mark of time in front of each paragraph; `None` where there are none.
+fn markdown(transcript: &[TranscribedPart]) -> Option<String> {
+    let mut paragraphs: Vec<(i64, Vec<&str>)> = Vec::new();
+    for part in transcript {
+        let words = part.words.trim();
+        if words.is_empty() {
+            continue;
+        }
+        let second = part.begin_sample / RATE_HZ as i64;
+        match paragraphs.last_mut() {
+            Some((begin, parts)) if second - *begin < BETWEEN_MARKS => parts.push(words),
+            _ => paragraphs.push((second, vec![words])),
+        }
+    }
+    let written = paragraphs
+        .iter()
+        .map(|(second, parts)| format!("[{}] {}\n", mark(*second), joined(parts)));
+    let written: Vec<String> = written.collect();
+    (!written.is_empty()).then(|| written.join("\n"))
+}
+
+/// A time as `mm:ss`, or as `h:mm:ss` from an hour on.
+pub(crate) fn mark(second: i64) -> String {
+    let (hours, minutes, seconds) = (second / 3_600, second / 60 % 60, second % 60);
+    match hours {
+        0 => format!("{minutes:02}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_get_marks_of_time() {
+        let part = |second: i64, words: &str| TranscribedPart {
+            begin_sample: second * RATE_HZ as i64,
+            end_sample: (second + 10) * RATE_HZ as i64,
+            words: words.to_owned(),
+        };
+        let transcript = [
+            part(0, ""),
+            part(12, "We open"),
+            part(24, "at nine."),
+            part(45, "And close at six. "),
+            part(3_725, "Good night."),
+        ];
+        assert_eq!(
+            markdown(&transcript).unwrap(),
+            "[00:12] We open at nine.\n\n[00:45] And close at six.\n\n[1:02:05] Good night.\n"
+        );
+        assert_eq!(markdown(&transcript[..1]), None);
+        assert_eq!(markdown(&[]), None);
+    }
+}

@@ -1,0 +1,114 @@
+//! The sound of recordings and films, decoded by a child a window at a time.
+
+use std::time::Duration;
+
+use clap::Args;
+use colloquy_audio::media::{Container, MediaError, Window, read_window};
+use colloquy_base::fair_queue::Claim;
+use colloquy_extract::Format;
+use colloquy_sandbox::{Input, Sandbox, SandboxError};
+
+use crate::{DigitizeError, limits};
+
+/// The length of a window, in samples at 16,000 Hz: ten minutes.
+pub const WINDOW: usize = 600 * 16_000;
+
+/// The address space of a child beside its file: the decoders, and their tables of packets.
+const CHILD_BYTES: u64 = 384 * 1024 * 1024;
+/// Processor time of a window, and what each megabyte adds that may have to be passed over to get there, in seconds.
+const CHILD_SECONDS: u64 = 60;
+const MEGABYTES_A_SECOND: u64 = 2;
+const MEGABYTE: u64 = 1024 * 1024;
+/// In front of the samples: how long the file says that it is, in milliseconds, and whether the window is the last.
+const HEAD: usize = 9;
+/// The length of a file that says none.
+const UNKNOWN: u64 = u64::MAX;
+
+/// What the child is told.
+#[derive(Debug, Clone, Args)]
+pub struct SoundDecoder {
+    /// What it is: an extension.
+    #[arg(long, value_parser = parse_container)]
+    format: Container,
+    /// The first sample.
+    #[arg(long)]
+    from: u64,
+    /// How many there may be.
+    #[arg(long)]
+    most: usize,
+}
+
+fn parse_container(extension: &str) -> Result<Container, String> {
+    let format = Format::of_extension(extension);
+    let container = format.and_then(container);
+    container.ok_or_else(|| format!("{extension} is no sound"))
+}
+
+fn container(format: Format) -> Option<Container> {
+    Some(match format {
+        Format::Mp3 => Container::Mp3,
+        Format::Wav => Container::Wav,
+        Format::Mp4 | Format::Mov | Format::M4v | Format::M4a => Container::Mp4,
+        Format::Avi => Container::Avi,
+        _ => return None,
+    })
+}
+
+impl SoundDecoder {
+    /// Does the child's work: a head, and samples as bytes, little endian.
+    ///
+    /// # Errors
+    /// When the file is refused.
+    pub fn decode(&self, file: &[u8]) -> Result<Vec<u8>, MediaError> {
+        let window = read_window(file, self.format, self.from, self.most)?;
+        let declared = window.declared.map(|declared| declared.as_millis());
+        let declared = declared.and_then(|millis| u64::try_from(millis).ok());
+        let mut output = Vec::with_capacity(HEAD + 2 * window.samples.len());
+        output.extend(declared.unwrap_or(UNKNOWN).to_le_bytes());
+        output.push(u8::from(window.is_last));
+        output.extend(window.samples.into_iter().flat_map(i16::to_le_bytes));
+        Ok(output)
+    }
+}
+
+/// The sound of a file from a sample on, [`WINDOW`] samples at most, decoded by a child.
+///
+/// # Errors
+/// When it is refused, takes too much, or cannot be decoded now.
+pub async fn window(
+    sandbox: &Sandbox,
+    claim: &Claim,
+    file: &Input,
+    format: Format,
+    from: u64,
+) -> Result<Window, DigitizeError> {
+    let from = format!("--from={from}");
+    let most = format!("--most={WINDOW}");
+    let what = ["sound", "--format", format.name(), &from, &most];
+    let length = file.length().await;
+    let length = length.map_err(|error| DigitizeError::Later(error.to_string()))?;
+    let output = HEAD + 2 * WINDOW;
+    let limits = limits(
+        // An AVI's sound is gathered beside it; samples and output while they grow.
+        CHILD_BYTES + 3 * length + 6 * output as u64,
+        CHILD_SECONDS + length / MEGABYTE / MEGABYTES_A_SECOND,
+        output,
+    );
+    let decoded = sandbox.decode(claim, &what, limits, file.clone()).await;
+    let output = decoded.map_err(|error| match error {
+        SandboxError::Refused(error) => DigitizeError::Sound(error),
+        SandboxError::Limit(limit) => DigitizeError::Limit(limit),
+        SandboxError::Crashed(why) => DigitizeError::Crashed(why),
+        passing => DigitizeError::Later(passing.to_string()),
+    })?;
+    let crashed = || DigitizeError::Crashed("no samples".to_owned());
+    let (head, samples) = output.split_first_chunk::<HEAD>().ok_or_else(crashed)?;
+    let [declared @ .., is_last] = *head;
+    let declared = Some(u64::from_le_bytes(declared)).filter(|declared| *declared != UNKNOWN);
+    let (samples, _) = samples.as_chunks::<2>();
+    Ok(Window {
+        samples: samples.iter().copied().map(i16::from_le_bytes).collect(),
+        is_last: is_last != 0,
+        declared: declared.map(Duration::from_millis),
+    })
+}
