@@ -10,6 +10,7 @@ mod reading;
 mod recordings;
 mod rewriting;
 mod searching;
+mod videos;
 
 use std::{fs, path::Path, time::Duration};
 

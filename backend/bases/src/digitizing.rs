@@ -18,6 +18,7 @@ use super::{
     names, outage,
     store::{self, OwnedDocument},
     transcribing::{Recording, Transcribed},
+    video::{self, Video},
 };
 
 /// How often it is begun.
@@ -42,6 +43,14 @@ enum Outcome {
     None(String),
     /// There is more of it, which another run reads.
     More,
+}
+
+/// What an address gave.
+enum Gotten {
+    /// A file, which is kept.
+    Original(NewContent),
+    /// The text itself, or why there is none.
+    Outcome(Outcome),
 }
 
 impl Job for Digitize {
@@ -234,19 +243,13 @@ impl Digitize {
                 (name, blob, original.sha256.clone())
             }
             (None, None) => return Ok(Outcome::None("the document has no content".to_owned())),
-            (None, Some(url)) => match fetching::fetch(bases, &owned.tenant(), url).await {
-                Ok(fetched) => {
+            (None, Some(url)) => match self.fetch(bases, run, owned, url).await? {
+                Gotten::Outcome(outcome) => return Ok(outcome),
+                Gotten::Original(fetched) => {
                     options.charset = content::charset(&fetched.media_type).map(str::to_owned);
                     let written = fetched.written.clone();
-                    let place = (fetched.file_name.clone(), written.key, written.sha256);
-                    self.keep(bases, run, document, &fetched).await?;
-                    place
+                    (fetched.file_name, written.key, written.sha256)
                 }
-                Err(FetchFailure::Refused(reason)) => return Ok(Outcome::None(reason)),
-                Err(FetchFailure::Later(reason)) if run.attempt >= ATTEMPTS => {
-                    return Ok(Outcome::None(reason));
-                }
-                Err(later) => return Err(later.into()),
             },
         };
         let extension = file_name.rsplit('.').next().unwrap_or_default();
@@ -285,6 +288,38 @@ impl Digitize {
             }),
             Err(error @ DigitizeError::Later(_)) => Err(error.into()),
             Err(error) => Ok(Outcome::None(error.to_string())),
+        }
+    }
+
+    /// Gets what is at the address, and keeps it; or says why there is nothing.
+    async fn fetch(
+        &self,
+        bases: &Bases,
+        run: &Run,
+        owned: &OwnedDocument,
+        url: &str,
+    ) -> anyhow::Result<Gotten> {
+        let tenant = owned.tenant();
+        let fetched = match video::is_video_address(bases, url) {
+            false => fetching::fetch(bases, &tenant, url).await,
+            true => match video::get(bases, &tenant, url).await {
+                Ok(Video::Sound(sound)) => Ok(sound),
+                Ok(Video::Text { text, title, facts }) => {
+                    return Ok(Gotten::Outcome(Outcome::Text { text, title, facts }));
+                }
+                Err(failure) => Err(failure),
+            },
+        };
+        match fetched {
+            Ok(fetched) => {
+                self.keep(bases, run, &owned.document, &fetched).await?;
+                Ok(Gotten::Original(fetched))
+            }
+            Err(FetchFailure::Refused(reason)) => Ok(Gotten::Outcome(Outcome::None(reason))),
+            Err(FetchFailure::Later(reason)) if run.attempt >= ATTEMPTS => {
+                Ok(Gotten::Outcome(Outcome::None(reason)))
+            }
+            Err(later) => Err(later.into()),
         }
     }
 

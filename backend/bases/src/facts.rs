@@ -26,23 +26,23 @@ pub(crate) struct DocumentFacts {
 }
 
 impl DocumentFacts {
+    /// What is known of a video.
+    pub(crate) fn named(author: Option<&str>, language: Option<&str>) -> Self {
+        Self {
+            author: shown(author, LONGEST_AUTHOR),
+            language: shown(language, LONGEST_TAG),
+            ..Self::default()
+        }
+    }
+
     /// What reading it told.
     pub(crate) fn of(digitized: &Digitized) -> Self {
         let document = &digitized.document;
-        let shown = |text: &Option<String>, most: usize| {
-            let text = text.as_deref().unwrap_or_default().trim();
-            let text: String = text
-                .chars()
-                .filter(|c| !c.is_control())
-                .take(most)
-                .collect();
-            Some(text).filter(|text| !text.is_empty())
-        };
         let missing = digitized.missing.iter().take(MOST_MISSING);
         let missing: Vec<String> = missing.map(u32::to_string).collect();
         Self {
-            author: shown(&document.author, LONGEST_AUTHOR),
-            language: shown(&document.language, LONGEST_TAG),
+            author: shown(document.author.as_deref(), LONGEST_AUTHOR),
+            language: shown(document.language.as_deref(), LONGEST_TAG),
             pages: document.pages.map(i64::from),
             missing_pages: Some(missing.join(",")).filter(|pages| !pages.is_empty()),
         }
@@ -84,6 +84,13 @@ impl DocumentFacts {
         (named != Language::UNKNOWN && (seen == named || seen == Language::UNKNOWN))
             .then_some(named)
     }
+}
+
+/// A text of strangers as it may be shown; `None` where nothing is left.
+fn shown(text: Option<&str>, most: usize) -> Option<String> {
+    let text = text.unwrap_or_default().trim().chars();
+    let text: String = text.filter(|c| !c.is_control()).take(most).collect();
+    Some(text).filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]

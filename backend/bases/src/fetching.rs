@@ -142,7 +142,7 @@ pub(crate) async fn fetch(
     })
 }
 
-fn refused(error: FetchError) -> FetchFailure {
+pub(crate) fn refused(error: FetchError) -> FetchFailure {
     match error {
         FetchError::Timeout | FetchError::Connect(_) | FetchError::Broken(_) => {
             FetchFailure::Later(error.to_string())

@@ -8,6 +8,7 @@
 //! - [`base`], [`folder`], [`document`], [`content`]: the resources
 //! - [`upload`], [`fetching`]: how documents come in
 //! - [`digitizing`], [`facts`]: how their text is read, and what that tells
+//! - [`video`]: how pages of video platforms are read
 //! - [`transcribing`]: how what is said in recordings is written down
 //! - [`rewriting`]: how a model rewrites it
 //! - [`admission`]: the one way to what costs something
@@ -41,6 +42,7 @@ mod store;
 mod stored;
 mod transcribing;
 mod upload;
+mod video;
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,7 +1,17 @@
 //! Knowledge bases.
 
+use std::path::PathBuf;
+
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
+
+/// The platforms that are known without a setting.
+const VIDEO_HOSTS: [&str; 4] = [
+    "youtube.com",
+    "youtu.be",
+    "youtube-nocookie.com",
+    "vimeo.com",
+];
 
 /// Knowledge bases.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -23,6 +33,10 @@ pub struct KnowledgeConfig {
     pub max_text_bytes: u32,
     /// The longest recording or film that is transcribed, in seconds.
     pub max_sound_seconds: u32,
+    /// The program yt-dlp, which says what there is at the pages of video platforms; unset: the one on the path, if there is one.
+    pub yt_dlp: Option<PathBuf>,
+    /// The hosts of video platforms, with all that is below them.
+    pub video_hosts: Vec<String>,
     /// The languages of text on scanned pages, by their three letters; the likeliest first. Each needs its package of Tesseract.
     pub ocr_languages: Vec<String>,
 }
@@ -38,6 +52,8 @@ impl Default for KnowledgeConfig {
             max_batch_files: 100,
             max_text_bytes: 32 * 1024 * 1024,
             max_sound_seconds: 4 * 3_600,
+            yt_dlp: None,
+            video_hosts: VIDEO_HOSTS.map(str::to_owned).into(),
             ocr_languages: vec!["eng".to_owned()],
         }
     }

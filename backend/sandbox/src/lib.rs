@@ -208,6 +208,48 @@ impl Sandbox {
         input: Bytes,
     ) -> Result<Vec<u8>, SandboxError<Infallible>> {
         let _slot = self.queue.enter(claim).await?;
+        let command = self.program_command(program, arguments, environment, limits);
+        let ended = run_to_end(command, limits, input).await?;
+        match ended.status.success() {
+            true => Ok(ended.output),
+            false => Err(of_status(ended.status)),
+        }
+    }
+
+    /// The same for a program that says on its standard error why it fails, which is then no error here.
+    ///
+    /// # Errors
+    /// A limit that it went beyond; whatever else went wrong with it.
+    pub async fn run_program_telling(
+        &self,
+        claim: &Claim,
+        program: &Path,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+        limits: Limits,
+        input: Bytes,
+    ) -> Result<ProgramEnd, SandboxError<Infallible>> {
+        let _slot = self.queue.enter(claim).await?;
+        let mut command = self.program_command(program, arguments, environment, limits);
+        command.stderr(Stdio::piped());
+        let ended = run_to_end(command, limits, input).await?;
+        match ended.status.code() {
+            Some(code) => Ok(ProgramEnd {
+                is_success: code == 0,
+                output: ended.output,
+                told: ended.told,
+            }),
+            None => Err(of_status(ended.status)),
+        }
+    }
+
+    fn program_command(
+        &self,
+        program: &Path,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+        limits: Limits,
+    ) -> Command {
         let mut command = self.command(limits);
         command
             .arg("program")
@@ -215,43 +257,7 @@ impl Sandbox {
             .arg(program)
             .args(arguments);
         command.envs(environment.iter().copied());
-        let mut child = command.spawn().map_err(SandboxError::NotStarted)?;
-        let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(SandboxError::Crashed("it has no pipes".to_owned()));
-        };
-        // One more than it may give tells that it gives more.
-        let mut stdout = stdout.take(limits.output_bytes as u64 + 1);
-        let mut output = vec![];
-        let work = async {
-            let feed = async {
-                // A program that takes no more says why by its end.
-                let _: io::Result<()> = stdin.write_all(&input).await;
-                drop(stdin);
-                std::future::pending::<Infallible>().await
-            };
-            tokio::select! {
-                read = stdout.read_to_end(&mut output) => read,
-                never = feed => match never {},
-            }
-        };
-        let Ok(read) = timeout(limits.time, work).await else {
-            end(&mut child).await;
-            return Err(SandboxError::Limit(Limit::Time));
-        };
-        if output.len() > limits.output_bytes {
-            end(&mut child).await;
-            return Err(SandboxError::Limit(Limit::Output));
-        }
-        let ended = timeout(LAST_MOMENT, child.wait()).await;
-        end(&mut child).await;
-        match (read, ended) {
-            (Ok(_), Ok(Ok(status))) if status.success() => Ok(output),
-            (_, Ok(Ok(status))) => Err(of_status(status)),
-            (Err(error), _) | (_, Ok(Err(error))) => {
-                Err(SandboxError::Crashed(error.kind().to_string()))
-            }
-            (_, Err(_)) => Err(SandboxError::Crashed("it closed its output".to_owned())),
-        }
+        command
     }
 
     async fn run<E: DeserializeOwned>(
@@ -322,6 +328,85 @@ impl Sandbox {
             .stderr(Stdio::null())
             .kill_on_drop(true);
         command
+    }
+}
+
+/// How a program ended that says itself why it fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramEnd {
+    /// Whether it says that it succeeded.
+    pub is_success: bool,
+    /// What it wrote.
+    pub output: Vec<u8>,
+    /// What it wrote to its standard error, the first [`MOST_TOLD`] bytes.
+    pub told: Vec<u8>,
+}
+
+/// How much of what a program says of itself is kept.
+pub const MOST_TOLD: usize = 16 * 1024;
+
+/// How a program ended within its limits.
+struct Ended {
+    status: ExitStatus,
+    output: Vec<u8>,
+    told: Vec<u8>,
+}
+
+async fn run_to_end(
+    mut command: Command,
+    limits: Limits,
+    input: Bytes,
+) -> Result<Ended, SandboxError<Infallible>> {
+    let mut child = command.spawn().map_err(SandboxError::NotStarted)?;
+    let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err(SandboxError::Crashed("it has no pipes".to_owned()));
+    };
+    let stderr = child.stderr.take();
+    // One more than it may give tells that it gives more.
+    let mut stdout = stdout.take(limits.output_bytes as u64 + 1);
+    let (mut output, mut told) = (vec![], vec![]);
+    let work = async {
+        let feed = async {
+            // A program that takes no more says why by its end.
+            let _: io::Result<()> = stdin.write_all(&input).await;
+            drop(stdin);
+            std::future::pending::<Infallible>().await
+        };
+        let listen = async {
+            if let Some(mut stderr) = stderr {
+                let mut first = (&mut stderr).take(MOST_TOLD as u64);
+                let _: io::Result<usize> = first.read_to_end(&mut told).await;
+                // It is to go on, whatever else it says.
+                let _: io::Result<u64> = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;
+            }
+        };
+        let read = async { tokio::join!(stdout.read_to_end(&mut output), listen).0 };
+        tokio::select! {
+            read = read => read,
+            never = feed => match never {},
+        }
+    };
+    let Ok(read) = timeout(limits.time, work).await else {
+        end(&mut child).await;
+        return Err(SandboxError::Limit(Limit::Time));
+    };
+    if output.len() > limits.output_bytes {
+        end(&mut child).await;
+        return Err(SandboxError::Limit(Limit::Output));
+    }
+    let ended = timeout(LAST_MOMENT, child.wait()).await;
+    end(&mut child).await;
+    match (read, ended) {
+        (Ok(_), Ok(Ok(status))) => Ok(Ended {
+            status,
+            output,
+            told,
+        }),
+        (_, Ok(Ok(status))) => Err(of_status(status)),
+        (Err(error), _) | (_, Ok(Err(error))) => {
+            Err(SandboxError::Crashed(error.kind().to_string()))
+        }
+        (_, Err(_)) => Err(SandboxError::Crashed("it closed its output".to_owned())),
     }
 }
 

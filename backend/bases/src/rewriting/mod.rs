@@ -24,6 +24,7 @@ use super::{
     document::{ContentTypeChoice, Document, Step},
     outage,
     store::{self, OwnedDocument, Rewrite as Progress},
+    video,
 };
 
 /// How often rewriting is begun when no model can be reached.
@@ -252,7 +253,9 @@ impl Rewriting<'_> {
             ContentTypeChoice::Auto => {
                 let original = self.content(Variant::Original);
                 let extension = original.and_then(|original| original.file_name.rsplit('.').next());
-                ContentType::auto(extension.and_then(Format::of_extension), false)
+                let url = document.url.as_deref();
+                let is_video = url.is_some_and(|url| video::is_video_address(self.bases, url));
+                ContentType::auto(extension.and_then(Format::of_extension), is_video)
             }
         }
     }

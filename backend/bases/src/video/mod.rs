@@ -1,0 +1,182 @@
+//! Pages of video platforms: what is said in the video, by its captions or else by its sound.
+//!
+//! The program yt-dlp, which is not ours, says what there is at the address ([`program`]); the files that it names are fetched by this server's own
+//! guarded client. Captions become text with marks of time ([`captions`]). Without any, the smallest sound is kept as the document's original, and
+//! transcribed like any other recording.
+
+mod captions;
+mod description;
+mod program;
+
+use std::time::Duration;
+
+use axum::http::{HeaderMap, Method};
+use bytes::{Bytes, BytesMut};
+use colloquy_accounts::Tenant;
+use colloquy_base::fair_queue::{Claim, Priority};
+use colloquy_blobs::WriteError;
+use colloquy_digitize::Format;
+use colloquy_fetch::{Bounds, FetchError, Request};
+use futures_util::StreamExt as _;
+use url::Url;
+
+pub(crate) use self::program::YtDlp;
+use self::{
+    captions::Captions,
+    description::{Description, Obstacle},
+};
+use super::{
+    Bases,
+    content::{NewContent, Variant},
+    facts::DocumentFacts,
+    fetching::{FetchFailure, refused},
+    names,
+};
+
+/// How long captions may take to be fetched, and the sound of a video.
+const CAPTIONS_TIME: Duration = Duration::from_secs(60);
+const SOUND_TIME: Duration = Duration::from_secs(600);
+/// The largest file of captions: hours of speech are some megabytes.
+const MOST_CAPTIONS: u64 = 32 * 1024 * 1024;
+const REDIRECTS: u32 = 5;
+
+/// What there is of a video.
+pub(crate) enum Video {
+    /// What is said in it, as Markdown.
+    Text {
+        text: String,
+        title: Option<String>,
+        facts: DocumentFacts,
+    },
+    /// Its sound, which belongs to no document yet.
+    Sound(NewContent),
+}
+
+/// Whether an address is one of a video platform.
+pub(crate) fn is_video_address(bases: &Bases, url: &str) -> bool {
+    let url = Url::parse(url).ok();
+    let host = url.as_ref().and_then(Url::host_str);
+    host.is_some_and(|host| {
+        let hosts = bases.config.knowledge.video_hosts.iter();
+        hosts.map(String::as_str).any(|known| {
+            let before = host.strip_suffix(known);
+            before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
+        })
+    })
+}
+
+/// Gets what is said in a video, or its sound.
+pub(crate) async fn get(bases: &Bases, tenant: &Tenant, url: &str) -> Result<Video, FetchFailure> {
+    let claim = Claim::new(Priority::Background, tenant.partner().as_str());
+    let program = YtDlp::of_settings(&bases.config.knowledge);
+    let described = program.describe(&bases.sandbox, &claim, url).await;
+    let described = described.map_err(|failure| match failure {
+        failure if failure.may_pass() => FetchFailure::Later(failure.to_string()),
+        failure => FetchFailure::Refused(failure.to_string()),
+    })?;
+    let description = Description::read(&described);
+    let description =
+        description.map_err(|obstacle: Obstacle| FetchFailure::Refused(obstacle.to_string()))?;
+    let mut failure = None;
+    for track in description.captions() {
+        match captions(bases, &track.url).await {
+            Ok(body) => {
+                let captions = Captions::read(track.format, &body);
+                if let Some(text) = captions.markdown() {
+                    return Ok(Video::Text {
+                        text,
+                        title: description.title.clone(),
+                        facts: description.facts(Some(&track.language)),
+                    });
+                }
+            }
+            Err(error) => failure = Some(error),
+        }
+    }
+    let Some(sound) = description.smallest_sound() else {
+        return Err(failure.unwrap_or_else(|| {
+            let reason = "the video has neither captions nor sound that can be fetched";
+            FetchFailure::Refused(reason.to_owned())
+        }));
+    };
+    let name = description.title.as_deref().unwrap_or("video");
+    keep_sound(bases, tenant, &sound.url, name, sound.format)
+        .await
+        .map(Video::Sound)
+}
+
+fn request(url: &str) -> Result<Request, FetchFailure> {
+    let url = Url::parse(url);
+    let url = url.map_err(|_| FetchFailure::Refused("the video names no address".to_owned()))?;
+    Ok(Request {
+        method: Method::GET,
+        url,
+        headers: HeaderMap::new(),
+        body: Bytes::new(),
+    })
+}
+
+fn bounds(time: Duration, bytes: u64) -> Bounds {
+    Bounds {
+        time,
+        bytes,
+        redirects: REDIRECTS,
+        https_only: false,
+    }
+}
+
+fn succeeded(status: axum::http::StatusCode) -> Result<(), FetchFailure> {
+    if status.is_success() {
+        return Ok(());
+    }
+    let reason = format!(
+        "a file of the video answers with status {}",
+        status.as_u16()
+    );
+    // The addresses of such files hold for a while; the next description has others.
+    Err(FetchFailure::Later(reason))
+}
+
+async fn captions(bases: &Bases, url: &str) -> Result<Bytes, FetchFailure> {
+    let bounds = bounds(CAPTIONS_TIME, MOST_CAPTIONS);
+    let answer = bases.fetcher.open(request(url)?, bounds).await;
+    let mut answer = answer.map_err(refused)?;
+    succeeded(answer.status)?;
+    let mut body = BytesMut::new();
+    while let Some(piece) = answer.pieces.next().await {
+        body.extend_from_slice(&piece.map_err(refused)?);
+    }
+    Ok(body.freeze())
+}
+
+async fn keep_sound(
+    bases: &Bases,
+    tenant: &Tenant,
+    url: &str,
+    name: &str,
+    format: Format,
+) -> Result<NewContent, FetchFailure> {
+    let most = bases.config.knowledge.max_file_bytes;
+    let bounds = bounds(SOUND_TIME, most);
+    let answer = bases.fetcher.open(request(url)?, bounds).await;
+    let answer = answer.map_err(refused)?;
+    succeeded(answer.status)?;
+    let written = bases
+        .blobs
+        .write(tenant.partner(), answer.pieces, most)
+        .await;
+    let written = written.map_err(|error| match error {
+        WriteError::Source(error) => refused(error),
+        WriteError::TooLarge(_) => refused(FetchError::TooLarge),
+        WriteError::Object(error) => FetchFailure::Own(error.into()),
+        WriteError::Database(error) => FetchFailure::Own(error.into()),
+    })?;
+    let stem = names::derived(name).replace(['/', '\\'], " ");
+    Ok(NewContent {
+        variant: Variant::Original,
+        written,
+        file_name: names::derived(&format!("{stem:.180}.{}", format.name())),
+        media_type: format.media_type().to_owned(),
+        characters: None,
+    })
+}

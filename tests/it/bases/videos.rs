@@ -1,0 +1,207 @@
+//! Pages of video platforms, described by a program that prints what yt-dlp prints.
+
+use std::{os::unix::fs::PermissionsExt as _, process::Command};
+
+use axum::{Router, routing::get};
+use colloquy::{
+    config::{Secret, TranscriberConfig},
+    providers,
+};
+use harness::{
+    TestDatabase,
+    client::go_forward,
+    upstream::{Api, Script, Upstream},
+};
+use tempfile::TempDir;
+use tokio::{net::TcpListener, task::JoinSet};
+
+use super::*;
+
+const JSON3: &str = r#"{"events": [{"tStartMs": 2000, "segs": [{"utf8": "Lions "}, {"utf8": "sleep all day."}]},
+    {"tStartMs": 62000, "segs": [{"utf8": "They hunt at night."}]}]}"#;
+const VTT: &str = "WEBVTT\n\n00:00:03.000 --> 00:00:05.000\nTigers swim.\n";
+
+/// What a program prints and how it ends, by a word in the address.
+fn program(folder: &TempDir, answers: &[(&str, String, i32)]) -> std::path::PathBuf {
+    let mut cases = String::new();
+    for (at, (word, printed, code)) in answers.iter().enumerate() {
+        let file = folder.path().join(format!("{at}.json"));
+        fs::write(&file, printed).unwrap();
+        let to = if *code == 0 { "" } else { " >&2" };
+        cases += &format!("  *{word}*) cat {}{to}; exit {code};;\n", file.display());
+    }
+    let script = format!(
+        "#!/bin/sh\nfor last; do :; done\necho \"$@\" | grep -q -e '--dump-single-json' || exit 9\n\
+         echo \"$@\" | grep -q -e '--no-cache-dir' || exit 9\ncase \"$last\" in\n{cases}esac\nexit 3\n"
+    );
+    let path = folder.path().join("yt-dlp");
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// Sound as the platform has it.
+fn sound() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("a.raw"), folder.path().join("a.m4a"));
+    let bytes: Vec<u8> = go_forward()
+        .iter()
+        .flat_map(|sample| sample.to_le_bytes())
+        .collect();
+    fs::write(&from, bytes).unwrap();
+    let mut command = Command::new("ffmpeg");
+    command.args([
+        "-v", "error", "-f", "s16le", "-ar", "16000", "-ac", "1", "-i",
+    ]);
+    let done = command.arg(&from).args(["-c:a", "aac"]).arg(&to).status();
+    assert!(done.expect("ffmpeg is installed").success());
+    fs::read(to).unwrap()
+}
+
+async fn site() -> (String, JoinSet<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    let sound = sound();
+    let router = Router::new()
+        .route("/captions.json3", get(|| async { JSON3 }))
+        .route("/captions.vtt", get(|| async { VTT }))
+        .route("/sound.m4a", get(move || async move { sound }));
+    let mut server = JoinSet::new();
+    server.spawn(async move {
+        axum::serve(listener, router).await.unwrap();
+    });
+    (origin, server)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn videos_are_read_by_their_captions_or_their_sound() {
+    let (origin, _site) = site().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = |ext: &str| json!({"ext": ext, "url": format!("{origin}/captions.{ext}")});
+    let formats = json!([
+        {"url": format!("{origin}/film"), "ext": "mp4", "acodec": "mp4a", "vcodec": "avc1", "protocol": "https", "filesize": 1},
+        {"url": format!("{origin}/sound.m4a"), "ext": "m4a", "acodec": "mp4a", "vcodec": "none", "protocol": "https", "filesize": 9},
+    ]);
+    let about = |more: Value| {
+        let mut about = json!({"title": "Feeding lions", "uploader": "Ada", "language": "en", "_type": "video"});
+        about
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        about.to_string()
+    };
+    let answers = [
+        (
+            "captions",
+            about(json!({"subtitles": {"en": [file("json3"), file("vtt")]}, "formats": formats})),
+            0,
+        ),
+        (
+            "automatic",
+            about(json!({"automatic_captions": {"en": [file("vtt")]}})),
+            0,
+        ),
+        ("sound", about(json!({"formats": formats})), 0),
+        ("live", about(json!({"is_live": true})), 0),
+        (
+            "private",
+            "ERROR: [platform] x: Private video. Sign in if you may.\n".to_owned(),
+            1,
+        ),
+        ("junk", "<html>".to_owned(), 0),
+        ("list", about(json!({"_type": "playlist"})), 0),
+        ("silent", about(json!({})), 0),
+    ];
+    let program = program(&folder, &answers);
+    let upstream = Upstream::start().await;
+    upstream.set_default(Api::Transcription, Script::text("go forward ten meters"));
+    let listening = TranscriberConfig {
+        base_url: Some(upstream.base_url()),
+        api_key: Some(Secret::new("upstream-key")),
+        model: Some("scripted-transcriber".to_owned()),
+        ..TranscriberConfig::default()
+    };
+    let settings = colloquy::Config {
+        transcriber: listening.clone(),
+        ..colloquy::Config::default()
+    };
+    let app = TestApp::builder(&TestDatabase::sqlite()).config(|config| {
+        config.fetch.allow_private = true;
+        config.knowledge.yt_dlp = Some(program);
+        config.knowledge.video_hosts = vec!["videos.example".to_owned()];
+        config.transcriber = listening;
+    });
+    let app = app.providers(providers::from_config(&settings).unwrap());
+    let app = app.with_decoder().quick_worker().start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let words = answers.map(|(word, ..)| word);
+    let urls: Vec<String> = words
+        .iter()
+        .map(|word| format!("https://www.videos.example/watch?v={word}"))
+        .collect();
+    let body = json!({"folder": "texts", "urls": urls});
+    let made = app
+        .post(key, &format!("/api/documents/{BASE}/batch"), body)
+        .await
+        .expect(200);
+    let expected = [
+        Ok("[00:02] Lions sleep all day.\n\n[01:02] They hunt at night."),
+        Ok("[00:03] Tigers swim."),
+        Ok("[00:00] go forward ten meters"),
+        Err("the video is live"),
+        Err("Private video"),
+        Err("cannot be understood"),
+        Err("several videos"),
+        Err("neither captions nor sound"),
+    ];
+    for (at, expected) in expected.into_iter().enumerate() {
+        let id = made["results"][at]["document_id"].as_str().unwrap();
+        let document = digitized(&app, key, id).await;
+        let word = words[at];
+        match expected {
+            Ok(text) => {
+                assert_eq!(document["status"], "digitized", "{word}: {document}");
+                let content = format!("/api/documents/{BASE}/{id}/content/digitized");
+                let content = app.get(key, &content).await.expect(200);
+                assert_eq!(content["content"].as_str().unwrap().trim(), text, "{word}");
+            }
+            Err(why) => {
+                assert_eq!(document["status"], "failed", "{word}: {document}");
+                let error = document["processing_error"].as_str().unwrap();
+                assert!(error.contains(why), "{word}: {error}");
+            }
+        }
+        if at < 2 {
+            assert_eq!(document["name"], "Feeding lions");
+            assert_eq!(
+                (&document["author"], &document["language"]),
+                (&json!("Ada"), &json!("en"))
+            );
+        }
+        if word == "sound" {
+            assert_eq!(document["file_original"], "Feeding lions.m4a");
+        }
+    }
+    assert_eq!(upstream.requests(Api::Transcription).len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_program_a_video_says_what_is_missing() {
+    let app = TestApp::builder(&TestDatabase::sqlite())
+        .config(|config| config.knowledge.yt_dlp = Some("/no/such/program".into()))
+        .with_decoder()
+        .quick_worker()
+        .start()
+        .await;
+    let acme = furnished(&app).await;
+    let body = json!({"folder": "texts", "urls": ["https://youtu.be/x"]});
+    let made = app
+        .post(&acme.key, &format!("/api/documents/{BASE}/batch"), body)
+        .await
+        .expect(200);
+    let id = made["results"][0]["document_id"].as_str().unwrap();
+    let document = digitized(&app, &acme.key, id).await;
+    let error = document["processing_error"].as_str().unwrap();
+    assert!(error.contains("yt-dlp, which is not installed"), "{error}");
+}
