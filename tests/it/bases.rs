@@ -4,6 +4,7 @@ mod addresses;
 mod admission;
 mod bounds;
 mod characters;
+mod crashes;
 mod neural;
 mod outages;
 mod reading;
@@ -361,6 +362,14 @@ async fn a_deletion_waits_for_work_that_runs() {
     let document = format!("/api/documents/acme/manual/{id}");
     let path = format!("{document}?force=false");
     app.delete(&acme.key, &path).await.expect(409);
+    let pending = app.delete(&acme.key, &document).await.expect(200);
+    assert_eq!(pending["status"], "delete_pending");
+    let process = "/api/queue/process?partner=acme&kb=manual";
+    let body = json!({"document": {"id": id}});
+    for action in ["digitize", "rewrite"] {
+        let path = format!("{process}&action={action}");
+        app.post(&acme.key, &path, body.clone()).await.expect(409);
+    }
     let pending = app
         .delete(&acme.key, "/api/folders/acme/manual/texts")
         .await;

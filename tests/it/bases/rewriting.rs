@@ -191,6 +191,19 @@ async fn what_may_have_been_paid_for_is_not_asked_again_by_itself() {
         }
     }
 
+    // What was rewritten until then is the draft; the marks between its sections are not of it.
+    let long: String = (0..12)
+        .map(|chapter| format!("# Chapter {chapter}\n\n{}\n\n", "Words of it. ".repeat(40)))
+        .collect();
+    upstream.script(Api::Chat, Script::text("First section."));
+    upstream.script(Api::Chat, Script::text("Second section."));
+    upstream.script(Api::Chat, Script::fault(Fault::Status(500)));
+    let draft = add(&app, key, &long, &[]).await;
+    document(&app, key, &draft).await;
+    let content = format!("/api/documents/{BASE}/{draft}/content/draft?format=markdown");
+    let content = app.get(key, &content).await.expect(200);
+    assert_eq!(content["content"], "First section.\n\nSecond section.");
+
     // Whoever wants it says so.
     let list = app
         .get(key, &format!("/api/documents/{BASE}"))

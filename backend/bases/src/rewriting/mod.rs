@@ -30,7 +30,7 @@ use super::{
 /// How often rewriting is begun when no model can be reached.
 const ATTEMPTS: u32 = 5;
 /// What stands between sections in a draft. It is no Markdown that anybody writes.
-const BETWEEN: &str = "\n\n<!-- section -->\n\n";
+pub(crate) const BETWEEN: &str = "\n\n<!-- section -->\n\n";
 /// What is told when a process ended while a model was asked.
 const UNCERTAIN: &str = "the server stopped while a section was being rewritten; what became of it is not known, so it is not asked for again by itself";
 

@@ -31,7 +31,7 @@ use crate::{
     content::{self, Content, NewContent, Variant},
     document::{self, Described, Document, Fetching},
     error::BaseError,
-    store,
+    rewriting, store,
     upload::{self, Uploaded},
 };
 
@@ -101,7 +101,11 @@ pub(super) async fn read(
         return Err(ApiError::not_found("Content"));
     };
     let most = u64::from(bases.config.knowledge.max_text_bytes);
-    let content = content::text(&bases, content, most).await?;
+    let mut content = content::text(&bases, content, most).await?;
+    if format == "markdown" && variant == Variant::Draft {
+        // The marks between its sections are nobody's words.
+        content = content.replace(rewriting::BETWEEN, "\n\n");
+    }
     Ok(Json(ContentView { content, format }))
 }
 

@@ -156,6 +156,9 @@ async fn digitize(
             "The document has nothing to be digitized",
         ));
     }
+    if document.is_going {
+        return Err(ApiError::conflict("The document is being deleted"));
+    }
     if is_active(document.rewriting) {
         return Err(ApiError::conflict("The document is being rewritten"));
     }
@@ -190,7 +193,7 @@ fn is_active(step: Step) -> bool {
 /// Why a document cannot be rewritten now.
 fn cannot_rewrite(found: &Described) -> Option<&'static str> {
     let document = &found.document;
-    if document.deletion_requested_at.is_some() {
+    if document.is_going {
         Some("The document is being deleted")
     } else if found.content(Variant::Digitized).is_none() {
         Some("The document has no text to rewrite")
