@@ -63,7 +63,7 @@ async fn outlast(
     }
     let (mut accepted, mut refused, mut number) = (Vec::new(), 0, 0);
     for _ in 0..6 {
-        let id = bring(server, key, number).await.expect("nothing is out");
+        let id = bring(server, key, number).await.unwrap();
         accepted.push((id, number));
         number += 1;
     }
@@ -79,7 +79,7 @@ async fn outlast(
     }
     assert!(refused > 0, "there was no outage");
     end.await;
-    let id = bring(server, key, number).await.expect("it is over");
+    let id = bring(server, key, number).await.unwrap();
     accepted.push((id, number));
     for (id, number) in &accepted {
         let path = format!("/api/document/{BASE}/{id}");

@@ -66,7 +66,7 @@ fn converted(sound: &[u8], name: &str, arguments: &[&str]) -> Vec<u8> {
         .args(["-v", "error", "-i"])
         .arg(from)
         .args(arguments);
-    let output = command.arg(&to).output().expect("ffmpeg is installed");
+    let output = command.arg(&to).output().unwrap();
     assert!(
         output.status.success(),
         "{}",
