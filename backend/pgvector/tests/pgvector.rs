@@ -1,6 +1,12 @@
 //! The index in PostgreSQL: what every index does, and what several nodes do with one. `COLLOQUY_TEST_PGVECTOR_URL` names a server with
 //! pgvector (`tests/run unit`).
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should say where"
+)]
+
 #[path = "../../index/tests/contract/mod.rs"]
 mod contract;
 

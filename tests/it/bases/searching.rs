@@ -202,14 +202,19 @@ on_both_databases!(
     }
 );
 
-/// Two nodes on one database, each with a data folder of its own; files are shared.
-/// Two nodes, each with a copy of the index and files in a folder, or with an index in PostgreSQL and files in a bucket that they share.
+/// A server that `tests/run unit` starts.
+fn given(name: &str) -> String {
+    let missing = format!("{name} is set by tests/run unit");
+    std::env::var(name).map_err(|_| missing).unwrap()
+}
+
+/// Two nodes on one database, each with a data folder of its own: with a copy of the index each and files in a folder, or with an index in
+/// PostgreSQL and files in a bucket that they share.
 async fn nodes_find_the_same(database: TestDatabase, shared_index: Option<Secret>) {
     let blobs = match &shared_index {
         None => url::Url::from_directory_path(database.config().dir.join("shared-blobs")).unwrap(),
         Some(_) => {
-            let bucket = std::env::var("COLLOQUY_TEST_S3_URL");
-            let bucket = bucket.expect("COLLOQUY_TEST_S3_URL names a bucket: tests/run unit");
+            let bucket = given("COLLOQUY_TEST_S3_URL");
             format!("{bucket}/{}", SystemClock.new_id())
                 .parse()
                 .unwrap()
@@ -294,9 +299,8 @@ async fn nodes_find_the_same_postgres() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_find_the_same_in_one_index_and_a_bucket() {
-    let url = std::env::var("COLLOQUY_TEST_PGVECTOR_URL");
-    let url = url.expect("COLLOQUY_TEST_PGVECTOR_URL names a server with pgvector: tests/run unit");
-    nodes_find_the_same(TestDatabase::postgres().await, Some(Secret::new(url))).await;
+    let url = Secret::new(given("COLLOQUY_TEST_PGVECTOR_URL"));
+    nodes_find_the_same(TestDatabase::postgres().await, Some(url)).await;
 }
 
 async fn another_model_takes_over(database: TestDatabase) {
