@@ -20,6 +20,7 @@ use harness::{
     TestApp,
     app::{Answer, TestPartner, send},
     on_both_databases,
+    process::Server,
 };
 use reqwest::{
     Method,
@@ -71,6 +72,20 @@ async fn furnished(app: &TestApp) -> TestPartner {
         fields(&[("name", "texts")]),
     );
     made.await.expect(201);
+    acme
+}
+
+/// The same in a process.
+async fn furnished_server(server: &Server) -> TestPartner {
+    let acme = server.partner("acme").await;
+    for (path, name) in [
+        ("/api/knowledgebases/acme", "manual"),
+        ("/api/folders/acme/manual", "texts"),
+    ] {
+        let request = server.request(&acme.key, Method::POST, path);
+        let made = send(request.multipart(fields(&[("name", name)]))).await;
+        made.expect(201);
+    }
     acme
 }
 

@@ -10,7 +10,7 @@ use crate::{
     fusion::FusionParameters,
 };
 
-/// How many passages are read.
+/// How many passages are read: of a space with few, the half of them, since those that are left are about something else.
 const PASSAGES: usize = 5;
 /// How many of their terms count.
 const TERMS: usize = 32;
@@ -20,11 +20,12 @@ const SHARE: f64 = 0.5;
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
 
-/// How the other two streams become one here, whatever they count for the caller: words find the subject, vectors the sense.
+/// How the other two streams become one here, in a space of so many chunks, whatever they count for the caller: words find the subject,
+/// vectors the sense.
 #[must_use]
-pub fn parameters(parameters: &FusionParameters) -> FusionParameters {
+pub fn parameters(parameters: &FusionParameters, chunks: usize) -> FusionParameters {
     FusionParameters {
-        top_k: PASSAGES,
+        top_k: PASSAGES.min(chunks.div_ceil(2)),
         rrf_weight_dense: 1.0,
         rrf_weight_bm25: 0.5,
         rrf_weight_sparse: 0.0,

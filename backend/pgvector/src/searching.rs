@@ -205,7 +205,8 @@ impl<'a> Snapshot<'a> {
         request: &SearchRequest,
     ) -> Result<Ranking, IndexError> {
         let begin = self.now();
-        let nearest = fuse(rankings, &feedback::parameters(&request.fusion));
+        let chunks = usize::try_from(self.chunks).unwrap_or(usize::MAX);
+        let nearest = fuse(rankings, &feedback::parameters(&request.fusion, chunks));
         let mut shown = self.shown(&nearest).await?;
         let sources: Vec<feedback::Source> = nearest
             .iter()

@@ -1,7 +1,7 @@
 //! What uploads cost the server, in memory of the real process.
 
 use futures_util::{future::join_all, stream};
-use harness::{TestDatabase, process::Server};
+use harness::TestDatabase;
 use reqwest::Body;
 
 use super::*;
@@ -30,17 +30,8 @@ async fn bring(server: &Server, key: &str, part: Part) -> Answer {
 #[tokio::test(flavor = "multi_thread")]
 async fn uploads_take_little_memory() {
     let server = Server::start(&TestDatabase::sqlite(), |_| {}).await;
-    let acme = server.partner("acme").await;
+    let acme = furnished_server(&server).await;
     let key = acme.key.as_str();
-    for (path, name) in [
-        ("/api/knowledgebases/acme", "manual"),
-        ("/api/folders/acme/manual", "texts"),
-    ] {
-        let request = server.request(key, Method::POST, path);
-        send(request.multipart(fields(&[("name", name)])))
-            .await
-            .expect(201);
-    }
     let idle = server.peak_bytes();
     // The largest that is taken, and one that is larger.
     bring(&server, key, pretended("large.pdf", 99))

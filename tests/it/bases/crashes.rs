@@ -2,7 +2,6 @@
 
 use harness::{
     TestDatabase, eventually,
-    process::Server,
     upstream::{Api, Script, Upstream},
 };
 
@@ -44,17 +43,8 @@ async fn survive(killed: Killed) {
         config.rewriting.section_tokens = 250;
     };
     let server = Server::start(&database, settings).await;
-    let acme = server.partner("acme").await;
+    let acme = furnished_server(&server).await;
     let key = acme.key.as_str();
-    for (path, name) in [
-        ("/api/knowledgebases/acme", "manual"),
-        ("/api/folders/acme/manual", "texts"),
-    ] {
-        let request = server.request(key, Method::POST, path);
-        send(request.multipart(fields(&[("name", name)])))
-            .await
-            .expect(201);
-    }
     let mut ids = Vec::new();
     for number in 0..DOCUMENTS {
         let form = fields(&[

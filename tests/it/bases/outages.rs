@@ -2,7 +2,7 @@
 
 use std::{future::Future, io::Write as _, path::Path, time::Instant};
 
-use harness::{TestDatabase, disk::SmallDisk, process::Server};
+use harness::{TestDatabase, disk::SmallDisk};
 use sha2::{Digest as _, Sha256};
 use sqlx::{Connection as _, Executor as _};
 use sqlx_sqlite::SqliteConnection;
@@ -50,17 +50,8 @@ async fn outlast(
     begin: impl Future<Output = ()>,
     end: impl Future<Output = ()>,
 ) {
-    let acme = server.partner("acme").await;
+    let acme = furnished_server(server).await;
     let key = acme.key.as_str();
-    for (path, name) in [
-        ("/api/knowledgebases/acme", "manual"),
-        ("/api/folders/acme/manual", "texts"),
-    ] {
-        let request = server.request(key, Method::POST, path);
-        send(request.multipart(fields(&[("name", name)])))
-            .await
-            .expect(201);
-    }
     let (mut accepted, mut refused, mut number) = (Vec::new(), 0, 0);
     for _ in 0..6 {
         let id = bring(server, key, number).await.unwrap();

@@ -11,7 +11,6 @@ use harness::{
     app::{ADMIN_KEY, TestAppBuilder},
     client::go_forward,
     eventually,
-    process::Server,
     upstream::{Api, Fault, Script, Upstream},
 };
 
@@ -282,17 +281,8 @@ async fn a_recording_goes_on_where_its_process_was_killed() {
     // A process is given no key, and the upstream takes whatever it is given.
     let start = async || Server::start(&database, |config| listening(config, &upstream)).await;
     let server = start().await;
-    let acme = server.partner("acme").await;
+    let acme = furnished_server(&server).await;
     let key = acme.key.as_str();
-    for (path, name) in [
-        ("/api/knowledgebases/acme", "manual"),
-        ("/api/folders/acme/manual", "texts"),
-    ] {
-        let request = server.request(key, Method::POST, path);
-        send(request.multipart(fields(&[("name", name)])))
-            .await
-            .expect(201);
-    }
     let form = fields(&[("type", "file"), ("folder", "texts")]);
     let form = form.part("file", file("long.mp3", long(8)));
     let request = server.request(key, Method::POST, &format!("/api/documents/{BASE}"));

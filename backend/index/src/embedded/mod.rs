@@ -349,7 +349,7 @@ impl Search<'_> {
                 .filter(|ranking| ranking.form == asked.form && ranking.stream != Stream::Sparse)
                 .cloned()
                 .collect();
-            let parameters = feedback::parameters(&request.fusion);
+            let parameters = feedback::parameters(&request.fusion, self.partition.len());
             let mut sources = Vec::new();
             for fused in fuse(&own, &parameters) {
                 let row = self
