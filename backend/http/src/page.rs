@@ -5,6 +5,8 @@
 //! the settings `knowledge.max_bases`, `max_folders` and `max_documents` bound them. The items of a stored response have the
 //! pages of the public API.
 
+use std::collections::HashSet;
+
 use axum::{
     extract::{FromRequestParts, OriginalUri},
     http::{HeaderMap, HeaderValue, Uri, header::LINK, request::Parts},
@@ -108,15 +110,20 @@ fn names<T: IntoParams>() -> Vec<String> {
     parameters.into_iter().map(|it| it.name).collect()
 }
 
-/// A key may stand in any query.
+/// Refuses names that are not known, and those that stand there twice. A key may stand in any query.
 fn refuse_unknown(query: &str, known: &[String]) -> Result<(), InvalidField> {
     const LONGEST_CHARS: usize = 100;
+    let mut given = HashSet::new();
     for (name, _) in url::form_urlencoded::parse(query.as_bytes()) {
         if name != "api_key" && !known.iter().any(|known| *known == name) {
             let name: String = name.chars().take(LONGEST_CHARS).collect();
             let known = known.join(", ");
             let message = format!("there is no parameter {name}; there are {known}");
             return Err(InvalidField::new(name, message));
+        }
+        if !given.insert(name.clone()) {
+            let message = format!("{name} is given twice");
+            return Err(InvalidField::new(name.into_owned(), message));
         }
     }
     Ok(())
