@@ -1,7 +1,7 @@
 //! Pages of video platforms: what is said in the video, by its captions or else by its sound.
 //!
 //! The program yt-dlp, which is not ours, says what there is at the address ([`program`]); the files that it names are fetched by this server's own
-//! guarded client. Captions become text with marks of time ([`captions`]). Without any, the smallest sound is kept as the document's original, and
+//! guarded client. Captions become text with marks of time ([`mod@captions`]). Without any, the smallest sound is kept as the document's original, and
 //! transcribed like any other recording.
 
 mod captions;
