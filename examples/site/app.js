@@ -231,7 +231,8 @@ function showAgent(state) {
 
 function showSources({ documents }) {
   element("sources").hidden = documents.length === 0;
-  element("sources").textContent = `From: ${documents.map(({ title }) => title).join(", ")}`;
+  const titles = new Set(documents.map(({ title }) => title));
+  element("sources").textContent = `From: ${[...titles].join(", ")}`;
 }
 
 /** Shows the buttons of a call in progress, or those before a call, and keeps the focus on a useful one. */

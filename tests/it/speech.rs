@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod embedded;
+mod neural;
 mod quota;
 mod remote;
 mod requests;

@@ -1,6 +1,7 @@
 //! Calls whose turns are listened to by the models of the models folder.
 
 mod capacity;
+mod pacing;
 
 use super::*;
 use crate::providers::neural::{folder, settings};

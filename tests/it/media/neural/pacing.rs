@@ -1,0 +1,106 @@
+//! Packets of calls keep their pace while models have all that they can do, on many more threads than there are cores.
+
+use harness::{app::send, process::Server};
+use reqwest::Method;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+
+/// Calls at once.
+const CALLS: usize = 8;
+
+/// Threads for models. At the priority of those that send packets they would leave them little.
+const THREADS: u32 = 32;
+
+/// The part of packets that may be later, in percent, and how far from their pace the others are at most.
+const LATE: usize = 5;
+const BOUND: Duration = Duration::from_millis(40);
+
+/// A server whose calls ask an upstream, and whose models make vectors.
+async fn server(upstream: &Upstream) -> Server {
+    Server::start(&TestDatabase::sqlite(), |config| {
+        upstream.configure(config);
+        config.calls.turn_stop_ms = 200;
+        config.calls.voice_activity = Some("earshot".to_owned());
+        config.inference.models_dir = Some(folder());
+        config.inference.threads = Some(THREADS);
+    })
+    .await
+}
+
+/// How far from their pace packets come that a visitor hears, sorted, while everybody speaks with the character.
+async fn pacing(urls: Vec<String>) -> Vec<Duration> {
+    let mut visits = JoinSet::new();
+    for url in urls {
+        visits.spawn(async move {
+            let client = NativeClient::connect(&url).await.unwrap();
+            for _ in 0..2 {
+                let speech = Speech::go_forward_trimmed().unwrap();
+                let spoken = client.speak(&speech).await.unwrap();
+                client.reply_audio(spoken.ended, 2 * SOON).await.unwrap();
+                let over = Duration::from_millis(600);
+                client.silence(over, 2 * SOON).await.unwrap();
+            }
+            client.log().pacing()
+        });
+    }
+    let mut all: Vec<Duration> = visits.join_all().await.concat();
+    all.sort();
+    all
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn packets_keep_their_pace_while_models_compute() {
+    let upstream = Upstream::start().await;
+    upstream.set_default(Api::Chat, Script::text(REPLY));
+    upstream.set_default(Api::Transcription, Script::text(HEARD));
+    let server = server(&upstream).await;
+    let partner = server.partner("acme").await;
+    let guide = json!({"name": "guide", "personality": "You are a guide.", "parameters": {}});
+    let made = server.request(&partner.key, Method::POST, "/api/characters/acme");
+    send(made.json(&guide)).await.expect(201);
+    let quota = server.quota(&partner, &json!({"kinds": ["text"]})).await;
+
+    let is_over = CancellationToken::new();
+    let mut flood = JoinSet::new();
+    for _ in 0..2 * THREADS {
+        let texts = vec!["word ".repeat(180); 4];
+        let body = json!({"model": "all-minilm-l6-v2", "input": texts});
+        let request = server.request(&quota.key, Method::POST, "/v3/embeddings");
+        let (request, is_over) = (request.json(&body), is_over.clone());
+        flood.spawn(async move {
+            let mut answers = 0;
+            loop {
+                let request = request.try_clone().unwrap();
+                let Some(answer) = is_over.run_until_cancelled(send(request)).await else {
+                    return answers;
+                };
+                answer.expect(200);
+                answers += 1;
+            }
+        });
+    }
+    let mut urls = Vec::new();
+    for _ in 0..CALLS {
+        let body = json!({"character": "repo:acme/guide", "call_time_limit_seconds": "60"});
+        let request = server.request(&partner.key, Method::POST, "/v2/calls");
+        let made = send(request.json(&body)).await.expect(200);
+        urls.push(made["data"]["signedUrl"].as_str().unwrap().to_owned());
+    }
+    let pacing = pacing(urls).await;
+    is_over.cancel();
+    let answers: usize = flood.join_all().await.into_iter().sum();
+    assert!(answers > 0, "the models had nothing to do");
+    let at = |percent: usize| pacing[(pacing.len() * percent / 100).min(pacing.len() - 1)];
+    println!(
+        "{} packets, {answers} answers: p50 {:?}, p95 {:?}, p99 {:?}, most {:?}",
+        pacing.len(),
+        at(50),
+        at(95),
+        at(99),
+        at(100)
+    );
+    assert!(pacing.len() > CALLS * 100, "{} packets", pacing.len());
+    assert!(at(100 - LATE) < BOUND, "{:?}", at(100 - LATE));
+}
