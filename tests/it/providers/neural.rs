@@ -241,15 +241,21 @@ async fn what_is_spoken_is_understood() {
             "dr smith s appointment costs 25 and it is on may 3rd at 3 30 pm",
         ),
     ];
-    for (written, said) in cases {
+    let (mut missed, mut all) = (0, 0);
+    // It says a thing a little differently each time.
+    for (written, said) in cases.into_iter().chain(cases) {
         let heard = read_back(&providers, say(written)).await;
-        // It says a thing a little differently each time, and "3:30pm" is written so or with a space.
+        // "3:30pm" is written so or with a space.
         let heard = heard.concat();
-        let missed = words(said)
-            .into_iter()
-            .filter(|word| !heard.contains(word.as_str()));
-        assert!(missed.count() <= 1, "{heard:?}");
+        println!("{heard}");
+        let said = words(said);
+        all += said.len();
+        missed += said
+            .iter()
+            .filter(|word| !heard.contains(word.as_str()))
+            .count();
     }
+    assert!(missed * 12 <= all, "{missed} of {all} words");
 }
 
 #[tokio::test]
