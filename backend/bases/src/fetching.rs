@@ -13,9 +13,10 @@ use axum::http::{
 };
 use bytes::Bytes;
 use colloquy_accounts::Tenant;
-use colloquy_blobs::{ObjectError, WriteError};
+use colloquy_blobs::{ObjectError, WriteError, Written};
 use colloquy_digitize::Format;
 use colloquy_fetch::{Bounds, FetchError, Request};
+use futures_util::Stream;
 use tokio::task::spawn_blocking;
 use url::Url;
 
@@ -92,16 +93,7 @@ pub(crate) async fn fetch(
         });
     }
     let (declared, charset) = media_type(&answer.headers);
-    let written = bases
-        .blobs
-        .write(tenant.partner(), answer.pieces, most)
-        .await;
-    let written = written.map_err(|error| match error {
-        WriteError::Source(error) => refused(error),
-        WriteError::TooLarge(_) => refused(FetchError::TooLarge),
-        WriteError::Object(error) => FetchFailure::Own(error.into()),
-        WriteError::Database(error) => FetchFailure::Own(error.into()),
-    })?;
+    let written = write(bases, tenant, answer.pieces, most).await?;
     if written.bytes == 0 {
         return Err(FetchFailure::Refused(
             "the address answers with nothing".to_owned(),
@@ -139,6 +131,22 @@ pub(crate) async fn fetch(
             None => media_type.to_owned(),
         },
         characters: None,
+    })
+}
+
+/// Stores what comes from an address as a file that belongs to no document yet.
+pub(crate) async fn write(
+    bases: &Bases,
+    tenant: &Tenant,
+    pieces: impl Stream<Item = Result<Bytes, FetchError>> + Send,
+    most: u64,
+) -> Result<Written, FetchFailure> {
+    let written = bases.blobs.write(tenant.partner(), pieces, most).await;
+    written.map_err(|error| match error {
+        WriteError::Source(error) => refused(error),
+        WriteError::TooLarge(_) => refused(FetchError::TooLarge),
+        WriteError::Object(error) => FetchFailure::Own(error.into()),
+        WriteError::Database(error) => FetchFailure::Own(error.into()),
     })
 }
 

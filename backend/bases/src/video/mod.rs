@@ -14,9 +14,8 @@ use axum::http::{HeaderMap, Method};
 use bytes::{Bytes, BytesMut};
 use colloquy_accounts::Tenant;
 use colloquy_base::fair_queue::{Claim, Priority};
-use colloquy_blobs::WriteError;
 use colloquy_digitize::Format;
-use colloquy_fetch::{Bounds, FetchError, Request};
+use colloquy_fetch::{Bounds, Request};
 use futures_util::StreamExt as _;
 use url::Url;
 
@@ -29,7 +28,7 @@ use super::{
     Bases,
     content::{NewContent, Variant},
     facts::DocumentFacts,
-    fetching::{FetchFailure, refused},
+    fetching::{FetchFailure, refused, write},
     names,
 };
 
@@ -161,16 +160,7 @@ async fn keep_sound(
     let answer = bases.fetcher.open(request(url)?, bounds).await;
     let answer = answer.map_err(refused)?;
     succeeded(answer.status)?;
-    let written = bases
-        .blobs
-        .write(tenant.partner(), answer.pieces, most)
-        .await;
-    let written = written.map_err(|error| match error {
-        WriteError::Source(error) => refused(error),
-        WriteError::TooLarge(_) => refused(FetchError::TooLarge),
-        WriteError::Object(error) => FetchFailure::Own(error.into()),
-        WriteError::Database(error) => FetchFailure::Own(error.into()),
-    })?;
+    let written = write(bases, tenant, answer.pieces, most).await?;
     let stem = names::derived(name).replace(['/', '\\'], " ");
     Ok(NewContent {
         variant: Variant::Original,
