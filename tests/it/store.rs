@@ -388,6 +388,27 @@ on_both_databases!(
     }
 );
 
+on_both_databases!(
+    a_row_of_what_was_not_committed_is_an_error,
+    |builder| builder.without_worker(),
+    |app| {
+        let db = app.app.store.db();
+        for table in [
+            "CREATE TABLE parents (id TEXT PRIMARY KEY)",
+            "CREATE TABLE children (id TEXT PRIMARY KEY, \
+             parent TEXT REFERENCES parents (id) DEFERRABLE INITIALLY DEFERRED)",
+        ] {
+            db.execute(table).await.unwrap();
+        }
+        // What a deferred reference misses is found by the commit, after the row is out.
+        let orphan = "INSERT INTO children VALUES ('a', 'nobody') RETURNING id";
+        let claimed: Result<Option<String>, _> = db.fetch_scalar(orphan).await;
+        claimed.unwrap_err();
+        let rows = db.fetch_count("SELECT COUNT(*) FROM children").await;
+        assert_eq!(rows.unwrap(), 0);
+    }
+);
+
 /// SQLite rolls a transaction back by itself when there is no room.
 #[tokio::test]
 async fn a_full_disk_leaves_no_transaction_open() {

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use colloquy_base::clock::runtime_now;
-use futures_util::{FutureExt as _, future::BoxFuture};
+use futures_util::{FutureExt as _, TryStreamExt as _, future::BoxFuture};
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Database, SqlSafeStr as _,
     pool::{PoolConnection, PoolOptions},
@@ -193,8 +193,13 @@ impl Connection {
         self.trusted = false;
         let row = within(limit, async {
             on!(&mut self.held, connection: Db => {
-                let row = query!(Db, statement).fetch_optional(connection).await;
-                row.map(|row| row.map(DbRow::from))
+                let mut rows = query!(Db, statement).fetch(connection);
+                let mut first = None;
+                // To its end: what a statement changes is committed after its rows are out, and that may fail.
+                while let Some(row) = rows.try_next().await? {
+                    first.get_or_insert_with(|| DbRow::from(row));
+                }
+                Ok(first)
             })
         })
         .await;
