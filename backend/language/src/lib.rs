@@ -1,8 +1,9 @@
-//! The language of a text, where nobody says it.
+//! The language of a text, where nobody says it, and which of its words say nothing of what it is about.
 //!
 //! What people have read out, write and ask is often one short sentence. Its script says the most; where several languages share one, its
 //! commonest words do, and letters that few of them have. The statistics of a detector decide where these do not.
 
+mod function_words;
 #[cfg(test)]
 mod sentences;
 mod words;
@@ -14,6 +15,7 @@ use std::{
 
 use whatlang::{Detector, Lang};
 
+pub use self::function_words::is_function_word;
 use self::words::WORDS;
 
 /// The languages of the interface, as the detector calls them, and their short codes.

@@ -9,7 +9,8 @@ use super::*;
 use crate::providers::neural;
 
 async fn app() -> TestApp {
-    let settings = neural::settings(neural::folder());
+    let folder = neural::folder_with("meaning", &["all-minilm-l6-v2"]);
+    let settings = neural::settings(folder);
     let providers = providers::from_config(&settings).unwrap();
     let builder = TestApp::builder(&TestDatabase::sqlite()).providers(providers);
     builder.with_decoder().quick_worker().start().await
@@ -32,7 +33,7 @@ async fn a_question_finds_a_passage_in_other_words() {
         ),
         (
             "Kitchen",
-            "We serve soup from twelve to two, with bread of our own oven.",
+            "Soup is served from twelve to two, with bread that we bake ourselves.",
         ),
     ] {
         let form = fields(&[

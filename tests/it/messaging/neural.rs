@@ -9,9 +9,7 @@ use crate::providers::neural;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_voice_message_is_heard_by_whisper_and_answered_by_piper() {
-    let models = ["whisper-tiny.en", "piper-en_US-joe-medium", "silero-vad"];
-    let own = providers::from_config(&neural::settings(neural::folder_with("talk", &models)));
-    let own = own.unwrap();
+    let own = providers::from_config(&neural::settings(neural::talk())).unwrap();
     let mut providers = Doubles::default().providers(&Config::default());
     assert_eq!(own.batch.transcriber.name(), "whisper-tiny.en");
     providers.transcriber = own.transcriber;

@@ -38,6 +38,22 @@ pub(crate) fn folder() -> PathBuf {
     folder_with("default", &MODELS)
 }
 
+/// A voice alone.
+pub(crate) fn voice() -> PathBuf {
+    folder_with("voice", &["piper-en_US-joe-medium"])
+}
+
+/// Ears alone.
+pub(crate) fn ears() -> PathBuf {
+    folder_with("ears", &["whisper-tiny.en", "silero-vad"])
+}
+
+/// Ears and a voice.
+pub(crate) fn talk() -> PathBuf {
+    let models = ["whisper-tiny.en", "silero-vad", "piper-en_US-joe-medium"];
+    folder_with("talk", &models)
+}
+
 /// A folder with these models; those of one name have the same.
 pub(crate) fn folder_with(name: &str, models: &[&str]) -> PathBuf {
     let all = std::env::var_os("COLLOQUY_TEST_MODELS_DIR");
@@ -146,7 +162,7 @@ async fn models_that_are_there_are_the_default() {
 
 #[tokio::test]
 async fn nothing_is_heard_where_nobody_speaks() {
-    let providers = with_models(folder(), |_| {}).unwrap();
+    let providers = with_models(ears(), |_| {}).unwrap();
     let mut sounds = sounds::without_speech();
     assert_eq!(sounds.len(), 20);
     sounds.extend([vec![], vec![0; 70 * 16_000]]);
@@ -198,7 +214,7 @@ fn loudness(pieces: &[Pcm]) -> (f64, f64) {
 #[tokio::test]
 async fn all_voices_are_as_loud_and_none_clips() {
     let patient = |config: &mut Config| config.calls.provider_timeout_ms = 120_000;
-    let providers = with_models(folder(), patient).unwrap();
+    let providers = with_models(voice(), patient).unwrap();
     let english = "The library opens at nine. You can borrow ten books here, and keep them as long as you like.";
     let german = "Die Bibliothek öffnet um neun Uhr. Sie können hier zehn Bücher ausleihen und lange behalten.";
     let french = "La bibliothèque ouvre à neuf heures. Vous pouvez emprunter dix livres et les garder longtemps.";
@@ -230,7 +246,7 @@ async fn all_voices_are_as_loud_and_none_clips() {
 
 #[tokio::test]
 async fn what_is_spoken_is_understood() {
-    let providers = with_models(folder(), |_| {}).unwrap();
+    let providers = with_models(talk(), |_| {}).unwrap();
     let cases = [
         (
             "The library opens at nine. You can borrow ten books here.",
@@ -260,7 +276,7 @@ async fn what_is_spoken_is_understood() {
 
 #[tokio::test]
 async fn what_a_voice_does_not_speak_is_left_to_espeak() {
-    let providers = with_models(folder(), |_| {}).unwrap();
+    let providers = with_models(voice(), |_| {}).unwrap();
     let rate = async |voice: Option<&str>, language: Option<&str>| {
         let request = SpeechRequest {
             voice: voice.map(str::to_owned),
@@ -291,7 +307,7 @@ async fn what_a_voice_does_not_speak_is_left_to_espeak() {
 
 #[tokio::test]
 async fn speech_keeps_to_its_speed_and_stops_when_nobody_listens() {
-    let providers = with_models(folder(), |config| config.inference.threads = Some(1)).unwrap();
+    let providers = with_models(voice(), |config| config.inference.threads = Some(1)).unwrap();
     let text = "This sentence is spoken slowly and fast, and takes its time.";
     let length = async |speed| {
         let request = SpeechRequest { speed, ..say(text) };
@@ -317,7 +333,7 @@ async fn speech_keeps_to_its_speed_and_stops_when_nobody_listens() {
 
 #[tokio::test]
 async fn many_are_heard_and_spoken_to_at_once() {
-    let providers = with_models(folder(), |_| {}).unwrap();
+    let providers = with_models(talk(), |_| {}).unwrap();
     let began = Instant::now();
     let all = (0..6).map(|_| async {
         let forward = utterance(recording("goforward.raw"), None);

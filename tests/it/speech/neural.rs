@@ -8,7 +8,7 @@ const TEXT: &str =
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_format_is_spoken_by_piper() {
-    let settings = neural::settings(neural::folder_with("voice", &["piper-en_US-joe-medium"]));
+    let settings = neural::settings(neural::voice());
     let providers = providers::from_config(&settings).unwrap();
     assert_eq!(providers.synthesizer.name(), "piper-en_US-joe-medium");
     let builder = TestApp::builder(&TestDatabase::sqlite()).providers(providers);
@@ -81,7 +81,7 @@ fn ffmpeg_of(format: &str, sound: &[u8]) -> Vec<u8> {
 
 /// The first words of some speech.
 async fn opening(samples: Vec<i16>) -> String {
-    let settings = neural::settings(neural::folder_with("ears", &["whisper-tiny.en"]));
+    let settings = neural::settings(neural::ears());
     let providers = providers::from_config(&settings).unwrap();
     let utterance = providers::Utterance {
         samples: samples.into(),

@@ -44,8 +44,28 @@ pub fn document_terms(text: &str, language: Language) -> Vec<String> {
 }
 
 /// The terms of a query over documents in these languages, each once, in the order in which they first stand in it. No more than `most`.
+/// Words without a subject, such as articles, count only in a query that has no others: in a few documents they are as rare as any word.
 #[must_use]
 pub fn query_terms(text: &str, languages: &[Language], most: usize) -> Vec<String> {
+    let is_telling = |word: &str| {
+        let mut tags = languages.iter().map(|language| language.tag());
+        !tags.any(|tag| colloquy_language::is_function_word(word, tag))
+    };
+    let telling = selected_terms(text, languages, most, &is_telling);
+    if telling.is_empty() {
+        selected_terms(text, languages, most, &|_| true)
+    } else {
+        telling
+    }
+}
+
+/// The same of the words that are selected.
+fn selected_terms(
+    text: &str,
+    languages: &[Language],
+    most: usize,
+    is_selected: &dyn Fn(&str) -> bool,
+) -> Vec<String> {
     let mut terms = Vec::new();
     let mut known = std::collections::HashSet::new();
     let mut signs = Vec::new();
@@ -66,6 +86,7 @@ pub fn query_terms(text: &str, languages: &[Language], most: usize) -> Vec<Strin
                     many => many.windows(2).for_each(|pair| add(pair.iter().collect())),
                 }
             }
+            Kind::Word if !is_selected(word) => {}
             Kind::Word => match languages {
                 [] => variants(word, Language::UNKNOWN, &mut add),
                 languages => {

@@ -145,6 +145,19 @@ fn every_script_has_terms() {
 }
 
 #[test]
+fn words_without_a_subject_count_only_where_there_are_no_others() {
+    let [en, de] = ["en", "de"].map(Language::from_tag);
+    let terms = |text: &str, languages: &[Language]| query_terms(text, languages, 64);
+    assert_eq!(terms("Where is the soup?", &[en]), ["soup"]);
+    assert_eq!(terms("What is 12?", &[en]), ["12"]);
+    assert_eq!(terms("Wo gibt es die Suppe?", &[en, de]), ["supp"]);
+    assert_eq!(terms("To be or not to be", &[en]).len(), 4);
+    assert_eq!(terms("what is 🍜", &[en]), ["🍜"]);
+    let document = document_terms("The soup is hot.", en);
+    assert_eq!(document, ["the", "soup", "is", "hot"]);
+}
+
+#[test]
 fn a_query_is_stemmed_in_the_languages_of_the_documents() {
     let languages = [Language::from_tag("en"), Language::from_tag("de")];
     assert_eq!(

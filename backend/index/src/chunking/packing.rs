@@ -15,7 +15,7 @@ const NAMES_SHARE: usize = 4;
 /// Sections of fewer tokens than this share a chunk whatever their levels are, so that a document has a chunk for every few bytes at most.
 const TINY: usize = 12;
 /// A block that announces the next one moves to its chunk when it is no more than this part of one.
-const LEAD_SHARE: usize = 4;
+const ANNOUNCEMENT_SHARE: usize = 4;
 /// A token counts for no more bytes than this, so that a chunk has a bound in bytes, too.
 const MAX_TOKEN_BYTES: usize = 16;
 
@@ -33,12 +33,12 @@ struct Open {
     /// The row of names that stands before its text.
     names: Option<Range<usize>>,
     /// The last block, when it announces the next one.
-    lead: Option<Lead>,
+    announcement: Option<Announcement>,
 }
 
 /// A block that announces the next one, such as "The prices are:", with the headings right before it.
 #[derive(Debug)]
-struct Lead {
+struct Announcement {
     range: Range<usize>,
     /// Where it begins with its headings.
     start: usize,
@@ -146,15 +146,15 @@ impl<'a> Packer<'a> {
             if open.path_tokens + open.tokens + tokens <= self.options.max_tokens {
                 return self.extend(block, tokens);
             }
-            let lead = self.take_lead();
+            let announcement = self.take_announcement();
             self.flush();
-            if let Some(lead) = lead {
-                self.begin(lead.start);
+            if let Some(announcement) = announcement {
+                self.begin(announcement.start);
                 let start = self
                     .open
                     .as_ref()
-                    .map_or(lead.start, |open| open.range.start);
-                self.pieces(&(start..lead.end), None);
+                    .map_or(announcement.start, |open| open.range.start);
+                self.pieces(&(start..announcement.end), None);
                 return self.block(block);
             }
         }
@@ -171,16 +171,17 @@ impl<'a> Packer<'a> {
 
     /// Adds a block to the open chunk, in which it has room.
     fn extend(&mut self, block: &Block, tokens: usize) {
-        let lead = self.lead(block);
+        let announcement = self.announcement(block);
         if let Some(open) = &mut self.open {
-            open.lead = lead.filter(|lead| lead.start > open.range.start);
+            open.announcement =
+                announcement.filter(|announcement| announcement.start > open.range.start);
             open.range.end = block.range.end;
             open.tokens += tokens;
             open.headings.append(&mut self.pending);
         }
     }
 
-    fn lead(&self, block: &Block) -> Option<Lead> {
+    fn announcement(&self, block: &Block) -> Option<Announcement> {
         let text = &self.markdown[block.range.clone()];
         if block.kind != Kind::Text || !text.ends_with([':', '：']) {
             return None;
@@ -188,7 +189,7 @@ impl<'a> Packer<'a> {
         let first = self.pending.first().map(|first| first.start);
         let start = first.unwrap_or(block.range.start);
         let tokens = self.tokens(&(start..block.range.end));
-        (tokens * LEAD_SHARE <= self.options.max_tokens).then(|| Lead {
+        (tokens * ANNOUNCEMENT_SHARE <= self.options.max_tokens).then(|| Announcement {
             range: block.range.clone(),
             start,
             tokens,
@@ -197,14 +198,14 @@ impl<'a> Packer<'a> {
     }
 
     /// Takes the announcing block at the end of the open chunk out of it, with its headings.
-    fn take_lead(&mut self) -> Option<Range<usize>> {
+    fn take_announcement(&mut self) -> Option<Range<usize>> {
         let open = self.open.as_mut()?;
-        let lead = open.lead.take()?;
-        let kept = open.headings.len().saturating_sub(lead.headings);
+        let announcement = open.announcement.take()?;
+        let kept = open.headings.len().saturating_sub(announcement.headings);
         self.pending.splice(0..0, open.headings.split_off(kept));
-        open.range.end = lead.start;
-        open.tokens = open.tokens.saturating_sub(lead.tokens);
-        Some(lead.range)
+        open.range.end = announcement.start;
+        open.tokens = open.tokens.saturating_sub(announcement.tokens);
+        Some(announcement.range)
     }
 
     /// Opens a chunk for a block that begins here, with the headings before it.
@@ -379,7 +380,7 @@ impl<'a> Packer<'a> {
         if let Some(open) = &mut self.open {
             open.range.end = range.end;
             open.tokens += tokens;
-            open.lead = None;
+            open.announcement = None;
         }
     }
 

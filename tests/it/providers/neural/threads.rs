@@ -61,7 +61,7 @@ fn with_threads(threads: u32) -> Providers {
         config.inference.threads = Some(threads);
         config.calls.provider_timeout_ms = 60_000;
     };
-    with_models(folder(), patient).unwrap()
+    with_models(talk(), patient).unwrap()
 }
 
 fn own_niceness() -> i64 {
