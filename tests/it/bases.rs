@@ -4,6 +4,7 @@ mod addresses;
 mod admission;
 mod bounds;
 mod characters;
+mod complaints;
 mod crashes;
 mod neural;
 mod outages;

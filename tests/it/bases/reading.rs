@@ -4,6 +4,16 @@ use super::*;
 
 /// A PDF of two pages: one with text, one that is a picture.
 fn mixed() -> Vec<u8> {
+    pdf(&["3 0 R", "4 0 R"])
+}
+
+/// A PDF whose only page is a picture.
+pub(super) fn scan() -> Vec<u8> {
+    pdf(&["4 0 R"])
+}
+
+/// A PDF with these of two pages.
+fn pdf(pages: &[&str]) -> Vec<u8> {
     let text =
         b"BT /F1 18 Tf 72 700 Td (The lions sleep for twenty hours a day in the shade.) Tj ET";
     let picture = b"q 500 0 0 700 50 50 cm /I1 Do Q";
@@ -23,7 +33,12 @@ fn mixed() -> Vec<u8> {
     };
     let objects = [
         b"<< /Type /Catalog /Pages 2 0 R /Lang (en) >>".to_vec(),
-        b"<< /Type /Pages /Kids [3 0 R 4 0 R] /Count 2 >>".to_vec(),
+        format!(
+            "<< /Type /Pages /Kids [{}] /Count {} >>",
+            pages.join(" "),
+            pages.len()
+        )
+        .into_bytes(),
         page(5, "/Font << /F1 7 0 R >>"),
         page(6, "/XObject << /I1 8 0 R >>"),
         stream("", text),
