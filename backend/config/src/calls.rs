@@ -57,7 +57,7 @@ impl Default for CallsConfig {
             media_connect_seconds: 30,
             reconnect_seconds: 30,
             heartbeat_seconds: 10,
-            turn_stop_ms: 500,
+            turn_stop_ms: 550,
             voice_activity: None,
             end_of_turn: None,
             complete_stop_ms: 200,
