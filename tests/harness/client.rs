@@ -6,6 +6,7 @@
 //! speech is encoded once for all clients, and packets that come are decoded at 8,000 Hz, only to tell voice from
 //! silence.
 //!
+//! - [`bare`]: a connection without a call
 //! - [`check`]: the check before a call
 //! - [`log`]: what was seen and heard
 //! - [`network`]: loss, jitter, a cut cable
@@ -14,6 +15,7 @@
 //! - [`speech`]: recordings as Opus frames
 //! - [`task`]: the task of a client
 
+mod bare;
 mod check;
 mod log;
 mod network;
@@ -36,6 +38,7 @@ use colloquy_protocol::{ClientMessage, Originator, ServerMessage};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
+pub use bare::connect_bare;
 pub use check::Check;
 pub use log::{AUDIBLE_RMS, Log, MediaState, ReceivedAudio};
 pub use network::Conditions;

@@ -14,6 +14,15 @@ const EVERY: Duration = Duration::from_millis(20);
 /// The bytes of a packet, as of 20 ms of speech.
 const PACKET_BYTES: usize = 160;
 
+/// What it took.
+#[derive(Debug, Default)]
+pub(super) struct Floor {
+    /// Packets to the far socket and back.
+    pub(super) trips: Vec<Duration>,
+    /// Connections of the two stacks alone.
+    pub(super) connections: Vec<Duration>,
+}
+
 /// Two sockets on loopback, one of which sends back what the other one sends.
 pub(super) struct Echo {
     near: UdpSocket,

@@ -12,6 +12,7 @@
 //! | `v2v_floor` | what no server goes below on this machine in this run: the hold, and a packet's way over loopback and back between two bare sockets, every 20 ms while the calls run |
 //! | `barge_in` | from the packet leaving the client with the first voiced sample said over a reply, to the end (arrival and 20 ms) of the last packet of that reply that decodes to more than -50 dBFS |
 //! | `connect` | from the offer leaving the client to ICE and DTLS being up there |
+//! | `connect_floor` | the same of the two stacks with nothing between them but loopback, one connection after the other before the calls: no HTTP, no signalling, no session |
 //! | `pacing` | how far packets of a reply came from the pace that their timestamps say: for each two that follow each other, by how much longer or shorter than 20 ms it was between them |
 //! | `busy_texts_per_second` | with `--busy`: texts that the server's models made vectors of meanwhile |
 //! | `cpu_core_per_call` | user and system time of the server process over wall time and calls, from the last client's connection to the first client's end |
@@ -44,10 +45,10 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use floor::Echo;
+use floor::{Echo, Floor};
 use futures_util::future::try_join_all;
 use harness::{
-    client::{Speech, Stack, now},
+    client::{Speech, Stack, connect_bare, now},
     upstream::{Api, Script, Upstream},
 };
 use report::{Figures, Report};
@@ -68,6 +69,9 @@ const HOLD_MS: u32 = 200;
 
 /// How long a client's turn takes, more or less; the starts are spread over it.
 const TURN: Duration = Duration::from_millis(4_500);
+
+/// Connections without a call, before the calls.
+const BARE_CONNECTIONS: usize = 20;
 
 /// How often the server's memory is looked at.
 const LOOK: Duration = Duration::from_millis(250);
@@ -155,6 +159,10 @@ async fn measure(
         .context("the first visitor")?;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let idle_bytes = server.resident_bytes()?;
+    let mut floor = Floor::default();
+    for _ in 0..BARE_CONNECTIONS {
+        floor.connections.push(connect_bare(options.client).await?);
+    }
     let mut urls = Vec::new();
     for _ in 0..calls {
         urls.push(server.create_call().await?);
@@ -186,17 +194,16 @@ async fn measure(
         }
     };
     let echo = Echo::open().await?;
-    let mut trips = Vec::new();
     let measured = async { tokio::try_join!(try_join_all(visits), observer.watch(), flood) };
     let (visits, window, texts) = tokio::select! {
         measured = measured => measured?,
-        failed = echo.measure(&mut trips) => {
+        failed = echo.measure(&mut floor.trips) => {
             failed.context("a packet between two bare sockets")?;
             bail!("the bare sockets ended");
         }
     };
     server.stop().await?;
-    Ok(Figures::new(&visits, &window, trips, idle_bytes, texts))
+    Ok(Figures::new(&visits, &window, floor, idle_bytes, texts))
 }
 
 /// Starts a server that asks the upstream, and gives it a character.

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use harness::client::Stack;
 use serde::Serialize;
 
-use super::{HOLD_MS, Window, visitor::Visit};
+use super::{HOLD_MS, Window, floor::Floor, visitor::Visit};
 use crate::figures::{megabytes, percentile, rounded};
 
 /// The figures of one number of calls at once. Milliseconds are rounded to hundredths.
@@ -23,6 +23,8 @@ pub(crate) struct Figures {
     barge_in_p95_ms: Option<f64>,
     connect_p50_ms: Option<f64>,
     connect_p95_ms: Option<f64>,
+    connect_floor_p50_ms: Option<f64>,
+    connect_floor_p95_ms: Option<f64>,
     pacing_p50_ms: Option<f64>,
     pacing_p95_ms: Option<f64>,
     pacing_p99_ms: Option<f64>,
@@ -47,17 +49,17 @@ pub(crate) struct Report {
 }
 
 impl Figures {
-    /// `trips` are those of bare packets.
     pub(super) fn new(
         visits: &[Visit],
         window: &Window,
-        mut trips: Vec<Duration>,
+        mut floor: Floor,
         idle_bytes: u64,
         busy_texts: Option<usize>,
     ) -> Self {
-        trips.sort();
-        let floor = |part| {
-            let least = percentile(&trips, part)? + f64::from(HOLD_MS);
+        floor.trips.sort();
+        floor.connections.sort();
+        let v2v_floor = |part| {
+            let least = percentile(&floor.trips, part)? + f64::from(HOLD_MS);
             Some(rounded(least, 100.0))
         };
         let all = |samples: fn(&Visit) -> &Vec<Duration>| {
@@ -80,12 +82,14 @@ impl Figures {
             turns: v2v.len() + missed_turns + early_turns,
             v2v_p50_ms: percentile(&v2v, 50),
             v2v_p95_ms: percentile(&v2v, 95),
-            v2v_floor_p50_ms: floor(50),
-            v2v_floor_p95_ms: floor(95),
+            v2v_floor_p50_ms: v2v_floor(50),
+            v2v_floor_p95_ms: v2v_floor(95),
             barge_in_p50_ms: percentile(&barge_in, 50),
             barge_in_p95_ms: percentile(&barge_in, 95),
             connect_p50_ms: percentile(&connect, 50),
             connect_p95_ms: percentile(&connect, 95),
+            connect_floor_p50_ms: percentile(&floor.connections, 50),
+            connect_floor_p95_ms: percentile(&floor.connections, 95),
             pacing_p50_ms: percentile(&pacing, 50),
             pacing_p95_ms: percentile(&pacing, 95),
             pacing_p99_ms: percentile(&pacing, 99),
@@ -119,7 +123,7 @@ impl fmt::Display for Report {
             |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2} ms"));
         writeln!(f, "{:28}{:>12}", "clients on", self.client.to_string())?;
         write!(f, "{:28}", "calls at once")?;
-        let rows: [(&str, Cell); 19] = [
+        let rows: [(&str, Cell); 21] = [
             ("texts a second, by models", &|figures| {
                 figures
                     .busy_texts_per_second
@@ -148,6 +152,12 @@ impl fmt::Display for Report {
             }),
             ("connect, p95", &|figures| {
                 milliseconds(figures.connect_p95_ms)
+            }),
+            ("connect, alone, p50", &|figures| {
+                tenths(figures.connect_floor_p50_ms)
+            }),
+            ("connect, alone, p95", &|figures| {
+                tenths(figures.connect_floor_p95_ms)
             }),
             ("off the pace, p50", &|figures| {
                 finely(figures.pacing_p50_ms)
@@ -211,9 +221,13 @@ mod tests {
             processor: Duration::from_secs(1),
             resident_bytes: 5_000_000,
         };
-        let trips = vec![Duration::from_micros(500)];
-        let figures = Figures::new(&[visit(1), visit(2)], &window, trips, 1_000_000, Some(250));
+        let floor = Floor {
+            trips: vec![Duration::from_micros(500)],
+            connections: vec![Duration::from_millis(20)],
+        };
+        let figures = Figures::new(&[visit(1), visit(2)], &window, floor, 1_000_000, Some(250));
         assert_eq!(figures.v2v_floor_p50_ms, Some(200.5));
+        assert_eq!(figures.connect_floor_p95_ms, Some(20.0));
         assert_eq!(figures.cpu_core_per_call, 0.05);
         assert_eq!(figures.rss_mb_per_call, 2.0);
         assert_eq!(

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(8);
 const OVER: Duration = Duration::from_millis(800);
 
 /// What the calls measured.
-pub(super) struct Talked {
+pub(super) struct CallFigures {
     pub(super) v2v_p50_ms: Option<f64>,
     pub(super) missed: usize,
     pub(super) rss_mb: f64,
@@ -31,7 +31,7 @@ pub(super) async fn talk(
     said: &[Speech],
     calls: usize,
     without_models: bool,
-) -> anyhow::Result<Talked> {
+) -> anyhow::Result<CallFigures> {
     let setting = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let mut settings = vec![setting("COLLOQUY_CALLS_TURN_STOP_MS", "200")];
     if without_models {
@@ -72,7 +72,7 @@ pub(super) async fn talk(
         .count();
     let mut answered: Vec<Duration> = visits.into_iter().flatten().flatten().collect();
     answered.sort();
-    Ok(Talked {
+    Ok(CallFigures {
         v2v_p50_ms: percentile(&answered, 50),
         missed,
         rss_mb,
