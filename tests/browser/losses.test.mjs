@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import http from "node:http";
 import { networkInterfaces } from "node:os";
 
-import { understood } from "./stage/speech.mjs";
+import { understoodInPart } from "./stage/speech.mjs";
 import { scene } from "./stage/stage.mjs";
 import { sleep, until } from "./stage/waiting.mjs";
 
@@ -28,7 +28,7 @@ scene("signalling that is lost comes back while the talk goes on", { busy: true,
   await stage.say();
   wire.mend();
   await page.shows("the connection", ({ state }) => state === "ongoing");
-  await page.says("user", "what was said meanwhile", understood);
+  await page.says("user", "what was said meanwhile", understoodInPart);
   await page.answers(from);
 
   await page.click("mute");
@@ -213,7 +213,7 @@ scene("a hidden page stays in its call", { busy: true }, async (stage) => {
   await stage.say();
   await sleep(2_000);
   await page.driver.switchTo().window(own);
-  await page.says("user", "the words said while it was hidden", understood);
+  await page.says("user", "the words said while it was hidden", understoodInPart);
   assert.equal((await page.read()).state, "ongoing");
   assert.deepEqual(await page.driver.executeScript("return window.seen"), ["hidden", "visible"]);
 });
