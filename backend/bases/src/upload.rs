@@ -8,7 +8,7 @@ use colloquy_blobs::Written;
 use colloquy_digitize::{DetectError, Format, detect};
 use colloquy_extract::{
     ExtractError,
-    format::{Named, extension, named},
+    format::{ExtensionKind, extension, extension_kind},
 };
 use colloquy_kernel::jobs;
 use futures_util::Stream;
@@ -84,10 +84,10 @@ pub(crate) async fn receive<E>(
 
 fn check_name(name: &str) -> Result<(), ExtractError> {
     let extension = || extension(name).chars().take(16).collect();
-    match named(name) {
-        Named::Format(_) => Ok(()),
-        Named::Archive => Err(ExtractError::Archive(extension())),
-        Named::Unknown => Err(ExtractError::UnknownExtension(extension())),
+    match extension_kind(name) {
+        ExtensionKind::Format(_) => Ok(()),
+        ExtensionKind::Archive => Err(ExtractError::Archive(extension())),
+        ExtensionKind::Unknown => Err(ExtractError::UnknownExtension(extension())),
     }
 }
 

@@ -129,7 +129,7 @@ fn is_title(title: &str) -> bool {
     ]
     .iter()
     .any(|default| lower.starts_with(default));
-    !is_program && crate::format::named(&lower) == crate::format::Named::Unknown
+    !is_program && crate::format::extension_kind(&lower) == crate::format::ExtensionKind::Unknown
 }
 
 /// A language tag, as far as it looks like one: `en`, `pt-BR`.

@@ -159,7 +159,7 @@ const ARCHIVES: [&str; 8] = ["zip", "tar", "gz", "tgz", "rar", "7z", "bz2", "xz"
 
 /// What a file's name says that it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named {
+pub enum ExtensionKind {
     /// A format that is accepted.
     Format(Format),
     /// An archive.
@@ -170,15 +170,17 @@ pub enum Named {
 
 /// What the extension of a name says.
 #[must_use]
-pub fn named(name: &str) -> Named {
+pub fn extension_kind(name: &str) -> ExtensionKind {
     let extension = extension(name);
     if ARCHIVES.contains(&extension.as_str()) {
-        return Named::Archive;
+        return ExtensionKind::Archive;
     }
     let known = EXTENSIONS
         .iter()
         .find(|(known, _)| !extension.is_empty() && *known == extension);
-    known.map_or(Named::Unknown, |(_, format)| Named::Format(*format))
+    known.map_or(ExtensionKind::Unknown, |(_, format)| {
+        ExtensionKind::Format(*format)
+    })
 }
 
 /// The extension of a name in lower case, without its dot; empty where it has none. A name that only begins with a dot has
@@ -225,9 +227,9 @@ impl Format {
     /// The format of an extension, without its dot.
     #[must_use]
     pub fn of_extension(extension: &str) -> Option<Self> {
-        match named(&format!("x.{extension}")) {
-            Named::Format(format) => Some(format),
-            Named::Archive | Named::Unknown => None,
+        match extension_kind(&format!("x.{extension}")) {
+            ExtensionKind::Format(format) => Some(format),
+            ExtensionKind::Archive | ExtensionKind::Unknown => None,
         }
     }
 
@@ -326,14 +328,21 @@ mod tests {
                 format!("/b/c.d/a.{}", extension.to_uppercase()),
                 format!("C:\\x\\a.b.{extension} "),
             ] {
-                assert_eq!(named(&name), Named::Format(format), "{name}");
+                assert_eq!(
+                    extension_kind(&name),
+                    ExtensionKind::Format(format),
+                    "{name}"
+                );
             }
         }
         for archive in ARCHIVES {
-            assert_eq!(named(&format!("a.pdf.{archive}")), Named::Archive);
+            assert_eq!(
+                extension_kind(&format!("a.pdf.{archive}")),
+                ExtensionKind::Archive
+            );
         }
         for unknown in ["", "pdf", ".pdf", "a.", "a.exe", "a.pdf/b", "a.docm"] {
-            assert_eq!(named(unknown), Named::Unknown, "{unknown}");
+            assert_eq!(extension_kind(unknown), ExtensionKind::Unknown, "{unknown}");
         }
     }
 

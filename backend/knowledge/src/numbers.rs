@@ -3,14 +3,14 @@
 
 /// What the words of a text say from a place on.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct SpokenNumber {
     pub(super) terms: Vec<String>,
     /// How many words say it.
     pub(super) words: usize,
 }
 
 /// The number that begins at this place of a text, whose words are in lower case.
-pub(super) fn said(words: &[&str], at: usize) -> Option<Said> {
+pub(super) fn spoken_number(words: &[&str], at: usize) -> Option<SpokenNumber> {
     let rest = words.get(at..)?;
     let first = rest.first()?;
     // Most words are none.
@@ -215,7 +215,7 @@ fn cardinal(words: &[&str]) -> Option<(u64, usize)> {
 }
 
 /// A number by itself, or a year: "nineteen eighty four", "nineteen oh five".
-fn number(words: &[&str]) -> Option<Said> {
+fn number(words: &[&str]) -> Option<SpokenNumber> {
     if let Some(number) = digits(words.first())
         && words[0].len() == 2
         && (1..10).contains(&number)
@@ -240,15 +240,15 @@ fn number(words: &[&str]) -> Option<Said> {
     Some(one(number, used))
 }
 
-fn one(number: u64, words: usize) -> Said {
-    Said {
+fn one(number: u64, words: usize) -> SpokenNumber {
+    SpokenNumber {
         terms: vec![number.to_string()],
         words,
     }
 }
 
 /// A time of day: "half past nine", "a quarter to ten", "ten past nine". "Nine to five" is none: it says from when to when.
-fn time(words: &[&str]) -> Option<Said> {
+fn time(words: &[&str]) -> Option<SpokenNumber> {
     let (minutes, used) = match *words.first()? {
         "half" => (30, 1),
         "quarter" => (15, 1),
@@ -273,14 +273,14 @@ fn time(words: &[&str]) -> Option<Said> {
         true => (if hour == 1 { 12 } else { hour - 1 }, 60 - minutes),
         false => (hour, minutes),
     };
-    Some(Said {
+    Some(SpokenNumber {
         terms: vec![hour.to_string(), minutes.to_string()],
         words: used + 1 + more,
     })
 }
 
 /// A place in an order, or a day of a month, which is written as a number.
-fn ordinal(words: &[&str], at: usize) -> Option<Said> {
+fn ordinal(words: &[&str], at: usize) -> Option<SpokenNumber> {
     let rest = &words[at..];
     let first = rest.first();
     let (number, used) = if let Some(place) = place(ORDINALS, first) {
@@ -316,7 +316,7 @@ fn ordinal(words: &[&str], at: usize) -> Option<Said> {
         // Whatever its ending is: the same for the word and the digits.
         _ => format!("{number}th"),
     };
-    Some(Said {
+    Some(SpokenNumber {
         terms: vec![term],
         words: used,
     })

@@ -324,9 +324,9 @@ pub fn terms(text: &str) -> Vec<String> {
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     let mut next = 0;
     while let Some(word) = words.get(next) {
-        if let Some(said) = numbers::said(&words, next) {
-            terms.extend(said.terms);
-            next += said.words;
+        if let Some(number) = numbers::spoken_number(&words, next) {
+            terms.extend(number.terms);
+            next += number.words;
             continue;
         }
         next += 1;

@@ -210,7 +210,6 @@ impl QuotaBody {
 
 /// Which days of usage to sum up, and how.
 #[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct UsageQuery {
     /// The first day, UTC, `YYYY-MM-DD`; without it 29 days before the last.

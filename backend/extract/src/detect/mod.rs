@@ -14,7 +14,7 @@ use std::io::{self, Read, Seek};
 use self::{directory::Container, ole::Compound};
 use crate::{
     error::ExtractError,
-    format::{Format, Named, extension, named},
+    format::{ExtensionKind, Format, extension, extension_kind},
 };
 
 /// How much of the begin of a file is looked at for its signature.
@@ -41,10 +41,10 @@ pub enum DetectError {
 /// When the name has no extension that is accepted, the file is an archive or empty, is not what its name says, or is an
 /// Office document behind a password; when it cannot be read.
 pub fn detect(name: &str, file: &mut (impl Read + Seek)) -> Result<Format, DetectError> {
-    let expected = match named(name) {
-        Named::Format(format) => format,
-        Named::Archive => return Err(ExtractError::Archive(extension(name)).into()),
-        Named::Unknown => {
+    let expected = match extension_kind(name) {
+        ExtensionKind::Format(format) => format,
+        ExtensionKind::Archive => return Err(ExtractError::Archive(extension(name)).into()),
+        ExtensionKind::Unknown => {
             let extension = extension(name).chars().take(16).collect();
             return Err(ExtractError::UnknownExtension(extension).into());
         }

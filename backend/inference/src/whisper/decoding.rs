@@ -35,7 +35,7 @@ pub(super) struct State {
 }
 
 /// The tokens of an utterance.
-pub(super) struct Said {
+pub(super) struct Decoded {
     pub(super) tokens: Vec<usize>,
     pub(super) probabilities: Vec<f32>,
     pub(super) no_speech: f32,
@@ -101,7 +101,7 @@ impl Whisper {
         language: &str,
         most: usize,
         is_wanted: &dyn Fn() -> bool,
-    ) -> Result<Said, InferenceError> {
+    ) -> Result<Decoded, InferenceError> {
         let prompt = self.tokens.prompt(language).ok_or_else(|| {
             InferenceError::Failed(format!("the model does not know the language {language}"))
         })?;
@@ -124,7 +124,7 @@ impl Whisper {
             tokens.push(token);
             next = self.step(heard, state, &[token])?;
         }
-        Ok(Said {
+        Ok(Decoded {
             is_cut: tokens.len() == most,
             tokens,
             probabilities,

@@ -25,7 +25,7 @@ use half::f16;
 
 use self::{
     alignment::AlignmentHeads,
-    decoding::{Heard, Said, State},
+    decoding::{Decoded, Heard, State},
     dimensions::Dimensions,
     silence::Silence,
     tokens::Tokens,
@@ -214,8 +214,8 @@ impl Whisper {
         let language = self.language_or(language, &heard)?;
         let mut state = self.begin();
         let most = decoding::most_tokens(samples);
-        let said = self.say(&heard, &mut state, language, most, is_wanted)?;
-        Ok(self.transcript(said))
+        let decoded = self.say(&heard, &mut state, language, most, is_wanted)?;
+        Ok(self.transcript(decoded))
     }
 
     /// Hears an utterance as [`Self::transcribe`] does, and when each of its words was said.
@@ -232,25 +232,25 @@ impl Whisper {
         let language = self.language_or(language, &heard)?;
         let mut state = self.begin_with_queries();
         let most = decoding::most_tokens(samples);
-        let said = self.say(&heard, &mut state, language, most, is_wanted)?;
+        let decoded = self.say(&heard, &mut state, language, most, is_wanted)?;
         if !is_wanted() {
             return Err(InferenceError::Cancelled);
         }
-        let words = self.words(samples, language, &heard, &state, &said)?;
+        let words = self.words(samples, language, &heard, &state, &decoded)?;
         Ok(TimedTranscript {
-            transcript: self.transcript(said),
+            transcript: self.transcript(decoded),
             words,
         })
     }
 
-    fn transcript(&self, said: Said) -> Transcript {
-        let text = self.vocabulary.text(said.tokens.iter().copied());
+    fn transcript(&self, decoded: Decoded) -> Transcript {
+        let text = self.vocabulary.text(decoded.tokens.iter().copied());
         Transcript {
             compression: compression(text.as_bytes()),
-            is_cut: said.is_cut,
+            is_cut: decoded.is_cut,
             text: text.trim().to_owned(),
-            probabilities: said.probabilities,
-            no_speech: said.no_speech,
+            probabilities: decoded.probabilities,
+            no_speech: decoded.no_speech,
         }
     }
 
@@ -260,10 +260,10 @@ impl Whisper {
         language: &str,
         heard: &Heard,
         state: &State,
-        said: &Said,
+        decoded: &Decoded,
     ) -> Result<Vec<Word>, InferenceError> {
         let positions = samples.len().div_ceil(POSITION);
-        let tokens = said.tokens.len();
+        let tokens = decoded.tokens.len();
         let begins = match &state.queries {
             Some(queries) => {
                 self.alignment_heads
@@ -271,9 +271,18 @@ impl Whisper {
             }
             None => vec![0; tokens + 1],
         };
-        let spans = words::split(&self.vocabulary, &said.tokens, tokens::has_blanks(language));
+        let spans = words::split(
+            &self.vocabulary,
+            &decoded.tokens,
+            tokens::has_blanks(language),
+        );
         let pauses = pauses::Pauses::of(samples);
-        Ok(words::timed(spans, &begins, &said.probabilities, &pauses))
+        Ok(words::timed(
+            spans,
+            &begins,
+            &decoded.probabilities,
+            &pauses,
+        ))
     }
 
     /// Does what it takes to hear an utterance with so many tokens, whatever is in it; to find out how long that is.
