@@ -391,6 +391,18 @@ async fn a_deletion_waits_for_work_that_runs() {
         .await;
     let expected = json!({"status": "delete_pending", "pending": {"active_documents": 1}});
     assert_eq!(pending.expect(200), expected);
+    let data = app.get(&acme.key, &format!("/api/kb-data/{BASE}")).await;
+    let data = data.expect(200);
+    assert_eq!(
+        (&data["folders"], &data["pending_folder_deletions"]),
+        (&json!([]), &json!(["texts"])),
+        "{data}"
+    );
+    assert_eq!(data["name"], "manual");
+    assert_eq!(data["folder_details"], json!([]));
+    assert_eq!(data["embedding_info"]["embedded_document_count"], 0);
+    assert_eq!(data["documents"][0]["id"], made["id"]);
+    assert!(data["documents"][0]["deletion_requested_at"].is_string());
     let form = fields(&[("name", "More"), ("folder", "texts"), ("type", "file")]);
     let late = post(&app, &acme.key, "/api/documents/acme/manual/empty", form).await;
     late.expect(409);

@@ -190,17 +190,23 @@ fn extension(url: &Url, media_type: &str, beginning: &[u8]) -> Option<String> {
         beginning if beginning.trim_ascii_start().starts_with(b"<") => Some("html".to_owned()),
         _ => None,
     };
-    let told = match media_type {
-        "text/html" | "application/xhtml+xml" => "html",
-        "application/pdf" => "pdf",
-        "text/plain" => return of_path().or(Some("txt".to_owned())),
-        "text/markdown" => "md",
-        "text/csv" => "csv",
-        "application/json" => "json",
-        "application/xml" | "text/xml" => "xml",
-        _ => return of_path().or_else(of_beginning),
-    };
-    Some(told.to_owned())
+    match Format::of_media_type(media_type) {
+        // What servers say of everything whose type they do not know.
+        Some(Format::Text) => of_path().or(Some("txt".to_owned())),
+        Some(format) => {
+            // Some formats share a type, and the address says which it is.
+            let is_such = |extension: &String| {
+                Format::of_extension(extension)
+                    .is_some_and(|named| named.media_type() == format.media_type())
+            };
+            Some(
+                of_path()
+                    .filter(is_such)
+                    .unwrap_or(format.name().to_owned()),
+            )
+        }
+        None => of_path().or_else(of_beginning),
+    }
 }
 
 /// What a file is called that came from an address.

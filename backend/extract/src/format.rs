@@ -279,6 +279,38 @@ impl Format {
     }
 }
 
+/// Names that others give media types of ours, and what servers say of files by their extension.
+const OTHER_MEDIA_TYPES: [(&str, Format); 14] = [
+    ("application/xhtml+xml", Format::Html),
+    ("text/xml", Format::Xml),
+    ("text/yaml", Format::Yaml),
+    ("application/x-yaml", Format::Yaml),
+    ("application/javascript", Format::JavaScript),
+    ("audio/mp3", Format::Mp3),
+    ("audio/x-wav", Format::Wav),
+    ("audio/wave", Format::Wav),
+    ("audio/vnd.wave", Format::Wav),
+    ("audio/x-m4a", Format::M4a),
+    ("audio/m4a", Format::M4a),
+    ("video/x-m4v", Format::M4v),
+    ("video/avi", Format::Avi),
+    ("image/jpg", Format::Jpeg),
+];
+
+impl Format {
+    /// The format of a media type without parameters, in lower case.
+    #[must_use]
+    pub fn of_media_type(media_type: &str) -> Option<Self> {
+        let own = EXTENSIONS.iter().map(|(_, format)| *format);
+        let mut own = own.filter(|format| format.media_type() == media_type);
+        own.next().or_else(|| {
+            let others = OTHER_MEDIA_TYPES.iter();
+            let mut others = others.filter(|(other, _)| *other == media_type);
+            others.next().map(|(_, format)| *format)
+        })
+    }
+}
+
 impl fmt::Display for Format {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -344,6 +376,19 @@ mod tests {
         for unknown in ["", "pdf", ".pdf", "a.", "a.exe", "a.pdf/b", "a.docm"] {
             assert_eq!(extension_kind(unknown), ExtensionKind::Unknown, "{unknown}");
         }
+    }
+
+    #[test]
+    fn media_types_tell_formats() {
+        for (extension, format) in EXTENSIONS {
+            let told = Format::of_media_type(format.media_type());
+            let told = told.map(Format::media_type);
+            assert_eq!(told, Some(format.media_type()), "{extension}");
+        }
+        assert_eq!(Format::of_media_type("video/mp4"), Some(Format::Mp4));
+        assert_eq!(Format::of_media_type("audio/x-wav"), Some(Format::Wav));
+        assert_eq!(Format::of_media_type("application/octet-stream"), None);
+        assert_eq!(Format::of_media_type(""), None);
     }
 
     #[test]

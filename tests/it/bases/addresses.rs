@@ -22,6 +22,9 @@ const PAGE: &str = "<html><head><title>Feeding lions</title></head><body><nav><a
 <p>Visitors may watch from the gallery, which opens half an hour before, and ask the keepers whatever they like to know.</p></article>\
 <footer>Imprint</footer></body></html>";
 
+/// A sheet.
+const SHEET: &str = "xlsx/xlsx_01.xlsx";
+
 /// A site on this machine; it ends with the set.
 async fn site() -> (String, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -58,7 +61,14 @@ async fn site() -> (String, JoinSet<()>) {
         let file = sample("pdf/multi_page.pdf");
         ([(CONTENT_TYPE, "application/octet-stream")], file)
     };
+    // No name says what it is, only its type.
+    let sheet = || async {
+        let kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+        let file = sample(SHEET);
+        ([(CONTENT_TYPE, kind)], file)
+    };
     let router = Router::new()
+        .route("/prices", get(sheet))
         .route(
             "/lions",
             get(|| async { ([(CONTENT_TYPE, "text/html")], PAGE) }),
@@ -128,6 +138,7 @@ on_both_databases!(addresses_become_documents, |builder| open(builder), |app| {
         "/song",
         "/nothing",
         "/none",
+        "/prices",
     ]
     .map(|path| format!("{origin}{path}"))
     .into();
@@ -138,11 +149,11 @@ on_both_databases!(addresses_become_documents, |builder| open(builder), |app| {
     let made = app.post(key, &batch, body).await.expect(200);
     assert_eq!(
         made["summary"],
-        json!({"total": 9, "succeeded": 8, "failed": 1})
+        json!({"total": 10, "succeeded": 9, "failed": 1})
     );
-    assert_eq!(made["results"][8]["status"], "error");
+    assert_eq!(made["results"][9]["status"], "error");
     let mut told = Vec::new();
-    for result in &made["results"].as_array().unwrap()[..8] {
+    for result in &made["results"].as_array().unwrap()[..9] {
         let document = digitized(&app, key, result["document_id"].as_str().unwrap()).await;
         assert_eq!(document["expert_name"], "Ada");
         told.push((
@@ -162,6 +173,7 @@ on_both_databases!(addresses_become_documents, |builder| open(builder), |app| {
         ("failed", "not supported"),
         ("failed", "answers with nothing"),
         ("failed", "status 404"),
+        ("digitized", ""),
     ];
     for (at, ((status, error), (wanted, part))) in told.iter().zip(expected).enumerate() {
         assert_eq!(status, wanted, "{}: {error}", urls[at]);

@@ -202,6 +202,93 @@ on_both_databases!(
     }
 );
 
+on_both_databases!(
+    what_the_character_said_counts_and_administrators_choose_what_is_searched,
+    |builder| builder.with_decoder().quick_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let other = app.partner("other").await;
+        post(
+            &app,
+            &other.key,
+            "/api/knowledgebases/other",
+            fields(&[("name", "b")]),
+        )
+        .await
+        .expect(201);
+        add(&app, key, "Lions", LIONS).await;
+        add(&app, key, "Hours", HOURS).await;
+        settled(&app, key).await;
+        let ask = async |key: &str, changes: Value| {
+            let mut body = json!({"partner": "acme", "kb": "manual"});
+            let changes = changes.as_object().unwrap().clone();
+            body.as_object_mut().unwrap().extend(changes);
+            app.post(key, "/api/rag-test/search", body).await
+        };
+        // The visitor says what he wants only together with what he was asked.
+        let answer = json!({"user_message": "Yes, please.", "robot_message": "Shall I tell you when it opens?"});
+        let found = ask(key, answer).await.expect(200);
+        assert_eq!(
+            found["combined_results"][0]["document_name"], "Hours",
+            "{found}"
+        );
+        assert_eq!(
+            found["queries"]["original"],
+            "Shall I tell you when it opens?\nYes, please."
+        );
+
+        let question = json!({"user_message": "When do lions sleep?"});
+        let own = ask(ADMIN_KEY, question).await.expect(200);
+        let (base, profile) = (
+            own["routing"]["knowledge_base_id"].as_str().unwrap(),
+            &own["routing"]["embedding_profile_id"],
+        );
+        let collection = format!("{base}/{profile}");
+        // Another base is named, and that collection is searched all the same.
+        let elsewhere = json!({
+            "partner": "other", "kb": "b", "user_message": "When do lions sleep?",
+            "collection_override": collection,
+        });
+        let found = ask(ADMIN_KEY, elsewhere).await.expect(200);
+        assert!(found["total_results"].as_u64().unwrap() > 0, "{found}");
+        let none = json!({"user_message": "lions", "collection_override": format!("{base}/x")});
+        let refused = ask(ADMIN_KEY, none).await.expect(400);
+        assert_eq!(refused["field"], "collection_override");
+        let other = json!({"user_message": "lions", "rag_index_override": "other/b"});
+        let found = ask(ADMIN_KEY, other).await.expect(200);
+        assert_eq!(found["total_results"], 0, "{found}");
+
+        // Bases go with their partner: their rows, their files, and what is found.
+        app.delete(ADMIN_KEY, "/api/partners/acme")
+            .await
+            .expect(204);
+        let again = furnished(&app).await;
+        assert_eq!(found_count(&app, &again.key).await, 0);
+        let gone =
+            json!({"user_message": "When do lions sleep?", "collection_override": collection});
+        eventually("the index forgets them", async || {
+            let found = ask(ADMIN_KEY, gone.clone()).await.expect(200);
+            found["total_results"] == 0
+        })
+        .await;
+        app.app.blobs.sweep().await.unwrap();
+        for table in [
+            "knowledge_documents",
+            "knowledge_manifests",
+            "knowledge_contents",
+            "blobs",
+        ] {
+            assert_eq!(rows(&app, table).await, 0, "{table}");
+        }
+    }
+);
+
+/// How many passages are found in a base.
+async fn found_count(app: &TestApp, key: &str) -> usize {
+    found(app, key, "When do lions sleep?").await.len()
+}
+
 /// A server that `tests/run unit` starts.
 fn given(name: &str) -> String {
     let missing = format!("{name} is set by tests/run unit");
