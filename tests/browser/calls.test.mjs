@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 
+import { WITH_MODELS } from "./stage/backend.mjs";
 import { LABELS } from "./stage/sound.mjs";
 import { understood, understoodInPart } from "./stage/speech.mjs";
 import { scene } from "./stage/stage.mjs";
@@ -55,9 +56,6 @@ scene("speech is understood and the answer is heard", { busy: true }, async (sta
   assert.ok(transcript.some((line) => line.originator === "user" && line.text === said), "the visitor's line is stored");
   assert.ok(transcript.some((line) => line.originator === "bot" && answer.startsWith(line.text)), "the answer is stored");
 });
-
-/** A backend that finds neural models; `tests/run browser` gets them. */
-const WITH_MODELS = { COLLOQUY_MODELS_DIR: process.env.COLLOQUY_TEST_MODELS_DIR ?? "" };
 
 scene("neural models understand and answer", { busy: true, character: "greeter", backend: WITH_MODELS }, async (stage) => {
   const { page, backend } = stage;

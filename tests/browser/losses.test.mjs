@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import http from "node:http";
 import { networkInterfaces } from "node:os";
 
-import { understoodInPart } from "./stage/speech.mjs";
+import { WITH_MODELS } from "./stage/backend.mjs";
+import { understood } from "./stage/speech.mjs";
 import { scene } from "./stage/stage.mjs";
 import { sleep, until } from "./stage/waiting.mjs";
 
@@ -17,7 +18,7 @@ const states = ({ callbacks }) =>
   callbacks.filter(({ name }) => name === "onStatusUpdate").map(({ text }) => text.match(/"(\w+)"/)[1]);
 
 // The signed URL is good for two seconds, and the outage is longer: it is the resume token that opens the session again.
-const SHORT = { COLLOQUY_CALLS_CONNECT_SECONDS: "2" };
+const SHORT = { ...WITH_MODELS, COLLOQUY_CALLS_CONNECT_SECONDS: "2" };
 
 scene("signalling that is lost comes back while the talk goes on", { busy: true, wire: true, backend: SHORT }, async (stage) => {
   const { page, wire } = stage;
@@ -28,7 +29,7 @@ scene("signalling that is lost comes back while the talk goes on", { busy: true,
   await stage.say();
   wire.mend();
   await page.shows("the connection", ({ state }) => state === "ongoing");
-  await page.says("user", "what was said meanwhile", understoodInPart);
+  await page.says("user", "what was said meanwhile", understood);
   await page.answers(from);
 
   await page.click("mute");
@@ -202,7 +203,7 @@ scene("a page that is left and come back to makes another call", { character: "g
   await page.says("bot", "its greeting");
 });
 
-scene("a hidden page stays in its call", { busy: true }, async (stage) => {
+scene("a hidden page stays in its call", { busy: true, backend: WITH_MODELS }, async (stage) => {
   const { page } = stage;
   await page.call();
   await page.driver.executeScript(
@@ -213,7 +214,7 @@ scene("a hidden page stays in its call", { busy: true }, async (stage) => {
   await stage.say();
   await sleep(2_000);
   await page.driver.switchTo().window(own);
-  await page.says("user", "the words said while it was hidden", understoodInPart);
+  await page.says("user", "the words said while it was hidden", understood);
   assert.equal((await page.read()).state, "ongoing");
   assert.deepEqual(await page.driver.executeScript("return window.seen"), ["hidden", "visible"]);
 });

@@ -6,8 +6,9 @@ import { randomBytes } from "node:crypto";
 import net from "node:net";
 import { networkInterfaces } from "node:os";
 
+import { WITH_MODELS } from "./stage/backend.mjs";
 import { freePort, Program } from "./stage/programs.mjs";
-import { understoodInPart } from "./stage/speech.mjs";
+import { understood } from "./stage/speech.mjs";
 import { scene } from "./stage/stage.mjs";
 import { until } from "./stage/waiting.mjs";
 
@@ -44,7 +45,7 @@ async function startRelay(port) {
 // The scene is busy, so its port is needed by one browser at a time.
 const shared = await freePort();
 const servers = [{ urls: [urls(shared, "udp")], username, credential }];
-const backend = { COLLOQUY_MEDIA_ICE_SERVERS: JSON.stringify(servers) };
+const backend = { ...WITH_MODELS, COLLOQUY_MEDIA_ICE_SERVERS: JSON.stringify(servers) };
 
 scene("media flows through a relay when nothing else may", { busy: true, backend }, async (stage) => {
   const { page } = stage;
@@ -56,7 +57,7 @@ scene("media flows through a relay when nothing else may", { busy: true, backend
     await page.shows("the relay", ({ quality }) => /through a relay, UDP/.test(quality ?? ""));
     const from = await page.ears.now();
     await stage.say();
-    await page.says("user", "the recorded words", understoodInPart);
+    await page.says("user", "the recorded words", understood);
     await page.answers(from);
   } finally {
     await relay.stop();

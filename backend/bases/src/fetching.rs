@@ -175,10 +175,12 @@ fn media_type(headers: &HeaderMap) -> (String, Option<String>) {
             && characters.all(|c| c.is_ascii_alphanumeric() || b"-_.:+".contains(&c))
     };
     let charset = charset(header).filter(is_name).map(str::to_owned);
+    // An error says it, too.
+    let essence = essence.chars().take(LONGEST).collect::<String>();
     (essence.to_ascii_lowercase(), charset)
 }
 
-/// The extension of what came: by its type, else by the address, else by how it begins.
+/// The extension of what came: by its type or by the address, whichever knows more, else by how it begins.
 fn extension(url: &Url, media_type: &str, beginning: &[u8]) -> Option<String> {
     let of_path = || {
         let (_, extension) = url.path().rsplit('/').next()?.rsplit_once('.')?;
@@ -190,22 +192,20 @@ fn extension(url: &Url, media_type: &str, beginning: &[u8]) -> Option<String> {
         beginning if beginning.trim_ascii_start().starts_with(b"<") => Some("html".to_owned()),
         _ => None,
     };
-    match Format::of_media_type(media_type) {
-        // What servers say of everything whose type they do not know.
-        Some(Format::Text) => of_path().or(Some("txt".to_owned())),
-        Some(format) => {
-            // Some formats share a type, and the address says which it is.
-            let is_such = |extension: &String| {
-                Format::of_extension(extension)
-                    .is_some_and(|named| named.media_type() == format.media_type())
-            };
-            Some(
-                of_path()
-                    .filter(is_such)
-                    .unwrap_or(format.name().to_owned()),
-            )
-        }
-        None => of_path().or_else(of_beginning),
+    let told = Format::of_media_type(media_type);
+    let name = told.map(|format| format.name().to_owned());
+    match told {
+        // What servers make, they know.
+        Some(
+            Format::Html
+            | Format::Pdf
+            | Format::Markdown
+            | Format::Csv
+            | Format::Json
+            | Format::Xml,
+        ) => name,
+        // Of a file that they keep its name knows more: many say `text/plain` of everything, or `application/msword` of all that Word writes.
+        _ => of_path().or(name).or_else(of_beginning),
     }
 }
 

@@ -191,7 +191,7 @@ pub trait Executor: Sync {
         }
     }
 
-    /// The first row that a statement finds.
+    /// The first row that a statement finds. The others are read and left, so it is to find few.
     ///
     /// # Errors
     /// The database's failure, or a row that cannot be read.

@@ -35,6 +35,9 @@ const CHARACTERS = {
   },
 };
 
+/** A backend that finds neural models; `tests/run browser` gets them. They understand what a busy machine tears, too. */
+export const WITH_MODELS = { COLLOQUY_MODELS_DIR: process.env.COLLOQUY_TEST_MODELS_DIR ?? "" };
+
 export class Backend {
   #folder = mkdtempSync(path.join(tmpdir(), "colloquy-backend-"));
 

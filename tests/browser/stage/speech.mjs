@@ -21,7 +21,7 @@ export function understood(text) {
   });
 }
 
-/** Whether more than one word of the recording is there: for tests of connections, whose subject is not how well it is understood. */
+/** Whether more than one word of the recording is there. */
 export function understoodInPart(text) {
   const heard = text.toLowerCase().split(/[^a-z]+/);
   return WORDS.split(" ").filter((word) => heard.includes(word)).length > 1;

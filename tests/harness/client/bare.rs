@@ -1,6 +1,7 @@
 //! A connection with nothing around it: the client's stack and the server's transport, without HTTP, signalling or a session.
 
 use std::{
+    convert::Infallible,
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
     time::Duration,
@@ -55,7 +56,10 @@ pub async fn connect_bare(stack: Stack) -> anyhow::Result<Duration> {
     };
     tokio::select! {
         took = connected => took,
-        failed = serve(&mut server, &net, &mut place, &mut inbox) => failed,
+        failed = serve(&mut server, &net, &mut place, &mut inbox) => {
+            let Err(error) = failed;
+            Err(error)
+        }
         () = tokio::time::sleep(CONNECT_PATIENCE) => bail!("no path came about"),
     }
 }
@@ -66,7 +70,7 @@ async fn serve(
     net: &Net,
     place: &mut Place,
     inbox: &mut Inbox,
-) -> anyhow::Result<Duration> {
+) -> anyhow::Result<Infallible> {
     loop {
         if server.next_tick().is_some_and(|at| at <= now()) {
             server.tick(now());

@@ -458,6 +458,7 @@ async fn a_client_that_stays_away_has_ended_the_call() {
     let token = client.resume_token().unwrap();
     let gone = now();
     drop(client);
+    assert_eq!(stage.status(&call).await["state"], "ongoing");
     stage.reaches(&call, "completed").await;
     assert!(
         now() - gone >= Duration::from_secs(1),
