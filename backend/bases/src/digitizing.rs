@@ -73,7 +73,7 @@ impl Job for Digitize {
 
     async fn run(self, bases: Bases, run: Run) -> anyhow::Result<RunResult> {
         let ended = self.attempt(&bases, &run).await;
-        outage::outlast(ended, || {
+        outage::outlast(&bases, ended, || {
             store::wait_with_digitizing(bases.store.db(), &self.document, outage::REASON)
         })
         .await

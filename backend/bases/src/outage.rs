@@ -18,6 +18,8 @@ use super::{Bases, error::BaseError};
 /// What a document that waits says of it.
 pub(crate) const REASON: &str =
     "it waits, since files or the database cannot be used now; it goes on by itself";
+/// What the log says is failing meanwhile.
+const WAITING: &str = "working on documents, which wait for the end of an outage";
 /// When it is looked whether an outage has ended, with jitter.
 const WAIT: RetryRule = RetryRule {
     attempts: u32::MAX,
@@ -56,6 +58,7 @@ pub(crate) fn is_outage(error: &anyhow::Error) -> bool {
 
 /// What becomes of a run of a job: one that met an outage runs again after it, and its attempts start anew. `tell` says so where people look.
 pub(crate) async fn outlast<F>(
+    bases: &Bases,
     result: anyhow::Result<RunResult>,
     tell: impl FnOnce() -> F + Send,
 ) -> anyhow::Result<RunResult>
@@ -64,10 +67,8 @@ where
 {
     match result {
         Err(error) if is_outage(&error) => {
-            tracing::warn!(
-                error = format!("{error:#}"),
-                "a document waits for the end of an outage"
-            );
+            // However many documents wait, the log has one line of it now and then.
+            bases.store.complain(WAITING, &format!("{error:#}"));
             // Where the database is what is away, nobody can be told.
             let _ = tell().await;
             Ok(RunResult::Again(WAIT.wait(1)))

@@ -92,6 +92,13 @@ async fn outlast(
     }
     let listed = server.get(key, &format!("/api/kb-stats/{BASE}")).await;
     assert_eq!(listed["document_count"], accepted.len(), "{listed}");
+    // The log has a line of it each half minute, however many documents wait.
+    let lines = server
+        .log()
+        .matches("which wait for the end of an outage")
+        .count();
+    let most = 1 + out.as_secs() as usize / 30;
+    assert!(lines <= most, "{lines} lines");
 }
 
 fn fill(file: &Path) {

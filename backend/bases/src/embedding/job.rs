@@ -68,7 +68,7 @@ impl Job for Embed {
 
     async fn run(self, bases: Bases, run: Run) -> anyhow::Result<RunResult> {
         let ended = self.attempt(&bases, &run).await;
-        outage::outlast(ended, || {
+        outage::outlast(&bases, ended, || {
             store::wait_with_embedding(bases.store.db(), &self.document, outage::REASON)
         })
         .await
@@ -406,7 +406,7 @@ impl Job for Reembed {
 
     async fn run(self, bases: Bases, run: Run) -> anyhow::Result<RunResult> {
         let ended = self.queue(&bases, &run).await;
-        outage::outlast(ended, || async { Ok(()) }).await
+        outage::outlast(&bases, ended, || async { Ok(()) }).await
     }
 
     /// The next start of a server queues it again.

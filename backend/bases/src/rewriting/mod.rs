@@ -89,7 +89,7 @@ impl Job for Rewrite {
 
     async fn run(self, bases: Bases, run: Run) -> anyhow::Result<RunResult> {
         let ended = self.attempt(&bases, &run).await;
-        outage::outlast(ended, || {
+        outage::outlast(&bases, ended, || {
             store::wait_with_rewriting(bases.store.db(), &self.document, outage::REASON)
         })
         .await
