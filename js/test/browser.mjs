@@ -7,6 +7,7 @@ import { readFile, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
+import { after } from "node:test";
 
 /** The browsers, with a microphone that beeps, and what starts each with a profile of its own. */
 const BROWSERS = [
@@ -14,7 +15,7 @@ const BROWSERS = [
     program: process.env.CHROMIUM ?? "/usr/bin/chromium",
     options: (profile) => [
       "--headless", "--no-sandbox", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",
-      "--autoplay-policy=no-user-gesture-required", "--disable-background-networking", "--remote-debugging-port=0",
+      "--autoplay-policy=no-user-gesture-required", "--disable-background-networking", "--disable-popup-blocking", "--remote-debugging-port=0",
       "--js-flags=--expose-gc",
       `--user-data-dir=${profile}`,
     ],
@@ -26,6 +27,7 @@ const BROWSERS = [
         "media.navigator.streams.fake": true,
         "media.navigator.permission.disabled": true,
         "media.autoplay.default": 0,
+        "dom.disable_open_during_load": false,
         "dom.testing.testutils.enabled": true,
       };
       const lines = Object.entries(settings).map(([name, value]) => `user_pref("${name}", ${value});\n`);
@@ -74,17 +76,70 @@ export function files(folders, { pages = {}, policy = STRICT } = {}) {
 export const page = (module, script) =>
   `<!doctype html>${script ? `<script src="${script}"></script>` : ""}<script type="module" src="${module}"></script>`;
 
+/** What the first tab of a browser shows: it opens each page that is to be visited in a tab, in place of the one before. */
+const LOBBY = `<!doctype html><script>
+  let tab;
+  new EventSource("/visits").onmessage = ({ data }) => {
+    tab?.close();
+    tab = open(data);
+  };
+</script>`;
+
+/** A browser of this process, which visits one page after the other: starting one takes longer than most visits. */
+class Visitor {
+  #process;
+  #profile = mkdtempSync(join(tmpdir(), "colloquy-browser-"));
+  #server;
+  #visits;
+
+  static async start({ program, options }) {
+    const visitor = new Visitor();
+    const connected = new Promise((resolve) => {
+      visitor.#server = createServer((request, response) => {
+        const isStream = request.url === "/visits";
+        response.writeHead(200, { "Content-Type": isStream ? "text/event-stream" : "text/html" });
+        if (!isStream) return response.end(LOBBY);
+        response.flushHeaders();
+        visitor.#visits = response;
+        resolve();
+      });
+    });
+    const port = await listen(visitor.#server);
+    visitor.#process = execFile(program, [...options(visitor.#profile), `http://127.0.0.1:${port}/`]);
+    await connected;
+    return visitor;
+  }
+
+  open(url) {
+    this.#visits.write(`data: ${url}\n\n`);
+  }
+
+  async close() {
+    const exited = new Promise((resolve) => this.#process.once("exit", resolve));
+    this.#process.kill();
+    await exited;
+    this.#server.closeAllConnections();
+    this.#server.close();
+    // The browser's other processes end a little later, and write until then.
+    await rm(this.#profile, { recursive: true, force: true, maxRetries: 20 });
+  }
+}
+
+const visitors = [];
+after(() => Promise.all(visitors.map(async (visitor) => (await visitor).close())));
+
 /**
  * Opens a page, which `handler` serves, in each browser, and gives back its report, which is the same in all of them.
  * `address` makes its URL from the server's port.
  */
 export async function visit(t, handler, address = (port) => `http://127.0.0.1:${port}/`) {
-  const [report, ...others] = await Promise.all(BROWSERS.map((browser) => visitIn(browser, t, handler, address)));
+  if (visitors.length === 0) visitors.push(...BROWSERS.map((browser) => Visitor.start(browser)));
+  const [report, ...others] = await Promise.all(visitors.map(async (visitor) => visitIn(await visitor, t, handler, address)));
   for (const other of others) assert.equal(other, report, "the browsers do not agree");
   return report;
 }
 
-async function visitIn({ program, options }, t, handler, address) {
+async function visitIn(visitor, t, handler, address) {
   let reported;
   const report = new Promise((resolve) => { reported = resolve; });
   const server = createServer(async (request, response) => {
@@ -94,19 +149,17 @@ async function visitIn({ program, options }, t, handler, address) {
     response.end();
     reported(text);
   });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const profile = mkdtempSync(join(tmpdir(), "colloquy-browser-"));
-  const browser = execFile(program, [...options(profile), address(server.address().port)]);
-  t.after(async () => {
-    const exited = new Promise((resolve) => browser.once("exit", resolve));
-    browser.kill();
-    await exited;
+  t.after(() => {
     server.closeAllConnections();
     server.close();
-    // The browser's other processes end a little later, and write until then.
-    await rm(profile, { recursive: true, force: true, maxRetries: 20 });
   });
+  visitor.open(address(await listen(server)));
   return report;
+}
+
+async function listen(server) {
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return server.address().port;
 }
 
 /** What `placeCall` of call.mjs reports of a good call; without its worklet there is no level. */

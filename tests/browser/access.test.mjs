@@ -34,7 +34,7 @@ async function accessible({ browser, driver }, state) {
   }
 }
 
-scene("axe finds nothing serious before and in a call, and after an error", { busy: true, character: "greeter" }, async (stage) => {
+scene("axe finds nothing serious before and in a call, and after an error", { character: "greeter" }, async (stage) => {
   const { page } = stage;
   await accessible(page, "idle");
   await page.click("check");

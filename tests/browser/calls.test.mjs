@@ -2,7 +2,6 @@
 
 import assert from "node:assert/strict";
 
-import { WITH_MODELS } from "./stage/backend.mjs";
 import { LABELS } from "./stage/sound.mjs";
 import { understood, understoodInPart } from "./stage/speech.mjs";
 import { scene } from "./stage/stage.mjs";
@@ -57,7 +56,7 @@ scene("speech is understood and the answer is heard", { busy: true }, async (sta
   assert.ok(transcript.some((line) => line.originator === "bot" && answer.startsWith(line.text)), "the answer is stored");
 });
 
-scene("neural models understand and answer", { busy: true, character: "greeter", backend: WITH_MODELS }, async (stage) => {
+scene("neural models understand and answer", { busy: true, character: "greeter", models: true }, async (stage) => {
   const { page, backend } = stage;
   const { checks } = (await backend.admin("GET", "/health/deep")).content;
   assert.equal(checks.transcriber.model, "whisper-tiny.en");

@@ -203,7 +203,7 @@ scene("a page that is left and come back to makes another call", { character: "g
   await page.says("bot", "its greeting");
 });
 
-scene("a hidden page stays in its call", { busy: true, backend: WITH_MODELS }, async (stage) => {
+scene("a hidden page stays in its call", { busy: true, models: true }, async (stage) => {
   const { page } = stage;
   await page.call();
   await page.driver.executeScript(

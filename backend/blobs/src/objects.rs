@@ -23,7 +23,7 @@ use url::Url;
 use super::{BlobKey, WriteError};
 
 /// What is gathered of a file before it is written, in a folder.
-const FOLDER_PART: usize = 256 * 1024;
+const FOLDER_PART: usize = 64 * 1024;
 /// The same for object storage, which takes no smaller parts.
 const BUCKET_PART: usize = 5 * 1024 * 1024;
 /// How long a connection to object storage may take to begin, a request to end, and all tries of one together.

@@ -2,7 +2,7 @@
 
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -35,8 +35,19 @@ const CHARACTERS = {
   },
 };
 
-/** A backend that finds neural models; `tests/run browser` gets them. They understand what a busy machine tears, too. */
-export const WITH_MODELS = { COLLOQUY_MODELS_DIR: process.env.COLLOQUY_TEST_MODELS_DIR ?? "" };
+/** The neural models of a talk, of those that `tests/run browser` gets: a server loads and measures all that it finds. */
+const TALK = ["whisper-tiny.en", "piper-en_US-joe-medium", "silero-vad"];
+
+function talkFolder() {
+  const folder = mkdtempSync(path.join(tmpdir(), "colloquy-models-"));
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  const all = process.env.COLLOQUY_TEST_MODELS_DIR ?? "";
+  for (const model of TALK) symlinkSync(path.join(all, model), path.join(folder, model));
+  return folder;
+}
+
+/** Settings of a backend that finds neural models, which understand what a busy machine tears, too. */
+export const WITH_MODELS = { COLLOQUY_MODELS_DIR: talkFolder() };
 
 export class Backend {
   #folder = mkdtempSync(path.join(tmpdir(), "colloquy-backend-"));

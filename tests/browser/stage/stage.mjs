@@ -9,7 +9,7 @@ import { after, before, describe, test } from "node:test";
 
 import { createCallAtBackend, customerServer } from "../../../examples/server.mjs";
 import { webhookReceiver } from "../../../examples/webhook.mjs";
-import { Backend, PARTNER } from "./backend.mjs";
+import { Backend, PARTNER, WITH_MODELS } from "./backend.mjs";
 import { BROWSERS, BrowserPool } from "./browsers.mjs";
 import { DemoPage } from "./demo.mjs";
 import { SoundCard } from "./sound.mjs";
@@ -28,15 +28,17 @@ const shared = {};
  * @param {string} name
  * @param {object} options
  * @param {boolean} [options.busy] - Whether somebody speaks in it, or the browser works hard: no other busy scene is
- *   played meanwhile, so that what is said comes in time.
+ *   played meanwhile, so that what is said comes in time. Other scenes are not heard.
  * @param {boolean} [options.waits] - Whether it mostly waits, for many seconds: it is played beside the others, so that
  *   they need not wait, too.
- * @param {boolean} [options.alone] - Whether it measures what anything beside it would change: nothing else is played.
+ * @param {boolean} [options.alone] - Whether it measures what anything beside it would change: nothing else is played, but another such
+ *   scene in the other browser.
  * @param {string} [options.character] - Of the test characters; `quiet` waits for the visitor.
  * @param {number} [options.timeLimitSeconds]
  * @param {boolean} [options.webhook] - Whether the call has a completion webhook.
  * @param {object} [options.customer] - Other settings for the customer's server.
  * @param {boolean} [options.wire] - Whether the page reaches the backend over a wire that the test can cut.
+ * @param {boolean} [options.models] - Whether the backend has neural models; otherwise it has the programs alone.
  * @param {Record<string, string>} [options.backend] - Settings of a backend for this test alone.
  * @param {boolean} [options.sound] - Whether the test has a sound card of its own, which it may take apart.
  * @param {object} [options.browser] - Other options, `phone` or `dark`, `asking`, `env` or none, for a browser of this test
@@ -58,9 +60,11 @@ export function playScenes() {
     shared.speech = writeSpeech(path.join(shared.folder, "speech.wav"));
     shared.noise = writeNoise(path.join(shared.folder, "noise.wav"));
     shared.backend = await Backend.start();
+    shared.withModels = await Backend.start(WITH_MODELS);
   });
   after(async () => {
     await shared.backend?.close();
+    await shared.withModels?.close();
     rmSync(shared.folder, { recursive: true, force: true });
   });
 
@@ -68,13 +72,14 @@ export function playScenes() {
   const busy = scenes.filter(({ options }) => options.busy);
   const waiting = scenes.filter(({ options }) => options.waits);
   const light = scenes.filter(({ options }) => !options.alone && !options.busy && !options.waits);
-  const inTurn = (name, played) => describe(name, { concurrency: 1 }, () => BROWSERS.forEach((browser) => playIn(browser, played)));
+  const inEach = (played) => () => BROWSERS.forEach((browser) => playIn(browser, played));
+  const inTurn = (name, played) => describe(name, { concurrency: 1 }, inEach(played));
   describe("side by side", { concurrency: 2 + BROWSERS.length }, () => {
     inTurn("busy", busy);
     inTurn("waiting", waiting);
-    BROWSERS.forEach((browser) => playIn(browser, light));
+    inEach(light)();
   });
-  inTurn("alone", alone);
+  describe("alone", { concurrency: BROWSERS.length }, inEach(alone));
 }
 
 /** Plays scenes in a browser, one after the other, with a sound card of their own. */
@@ -82,7 +87,7 @@ function playIn(browser, played) {
   describe(browser, { concurrency: 1 }, () => {
     const own = {};
     before(async () => {
-      own.sound = await SoundCard.open();
+      own.sound = await SoundCard.open({ isHeard: played.some(({ options }) => options.busy || options.waits || options.alone) });
       own.browsers = new BrowserPool(own.sound.env);
     });
     after(async () => {
@@ -118,9 +123,10 @@ export class Stage {
   }
 
   async open(options) {
-    const { character = "quiet", timeLimitSeconds = 60 } = options;
-    this.sound = options.sound ? await SoundCard.open() : this.#own.sound;
-    this.backend = options.backend ? await Backend.start(options.backend) : shared.backend;
+    const { character = "quiet", timeLimitSeconds = 60, models } = options;
+    this.sound = options.sound ? await SoundCard.open({ isHeard: true }) : this.#own.sound;
+    const common = models ? shared.withModels : shared.backend;
+    this.backend = options.backend ? await Backend.start(options.backend) : common;
     this.ownBackend = Boolean(options.backend);
     this.wire = options.wire && (await Wire.to(this.backend.url));
     this.deliveries = [];

@@ -119,7 +119,7 @@ impl Pool {
     }
 
     /// How long a computation takes at best, in seconds, while each of the threads has one: what they share, such as the way to memory, makes
-    /// each of them slower. The first of three rounds warms up.
+    /// each of them slower. The first of two rounds warms up.
     pub(super) fn fastest<E>(
         &self,
         compute: impl Fn() -> Result<(), E> + Sync,
@@ -147,11 +147,7 @@ impl Pool {
                 anyhow::Ok(slowest.as_secs_f64())
             })
         };
-        let mut best = f64::MAX;
-        for _ in 0..3 {
-            best = best.min(round()?);
-        }
-        Ok(best)
+        Ok(round()?.min(round()?))
     }
 
     /// Computes something when its turn comes. Dropping the future cancels it.

@@ -3,7 +3,7 @@
 //! Each model hears the languages that it knows; what none of them knows goes to PocketSphinx, as it does without any model. An
 //! utterance that is longer than a model takes is cut where it is most quiet.
 
-use std::sync::Arc;
+use std::{cmp::Reverse, sync::Arc};
 
 use async_trait::async_trait;
 use colloquy_base::{
@@ -106,7 +106,7 @@ impl Model {
 }
 
 impl Whisper {
-    /// The names of the transcription models that are in the folder, those of few languages first: they hear these better.
+    /// The names of the transcription models that are in the folder, the largest first.
     #[must_use]
     pub fn present(folder: &ModelsFolder) -> Vec<&'static str> {
         let models = manifest::MODELS.iter();
@@ -114,7 +114,7 @@ impl Whisper {
             .filter(|model| model.purpose == Purpose::Transcription)
             .filter(|model| folder.presence(model) == Presence::Present)
             .collect();
-        present.sort_by_key(|model| !matches!(model.languages, Languages::Only(_)));
+        present.sort_by_key(|model| Reverse(model.bytes()));
         present.into_iter().map(|model| model.name).collect()
     }
 
@@ -144,15 +144,26 @@ impl Whisper {
             &folder.read(model, vocabulary)?,
             Some(&silence),
         )?;
-        self.pool.keeps(model.name, whisper.bytes());
-        let busy = SPEECH_PART * TIMES_HEARD * real_time_factor(&whisper, &self.pool)?;
-        self.threads_a_call = self.threads_a_call.max(busy);
-        tracing::debug!(model = model.name, threads_a_call = busy, "transcription");
+        let bytes = whisper.bytes();
+        // The heaviest one is the slowest.
+        if self
+            .models
+            .iter()
+            .all(|other| other.whisper.bytes() < bytes)
+        {
+            let busy = SPEECH_PART * TIMES_HEARD * real_time_factor(&whisper, &self.pool)?;
+            self.threads_a_call = self.threads_a_call.max(busy);
+            tracing::debug!(model = model.name, threads_a_call = busy, "transcription");
+        }
+        self.pool.keeps(model.name, bytes);
         self.models.push(Model {
             name: model.name,
             languages: model.languages,
             whisper: Arc::new(whisper),
         });
+        // Those of few languages hear these better.
+        self.models
+            .sort_by_key(|model| !matches!(model.languages, Languages::Only(_)));
         Ok(())
     }
 
