@@ -22,8 +22,7 @@ export const LABELS = {
 export class SoundCard {
   #folder = mkdtempSync(path.join(tmpdir(), "colloquy-sound-"));
 
-  /** `isHeard` is whether tests speak into its microphones, or record its loudspeakers. */
-  static async open({ isHeard }) {
+  static async open() {
     const card = new SoundCard();
     const described = (kind, label) => `${kind}_properties="device.description='${label}'"`;
     const modules = [
@@ -50,8 +49,7 @@ export class SoundCard {
     });
     await new Program("pactl", ["set-default-sink", "speakerA"], card.env).ended;
     // A null sink moves its sound in blocks of up to two seconds, unless somebody wants it sooner.
-    const heard = isHeard ? ["mouthA", "mouthB", "speakerA", "speakerB"] : [];
-    card.listeners = heard.map((sink) =>
+    card.listeners = ["mouthA", "mouthB", "speakerA", "speakerB"].map((sink) =>
       spawn("parec", [`--device=${sink}.monitor`, "--latency-msec=20"], {
         env: { ...process.env, ...card.env },
         stdio: "ignore",

@@ -28,7 +28,7 @@ const shared = {};
  * @param {string} name
  * @param {object} options
  * @param {boolean} [options.busy] - Whether somebody speaks in it, or the browser works hard: no other busy scene is
- *   played meanwhile, so that what is said comes in time. Other scenes are not heard.
+ *   played meanwhile, so that what is said comes in time.
  * @param {boolean} [options.waits] - Whether it mostly waits, for many seconds: it is played beside the others, so that
  *   they need not wait, too.
  * @param {boolean} [options.alone] - Whether it measures what anything beside it would change: nothing else is played, but another such
@@ -87,7 +87,7 @@ function playIn(browser, played) {
   describe(browser, { concurrency: 1 }, () => {
     const own = {};
     before(async () => {
-      own.sound = await SoundCard.open({ isHeard: played.some(({ options }) => options.busy || options.waits || options.alone) });
+      own.sound = await SoundCard.open();
       own.browsers = new BrowserPool(own.sound.env);
     });
     after(async () => {
@@ -124,7 +124,7 @@ export class Stage {
 
   async open(options) {
     const { character = "quiet", timeLimitSeconds = 60, models } = options;
-    this.sound = options.sound ? await SoundCard.open({ isHeard: true }) : this.#own.sound;
+    this.sound = options.sound ? await SoundCard.open() : this.#own.sound;
     const common = models ? shared.withModels : shared.backend;
     this.backend = options.backend ? await Backend.start(options.backend) : common;
     this.ownBackend = Boolean(options.backend);

@@ -48,7 +48,7 @@ fn by_name(config: &mut Config) {
 #[tokio::test]
 async fn kokoro_speaks_where_it_is_named_however_slow_it_is() {
     let Some(folder) = folder() else { return };
-    let ears = providers(folder_of_whisper(), |config| {
+    let ears = providers(neural::ears(), |config| {
         config.synthesizer.model = Some("espeak-ng".to_owned());
     });
     let voice = providers(folder, by_name);
