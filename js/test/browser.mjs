@@ -87,37 +87,43 @@ const LOBBY = `<!doctype html><script>
 
 /** A browser of this process, which visits one page after the other: starting one takes longer than most visits. */
 class Visitor {
-  #process;
   #profile = mkdtempSync(join(tmpdir(), "colloquy-browser-"));
-  #server;
+  #process;
   #visits;
+  #server = createServer((request, response) => {
+    const isStream = request.url === "/visits";
+    response.writeHead(200, { "Content-Type": isStream ? "text/event-stream" : "text/html" });
+    if (!isStream) return response.end(LOBBY);
+    response.flushHeaders();
+    this.#visits = response;
+    this.#server.emit("visitor");
+  });
 
-  static async start({ program, options }) {
-    const visitor = new Visitor();
-    const connected = new Promise((resolve) => {
-      visitor.#server = createServer((request, response) => {
-        const isStream = request.url === "/visits";
-        response.writeHead(200, { "Content-Type": isStream ? "text/event-stream" : "text/html" });
-        if (!isStream) return response.end(LOBBY);
-        response.flushHeaders();
-        visitor.#visits = response;
-        resolve();
+  /** Starts the browser; `ready` fails when it ends before it can visit anything. */
+  constructor({ program, options }) {
+    this.ready = new Promise((resolve, reject) => {
+      this.#server.once("visitor", resolve);
+      this.#server.listen(0, "127.0.0.1", () => {
+        const address = `http://127.0.0.1:${this.#server.address().port}/`;
+        const ended = (error, _, stderr) => reject(new Error(`${program} ended: ${error?.message ?? stderr}`));
+        this.#process = execFile(program, [...options(this.#profile), address], ended);
       });
     });
-    const port = await listen(visitor.#server);
-    visitor.#process = execFile(program, [...options(visitor.#profile), `http://127.0.0.1:${port}/`]);
-    await connected;
-    return visitor;
+    // Whoever visits hears of it.
+    this.ready.catch(() => {});
   }
 
-  open(url) {
+  async open(url) {
+    await this.ready;
     this.#visits.write(`data: ${url}\n\n`);
   }
 
   async close() {
-    const exited = new Promise((resolve) => this.#process.once("exit", resolve));
-    this.#process.kill();
-    await exited;
+    if (this.#process?.exitCode === null && this.#process.signalCode === null) {
+      const exited = new Promise((resolve) => this.#process.once("exit", resolve));
+      this.#process.kill();
+      await exited;
+    }
     this.#server.closeAllConnections();
     this.#server.close();
     // The browser's other processes end a little later, and write until then.
@@ -125,16 +131,16 @@ class Visitor {
   }
 }
 
-const visitors = [];
-after(() => Promise.all(visitors.map(async (visitor) => (await visitor).close())));
+let visitors = [];
+after(() => Promise.all(visitors.map((visitor) => visitor.close())));
 
 /**
  * Opens a page, which `handler` serves, in each browser, and gives back its report, which is the same in all of them.
  * `address` makes its URL from the server's port.
  */
 export async function visit(t, handler, address = (port) => `http://127.0.0.1:${port}/`) {
-  if (visitors.length === 0) visitors.push(...BROWSERS.map((browser) => Visitor.start(browser)));
-  const [report, ...others] = await Promise.all(visitors.map(async (visitor) => visitIn(await visitor, t, handler, address)));
+  if (visitors.length === 0) visitors = BROWSERS.map((browser) => new Visitor(browser));
+  const [report, ...others] = await Promise.all(visitors.map((visitor) => visitIn(visitor, t, handler, address)));
   for (const other of others) assert.equal(other, report, "the browsers do not agree");
   return report;
 }
@@ -153,13 +159,9 @@ async function visitIn(visitor, t, handler, address) {
     server.closeAllConnections();
     server.close();
   });
-  visitor.open(address(await listen(server)));
-  return report;
-}
-
-async function listen(server) {
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return server.address().port;
+  await visitor.open(address(server.address().port));
+  return report;
 }
 
 /** What `placeCall` of call.mjs reports of a good call; without its worklet there is no level. */

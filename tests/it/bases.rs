@@ -37,6 +37,12 @@ fn sample(name: &str) -> Vec<u8> {
     fs::read(folder.join(name)).unwrap()
 }
 
+/// A server that `tests/run unit` starts.
+fn given(name: &str) -> String {
+    let missing = format!("{name} is set by tests/run unit");
+    std::env::var(name).map_err(|_| missing).unwrap()
+}
+
 fn file(name: &str, bytes: impl Into<Vec<u8>>) -> Part {
     Part::bytes(bytes.into()).file_name(name.to_owned())
 }

@@ -8,6 +8,7 @@
 //! What a file means, and who may read it, belongs to the capability that keeps it.
 
 mod capability;
+mod gathered;
 mod local;
 mod objects;
 mod reader;
@@ -102,11 +103,12 @@ impl Blobs {
     /// When there is no such place; the setting is named.
     pub fn open(base: Base) -> anyhow::Result<Self> {
         let place = base.config.store.blob_place()?;
-        let objects = Objects::open(&place).context("store.blob_url")?;
+        let copies = base.config.store.dir.join(local::COPIES);
+        let objects = Objects::open(&place, copies).context("store.blob_url")?;
         Ok(Self(Arc::new(Parts { base, objects })))
     }
 
-    /// Writes a file of a partner as its pieces come, `most` bytes of it; a piece at a time is in memory. It is pending until it
+    /// Writes a file of a partner as its pieces come, `most` bytes of it; little of it is in memory at a time. It is pending until it
     /// is kept, and goes away by itself when it is not.
     ///
     /// # Errors

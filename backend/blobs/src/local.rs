@@ -13,8 +13,8 @@ use super::{BlobKey, Blobs, ObjectError};
 
 /// Nobody reads a copy for so long.
 const OLD: Duration = Duration::from_secs(24 * 3_600);
-/// The folder of copies, in the data folder.
-const COPIES: &str = "copies";
+/// The folder of copies, in the data folder, and of what came of a file that a bucket does not take yet.
+pub(super) const COPIES: &str = "copies";
 
 /// A file as a path of this machine, for as long as this lives.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream::BoxStream};
 use object_store::{
     ClientConfigKey, MultipartUpload, ObjectStore, ObjectStoreExt as _, PutPayload, RetryConfig,
@@ -20,12 +20,15 @@ use object_store::{
 use sha2::{Digest as _, Sha256};
 use url::Url;
 
-use super::{BlobKey, WriteError};
+use super::{
+    BlobKey, WriteError,
+    gathered::{Gathered, IN_MEMORY, Part, SpoolPlace},
+};
 
-/// What is gathered of a file before it is written, in a folder.
-const FOLDER_PART: usize = 64 * 1024;
-/// The same for object storage, which takes no smaller parts.
+/// What is gathered of a file before it is sent to object storage, which takes no smaller parts.
 const BUCKET_PART: usize = 5 * 1024 * 1024;
+/// So many of them are in memory at a time.
+const BUCKET_PARTS_AT_ONCE: usize = 2;
 /// How long a connection to object storage may take to begin, a request to end, and all tries of one together.
 const CONNECT: &str = "5 seconds";
 const REQUEST: &str = "60 seconds";
@@ -112,21 +115,24 @@ pub struct Objects {
     /// The folder, if it is one.
     folder: Option<PathBuf>,
     part_bytes: usize,
+    /// Where parts are gathered that are too large for memory.
+    spool: Option<SpoolPlace>,
 }
 
 impl Objects {
     /// The place that a URL names: `file:///PATH`, made when it is missing, or `s3://BUCKET/PREFIX`, whose keys, region and
-    /// endpoint come from the environment as those of other programs do (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, ..).
+    /// endpoint come from the environment as those of other programs do (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, ..). In
+    /// the folder `spool` is what came of a file that a bucket does not take yet.
     ///
     /// # Errors
     /// When there is no such place.
-    pub fn open(url: &Url) -> Result<Self, OpenError> {
+    pub fn open(url: &Url, spool: PathBuf) -> Result<Self, OpenError> {
         match url.scheme() {
             "file" => {
                 let folder = url.to_file_path().map_err(|()| OpenError::Malformed)?;
                 Self::in_folder(&folder)
             }
-            "s3" => Self::in_bucket(url),
+            "s3" => Self::in_bucket(url, spool),
             _ => Err(OpenError::Malformed),
         }
     }
@@ -144,11 +150,12 @@ impl Objects {
             store: Arc::new(store.with_fsync(true)),
             prefix: Path::default(),
             folder: Some(folder),
-            part_bytes: FOLDER_PART,
+            part_bytes: IN_MEMORY,
+            spool: None,
         })
     }
 
-    fn in_bucket(url: &Url) -> Result<Self, OpenError> {
+    fn in_bucket(url: &Url, spool: PathBuf) -> Result<Self, OpenError> {
         let bucket = url.host_str().filter(|name| !name.is_empty());
         let bucket = bucket.ok_or(OpenError::Malformed)?;
         let retry = RetryConfig {
@@ -172,6 +179,7 @@ impl Objects {
             prefix,
             folder: None,
             part_bytes: BUCKET_PART,
+            spool: Some(SpoolPlace::new(spool, BUCKET_PARTS_AT_ONCE)),
         })
     }
 
@@ -198,7 +206,10 @@ impl Objects {
         let mut pieces = pin!(pieces);
         let mut hash = Sha256::new();
         let mut bytes = 0;
-        let mut gathered = BytesMut::new();
+        let mut gathered = match &self.spool {
+            None => Gathered::default(),
+            Some(place) => Gathered::spooled(place.clone()),
+        };
         let mut upload = None;
         while let Some(piece) = pieces.next().await {
             let mut piece = match piece {
@@ -217,28 +228,24 @@ impl Objects {
             // All parts but the last have the same size, which some servers insist on.
             while gathered.len() + piece.len() > self.part_bytes {
                 let fits = piece.split_to(self.part_bytes - gathered.len());
-                gathered.extend_from_slice(&fits);
-                let part = gathered.split().freeze();
-                let begun = match upload.take() {
-                    Some(begun) => begun,
-                    None => self
-                        .store
-                        .put_multipart(&path)
-                        .await
-                        .map_err(ObjectError::from)?,
-                };
-                upload = Some(put_part(begun, part).await?);
+                let part = full(&mut gathered, &fits).await;
+                upload = Some(self.put_next(&path, upload, part).await?);
             }
-            gathered.extend_from_slice(&piece);
+            if let Err(error) = gathered.push(&piece).await {
+                abort(upload).await;
+                return Err(error.into());
+            }
         }
-        let rest = gathered.freeze();
+        let rest = gathered.take().await;
         match upload {
             None => {
-                let put = self.store.put(&path, PutPayload::from_bytes(rest)).await;
+                let rest = rest?;
+                let payload = PutPayload::from_bytes(rest.bytes.clone());
+                let put = self.store.put(&path, payload).await;
                 put.map_err(ObjectError::from)?;
             }
-            Some(upload) => {
-                let mut upload = put_part(upload, rest).await?;
+            begun => {
+                let mut upload = self.put_next(&path, begun, rest).await?;
                 if let Err(error) = upload.complete().await {
                     abort(Some(upload)).await;
                     return Err(ObjectError::from(error).into());
@@ -250,6 +257,35 @@ impl Objects {
             bytes,
             sha256: sha256.iter().map(|byte| format!("{byte:02x}")).collect(),
         })
+    }
+
+    /// Writes the next part, one at a time: who sends faster than the place takes waits. What was written is taken back when that
+    /// fails, or when there is no part.
+    async fn put_next(
+        &self,
+        path: &Path,
+        upload: Option<Box<dyn MultipartUpload>>,
+        part: Result<Part, ObjectError>,
+    ) -> Result<Box<dyn MultipartUpload>, ObjectError> {
+        let part = match part {
+            Ok(part) => part,
+            Err(error) => {
+                abort(upload).await;
+                return Err(error);
+            }
+        };
+        let mut upload = match upload {
+            Some(begun) => begun,
+            None => self.store.put_multipart(path).await?,
+        };
+        let payload = PutPayload::from_bytes(part.bytes.clone());
+        match upload.put_part(payload).await {
+            Ok(()) => Ok(upload),
+            Err(error) => {
+                abort(Some(upload)).await;
+                Err(error.into())
+            }
+        }
     }
 
     pub(super) async fn read(&self, key: &BlobKey) -> Result<OpenFile, ObjectError> {
@@ -299,18 +335,10 @@ impl Objects {
     }
 }
 
-/// Writes the next part, one at a time: who sends faster than the place takes waits.
-async fn put_part(
-    mut upload: Box<dyn MultipartUpload>,
-    part: Bytes,
-) -> Result<Box<dyn MultipartUpload>, ObjectError> {
-    match upload.put_part(PutPayload::from_bytes(part)).await {
-        Ok(()) => Ok(upload),
-        Err(error) => {
-            abort(Some(upload)).await;
-            Err(error.into())
-        }
-    }
+/// What was gathered, with the piece that fills it.
+async fn full(gathered: &mut Gathered, piece: &[u8]) -> Result<Part, ObjectError> {
+    gathered.push(piece).await?;
+    gathered.take().await
 }
 
 /// Takes back what was written of a file. What cannot be taken back is removed later.

@@ -187,22 +187,23 @@ in_both!(
 in_both!(
     a_file_that_is_too_large_or_breaks_off_leaves_nothing,
     |place| {
-        // Below a part, and above.
-        for pieces in [2, 40] {
-            let piece = Bytes::from(vec![7; 100_000]);
-            let large = stream::repeat(Ok::<_, &str>(piece.clone())).take(pieces);
-            let most = u64::try_from(pieces).unwrap() * 100_000;
-            let fits = place.blobs.write(&place.acme, large, most).await.unwrap();
+        // In memory alone, in several parts of a folder, in several of a bucket.
+        for pieces in [2, 40, 120] {
+            let written: Vec<Bytes> = (0..pieces)
+                .map(|number| Bytes::from(vec![number; 100_000]))
+                .collect();
+            let large = || stream::iter(written.clone()).map(Ok::<_, &str>);
+            let most = u64::from(pieces) * 100_000;
+            let fits = place.blobs.write(&place.acme, large(), most).await.unwrap();
             assert_eq!(fits.bytes, most);
             let read = place.blobs.read_whole(&fits.key, most).await.unwrap();
-            assert!(read.iter().all(|byte| *byte == 7));
+            assert!(read == written.concat(), "every byte is in its place");
             let small = place.blobs.read_whole(&fits.key, most - 1).await;
             assert!(matches!(small, Err(ObjectError::TooLarge(_))));
 
-            let large = stream::repeat(Ok::<_, &str>(piece.clone())).take(pieces);
-            let refused = place.blobs.write(&place.acme, large, most - 1).await;
+            let refused = place.blobs.write(&place.acme, large(), most - 1).await;
             assert!(matches!(refused, Err(WriteError::TooLarge(bound)) if bound == most - 1));
-            let broken = stream::repeat(Ok(piece)).take(pieces - 1);
+            let broken = large().take(usize::from(pieces) - 1);
             let broken = broken.chain(stream::iter([Err("gone")]));
             let refused = place.blobs.write(&place.acme, broken, most).await;
             assert!(matches!(refused, Err(WriteError::Source("gone"))));
@@ -266,6 +267,23 @@ in_both!(a_file_is_a_path_of_this_machine_for_a_while, |place| {
     let left = std::fs::read_dir(copies).map_or(0, Iterator::count);
     assert_eq!(left, 0, "nothing is left of what could not be copied");
 });
+
+/// What comes of a file is gathered on this machine's disk, in a folder that is none here.
+#[tokio::test]
+async fn a_disk_that_does_not_take_a_part_for_a_bucket_leaves_nothing() {
+    let place = Place::in_bucket().await;
+    std::fs::write(place.folder.path().join("copies"), "").unwrap();
+    for pieces in [1, 120] {
+        let piece = Bytes::from(vec![7; 100_000]);
+        let large = stream::repeat(Ok::<_, &str>(piece)).take(pieces);
+        let refused = place.blobs.write(&place.acme, large, u64::MAX).await;
+        assert!(matches!(refused, Err(WriteError::Object(_))), "{refused:?}");
+    }
+    let small = place.write(b"hello").await;
+    assert_eq!(place.read(&small).await.unwrap(), "hello", "from memory");
+    assert_eq!(place.blobs.sweep().await.unwrap(), 2);
+    assert_eq!((place.rows().await, place.files().await.len()), (1, 1));
+}
 
 #[tokio::test]
 async fn the_check_notices_a_bucket_that_is_not_there() {

@@ -60,7 +60,7 @@ export function playScenes() {
     shared.speech = writeSpeech(path.join(shared.folder, "speech.wav"));
     shared.noise = writeNoise(path.join(shared.folder, "noise.wav"));
     shared.backend = await Backend.start();
-    shared.withModels = await Backend.start(WITH_MODELS);
+    if (scenes.some(({ options }) => options.models)) shared.withModels = await Backend.start(WITH_MODELS);
   });
   after(async () => {
     await shared.backend?.close();

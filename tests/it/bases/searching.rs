@@ -289,12 +289,6 @@ async fn found_count(app: &TestApp, key: &str) -> usize {
     found(app, key, "When do lions sleep?").await.len()
 }
 
-/// A server that `tests/run unit` starts.
-fn given(name: &str) -> String {
-    let missing = format!("{name} is set by tests/run unit");
-    std::env::var(name).map_err(|_| missing).unwrap()
-}
-
 /// Two nodes on one database, each with a data folder of its own: with a copy of the index each and files in a folder, or with an index in
 /// PostgreSQL and files in a bucket that they share.
 async fn nodes_find_the_same(database: TestDatabase, shared_index: Option<Secret>) {
