@@ -61,6 +61,7 @@ async fn make_quota(app: &App) -> anyhow::Result<Arc<Quota>> {
         reach: DataScope::Admin,
         scopes: None,
         allowed_origins: None,
+        partner_rate: None,
     };
     let tenant = admin.tenant(&id)?;
     partners::create(app, id, PartnerChange::default()).await?;

@@ -9,7 +9,8 @@ use axum::extract::FromRef;
 
 use crate::{
     accounts::{Accounts, Directory},
-    bases::{Bases, IndexedBases},
+    analyses::Analyses,
+    bases::{Bases, BasesOfPartners},
     blobs::Blobs,
     calls::{Calls, OpenCalls},
     characters::{CharacterCache, Characters},
@@ -24,6 +25,7 @@ use crate::{
     sandbox::Sandbox,
     server::DeepHealth,
     speech::Speech,
+    transcripts::Transcripts,
     webhooks::Webhooks,
 };
 
@@ -51,6 +53,10 @@ pub struct Parts {
     pub speech: Speech,
     /// Legacy messaging.
     pub messaging: Messaging,
+    /// Conversations that are analyzed.
+    pub analyses: Analyses,
+    /// Recordings that are written down.
+    pub transcripts: Transcripts,
     /// The calls that run on this node.
     pub media: Media,
     /// The outside services.
@@ -106,6 +112,8 @@ give! {
     Generation: generation,
     Speech: speech,
     Messaging: messaging,
+    Transcripts: transcripts,
+    Analyses: analyses,
     Media: media,
 }
 
@@ -117,13 +125,10 @@ pub fn directory(base: Base) -> Directory {
 }
 
 fn directory_with(base: Base, cache: &Arc<CharacterCache>) -> Directory {
+    let bases = BasesOfPartners(base.clone());
     Directory::new(
         base,
-        vec![
-            Arc::clone(cache) as _,
-            Arc::new(OpenCalls),
-            Arc::new(IndexedBases),
-        ],
+        vec![Arc::clone(cache) as _, Arc::new(OpenCalls), Arc::new(bases)],
     )
 }
 
@@ -154,9 +159,17 @@ impl App {
             blobs.clone(),
             Arc::clone(&sandbox),
             providers.clone(),
-            fetcher,
+            fetcher.clone(),
         )
-        .await;
+        .await?;
+        let analyses = Analyses::new(accounts.clone(), providers.clone());
+        let transcripts = Transcripts::new(
+            accounts.clone(),
+            blobs.clone(),
+            Arc::clone(&sandbox),
+            providers.clone(),
+            fetcher,
+        );
         let generation = Generation::open(
             characters.clone(),
             providers.clone(),
@@ -185,6 +198,8 @@ impl App {
             generation,
             speech,
             messaging,
+            transcripts,
+            analyses,
             media,
             providers,
             edge,

@@ -10,6 +10,8 @@
 //!
 //! - `colloquy-media` ([`media`]): the driver between the transport, the conversation engine and the client's socket
 //! - `colloquy-messaging` ([`messaging`]): legacy conversations of text and voice messages, answered in the background
+//! - `colloquy-transcripts` ([`transcripts`]): recordings written down, in the background
+//! - `colloquy-analyses` ([`analyses`]): what conversations tell of a person, found out in the background
 //! - `colloquy-calls` ([`calls`]): the call resource, signed URLs, transcripts, completion
 //! - `colloquy-generation` ([`generation`]): text generation: replies of models, as characters with knowledge, for clients and
 //!   for calls
@@ -53,6 +55,7 @@ pub mod server;
 pub use app::App;
 pub use cli::Cli;
 pub use colloquy_accounts as accounts;
+pub use colloquy_analyses as analyses;
 pub use colloquy_base::{cache, clock, fair_queue, identifiers, invalid, language, money};
 pub use colloquy_bases as bases;
 pub use colloquy_blobs as blobs;
@@ -73,6 +76,7 @@ pub use colloquy_providers as providers;
 pub use colloquy_sandbox as sandbox;
 pub use colloquy_speech as speech;
 pub use colloquy_store as store;
+pub use colloquy_transcripts as transcripts;
 pub use colloquy_webhooks as webhooks;
 pub use config::Config;
 

@@ -210,17 +210,20 @@ const LEAKS = `${IMPORTS}
       await manager.handleCall2(null, null, URL);
       manager.hangUp();
     };
-    for (let i = 0; i < left; i += 1) await make(i % 50 === 0);
-    await wait(200);
-    const before = backend.listeners();
-    await collectUntil(() => left === 0 && backend.listeners() === 0);
-    const facts = [before, left, backend.listeners()];
+    // A browser may collect some of them while others are made.
+    let listened = 0;
+    for (let i = 0; i < 100; i += 1) {
+      await make(i % 50 === 0);
+      listened = Math.max(listened, backend.listeners());
+    }
+    await collectUntil(() => left === 0 && backend.listeners() === 0, 1_000);
+    const facts = [listened > 0, left, backend.listeners()];
     backend.uninstall();
     return facts.join(" ");
   });
 `;
 
-inPage("a manager that nobody holds is collected, with its listeners", LEAKS, (report) => assert.equal(report, "100 0 0"));
+inPage("a manager that nobody holds is collected, with its listeners", LEAKS, (report) => assert.equal(report, "true 0 0"));
 
 const KEPT = `${IMPORTS}
   reporting(async () => {

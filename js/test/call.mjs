@@ -16,9 +16,9 @@ export async function reporting(script) {
   }
 }
 
-/** Waits until a condition holds, while what nobody holds is collected. */
-export async function collectUntil(holds) {
-  for (let i = 0; i < 100 && !holds(); i += 1) {
+/** Waits until a condition holds, while what nobody holds is collected so many times. */
+export async function collectUntil(holds, most = 100) {
+  for (let i = 0; i < most && !holds(); i += 1) {
     await (globalThis.gc?.() ?? globalThis.TestUtils?.gc());
     // The SDK hears of it in a task of its own.
     await wait(20);

@@ -9,6 +9,7 @@ mod server;
 mod setup;
 mod speech;
 mod text;
+mod transcribe;
 mod turns;
 
 use std::{fmt::Display, io::Write as _};
@@ -37,6 +38,8 @@ enum Benchmark {
     Turns(turns::TurnsOptions),
     /// Finding passages: how good rankings are, and how long a search takes over many chunks.
     Retrieve(retrieve::RetrieveOptions),
+    /// Transcripts of long recordings: how good they are beside those of short ones, and how long they take.
+    Transcribe(transcribe::TranscribeOptions),
     /// Text generation: what the server adds to its upstream, with one client and with many.
     Text(text::TextOptions),
 }
@@ -51,6 +54,7 @@ async fn main() -> anyhow::Result<()> {
         Benchmark::Speech(options) => Box::new(speech::run(options).await?),
         Benchmark::Turns(options) => Box::new(turns::run(options).await?),
         Benchmark::Retrieve(options) => Box::new(retrieve::run(options).await?),
+        Benchmark::Transcribe(options) => Box::new(transcribe::run(options).await?),
         Benchmark::Text(options) => Box::new(text::run(options).await?),
     };
     writeln!(std::io::stdout().lock(), "{report}")?;

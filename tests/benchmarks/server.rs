@@ -150,6 +150,16 @@ impl Server {
         answer(path, request.bearer_auth(key)).await
     }
 
+    /// Sends a form as the partner.
+    pub(crate) async fn post_form(
+        &self,
+        path: &str,
+        form: reqwest::multipart::Form,
+    ) -> anyhow::Result<Value> {
+        let request = self.http.post(format!("{}{path}", self.base));
+        self.ask(path, request.multipart(form)).await
+    }
+
     /// Reads JSON as the partner.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Value> {
         self.ask(path, self.http.get(format!("{}{path}", self.base)))

@@ -22,7 +22,7 @@ const NO_TURN_MS = 2_000;
 /** The callbacks whose order is documented. */
 const ORDER = ["onCallStart", "onCallStarting", "onConnected", "onHangUp"];
 
-scene("speech is understood and the answer is heard", { busy: true }, async (stage) => {
+scene("speech is understood and the answer is heard", { calm: true }, async (stage) => {
   const { page, backend, sound } = stage;
   await page.call();
   const recording = sound.record("A");
@@ -56,7 +56,7 @@ scene("speech is understood and the answer is heard", { busy: true }, async (sta
   assert.ok(transcript.some((line) => line.originator === "bot" && answer.startsWith(line.text)), "the answer is stored");
 });
 
-scene("neural models understand and answer", { busy: true, character: "greeter", models: true }, async (stage) => {
+scene("neural models understand and answer", { calm: true, character: "greeter", models: true }, async (stage) => {
   const { page, backend } = stage;
   const { checks } = (await backend.admin("GET", "/health/deep")).content;
   assert.equal(checks.transcriber.model, "whisper-tiny.en");
@@ -190,7 +190,7 @@ scene("a typed turn is answered aloud, from the character's documents", { charac
   assert.match(reported("onRagInfo"), /"title":"Opening hours".*"count":1/);
 });
 
-scene("a muted microphone gives no turn, and stays muted when devices change", { busy: true }, async (stage) => {
+scene("a muted microphone gives no turn, and stays muted when devices change", { calm: true, ears: true }, async (stage) => {
   const { page, sound } = stage;
   await page.call();
   await page.click("mute");
@@ -240,7 +240,7 @@ scene("the secret key never reaches the page, and nothing breaks its policy", { 
   assert.deepEqual(complaints, []);
 });
 
-scene("a microphone that is unplugged is replaced by the other", { busy: true, sound: true }, async (stage) => {
+scene("a microphone that is unplugged is replaced by the other", { calm: true, ears: true, sound: true }, async (stage) => {
   const { page, sound } = stage;
   await page.call();
   await sound.unplug("A");

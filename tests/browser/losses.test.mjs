@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import http from "node:http";
 import { networkInterfaces } from "node:os";
 
-import { WITH_MODELS } from "./stage/backend.mjs";
+import { WITH_EARS } from "./stage/backend.mjs";
 import { understood } from "./stage/speech.mjs";
 import { scene } from "./stage/stage.mjs";
 import { sleep, until } from "./stage/waiting.mjs";
@@ -18,9 +18,9 @@ const states = ({ callbacks }) =>
   callbacks.filter(({ name }) => name === "onStatusUpdate").map(({ text }) => text.match(/"(\w+)"/)[1]);
 
 // The signed URL is good for two seconds, and the outage is longer: it is the resume token that opens the session again.
-const SHORT = { ...WITH_MODELS, COLLOQUY_CALLS_CONNECT_SECONDS: "2" };
+const SHORT = { ...WITH_EARS, COLLOQUY_CALLS_CONNECT_SECONDS: "2" };
 
-scene("signalling that is lost comes back while the talk goes on", { busy: true, wire: true, backend: SHORT }, async (stage) => {
+scene("signalling that is lost comes back while the talk goes on", { calm: true, wire: true, backend: SHORT }, async (stage) => {
   const { page, wire } = stage;
   await page.call();
   const from = await page.ears.now();
@@ -203,7 +203,7 @@ scene("a page that is left and come back to makes another call", { character: "g
   await page.says("bot", "its greeting");
 });
 
-scene("a hidden page stays in its call", { busy: true, models: true }, async (stage) => {
+scene("a hidden page stays in its call", { calm: true, ears: true }, async (stage) => {
   const { page } = stage;
   await page.call();
   await page.driver.executeScript(

@@ -6,7 +6,8 @@ import { randomBytes } from "node:crypto";
 import net from "node:net";
 import { networkInterfaces } from "node:os";
 
-import { WITH_MODELS } from "./stage/backend.mjs";
+import { WITH_EARS } from "./stage/backend.mjs";
+import { BROWSERS } from "./stage/browsers.mjs";
 import { freePort, Program } from "./stage/programs.mjs";
 import { understood } from "./stage/speech.mjs";
 import { scene } from "./stage/stage.mjs";
@@ -42,14 +43,16 @@ async function startRelay(port) {
   }
 }
 
-// The scene is busy, so its port is needed by one browser at a time.
-const shared = await freePort();
-const servers = [{ urls: [urls(shared, "udp")], username, credential }];
-const backend = { ...WITH_MODELS, COLLOQUY_MEDIA_ICE_SERVERS: JSON.stringify(servers) };
+/** The port of each browser's relay. */
+const ports = Object.fromEntries(await Promise.all(BROWSERS.map(async (browser) => [browser, await freePort()])));
+const backend = (browser) => {
+  const servers = [{ urls: [urls(ports[browser], "udp")], username, credential }];
+  return { ...WITH_EARS, COLLOQUY_MEDIA_ICE_SERVERS: JSON.stringify(servers) };
+};
 
-scene("media flows through a relay when nothing else may", { busy: true, backend }, async (stage) => {
+scene("media flows through a relay when nothing else may", { calm: true, backend }, async (stage) => {
   const { page } = stage;
-  const relay = await startRelay(shared);
+  const relay = await startRelay(ports[stage.browserName]);
   try {
     await page.openSettings();
     await page.flip("relayOnly");

@@ -14,8 +14,9 @@ use colloquy::{
     providers::Providers,
     server,
 };
+use futures_util::stream;
 use jiff::Timestamp;
-use reqwest::{Method, RequestBuilder, StatusCode};
+use reqwest::{Body, Method, RequestBuilder, StatusCode, multipart::Part};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -373,6 +374,19 @@ impl Drop for TestApp {
     fn drop(&mut self) {
         self.app.kernel.shutdown.cancel();
     }
+}
+
+/// A file of so many mebibytes of nothing behind its beginning, which is made while it is sent.
+pub fn streamed(name: &str, beginning: &'static [u8], mebibytes: usize) -> Part {
+    let piece = move |at: usize| {
+        let mut piece = vec![b'x'; 1024 * 1024];
+        if at == 0 {
+            piece[..beginning.len()].copy_from_slice(beginning);
+        }
+        Ok::<_, std::io::Error>(piece)
+    };
+    let body = Body::wrap_stream(stream::iter((0..mebibytes).map(piece)));
+    Part::stream(body).file_name(name.to_owned())
 }
 
 /// A client without connections.

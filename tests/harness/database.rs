@@ -15,8 +15,9 @@ use std::{
 
 use colloquy::config::{Secret, StoreConfig};
 use serde::{Deserialize, Serialize};
-use sqlx::{AssertSqlSafe, Connection as _};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 use sqlx_postgres::PgConnection;
+use sqlx_sqlite::SqliteConnection;
 use tempfile::TempDir;
 use url::Url;
 
@@ -28,6 +29,18 @@ pub struct TestDatabase {
     postgres_url: Option<String>,
     #[serde(skip)]
     _kept: Option<Arc<TempDir>>,
+}
+
+/// The lock of a SQLite database.
+#[derive(Debug)]
+pub struct HeldDatabase(SqliteConnection);
+
+impl HeldDatabase {
+    /// Lets others write again.
+    pub async fn release(mut self) {
+        self.0.execute("ROLLBACK").await.expect("it is open");
+        self.0.close().await.expect("it is closed");
+    }
 }
 
 impl TestDatabase {
@@ -52,6 +65,14 @@ impl TestDatabase {
             postgres_url: None,
             _kept: None,
         }
+    }
+
+    /// Holds the lock of a SQLite database, so that nobody else writes until this is released.
+    pub async fn hold(&self) -> HeldDatabase {
+        let url = format!("sqlite://{}", self.dir.join("colloquy.db").display());
+        let mut connection = SqliteConnection::connect(&url).await.expect("a database");
+        while connection.execute("BEGIN IMMEDIATE").await.is_err() {}
+        HeldDatabase(connection)
     }
 
     /// A fresh database on the PostgreSQL server.

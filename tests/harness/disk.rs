@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    fs::OpenOptions,
+    fs::{self, File, OpenOptions},
     io::{self, Write as _},
     path::{Path, PathBuf},
     process::{Command, Output},
@@ -58,10 +58,28 @@ impl SmallDisk {
         assert!(done.status.success(), "{done:?}");
     }
 
+    /// Leaves no room on it, with a file that goes with this value.
+    pub fn fill(&self) -> Ballast {
+        let path = self.path("ballast");
+        let mut file = File::create(&path).unwrap();
+        while file.write_all(&[7; 4_096]).is_ok() {}
+        Ballast(path)
+    }
+
     /// The place of a file on it.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
+    }
+}
+
+/// A file that leaves no room for others.
+#[derive(Debug)]
+pub struct Ballast(PathBuf);
+
+impl Drop for Ballast {
+    fn drop(&mut self) {
+        fs::remove_file(&self.0).unwrap();
     }
 }
 

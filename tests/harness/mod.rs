@@ -17,6 +17,7 @@ pub mod process;
 pub mod receiver;
 pub mod sounds;
 pub mod upstream;
+pub mod vectorstores;
 
 use std::time::Duration;
 

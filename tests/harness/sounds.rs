@@ -1,6 +1,6 @@
-//! Sounds in which nobody speaks, at 16,000 samples a second. They are made, and the same each time.
+//! Sounds in which nobody speaks, at 16,000 samples a second, which are made, and the same each time; and sound as files.
 
-use std::f64::consts::TAU;
+use std::{f64::consts::TAU, fs, process::Command};
 
 /// Samples of a second.
 const RATE: usize = 16_000;
@@ -105,4 +105,42 @@ pub fn without_speech() -> Vec<Vec<i16>> {
         }
     }));
     sounds
+}
+
+/// Samples as a WAV file.
+#[must_use]
+pub fn wav(samples: &[i16]) -> Vec<u8> {
+    let bytes: Vec<u8> = samples
+        .iter()
+        .flat_map(|sample| sample.to_le_bytes())
+        .collect();
+    let mut wav = Vec::with_capacity(44 + bytes.len());
+    wav.extend(b"RIFF");
+    wav.extend((36 + bytes.len() as u32).to_le_bytes());
+    wav.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
+    wav.extend((RATE as u32).to_le_bytes());
+    wav.extend((2 * RATE as u32).to_le_bytes());
+    wav.extend(b"\x02\0\x10\0data");
+    wav.extend((bytes.len() as u32).to_le_bytes());
+    wav.extend(bytes);
+    wav
+}
+
+/// A WAV file as a file of another kind, made by ffmpeg.
+pub fn converted(sound: &[u8], name: &str, arguments: &[&str]) -> Vec<u8> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (from, to) = (folder.path().join("from.wav"), folder.path().join(name));
+    fs::write(&from, sound).expect("a file");
+    let mut command = Command::new("ffmpeg");
+    command
+        .args(["-v", "error", "-i"])
+        .arg(from)
+        .args(arguments);
+    let output = command.arg(&to).output().expect("ffmpeg is installed");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    fs::read(to).expect("a file")
 }

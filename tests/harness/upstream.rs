@@ -37,6 +37,7 @@ use url::Url;
 
 pub use self::{
     answers::{SPEECH_RATE_HZ, voice_like},
+    embeddings::input_tokens,
     script::{Fault, Script},
     text::{CACHED_TOKENS, INPUT_TOKENS, output_tokens},
 };
@@ -74,6 +75,10 @@ pub struct Recorded {
     pub pieces: usize,
     /// How it ended; `None` while it runs.
     pub end: Option<(End, Instant)>,
+    /// What goes wrong with its answer.
+    pub fault: Option<Fault>,
+    /// The tokens of the answer that its script has, where it is one of words.
+    pub output_tokens: u64,
 }
 
 /// How a request ended.
@@ -160,17 +165,22 @@ impl Upstream {
             api_key: api_key.clone(),
             model: Some("scripted-chat".to_owned()),
         };
-        config.transcriber = TranscriberConfig {
-            base_url: base_url.clone(),
-            api_key: api_key.clone(),
-            model: Some("scripted-transcriber".to_owned()),
-            ..TranscriberConfig::default()
-        };
+        self.listen(config);
         config.synthesizer = SynthesizerConfig {
             base_url,
             api_key,
             model: Some("scripted-voice".to_owned()),
             ..SynthesizerConfig::default()
+        };
+    }
+
+    /// Has recordings heard here.
+    pub fn listen(&self, config: &mut Config) {
+        config.transcriber = TranscriberConfig {
+            base_url: Some(self.base_url()),
+            api_key: Some(Secret::new("upstream-key")),
+            model: Some("scripted-transcriber".to_owned()),
+            ..TranscriberConfig::default()
         };
     }
 
@@ -199,9 +209,9 @@ impl Upstream {
                 api,
                 base_url: Some(self.base_url()),
                 api_key: Some(Secret::new("upstream-key")),
-                input_usd: price("2.50"),
+                input_usd: Some(price("2.50")),
                 cached_input_usd: Some(price("1.25")),
-                output_usd: price("10"),
+                output_usd: Some(price("10")),
                 ..ModelConfig::default()
             };
             config.models.insert(name.to_owned(), model);
@@ -273,16 +283,6 @@ impl Shared {
     fn begin(self: &Arc<Self>, api: Api, headers: &HeaderMap, body: Value) -> (Script, Watch) {
         let mut state = self.lock();
         let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
-        state.requests.push(Recorded {
-            api,
-            authorization: header("authorization"),
-            traceparent: header("traceparent"),
-            body,
-            at: Instant::now(),
-            pieces: 0,
-            end: None,
-        });
-        let index = state.requests.len() - 1;
         let queued = state
             .queued
             .iter_mut()
@@ -294,6 +294,18 @@ impl Shared {
                 .map(|(_, script)| script.clone())
                 .unwrap_or_default()
         });
+        state.requests.push(Recorded {
+            api,
+            authorization: header("authorization"),
+            traceparent: header("traceparent"),
+            body,
+            at: Instant::now(),
+            pieces: 0,
+            end: None,
+            fault: script.fault.clone(),
+            output_tokens: output_tokens(&script),
+        });
+        let index = state.requests.len() - 1;
         let shared = Arc::clone(self);
         (
             script,

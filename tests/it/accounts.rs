@@ -2,6 +2,7 @@
 
 mod attempts;
 mod deletion;
+mod settings;
 
 use std::time::Duration;
 

@@ -1,17 +1,45 @@
 //! Knowledge bases: what comes in, what is made of it, how it goes.
 
+/// A test on either database, of a setup that `start`s on it.
+macro_rules! rule {
+    ($name:ident, |$setup:ident: $kind:ty| $body:block) => {
+        mod $name {
+            use super::*;
+
+            async fn body($setup: $kind) $body
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                body(<$kind>::start(&TestDatabase::sqlite()).await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                body(<$kind>::start(&TestDatabase::postgres().await).await).await;
+            }
+        }
+    };
+}
+
 mod addresses;
 mod admission;
 mod bounds;
+mod budgets;
+mod channels;
 mod characters;
 mod complaints;
+mod contract;
 mod crashes;
+mod histories;
 mod neural;
 mod outages;
 mod reading;
+mod reconciliation;
 mod recordings;
 mod rewriting;
 mod searching;
+mod usage;
+mod vectorstores;
 mod videos;
 
 use std::{fs, path::Path, time::Duration};
@@ -368,144 +396,144 @@ on_both_databases!(
     }
 );
 
-/// A document that is being worked on goes when that has ended.
-#[tokio::test]
-async fn a_deletion_waits_for_work_that_runs() {
-    let database = harness::TestDatabase::sqlite();
-    let app = TestApp::builder(&database).quick_worker().start().await;
-    let acme = furnished(&app).await;
-    let form = fields(&[("name", "Notes"), ("folder", "texts"), ("type", "file")]);
-    let made = post(&app, &acme.key, "/api/documents/acme/manual/empty", form).await;
-    let made = made.expect(201);
-    let id = made["id"].as_str().unwrap();
-    let db = app.app.store.db();
-    let mark = |step: &str| format!("UPDATE knowledge_documents SET digitizing = '{step}'");
-    db.execute(mark("running")).await.unwrap();
-    let document = format!("/api/documents/acme/manual/{id}");
-    let path = format!("{document}?force=false");
-    app.delete(&acme.key, &path).await.expect(409);
-    let pending = app.delete(&acme.key, &document).await.expect(200);
-    assert_eq!(pending["status"], "delete_pending");
-    let process = "/api/queue/process?partner=acme&kb=manual";
-    let body = json!({"document": {"id": id}});
-    for action in ["digitize", "rewrite"] {
-        let path = format!("{process}&action={action}");
-        app.post(&acme.key, &path, body.clone()).await.expect(409);
-    }
-    let pending = app
-        .delete(&acme.key, "/api/folders/acme/manual/texts")
-        .await;
-    let expected = json!({"status": "delete_pending", "pending": {"active_documents": 1}});
-    assert_eq!(pending.expect(200), expected);
-    let data = app.get(&acme.key, &format!("/api/kb-data/{BASE}")).await;
-    let data = data.expect(200);
-    assert_eq!(
-        (&data["folders"], &data["pending_folder_deletions"]),
-        (&json!([]), &json!(["texts"])),
-        "{data}"
-    );
-    assert_eq!(data["name"], "manual");
-    assert_eq!(data["folder_details"], json!([]));
-    assert_eq!(data["embedding_info"]["embedded_document_count"], 0);
-    assert_eq!(data["documents"][0]["id"], made["id"]);
-    assert!(data["documents"][0]["deletion_requested_at"].is_string());
-    let form = fields(&[("name", "More"), ("folder", "texts"), ("type", "file")]);
-    let late = post(&app, &acme.key, "/api/documents/acme/manual/empty", form).await;
-    late.expect(409);
-    db.execute(mark("done")).await.unwrap();
-    for _ in 0..200 {
-        if rows(&app, "knowledge_folders").await == 0 {
-            assert_eq!(rows(&app, "knowledge_documents").await, 0);
-            return;
+// A document that is being worked on goes when that has ended.
+on_both_databases!(
+    a_deletion_waits_for_work_that_runs,
+    |builder| builder.quick_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let form = fields(&[("name", "Notes"), ("folder", "texts"), ("type", "file")]);
+        let made = post(&app, &acme.key, "/api/documents/acme/manual/empty", form).await;
+        let made = made.expect(201);
+        let id = made["id"].as_str().unwrap();
+        let db = app.app.store.db();
+        let mark = |step: &str| format!("UPDATE knowledge_documents SET digitizing = '{step}'");
+        db.execute(mark("running")).await.unwrap();
+        let document = format!("/api/documents/acme/manual/{id}");
+        let path = format!("{document}?force=false");
+        app.delete(&acme.key, &path).await.expect(409);
+        let pending = app.delete(&acme.key, &document).await.expect(200);
+        assert_eq!(pending["status"], "delete_pending");
+        let process = "/api/queue/process?partner=acme&kb=manual";
+        let body = json!({"document": {"id": id}});
+        for action in ["digitize", "rewrite"] {
+            let path = format!("{process}&action={action}");
+            app.post(&acme.key, &path, body.clone()).await.expect(409);
         }
-        sleep(Duration::from_millis(50)).await;
+        let pending = app
+            .delete(&acme.key, "/api/folders/acme/manual/texts")
+            .await;
+        let expected = json!({"status": "delete_pending", "pending": {"active_documents": 1}});
+        assert_eq!(pending.expect(200), expected);
+        let data = app.get(&acme.key, &format!("/api/kb-data/{BASE}")).await;
+        let data = data.expect(200);
+        assert_eq!(
+            (&data["folders"], &data["pending_folder_deletions"]),
+            (&json!([]), &json!(["texts"])),
+            "{data}"
+        );
+        assert_eq!(data["name"], "manual");
+        assert_eq!(data["folder_details"], json!([]));
+        assert_eq!(data["embedding_info"]["embedded_document_count"], 0);
+        assert_eq!(data["documents"][0]["id"], made["id"]);
+        assert!(data["documents"][0]["deletion_requested_at"].is_string());
+        let form = fields(&[("name", "More"), ("folder", "texts"), ("type", "file")]);
+        let late = post(&app, &acme.key, "/api/documents/acme/manual/empty", form).await;
+        late.expect(409);
+        db.execute(mark("done")).await.unwrap();
+        for _ in 0..200 {
+            if rows(&app, "knowledge_folders").await == 0 {
+                assert_eq!(rows(&app, "knowledge_documents").await, 0);
+                return;
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        panic!("the folder is still there");
     }
-    panic!("the folder is still there");
-}
+);
 
-#[tokio::test]
-async fn bases_are_made_as_the_document_says() {
-    let app = TestApp::builder(&harness::TestDatabase::sqlite())
-        .start()
-        .await;
-    let acme = furnished(&app).await;
-    let key = acme.key.as_str();
-    let path = "/api/knowledgebases/acme";
-    for (form, field) in [
-        (vec![("expert_name", "Ada")], "name"),
-        (vec![("name", "a/b")], "name"),
-        (
-            vec![("name", "b"), ("character_limit", "-1")],
-            "character_limit",
-        ),
-        (vec![("name", "b"), ("token_limit", "1.5")], "token_limit"),
-        (
-            vec![("name", "b"), ("dollar_limit_usd", "0.123456789")],
-            "dollar_limit_usd",
-        ),
-        (vec![("name", "b"), ("user_email", "nobody")], "user_email"),
-        (vec![("name", "b"), ("colour", "red")], "colour"),
-    ] {
-        let refused = post(&app, key, path, fields(&form)).await.expect(400);
-        assert!(refused.to_string().contains(field), "{form:?}: {refused}");
-    }
-    let form = fields(&[
-        ("name", "知識 1"),
-        ("character_limit", "0"),
-        ("dollar_limit_usd", "1.50000001"),
-        ("user_email", "a@b.example"),
-    ]);
-    post(&app, key, path, form).await.expect(201);
-    post(&app, key, path, fields(&[("name", "manual")]))
-        .await
-        .expect(409);
-    let listed = app.get(key, path).await.expect(200);
-    let names: Vec<&Value> = (0..2).map(|at| &listed[at]["name"]).collect();
-    assert_eq!(names, ["manual", "知識 1"]);
-    let folders = "/api/folders/acme/%E7%9F%A5%E8%AD%98%201";
-    assert_eq!(
-        app.get(key, folders).await.expect(200),
-        json!({"folders": []})
-    );
-    let types = send(app.request(Method::GET, "/api/content_types"))
-        .await
-        .expect(200);
-    assert_eq!(types["content_types"][0]["id"], "auto");
-}
-
-/// Nobody reads what is another partner's, whatever the paths say.
-#[tokio::test]
-async fn bases_belong_to_their_partner() {
-    let app = TestApp::builder(&harness::TestDatabase::sqlite())
-        .without_worker()
-        .start()
-        .await;
-    let acme = furnished(&app).await;
-    let made = upload(&app, &acme.key, "a.txt", b"secret".to_vec())
-        .await
-        .expect(201);
-    let id = made["id"].as_str().unwrap();
-    let other = app.partner("other").await;
-    let form = fields(&[("name", "manual")]);
-    post(&app, &other.key, "/api/knowledgebases/other", form)
-        .await
-        .expect(201);
-    for partner in ["acme", "other"] {
-        for path in [
-            format!("/api/document/{partner}/manual/{id}"),
-            format!("/api/documents/{partner}/manual/{id}/content/original"),
-            format!("/api/documents/{partner}/manual/{id}/download/original"),
+on_both_databases!(
+    bases_are_made_as_the_document_says,
+    |builder| builder,
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let path = "/api/knowledgebases/acme";
+        for (form, field) in [
+            (vec![("expert_name", "Ada")], "name"),
+            (vec![("name", "a/b")], "name"),
+            (
+                vec![("name", "b"), ("character_limit", "-1")],
+                "character_limit",
+            ),
+            (vec![("name", "b"), ("token_limit", "1.5")], "token_limit"),
+            (
+                vec![("name", "b"), ("dollar_limit_usd", "0.123456789")],
+                "dollar_limit_usd",
+            ),
+            (vec![("name", "b"), ("user_email", "nobody")], "user_email"),
+            (vec![("name", "b"), ("colour", "red")], "colour"),
         ] {
-            let answer = app.get(&other.key, &path).await;
-            answer.expect(if partner == "acme" { 403 } else { 404 });
+            let refused = post(&app, key, path, fields(&form)).await.expect(400);
+            assert!(refused.to_string().contains(field), "{form:?}: {refused}");
         }
+        let form = fields(&[
+            ("name", "知識 1"),
+            ("character_limit", "0"),
+            ("dollar_limit_usd", "1.50000001"),
+            ("user_email", "a@b.example"),
+        ]);
+        post(&app, key, path, form).await.expect(201);
+        post(&app, key, path, fields(&[("name", "manual")]))
+            .await
+            .expect(409);
+        let listed = app.get(key, path).await.expect(200);
+        let names: Vec<&Value> = (0..2).map(|at| &listed[at]["name"]).collect();
+        assert_eq!(names, ["manual", "知識 1"]);
+        let folders = "/api/folders/acme/%E7%9F%A5%E8%AD%98%201";
+        assert_eq!(
+            app.get(key, folders).await.expect(200),
+            json!({"folders": []})
+        );
+        let types = send(app.request(Method::GET, "/api/content_types"))
+            .await
+            .expect(200);
+        assert_eq!(types["content_types"][0]["id"], "auto");
     }
-    let path = format!("/api/documents/other/manual/{id}");
-    app.delete(&other.key, &path).await.expect(404);
-    app.get(&acme.key, &format!("/api/document/acme/manual/{id}"))
-        .await
-        .expect(200);
-}
+);
+
+// Nobody reads what is another partner's, whatever the paths say.
+on_both_databases!(
+    bases_belong_to_their_partner,
+    |builder| builder.without_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let made = upload(&app, &acme.key, "a.txt", b"secret".to_vec())
+            .await
+            .expect(201);
+        let id = made["id"].as_str().unwrap();
+        let other = app.partner("other").await;
+        let form = fields(&[("name", "manual")]);
+        post(&app, &other.key, "/api/knowledgebases/other", form)
+            .await
+            .expect(201);
+        for partner in ["acme", "other"] {
+            for path in [
+                format!("/api/document/{partner}/manual/{id}"),
+                format!("/api/documents/{partner}/manual/{id}/content/original"),
+                format!("/api/documents/{partner}/manual/{id}/download/original"),
+            ] {
+                let answer = app.get(&other.key, &path).await;
+                answer.expect(if partner == "acme" { 403 } else { 404 });
+            }
+        }
+        let path = format!("/api/documents/other/manual/{id}");
+        app.delete(&other.key, &path).await.expect(404);
+        app.get(&acme.key, &format!("/api/document/acme/manual/{id}"))
+            .await
+            .expect(200);
+    }
+);
 
 /// A file is never in memory as a whole, however many come at once, and one that is too large stops early.
 #[tokio::test(flavor = "multi_thread")]

@@ -21,6 +21,7 @@ fn principal(partner: &str) -> Principal {
         reach: DataScope::Partner(PartnerId::parse(partner).unwrap()),
         scopes: None,
         allowed_origins: None,
+        partner_rate: None,
     }
 }
 

@@ -13,6 +13,7 @@ use harness::{
     TestDatabase,
     process::Server,
     upstream::{Api, Script, Upstream},
+    vectorstores::VectorStores,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -109,6 +110,21 @@ async fn run(program: &Path, cases: &str) {
 async fn python() {
     let program = Path::new(FOLDER).join("python/.venv/bin/python");
     run(&program, "python/all.py").await;
+}
+
+/// What stands in for services outside is what the client of these expects.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn python_and_vector_stores() {
+    let service = VectorStores::start().await;
+    let (url, key) = service.place();
+    let mut command = Command::new(Path::new(FOLDER).join("python/.venv/bin/python"));
+    command
+        .arg("python/vectorstores.py")
+        .arg(json!({"url": url, "key": key}).to_string())
+        .current_dir(FOLDER)
+        .kill_on_drop(true);
+    let status = timeout(PATIENCE, command.status()).await.unwrap().unwrap();
+    assert!(status.success());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -138,6 +138,7 @@ async fn every_list_refuses_a_parameter_that_it_does_not_have() {
         "/api/keys/{partner}",
         "/api/partners",
         "/api/quotas/{partner}",
+        "/api/vectorstore-sync/{partner}/{kb}",
         "/api/webhooks/{partner}/deliveries",
         "/v2/calls",
     ];

@@ -1,5 +1,6 @@
 //! The ledger: limits under concurrency and over nodes, lost processes, failing databases, shutdown.
 
+mod budgets;
 mod failures;
 
 use std::{

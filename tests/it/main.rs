@@ -8,6 +8,7 @@
 )]
 
 mod accounts;
+mod analyses;
 mod bases;
 mod calls;
 mod calls_recovery;
@@ -35,4 +36,5 @@ mod speech;
 mod store;
 mod text;
 mod traces;
+mod transcripts;
 mod webhooks;

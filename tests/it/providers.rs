@@ -12,7 +12,7 @@ mod kokoro_neural;
 pub(crate) mod neural;
 mod paths;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use colloquy::{
     Config,
@@ -33,10 +33,23 @@ use tokio::time::Instant;
 const PATIENCE: Duration = Duration::from_millis(1000);
 
 async fn upstream() -> (Upstream, Providers) {
+    upstream_with(PATIENCE).await
+}
+
+/// The patience with an upstream that has this fault. A debug build takes a while to write and to read what is huge, and
+/// that is not the fault.
+fn patience(fault: Option<&Fault>) -> Duration {
+    match fault {
+        Some(Fault::Huge { .. }) => PATIENCE * 10,
+        _ => PATIENCE,
+    }
+}
+
+async fn upstream_with(patience: Duration) -> (Upstream, Providers) {
     let upstream = Upstream::start().await;
     let mut config = Config::default();
     upstream.configure(&mut config);
-    config.calls.provider_timeout_ms = PATIENCE.as_millis() as u32;
+    config.calls.provider_timeout_ms = patience.as_millis() as u32;
     (upstream, providers::from_config(&config).unwrap())
 }
 
@@ -62,11 +75,11 @@ fn say(text: &str) -> SpeechRequest {
 }
 
 fn utterance() -> Utterance {
-    Utterance {
-        samples: Arc::from([100_i16; 16_000]),
-        language: Some("en-US".to_owned()),
-        claim: Claim::own(Priority::Call),
-    }
+    Utterance::new(
+        [100_i16; 16_000],
+        Some("en-US".to_owned()),
+        Claim::own(Priority::Call),
+    )
 }
 
 /// What came before the end, and how it ended.
@@ -96,7 +109,7 @@ fn samples(pieces: &[Pcm]) -> usize {
 
 /// What a chat script gives: the text, the failure, and how often the upstream was asked.
 async fn chat(script: Script) -> (String, Option<ProviderErrorKind>, usize) {
-    let (upstream, providers) = upstream().await;
+    let (upstream, providers) = upstream_with(patience(script.fault.as_ref())).await;
     upstream.set_default(Api::Chat, script);
     let (pieces, failure) = collect(providers.chat.text(&ask()).await).await;
     (pieces.concat(), failure, upstream.requests(Api::Chat).len())
@@ -323,7 +336,7 @@ async fn transcription_faults() {
         (Fault::Drip, Ok("zehn Grüße"), 1),
     ];
     for (fault, expected, asked) in cases {
-        let (upstream, providers) = upstream().await;
+        let (upstream, providers) = upstream_with(patience(Some(&fault))).await;
         let mut script = Script::fault(fault.clone());
         script.text = "zehn Grüße".to_owned();
         upstream.set_default(Api::Transcription, script);

@@ -78,7 +78,7 @@ impl From<NotAllowed> for ApiError {
     fn from(denied: NotAllowed) -> Self {
         let code = match denied {
             NotAllowed::Kind => "quota_kind_not_allowed",
-            NotAllowed::Model => "model_not_allowed",
+            NotAllowed::Model | NotAllowed::PartnerModel => "model_not_allowed",
             NotAllowed::Character => "character_not_allowed",
         };
         Self::new(StatusCode::FORBIDDEN, code, denied.to_string())

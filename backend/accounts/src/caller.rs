@@ -50,6 +50,11 @@ impl Caller {
         hold_for(parts, principal.own_tenant().as_ref());
         check_page(parts, &principal)?;
         accounts.limits.check_key(&principal.key_id)?;
+        if let (Some(tenant), Some(rate)) = (principal.own_tenant(), principal.partner_rate) {
+            accounts
+                .limits
+                .check_partner(tenant.partner().as_str(), rate)?;
+        }
         Ok(Self(principal))
     }
 }

@@ -17,7 +17,7 @@ pub enum AccountError {
     #[error("{0}")]
     Conflict(&'static str),
     /// The database failed.
-    #[error(transparent)]
+    #[error("{0}")]
     Store(#[from] StoreError),
 }
 

@@ -4,7 +4,7 @@
 //! The row keeps an HMAC-SHA-256 of the whole text under a server secret, so a stolen table gives no key. Rows are
 //! remembered for [`MAX_AGE`], which bounds how long a key revoked on another node still works here.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use colloquy_base::{cache::ShortCache, clock::Clock, invalid::InvalidField};
@@ -91,6 +91,8 @@ pub struct StoredKey {
     pub last_used_at: Option<i64>,
     /// When it was revoked.
     pub revoked_at: Option<i64>,
+    /// How many requests a minute all keys of the partner may make together.
+    pub(super) partner_rate: Option<NonZeroU32>,
 }
 
 /// A key to make.
@@ -235,6 +237,7 @@ pub(super) async fn prepare(
         expires_at: new.expires_at,
         last_used_at: None,
         revoked_at: None,
+        partner_rate: None,
     };
     Ok((key, text))
 }
@@ -286,6 +289,7 @@ pub async fn authenticate(
             reach: DataScope::Admin,
             scopes: None,
             allowed_origins: None,
+            partner_rate: None,
         });
     }
     let Some((kind, id)) = split(text) else {
@@ -311,6 +315,7 @@ pub async fn authenticate(
         reach,
         scopes: key.scopes.clone(),
         allowed_origins: key.allowed_origins.clone(),
+        partner_rate: key.partner_rate,
     })
 }
 

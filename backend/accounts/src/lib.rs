@@ -14,9 +14,10 @@ pub mod partners;
 pub mod quotas;
 pub mod routes;
 mod secrets;
+mod settings;
 mod store;
 
-use std::{ops::Deref, sync::Arc};
+use std::{num::NonZeroU32, ops::Deref, sync::Arc};
 
 use axum::extract::FromRef;
 use colloquy_http::{Interface, limits::RateLimits};
@@ -32,7 +33,8 @@ pub use self::{
     error::{AccessDenied, AccountError, KeyRefused},
     keys::KeyRing,
     secrets::server_secret,
-    store::partner_exists,
+    settings::PartnerSettings,
+    store::{begin_run, hold_partner, partner_exists},
 };
 pub use colloquy_base::identifiers::PartnerId;
 
@@ -44,12 +46,12 @@ pub struct Directory {
     pub key_ring: KeyRing,
     /// Quotas that were read a moment ago.
     pub quotas: QuotaCache,
-    /// What has to do with the end of a partner.
+    /// What has to do with changes of a partner and with its end.
     dependents: Vec<Arc<dyn PartnerDependent>>,
 }
 
 impl Directory {
-    /// An empty memory of this database; `dependents` have to do with the end of a partner.
+    /// An empty memory of this database; `dependents` have to do with changes of a partner and with its end.
     #[must_use]
     pub fn new(base: Base, dependents: Vec<Arc<dyn PartnerDependent>>) -> Self {
         Self {
@@ -58,6 +60,15 @@ impl Directory {
             dependents,
             base,
         }
+    }
+}
+
+impl Directory {
+    /// Forgets what was read of a partner a moment ago.
+    fn forget(&self, tenant: &Tenant) {
+        self.key_ring
+            .forget(|key| key.partner.as_ref() == Some(tenant.partner()));
+        self.quotas.forget_partner(tenant.partner());
     }
 }
 
@@ -149,6 +160,10 @@ pub enum Scope {
     Messaging,
     /// Read and write knowledge bases.
     Knowledge,
+    /// Have recordings written down.
+    Transcripts,
+    /// Have conversations analyzed.
+    Analyses,
 }
 
 /// Whose data a key reaches.
@@ -171,6 +186,8 @@ pub struct Principal {
     pub scopes: Option<Vec<Scope>>,
     /// For a publishable key, the origins of the pages that may use it.
     pub allowed_origins: Option<Vec<String>>,
+    /// How many requests a minute all keys of its partner may make together; `None` where only each of them is counted.
+    pub partner_rate: Option<NonZeroU32>,
 }
 
 impl Principal {

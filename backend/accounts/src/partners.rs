@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use colloquy_base::invalid::InvalidField;
-use colloquy_store::{Slice, StoreError, Transaction};
-use serde_json::{Map, Value};
+use colloquy_store::{Executor, Slice, StoreError, Transaction};
 use tokio::time::sleep;
 
 use super::{
-    AccountError, DataScope, PartnerId, Principal, Tenant, keys, keys::NewKey, quotas, store,
+    AccountError, DataScope, PartnerId, PartnerSettings, Principal, Tenant, keys, keys::NewKey,
+    quotas, store,
 };
 use crate::Directory;
 
@@ -19,24 +19,12 @@ pub struct Partner {
     pub id: PartnerId,
     /// What people call it.
     pub display_name: String,
-    /// Settings of the capabilities, such as `transcription_enabled`.
-    pub settings: Map<String, Value>,
+    /// What is switched for it.
+    pub settings: PartnerSettings,
     /// When it was made, in milliseconds since 1970.
     pub created_at: i64,
     /// When it was changed last, in milliseconds since 1970.
     pub updated_at: i64,
-}
-
-/// The setting that says whether sound of a partner's documents is transcribed; without it, it is.
-const TRANSCRIPTION: &str = "transcription_enabled";
-
-impl Partner {
-    /// Whether the sound of documents is transcribed.
-    #[must_use]
-    pub fn is_transcription_enabled(&self) -> bool {
-        let setting = self.settings.get(TRANSCRIPTION);
-        setting.and_then(Value::as_bool).unwrap_or(true)
-    }
 }
 
 /// What can be set about a partner; `None` leaves it as it is.
@@ -45,7 +33,7 @@ pub struct PartnerChange {
     /// What people call it.
     pub display_name: Option<String>,
     /// All settings.
-    pub settings: Option<Map<String, Value>>,
+    pub settings: Option<PartnerSettings>,
 }
 
 impl PartnerChange {
@@ -54,19 +42,27 @@ impl PartnerChange {
         if length.is_some_and(|length| !(1..=200).contains(&length)) {
             return Err(InvalidField::new("display_name", "1 to 200 characters"));
         }
-        let settings = self.settings.as_ref();
-        let transcription = settings.and_then(|settings| settings.get(TRANSCRIPTION));
-        if transcription.is_some_and(|value| !value.is_boolean()) {
-            let message = format!("{TRANSCRIPTION} is true or false");
-            return Err(InvalidField::new("settings", message));
-        }
-        Ok(())
+        self.settings
+            .as_ref()
+            .map_or(Ok(()), PartnerSettings::validate)
     }
 }
 
-/// What other capabilities have to do with the end of a partner.
+/// What other capabilities have to do with a change of a partner, and with its end.
 #[async_trait::async_trait]
 pub trait PartnerDependent: std::fmt::Debug + Send + Sync {
+    /// Notes what follows from other settings, in the transaction that stores them.
+    ///
+    /// # Errors
+    /// The database's failure.
+    async fn change(
+        &self,
+        _transaction: &Transaction,
+        _partner: &Partner,
+    ) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Why the partner cannot be deleted now, as its administrator is told. It is asked in the transaction that would delete
     /// it.
     ///
@@ -169,6 +165,18 @@ pub async fn read(directory: &Directory, tenant: &Tenant) -> Result<Partner, Acc
         .ok_or_else(|| AccountError::NotFound("Partner"))
 }
 
+/// What is switched for a partner, if there is one.
+///
+/// # Errors
+/// The database's failure.
+pub async fn settings(
+    db: &impl Executor,
+    tenant: &Tenant,
+) -> Result<Option<PartnerSettings>, StoreError> {
+    let partner = store::find_partner(db, tenant).await?;
+    Ok(partner.map(|partner| partner.settings))
+}
+
 /// Changes a partner.
 ///
 /// # Errors
@@ -180,6 +188,7 @@ pub async fn update(
 ) -> Result<Partner, AccountError> {
     change.validate()?;
     let transaction = directory.store.begin().await?;
+    store::hold_partner(&transaction, tenant).await?;
     let mut partner = store::find_partner(&transaction, tenant)
         .await?
         .ok_or_else(|| AccountError::NotFound("Partner"))?;
@@ -187,7 +196,11 @@ pub async fn update(
     partner.settings = change.settings.unwrap_or(partner.settings);
     partner.updated_at = directory.clock.now_ms();
     store::update_partner(&transaction, &partner).await?;
+    for dependent in &directory.dependents {
+        dependent.change(&transaction, &partner).await?;
+    }
     transaction.commit().await?;
+    directory.forget(tenant);
     Ok(partner)
 }
 
@@ -215,10 +228,7 @@ pub async fn delete(directory: &Directory, tenant: &Tenant) -> Result<(), Accoun
         store::note_deleted(&transaction, tenant, now_ms).await?;
     }
     transaction.commit().await?;
-    directory
-        .key_ring
-        .forget(|key| key.partner.as_ref() == Some(tenant.partner()));
-    directory.quotas.forget_partner(tenant.partner());
+    directory.forget(tenant);
     for dependent in &directory.dependents {
         dependent.forget(tenant);
     }

@@ -9,12 +9,11 @@ use axum::{
 use colloquy_base::{clock::rfc3339, invalid::InvalidField, json};
 use colloquy_http::{ApiError, ApiJson, ApiPath, Listing, PageQuery};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    Caller, DataScope, PartnerId, PartnerTenant, Principal, Scope, Tenant,
+    Caller, DataScope, PartnerId, PartnerSettings, PartnerTenant, Principal, Scope, Tenant,
     keys::{self, KeyKind, NewKey, StoredKey},
     partners::{self, Partner, PartnerChange},
 };
@@ -63,8 +62,8 @@ pub struct PartnerView {
     id: PartnerId,
     /// What people call it.
     display_name: String,
-    /// Settings of the capabilities.
-    settings: Map<String, Value>,
+    /// What is switched for it.
+    settings: PartnerSettings,
     /// RFC 3339.
     created_at: String,
     /// RFC 3339.
@@ -89,8 +88,8 @@ impl From<Partner> for PartnerView {
 pub struct PartnerBody {
     /// What people call it, 1 to 200 characters; the identifier when it is left out at creation.
     display_name: Option<String>,
-    /// Settings of the capabilities; they replace all settings.
-    settings: Option<Map<String, Value>>,
+    /// What is switched for it; it replaces all settings.
+    settings: Option<PartnerSettings>,
 }
 
 impl From<PartnerBody> for PartnerChange {
@@ -264,6 +263,7 @@ pub(crate) async fn update_partner(
 ) -> Result<Json<PartnerView>, ApiError> {
     caller.principal.require_admin()?;
     let partner = partners::update(&accounts, &caller.tenant, body.into()).await?;
+    accounts.kernel.jobs.wake();
     Ok(Json(partner.into()))
 }
 
@@ -279,6 +279,7 @@ pub(crate) async fn delete_partner(
 ) -> Result<StatusCode, ApiError> {
     caller.principal.require_admin()?;
     partners::delete(&accounts, &caller.tenant).await?;
+    accounts.kernel.jobs.wake();
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -1,9 +1,10 @@
 //! The SQL of partners, keys and server secrets.
 
+use colloquy_kernel::{Base, jobs::Run};
 use colloquy_store::{Dialect, Executor, Order, Slice, StoreError, Transaction, Value, statement};
 
 use super::{
-    PartnerId, Tenant,
+    PartnerId, PartnerSettings, Tenant,
     keys::{KeyKind, StoredKey},
     partners::Partner,
 };
@@ -12,7 +13,7 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 const PARTNER: &str = "SELECT id, display_name, settings, created_at, updated_at FROM partners";
 const KEY: &str = "SELECT id, kind, partner, name, mac, scopes, allowed_origins, created_at, expires_at, last_used_at, \
-     revoked_at FROM api_keys";
+     revoked_at, (SELECT p.settings FROM partners p WHERE p.id = api_keys.partner) AS partner_settings FROM api_keys";
 
 #[derive(sqlx::FromRow)]
 struct PartnerRow {
@@ -28,7 +29,7 @@ impl PartnerRow {
         Ok(Partner {
             id: PartnerId::of_row(&self.id),
             display_name: self.display_name,
-            settings: serde_json::from_str(&self.settings).map_err(StoreError::malformed)?,
+            settings: PartnerSettings::of_row(&self.settings).map_err(StoreError::malformed)?,
             created_at: self.created_at,
             updated_at: self.updated_at,
         })
@@ -48,10 +49,15 @@ struct KeyRow {
     expires_at: Option<i64>,
     last_used_at: Option<i64>,
     revoked_at: Option<i64>,
+    partner_settings: Option<String>,
 }
 
 impl KeyRow {
     fn parse(self) -> Result<StoredKey, StoreError> {
+        let settings = match &self.partner_settings {
+            Some(settings) => PartnerSettings::of_row(settings).map_err(StoreError::malformed)?,
+            None => PartnerSettings::default(),
+        };
         Ok(StoredKey {
             kind: KeyKind::from_stored(&self.kind)
                 .ok_or_else(|| StoreError::malformed("api_keys.kind holds an unknown kind"))?,
@@ -65,6 +71,7 @@ impl KeyRow {
             expires_at: self.expires_at,
             last_used_at: self.last_used_at,
             revoked_at: self.revoked_at,
+            partner_rate: settings.requests_per_minute,
         })
     }
 }
@@ -167,6 +174,42 @@ pub(super) async fn lock_partner(
         transaction.execute(statement(text, values)).await?;
     }
     Ok(())
+}
+
+/// Locks a partner until the transaction ends, against other changes of it and against others who count what it has. On SQLite the
+/// transaction is the lock.
+///
+/// # Errors
+/// The database's failure.
+pub async fn hold_partner(transaction: &Transaction, tenant: &Tenant) -> Result<(), StoreError> {
+    if transaction.dialect() == Dialect::Postgres {
+        let text = "SELECT 1 FROM partners WHERE id = $1 FOR NO KEY UPDATE";
+        let values = vec![tenant.partner().as_str().into()];
+        transaction.execute(statement(text, values)).await?;
+    }
+    Ok(())
+}
+
+/// Keeps a partner from being deleted until the transaction ends: whoever deletes one locks it first, so that nobody waits for what
+/// the other has locked. On SQLite the transaction is the lock.
+async fn share_partner(transaction: &Transaction, tenant: &Tenant) -> Result<(), StoreError> {
+    if transaction.dialect() == Dialect::Postgres {
+        let text = "SELECT 1 FROM partners WHERE id = $1 FOR KEY SHARE";
+        let values = vec![tenant.partner().as_str().into()];
+        transaction.execute(statement(text, values)).await?;
+    }
+    Ok(())
+}
+
+/// Begins a transaction of a job that works for a partner, who is not deleted before it ends.
+///
+/// # Errors
+/// When the job is somebody else's by now, or the database fails.
+pub async fn begin_run(base: &Base, tenant: &Tenant, run: &Run) -> anyhow::Result<Transaction> {
+    let transaction = base.store.begin().await?;
+    share_partner(&transaction, tenant).await?;
+    anyhow::ensure!(run.holds(&transaction).await?, "the lease is lost");
+    Ok(transaction)
 }
 
 /// When the last partner of this name was deleted, in milliseconds since 1970.

@@ -1,4 +1,4 @@
-//! The sound of audio and video files, a window at a time: MP3, WAV, MPEG-4 (M4A, MP4, MOV, M4V) and AVI.
+//! The sound of audio and video files, a window at a time: MP3, WAV, FLAC, Ogg, MPEG-4 (M4A, MP4, MOV, M4V), WebM and AVI.
 //!
 //! The files are not trusted. What comes out is bounded by what is asked for, and what their decoders may allocate and how long they may
 //! take is not, so the files of others are to be decoded in a process of their own.
@@ -13,17 +13,28 @@ use colloquy_voice::Resampler;
 use serde::{Deserialize, Serialize};
 use symphonia::{
     core::{
-        codecs::audio::{AudioDecoder, AudioDecoderOptions},
+        codecs::audio::{
+            AudioCodecId,
+            well_known::{
+                CODEC_ID_PCM_ALAW, CODEC_ID_PCM_F32LE, CODEC_ID_PCM_F64LE, CODEC_ID_PCM_MULAW,
+                CODEC_ID_PCM_S8, CODEC_ID_PCM_S16BE, CODEC_ID_PCM_S16LE, CODEC_ID_PCM_S24LE,
+                CODEC_ID_PCM_S32LE, CODEC_ID_PCM_U8,
+            },
+        },
         errors::Error,
         formats::{FormatOptions, FormatReader, SeekMode, SeekTo, Track, TrackType, probe::Hint},
         io::MediaSourceStream,
         meta::MetadataOptions,
+        packet::Packet,
         units::Time,
     },
-    default::{get_codecs, get_probe},
+    default::get_probe,
 };
 
+use self::decoder::Decoder;
+
 mod avi;
+mod decoder;
 
 /// The rate of what comes out.
 const RATE_HZ: u32 = 16_000;
@@ -31,20 +42,121 @@ const RATE_HZ: u32 = 16_000;
 const MOST_BAD_PACKETS: usize = 200;
 /// A decoder needs what comes before a packet: in MP3 a frame may use bits of many before it. So much is decoded and not given out.
 const PRE_ROLL: Duration = Duration::from_secs(2);
+/// Samples as they are, one after the other.
+const PLAIN: [AudioCodecId; 10] = [
+    CODEC_ID_PCM_S16LE,
+    CODEC_ID_PCM_S16BE,
+    CODEC_ID_PCM_S24LE,
+    CODEC_ID_PCM_S32LE,
+    CODEC_ID_PCM_U8,
+    CODEC_ID_PCM_F32LE,
+    CODEC_ID_PCM_F64LE,
+    CODEC_ID_PCM_ALAW,
+    CODEC_ID_PCM_MULAW,
+    CODEC_ID_PCM_S8,
+];
 /// The most channels of a recording.
 const MOST_CHANNELS: usize = 16;
 
-/// What a file is by its name.
+/// What sound is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Container {
     /// MPEG layer 3.
     Mp3,
     /// RIFF.
     Wav,
+    /// Free Lossless Audio Codec.
+    Flac,
+    /// Ogg, with Opus, Vorbis or FLAC.
+    Ogg,
     /// MPEG-4, QuickTime.
     Mp4,
+    /// WebM and Matroska, with Opus, Vorbis or what else they may hold.
+    Webm,
     /// Audio Video Interleave.
     Avi,
+}
+
+impl Container {
+    const ALL: [Self; 7] = [
+        Self::Mp3,
+        Self::Wav,
+        Self::Flac,
+        Self::Ogg,
+        Self::Mp4,
+        Self::Webm,
+        Self::Avi,
+    ];
+
+    /// How much of a file tells what it is, in bytes.
+    pub const BEGINNING: usize = 16;
+
+    /// Its name, which is an extension of its files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mp3 => "mp3",
+            Self::Wav => "wav",
+            Self::Flac => "flac",
+            Self::Ogg => "ogg",
+            Self::Mp4 => "mp4",
+            Self::Webm => "webm",
+            Self::Avi => "avi",
+        }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|container| container.name() == name)
+    }
+
+    /// What a file is that begins so, [`Self::BEGINNING`] bytes of it; `None` when it is none of these.
+    #[must_use]
+    pub fn of_beginning(beginning: &[u8]) -> Option<Self> {
+        Some(match beginning {
+            [
+                b'R',
+                b'I',
+                b'F',
+                b'F',
+                _,
+                _,
+                _,
+                _,
+                b'W',
+                b'A',
+                b'V',
+                b'E',
+                ..,
+            ] => Self::Wav,
+            [
+                b'R',
+                b'I',
+                b'F',
+                b'F',
+                _,
+                _,
+                _,
+                _,
+                b'A',
+                b'V',
+                b'I',
+                b' ',
+                ..,
+            ] => Self::Avi,
+            [b'f', b'L', b'a', b'C', ..] => Self::Flac,
+            [b'O', b'g', b'g', b'S', ..] => Self::Ogg,
+            [_, _, _, _, b'f', b't', b'y', b'p', ..] => Self::Mp4,
+            [0x1A, 0x45, 0xDF, 0xA3, ..] => Self::Webm,
+            // A tag in front, or the first frame of layer 3.
+            [b'I', b'D', b'3', ..] => Self::Mp3,
+            [0xFF, second, ..] if second & 0xE6 == 0xE2 => Self::Mp3,
+            _ => return None,
+        })
+    }
 }
 
 /// Why a file gives no samples.
@@ -103,20 +215,37 @@ pub fn read_window(
 }
 
 fn read(file: &[u8], container: Container, from: u64, most: usize) -> Result<Window, MediaError> {
+    let mut reading = open(file, container, from, most)?;
+    if from > 0 {
+        match reading.seek()? {
+            Start::Before => {}
+            Start::Late => reading = open(file, container, from, most)?,
+            Start::Beyond => {
+                reading.window.is_last = true;
+                return Ok(reading.window);
+            }
+        }
+    }
+    reading.run()
+}
+
+/// Opens a file, to be read from its beginning.
+fn open(
+    file: &[u8],
+    container: Container,
+    from: u64,
+    most: usize,
+) -> Result<Reading<'_>, MediaError> {
     let source = MediaSourceStream::new(Box::new(Cursor::new(file)), Default::default());
     let mut hint = Hint::new();
-    hint.with_extension(match container {
-        Container::Mp3 => "mp3",
-        Container::Wav => "wav",
-        Container::Mp4 | Container::Avi => "mp4",
-    });
+    hint.with_extension(container.name());
     let probed = get_probe().probe(
         &hint,
         source,
         FormatOptions::default(),
         MetadataOptions::default(),
     );
-    let mut format = probed.map_err(|error| match error {
+    let format = probed.map_err(|error| match error {
         Error::Unsupported(_) => MediaError::Malformed("it is not what its name says".to_owned()),
         error => error.into(),
     })?;
@@ -125,33 +254,82 @@ fn read(file: &[u8], container: Container, from: u64, most: usize) -> Result<Win
     let parameters = track.codec_params.as_ref().and_then(|codec| codec.audio());
     let parameters =
         parameters.ok_or_else(|| MediaError::Unsupported("it is not named".to_owned()))?;
-    let mut decoder =
-        get_codecs().make_audio_decoder(parameters, &AudioDecoderOptions::default())?;
-    let mut window = Window {
-        declared: declared(&track),
-        ..Window::default()
-    };
-    let start = seek(&mut *format, &mut *decoder, &track, from);
-    if start == Start::Beyond {
-        window.is_last = true;
-        return Ok(window);
-    }
-    Reading {
+    let decoder = Decoder::of(parameters, track.time_base)?;
+    let mut reading = Reading {
+        clock: TrackClock::default(),
+        waiting: None,
         format,
         decoder,
         track,
         from,
         most,
-        window,
-    }
-    .run()
+        window: Window::default(),
+    };
+    reading.declare(file.len())?;
+    Ok(reading)
 }
 
-fn declared(track: &Track) -> Option<Duration> {
-    let time = track.time_base?.calc_duration(track.duration?)?;
-    u64::try_from(time.as_millis())
-        .ok()
-        .map(Duration::from_millis)
+/// When packets are to be heard, from the first one on: a file may be cut out of something that began long before, and a chain of
+/// files begins anew with each.
+#[derive(Debug, Default)]
+struct TrackClock {
+    /// What the file says of its first packet.
+    zero: Option<Duration>,
+    /// Where that stands.
+    base: Duration,
+    /// How long the packets so far are together, where none was passed over: those that say nothing else follow one another.
+    passed: Option<Duration>,
+}
+
+impl TrackClock {
+    /// When a packet is to be heard.
+    fn time_of(&mut self, track: &Track, packet: &Packet) -> Duration {
+        let told = told(track, packet);
+        let zero = *self.zero.get_or_insert(told);
+        let told = self.base + told.saturating_sub(zero);
+        told.max(self.passed.unwrap_or_default())
+    }
+
+    /// A packet that is heard at this time was read.
+    fn pass(&mut self, track: &Track, packet: &Packet, time: Duration) {
+        if self.passed.is_some() {
+            let lasts = track
+                .time_base
+                .and_then(|base| base.calc_duration(packet.dur));
+            let lasts = lasts.and_then(|lasts| u64::try_from(lasts.as_micros()).ok());
+            self.passed = Some(time + Duration::from_micros(lasts.unwrap_or(0)));
+        }
+    }
+}
+
+/// What a file says of when a packet is to be heard.
+fn told(track: &Track, packet: &Packet) -> Duration {
+    let time = track.time_base.and_then(|base| base.calc_time(packet.pts));
+    let micros = time.map_or(0, |time| u64::try_from(time.as_micros()).unwrap_or(0));
+    Duration::from_micros(micros)
+}
+
+/// How long a file says that its sound is. Files that were written as a stream say nothing, or as much as can be said.
+fn declared(format: &dyn FormatReader, track: &Track, bytes: usize) -> Option<Duration> {
+    let media = format.media_info();
+    let of_track = track.time_base.zip(track.duration);
+    let (base, duration) = of_track.or_else(|| media.time_base.zip(media.duration))?;
+    let millis = u64::try_from(base.calc_duration(duration)?.as_millis()).ok()?;
+    let declared = Some(Duration::from_millis(millis)).filter(|declared| !declared.is_zero())?;
+    let most = bytes_a_second(track).map(|rate| Duration::from_secs_f64(bytes as f64 / rate));
+    Some(most.map_or(declared, |most| declared.min(most)))
+}
+
+/// The bytes of a second, where samples stand in the file as they are.
+fn bytes_a_second(track: &Track) -> Option<f64> {
+    let codec = track.codec_params.as_ref()?.audio()?;
+    let bits = codec.bits_per_coded_sample.or(codec.bits_per_sample)?;
+    let channels = codec
+        .channels
+        .as_ref()
+        .map_or(1, |channels| channels.count());
+    let bits = f64::from(codec.sample_rate?) * f64::from(bits) * channels as f64;
+    (PLAIN.contains(&codec.codec) && bits >= 8.0).then_some(bits / 8.0)
 }
 
 /// Where a window begins.
@@ -159,43 +337,19 @@ fn declared(track: &Track) -> Option<Duration> {
 enum Start {
     /// At a packet that stands before it.
     Before,
+    /// Somewhere else: what says where packets are is missing, or says something else than they do.
+    Late,
     /// Where nothing is any more.
     Beyond,
 }
 
-/// Goes to where a window begins, or stays at the beginning where the file does not let it.
-fn seek(
-    format: &mut dyn FormatReader,
-    decoder: &mut dyn AudioDecoder,
-    track: &Track,
-    from: u64,
-) -> Start {
-    if from == 0 {
-        return Start::Before;
-    }
-    let declared = declared(track);
-    let begin = Duration::from_millis(from * 1_000 / u64::from(RATE_HZ));
-    if declared.is_some_and(|declared| begin >= declared) {
-        return Start::Beyond;
-    }
-    let Some(before) = begin.checked_sub(PRE_ROLL) else {
-        return Start::Before;
-    };
-    let millis = u64::try_from(before.as_millis()).unwrap_or(u64::MAX);
-    let to = SeekTo::Time {
-        time: Time::from_millis_u64(millis),
-        track_id: Some(track.id),
-    };
-    if format.seek(SeekMode::Accurate, to).is_ok() {
-        decoder.reset();
-    }
-    Start::Before
-}
-
 /// The reading of a window.
 struct Reading<'s> {
+    clock: TrackClock,
+    /// A packet that was read already.
+    waiting: Option<Packet>,
     format: Box<dyn FormatReader + 's>,
-    decoder: Box<dyn AudioDecoder>,
+    decoder: Decoder,
     track: Track,
     from: u64,
     most: usize,
@@ -203,33 +357,117 @@ struct Reading<'s> {
 }
 
 impl Reading<'_> {
+    /// Finds out how long the sound is, by what the file says, and when its first packet is to be heard.
+    fn declare(&mut self, bytes: usize) -> Result<(), MediaError> {
+        let declared = declared(&*self.format, &self.track, bytes);
+        self.clock.passed = Some(Duration::ZERO);
+        let Some(packet) = self.next()? else {
+            self.window.declared = declared;
+            return Ok(());
+        };
+        self.clock.time_of(&self.track, &packet);
+        // In Ogg, what is said of the end is said of it in all that it was cut out of.
+        let zero = self.clock.zero.unwrap_or_default();
+        self.window.declared = declared.map(|declared| match declared > zero {
+            true => declared - zero,
+            false => declared,
+        });
+        self.waiting = Some(packet);
+        Ok(())
+    }
+
+    /// Goes to where the window begins.
+    fn seek(&mut self) -> Result<Start, MediaError> {
+        let begin = self.begin();
+        if self
+            .window
+            .declared
+            .is_some_and(|declared| begin >= declared)
+        {
+            return Ok(Start::Beyond);
+        }
+        let Some(before) = begin.checked_sub(PRE_ROLL) else {
+            return Ok(Start::Before);
+        };
+        let to = before + self.clock.zero.unwrap_or_default();
+        let to = SeekTo::Time {
+            time: Time::from_millis_u64(u64::try_from(to.as_millis()).unwrap_or(u64::MAX)),
+            track_id: Some(self.track.id),
+        };
+        if self.format.seek(SeekMode::Accurate, to).is_err() {
+            // Where it stands now, nobody knows.
+            return Ok(Start::Late);
+        }
+        self.decoder.reset();
+        self.waiting = None;
+        // What was passed over is not known.
+        self.clock.passed = None;
+        let Some(packet) = self.next()? else {
+            return Ok(Start::Late);
+        };
+        let is_late = self.clock.time_of(&self.track, &packet) > begin;
+        self.waiting = Some(packet);
+        Ok(if is_late { Start::Late } else { Start::Before })
+    }
+
+    /// The next packet of the sound; `None` at the end.
+    fn next(&mut self) -> Result<Option<Packet>, MediaError> {
+        if let Some(waiting) = self.waiting.take() {
+            return Ok(Some(waiting));
+        }
+        loop {
+            match self.format.next_packet() {
+                Ok(Some(packet)) if packet.track_id == self.track.id => return Ok(Some(packet)),
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(None),
+                // Another file follows in this one.
+                Err(Error::ResetRequired) => self.begin_next()?,
+                // What came of a recording that was cut off is better than nothing.
+                Err(Error::IoError(error)) if error.kind() == ErrorKind::UnexpectedEof => {
+                    return Ok(None);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Goes on with the sound of the next file of a chain.
+    fn begin_next(&mut self) -> Result<(), MediaError> {
+        let track = self.format.default_track(TrackType::Audio);
+        let track = track.ok_or(MediaError::NoSound)?.clone();
+        let parameters = track.codec_params.as_ref().and_then(|codec| codec.audio());
+        let parameters =
+            parameters.ok_or_else(|| MediaError::Unsupported("it is not named".to_owned()))?;
+        self.decoder = Decoder::of(parameters, track.time_base)?;
+        self.track = track;
+        self.clock.base = self.clock.passed.unwrap_or(self.clock.base);
+        self.clock.zero = None;
+        Ok(())
+    }
+
     fn run(mut self) -> Result<Window, MediaError> {
         let mut resampler: Option<Resampler> = None;
         // Samples of the file that stand before the window; known at the first packet.
         let mut skip: Option<u64> = None;
         let (mut interleaved, mut bad, mut is_sound) = (Vec::<i16>::new(), 0, false);
         while self.window.samples.len() < self.most {
-            let packet = match self.format.next_packet() {
-                Ok(Some(packet)) => packet,
-                Ok(None) => return self.end(resampler, is_sound),
-                // What came of a recording that was cut off is better than nothing.
-                Err(Error::IoError(error)) if error.kind() == ErrorKind::UnexpectedEof => {
-                    return self.end(resampler, is_sound);
-                }
-                Err(error) => return Err(error.into()),
+            let Some(packet) = self.next()? else {
+                return self.end(resampler, is_sound);
             };
-            if packet.track_id != self.track.id {
+            let time = self.clock.time_of(&self.track, &packet);
+            self.clock.pass(&self.track, &packet, time);
+            // The decoder needs nothing of it, where the file did not let it begin later.
+            if self.track.time_base.is_some() && time < self.begin().saturating_sub(2 * PRE_ROLL) {
                 continue;
             }
-            let sound = match self.decoder.decode(&packet) {
-                Ok(sound) => sound,
+            let (rate_hz, channels) = match self.decoder.decode(&packet, &mut interleaved) {
+                Ok(shape) => shape,
                 Err(Error::DecodeError(_) | Error::IoError(_)) if bad < MOST_BAD_PACKETS => {
                     bad += 1;
                     continue;
                 }
                 Err(error) => return Err(error.into()),
             };
-            let (rate_hz, channels) = (sound.spec().rate(), sound.spec().channels().count());
             if !(1..=MOST_CHANNELS).contains(&channels) {
                 let channels = format!("{channels} channels");
                 return Err(MediaError::Unsupported(channels));
@@ -242,15 +480,10 @@ impl Reading<'_> {
                 ),
             };
             (bad, is_sound) = (0, true);
-            sound.copy_to_vec_interleaved(&mut interleaved);
             let skip = skip.get_or_insert_with(|| {
-                let at = self
-                    .track
-                    .time_base
-                    .and_then(|base| base.calc_time(packet.pts));
-                let at = at.map_or(0, |time| u64::try_from(time.as_micros()).unwrap_or(0));
-                let begin = self.from * 1_000_000 / u64::from(RATE_HZ);
-                begin.saturating_sub(at) * u64::from(rate_hz) / 1_000_000
+                let before = self.begin().saturating_sub(time);
+                let samples = before.as_micros() * u128::from(rate_hz) / 1_000_000;
+                u64::try_from(samples).unwrap_or(u64::MAX)
             });
             let frames = interleaved.chunks_exact(channels);
             let passed = usize::try_from(*skip)
@@ -265,6 +498,11 @@ impl Reading<'_> {
         }
         self.window.samples.truncate(self.most);
         Ok(self.window)
+    }
+
+    /// When the window begins.
+    fn begin(&self) -> Duration {
+        Duration::from_micros(self.from * 1_000_000 / u64::from(RATE_HZ))
     }
 
     fn end(mut self, resampler: Option<Resampler>, is_sound: bool) -> Result<Window, MediaError> {

@@ -65,7 +65,47 @@ fn all() -> Vec<(Container, Vec<u8>)> {
             Container::Wav,
             recording("f.wav", 6, &["-c:a", "pcm_f32le", "-ac", "2"]),
         ),
+        (Container::Flac, recording("a.flac", 6, &[])),
+        (Container::Ogg, recording("o.ogg", 6, &["-c:a", "libopus"])),
+        (
+            Container::Ogg,
+            recording(
+                "s.ogg",
+                6,
+                &["-c:a", "libopus", "-ac", "2", "-frame_duration", "60"],
+            ),
+        ),
+        (
+            Container::Ogg,
+            recording("v.ogg", 6, &["-c:a", "libvorbis"]),
+        ),
+        (Container::Ogg, recording("f.ogg", 6, &["-c:a", "flac"])),
+        (
+            Container::Webm,
+            recording("o.webm", 6, &["-c:a", "libopus"]),
+        ),
+        (
+            Container::Webm,
+            recording("v.webm", 6, &["-c:a", "libvorbis"]),
+        ),
+        // As browsers record: without a length, an index, or the sizes of its parts.
+        (
+            Container::Webm,
+            recording(
+                "l.webm",
+                6,
+                &["-c:a", "libopus", "-live", "1", "-f", "webm"],
+            ),
+        ),
         (Container::Mp4, recording("a.m4a", 6, &["-c:a", "aac"])),
+        (
+            Container::Mp4,
+            recording(
+                "f.mp4",
+                6,
+                &["-c:a", "aac", "-movflags", "frag_keyframe+empty_moov"],
+            ),
+        ),
         (Container::Mp4, recording("l.m4a", 6, &["-c:a", "alac"])),
         (Container::Mp4, film("a.mp4", 6, "aac")),
         (Container::Mp4, film("a.mov", 6, "pcm_s16le")),
@@ -108,6 +148,76 @@ fn the_sound_of_all_containers_is_read_from_any_place() {
     }
 }
 
+/// What was cut out of something that began long before has its own beginning, and files that follow one another in a chain are one.
+#[test]
+fn time_counts_from_the_first_packet_through_a_chain() {
+    let late = ["-output_ts_offset", "500"];
+    for (container, name, codec) in [
+        (Container::Webm, "late.webm", "libopus"),
+        (Container::Ogg, "late.ogg", "libopus"),
+        (Container::Ogg, "late.ogg", "libvorbis"),
+    ] {
+        let file = recording(name, 6, &[&["-c:a", codec][..], &late].concat());
+        let read = |from: usize| read_window(&file, container, from as u64, SECOND / 4).unwrap();
+        for second in 0..5 {
+            let window = read(second * SECOND + SECOND / 2);
+            let (heard, expected) = (frequency(&window.samples), 300.0 + 100.0 * second as f64);
+            assert!(
+                (heard - expected).abs() < 20.0,
+                "{codec} {name}: {heard} Hz in second {second}"
+            );
+        }
+        let declared = read(0).declared.unwrap_or(Duration::from_secs(6));
+        assert!(
+            declared < Duration::from_secs(8),
+            "{codec} {name}: {declared:?}"
+        );
+        let end = read_window(&file, container, 7 * SECOND as u64, SECOND).unwrap();
+        assert!(end.is_last && end.samples.is_empty(), "{codec} {name}");
+    }
+    for codec in ["libopus", "libvorbis"] {
+        let one = recording("one.ogg", 3, &["-c:a", codec]);
+        let chain = [one.clone(), one].concat();
+        let whole = read_window(&chain, Container::Ogg, 0, 60 * SECOND).unwrap();
+        assert!(whole.is_last);
+        let length = whole.samples.len();
+        assert!(
+            length.abs_diff(6 * SECOND) < SECOND / 4,
+            "{codec}: {length}"
+        );
+        let second =
+            frequency(&whole.samples[3 * SECOND + SECOND / 4..3 * SECOND + SECOND * 3 / 4]);
+        assert!((second - 300.0).abs() < 20.0, "{codec}: {second} Hz");
+    }
+}
+
+#[test]
+fn files_are_told_by_how_they_begin() {
+    for (number, (container, file)) in all().iter().enumerate() {
+        let beginning = &file[..Container::BEGINNING];
+        assert_eq!(
+            Container::of_beginning(beginning),
+            Some(*container),
+            "{number}"
+        );
+        assert_eq!(Container::of_name(container.name()), Some(*container));
+    }
+    // Layer 3 of MPEG-1 and 2 without a tag; layer 2, AAC in ADTS, text, an archive, nothing.
+    for first in [[0xFF, 0xFB], [0xFF, 0xF3], [0xFF, 0xFA], [0xFF, 0xE3]] {
+        assert_eq!(Container::of_beginning(&first), Some(Container::Mp3));
+    }
+    for other in [
+        &b"\xFF\xFD\x84"[..],
+        b"\xFF\xF1\x50",
+        b"Hello",
+        b"PK\x03\x04",
+        b"RIFF",
+        b"",
+    ] {
+        assert_eq!(Container::of_beginning(other), None, "{other:?}");
+    }
+}
+
 #[test]
 fn what_has_no_sound_or_an_unknown_kind_says_so() {
     let pictures = [
@@ -134,12 +244,7 @@ fn what_has_no_sound_or_an_unknown_kind_says_so() {
         matches!(&refused, MediaError::Unsupported(what) if what.contains("0x2000")),
         "{refused}"
     );
-    for container in [
-        Container::Mp3,
-        Container::Wav,
-        Container::Mp4,
-        Container::Avi,
-    ] {
+    for container in Container::ALL {
         for junk in [
             &b""[..],
             b"RIFF",

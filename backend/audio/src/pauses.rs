@@ -12,9 +12,15 @@ const SILENCE: u64 = 32;
 /// Cuts sound at pauses into parts of [`MAX_PART`] samples at most; nothing is left out.
 #[must_use]
 pub fn parts(samples: &[i16]) -> Vec<&[i16]> {
+    parts_of(samples, MAX_PART)
+}
+
+/// Cuts sound at pauses into parts of so many samples at most; nothing is left out.
+#[must_use]
+pub fn parts_of(samples: &[i16], most: usize) -> Vec<&[i16]> {
     let mut parts = Vec::new();
     let mut rest = samples;
-    while let Some(longest) = rest.get(..MAX_PART) {
+    while let Some(longest) = rest.get(..most) {
         let (part, after) = rest.split_at(pause(longest));
         parts.push(part);
         rest = after;

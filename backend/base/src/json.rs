@@ -7,7 +7,7 @@
 use std::fmt::{self, Display};
 
 use memchr::memchr2;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::invalid::InvalidField;
@@ -275,6 +275,18 @@ fn end_of_text(text: &[u8], mut at: usize) -> usize {
             Some(found) => at += found + 2,
         }
     }
+}
+
+/// Tells null from what is left out, as the `deserialize_with` of a field that has a default.
+///
+/// # Errors
+/// When the value is neither null nor what is expected.
+pub fn given<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Option::deserialize(deserializer).map(Some)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What follows when a content is there: final content after text, its embedding after final content.
+//! What follows when a content is there: final content after text, its embedding, and its way to a vector store, after final content.
 
 use colloquy_accounts::Tenant;
 use colloquy_kernel::jobs;
@@ -6,11 +6,13 @@ use colloquy_store::{StoreError, Transaction};
 
 use super::{
     Bases,
+    admission::PaidStep,
+    budget::NoRoom,
     content::{NewContent, Variant},
     document::{Document, Step},
     embedding::Embed,
     error::BaseError,
-    rewriting, store,
+    rewriting, store, vectorstore, waking,
 };
 
 /// The text of a document, written and not accepted yet, with what it becomes at once.
@@ -45,12 +47,41 @@ impl AcceptedText {
         })
     }
 
+    /// Its length.
+    pub(crate) fn characters(&self) -> u64 {
+        self.digitized.characters.unwrap_or_default()
+    }
+
+    /// Keeps it until there is room for it, in a transaction: what the document had remains.
+    pub(crate) async fn keep(
+        &self,
+        bases: &Bases,
+        transaction: &Transaction,
+        document: &Document,
+        why: &NoRoom,
+    ) -> Result<(), StoreError> {
+        let (id, now) = (&document.id, bases.clock.now_ms());
+        let kept = NewContent {
+            variant: Variant::Extracted,
+            ..self.digitized.clone()
+        };
+        kept.store(bases, transaction, id).await?;
+        let unused = self.rewritten.as_ref().map(|it| it.written.key.clone());
+        bases.blobs.doom(transaction, unused.as_slice()).await?;
+        let needed = store::Needed {
+            characters: Some(self.characters()),
+            ..store::Needed::default()
+        };
+        store::block(transaction, id, PaidStep::Transcribe, why, needed, now).await
+    }
+
     /// Accepts it, in a transaction, and queues what follows; `rewrites` also its rewriting, where the document wants that.
     pub(crate) async fn store(
         &self,
         bases: &Bases,
         transaction: &Transaction,
         tenant: &Tenant,
+        base: &str,
         document: &Document,
         rewrites: bool,
     ) -> Result<(), StoreError> {
@@ -60,6 +91,8 @@ impl AcceptedText {
         bases.blobs.doom(transaction, extracted.as_slice()).await?;
         let now = bases.clock.now_ms();
         store::accept_text(transaction, id, Step::Done, now).await?;
+        // It may be shorter than the one before.
+        waking::wake(bases, transaction, tenant, base).await?;
         match &self.rewritten {
             Some(rewritten) => finish(bases, transaction, tenant, document, rewritten).await,
             None if rewrites && document.auto_rewrite => {
@@ -83,6 +116,8 @@ pub(crate) async fn finish(
     rewritten.store(bases, transaction, id).await?;
     store::accept_final(transaction, id, now).await?;
     store::make_stale(transaction, id).await?;
+    let sha256 = &rewritten.written.sha256;
+    vectorstore::bring(bases, transaction, tenant, id, sha256).await?;
     queue_embedding(bases, transaction, tenant, id, false).await
 }
 
@@ -96,9 +131,11 @@ pub(crate) async fn queue_embedding(
 ) -> Result<(), StoreError> {
     let now = bases.clock.now_ms();
     store::set_embedding(transaction, document, Step::Queued, None, now).await?;
+    if anew {
+        store::embed_anew(transaction, document).await?;
+    }
     let job = Embed {
         document: document.to_owned(),
-        anew,
     };
     jobs::enqueue(bases, transaction, Some(tenant.partner()), &job).await
 }

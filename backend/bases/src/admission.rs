@@ -1,18 +1,37 @@
 //! Admission: the one way to whatever costs something.
 //!
 //! Whoever asks a service for a document (to rewrite, to embed, to transcribe) is admitted before with the most that it may use
-//! ([`admit`]), and settles after with what it used ([`Admission::settle`]). Both are stored, a row for each request to a service. A process that
-//! dies between them leaves a row that says so: nobody knows what became of that request. Today everything is admitted; limits
-//! of bases belong here and nowhere else.
+//! ([`admit`]), and settles after with what it used ([`Admission::settle`]). Both are stored, a row for each request to a service, in the
+//! transactions in which the base's [budget](super::budget) reserves the bound and settles it. Where the budget has no room, the document
+//! says so in that same transaction, and waits.
+//!
+//! A process that dies between the two leaves a row without an end. What its own models had computed is nothing to pay for; of
+//! everything else nobody knows what became of it ([`UsageOutcome::Uncertain`]): its bound stays reserved, and bases with limits spend
+//! nothing more until an administrator decides what it is taken for ([`decide`]), or somebody lifts these.
 
+use std::mem;
+
+use colloquy_accounts::{
+    Tenant,
+    ledger::{self, Amounts, DetachedUsage, Measure, Outcome, UsageContext, budget},
+};
+use colloquy_kernel::node;
 use colloquy_providers::{ProviderError, ProviderErrorKind, TokenUsage};
-use colloquy_store::StoreError;
+use colloquy_store::{StoreError, Transaction, stored};
+use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::{
-    Bases, outage,
-    store::{self, OwnedDocument},
-    stored::stored,
+    Bases,
+    budget::BudgetState,
+    channel::ChannelStatus,
+    outage,
+    store::{self, Needed, OwnedDocument},
+    waking,
 };
+
+/// How many requests are decided about in a transaction.
+const DECIDED_AT_ONCE: usize = 200;
 
 /// What a service is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,17 +42,44 @@ pub(crate) enum PaidStep {
     Embed,
     /// To write down what is said in a part of a recording.
     Transcribe,
+    /// To list the videos of a channel.
+    Discover,
 }
 
-stored!(PaidStep: Rewrite = "rewrite", Embed = "embed", Transcribe = "transcribe");
+stored!(pub(crate) PaidStep: Rewrite = "rewrite", Embed = "embed", Transcribe = "transcribe", Discover = "discover");
+
+impl PaidStep {
+    /// What the records of usage call it.
+    fn endpoint(self) -> &'static str {
+        match self {
+            Self::Rewrite => "knowledge.rewrite",
+            Self::Embed => "knowledge.embed",
+            Self::Transcribe => "knowledge.transcribe",
+            Self::Discover => "knowledge.discover",
+        }
+    }
+}
 
 /// The most that a request may use, as far as that is known before it is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct UsageBound {
+    /// Whether it uses tokens at all.
+    pub(crate) counts_tokens: bool,
     /// Tokens that are read and written.
     pub(crate) tokens: Option<u64>,
     /// Seconds of sound.
     pub(crate) seconds: Option<u64>,
+    /// In units of 1e-8 dollars.
+    pub(crate) cost: Option<u64>,
+}
+
+impl UsageBound {
+    /// What of it a budget counts.
+    pub(crate) fn amounts(&self) -> Amounts {
+        Amounts::default()
+            .with(Measure::Tokens, self.tokens.unwrap_or_default())
+            .with(Measure::Cost, self.cost.unwrap_or_default())
+    }
 }
 
 /// What a request used. What is not known is left out.
@@ -45,22 +91,107 @@ pub(crate) struct Used {
     pub(crate) cost: Option<u64>,
 }
 
+impl Used {
+    /// Nothing: it was refused.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            tokens: Some(TokenUsage::default()),
+            seconds: Some(0),
+            cost: Some(0),
+        }
+    }
+
+    fn amounts(&self) -> Amounts {
+        let tokens = self.tokens.unwrap_or_default();
+        Amounts::tokens(tokens.input, tokens.output)
+            .with(Measure::CachedTokens, tokens.cached)
+            .with(Measure::ReasoningTokens, tokens.reasoning)
+            .with(Measure::Cost, self.cost.unwrap_or_default())
+    }
+}
+
 /// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UsageOutcome {
     /// It was answered.
     Success,
-    /// It was sent, and not answered as it should be; it may have to be paid for.
+    /// It was sent, and not answered as it should be.
     Fault,
+    /// Nobody knows whether it was answered, and what that cost.
+    Uncertain,
 }
 
-stored!(UsageOutcome: Success = "success", Fault = "fault");
+stored!(pub(crate) UsageOutcome: Success = "success", Fault = "fault", Uncertain = "uncertain");
 
-/// A request that may be sent. It has to be settled, or withdrawn if it was not sent after all.
+impl UsageOutcome {
+    /// What a request comes to that was sent and failed: whether its service did anything for it.
+    pub(crate) fn of_failure(error: &ProviderError) -> (Self, Used) {
+        use ProviderErrorKind as Kind;
+        match error.kind {
+            // It says itself that it did nothing.
+            Kind::Rejected | Kind::RateLimited | Kind::Misconfigured => {
+                (Self::Fault, Used::nothing())
+            }
+            _ => (Self::Uncertain, Used::default()),
+        }
+    }
+}
+
+/// What is to be asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PaidRequest<'a> {
+    pub(crate) step: PaidStep,
+    pub(crate) model: &'a str,
+    /// Whether this server computes it.
+    pub(crate) is_local: bool,
+    pub(crate) bound: UsageBound,
+}
+
+/// What a request is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Subject<'a> {
+    /// A document, by its id.
+    Document(&'a str),
+    /// A channel, by the id of its folder.
+    Channel(&'a str),
+}
+
+/// Who pays for a request, and what for.
+#[derive(Debug, Clone)]
+pub(crate) struct Payer<'a> {
+    pub(crate) tenant: Tenant,
+    /// The base's id.
+    pub(crate) base: &'a str,
+    pub(crate) subject: Subject<'a>,
+}
+
+impl OwnedDocument {
+    /// What is asked for the document its base pays for.
+    pub(crate) fn payer(&self) -> Payer<'_> {
+        Payer {
+            tenant: self.tenant(),
+            base: &self.base_id,
+            subject: Subject::Document(&self.document.id),
+        }
+    }
+}
+
+/// A document waits for room in its base's budget, and says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Blocked;
+
+/// A request that may be sent. It has to be settled, or withdrawn if it was not sent after all; when it is dropped, nobody knows what
+/// became of it.
 #[derive(Debug)]
 #[must_use = "a request that is admitted is settled or withdrawn"]
 pub(crate) struct Admission {
+    bases: Bases,
+    tenant: Tenant,
+    base: String,
     id: String,
+    counts_tokens: bool,
+    is_local: bool,
+    is_open: bool,
 }
 
 /// Whether a request that failed so was never sent.
@@ -69,29 +200,76 @@ pub(crate) fn is_unsent(error: &ProviderError) -> bool {
     matches!(error.kind, Kind::Connect | Kind::Busy | Kind::Resting)
 }
 
-/// Admits a request for a document to a model.
+/// Admits a request, or has what it is for wait for room.
 ///
 /// # Errors
 /// The database's failure: then nothing is to be sent.
 pub(crate) async fn admit(
     bases: &Bases,
-    owned: &OwnedDocument,
-    step: PaidStep,
-    model: &str,
-    bound: UsageBound,
-) -> Result<Admission, StoreError> {
-    let id = bases.clock.new_id().to_string();
-    let now = bases.clock.now_ms();
-    let new = store::NewUsage {
-        id: &id,
-        base: &owned.base_id,
-        document: &owned.document.id,
+    payer: Payer<'_>,
+    request: PaidRequest<'_>,
+) -> Result<Result<Admission, Blocked>, StoreError> {
+    let PaidRequest {
         step,
         model,
+        is_local,
+        bound,
+    } = request;
+    let base = payer.base;
+    let (Subject::Document(subject) | Subject::Channel(subject)) = payer.subject;
+    let (id, now) = (bases.clock.new_id().to_string(), bases.clock.now_ms());
+    let transaction = bases.store.begin().await?;
+    let state = BudgetState::lock(&transaction, base).await?;
+    // Without a base there is nothing to work on; the next step finds that out.
+    let room = state.map_or(Ok(()), |state| state.room_for(&bound));
+    if let Err(why) = room {
+        let needed = Needed {
+            characters: None,
+            tokens: bound.tokens,
+            cost: bound.cost,
+        };
+        match payer.subject {
+            Subject::Document(document) => {
+                store::block(&transaction, document, step, &why, needed, now).await?;
+            }
+            Subject::Channel(folder) => {
+                let (status, why) = (ChannelStatus::BudgetBlocked, why.to_string());
+                store::set_channel_status(&transaction, folder, status, Some(&why)).await?;
+            }
+        }
+        transaction.commit().await?;
+        return Ok(Err(Blocked));
+    }
+    let about = UsageContext {
+        endpoint: step.endpoint(),
+        model: model.to_owned(),
+        character: None,
+        request_id: subject.to_owned(),
+    };
+    let reserved =
+        ledger::reserve_kept(&transaction, base, &id, bound.amounts(), about, now).await?;
+    reserved.map_err(StoreError::other)?;
+    let new = store::NewUsage {
+        id: &id,
+        base,
+        document: subject,
+        step,
+        model,
+        is_local,
+        node: &bases.kernel.node.id,
         bound,
     };
-    store::insert_usage(bases.store.db(), &new, now).await?;
-    Ok(Admission { id })
+    store::insert_usage(&transaction, &new, now).await?;
+    transaction.commit().await?;
+    Ok(Ok(Admission {
+        bases: bases.clone(),
+        tenant: payer.tenant,
+        base: base.to_owned(),
+        id,
+        counts_tokens: bound.counts_tokens,
+        is_local,
+        is_open: true,
+    }))
 }
 
 impl Admission {
@@ -99,31 +277,169 @@ impl Admission {
     ///
     /// # Errors
     /// The database's failure, of a kind that does not pass.
-    pub(crate) async fn settle(
-        self,
-        bases: &Bases,
-        outcome: UsageOutcome,
-        used: Used,
-    ) -> anyhow::Result<()> {
-        let (id, used) = (&self.id, &used);
-        outage::insist(bases, || async move {
-            let now = bases.clock.now_ms();
-            store::settle_usage(bases.store.db(), id, outcome, used, now).await?;
-            Ok(())
-        })
-        .await
+    pub(crate) async fn settle(mut self, outcome: UsageOutcome, used: Used) -> anyhow::Result<()> {
+        self.end(Some((outcome, used))).await?;
+        self.is_open = false;
+        Ok(())
     }
 
     /// Takes it back: nothing was sent.
     ///
     /// # Errors
     /// The database's failure, of a kind that does not pass.
-    pub(crate) async fn withdraw(self, bases: &Bases) -> anyhow::Result<()> {
-        let id = &self.id;
-        outage::insist(bases, || async move {
-            store::remove_usage(bases.store.db(), id).await?;
+    pub(crate) async fn withdraw(mut self) -> anyhow::Result<()> {
+        self.end(None).await?;
+        self.is_open = false;
+        Ok(())
+    }
+
+    async fn end(&self, ended: Option<(UsageOutcome, Used)>) -> anyhow::Result<()> {
+        let ended = &ended;
+        outage::insist(&self.bases, || async move {
+            let transaction = self.bases.store.begin().await?;
+            budget::lock(&transaction, &self.base).await?;
+            self.end_in(&transaction, ended.as_ref()).await?;
+            waking::wake(&self.bases, &transaction, &self.tenant, &self.base).await?;
+            transaction.commit().await?;
+            self.bases.kernel.jobs.wake();
             Ok(())
         })
         .await
     }
+
+    async fn end_in(
+        &self,
+        transaction: &Transaction,
+        ended: Option<&(UsageOutcome, Used)>,
+    ) -> Result<(), StoreError> {
+        match ended {
+            None => withdraw_in(&self.bases, transaction, &self.id).await,
+            Some((outcome, used)) => {
+                let (outcome, now) = (*outcome, self.bases.clock.now_ms());
+                let is_unknown = outcome == UsageOutcome::Uncertain
+                    || used.cost.is_none()
+                    || self.counts_tokens && used.tokens.is_none();
+                let id = &self.id;
+                let settled =
+                    store::settle_usage(transaction, id, outcome, used, is_unknown, now).await?;
+                // What was used and is not known keeps its bound reserved. Where a cost is not known alone, none was reserved.
+                let keeps_bound = outcome == UsageOutcome::Uncertain
+                    || self.counts_tokens && used.tokens.is_none();
+                if !settled || keeps_bound {
+                    return Ok(());
+                }
+                let recorded = match outcome {
+                    UsageOutcome::Success => Outcome::Completed,
+                    UsageOutcome::Fault | UsageOutcome::Uncertain => Outcome::Failed,
+                };
+                let spent = DetachedUsage::Used(used.amounts(), recorded);
+                ledger::settle_kept(&self.bases, transaction, id, spent).await
+            }
+        }
+    }
+}
+
+async fn withdraw_in(bases: &Bases, transaction: &Transaction, id: &str) -> Result<(), StoreError> {
+    if store::remove_usage(transaction, id).await? {
+        ledger::settle_kept(bases, transaction, id, DetachedUsage::Nothing).await?;
+    }
+    Ok(())
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        if !mem::take(&mut self.is_open) {
+            return;
+        }
+        let ended = Self {
+            bases: self.bases.clone(),
+            tenant: self.tenant.clone(),
+            base: mem::take(&mut self.base),
+            id: mem::take(&mut self.id),
+            is_open: false,
+            ..*self
+        };
+        let bases = self.bases.clone();
+        self.bases.kernel.tasks.spawn(async move {
+            let spent = match ended.is_local {
+                true => None,
+                false => Some((UsageOutcome::Uncertain, Used::default())),
+            };
+            if let Err(error) = ended.end(spent).await {
+                bases
+                    .store
+                    .complain("storing what became of a request", &error);
+            }
+        });
+    }
+}
+
+/// What requests are taken for of which something is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TakenFor {
+    /// The most that they may have used.
+    Bound,
+    /// Nothing.
+    Nothing,
+}
+
+/// Decides about the requests of a base of which something is not known. Those whose bound is not known either stay as they are, unless they
+/// are taken for nothing.
+pub(crate) async fn decide(
+    bases: &Bases,
+    tenant: &Tenant,
+    base: &str,
+    taken: TakenFor,
+) -> Result<(), StoreError> {
+    let mut after = String::new();
+    loop {
+        let transaction = bases.store.begin().await?;
+        budget::lock(&transaction, base).await?;
+        let some = store::unknown_usage(&transaction, base, &after, DECIDED_AT_ONCE).await?;
+        for unknown in &some {
+            let used = unknown.taken_for(taken);
+            let counts_tokens = matches!(unknown.kind, PaidStep::Rewrite | PaidStep::Embed);
+            if used.cost.is_none() || counts_tokens && used.tokens.is_none() {
+                continue;
+            }
+            store::decide_usage(&transaction, &unknown.id, &used).await?;
+            let spent = DetachedUsage::Used(used.amounts(), Outcome::Bound);
+            ledger::settle_kept(bases, &transaction, &unknown.id, spent).await?;
+        }
+        waking::wake(bases, &transaction, tenant, base).await?;
+        transaction.commit().await?;
+        bases.kernel.jobs.wake();
+        match some.into_iter().nth(DECIDED_AT_ONCE - 1) {
+            Some(last) => after = last.id,
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Notes of requests whose process is gone that nobody knows what became of them, or takes them back where that process had computed
+/// them itself. Safe on many nodes at once.
+///
+/// # Errors
+/// The database's failure.
+pub(crate) async fn sweep(bases: &Bases) -> Result<(), StoreError> {
+    let before = node::lost_before(&bases.kernel);
+    let lost = store::lost_usage(bases.store.db(), &bases.kernel.node.id, before).await?;
+    for lost in lost {
+        let transaction = bases.store.begin().await?;
+        budget::lock(&transaction, &lost.base_id).await?;
+        if lost.is_local {
+            withdraw_in(bases, &transaction, &lost.id).await?;
+        } else {
+            let (outcome, used) = (UsageOutcome::Uncertain, Used::default());
+            let now = bases.clock.now_ms();
+            store::settle_usage(&transaction, &lost.id, outcome, &used, true, now).await?;
+        }
+        if let Some(tenant) = store::tenant_of(&transaction, &lost.base_id).await? {
+            waking::wake(bases, &transaction, &tenant, &lost.base_id).await?;
+        }
+        transaction.commit().await?;
+        bases.kernel.jobs.wake();
+    }
+    Ok(())
 }

@@ -1,12 +1,17 @@
 //! Knowledge bases.
 
 use colloquy_accounts::Tenant;
-use colloquy_base::money::Usd;
 use colloquy_store::StoreError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Bases, error::BaseError, store};
+use super::{
+    Bases,
+    budget::{self, Budget},
+    error::BaseError,
+    spend::SpentByBase,
+    store,
+};
 
 /// A knowledge base.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,21 +20,9 @@ pub(crate) struct KnowledgeBase {
     pub(crate) name: String,
     pub(crate) expert_name: Option<String>,
     pub(crate) user_email: Option<String>,
-    pub(crate) budget: Budget,
     pub(crate) created_at: i64,
     /// When it was to be deleted, if it was.
     pub(crate) deletion_requested_at: Option<i64>,
-}
-
-/// What a base may cost; `None` is unlimited.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Budget {
-    /// Characters of accepted digitized text.
-    pub(crate) characters: Option<u64>,
-    /// Tokens of rewriting and embedding, for ever.
-    pub(crate) tokens: Option<u64>,
-    /// What the partner was charged, for ever.
-    pub(crate) dollars: Option<Usd>,
 }
 
 /// How far the documents of a base are embedded.
@@ -97,7 +90,6 @@ pub(crate) async fn create(
         name: new.name,
         expert_name: new.expert_name,
         user_email: new.user_email,
-        budget: new.budget,
         created_at: bases.clock.now_ms(),
         deletion_requested_at: None,
     };
@@ -111,16 +103,34 @@ pub(crate) async fn create(
     if !store::insert_base(&transaction, tenant, &base).await? {
         return Err(BaseError::Conflict("A knowledge base of this name exists"));
     }
+    budget::open(&transaction, tenant, &base, &new.budget).await?;
     transaction.commit().await?;
     Ok(base)
 }
 
-/// All of a partner, by name.
+/// All of a partner, by name, with what they did cost.
 pub(crate) async fn list(
     bases: &Bases,
     tenant: &Tenant,
-) -> Result<Vec<(KnowledgeBase, Progress)>, StoreError> {
-    store::list_bases(bases.store.db(), tenant).await
+) -> Result<Vec<(KnowledgeBase, Progress, SpentByBase)>, StoreError> {
+    let db = bases.store.db();
+    let listed = store::list_bases(db, tenant).await?;
+    let sums = store::usage_sums(db, tenant, None).await?;
+    let with_sums = listed.into_iter().map(|(base, progress)| {
+        let spent = SpentByBase::of(&sums, &base.id);
+        (base, progress, spent)
+    });
+    Ok(with_sums.collect())
+}
+
+/// What a base did cost.
+pub(crate) async fn spent(
+    bases: &Bases,
+    tenant: &Tenant,
+    base: &KnowledgeBase,
+) -> Result<SpentByBase, StoreError> {
+    let sums = store::usage_sums(bases.store.db(), tenant, Some(&base.id)).await?;
+    Ok(SpentByBase::of(&sums, &base.id))
 }
 
 /// One of them.

@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use colloquy_accounts::Tenant;
 use colloquy_blobs::{BlobKey, Written};
-use colloquy_store::{StoreError, Transaction};
+use colloquy_store::{StoreError, Transaction, stored};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Bases, error::BaseError, store, stored::stored};
+use super::{Bases, error::BaseError, store};
 
 /// A variant of the content of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -26,7 +26,7 @@ pub(crate) enum Variant {
     Rewritten,
 }
 
-stored!(Variant: Original = "original", Extracted = "extracted", Digitized = "digitized", Draft = "draft", Rewritten = "rewritten");
+stored!(pub(crate) Variant: Original = "original", Extracted = "extracted", Digitized = "digitized", Draft = "draft", Rewritten = "rewritten");
 
 /// What is known of a content.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
@@ -67,7 +67,7 @@ pub(crate) fn charset(media_type: &str) -> Option<&str> {
 }
 
 /// A file that is about to become a content.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct NewContent {
     pub(crate) variant: Variant,
     pub(crate) written: Written,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use colloquy_base::fair_queue::{Claim, Priority};
-use colloquy_digitize::{DigitizeError, DigitizeOptions, Format, Medium, digitize};
+use colloquy_digitize::{DigitizeError, DigitizeOptions, Format, digitize, sound};
 use colloquy_kernel::jobs::{GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_sandbox::Input;
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Bases,
     accepting::AcceptedText,
+    budget::BudgetState,
     content::{self, NewContent, Variant},
     document::{Document, Fetching, Step},
     facts::DocumentFacts,
@@ -43,6 +44,8 @@ enum Outcome {
     None(String),
     /// There is more of it, which another run reads.
     More,
+    /// The document waits for room in a budget, and says so.
+    Waits,
 }
 
 /// What an address gave.
@@ -110,6 +113,10 @@ impl Digitize {
             return self.rest(bases).await;
         };
         let document = &owned.document;
+        if !matches!(document.digitizing, Step::Queued | Step::Running) {
+            // Somebody wrote the text meanwhile.
+            return Ok(RunResult::Done);
+        }
         let now = bases.clock.now_ms();
         let begun = store::set_digitizing(
             bases.store.db(),
@@ -148,30 +155,26 @@ impl Digitize {
             Outcome::Text {
                 title: Some(title), ..
             } if is_unnamed(document) => Some(names::derived(title)),
-            Outcome::Text { .. } | Outcome::None(_) | Outcome::More => None,
+            Outcome::Text { .. } | Outcome::None(_) | Outcome::More | Outcome::Waits => None,
         };
         let name = name.as_deref();
         let facts = match &outcome {
             Outcome::Text { facts, .. } => Some(facts.clone()),
-            Outcome::None(_) | Outcome::More => None,
+            Outcome::None(_) | Outcome::More | Outcome::Waits => None,
         };
         let facts = facts.as_ref();
         let outcome = match outcome {
-            Outcome::None(reason) => Err((Step::Failed, reason, None)),
+            Outcome::None(reason) => Err(reason),
+            Outcome::Waits => return Ok(RunResult::Done),
             Outcome::More => return Ok(RunResult::Again(Duration::ZERO)),
-            Outcome::Text { text, .. } => match over_limit(document, &text) {
-                Some(reason) => {
-                    // Kept, so that it need not be read again when there is room for it.
-                    let (name, variant) = (format!("{}.md", document.id), Variant::Extracted);
-                    let kept = NewContent::of_text(bases, tenant, variant, name, text).await?;
-                    Err((Step::Blocked, reason, Some(kept)))
-                }
-                None => Ok(AcceptedText::write(bases, tenant, document, text).await?),
-            },
+            Outcome::Text { text, .. } => {
+                Ok(AcceptedText::write(bases, tenant, document, text).await?)
+            }
         };
-        let outcome = &outcome;
+        let (outcome, base) = (&outcome, &owned.base_id);
         let stored = run.insist(bases, || async move {
             let transaction = bases.store.begin().await?;
+            let state = BudgetState::lock(&transaction, base).await?;
             if !run.holds(&transaction).await? {
                 return Ok(true);
             }
@@ -179,7 +182,7 @@ impl Digitize {
             let now = bases.clock.now_ms();
             let (step, error) = match outcome {
                 Ok(_) => (Step::Done, None),
-                Err((step, reason, _)) => (*step, Some(reason.as_str())),
+                Err(reason) => (Step::Failed, Some(reason.as_str())),
             };
             if !store::set_digitizing(&transaction, id, revision, step, error, now).await? {
                 return Ok(false);
@@ -187,14 +190,18 @@ impl Digitize {
             if let Some(name) = name {
                 store::set_name(&transaction, id, name, now).await?;
             }
-            match outcome {
-                Ok(accepted) => {
-                    accepted
-                        .store(bases, &transaction, tenant, document, true)
-                        .await?
+            if let (Ok(accepted), Some(state)) = (outcome, state) {
+                let others = store::count_characters(&transaction, base, Some(id)).await?;
+                let limit = document.character_limit.map(i64::unsigned_abs);
+                match state.room_for_text(accepted.characters(), others, limit) {
+                    Ok(()) => {
+                        accepted
+                            .store(bases, &transaction, tenant, base, document, true)
+                            .await?
+                    }
+                    // Kept, so that it need not be read again when there is room for it.
+                    Err(why) => accepted.keep(bases, &transaction, document, &why).await?,
                 }
-                Err((_, _, Some(kept))) => kept.store(bases, &transaction, id).await?,
-                Err((_, _, None)) => {}
             }
             if let Some(facts) = facts {
                 store::set_facts(&transaction, id, facts).await?;
@@ -260,15 +267,16 @@ impl Digitize {
         let most = bases.config.knowledge.max_file_bytes;
         let file = bases.blobs.local(&blob, most).await?;
         let input = Input::File(file.path().to_owned());
-        if matches!(format.medium(), Medium::Sound | Medium::Film) {
+        if let Some(container) = sound::container(format) {
             let recording = Recording {
                 owned,
-                format,
+                container,
                 file: input,
                 sha256: &sha256,
             };
             return Ok(match recording.transcribe(bases, run).await? {
                 Transcribed::More => Outcome::More,
+                Transcribed::Waits => Outcome::Waits,
                 Transcribed::None(reason) => Outcome::None(reason),
                 Transcribed::Text(text) => Outcome::Text {
                     text,
@@ -340,17 +348,6 @@ impl Digitize {
         transaction.commit().await?;
         Ok(())
     }
-}
-
-/// Why a text is not accepted, when it is longer than the document may be.
-fn over_limit(document: &Document, text: &str) -> Option<String> {
-    let limit = document.character_limit?;
-    let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
-    (length > limit).then(|| {
-        format!(
-            "BUDGET_BLOCKED: the text has {length} characters, and character_limit allows {limit}"
-        )
-    })
 }
 
 /// Whether the document is called by its address, for want of a name.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use colloquy_store::StoreError;
+use colloquy_store::{StoreError, stored};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -12,8 +12,8 @@ use super::{
     content::{Content, Variant},
     error::BaseError,
     facts::DocumentFacts,
-    store::{self, Rewrite},
-    stored::stored,
+    spend::DocumentSpend,
+    store::{self, ReadingCost, Rewrite},
 };
 
 /// Where a document comes from.
@@ -96,10 +96,10 @@ pub(crate) enum DocumentStatus {
     DeletePending,
 }
 
-stored!(Source: File = "file", Url = "url");
-stored!(ModelTier: Standard = "standard", Economy = "economy");
-stored!(ContentTypeChoice: Auto = "auto", Article = "article", Video = "video", Book = "book");
-stored!(Step: None = "none", Queued = "queued", Running = "running", Done = "done", Failed = "failed", Blocked = "blocked");
+stored!(pub(crate) Source: File = "file", Url = "url");
+stored!(pub(crate) ModelTier: Standard = "standard", Economy = "economy");
+stored!(pub(crate) ContentTypeChoice: Auto = "auto", Article = "article", Video = "video", Book = "book");
+stored!(pub(crate) Step: None = "none", Queued = "queued", Running = "running", Done = "done", Failed = "failed", Blocked = "blocked");
 
 /// Whose a document's original is that has an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +112,7 @@ pub(crate) enum Fetching {
     Done,
 }
 
-stored!(Fetching: None = "none", Wanted = "wanted", Done = "done");
+stored!(pub(crate) Fetching: None = "none", Wanted = "wanted", Done = "done");
 
 /// A document.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
@@ -162,6 +162,8 @@ pub(crate) struct Described {
     pub(crate) contents: Vec<Content>,
     /// The latest rewriting, if there was one.
     pub(crate) rewrite: Option<Rewrite>,
+    /// What reading it did cost, where a service was asked.
+    pub(crate) reading: Option<ReadingCost>,
     /// Other documents of the base with the same original or the same address, oldest first.
     pub(crate) duplicates: Vec<String>,
 }
@@ -172,6 +174,15 @@ impl Described {
         self.contents
             .iter()
             .find(|content| content.variant == variant)
+    }
+
+    /// What its latest rewriting and reading it did cost.
+    pub(crate) fn spend(&self) -> DocumentSpend {
+        let rewrite = self.rewrite.as_ref();
+        let rewriting = rewrite.map(|it| (it.cost.unsigned_abs(), it.complete));
+        let reading = self.reading.as_ref();
+        let reading = reading.map(|it| (it.cost.unsigned_abs(), it.priced == it.events));
+        DocumentSpend::of([rewriting, reading])
     }
 
     /// How far it is as a whole.
@@ -220,7 +231,8 @@ pub(crate) async fn list(
     let rewrites = rewrites
         .into_iter()
         .map(|listed| (listed.document_id, listed.rewrite));
-    Ok(described(documents, contents, rewrites.collect()))
+    let readings = store::reading_costs(db, &base.id, None).await?;
+    Ok(described(documents, contents, rewrites.collect(), readings))
 }
 
 /// One of them.
@@ -238,6 +250,9 @@ pub(crate) async fn find(
     let duplicates = store::duplicates_of(db, base, id, sha256, url).await?;
     Ok(Described {
         rewrite: store::rewrite_of(db, id).await?,
+        reading: store::reading_costs(db, &base.id, Some(id))
+            .await?
+            .remove(id),
         document,
         contents,
         duplicates,
@@ -249,6 +264,7 @@ fn described(
     documents: Vec<Document>,
     contents: Vec<Content>,
     mut rewrites: HashMap<String, Rewrite>,
+    mut readings: HashMap<String, ReadingCost>,
 ) -> Vec<Described> {
     let mut by_document: HashMap<String, Vec<Content>> = HashMap::new();
     for content in contents {
@@ -265,6 +281,7 @@ fn described(
         Described {
             duplicates: same.others(&document, original(&contents)),
             rewrite: rewrites.remove(&document.id),
+            reading: readings.remove(&document.id),
             document,
             contents,
         }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use colloquy_accounts::Tenant;
+use colloquy_accounts::{Tenant, ledger::budget};
 use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_store::StoreError;
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,7 @@ use super::{
     Bases,
     error::BaseError,
     store::{self, Whole},
+    vectorstore, waking,
 };
 
 /// When it is looked again whether work has ended.
@@ -24,7 +25,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 pub(crate) enum Deletion {
     /// It is gone.
     Done,
-    /// It goes when so many documents of it are not worked on any more.
+    /// It goes when so many documents and channels of it are not worked on any more.
     Pending(u64),
 }
 
@@ -41,14 +42,28 @@ pub(crate) async fn erase(
     };
     let now = bases.clock.now_ms();
     let transaction = bases.store.begin_patient().await?;
+    let base = store::base_with(&transaction, whole, id).await?;
+    if let Some(base) = &base {
+        budget::lock(&transaction, base).await?;
+    }
     if !store::request_deletion(&transaction, whole, id, now).await? {
         return Ok(Deletion::Done);
     }
-    let running = store::count_running(&transaction, whole, id).await?;
+    // Its characters count no more.
+    if let Some(base) = base.filter(|_| whole != Whole::Base) {
+        waking::wake(bases, &transaction, tenant, &base).await?;
+    }
+    // Nothing is discovered before what was is removed.
+    let scanned = store::stop_channels(&transaction, whole, id).await?;
+    if whole == Whole::Document {
+        store::suppress_video(&transaction, id).await?;
+    }
+    let running = store::count_running(&transaction, whole, id).await? + scanned;
     if running == 0 {
         job.remove(bases, &transaction).await?;
         transaction.commit().await?;
         bases.index.wake();
+        bases.kernel.jobs.wake();
         return Ok(Deletion::Done);
     }
     jobs::enqueue(bases, &transaction, Some(tenant.partner()), &job).await?;
@@ -77,6 +92,10 @@ impl Erase {
             .await?;
         let now = bases.clock.now_ms();
         store::note_removal(transaction, self.whole, &self.id, now).await?;
+        vectorstore::remove(bases, transaction, self.whole, &self.id).await?;
+        if self.whole == Whole::Base {
+            budget::close(transaction, &self.id).await?;
+        }
         store::delete(transaction, self.whole, &self.id).await
     }
 }
@@ -100,15 +119,20 @@ impl Job for Erase {
 
     async fn run(self, bases: Bases, run: Run) -> anyhow::Result<RunResult> {
         let transaction = bases.store.begin_patient().await?;
+        if let Some(base) = store::base_with(&transaction, self.whole, &self.id).await? {
+            budget::lock(&transaction, &base).await?;
+        }
         if !run.holds(&transaction).await? {
             return Ok(RunResult::Done);
         }
-        if store::count_running(&transaction, self.whole, &self.id).await? > 0 {
+        let scanned = store::stop_channels(&transaction, self.whole, &self.id).await?;
+        if store::count_running(&transaction, self.whole, &self.id).await? + scanned > 0 {
             return Ok(RunResult::Again(LOOK_AGAIN));
         }
         self.remove(&bases, &transaction).await?;
         transaction.commit().await?;
         bases.index.wake();
+        bases.kernel.jobs.wake();
         Ok(RunResult::Done)
     }
 

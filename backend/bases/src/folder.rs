@@ -1,14 +1,31 @@
 //! Folders.
 
-use colloquy_store::StoreError;
+use colloquy_store::{StoreError, Transaction, stored};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{Bases, base::KnowledgeBase, error::BaseError, store};
+
+/// Where the documents of a folder come from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// People bring them.
+    #[default]
+    Regular,
+    /// A channel of a video platform has them.
+    VideoChannel,
+}
+
+stored!(pub(crate) Kind: Regular = "regular", VideoChannel = "video_channel");
 
 /// A folder.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub(crate) struct Folder {
     pub(crate) id: String,
     pub(crate) name: String,
+    #[sqlx(rename = "type", try_from = "String")]
+    pub(crate) kind: Kind,
     pub(crate) created_at: i64,
     /// When it was to be deleted, if it was.
     pub(crate) deletion_requested_at: Option<i64>,
@@ -20,23 +37,36 @@ pub(crate) async fn create(
     base: &KnowledgeBase,
     name: String,
 ) -> Result<Folder, BaseError> {
+    let transaction = bases.store.begin().await?;
+    let folder = insert(bases, &transaction, base, name, Kind::Regular).await?;
+    transaction.commit().await?;
+    Ok(folder)
+}
+
+/// Makes one in a transaction.
+pub(crate) async fn insert(
+    bases: &Bases,
+    transaction: &Transaction,
+    base: &KnowledgeBase,
+    name: String,
+    kind: Kind,
+) -> Result<Folder, BaseError> {
     let folder = Folder {
         id: bases.clock.new_id().to_string(),
         name,
+        kind,
         created_at: bases.clock.now_ms(),
         deletion_requested_at: None,
     };
     let most = bases.config.knowledge.max_folders;
-    let transaction = bases.store.begin().await?;
-    if store::count_folders(&transaction, base).await? >= u64::from(most) {
+    if store::count_folders(transaction, base).await? >= u64::from(most) {
         return Err(BaseError::Full(format!(
             "A knowledge base has {most} folders at most"
         )));
     }
-    if !store::insert_folder(&transaction, base, &folder).await? {
+    if !store::insert_folder(transaction, base, &folder).await? {
         return Err(BaseError::Conflict("A folder of this name exists"));
     }
-    transaction.commit().await?;
     Ok(folder)
 }
 

@@ -9,11 +9,15 @@
 //! - [`upload`], [`fetching`]: how documents come in
 //! - [`digitizing`], [`facts`]: how their text is read, and what that tells
 //! - [`video`]: how pages of video platforms are read
+//! - [`channel`]: how folders follow channels of these
 //! - [`transcribing`]: how what is said in recordings is written down
 //! - [`rewriting`]: how a model rewrites it
 //! - [`admission`]: the one way to what costs something
+//! - [`budget`], [`waking`]: what a base may cost, and how what waits for room goes on
+//! - [`spend`]: what it did cost
 //! - [`accepting`]: what follows when a content is there
 //! - [`embedding`], [`index`]: how they come to be found
+//! - [`vectorstore`]: how they are brought to a vector store elsewhere
 //! - [`retrieval`]: how passages are looked for
 //! - [`outage`]: what work waits for
 //! - [`erase`]: how they go
@@ -21,7 +25,9 @@
 mod accepting;
 mod admission;
 mod base;
+mod budget;
 mod bundle;
+mod channel;
 mod content;
 mod digitizing;
 mod document;
@@ -38,34 +44,51 @@ mod replacing;
 mod retrieval;
 mod rewriting;
 mod routes;
+mod spend;
 mod store;
-mod stored;
 mod transcribing;
 mod upload;
+mod vectorstore;
 mod video;
+mod waking;
 
 use std::{sync::Arc, time::Duration};
 
 use axum::extract::FromRef;
-use colloquy_accounts::{Accounts, Tenant, partners::PartnerDependent};
+use colloquy_accounts::{
+    Accounts, Tenant,
+    partners::{Partner, PartnerDependent},
+};
 use colloquy_blobs::Blobs;
 use colloquy_digitize::Ocr;
 use colloquy_fetch::Fetcher;
 use colloquy_http::Interface;
-use colloquy_kernel::{Capability, Routes, State, jobs};
+use colloquy_kernel::{Base, Capability, Routes, State, jobs};
 use colloquy_knowledge::KnowledgeBases;
-use colloquy_providers::Providers;
+use colloquy_providers::{Providers, openai::VectorStore};
 use colloquy_sandbox::Sandbox;
 use colloquy_store::{StoreError, Transaction};
 use tokio::sync::OnceCell;
 
 pub use self::{
+    channel::{Discover, Import},
     digitizing::Digitize,
     embedding::{Embed, Reembed},
     erase::Erase,
     rewriting::Rewrite,
+    vectorstore::SyncFiles,
+    waking::Wake,
 };
 use self::{embedding::Profile, index::NodeIndex};
+
+/// How often requests of processes that are gone are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// How often channels are looked for whose scan or import was given up.
+const CHANNELS_EVERY: Duration = Duration::from_secs(20);
+
+/// How often files are looked for whose sync was given up.
+const SYNC_EVERY: Duration = Duration::from_secs(20);
 
 /// How often old removals are forgotten.
 const FORGET_EVERY: Duration = Duration::from_secs(3_600);
@@ -89,17 +112,23 @@ pub struct Parts {
     index: NodeIndex,
     /// What makes vectors.
     profile: OnceCell<Profile>,
+    /// Where final content is brought, where the settings name that.
+    vectorstore: Option<VectorStore>,
 }
 
 impl Bases {
     /// Puts the parts together, and looks for the program that recognizes text on pictures: without it, such pages have none.
+    ///
+    /// # Errors
+    /// When the HTTP client cannot be made.
     pub async fn open(
         accounts: Accounts,
         blobs: Blobs,
         sandbox: Arc<Sandbox>,
         providers: Providers,
         fetcher: Fetcher,
-    ) -> Self {
+    ) -> anyhow::Result<Self> {
+        let vectorstore = VectorStore::from_config(&accounts.config.vectorstore)?;
         let languages = &accounts.config.knowledge.ocr_languages;
         let languages: Vec<&str> = languages.iter().map(String::as_str).collect();
         let ocr = match Ocr::open(&languages).await {
@@ -109,7 +138,7 @@ impl Bases {
                 None
             }
         };
-        Self(Arc::new(Parts {
+        Ok(Self(Arc::new(Parts {
             accounts,
             blobs,
             sandbox,
@@ -118,7 +147,14 @@ impl Bases {
             fetcher,
             index: NodeIndex::default(),
             profile: OnceCell::new(),
-        }))
+            vectorstore,
+        })))
+    }
+
+    /// The vector store that final content is brought to, where the settings name one.
+    #[must_use]
+    pub fn vectorstore(&self) -> Option<&VectorStore> {
+        self.vectorstore.as_ref()
     }
 
     /// The bases, for characters that look things up in them.
@@ -155,6 +191,10 @@ where
             .with::<Embed>()
             .with::<Reembed>()
             .with::<Erase>()
+            .with::<Wake>()
+            .with::<Discover>()
+            .with::<Import>()
+            .with::<SyncFiles>()
     }
 
     async fn start(&self, state: &S) -> anyhow::Result<()> {
@@ -163,6 +203,31 @@ where
         let follower = bases.clone();
         let follow = follower.index.clone().follow(follower);
         bases.kernel.tasks.spawn(follow);
+        waking::wake_all(&bases).await?;
+        vectorstore::resume_all(&bases, true).await?;
+        let channels = bases.clone();
+        state.as_ref().repeat(
+            "looking for channels that failed",
+            CHANNELS_EVERY,
+            move |_| {
+                let bases = channels.clone();
+                async move { channel::queue_failed(&bases).await }
+            },
+        );
+        let synced = bases.clone();
+        state
+            .as_ref()
+            .repeat("looking for files to sync", SYNC_EVERY, move |_| {
+                let bases = synced.clone();
+                async move { vectorstore::resume_all(&bases, false).await }
+            });
+        let swept = bases.clone();
+        state
+            .as_ref()
+            .repeat("settling lost requests", SWEEP_EVERY, move |_| {
+                let bases = swept.clone();
+                async move { admission::sweep(&bases).await }
+            });
         state
             .as_ref()
             .repeat("forgetting removals", FORGET_EVERY, move |_| {
@@ -173,18 +238,23 @@ where
     }
 }
 
-/// Tells the indexes of nodes that the bases of a partner go with it.
+/// Tells the indexes of nodes, and vector stores elsewhere, that the bases of a partner go with it.
 #[derive(Debug)]
-pub struct IndexedBases;
+pub struct BasesOfPartners(pub Base);
 
 #[async_trait::async_trait]
-impl PartnerDependent for IndexedBases {
+impl PartnerDependent for BasesOfPartners {
+    async fn change(&self, transaction: &Transaction, partner: &Partner) -> Result<(), StoreError> {
+        vectorstore::resume(&self.0, transaction, partner).await
+    }
+
     async fn leave(
         &self,
         transaction: &Transaction,
         tenant: &Tenant,
         now_ms: i64,
     ) -> Result<(), StoreError> {
+        vectorstore::remove_all(&self.0, transaction, tenant, now_ms).await?;
         store::note_removals_of(transaction, tenant.partner().as_str(), now_ms).await
     }
 }

@@ -5,10 +5,9 @@
 
 use std::{future::Future, time::Duration};
 
-use colloquy_accounts::AccountError;
 use colloquy_blobs::ObjectError;
 use colloquy_digitize::DigitizeError;
-use colloquy_kernel::jobs::{RetryRule, RunResult};
+use colloquy_kernel::jobs::{RunResult, is_database_away};
 use colloquy_providers::{ProviderError, ProviderErrorKind};
 use colloquy_store::StoreError;
 use tokio::time::sleep;
@@ -20,32 +19,21 @@ pub(crate) const REASON: &str =
     "it waits, since files or the database cannot be used now; it goes on by itself";
 /// What the log says is failing meanwhile.
 const WAITING: &str = "working on documents, which wait for the end of an outage";
-/// When it is looked whether an outage has ended, with jitter.
-const WAIT: RetryRule = RetryRule {
-    attempts: u32::MAX,
-    first: Duration::from_secs(6),
-    most: Duration::from_secs(6),
-};
 /// When it is tried again to store what was done.
 const INSIST_AFTER: Duration = Duration::from_millis(500);
 
 /// Whether a failure is that of an outage.
 pub(crate) fn is_outage(error: &anyhow::Error) -> bool {
-    let is_away = |error: &StoreError| error.is_unavailable();
     let fails = |error: &ObjectError| matches!(error, ObjectError::Failed(_));
-    error.chain().any(|cause| {
+    let is_other = error.chain().any(|cause| {
         if let Some(error) = cause.downcast_ref::<BaseError>() {
             match error {
-                BaseError::Store(error) => is_away(error),
+                BaseError::Store(error) => error.is_unavailable(),
                 BaseError::Files(error) => fails(error),
                 _ => false,
             }
         } else if let Some(error) = cause.downcast_ref() {
-            is_away(error)
-        } else if let Some(error) = cause.downcast_ref() {
             fails(error)
-        } else if let Some(AccountError::Store(error)) = cause.downcast_ref() {
-            is_away(error)
         } else if let Some(error) = cause.downcast_ref::<DigitizeError>() {
             error.may_pass()
         } else if let Some(error) = cause.downcast_ref::<ProviderError>() {
@@ -53,7 +41,8 @@ pub(crate) fn is_outage(error: &anyhow::Error) -> bool {
         } else {
             false
         }
-    })
+    });
+    is_other || is_database_away(error)
 }
 
 /// What becomes of a run of a job: one that met an outage runs again after it, and its attempts start anew. `tell` says so where people look.
@@ -71,7 +60,7 @@ where
             bases.store.complain(WAITING, &format!("{error:#}"));
             // Where the database is what is away, nobody can be told.
             let _ = tell().await;
-            Ok(RunResult::Again(WAIT.wait(1)))
+            Ok(RunResult::after_outage())
         }
         result => result,
     }

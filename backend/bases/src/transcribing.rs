@@ -9,16 +9,19 @@ use std::time::Duration;
 use colloquy_accounts::partners;
 use colloquy_audio::pauses::{RATE_HZ, is_silent, joined, parts};
 use colloquy_base::fair_queue::{Claim, Priority};
-use colloquy_digitize::{DigitizeError, Format, Input, sound};
+use colloquy_digitize::{Container, DigitizeError, Input, sound};
 use colloquy_kernel::jobs::Run;
 use colloquy_providers::{ProviderError, ProviderErrorKind, Utterance};
 
 use super::{
     Bases,
-    admission::{self, PaidStep, UsageBound, UsageOutcome, Used, is_unsent},
+    admission::{self, Blocked, PaidRequest, PaidStep, UsageBound, UsageOutcome, Used, is_unsent},
     outage,
     store::{self, OwnedDocument, TranscribedPart},
 };
+
+/// The seconds that a price is for.
+const PRICED_SECONDS: u64 = 3_600;
 
 /// A mark of time stands at least so far from the one before, in seconds.
 const BETWEEN_MARKS: i64 = 30;
@@ -27,6 +30,8 @@ const BETWEEN_MARKS: i64 = 30;
 pub(crate) enum Transcribed {
     /// There is more to be heard, in another run.
     More,
+    /// The document waits for room in a budget, and says so.
+    Waits,
     /// All of it, as Markdown.
     Text(String),
     /// Why there is no text, for whoever uploaded it.
@@ -36,7 +41,7 @@ pub(crate) enum Transcribed {
 /// A recording or a film.
 pub(crate) struct Recording<'a> {
     pub(crate) owned: &'a OwnedDocument,
-    pub(crate) format: Format,
+    pub(crate) container: Container,
     pub(crate) file: Input,
     /// Its hash, by which its transcript is known.
     pub(crate) sha256: &'a str,
@@ -47,7 +52,7 @@ impl Recording<'_> {
     pub(crate) async fn transcribe(self, bases: &Bases, run: &Run) -> anyhow::Result<Transcribed> {
         let (db, tenant) = (bases.store.db(), self.owned.tenant());
         let partner = partners::read(bases, &tenant).await?;
-        if !partner.is_transcription_enabled() {
+        if !partner.settings.is_transcription_enabled() {
             let reason = "transcription is switched off for this partner";
             return Ok(Transcribed::None(reason.to_owned()));
         }
@@ -64,7 +69,7 @@ impl Recording<'_> {
         }
         let claim = Claim::new(Priority::Background, tenant.partner().as_str());
         let (sandbox, from) = (&bases.sandbox, begin.unsigned_abs());
-        let window = sound::window(sandbox, &claim, &self.file, self.format, from).await;
+        let window = sound::window(sandbox, &claim, &self.file, self.container, from).await;
         let window = match window {
             Ok(window) => window,
             Err(error @ DigitizeError::Later(_)) => return Err(error.into()),
@@ -84,8 +89,9 @@ impl Recording<'_> {
             let words = match is_silent(samples) {
                 true => String::new(),
                 false => match self.ask(bases, samples, &claim).await? {
-                    Ok(words) => words,
-                    Err(error) => return refused(error, run),
+                    Ok(Ok(words)) => words,
+                    Ok(Err(error)) => return refused(error, run),
+                    Err(Blocked) => return Ok(Transcribed::Waits),
                 },
             };
             let part = TranscribedPart {
@@ -112,37 +118,52 @@ impl Recording<'_> {
         bases: &Bases,
         samples: &[i16],
         claim: &Claim,
-    ) -> anyhow::Result<Result<String, ProviderError>> {
+    ) -> anyhow::Result<Result<Result<String, ProviderError>, Blocked>> {
         let transcriber = &bases.providers.batch.transcriber;
         let seconds = samples.len().div_ceil(RATE_HZ) as u64;
-        let bound = UsageBound {
-            tokens: None,
-            seconds: Some(seconds),
+        let settings = &bases.config.transcriber;
+        let is_local = settings.base_url.is_none();
+        let cost = match settings.usd_per_hour {
+            _ if is_local => Some(0),
+            price => price.map(|price| price.cost_of(seconds, PRICED_SECONDS)),
         };
-        let (step, name) = (PaidStep::Transcribe, transcriber.name());
-        let admission = admission::admit(bases, self.owned, step, name, bound).await?;
-        let utterance = Utterance {
-            samples: samples.into(),
-            language: None,
-            claim: claim.clone(),
+        let request = PaidRequest {
+            step: PaidStep::Transcribe,
+            model: transcriber.name(),
+            is_local,
+            bound: UsageBound {
+                counts_tokens: false,
+                tokens: None,
+                seconds: Some(seconds),
+                cost,
+            },
         };
+        let admission = match admission::admit(bases, self.owned.payer(), request).await? {
+            Ok(admission) => admission,
+            Err(blocked) => return Ok(Err(blocked)),
+        };
+        let utterance = Utterance::new(samples, None, claim.clone());
         let answer = transcriber.transcribe(utterance).await;
-        let outcome = match &answer {
-            Ok(_) => UsageOutcome::Success,
-            Err(error) if is_unsent(error) => {
-                admission.withdraw(bases).await?;
-                return Ok(answer);
+        match &answer {
+            Ok(_) => {
+                let used = Used {
+                    tokens: None,
+                    seconds: Some(seconds),
+                    cost,
+                };
+                admission.settle(UsageOutcome::Success, used).await?;
             }
-            Err(_) => UsageOutcome::Fault,
-        };
-        let is_local = bases.config.transcriber.base_url.is_none();
-        let used = Used {
-            tokens: None,
-            seconds: answer.is_ok().then_some(seconds),
-            cost: is_local.then_some(0),
-        };
-        admission.settle(bases, outcome, used).await?;
-        Ok(answer)
+            Err(error) if is_unsent(error) => admission.withdraw().await?,
+            Err(_) if is_local => {
+                let (outcome, used) = (UsageOutcome::Fault, Used::nothing());
+                admission.settle(outcome, used).await?;
+            }
+            Err(error) => {
+                let (outcome, used) = UsageOutcome::of_failure(error);
+                admission.settle(outcome, used).await?;
+            }
+        }
+        Ok(Ok(answer))
     }
 
     /// Stores the words of a part, however long that takes.

@@ -11,6 +11,7 @@ use colloquy_extract::{
     format::{ExtensionKind, extension, extension_kind},
 };
 use colloquy_kernel::jobs;
+use colloquy_store::Transaction;
 use futures_util::Stream;
 use tokio::task::spawn_blocking;
 
@@ -23,7 +24,8 @@ use super::{
     error::{BaseError, ReceiveError},
     facts::DocumentFacts,
     folder::Folder,
-    names, store,
+    names,
+    store::{self, OwnedChannel},
 };
 
 /// What is told of a document when it comes.
@@ -101,19 +103,23 @@ pub(crate) fn looked_at(name: &str, file: &mut (impl Read + Seek)) -> Result<For
     })
 }
 
-/// A document without content.
-fn blank(
-    bases: &Bases,
-    folder: &Folder,
-    source: Source,
-    name: String,
-    options: DocumentOptions,
-) -> Document {
+/// A document of an address, in no folder yet.
+fn addressed(bases: &Bases, url: String, name: String, options: DocumentOptions) -> Document {
+    Document {
+        url: Some(url),
+        fetching: Fetching::Wanted,
+        digitizing: Step::Queued,
+        ..blank(bases, Source::Url, name, options)
+    }
+}
+
+/// A document without content, in no folder yet.
+fn blank(bases: &Bases, source: Source, name: String, options: DocumentOptions) -> Document {
     let now = bases.clock.now_ms();
     Document {
         id: bases.clock.new_id().to_string(),
-        folder_id: folder.id.clone(),
-        folder: folder.name.clone(),
+        folder_id: String::new(),
+        folder: String::new(),
         name,
         source,
         url: None,
@@ -154,8 +160,10 @@ pub(crate) async fn add_file(
     let name = options.name.clone();
     let name = name.unwrap_or_else(|| names::derived(&file.file_name));
     let document = Document {
+        folder_id: folder.id.clone(),
+        folder: folder.name.clone(),
         digitizing: Step::Queued,
-        ..blank(bases, folder, Source::File, name, options)
+        ..blank(bases, Source::File, name, options)
     };
     let content = file.into_content();
     insert(bases, tenant, base, &document, Some(&content)).await?;
@@ -174,10 +182,9 @@ pub(crate) async fn add_url(
     let name = options.name.clone();
     let name = name.unwrap_or_else(|| names::derived(&url));
     let document = Document {
-        url: Some(url),
-        fetching: Fetching::Wanted,
-        digitizing: Step::Queued,
-        ..blank(bases, folder, Source::Url, name, options)
+        folder_id: folder.id.clone(),
+        folder: folder.name.clone(),
+        ..addressed(bases, url, name, options)
     };
     insert(bases, tenant, base, &document, None).await?;
     document::find(bases, base, &document.id).await
@@ -194,11 +201,34 @@ pub(crate) async fn add_empty(
     url: Option<String>,
 ) -> Result<Described, BaseError> {
     let document = Document {
+        folder_id: folder.id.clone(),
+        folder: folder.name.clone(),
         url,
-        ..blank(bases, folder, source, name, DocumentOptions::default())
+        ..blank(bases, source, name, DocumentOptions::default())
     };
     insert(bases, tenant, base, &document, None).await?;
     document::find(bases, base, &document.id).await
+}
+
+/// Makes a document of the address of a channel's video, in a transaction. The document's id.
+pub(crate) async fn insert_url(
+    bases: &Bases,
+    transaction: &Transaction,
+    channel: &OwnedChannel,
+    url: &str,
+    options: DocumentOptions,
+) -> Result<String, BaseError> {
+    let folder = &channel.channel;
+    let name = options.name.clone();
+    let name = name.unwrap_or_else(|| names::derived(url));
+    let document = Document {
+        folder_id: folder.folder_id.clone(),
+        folder: folder.folder.clone(),
+        ..addressed(bases, url.to_owned(), name, options)
+    };
+    let (tenant, base) = (channel.tenant(), &channel.base_id);
+    insert_in(bases, transaction, &tenant, base, &document, None).await?;
+    Ok(document.id)
 }
 
 async fn insert(
@@ -208,24 +238,36 @@ async fn insert(
     document: &Document,
     original: Option<&NewContent>,
 ) -> Result<(), BaseError> {
-    let most = bases.config.knowledge.max_documents;
     let transaction = bases.store.begin().await?;
-    if store::count_documents(&transaction, base).await? >= u64::from(most) {
+    insert_in(bases, &transaction, tenant, &base.id, document, original).await?;
+    transaction.commit().await?;
+    bases.kernel.jobs.wake();
+    Ok(())
+}
+
+async fn insert_in(
+    bases: &Bases,
+    transaction: &Transaction,
+    tenant: &Tenant,
+    base: &str,
+    document: &Document,
+    original: Option<&NewContent>,
+) -> Result<(), BaseError> {
+    let most = bases.config.knowledge.max_documents;
+    if store::count_documents(transaction, base).await? >= u64::from(most) {
         return Err(BaseError::Full(format!(
             "A knowledge base has {most} documents at most"
         )));
     }
-    store::insert_document(&transaction, base, document).await?;
+    store::insert_document(transaction, base, document).await?;
     if let Some(original) = original {
-        original.store(bases, &transaction, &document.id).await?;
+        original.store(bases, transaction, &document.id).await?;
     }
     if document.digitizing == Step::Queued {
         let job = Digitize {
             document: document.id.clone(),
         };
-        jobs::enqueue(bases, &transaction, Some(tenant.partner()), &job).await?;
+        jobs::enqueue(bases, transaction, Some(tenant.partner()), &job).await?;
     }
-    transaction.commit().await?;
-    bases.kernel.jobs.wake();
     Ok(())
 }

@@ -184,7 +184,17 @@ impl Blobs {
         Ok(())
     }
 
-    /// The same for the files whose keys a query finds by this value.
+    /// Gives a file up that nobody refers to, so that it goes sooner than by itself. Where that fails, it is told in the log, and goes
+    /// by itself.
+    pub async fn discard(&self, written: &Written) {
+        let Parts { base, .. } = &*self.0;
+        let now = base.clock.now_ms();
+        if let Err(error) = store::doom_pending(base.store.db(), &written.key, now).await {
+            base.store.complain("forgetting a file", &error);
+        }
+    }
+
+    /// Gives files up whose keys a query finds by this value, in a transaction.
     ///
     /// # Errors
     /// The database's failure.

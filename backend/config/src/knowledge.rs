@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::ensure;
+use colloquy_base::money::Usd;
 use serde::{Deserialize, Serialize};
 
 /// The platforms that are known without a setting.
@@ -37,6 +38,8 @@ pub struct KnowledgeConfig {
     pub yt_dlp: Option<PathBuf>,
     /// The hosts of video platforms, with all that is below them.
     pub video_hosts: Vec<String>,
+    /// What it costs a base to have a channel of a video platform looked through once, in USD.
+    pub discovery_usd: Usd,
     /// The languages of text on scanned pages, by their three letters; the likeliest first. Each needs its package of Tesseract.
     pub ocr_languages: Vec<String>,
 }
@@ -54,6 +57,7 @@ impl Default for KnowledgeConfig {
             max_sound_seconds: 4 * 3_600,
             yt_dlp: None,
             video_hosts: VIDEO_HOSTS.map(str::to_owned).into(),
+            discovery_usd: Usd::default(),
             ocr_languages: vec!["eng".to_owned()],
         }
     }

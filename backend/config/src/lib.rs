@@ -4,6 +4,7 @@
 //! (`COLLOQUY_HTTP_LISTEN`). Lists are separated by commas in the environment. Everything is validated at start, and
 //! secrets never show in `Debug`.
 
+mod analyses;
 mod calls;
 mod http;
 mod inference;
@@ -19,6 +20,8 @@ mod secret;
 mod speech;
 mod store;
 mod traces;
+mod transcripts;
+mod vectorstore;
 mod webhooks;
 
 use std::path::Path;
@@ -32,6 +35,7 @@ use serde::{Deserialize, Serialize};
 
 use self::secret::check_key;
 pub use self::{
+    analyses::AnalysesConfig,
     calls::CallsConfig,
     http::HttpConfig,
     inference::InferenceConfig,
@@ -47,6 +51,8 @@ pub use self::{
     speech::SpeechConfig,
     store::StoreConfig,
     traces::TracesConfig,
+    transcripts::TranscriptsConfig,
+    vectorstore::VectorstoreConfig,
     webhooks::{FetchConfig, WebhooksConfig},
 };
 
@@ -85,8 +91,14 @@ pub struct Config {
     pub speech: SpeechConfig,
     /// Knowledge bases.
     pub knowledge: KnowledgeConfig,
+    /// `[analyses]`
+    pub analyses: AnalysesConfig,
+    /// `[transcripts]`
+    pub transcripts: TranscriptsConfig,
     /// Rewriting of documents.
     pub rewriting: RewritingConfig,
+    /// The vector store that final content of documents is brought to.
+    pub vectorstore: VectorstoreConfig,
     /// The processes that decode what is not trusted.
     pub sandbox: SandboxConfig,
     /// Webhook delivery.
@@ -112,6 +124,7 @@ fn is_secret(name: &str) -> bool {
             | "embedder.api_key"
             | "transcriber.api_key"
             | "synthesizer.api_key"
+            | "vectorstore.api_key"
             | "media.ice_servers"
             | "webhooks.secret"
             | "traces.headers"
@@ -189,7 +202,10 @@ impl Config {
         self.speech.validate()?;
         self.inference.validate()?;
         self.knowledge.validate()?;
+        self.transcripts.validate()?;
+        self.analyses.validate(&self.models, &self.chat)?;
         self.rewriting.validate(&self.models, &self.chat)?;
+        self.vectorstore.validate()?;
         self.sandbox.validate()?;
         self.traces.validate()?;
         self.webhooks.validate()

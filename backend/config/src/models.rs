@@ -39,12 +39,13 @@ pub struct ModelConfig {
     /// What is reserved for an answer for which the client sets no limit, in tokens. Where the quota has a limit, it is also
     /// the answer's: name what the model can give at most.
     pub max_output_tokens: u64,
-    /// The price of 1,000,000 input tokens, in USD.
-    pub input_usd: Usd,
+    /// The price of 1,000,000 input tokens, in USD. Without this price and that of output, what the model costs is not known: text
+    /// generation counts nothing for it, and knowledge bases with a limit of dollars do not ask it. One that costs nothing has 0.
+    pub input_usd: Option<Usd>,
     /// The price of 1,000,000 input tokens that the model had cached; the input's price when it is left out.
     pub cached_input_usd: Option<Usd>,
     /// The price of 1,000,000 output tokens.
-    pub output_usd: Usd,
+    pub output_usd: Option<Usd>,
     /// The price of 1,000,000 output tokens of reasoning; the output's price when it is left out.
     pub reasoning_usd: Option<Usd>,
     /// How long connecting may take, in milliseconds.
@@ -74,9 +75,9 @@ impl Default for ModelConfig {
             stream_usage: true,
             drop_unsupported: false,
             max_output_tokens: 4_096,
-            input_usd: Usd::default(),
+            input_usd: None,
             cached_input_usd: None,
-            output_usd: Usd::default(),
+            output_usd: None,
             reasoning_usd: None,
             connect_ms: 5_000,
             first_token_ms: 30_000,

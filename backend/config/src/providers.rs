@@ -63,6 +63,9 @@ pub struct TranscriberConfig {
     /// Whether the server is asked for the words of an utterance in each pause that may be its end, and once a second. Answers of
     /// characters come earlier, for more requests. Models of the models folder always are.
     pub starts_early: bool,
+    /// The price of an hour of sound, in USD, as knowledge bases count it; unset: not known, and those with a limit of dollars do not ask
+    /// the server. One that costs nothing has 0.
+    pub usd_per_hour: Option<Usd>,
 }
 
 impl TranscriberConfig {
@@ -129,8 +132,9 @@ pub struct EmbedderConfig {
     pub max_tokens: u32,
     /// The texts of a request at most. Only with a base URL.
     pub max_texts: u32,
-    /// The price of 1,000,000 tokens, in USD.
-    pub input_usd: Usd,
+    /// The price of 1,000,000 tokens, in USD; unset: not known, and knowledge bases with a limit of dollars do not ask the server. One
+    /// that costs nothing has 0.
+    pub input_usd: Option<Usd>,
 }
 
 impl Default for EmbedderConfig {
@@ -142,7 +146,7 @@ impl Default for EmbedderConfig {
             dimensions: None,
             max_tokens: 512,
             max_texts: 64,
-            input_usd: Usd::default(),
+            input_usd: None,
         }
     }
 }

@@ -19,7 +19,7 @@ pub use colloquy_extract::{
 pub use colloquy_sandbox::Input;
 use colloquy_sandbox::{Limit, Limits, Sandbox, SandboxError};
 
-pub use colloquy_audio::media::MediaError;
+pub use colloquy_audio::media::{Container, MediaError};
 
 pub use self::{
     child::DocumentDecoder,

@@ -27,9 +27,9 @@ const UNKNOWN: u64 = u64::MAX;
 /// What the child is told.
 #[derive(Debug, Clone, Args)]
 pub struct SoundDecoder {
-    /// What it is: an extension.
+    /// What it is, by its name.
     #[arg(long, value_parser = parse_container)]
-    format: Container,
+    container: Container,
     /// The first sample.
     #[arg(long)]
     from: u64,
@@ -38,13 +38,13 @@ pub struct SoundDecoder {
     most: usize,
 }
 
-fn parse_container(extension: &str) -> Result<Container, String> {
-    let format = Format::of_extension(extension);
-    let container = format.and_then(container);
-    container.ok_or_else(|| format!("{extension} is no sound"))
+fn parse_container(name: &str) -> Result<Container, String> {
+    Container::of_name(name).ok_or_else(|| format!("{name} is no sound"))
 }
 
-fn container(format: Format) -> Option<Container> {
+/// What the sound of a document is in; `None` for one without any.
+#[must_use]
+pub fn container(format: Format) -> Option<Container> {
     Some(match format {
         Format::Mp3 => Container::Mp3,
         Format::Wav => Container::Wav,
@@ -60,7 +60,7 @@ impl SoundDecoder {
     /// # Errors
     /// When the file is refused.
     pub fn decode(&self, file: &[u8]) -> Result<Vec<u8>, MediaError> {
-        let window = read_window(file, self.format, self.from, self.most)?;
+        let window = read_window(file, self.container, self.from, self.most)?;
         let declared = window.declared.map(|declared| declared.as_millis());
         let declared = declared.and_then(|millis| u64::try_from(millis).ok());
         let mut output = Vec::with_capacity(HEAD + 2 * window.samples.len());
@@ -79,12 +79,12 @@ pub async fn window(
     sandbox: &Sandbox,
     claim: &Claim,
     file: &Input,
-    format: Format,
+    container: Container,
     from: u64,
 ) -> Result<Window, DigitizeError> {
     let from = format!("--from={from}");
     let most = format!("--most={WINDOW}");
-    let what = ["sound", "--format", format.name(), &from, &most];
+    let what = ["sound", "--container", container.name(), &from, &most];
     let length = file.length().await;
     let length = length.map_err(|error| DigitizeError::Later(error.to_string()))?;
     let output = HEAD + 2 * WINDOW;

@@ -44,7 +44,7 @@ impl Parser {
             self.after_cr = false;
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
         }
-        while let Some(end) = rest.iter().position(|byte| matches!(byte, b'\r' | b'\n')) {
+        while let Some(end) = memchr::memchr2(b'\r', b'\n', rest) {
             self.line.extend_from_slice(&rest[..end]);
             let is_cr = rest[end] == b'\r';
             rest = &rest[end + 1..];
@@ -80,7 +80,7 @@ impl Parser {
             let event = mem::take(&mut self.event);
             return mem::take(&mut self.has_data).then_some(event);
         }
-        let (name, value) = match line.iter().position(|byte| *byte == b':') {
+        let (name, value) = match memchr::memchr(b':', line) {
             Some(colon) => (&line[..colon], &line[colon + 1..]),
             None => (line, &line[..0]),
         };

@@ -157,8 +157,8 @@ mod tests {
         let usd = |text: &str| text.parse().unwrap();
         for (input_usd, output_usd) in [("0", "0"), ("2.5", "10"), ("0.00000001", "0.07")] {
             let settings = ModelConfig {
-                input_usd: usd(input_usd),
-                output_usd: usd(output_usd),
+                input_usd: Some(usd(input_usd)),
+                output_usd: Some(usd(output_usd)),
                 max_output_tokens: 500,
                 ..ModelConfig::default()
             };

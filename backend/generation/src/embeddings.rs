@@ -263,7 +263,7 @@ async fn embedded(
         }
         bound += tokens as u64;
     }
-    let price = generation.config.embedder.input_usd;
+    let price = generation.config.embedder.input_usd.unwrap_or_default();
     let amounts = |tokens: u64| {
         Amounts::tokens(tokens, 0).with(Measure::Cost, price.cost_of(tokens, PRICED_TOKENS))
     };

@@ -83,7 +83,7 @@ mod tests {
         SealingSecret::new(vec![secret; 32]).of(&Partner {
             id: PartnerId::parse(partner).unwrap(),
             display_name: String::new(),
-            settings: serde_json::Map::new(),
+            settings: colloquy_accounts::PartnerSettings::default(),
             created_at,
             updated_at: created_at,
         })

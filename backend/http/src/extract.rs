@@ -17,6 +17,7 @@ use axum::{
 };
 use colloquy_base::json;
 use serde::de::DeserializeOwned;
+use uuid::Uuid;
 
 use super::{
     ApiError, Arrival,
@@ -160,6 +161,14 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ApiQuery<T> {
             Err(rejection) => Err(ApiError::invalid("query", rejection.body_text())),
         }
     }
+}
+
+/// The id in a path, which the answers of these interfaces write as a path of its own: that is understood, too, when it is
+/// percent-encoded. `None` for what is no id.
+#[must_use]
+pub fn id_in_path(given: &str, prefix: &str) -> Option<String> {
+    let bare = given.strip_prefix(prefix).unwrap_or(given);
+    Some(Uuid::parse_str(bare).ok()?.to_string())
 }
 
 /// The address of the client: of the connection, or what the outermost trusted proxy saw.

@@ -43,17 +43,23 @@ impl Interface {
     pub const SPEECH: Self = Self::new("/v2/audio", ErrorShape::Speech);
     /// `/v2/completions`: legacy messaging.
     pub const MESSAGING: Self = Self::new("/v2/completions", ErrorShape::Detail);
+    /// `/v2/transcript`: recordings to text.
+    pub const TRANSCRIPTS: Self = Self::new("/v2/transcript", ErrorShape::Transcript);
+    /// `/v2/dialog_analyses`: what a conversation tells of a person.
+    pub const ANALYSES: Self = Self::new("/v2/dialog_analyses", ErrorShape::Analysis);
     /// `/v3`: text generation.
     pub const TEXT: Self = Self::new("/v3", ErrorShape::Text);
     /// `/health`, `/metrics`, `/openapi.json`, and whatever has no other interface.
     pub const OPERATIONS: Self = Self::new("", ErrorShape::Detail);
 
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::MANAGEMENT,
         Self::CALLS,
         Self::SPEECH,
         Self::MESSAGING,
+        Self::TRANSCRIPTS,
+        Self::ANALYSES,
         Self::TEXT,
         Self::OPERATIONS,
     ];

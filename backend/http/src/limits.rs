@@ -28,6 +28,9 @@ const SWEEP_EVERY: u32 = 4_096;
 /// The most addresses that are counted one by one. Beyond, new ones count together.
 const MOST_ADDRESSES: usize = 65_536;
 
+/// What a partner has a minute, whatever its rate; a request takes a part of it.
+const SHARES: NonZeroU32 = NonZeroU32::new(60_000_000).unwrap();
+
 /// How long a request waits for the held attempts of its address. What they wait for, a database, has had its time then.
 const HELD_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -61,7 +64,35 @@ impl From<RateLimited> for ApiError {
 #[derive(Debug)]
 pub struct RateLimits {
     keys: Limiter,
+    partners: Limiter,
     addresses: Attempts,
+}
+
+/// A rate of one sort of requests: those of each key, and all of this node.
+#[derive(Debug)]
+pub struct RequestRate {
+    keys: Limiter,
+    all: Limiter,
+}
+
+impl RequestRate {
+    /// So many in a minute, those of a minute at once.
+    #[must_use]
+    pub fn new(per_minute: u32, per_minute_of_all: u32, clock: &Arc<dyn Clock>) -> Self {
+        Self {
+            keys: Limiter::new(self::per_minute(per_minute), clock),
+            all: Limiter::new(self::per_minute(per_minute_of_all), clock),
+        }
+    }
+
+    /// Counts a request of a key. One that is too many for its key is none for all.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn check(&self, key_id: &str) -> Result<(), RateLimited> {
+        self.keys.check(&key_id.to_owned())?;
+        self.all.check(&String::new())
+    }
 }
 
 impl RateLimits {
@@ -72,6 +103,7 @@ impl RateLimits {
             per_minute(config.requests_per_minute).allow_burst(at_least_one(config.request_burst));
         Self {
             keys: Limiter::new(keys, clock),
+            partners: Limiter::new(Quota::per_minute(SHARES), clock),
             addresses: Attempts::new(config.attempts_per_minute, clock),
         }
     }
@@ -82,6 +114,16 @@ impl RateLimits {
     /// When there are too many.
     pub fn check_key(&self, key_id: &str) -> Result<(), RateLimited> {
         self.keys.check(&key_id.to_owned())
+    }
+
+    /// Counts a request of a partner, which has a rate of its own; those of a minute may come at once.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn check_partner(&self, partner: &str, per_minute: NonZeroU32) -> Result<(), RateLimited> {
+        let shares = SHARES.get() / per_minute.get();
+        self.partners
+            .take(&partner.to_owned(), at_least_one(shares))
     }
 
     /// Counts a failed sign-in, or an attempt to join a session, of an address.
@@ -301,10 +343,19 @@ impl Limiter {
     }
 
     fn check(&self, key: &String) -> Result<(), RateLimited> {
+        self.take(key, NonZeroU32::MIN)
+    }
+
+    fn take(&self, key: &String, shares: NonZeroU32) -> Result<(), RateLimited> {
         if self.checks.fetch_add(1, Ordering::Relaxed) % SWEEP_EVERY == SWEEP_EVERY - 1 {
             self.limiter.retain_recent();
         }
-        self.limiter.check_key(key).map_err(|refused| {
+        // Nobody takes more than a full burst.
+        let Ok(taken) = self.limiter.check_key_n(key, shares) else {
+            let wait = Duration::from_secs(60);
+            return Err(RateLimited { wait });
+        };
+        taken.map_err(|refused| {
             let now = governor::clock::Clock::now(&self.clock);
             RateLimited {
                 wait: refused.wait_time_from(now),
@@ -368,6 +419,7 @@ mod tests {
         addresses.patience = patience;
         RateLimits {
             keys: Limiter::new(per_minute(1), &addresses.clock.clone()),
+            partners: Limiter::new(per_minute(1), &addresses.clock.clone()),
             addresses,
         }
     }

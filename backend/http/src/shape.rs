@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use axum::{
     Json,
-    http::header::{CONTENT_LENGTH, CONTENT_TYPE},
+    http::{
+        StatusCode,
+        header::{CONTENT_LENGTH, CONTENT_TYPE},
+    },
     response::{IntoResponse as _, Response},
 };
 use serde_json::{Value, json};
@@ -21,6 +24,10 @@ pub enum ErrorShape {
     /// `{message, errors: {field: [text]}}` for wrong fields, `{error, code: QUOTA_EXHAUSTED}` for an exhausted quota,
     /// `{error}` for everything else: the speech interface.
     Speech,
+    /// The same for transcripts, where wrong fields are 422.
+    Transcript,
+    /// `{message, errors: {path: [text]}}` and 422 for wrong fields, `{message}` for everything else: dialog analysis.
+    Analysis,
     /// `{detail: {code, message, context: {request_id, endpoint, field}}}`, and beside it `{error: {type, code, message,
     /// param}}`, which is where the clients of the public APIs look for what they tell: text generation.
     Text,
@@ -66,7 +73,30 @@ impl ErrorShape {
                     "error": public_error(error),
                 })
             }
-            Self::Speech => speech_body(error),
+            Self::Speech | Self::Transcript => fields_body(error).unwrap_or_else(|| {
+                let mut body = json!({"error": error.message});
+                if error.limits().is_some() {
+                    body["code"] = json!(error.code.to_ascii_uppercase());
+                }
+                body
+            }),
+            Self::Analysis => {
+                fields_body(error).unwrap_or_else(|| json!({"message": error.message}))
+            }
+        }
+    }
+
+    /// The status of this error.
+    #[must_use]
+    pub fn status(self, error: &ApiError) -> StatusCode {
+        let is_of_fields = error.field.is_some() || !error.fields().is_empty();
+        match self {
+            Self::Transcript | Self::Analysis
+                if error.status == StatusCode::BAD_REQUEST && is_of_fields =>
+            {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
+            _ => error.status,
         }
     }
 
@@ -76,7 +106,7 @@ impl ErrorShape {
             return response;
         };
         let mut shaped = Json(self.body(&error, context)).into_response();
-        *shaped.status_mut() = error.status;
+        *shaped.status_mut() = self.status(&error);
         for (name, value) in response.headers() {
             if *name != CONTENT_TYPE && *name != CONTENT_LENGTH {
                 shaped.headers_mut().append(name, value.clone());
@@ -99,23 +129,18 @@ pub fn public_error(error: &ApiError) -> Value {
     json!({"type": kind, "code": error.code, "message": error.message, "param": error.field})
 }
 
-fn speech_body(error: &ApiError) -> Value {
-    if let Some(field) = error.field.as_ref().filter(|_| error.fields().is_empty()) {
-        let errors = BTreeMap::from([(field, [&error.message])]);
-        return json!({"message": "The request is not valid", "errors": errors});
-    }
+/// `{message, errors}` with every wrong field; `None` where no field is wrong.
+fn fields_body(error: &ApiError) -> Option<Value> {
     if !error.fields().is_empty() {
         let mut errors = BTreeMap::<&str, Vec<&str>>::new();
         for wrong in error.fields() {
             errors.entry(&wrong.field).or_default().push(&wrong.message);
         }
-        return json!({"message": error.message, "errors": errors});
+        return Some(json!({"message": error.message, "errors": errors}));
     }
-    let mut body = json!({"error": error.message});
-    if error.limits().is_some() {
-        body["code"] = json!(error.code.to_ascii_uppercase());
-    }
-    body
+    let field = error.field.as_ref()?;
+    let errors = BTreeMap::from([(field, [&error.message])]);
+    Some(json!({"message": "The request is not valid", "errors": errors}))
 }
 
 #[cfg(test)]
@@ -123,6 +148,26 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn wrong_fields_are_unprocessable_where_the_document_says_so() {
+        let context = ErrorContext::default();
+        let wrong = ApiError::invalid("audio_url", "no address");
+        let expected =
+            json!({"message": "The request is not valid", "errors": {"audio_url": ["no address"]}});
+        let limited = ApiError::rate_limited(Duration::from_secs(3));
+        let text = "Rate limit exceeded, try again in 3 s";
+        for (shape, status, other) in [
+            (ErrorShape::Speech, 400, json!({"error": text})),
+            (ErrorShape::Transcript, 422, json!({"error": text})),
+            (ErrorShape::Analysis, 422, json!({"message": text})),
+        ] {
+            assert_eq!(shape.body(&wrong, &context), expected);
+            assert_eq!(shape.status(&wrong).as_u16(), status);
+            assert_eq!(shape.body(&limited, &context), other);
+            assert_eq!(shape.status(&limited).as_u16(), 429);
+        }
+    }
 
     #[test]
     fn errors_of_text_are_readable_to_the_clients_of_the_public_apis() {

@@ -91,14 +91,10 @@ impl ProviderRequests {
                 UtteranceStage::Running => Priority::Request,
                 UtteranceStage::Paused | UtteranceStage::Over => Priority::Call,
             };
-            let request = Utterance {
-                samples: samples.into(),
-                language,
-                claim: Claim {
+            let request = Utterance::new(samples, language, Claim {
                     priority,
                     ..context.claim.clone()
-                },
-            };
+                });
             let input = match media.providers.transcriber.transcribe(request).await {
                 Ok(text) => Input::Transcribed {
                     transcription,

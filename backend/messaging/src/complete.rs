@@ -62,17 +62,9 @@ impl Job for Complete {
         } else {
             let (tenant, accepted) = row.accepted()?;
             let claim = Claim::new(Priority::Background, tenant.partner().as_str());
-            match timeout(LONGEST, complete(&messaging, &tenant, accepted, &claim)).await {
-                Ok(Ok(output)) => Ok(output),
-                // What is no reason for the client is a failure of ours: the attempt counts as broken off.
-                Ok(Err(error)) => match error.downcast::<Failure>()? {
-                    failure if failure.may_pass() && run.attempt < ATTEMPTS => {
-                        return Err(failure.into());
-                    }
-                    failure => Err(failure),
-                },
-                Err(_) => Err(Failure::TimedOut),
-            }
+            let completed = timeout(LONGEST, complete(&messaging, &tenant, accepted, &claim));
+            let completed = completed.await.unwrap_or(Err(Failure::TimedOut.into()));
+            run.outcome(completed, ATTEMPTS)?
         };
         let now = messaging.clock.now_ms();
         let stored = run.insist(&messaging, || async {

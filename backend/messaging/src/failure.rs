@@ -1,5 +1,6 @@
 //! Why a completion failed: for the client without anything of the services behind, for the log with it.
 
+use colloquy_kernel::jobs;
 use colloquy_providers::ProviderError;
 use colloquy_sandbox::{Limit, SandboxError};
 use colloquy_speech::{OggError, SoundError};
@@ -29,9 +30,8 @@ pub(super) enum Failure {
     Interrupted,
 }
 
-impl Failure {
-    /// Whether another attempt may succeed.
-    pub(super) fn may_pass(&self) -> bool {
+impl jobs::Failure for Failure {
+    fn may_pass(&self) -> bool {
         match self {
             Self::Unreadable(error) => error.may_pass(),
             Self::Transcription(error)
@@ -41,7 +41,9 @@ impl Failure {
             _ => false,
         }
     }
+}
 
+impl Failure {
     /// A stable name.
     pub(super) fn code(&self) -> &'static str {
         match self {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use colloquy_store::stored;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -23,21 +24,7 @@ pub(super) enum CompletionState {
     Failed,
 }
 
-impl CompletionState {
-    const ALL: [Self; 3] = [Self::InProgress, Self::Completed, Self::Failed];
-
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::InProgress => "in-progress",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-        }
-    }
-
-    pub(super) fn from_stored(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
-    }
-}
+stored!(pub(super) CompletionState: InProgress = "in-progress", Completed = "completed", Failed = "failed");
 
 /// A completion.
 #[derive(Debug, Serialize, ToSchema)]

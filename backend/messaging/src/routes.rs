@@ -10,10 +10,9 @@ use axum::{
 use colloquy_accounts::{Accounts, Caller, Scope};
 use colloquy_http::{
     ApiError,
-    extract::{ApiPath, body_up_to, is_json, unsupported_media_type},
+    extract::{ApiPath, body_up_to, id_in_path, is_json, unsupported_media_type},
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
-use uuid::Uuid;
 
 use super::{
     accept, kept_since,
@@ -100,9 +99,7 @@ pub(crate) async fn read_completion(
 ) -> Result<Json<CompletionView>, ApiError> {
     principal.require(Scope::Messaging)?;
     let unknown = || ApiError::not_found("Completion");
-    // The path-style id is understood, too, when it is percent-encoded into the path.
-    let bare = id.strip_prefix("/v2/completions/").unwrap_or(&id);
-    let id = Uuid::parse_str(bare).map_err(|_| unknown())?.to_string();
+    let id = id_in_path(&id, "/v2/completions/").ok_or_else(unknown)?;
     let tenant = principal.own_tenant();
     let found = store::find(
         messaging.store.db(),

@@ -1,7 +1,7 @@
 //! The SQL of completions.
 
 use colloquy_accounts::Tenant;
-use colloquy_store::{Dialect, Executor, StoreError, Transaction, statement};
+use colloquy_store::{Executor, StoreError, Transaction, statement};
 use serde::Serialize;
 
 use super::{
@@ -62,12 +62,7 @@ pub(super) async fn insert(
 
 /// How many completions of a partner are in progress. No other transaction adds one before this one ends.
 pub(super) async fn count_open(db: &Transaction, tenant: &Tenant) -> Result<u64, StoreError> {
-    // On SQLite the transaction is the lock.
-    if db.dialect() == Dialect::Postgres {
-        let sql = "SELECT 1 FROM partners WHERE id = $1 FOR NO KEY UPDATE";
-        db.execute(statement(sql, [tenant.partner().as_str().into()]))
-            .await?;
-    }
+    colloquy_accounts::hold_partner(db, tenant).await?;
     let sql = "SELECT COUNT(*) FROM completions WHERE partner = $1 AND state = 'in-progress'";
     db.fetch_count(statement(sql, [tenant.partner().as_str().into()]))
         .await
@@ -93,9 +88,7 @@ pub(super) async fn find(
 }
 
 fn view(row: Row) -> Result<CompletionView, StoreError> {
-    let state = CompletionState::from_stored(&row.state).ok_or_else(|| {
-        StoreError::malformed(format!("completion {} has no known state", row.id))
-    })?;
+    let state = CompletionState::try_from(row.state)?;
     let output = row.output.as_deref().map(serde_json::from_str);
     let error = row.error.as_deref().map(serde_json::from_str);
     Ok(CompletionView {

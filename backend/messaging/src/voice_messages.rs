@@ -64,11 +64,8 @@ impl<'a> VoiceMessages<'a> {
         self.left = self.left.saturating_sub(lasts);
         let mut words = Vec::new();
         for part in parts(&samples) {
-            let utterance = Utterance {
-                samples: part.into(),
-                language: self.language.map(str::to_owned),
-                claim: self.claim.clone(),
-            };
+            let utterance =
+                Utterance::new(part, self.language.map(str::to_owned), self.claim.clone());
             let transcriber = &self.messaging.providers.batch.transcriber;
             let heard = transcriber.transcribe(utterance).await;
             words.push(heard.map_err(Failure::Transcription)?);

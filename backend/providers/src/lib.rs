@@ -55,6 +55,21 @@ pub trait Transcriber: Send + Sync + 'static {
         0.0
     }
 
+    /// Whether it hears utterances in this language, a BCP 47 tag. A service elsewhere is taken at its word when it is asked.
+    fn knows(&self, _language: &str) -> bool {
+        true
+    }
+
+    /// The language of an utterance, a BCP 47 tag that begins with one of these; `None` where the transcriber hears utterances of any
+    /// language by itself, or only of one.
+    async fn language(
+        &self,
+        _utterance: Utterance,
+        _among: &[&str],
+    ) -> Result<Option<String>, ProviderError> {
+        Ok(None)
+    }
+
     /// The words of an utterance; empty when there are none.
     async fn transcribe(&self, utterance: Utterance) -> Result<String, ProviderError>;
 
@@ -98,8 +113,23 @@ pub struct Utterance {
     pub samples: Arc<[i16]>,
     /// The expected language, as a BCP 47 tag.
     pub language: Option<String>,
+    /// Words that are likelier than they would be.
+    pub expected: Arc<[String]>,
     /// Who asks, for services that have to share.
     pub claim: Claim,
+}
+
+impl Utterance {
+    /// An utterance of which no words are expected.
+    #[must_use]
+    pub fn new(samples: impl Into<Arc<[i16]>>, language: Option<String>, claim: Claim) -> Self {
+        Self {
+            samples: samples.into(),
+            language,
+            expected: Arc::default(),
+            claim,
+        }
+    }
 }
 
 /// Text to speak.

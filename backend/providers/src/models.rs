@@ -106,23 +106,33 @@ impl Model {
         self.chat.name()
     }
 
+    /// Whether it is known what it costs.
+    #[must_use]
+    pub fn is_priced(&self) -> bool {
+        self.settings.input_usd.is_some() || self.settings.output_usd.is_some()
+    }
+
+    /// The prices of a million tokens of input and of output.
+    fn prices(&self) -> (Usd, Usd) {
+        let settings = &self.settings;
+        (
+            settings.input_usd.unwrap_or_default(),
+            settings.output_usd.unwrap_or_default(),
+        )
+    }
+
     /// What these tokens cost, in units of 1e-8 USD, rounded up.
     #[must_use]
     pub fn cost(&self, usage: TokenUsage) -> u64 {
         let settings = &self.settings;
+        let (input, output) = self.prices();
         let cached = usage.cached.min(usage.input);
         let reasoning = usage.reasoning.min(usage.output);
         let parts = [
-            (usage.input - cached, settings.input_usd),
-            (
-                cached,
-                settings.cached_input_usd.unwrap_or(settings.input_usd),
-            ),
-            (usage.output - reasoning, settings.output_usd),
-            (
-                reasoning,
-                settings.reasoning_usd.unwrap_or(settings.output_usd),
-            ),
+            (usage.input - cached, input),
+            (cached, settings.cached_input_usd.unwrap_or(input)),
+            (usage.output - reasoning, output),
+            (reasoning, settings.reasoning_usd.unwrap_or(output)),
         ];
         let whole: u128 = parts
             .iter()
@@ -153,11 +163,12 @@ impl Model {
     /// The most that a million tokens of input and of output cost.
     fn highest_prices(&self) -> (u128, u128) {
         let settings = &self.settings;
+        let (input, output) = self.prices();
         let higher =
             |one: Usd, other: Option<Usd>| u128::from(other.max(Some(one)).unwrap_or(one).0);
         (
-            higher(settings.input_usd, settings.cached_input_usd),
-            higher(settings.output_usd, settings.reasoning_usd),
+            higher(input, settings.cached_input_usd),
+            higher(output, settings.reasoning_usd),
         )
     }
 }
@@ -173,9 +184,9 @@ mod tests {
     #[test]
     fn costs_are_exact_and_rounded_up() {
         let settings = ModelConfig {
-            input_usd: usd("2.50"),
+            input_usd: Some(usd("2.50")),
             cached_input_usd: Some(usd("1.25")),
-            output_usd: usd("10"),
+            output_usd: Some(usd("10")),
             reasoning_usd: Some(usd("12")),
             ..ModelConfig::default()
         };
@@ -190,7 +201,7 @@ mod tests {
         assert_eq!(model.cost(usage), 150_000 + 50_000 + 200_000 + 120_000);
         assert_eq!(model.cost_at_most(1_000, 300), 250_000 + 360_000);
         let cheap = ModelConfig {
-            input_usd: usd("0.075"),
+            input_usd: Some(usd("0.075")),
             ..ModelConfig::default()
         };
         let model = Model::new(Arc::new(Extractive), cheap);

@@ -319,6 +319,29 @@ impl Transcriber for Resilient<dyn Transcriber> {
         self.inner.threads_a_call()
     }
 
+    fn knows(&self, language: &str) -> bool {
+        self.inner.knows(language)
+    }
+
+    async fn language(
+        &self,
+        utterance: Utterance,
+        among: &[&str],
+    ) -> Result<Option<String>, ProviderError> {
+        let meter = self.meter(self.name(), "language");
+        let outcome = self
+            .ask(&meter, || self.inner.language(utterance.clone(), among))
+            .await;
+        match outcome {
+            Ok(language) => {
+                meter.first_result();
+                meter.succeeded();
+                Ok(language)
+            }
+            Err(error) => Err(meter.failed(error)),
+        }
+    }
+
     async fn transcribe(&self, utterance: Utterance) -> Result<String, ProviderError> {
         let meter = self.meter(self.name(), "transcription");
         let outcome = self

@@ -2,14 +2,15 @@
 
 use super::{health::Operations, heartbeat::Heartbeat};
 use crate::{
-    App, accounts::AccountsCapability, bases::BasesCapability, blobs::BlobsCapability,
-    calls::CallsCapability, characters::CharactersCapability, generation::GenerationCapability,
-    kernel::Capability, media::MediaCapability, messaging::MessagingCapability,
-    speech::SpeechCapability, webhooks::WebhooksCapability,
+    App, accounts::AccountsCapability, analyses::AnalysesCapability, bases::BasesCapability,
+    blobs::BlobsCapability, calls::CallsCapability, characters::CharactersCapability,
+    generation::GenerationCapability, kernel::Capability, media::MediaCapability,
+    messaging::MessagingCapability, speech::SpeechCapability, transcripts::TranscriptsCapability,
+    webhooks::WebhooksCapability,
 };
 
 /// All of them. What others count on starts before them.
-pub(super) const ALL: [&dyn Capability<App>; 12] = [
+pub(super) const ALL: [&dyn Capability<App>; 14] = [
     &Heartbeat,
     &AccountsCapability,
     &BlobsCapability,
@@ -20,6 +21,8 @@ pub(super) const ALL: [&dyn Capability<App>; 12] = [
     &GenerationCapability,
     &SpeechCapability,
     &MessagingCapability,
+    &TranscriptsCapability,
+    &AnalysesCapability,
     &WebhooksCapability,
     &Operations,
 ];

@@ -90,7 +90,7 @@ pub(super) struct Health {
 pub(super) struct DeepReport {
     /// `ok`, or `down` when a dependency does not answer; the status code is 503 then.
     status: &'static str,
-    /// `database`, `files`, `chat`, `transcriber`, `synthesizer`, and `embedder` where there is one.
+    /// `database`, `files`, `chat`, `transcriber`, `synthesizer`, and `embedder` and `vectorstore` where there is one.
     checks: BTreeMap<&'static str, Check>,
     /// The models of text generation by name. One that is down is no reason for 503: others may serve.
     models: BTreeMap<String, Check>,
@@ -203,7 +203,11 @@ async fn ask(app: &App) -> DeepReport {
         let checked = check(app, "embedder", embedder.check()).await;
         Some(checked.of(embedder.name()))
     };
-    let (database, files, chat, transcriber, synthesizer, embedder, models) = join!(
+    let vectorstore = async {
+        let vectorstore = app.bases.vectorstore()?;
+        Some(check(app, "vectorstore", vectorstore.check()).await)
+    };
+    let (database, files, chat, transcriber, synthesizer, embedder, vectorstore, models) = join!(
         check(
             app,
             "database",
@@ -214,6 +218,7 @@ async fn ask(app: &App) -> DeepReport {
         check(app, "transcriber", app.providers.transcriber.check()),
         check(app, "synthesizer", app.providers.synthesizer.check()),
         embedder,
+        vectorstore,
         join_all(models),
     );
     let providers = &app.providers;
@@ -231,6 +236,7 @@ async fn ask(app: &App) -> DeepReport {
         ),
     ]);
     checks.extend(embedder.map(|check| ("embedder", check)));
+    checks.extend(vectorstore.map(|check| ("vectorstore", check)));
     let all_up = checks.values().all(|check| check.state == "up");
     DeepReport {
         status: if all_up { "ok" } else { "down" },

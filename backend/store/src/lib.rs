@@ -15,6 +15,7 @@ mod repeated;
 mod script;
 mod slice;
 mod statement;
+mod stored;
 mod transaction;
 
 use std::{fmt::Display, path::PathBuf, sync::Arc, time::Duration};
@@ -33,6 +34,7 @@ pub use self::{
     script::{BatchTransaction, Found, Rows, StatementBatch, Writer},
     slice::{Order, Slice},
     statement::{DbRow, Dialect, Executor, FromDbRow, Scalar, Statement, Value, statement},
+    stored::UnknownWord,
     transaction::Transaction,
 };
 use self::{

@@ -35,7 +35,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files, and SQL that both databases understand.
-const FILES: [(&str, &str); 21] = sql_files![
+const FILES: [(&str, &str); 27] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -57,6 +57,12 @@ const FILES: [(&str, &str); 21] = sql_files![
     "0019_embeddings",
     "0020_rewrites",
     "0021_documents",
+    "0022_budgets",
+    "0023_channels",
+    "0024_vectorstores",
+    "0025_forced_embeddings",
+    "0026_transcripts",
+    "0027_analyses",
 ];
 
 /// The migrations, numbered from 1.

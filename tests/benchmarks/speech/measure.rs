@@ -171,11 +171,7 @@ fn at_16_khz(pieces: &[Pcm]) -> anyhow::Result<(Vec<i16>, f64)> {
 }
 
 async fn hear(ears: &dyn Transcriber, samples: Vec<i16>) -> anyhow::Result<String> {
-    let utterance = Utterance {
-        samples: samples.into(),
-        language: Some("en".to_owned()),
-        claim: Claim::own(Priority::Call),
-    };
+    let utterance = Utterance::new(samples, Some("en".to_owned()), Claim::own(Priority::Call));
     Ok(ears.transcribe(utterance).await?)
 }
 

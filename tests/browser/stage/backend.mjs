@@ -49,6 +49,9 @@ function talkFolder() {
 /** Settings of a backend that finds neural models, which understand what a busy machine tears, too. */
 export const WITH_MODELS = { COLLOQUY_MODELS_DIR: talkFolder() };
 
+/** The same for scenes in which it does not matter who answers: a voice that takes nothing of the machine. */
+export const WITH_EARS = { ...WITH_MODELS, COLLOQUY_SYNTHESIZER_MODEL: "espeak-ng" };
+
 export class Backend {
   #folder = mkdtempSync(path.join(tmpdir(), "colloquy-backend-"));
 

@@ -1,5 +1,5 @@
 //! A fuzzer for tests: it changes the inputs it is given, and keeps on changing those with an outcome that was not seen
-//! before. Each use runs for a second; `COLLOQUY_TEST_FUZZ_SECONDS` gives it longer, without anything beside stable Rust.
+//! before. Each use runs for a second, for a hundred inputs at least, and until an input led to something new; `COLLOQUY_TEST_FUZZ_SECONDS` gives it longer, without anything beside stable Rust.
 
 #![expect(
     clippy::unwrap_used,
@@ -17,6 +17,10 @@ use std::{
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
+/// The fewest inputs, however slow the machine is.
+const LEAST_TRIES: u64 = 100;
+/// How many it tries for the sake of the first new outcome, which a slow check reaches late.
+const MOST_TRIES: u64 = 5_000;
 /// The longest input.
 const MOST_BYTES: usize = 4 * 1024;
 /// Bytes that mean something to the parsers here.
@@ -51,7 +55,7 @@ pub fn fuzz(seeds: &[Vec<u8>], check: impl Fn(&[u8]) -> String) {
     }
     let known = outcomes.len();
     let mut tries = 0_u64;
-    while Instant::now() < end {
+    while Instant::now() < end || tries < LEAST_TRIES || (outcomes.len() == known && tries < MOST_TRIES) {
         tries += 1;
         let mut input = inputs.choose(&mut random).unwrap().clone();
         for _ in 0..random.random_range(1..6) {

@@ -25,10 +25,7 @@ pub(super) fn answer(script: &Script, request: &Value) -> Answer {
         Value::Array(texts) => texts.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    let tokens: usize = texts
-        .iter()
-        .map(|text| text.split_whitespace().count())
-        .sum();
+    let tokens = input_tokens(request);
     let data: Vec<Value> = texts
         .iter()
         .enumerate()
@@ -38,15 +35,25 @@ pub(super) fn answer(script: &Script, request: &Value) -> Answer {
         Some(Fault::Empty) => Vec::new(),
         _ => data,
     };
-    let body = json!({
-        "object": "list", "data": data, "model": request["model"],
-        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
-    });
+    let mut body = json!({"object": "list", "data": data, "model": request["model"]});
+    if script.fault != Some(Fault::Untold) {
+        body["usage"] = json!({"prompt_tokens": tokens, "total_tokens": tokens});
+    }
     let body = match &script.fault {
         Some(Fault::Malformed { .. }) => Bytes::from("{\"data\": [{"),
         _ => Bytes::from(body.to_string()),
     };
     finished(script, vec![body], Vec::new(), 0)
+}
+
+/// The tokens of a request: its words.
+#[must_use]
+pub fn input_tokens(request: &Value) -> u64 {
+    let words = |text: &Value| text.as_str().unwrap_or_default().split_whitespace().count() as u64;
+    match &request["input"] {
+        Value::Array(texts) => texts.iter().map(words).sum(),
+        text => words(text),
+    }
 }
 
 fn vector(text: &str) -> Vec<f32> {

@@ -90,6 +90,8 @@ pub enum Fault {
     Empty,
     /// A whole chat completion that ends for this reason.
     Finish(String),
+    /// A whole chat completion, or vectors, that do not tell what was used.
+    Untold,
 }
 
 fn millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {

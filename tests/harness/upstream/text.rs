@@ -119,11 +119,14 @@ fn whole_chat(script: &Script) -> Value {
         _ if script.tool.is_some() => "tool_calls",
         _ => "stop",
     };
-    json!({
+    let mut answer = json!({
         "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "scripted-chat",
         "choices": [{"index": 0, "message": message, "finish_reason": reason, "logprobs": null}],
-        "usage": chat_usage(script),
-    })
+    });
+    if script.fault != Some(Fault::Untold) {
+        answer["usage"] = chat_usage(script);
+    }
+    answer
 }
 
 /// A response as the request wants it.

@@ -1,5 +1,7 @@
 //! What a partner leaves behind.
 
+use harness::sounds;
+
 use super::*;
 
 #[derive(sqlx::FromRow)]
@@ -63,6 +65,18 @@ async fn furnish(app: &TestApp) -> (Vec<String>, String) {
         json!({"messages": [message], "character": "repo:acme/ada", "generate_audio": false});
     let asked = app.post(&acme.key, "/v2/completions", json!({"input": input}));
     let completion = asked.await.expect(200)["id"].as_str().unwrap().to_owned();
+    let recording = reqwest::multipart::Part::bytes(sounds::wav(&[0; 160])).file_name("a.wav");
+    let made = app.request(Method::POST, "/v2/transcript");
+    let made = made.header("x-api-key", &acme.key);
+    let made = made.multipart(reqwest::multipart::Form::new().part("audio", recording));
+    let made = send(made).await.expect(200);
+    let transcript = made["id"].as_str().unwrap().to_owned();
+    let input = json!({
+        "messages": [{"text": "a secret", "originator": "user"}], "language": "English",
+        "current_profile": {}, "profile_schema": {}, "feedback_schema": {},
+    });
+    let asked = app.post(&acme.key, "/v2/dialog_analyses", json!({"input": input}));
+    let analysis = asked.await.expect(200)["id"].as_str().unwrap().to_owned();
     let list = "/api/webhooks/acme/deliveries";
     let deliveries = app.get(&acme.key, list).await.expect(200);
     let delivery = deliveries["deliveries"][0]["id"].as_str().unwrap();
@@ -82,6 +96,8 @@ async fn furnish(app: &TestApp) -> (Vec<String>, String) {
         format!("{call}/transcript"),
         call,
         completion,
+        transcript,
+        analysis,
         format!("{list}/{delivery}"),
         "/api/characters/acme/ada".to_owned(),
         "/api/kb-stats/acme/manual".to_owned(),

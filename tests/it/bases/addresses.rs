@@ -26,7 +26,7 @@ const PAGE: &str = "<html><head><title>Feeding lions</title></head><body><nav><a
 const SHEET: &str = "xlsx/xlsx_01.xlsx";
 
 /// A site on this machine; it ends with the set.
-async fn site() -> (String, JoinSet<()>) {
+pub(super) async fn site() -> (String, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());
     let asked = Arc::new(AtomicUsize::new(0));

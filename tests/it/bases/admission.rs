@@ -32,7 +32,7 @@ async fn admitted(database: TestDatabase) {
         upstream.offer(config);
         upstream.embed(config, "scripted-embeddings");
         config.embedder.max_texts = 2;
-        config.embedder.input_usd = "0.02".parse().unwrap();
+        config.embedder.input_usd = Some("0.02".parse().unwrap());
         config.rewriting.model = Some("scripted-chat".to_owned());
         config.rewriting.section_tokens = 100;
     };
@@ -85,7 +85,7 @@ async fn admitted(database: TestDatabase) {
     assert!(
         count(
             &app,
-            "kind = 'rewrite' AND outcome = 'fault' AND cost IS NULL"
+            "kind = 'rewrite' AND outcome = 'uncertain' AND cost IS NULL AND unknown"
         )
         .await
             >= 1
@@ -94,7 +94,10 @@ async fn admitted(database: TestDatabase) {
     let made = add("embedded", ("use_original_as_rewritten", "true")).await;
     assert_eq!(made["status"], "ready", "{made}");
     agree(&app, &upstream).await;
-    assert_eq!(count(&app, "kind = 'embed' AND outcome = 'fault'").await, 1);
+    assert_eq!(
+        count(&app, "kind = 'embed' AND outcome = 'uncertain'").await,
+        1
+    );
 
     // Rows outlive their documents, and not their bases.
     let all = count(&app, "TRUE").await;

@@ -1,25 +1,16 @@
 //! What uploads cost the server, in memory of the real process.
 
 use colloquy::clock::{Clock as _, SystemClock};
-use futures_util::{future::join_all, stream};
-use harness::TestDatabase;
-use reqwest::Body;
+use futures_util::future::join_all;
+use harness::{TestDatabase, app::streamed};
 
 use super::*;
 
 const MIB: u64 = 1024 * 1024;
 
-/// A file of so many pieces of a mebibyte, which says that it is a PDF and is none.
-fn pretended(name: &str, pieces: usize) -> Part {
-    let piece = |at: usize| {
-        let mut piece = vec![b'x'; MIB as usize];
-        if at == 0 {
-            piece[..9].copy_from_slice(b"%PDF-1.7\n");
-        }
-        Ok::<_, std::io::Error>(piece)
-    };
-    let body = Body::wrap_stream(stream::iter((0..pieces).map(piece)));
-    Part::stream(body).file_name(name.to_owned())
+/// A file of so many mebibytes, which says that it is a PDF and is none.
+fn pretended(name: &str, mebibytes: usize) -> Part {
+    streamed(name, b"%PDF-1.7\n", mebibytes)
 }
 
 async fn bring(server: &Server, key: &str, part: Part) -> Answer {

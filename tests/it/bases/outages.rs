@@ -1,11 +1,9 @@
 //! Outages: documents that were accepted come through them, and nobody is told anything but "later".
 
-use std::{future::Future, io::Write as _, path::Path, time::Instant};
+use std::{cell::Cell, future::Future, time::Instant};
 
 use harness::{TestDatabase, disk::SmallDisk};
 use sha2::{Digest as _, Sha256};
-use sqlx::{Connection as _, Executor as _};
-use sqlx_sqlite::SqliteConnection;
 
 use super::*;
 
@@ -101,11 +99,6 @@ async fn outlast(
     assert!(lines <= most, "{lines} lines");
 }
 
-fn fill(file: &Path) {
-    let mut file = std::fs::File::create(file).unwrap();
-    while file.write_all(&[7; 4_096]).is_ok() {}
-}
-
 /// Files have no room, while jobs are begun again and again.
 #[tokio::test(flavor = "multi_thread")]
 async fn documents_outlast_a_full_disk() {
@@ -117,9 +110,9 @@ async fn documents_outlast_a_full_disk() {
         config.store.blob_url = Some(place);
     };
     let server = Server::start(&TestDatabase::sqlite(), settings).await;
-    let ballast = disk.path("ballast");
-    let begin = async { fill(&ballast) };
-    let end = async { std::fs::remove_file(&ballast).unwrap() };
+    let ballast = Cell::new(None);
+    let begin = async { ballast.set(Some(disk.fill())) };
+    let end = async { drop(ballast.take()) };
     outlast(&server, LONG, begin, end).await;
     server.kill().await;
 }
@@ -132,9 +125,9 @@ async fn documents_outlast_a_disk_that_is_full_of_everything() {
     };
     let database = TestDatabase::sqlite_in(disk.path("data"));
     let server = Server::start(&database, |_| {}).await;
-    let ballast = disk.path("ballast");
-    let begin = async { fill(&ballast) };
-    let end = async { std::fs::remove_file(&ballast).unwrap() };
+    let ballast = Cell::new(None);
+    let begin = async { ballast.set(Some(disk.fill())) };
+    let end = async { drop(ballast.take()) };
     outlast(&server, SHORT, begin, end).await;
     server.kill().await;
 }
@@ -144,21 +137,9 @@ async fn documents_outlast_a_disk_that_is_full_of_everything() {
 async fn documents_outlast_a_database_that_is_away() {
     let database = TestDatabase::sqlite();
     let server = Server::start(&database, |_| {}).await;
-    let url = format!(
-        "sqlite://{}",
-        database.config().dir.join("colloquy.db").display()
-    );
-    let lock = tokio::sync::Mutex::new(None);
-    let begin = async {
-        let mut connection = SqliteConnection::connect(&url).await.unwrap();
-        while connection.execute("BEGIN IMMEDIATE").await.is_err() {}
-        *lock.lock().await = Some(connection);
-    };
-    let end = async {
-        let mut connection = lock.lock().await.take().unwrap();
-        connection.execute("ROLLBACK").await.unwrap();
-        connection.close().await.unwrap();
-    };
+    let held = Cell::new(None);
+    let begin = async { held.set(Some(database.hold().await)) };
+    let end = async { held.take().unwrap().release().await };
     outlast(&server, SHORT, begin, end).await;
     server.kill().await;
 }

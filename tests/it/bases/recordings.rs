@@ -1,16 +1,12 @@
 //! Recordings and films, which are listened to.
 
-use std::process::Command;
-
-use colloquy::{
-    config::{Secret, TranscriberConfig},
-    providers,
-};
+use colloquy::providers;
 use harness::{
     TestDatabase,
     app::{ADMIN_KEY, TestAppBuilder},
     client::go_forward,
     eventually,
+    sounds::{converted, wav},
     upstream::{Api, Fault, Script, Upstream},
 };
 
@@ -19,59 +15,14 @@ use super::*;
 const HEARD: &str = "go forward ten meters";
 const RATE_HZ: usize = 16_000;
 
-fn listening(config: &mut colloquy::Config, upstream: &Upstream) {
-    config.transcriber = TranscriberConfig {
-        base_url: Some(upstream.base_url()),
-        api_key: Some(Secret::new("upstream-key")),
-        model: Some("scripted-transcriber".to_owned()),
-        ..TranscriberConfig::default()
-    };
-}
-
 fn with(upstream: &Upstream) -> impl Fn(TestAppBuilder) -> TestAppBuilder {
     move |builder| {
         let mut settings = colloquy::Config::default();
-        listening(&mut settings, upstream);
-        let builder = builder.config(|config| listening(config, upstream));
+        upstream.listen(&mut settings);
+        let builder = builder.config(|config| upstream.listen(config));
         let builder = builder.providers(providers::from_config(&settings).unwrap());
         builder.with_decoder().quick_worker()
     }
-}
-
-fn wav(samples: &[i16]) -> Vec<u8> {
-    let bytes: Vec<u8> = samples
-        .iter()
-        .flat_map(|sample| sample.to_le_bytes())
-        .collect();
-    let mut wav = Vec::with_capacity(44 + bytes.len());
-    wav.extend(b"RIFF");
-    wav.extend((36 + bytes.len() as u32).to_le_bytes());
-    wav.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
-    wav.extend((RATE_HZ as u32).to_le_bytes());
-    wav.extend((2 * RATE_HZ as u32).to_le_bytes());
-    wav.extend(b"\x02\0\x10\0data");
-    wav.extend((bytes.len() as u32).to_le_bytes());
-    wav.extend(bytes);
-    wav
-}
-
-/// Sound as a file of another kind, made by ffmpeg.
-fn converted(sound: &[u8], name: &str, arguments: &[&str]) -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
-    let (from, to) = (folder.path().join("from.wav"), folder.path().join(name));
-    fs::write(&from, sound).unwrap();
-    let mut command = Command::new("ffmpeg");
-    command
-        .args(["-v", "error", "-i"])
-        .arg(from)
-        .args(arguments);
-    let output = command.arg(&to).output().unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    fs::read(to).unwrap()
 }
 
 const FILM: [&str; 5] = ["-f", "lavfi", "-i", "color=c=red:s=64x64:r=5", "-shortest"];
@@ -279,7 +230,7 @@ async fn a_recording_goes_on_where_its_process_was_killed() {
     upstream.set_default(Api::Transcription, slow);
     let database = TestDatabase::sqlite();
     // A process is given no key, and the upstream takes whatever it is given.
-    let start = async || Server::start(&database, |config| listening(config, &upstream)).await;
+    let start = async || Server::start(&database, |config| upstream.listen(config)).await;
     let server = start().await;
     let acme = furnished_server(&server).await;
     let key = acme.key.as_str();

@@ -485,7 +485,7 @@ async fn embeddings_are_those_of_the_public_api_and_cost_what_they_use() {
     let upstream = Upstream::start().await;
     let app = TestApp::builder(&TestDatabase::sqlite()).config(|config| {
         upstream.embed(config, "scripted-embedder");
-        config.embedder.input_usd = "0.10".parse().unwrap();
+        config.embedder.input_usd = Some("0.10".parse().unwrap());
         config.embedder.max_texts = 2;
     });
     let app = app.start().await;

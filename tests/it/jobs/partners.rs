@@ -34,6 +34,7 @@ fn tenant(partner: &str) -> Tenant {
         reach: DataScope::Admin,
         scopes: None,
         allowed_origins: None,
+        partner_rate: None,
     };
     let partner = PartnerId::parse(partner).unwrap();
     admin.tenant(&partner).unwrap()

@@ -456,6 +456,7 @@ async fn a_client_that_stays_away_has_ended_the_call() {
     let stage = Stage::with(|config| config.calls.reconnect_seconds = 1).await;
     let (call, client) = stage.join().await;
     let token = client.resume_token().unwrap();
+    stage.reaches(&call, "ongoing").await;
     let gone = now();
     drop(client);
     assert_eq!(stage.status(&call).await["state"], "ongoing");

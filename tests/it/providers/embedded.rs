@@ -1,6 +1,6 @@
 //! The embedded programs, as they are installed.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{fs, time::Duration};
 
 use colloquy::{
     Config,
@@ -21,11 +21,7 @@ pub(super) fn recording(name: &str) -> Vec<i16> {
 }
 
 async fn words(transcriber: &PocketSphinx, samples: Vec<i16>) -> String {
-    let utterance = Utterance {
-        samples: Arc::from(samples),
-        language: None,
-        claim: Claim::own(Priority::Call),
-    };
+    let utterance = Utterance::new(samples, None, Claim::own(Priority::Call));
     transcriber.transcribe(utterance).await.unwrap()
 }
 
@@ -224,11 +220,7 @@ async fn a_slow_transcriber_is_bounded() {
     let providers = providers::from_config(&config).unwrap();
     let samples = recording("numbers.raw").repeat(10);
     let began = Instant::now();
-    let utterance = Utterance {
-        samples: Arc::from(samples),
-        language: None,
-        claim: Claim::own(Priority::Call),
-    };
+    let utterance = Utterance::new(samples, None, Claim::own(Priority::Call));
     let error = providers
         .transcriber
         .transcribe(utterance)

@@ -5,9 +5,12 @@ use std::path::PathBuf;
 
 use colloquy::{
     Config,
-    providers::{self, Providers, SpeechRequest},
+    providers::{self, Pcm, Providers, SpeechRequest},
 };
 use colloquy_word_errors::{errors, words};
+use harness::{TestApp, TestDatabase};
+use reqwest::Method;
+use serde_json::json;
 
 use super::{
     neural::{self, folder as folder_of_whisper, settings},
@@ -102,6 +105,34 @@ async fn kokoro_speaks_where_it_is_named_however_slow_it_is() {
     let voices = voice.synthesizer.voices().await.unwrap().voices;
     assert_eq!(voices[0].id, "af_heart");
     assert_eq!(voices[0].language.as_deref(), Some("en-us"));
+    is_heard_over_http(voice, &ears).await;
+}
+
+/// The speech interface has the voice by its name, in its list and in what is asked of it.
+async fn is_heard_over_http(voice: Providers, ears: &Providers) {
+    let app = TestApp::builder(&TestDatabase::sqlite()).providers(voice);
+    let app = app.start().await;
+    let partner = app.partner("acme").await;
+    let listed = app.get(&partner.key, "/v2/audio/voices").await.expect(200);
+    assert!(listed.to_string().contains("af_heart"), "{listed}");
+    let body = json!({
+        "model": "colloquy-tts",
+        "voice": "af_heart",
+        "input": "The museum opens at ten.",
+        "response_format": "pcm",
+    });
+    let request = app.request(Method::POST, "/v2/audio/speech");
+    let answer = request.bearer_auth(&partner.key).json(&body).send().await;
+    let answer = answer.unwrap().error_for_status().unwrap();
+    let bytes = answer.bytes().await.unwrap();
+    let (pairs, _) = bytes.as_chunks::<2>();
+    let spoken = Pcm {
+        samples: pairs.iter().map(|pair| i16::from_le_bytes(*pair)).collect(),
+        sample_rate_hz: 24_000,
+    };
+    let heard = neural::hear(ears, neural::at_16_khz(&[spoken])).await;
+    let heard = heard.to_lowercase().replace("10", "ten");
+    assert!(heard.contains("museum opens at ten"), "{heard}");
 }
 
 #[tokio::test]

@@ -5,7 +5,6 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
-    sync::Arc,
 };
 
 use colloquy::{
@@ -86,11 +85,11 @@ fn with_models(folder: PathBuf, change: impl FnOnce(&mut Config)) -> anyhow::Res
 }
 
 fn utterance(samples: Vec<i16>, language: Option<&str>) -> Utterance {
-    Utterance {
-        samples: Arc::from(samples),
-        language: language.map(str::to_owned),
-        claim: Claim::new(Priority::Call, "acme"),
-    }
+    Utterance::new(
+        samples,
+        language.map(str::to_owned),
+        Claim::new(Priority::Call, "acme"),
+    )
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -218,6 +217,8 @@ async fn all_voices_are_as_loud_and_none_clips() {
     let english = "The library opens at nine. You can borrow ten books here, and keep them as long as you like.";
     let german = "Die Bibliothek öffnet um neun Uhr. Sie können hier zehn Bücher ausleihen und lange behalten.";
     let french = "La bibliothèque ouvre à neuf heures. Vous pouvez emprunter dix livres et les garder longtemps.";
+    let kana = "としょかんは くじに あきます。ここで ほんを じゅっさつまで かりられます。";
+    let kanji = "図書館は九時に開きます。本を十冊まで借りられます。";
     let mut measured = Vec::new();
     for (voice, language, text) in [
         (None, "en", english),
@@ -227,6 +228,10 @@ async fn all_voices_are_as_loud_and_none_clips() {
         (Some("de+f3"), "de", german),
         (None, "fr", french),
         (Some("fr+f3"), "fr", french),
+        (Some("ja"), "ja", kana),
+        (Some("ja+f3"), "ja", kana),
+        (Some("ja"), "ja", kanji),
+        (Some("ja"), "ja", "2026年11月25日、1234円、567。"),
     ] {
         let request = SpeechRequest {
             voice: voice.map(str::to_owned),

@@ -83,11 +83,11 @@ fn ffmpeg_of(format: &str, sound: &[u8]) -> Vec<u8> {
 async fn opening(samples: Vec<i16>) -> String {
     let settings = neural::settings(neural::ears());
     let providers = providers::from_config(&settings).unwrap();
-    let utterance = providers::Utterance {
-        samples: samples.into(),
-        language: Some("en".to_owned()),
-        claim: colloquy::fair_queue::Claim::own(colloquy::fair_queue::Priority::Request),
-    };
+    let utterance = providers::Utterance::new(
+        samples,
+        Some("en".to_owned()),
+        colloquy::fair_queue::Claim::own(colloquy::fair_queue::Priority::Request),
+    );
     let heard = providers.transcriber.transcribe(utterance).await.unwrap();
     let heard = heard.to_lowercase().replace('9', "nine");
     let words = heard.split(|letter: char| !letter.is_alphanumeric());

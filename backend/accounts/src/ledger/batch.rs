@@ -6,7 +6,7 @@ use colloquy_store::{Rows, StoreError, Transaction, Writer};
 
 use super::{
     Amounts, LedgerError, Measure, Refused, Standing, books,
-    queue::{Admission, Settlement},
+    queue::{Admission, Settlement, Wanted},
     store::{self, Account, DayKey, NewRecord, NewReservation, Taken},
 };
 use crate::{Accounts, quotas::QuotaUnusable};
@@ -26,6 +26,21 @@ pub(super) struct Admitted {
     pub(super) bound: Amounts,
     /// On the clock of its period, in milliseconds since 1970.
     pub(super) created_at: i64,
+}
+
+impl Admitted {
+    /// What is stored of it.
+    fn reservation<'a>(&self, wanted: &'a Wanted, node: &'a str) -> NewReservation<'a> {
+        NewReservation {
+            id: &wanted.id,
+            quota: &wanted.quota,
+            node,
+            period_start: self.standing.period_start,
+            bound: self.bound,
+            entry: &wanted.entry,
+            created_at: self.created_at,
+        }
+    }
 }
 
 /// Why a batch was not stored.
@@ -62,21 +77,20 @@ pub(super) async fn store(
     let settled = settle(settlements, &mut taken, now);
     let decisions: Vec<_> = admissions
         .iter()
-        .map(|admission| admit(admission, taken.accounts.get_mut(&admission.quota), now))
+        .map(|Admission { wanted, again, .. }| {
+            // First all of it: less is for when nothing waits to be settled any more.
+            let least = match again {
+                true => wanted.least,
+                false => wanted.bound,
+            };
+            admit(wanted, least, taken.accounts.get_mut(&wanted.quota), now)
+        })
         .collect();
     let admitted = admissions.iter().zip(&decisions);
     let reservations: Vec<_> = admitted
         .filter_map(|(admission, decision)| {
             let admitted = decision.as_ref().ok()?;
-            Some(NewReservation {
-                id: &admission.id,
-                quota: &admission.quota,
-                node: &accounts.kernel.node.id,
-                period_start: admitted.standing.period_start,
-                bound: admitted.bound,
-                entry: &admission.entry,
-                created_at: admitted.created_at,
-            })
+            Some(admitted.reservation(&admission.wanted, &accounts.kernel.node.id))
         })
         .collect();
 
@@ -115,10 +129,32 @@ pub(super) async fn settle_in(
     Ok(())
 }
 
+/// Reserves within a transaction of somebody else, for no process.
+pub(super) async fn reserve_in(
+    transaction: &Transaction,
+    wanted: &Wanted,
+    now: i64,
+) -> Result<Result<Standing, LedgerError>, StoreError> {
+    let taking = store::taking([wanted.quota.as_str()], [])?;
+    let taken = store::TAKE.run_in(transaction, taking).await?;
+    let mut taken = Taken::parse(taken)?;
+    let account = taken.accounts.get_mut(&wanted.quota);
+    let admitted = match admit(wanted, wanted.least, account, now) {
+        Ok(admitted) => admitted,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let reservation = admitted.reservation(wanted, store::NO_NODE);
+    let putting = Settled::default().putting(&[reservation], &taken)?;
+    store::PUT.run_in(transaction, putting).await?;
+    Ok(Ok(admitted.standing))
+}
+
 /// The quotas of a batch, sorted, each once.
 fn quotas_of<'a>(settlements: &'a [Settlement], admissions: &'a [Admission]) -> Vec<&'a str> {
     let settlements = settlements.iter().map(|end| end.held.quota.as_str());
-    let admissions = admissions.iter().map(|admission| admission.quota.as_str());
+    let admissions = admissions
+        .iter()
+        .map(|admission| admission.wanted.quota.as_str());
     let mut quotas: Vec<&str> = settlements.chain(admissions).collect();
     quotas.sort_unstable();
     quotas.dedup();
@@ -126,6 +162,7 @@ fn quotas_of<'a>(settlements: &'a [Settlement], admissions: &'a [Admission]) -> 
 }
 
 /// What the settlements of a batch leave to be written.
+#[derive(Default)]
 struct Settled<'a> {
     counted: Vec<bool>,
     records: Vec<NewRecord<'a>>,
@@ -188,7 +225,8 @@ fn settle<'a>(settlements: &'a [Settlement], taken: &mut Taken, now: i64) -> Set
 
 /// Admits or refuses.
 fn admit(
-    admission: &Admission,
+    wanted: &Wanted,
+    least: Amounts,
     account: Option<&mut Account>,
     now: i64,
 ) -> Result<Admitted, LedgerError> {
@@ -196,12 +234,7 @@ fn admit(
     account.validity.check(now)?;
     let standing = &mut account.standing;
     standing.roll_over(now);
-    // First all of it: less is for when nothing waits to be settled any more.
-    let least = match admission.again {
-        true => admission.least,
-        false => admission.bound,
-    };
-    let reserved = standing.reserve(least, admission.bound);
+    let reserved = standing.reserve(least, wanted.bound);
     let bound = reserved.map_err(|refusal| {
         LedgerError::Refused(Box::new(Refused {
             refusal,

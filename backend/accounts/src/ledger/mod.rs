@@ -13,6 +13,7 @@ mod batch;
 mod books;
 #[cfg(test)]
 mod books_tests;
+pub mod budget;
 mod error;
 mod measures;
 mod queue;
@@ -36,7 +37,7 @@ pub use self::{
     sweep::{prune, sweep},
 };
 use self::{
-    queue::{Admission, Queue, Settlement},
+    queue::{Admission, Queue, Settlement, Wanted},
     reservation::Entry,
 };
 use super::quotas::Quota;
@@ -133,11 +134,13 @@ impl Ledger {
     ) -> Result<Reservation, LedgerError> {
         let (reply, answer) = oneshot::channel();
         let admission = Admission {
-            id: self.clock.new_id().to_string(),
-            quota: quota.id.clone(),
-            bound: bound.limited().capped(),
-            least: least.limited().capped(),
-            entry: Entry::new(about),
+            wanted: Wanted {
+                id: self.clock.new_id().to_string(),
+                quota: quota.id.clone(),
+                bound: bound.limited().capped(),
+                least: least.limited().capped(),
+                entry: Entry::new(about),
+            },
             reply,
             again: false,
         };
@@ -156,6 +159,31 @@ impl Ledger {
     pub fn close(&self) {
         self.queue.close();
     }
+}
+
+/// Reserves a bound of a quota for no process, under an id of its own, together with what else the transaction does. It is settled by
+/// [`settle_kept`].
+///
+/// # Errors
+/// The database's failure. Within: [`LedgerError::Refused`] when used, reserved and bound together exceed a limit, and
+/// [`LedgerError::Unusable`] when the quota ended or is switched off; then nothing was changed.
+pub async fn reserve_kept(
+    transaction: &Transaction,
+    quota: &str,
+    id: &str,
+    bound: Amounts,
+    about: UsageContext,
+    now: i64,
+) -> Result<Result<Standing, LedgerError>, StoreError> {
+    let bound = bound.limited().capped();
+    let wanted = Wanted {
+        id: id.to_owned(),
+        quota: quota.to_owned(),
+        bound,
+        least: bound,
+        entry: Entry::new(about),
+    };
+    batch::reserve_in(transaction, &wanted, now).await
 }
 
 /// What a reservation came to that belongs to no process.

@@ -26,15 +26,21 @@ const MANY: usize = 64;
 
 type Reply = oneshot::Sender<Result<Reservation, LedgerError>>;
 
-/// A reservation that somebody waits for.
+/// A reservation that is to be made.
 #[derive(Debug)]
-pub(super) struct Admission {
+pub(super) struct Wanted {
     pub(super) id: String,
     pub(super) quota: String,
     pub(super) bound: Amounts,
     /// What it makes do with when there is no room for its bound.
     pub(super) least: Amounts,
     pub(super) entry: Entry,
+}
+
+/// A reservation that somebody waits for.
+#[derive(Debug)]
+pub(super) struct Admission {
+    pub(super) wanted: Wanted,
     pub(super) reply: Reply,
     /// Whether it was refused before for want of room, and settlements were stored since.
     pub(super) again: bool,
@@ -43,11 +49,14 @@ pub(super) struct Admission {
 impl Admission {
     /// What is held once it is stored, and who waits for it.
     pub(super) fn into_held(self, bound: Amounts, created_at: i64) -> (Held, Reply) {
+        let Wanted {
+            id, quota, entry, ..
+        } = self.wanted;
         let held = Held {
-            id: self.id,
-            quota: self.quota,
+            id,
+            quota,
             bound,
-            entry: self.entry,
+            entry,
             created_at,
         };
         (held, self.reply)
@@ -160,9 +169,9 @@ impl Queue {
     pub(super) fn settle_first(&self, mut admission: Admission) -> Option<Admission> {
         let mut state = self.lock();
         let mut waiting = state.batch.settlements.iter();
-        let settles = waiting.any(|settlement| settlement.held.quota == admission.quota);
-        if std::mem::replace(&mut admission.again, true)
-            || !settles && admission.least == admission.bound
+        let wanted = &admission.wanted;
+        let settles = waiting.any(|settlement| settlement.held.quota == wanted.quota);
+        if std::mem::replace(&mut admission.again, true) || !settles && wanted.least == wanted.bound
         {
             return Some(admission);
         }

@@ -274,7 +274,7 @@ impl<'a> NewReservation<'a> {
 }
 
 /// What stands for a node where there is none.
-const NO_NODE: &str = "";
+pub(super) const NO_NODE: &str = "";
 
 /// The columns of a [`ReservationRow`].
 const RESERVATION: &str =

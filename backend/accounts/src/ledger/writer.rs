@@ -83,7 +83,7 @@ async fn run(
             accounts.store.complain("storing in the ledger", &failure);
             retries.add(settlements);
             for admission in admissions {
-                let bound = admission.bound;
+                let bound = admission.wanted.bound;
                 let (held, reply) = admission.into_held(bound, accounts.clock.now_ms());
                 if failure.undecided {
                     retries.add([Settlement::unused(held)]);

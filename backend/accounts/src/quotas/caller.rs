@@ -80,6 +80,11 @@ impl QuotaCaller {
         tracing::Span::current().record("key_id", quota.id.as_str());
         hold_for(parts, Some(&quota.tenant));
         accounts.limits.check_key(&quota.id)?;
+        if let Some(rate) = quota.partner.requests_per_minute {
+            accounts
+                .limits
+                .check_partner(quota.tenant.partner().as_str(), rate)?;
+        }
         Ok(Self(quota))
     }
 }

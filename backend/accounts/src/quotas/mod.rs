@@ -30,7 +30,7 @@ pub use self::{
     payer::Payer,
 };
 use super::{
-    AccountError, DataScope, Principal, Tenant, keys,
+    AccountError, DataScope, PartnerSettings, Principal, Tenant, keys,
     ledger::{self, Limits, Period, Standing},
 };
 use crate::Directory;
@@ -50,6 +50,8 @@ pub enum QuotaKind {
     Speech,
     /// Calls.
     Call,
+    /// Transcripts of recordings.
+    Transcript,
 }
 
 /// A stored quota, without its counters.
@@ -79,6 +81,8 @@ pub struct Quota {
     pub expires_at: Option<i64>,
     /// When it was revoked.
     pub revoked_at: Option<i64>,
+    /// What is switched for its partner.
+    partner: PartnerSettings,
 }
 
 /// A quota and how it stands.
@@ -113,6 +117,7 @@ impl Quota {
             Some(allowed) if !allowed.iter().any(|allowed| allowed == model) => {
                 Err(NotAllowed::Model)
             }
+            _ if !self.partner.allows_model(model) => Err(NotAllowed::PartnerModel),
             _ => Ok(()),
         }
     }
@@ -153,6 +158,7 @@ impl Quota {
             reach: DataScope::Partner(self.tenant.partner().clone()),
             scopes: Some(Vec::new()),
             allowed_origins: None,
+            partner_rate: None,
         }
     }
 }
@@ -166,6 +172,9 @@ pub enum NotAllowed {
     /// It may not use the model.
     #[error("The quota does not allow this model")]
     Model,
+    /// Its partner may not use the model.
+    #[error("The partner may not use this model")]
+    PartnerModel,
     /// It may not use the character.
     #[error("The quota does not allow this character")]
     Character,
@@ -235,6 +244,7 @@ pub async fn create(
             updated_at: now,
             expires_at: None,
             revoked_at: None,
+            partner: PartnerSettings::default(),
         },
         standing: Standing::fresh(Period::Month, Limits::default(), now),
         last_used_at: None,

@@ -5,8 +5,8 @@ use std::{borrow::Cow, sync::Arc};
 use axum::http::request::Parts;
 use colloquy_http::ApiError;
 
-use super::{Quota, QuotaCaller, QuotaKind, is_quota_key};
-use crate::{Accounts, Caller, Principal, Scope};
+use super::{Quota, QuotaCaller, QuotaKind, is_quota_key, key_text};
+use crate::{Accounts, Caller, Principal, Scope, Tenant};
 
 /// Whoever asks: an application with the key of a quota, or a partner's server with an API key, which has no quota.
 #[derive(Debug)]
@@ -38,6 +38,23 @@ impl Payer {
             principal.require(scope)?;
             Ok(Self::Key(principal))
         }
+    }
+
+    /// Whoever has the key of a request for work of a partner: `Authorization: Bearer`, else `X-Api-Key`. And the partner.
+    ///
+    /// # Errors
+    /// As of [`Self::with_key`]; 403 for an admin key, too, which belongs to no partner.
+    pub async fn of_partner(
+        parts: &Parts,
+        accounts: &Accounts,
+        kind: QuotaKind,
+        scope: Scope,
+    ) -> Result<(Self, Tenant), ApiError> {
+        let payer = Self::with_key(parts, accounts, key_text(&parts.headers), kind, scope).await?;
+        let tenant = payer.principal().own_tenant().ok_or_else(|| {
+            ApiError::forbidden("An admin key belongs to no partner; use a key of the partner")
+        })?;
+        Ok((payer, tenant))
     }
 
     /// What it reaches.

@@ -1,14 +1,15 @@
-//! The SQL of quotas. Their counters belong to the [`ledger`](crate::ledger).
+//! The SQL of quotas. Their counters belong to the [`ledger`](crate::ledger), and so do the budgets among the rows, which have no key.
 
 use colloquy_store::{Dialect, Executor, Order, Slice, StoreError, Transaction, Value, statement};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{CharacterPattern, Quota, QuotaState};
-use crate::{Tenant, ledger::store as ledger};
+use crate::{PartnerSettings, Tenant, ledger::store as ledger};
 
 /// Beside [`ledger::QUOTA_AMOUNTS`].
 const COLUMNS: &str = "id, partner, name, mac, kinds, allowed_models, allowed_characters, disabled, created_at, updated_at, \
-     expires_at, last_used_at, revoked_at, period, period_start";
+     expires_at, last_used_at, revoked_at, period, period_start, \
+     (SELECT p.settings FROM partners p WHERE p.id = quotas.partner) AS partner_settings";
 
 #[derive(sqlx::FromRow)]
 struct QuotaRow {
@@ -28,10 +29,13 @@ struct QuotaRow {
     #[sqlx(flatten)]
     standing: ledger::StandingRow,
     amounts: Option<String>,
+    partner_settings: Option<String>,
 }
 
 fn parse(row: QuotaRow) -> Result<QuotaState, StoreError> {
     let characters: Option<Vec<String>> = parse_list(row.allowed_characters)?;
+    let partner = row.partner_settings.as_deref();
+    let partner = partner.map(PartnerSettings::of_row).transpose();
     let characters = characters.map(|patterns| {
         let parse = |text: &String| CharacterPattern::parse(text).map_err(StoreError::malformed);
         patterns.iter().map(parse).collect()
@@ -50,6 +54,7 @@ fn parse(row: QuotaRow) -> Result<QuotaState, StoreError> {
             updated_at: row.updated_at,
             expires_at: row.expires_at,
             revoked_at: row.revoked_at,
+            partner: partner.map_err(StoreError::malformed)?.unwrap_or_default(),
         },
         standing: row.standing.parse_with(row.amounts.as_deref())?,
         last_used_at: row.last_used_at,
@@ -132,7 +137,7 @@ pub(super) async fn lock(
     id: &str,
 ) -> Result<(), StoreError> {
     let sql = format!(
-        "SELECT id FROM quotas WHERE id = $1 AND partner = $2 {}",
+        "SELECT id FROM quotas WHERE id = $1 AND partner = $2 AND purpose = 'key' {}",
         for_update(transaction)
     );
     let values = [id.into(), tenant.partner().as_str().into()];
@@ -147,7 +152,7 @@ pub(super) async fn find(
     id: &str,
 ) -> Result<Option<QuotaState>, StoreError> {
     let sql = format!(
-        "SELECT {COLUMNS}, {} FROM quotas WHERE id = $1 AND partner = $2",
+        "SELECT {COLUMNS}, {} FROM quotas WHERE id = $1 AND partner = $2 AND purpose = 'key'",
         ledger::QUOTA_AMOUNTS
     );
     let values = [id.into(), tenant.partner().as_str().into()];
@@ -161,7 +166,7 @@ pub(super) async fn find_by_id(
     id: &str,
 ) -> Result<Option<Quota>, StoreError> {
     let sql = format!(
-        "SELECT {COLUMNS}, {} FROM quotas WHERE id = $1",
+        "SELECT {COLUMNS}, {} FROM quotas WHERE id = $1 AND purpose = 'key'",
         ledger::QUOTA_AMOUNTS
     );
     let row = connection.fetch_one(statement(sql, [id.into()])).await?;
@@ -175,7 +180,7 @@ pub(super) async fn list(
     slice: &Slice,
 ) -> Result<Vec<QuotaState>, StoreError> {
     let mut sql = format!(
-        "SELECT {COLUMNS}, {} FROM quotas WHERE partner = $1",
+        "SELECT {COLUMNS}, {} FROM quotas WHERE partner = $1 AND purpose = 'key'",
         ledger::QUOTA_AMOUNTS
     );
     let mut values = vec![tenant.partner().as_str().into()];
@@ -192,8 +197,7 @@ pub(super) async fn revoke(
     id: &str,
     now_ms: i64,
 ) -> Result<bool, StoreError> {
-    let sql =
-        "UPDATE quotas SET revoked_at = COALESCE(revoked_at, $3) WHERE id = $1 AND partner = $2";
+    let sql = "UPDATE quotas SET revoked_at = COALESCE(revoked_at, $3) WHERE id = $1 AND partner = $2 AND purpose = 'key'";
     let values = [id.into(), tenant.partner().as_str().into(), now_ms.into()];
     let changed = connection.execute(statement(sql, values)).await?;
     Ok(changed == 1)

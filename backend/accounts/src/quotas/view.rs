@@ -1,7 +1,7 @@
 //! The bodies of the quota endpoints.
 
-use colloquy_base::{clock::rfc3339, invalid::InvalidField, money::Usd};
-use serde::{Deserialize, Deserializer, Serialize};
+use colloquy_base::{clock::rfc3339, invalid::InvalidField, json::given, money::Usd};
+use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{QuotaChange, QuotaKind, QuotaState};
@@ -181,15 +181,6 @@ pub(crate) struct QuotaBody {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<u32>)]
     expires_in_days: Option<Option<u32>>,
-}
-
-/// Tells null from what is left out.
-fn given<'de, T, D>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
-where
-    T: Deserialize<'de>,
-    D: Deserializer<'de>,
-{
-    Option::deserialize(deserializer).map(Some)
 }
 
 impl QuotaBody {

@@ -20,7 +20,9 @@ use tokio::task::spawn_blocking;
 use super::{Cutter, Manifest, Profile};
 use crate::{
     Bases, accepting,
-    admission::{self, Admission, PaidStep, UsageBound, UsageOutcome, Used, is_unsent},
+    admission::{
+        self, Admission, PaidRequest, PaidStep, UsageBound, UsageOutcome, Used, is_unsent,
+    },
     content::{self, Variant},
     document::Step,
     outage,
@@ -29,6 +31,8 @@ use crate::{
 
 /// The tokens that a price is for.
 const PRICED_TOKENS: u64 = 1_000_000;
+/// The most tokens that a model puts around a text.
+const MARKS: u64 = 8;
 /// How often embedding is begun.
 const ATTEMPTS: u32 = 6;
 /// The largest table of contents that is kept, in bytes; one that is larger has its highest headings.
@@ -43,9 +47,14 @@ const WORDS: [f32; 1] = [1.0];
 pub struct Embed {
     /// The document's id.
     pub document: String,
-    /// Whether vectors that are there are made again.
-    #[serde(default)]
-    pub anew: bool,
+}
+
+/// Why there are no vectors of a document.
+enum NoManifest {
+    /// It cannot be embedded, for this reason.
+    Refused(String),
+    /// It waits for room in a budget, and says so.
+    Waits,
 }
 
 impl Job for Embed {
@@ -104,19 +113,22 @@ impl Embed {
             return Ok(RunResult::Done);
         };
         store::set_embedding(db, &document.id, Step::Running, None, now).await?;
+        let anew = store::is_embedded_anew(db, &document.id).await?;
         let most = u64::from(bases.config.knowledge.max_text_bytes);
         let text = content::text(bases, &rewritten, most).await?;
         let profile = Profile::current(bases).await?;
-        let manifest = match self.manifest(bases, &owned, &profile, text).await? {
+        let manifest = match self.manifest(bases, &owned, &profile, text, anew).await? {
             Ok(manifest) => manifest,
-            Err(refused) => {
+            Err(NoManifest::Waits) => return Ok(RunResult::Done),
+            Err(NoManifest::Refused(refused)) => {
                 let now = bases.clock.now_ms();
                 let reason = Some(refused.as_str());
                 store::set_embedding(db, &document.id, Step::Failed, reason, now).await?;
                 return Ok(RunResult::Done);
             }
         };
-        self.store(bases, run, &owned, &profile, manifest).await
+        self.store(bases, run, &owned, &profile, manifest, anew)
+            .await
     }
 
     async fn store(
@@ -126,6 +138,7 @@ impl Embed {
         owned: &OwnedDocument,
         profile: &Profile,
         manifest: Manifest,
+        anew: bool,
     ) -> anyhow::Result<RunResult> {
         let document = &owned.document;
         let new = NewManifest {
@@ -145,7 +158,8 @@ impl Embed {
             }
             let now = bases.clock.now_ms();
             // Somebody wrote another content meanwhile.
-            if !store::finish_embedding(&transaction, &document.id, document.revision, now).await? {
+            let (id, revision) = (&document.id, document.revision);
+            if !store::finish_embedding(&transaction, id, revision, anew, now).await? {
                 return Ok(false);
             }
             bases.blobs.keep(&transaction, &new.written).await?;
@@ -163,14 +177,15 @@ impl Embed {
         })
     }
 
-    /// The chunks of a text with their vectors, or why there can be none.
+    /// The chunks of a text with their vectors, all of them made `anew` or only those that are not there, or why there can be none.
     async fn manifest(
         &self,
         bases: &Bases,
         owned: &OwnedDocument,
         profile: &Profile,
         text: String,
-    ) -> anyhow::Result<Result<Manifest, String>> {
+        anew: bool,
+    ) -> anyhow::Result<Result<Manifest, NoManifest>> {
         let language = owned.document.facts.language_of(&text);
         let cutter = Cutter(bases.providers.embedder.clone());
         let title = owned.document.name.clone();
@@ -180,7 +195,8 @@ impl Embed {
         };
         let chunks = spawn_blocking(cut).await?;
         if chunks.len() > colloquy_index::search::MAX_DOCUMENT_CHUNKS {
-            return Ok(Err("the document is too long to be searched".to_owned()));
+            let reason = "the document is too long to be searched";
+            return Ok(Err(NoManifest::Refused(reason.to_owned())));
         }
         let Some(embedder) = &bases.providers.embedder else {
             let chunks = chunks.into_iter().map(|chunk| (chunk, WORDS.to_vec()));
@@ -189,7 +205,7 @@ impl Embed {
                 chunks: chunks.collect(),
             }));
         };
-        let mut known = match self.anew {
+        let mut known = match anew {
             true => HashMap::new(),
             false => known(bases, &owned.document.id, profile).await?,
         };
@@ -205,13 +221,31 @@ impl Embed {
                 texts: part.iter().map(|chunk| chunk.passage()).collect(),
                 claim: claim.clone(),
             };
-            let tokens = part.iter().map(|chunk| chunk.tokens as u64).sum();
-            let bound = UsageBound {
-                tokens: embedder.counts_exactly().then_some(tokens),
-                seconds: None,
+            let tokens = match embedder.counts_exactly() {
+                true => part.iter().map(|chunk| chunk.tokens as u64).sum(),
+                // A token has at least a byte, but for those at both ends of a text.
+                false => {
+                    let bytes = request.texts.iter().map(|text| text.len() as u64 + MARKS);
+                    bytes.sum()
+                }
             };
-            let (step, name) = (PaidStep::Embed, embedder.name());
-            let admission = admission::admit(bases, owned, step, name, bound).await?;
+            let paid = PaidRequest {
+                step: PaidStep::Embed,
+                model: embedder.name(),
+                is_local: is_local(bases),
+                bound: UsageBound {
+                    counts_tokens: true,
+                    tokens: Some(tokens),
+                    seconds: None,
+                    cost: cost(bases, tokens),
+                },
+            };
+            let Ok(admission) = admission::admit(bases, owned.payer(), paid).await? else {
+                if known.len() > had && !anew {
+                    put_aside(bases, owned, profile, &chunks, &known).await?;
+                }
+                return Ok(Err(NoManifest::Waits));
+            };
             let answer = embedder.embed(request).await;
             settle(bases, admission, &answer).await?;
             match answer {
@@ -221,16 +255,18 @@ impl Embed {
                 }
                 // It would say the same again.
                 Err(error) if error.kind == ProviderErrorKind::Rejected => {
-                    return Ok(Err(format!("{} refuses the document", embedder.name())));
+                    let reason = format!("{} refuses the document", embedder.name());
+                    return Ok(Err(NoManifest::Refused(reason)));
                 }
                 Err(error) => {
-                    if known.len() > had {
+                    if known.len() > had && !anew {
                         put_aside(bases, owned, profile, &chunks, &known).await?;
                     }
                     return Err(error.into());
                 }
             }
-            if (number + 1) % PUT_ASIDE_AFTER == 0 {
+            // Who makes all of them anew begins anew, and what is there is found until then.
+            if (number + 1) % PUT_ASIDE_AFTER == 0 && !anew {
                 put_aside(bases, owned, profile, &chunks, &known).await?;
             }
         }
@@ -241,6 +277,20 @@ impl Embed {
     }
 }
 
+/// Whether vectors are made by this server.
+fn is_local(bases: &Bases) -> bool {
+    bases.config.embedder.base_url.is_none()
+}
+
+/// What so many tokens cost, where that is known.
+fn cost(bases: &Bases, tokens: u64) -> Option<u64> {
+    if is_local(bases) {
+        return Some(0);
+    }
+    let price = bases.config.embedder.input_usd?;
+    Some(price.cost_of(tokens, PRICED_TOKENS))
+}
+
 /// Settles what a request for vectors came to.
 async fn settle(
     bases: &Bases,
@@ -249,21 +299,20 @@ async fn settle(
 ) -> anyhow::Result<()> {
     let made = match answer {
         // Nothing was asked.
-        Err(error) if is_unsent(error) => return admission.withdraw(bases).await,
-        Err(_) => {
-            let (outcome, used) = (UsageOutcome::Fault, Used::default());
-            return admission.settle(bases, outcome, used).await;
+        Err(error) if is_unsent(error) => return admission.withdraw().await,
+        Err(_) if is_local(bases) => {
+            let (outcome, used) = (UsageOutcome::Fault, Used::nothing());
+            return admission.settle(outcome, used).await;
+        }
+        Err(error) => {
+            let (outcome, used) = UsageOutcome::of_failure(error);
+            return admission.settle(outcome, used).await;
         }
         Ok(made) => made,
     };
-    let settings = &bases.config.embedder;
-    let price = settings.input_usd;
-    let cost = match settings.base_url {
-        // A model of this machine.
-        None => Some(0),
-        Some(_) => made
-            .tokens
-            .map(|tokens| price.cost_of(tokens, PRICED_TOKENS)),
+    let cost = match made.tokens {
+        Some(tokens) => cost(bases, tokens),
+        None => is_local(bases).then_some(0),
     };
     let tokens = made.tokens.map(|input| TokenUsage {
         input,
@@ -274,7 +323,7 @@ async fn settle(
         seconds: None,
         cost,
     };
-    admission.settle(bases, UsageOutcome::Success, used).await
+    admission.settle(UsageOutcome::Success, used).await
 }
 
 /// Lets a base be searched by a profile when all of it is there, and gives up what was there of others.

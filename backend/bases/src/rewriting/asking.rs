@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::template;
 use crate::{
     Bases,
-    admission::{self, PaidStep, UsageBound, UsageOutcome, Used, is_unsent},
+    admission::{self, PaidRequest, PaidStep, UsageBound, UsageOutcome, Used, is_unsent},
     document::ModelTier,
     store::OwnedDocument,
 };
@@ -37,8 +37,8 @@ pub(super) struct Part<'a> {
 pub(super) struct Answer {
     pub(super) text: String,
     pub(super) model: String,
-    /// What was used, where the model says so, and what that costs, in units of 1e-8 dollars.
-    pub(super) used: Option<(TokenUsage, u64)>,
+    /// What was used.
+    pub(super) used: Used,
 }
 
 /// Why a part was not rewritten.
@@ -46,15 +46,14 @@ pub(super) struct Answer {
 pub(super) enum NotWritten {
     /// Nothing was asked: no model could be reached.
     Unreached(String),
+    /// Nothing was asked: the document waits for room in a budget, and says so.
+    Waits,
     /// A model was asked. What it used is known, or not.
-    Spent {
-        reason: String,
-        used: Option<(TokenUsage, u64)>,
-    },
+    Spent { reason: String, used: Used },
 }
 
 /// The models for a tier, the first one first; none where none is configured.
-pub(super) fn models(bases: &Bases, tier: ModelTier) -> Vec<Arc<Model>> {
+pub(crate) fn models(bases: &Bases, tier: ModelTier) -> Vec<Arc<Model>> {
     let settings = &bases.config.rewriting;
     let standard = settings.model.as_ref().or(bases.config.chat.model.as_ref());
     let first = match tier {
@@ -83,35 +82,52 @@ pub(super) async fn ask(
     let mut unreached = "no model for rewriting is configured (rewriting.model)".to_owned();
     for model in models {
         let request = request(bases, model, part);
-        let bound = UsageBound {
-            // A token has at least a byte.
-            tokens: Some(request.bytes + u64::from(bases.config.rewriting.max_output_tokens)),
-            seconds: None,
+        // A token has at least a byte.
+        let (input, output) = (
+            request.bytes,
+            bases.config.rewriting.max_output_tokens.into(),
+        );
+        let name = model.name();
+        let paid = PaidRequest {
+            step: PaidStep::Rewrite,
+            model: name,
+            is_local: false,
+            bound: UsageBound {
+                counts_tokens: true,
+                tokens: Some(input + output),
+                seconds: None,
+                cost: model.is_priced().then(|| model.cost_at_most(input, output)),
+            },
         };
-        let (step, name) = (PaidStep::Rewrite, model.name());
-        let admission = admission::admit(bases, owned, step, name, bound).await?;
+        let Ok(admission) = admission::admit(bases, owned.payer(), paid).await? else {
+            return Ok(Err(NotWritten::Waits));
+        };
         let answer = ask_model(bases, model, &request.request).await;
-        let priced = |used: Option<TokenUsage>| used.map(|used| (used, model.cost(used)));
+        let priced = |tokens: Option<TokenUsage>| Used {
+            tokens,
+            seconds: None,
+            cost: tokens
+                .filter(|_| model.is_priced())
+                .map(|tokens| model.cost(tokens)),
+        };
         let (outcome, used) = match &answer {
             Ok((_, used)) => (UsageOutcome::Success, priced(*used)),
             Err(AskFailure::Provider(error)) if is_unsent(error) => {
-                admission.withdraw(bases).await?;
+                admission.withdraw().await?;
                 unreached = format!("{name} cannot be reached");
                 if error.kind == ProviderErrorKind::Connect {
                     continue;
                 }
-                let reason = format!("{name}: {}", told(error));
-                return Ok(Err(NotWritten::Spent { reason, used: None }));
+                let (reason, used) = (format!("{name}: {}", told(error)), Used::nothing());
+                return Ok(Err(NotWritten::Spent { reason, used }));
             }
-            Err(AskFailure::Provider(error)) => (UsageOutcome::Fault, priced(error.used())),
+            Err(AskFailure::Provider(error)) => match error.used() {
+                Some(used) => (UsageOutcome::Fault, priced(Some(used))),
+                None => UsageOutcome::of_failure(error),
+            },
             Err(AskFailure::Refused(_, used)) => (UsageOutcome::Fault, priced(*used)),
         };
-        let settled = Used {
-            tokens: used.map(|(tokens, _)| tokens),
-            seconds: None,
-            cost: used.map(|(_, cost)| cost),
-        };
-        admission.settle(bases, outcome, settled).await?;
+        admission.settle(outcome, used).await?;
         return Ok(match answer {
             Ok((text, _)) => Ok(Answer {
                 text,

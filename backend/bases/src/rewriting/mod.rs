@@ -9,24 +9,30 @@ mod template;
 
 use std::time::Duration;
 
-use colloquy_accounts::Tenant;
+use colloquy_accounts::{Tenant, ledger::budget};
 use colloquy_extract::format::{ContentType, Format};
 use colloquy_index::chunking::{Chunk, ChunkOptions, chunk};
 use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
+use colloquy_providers::TokenUsage;
 use colloquy_store::{StoreError, Transaction};
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
+pub(crate) use self::asking::models;
 use self::asking::{Answer, NotWritten, Part};
 use super::{
     Bases, accepting,
     content::{self, Content, NewContent, Variant},
-    document::{ContentTypeChoice, Document, Step},
+    document::{ContentTypeChoice, Described, Document, Step},
     outage,
     store::{self, OwnedDocument, Rewrite as Progress},
     video,
 };
 
+/// How many characters of a text are a token, about.
+const CHARACTERS_A_TOKEN: u64 = 4;
+/// What a model is told with each section, in tokens, about.
+const PROMPT_TOKENS: u64 = 300;
 /// How often rewriting is begun when no model can be reached.
 const ATTEMPTS: u32 = 5;
 /// What stands between sections in a draft. It is no Markdown that anybody writes.
@@ -39,6 +45,49 @@ const UNCERTAIN: &str = "the server stopped while a section was being rewritten;
 pub struct Rewrite {
     /// The document's id.
     pub document: String,
+}
+
+/// What rewriting documents would use, about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Estimate {
+    pub(crate) tokens: TokenUsage,
+    /// In units of 1e-8 dollars; `None` where a model has no price.
+    pub(crate) cost: Option<u64>,
+}
+
+impl Default for Estimate {
+    fn default() -> Self {
+        Self {
+            tokens: TokenUsage::default(),
+            cost: Some(0),
+        }
+    }
+}
+
+impl Estimate {
+    /// Adds a document, whose answers are as long as its text.
+    pub(crate) fn add(&mut self, bases: &Bases, found: &Described) {
+        let digitized = found.content(Variant::Digitized);
+        let characters = digitized.and_then(|it| it.characters).unwrap_or_default();
+        let tokens = characters.unsigned_abs().div_ceil(CHARACTERS_A_TOKEN);
+        let sections = tokens
+            .div_ceil(bases.config.rewriting.section_tokens.into())
+            .max(1);
+        let used = TokenUsage {
+            input: tokens + sections * PROMPT_TOKENS,
+            output: tokens,
+            ..TokenUsage::default()
+        };
+        self.tokens.input += used.input;
+        self.tokens.output += used.output;
+        let models = asking::models(bases, found.document.model_tier);
+        let first = models.first().filter(|model| model.is_priced());
+        let cost = first.map(|model| model.cost(used));
+        self.cost = self
+            .cost
+            .zip(cost)
+            .map(|(sum, more)| sum.saturating_add(more));
+    }
 }
 
 /// How a document is to be rewritten.
@@ -165,8 +214,12 @@ impl Rewriting<'_> {
         };
         let sections = self.sections(digitized).await?;
         let begun = store::rewrite_of(db, &document.id).await?;
+        // What was asked about an earlier text says nothing about this one.
+        let is_of_now = |begun: &Progress| begun.revision == document.revision;
         let is_uncertain = match &begun {
-            Some(begun) if begun.asking => store::was_asked(db, &document.id).await?,
+            Some(begun) if begun.asking && is_of_now(begun) => {
+                store::was_asked(db, &document.id).await?
+            }
             _ => false,
         };
         let mut progress = match begun {
@@ -174,7 +227,7 @@ impl Rewriting<'_> {
                 store::fail_rewriting(db, &document.id, Some(UNCERTAIN), now).await?;
                 return Ok(RunResult::Done);
             }
-            Some(begun) if begun.revision == document.revision => begun,
+            Some(begun) if is_of_now(&begun) => begun,
             _ => Progress::new(document, sections.len()),
         };
         store::set_rewriting(db, &document.id, Step::Running, None, now).await?;
@@ -214,6 +267,7 @@ impl Rewriting<'_> {
                         return Ok(RunResult::Again(Duration::ZERO));
                     }
                 }
+                Err(NotWritten::Waits) => return Ok(RunResult::Done),
                 Err(NotWritten::Unreached(reason)) => {
                     self.note(&progress).await?;
                     let now = self.bases.clock.now_ms();
@@ -304,6 +358,10 @@ impl Rewriting<'_> {
     async fn try_store(&self, progress: &Progress, written: &Written) -> anyhow::Result<bool> {
         let (bases, document) = (self.bases, self.document());
         let transaction = bases.store.begin().await?;
+        if matches!(written, Written::Whole(_)) {
+            // What follows is queued as by whoever wakes documents.
+            budget::lock(&transaction, &self.owned.base_id).await?;
+        }
         if !self.run.holds(&transaction).await? {
             return Ok(false);
         }

@@ -17,11 +17,13 @@ use super::{
 };
 use crate::{
     Bases,
-    base::{self, Budget, NewBase, Progress},
+    base::{self, NewBase, Progress},
+    budget::Budget,
     content::Variant,
     document,
     document::Step,
     erase, names,
+    spend::SpentByBase,
     store::Whole,
 };
 
@@ -67,7 +69,10 @@ pub(super) async fn list(
     caller: PartnerTenant,
 ) -> Result<Json<Vec<KnowledgeBaseView>>, ApiError> {
     let listed = base::list(&bases, &allowed(caller)?).await?;
-    let view = |(base, progress)| KnowledgeBaseView::new(base, progress);
+    let backup = bases.config.rewriting.backup_model.as_deref();
+    let view = |(base, progress, spent): (_, _, SpentByBase)| {
+        KnowledgeBaseView::new(base, progress, &spent, backup)
+    };
     Ok(Json(listed.into_iter().map(view).collect()))
 }
 
@@ -120,7 +125,8 @@ pub(super) async fn create(
     };
     fields.finish()?;
     let made = base::create(&bases, &tenant, new).await?;
-    let view = KnowledgeBaseView::new(made, Progress::default());
+    let spent = SpentByBase::default();
+    let view = KnowledgeBaseView::new(made, Progress::default(), &spent, None);
     Ok((StatusCode::CREATED, Json(view)))
 }
 

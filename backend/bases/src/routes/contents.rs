@@ -10,7 +10,7 @@ use axum::{
     },
     response::{IntoResponse as _, Response},
 };
-use colloquy_accounts::{PartnerTenant, Tenant};
+use colloquy_accounts::{PartnerTenant, Tenant, ledger::budget};
 use colloquy_http::{
     ApiError, ApiPath, ApiQuery,
     form::{Fields, Form},
@@ -27,6 +27,7 @@ use crate::{
     Bases,
     accepting::{self, AcceptedText},
     base::KnowledgeBase,
+    budget::BudgetState,
     bundle,
     content::{self, Content, NewContent, Variant},
     document::{self, Described, Document, Fetching},
@@ -188,9 +189,30 @@ pub(super) async fn bundle(
 pub(super) struct ContentForm {
     /// The text.
     content: String,
-    /// The most characters, for `digitized`.
+    /// The most characters that the texts of the base may have with this one, for `digitized`.
     #[schema(minimum = 1)]
     character_limit: Option<u64>,
+}
+
+/// A content that waits for room in the budget of its base.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BlockedView {
+    /// `budget_blocked`.
+    status: &'static str,
+    /// What the text is called that waits.
+    filename: String,
+    /// The document, which has what it had before.
+    document: Box<DocumentView>,
+}
+
+/// What became of a content.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum PutView {
+    /// The document has it.
+    Written(Box<DocumentView>),
+    /// It waits.
+    Blocked(BlockedView),
 }
 
 /// Writes a content of a document in the place of what it had.
@@ -199,8 +221,8 @@ pub(super) struct ContentForm {
     params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = inline(Variant), Path)),
     request_body(content = ContentForm, content_type = "application/x-www-form-urlencoded"),
     responses(
-        (status = 200, body = DocumentView), (status = 400), (status = 404),
-        (status = 403, description = "`QUOTA_EXCEEDED:knowledge_chars`: there are more characters than `character_limit`"),
+        (status = 200, body = PutView), (status = 400), (status = 404),
+        (status = 403, description = "`QUOTA_EXCEEDED:knowledge_chars`: with this text the base has more characters than `character_limit`; it is as it was"),
     )
 )]
 pub(super) async fn write(
@@ -208,7 +230,7 @@ pub(super) async fn write(
     ApiPath(path): ApiPath<ContentPath>,
     caller: PartnerTenant,
     request: Request,
-) -> Result<Json<DocumentView>, ApiError> {
+) -> Result<Json<PutView>, ApiError> {
     let place = place(&bases, caller, &path).await?;
     let most = bases.config.knowledge.max_text_bytes as usize;
     let mut fields = Fields::read(request, 3 * most).await?;
@@ -230,7 +252,7 @@ pub(super) struct ContentFileForm {
     /// The file: for `original` one of the supported types, else text in UTF-8.
     #[schema(value_type = String, format = Binary)]
     file: Vec<u8>,
-    /// The most characters, for `digitized`.
+    /// The most characters that the texts of the base may have with this one, for `digitized`.
     #[schema(minimum = 1)]
     character_limit: Option<u64>,
 }
@@ -241,8 +263,8 @@ pub(super) struct ContentFileForm {
     params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = inline(Variant), Path)),
     request_body(content = ContentFileForm, content_type = "multipart/form-data"),
     responses(
-        (status = 200, body = DocumentView), (status = 400), (status = 404), (status = 413),
-        (status = 403, description = "`QUOTA_EXCEEDED:knowledge_chars`: there are more characters than `character_limit`"),
+        (status = 200, body = PutView), (status = 400), (status = 404), (status = 413),
+        (status = 403, description = "`QUOTA_EXCEEDED:knowledge_chars`: with this text the base has more characters than `character_limit`; it is as it was"),
     )
 )]
 pub(super) async fn upload(
@@ -250,7 +272,7 @@ pub(super) async fn upload(
     ApiPath(path): ApiPath<ContentPath>,
     caller: PartnerTenant,
     request: Request,
-) -> Result<Json<DocumentView>, ApiError> {
+) -> Result<Json<PutView>, ApiError> {
     let place = place(&bases, caller, &path).await?;
     let most = bases.config.knowledge.max_text_bytes as usize;
     let mut form = Form::of(request)?;
@@ -335,22 +357,10 @@ impl Place {
         bases: &Bases,
         text: String,
         limit: Option<u64>,
-    ) -> Result<Json<DocumentView>, ApiError> {
+    ) -> Result<Json<PutView>, ApiError> {
         let document = &self.document;
-        if limit.is_some_and(|limit| text.chars().count() as u64 > limit) {
-            return Err(ApiError::new(
-                StatusCode::FORBIDDEN,
-                "quota_exceeded",
-                "QUOTA_EXCEEDED:knowledge_chars",
-            ));
-        }
         if self.variant == Variant::Digitized {
-            let accepted = AcceptedText::write(bases, &self.tenant, document, text).await?;
-            let transaction = self.begin(bases).await?;
-            accepted
-                .store(bases, &transaction, &self.tenant, document, false)
-                .await?;
-            return self.commit(bases, transaction).await;
+            return self.put_digitized(bases, text, limit).await;
         }
         let name = match self.variant {
             Variant::Original => format!("{}.txt", document.id),
@@ -362,7 +372,63 @@ impl Place {
         }
         let transaction = self.begin(bases).await?;
         accepting::finish(bases, &transaction, &self.tenant, document, &content).await?;
-        self.commit(bases, transaction).await
+        let document = self.commit(bases, transaction).await?;
+        Ok(Json(PutView::Written(document)))
+    }
+
+    /// A text for which the base has no room is kept until there is some; one for which the request allows no room is not taken.
+    async fn put_digitized(
+        self,
+        bases: &Bases,
+        text: String,
+        limit: Option<u64>,
+    ) -> Result<Json<PutView>, ApiError> {
+        let (document, base) = (&self.document, &self.base.id);
+        let characters = text.chars().count() as u64;
+        let is_refused =
+            |others: u64| limit.is_some_and(|limit| others.saturating_add(characters) > limit);
+        let refusal = || {
+            ApiError::new(
+                StatusCode::FORBIDDEN,
+                "quota_exceeded",
+                "QUOTA_EXCEEDED:knowledge_chars",
+            )
+        };
+        // Before any of it is written; what counts is decided below.
+        let others = store::count_characters(bases.store.db(), base, Some(&document.id)).await?;
+        if is_refused(others) {
+            return Err(refusal());
+        }
+        let accepted = AcceptedText::write(bases, &self.tenant, document, text).await?;
+        let transaction = bases.store.begin().await?;
+        let state = BudgetState::lock(&transaction, base).await?;
+        let state = state.ok_or_else(|| ApiError::not_found("Knowledge base"))?;
+        let id = &document.id;
+        let others = store::count_characters(&transaction, base, Some(id)).await?;
+        if is_refused(others) {
+            return Err(refusal());
+        }
+        self.raise_revision(bases, &transaction).await?;
+        match state.room_for_text(characters, others, None) {
+            Ok(()) => {
+                let tenant = &self.tenant;
+                accepted
+                    .store(bases, &transaction, tenant, base, document, false)
+                    .await?;
+                let document = self.commit(bases, transaction).await?;
+                Ok(Json(PutView::Written(document)))
+            }
+            Err(why) => {
+                accepted.keep(bases, &transaction, document, &why).await?;
+                let filename = format!("{id}.md");
+                let document = self.commit(bases, transaction).await?;
+                Ok(Json(PutView::Blocked(BlockedView {
+                    status: "budget_blocked",
+                    filename,
+                    document,
+                })))
+            }
+        }
     }
 
     /// What was read of another original is not this one's.
@@ -370,21 +436,33 @@ impl Place {
         self,
         bases: &Bases,
         original: &NewContent,
-    ) -> Result<Json<DocumentView>, ApiError> {
+    ) -> Result<Json<PutView>, ApiError> {
         let transaction = self.begin(bases).await?;
         let id = &self.document.id;
         original.store(bases, &transaction, id).await?;
         store::set_fetching(&transaction, id, Fetching::None).await?;
         let extracted = store::remove_content(&transaction, id, Variant::Extracted).await?;
         bases.blobs.doom(&transaction, extracted.as_slice()).await?;
-        self.commit(bases, transaction).await
+        let document = self.commit(bases, transaction).await?;
+        Ok(Json(PutView::Written(document)))
     }
 
     async fn begin(&self, bases: &Bases) -> Result<Transaction, ApiError> {
         let transaction = bases.store.begin().await?;
+        // Before its document and the jobs that follow, as whoever wakes these has it.
+        budget::lock(&transaction, &self.base.id).await?;
+        self.raise_revision(bases, &transaction).await?;
+        Ok(transaction)
+    }
+
+    async fn raise_revision(
+        &self,
+        bases: &Bases,
+        transaction: &Transaction,
+    ) -> Result<(), ApiError> {
         let now = bases.clock.now_ms();
-        match store::raise_revision(&transaction, &self.document.id, now).await? {
-            true => Ok(transaction),
+        match store::raise_revision(transaction, &self.document.id, now).await? {
+            true => Ok(()),
             false => Err(ApiError::not_found("Document")),
         }
     }
@@ -393,11 +471,11 @@ impl Place {
         self,
         bases: &Bases,
         transaction: Transaction,
-    ) -> Result<Json<DocumentView>, ApiError> {
+    ) -> Result<Box<DocumentView>, ApiError> {
         transaction.commit().await?;
         bases.index.wake();
         bases.kernel.jobs.wake();
         let found = document::find(bases, &self.base, &self.document.id).await?;
-        Ok(Json(found.into()))
+        Ok(Box::new(found.into()))
     }
 }

@@ -14,18 +14,22 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     BasePath, DocumentPath, FIELD_BYTES, base_of,
+    channels::FolderDetailsView,
+    limits::{BudgetView, QuotaInfoView},
     uploads::folder_of,
-    views::{DeletionView, DocumentView, EmbeddingInfoView, KnowledgeBaseView},
+    vectorstore::SyncSummaryView,
+    views::{DeletionView, DocumentView, EmbeddingInfoView, KnowledgeBaseView, UsageTotalsView},
 };
 use crate::{
     Bases,
-    base::{KnowledgeBase, Progress},
+    base::{self, KnowledgeBase, Progress},
+    channel,
     content::Variant,
     document::{self, Described, Source, Step},
     embedding::info,
     erase, folder, names,
     store::{self, Whole},
-    upload,
+    upload, vectorstore,
 };
 
 /// A knowledge base with its documents.
@@ -51,11 +55,13 @@ pub(super) async fn list(
     ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
 ) -> Result<Json<DocumentsView>, ApiError> {
-    let (_, base) = base_of(&bases, caller, &path.kb).await?;
+    let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let listed = document::list(&bases, &base).await?;
     let embedding_info = info(&bases, &base).await?.into();
+    let spent = base::spent(&bases, &tenant, &base).await?;
+    let backup = bases.config.rewriting.backup_model.as_deref();
     Ok(Json(DocumentsView {
-        base: KnowledgeBaseView::new(base, progress(&listed)),
+        base: KnowledgeBaseView::new(base, progress(&listed), &spent, backup),
         documents: listed.into_iter().map(DocumentView::from).collect(),
         embedding_info,
     }))
@@ -87,10 +93,17 @@ pub(crate) struct BaseDataView {
     /// The names of those that are being deleted.
     pending_folder_deletions: Vec<String>,
     /// The channels that its folders follow.
-    #[schema(value_type = Vec<Object>)]
-    folder_details: Vec<serde_json::Value>,
+    folder_details: Vec<FolderDetailsView>,
+    /// How its budget stands.
+    budget: BudgetView,
+    /// What it used so far.
+    usage_totals: UsageTotalsView,
+    /// Its characters, for older clients.
+    quota_info: QuotaInfoView,
     /// How far its documents are embedded.
     embedding_info: EmbeddingInfoView,
+    /// How far they are brought to a vector store; null where that is switched off.
+    vectorstore_sync: Option<SyncSummaryView>,
 }
 
 /// A knowledge base with its folders, its documents, and how far they are.
@@ -104,9 +117,14 @@ pub(super) async fn read_all(
     ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
 ) -> Result<Json<BaseDataView>, ApiError> {
-    let (_, base) = base_of(&bases, caller, &path.kb).await?;
+    let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let listed = document::list(&bases, &base).await?;
     let embedding_info = info(&bases, &base).await?.into();
+    let budget = BudgetView::of(&bases, &base).await?;
+    let details = channel::list(&bases, &base).await?;
+    let spent = base::spent(&bases, &tenant, &base).await?;
+    let sync = vectorstore::summary(&bases, &tenant, &base).await?;
+    let backup = bases.config.rewriting.backup_model.as_deref();
     let (open, pending): (Vec<_>, Vec<_>) = folder::list(&bases, &base)
         .await?
         .into_iter()
@@ -116,11 +134,15 @@ pub(super) async fn read_all(
         names.collect()
     };
     Ok(Json(BaseDataView {
-        base: KnowledgeBaseView::new(base, progress(&listed)),
+        vectorstore_sync: sync.as_ref().map(SyncSummaryView::from),
+        usage_totals: UsageTotalsView::new(&spent),
+        quota_info: QuotaInfoView::new(&budget),
+        budget,
+        base: KnowledgeBaseView::new(base, progress(&listed), &spent, backup),
         documents: listed.into_iter().map(DocumentView::from).collect(),
         folders: names(open),
         pending_folder_deletions: names(pending),
-        folder_details: Vec::new(),
+        folder_details: details.into_iter().map(Into::into).collect(),
         embedding_info,
     }))
 }

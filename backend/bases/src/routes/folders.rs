@@ -11,8 +11,16 @@ use colloquy_http::{ApiError, ApiPath, form::Fields};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{BasePath, FIELD_BYTES, FolderPath, base_of, views::DeletionView};
-use crate::{Bases, erase, folder, names, store::Whole};
+use super::{BasePath, FIELD_BYTES, FolderPath, base_of, uploads::model_tier, views::DeletionView};
+use crate::{
+    Bases,
+    channel::{self, ChannelAddress, NewChannel},
+    document::ModelTier,
+    erase,
+    folder::{self, Kind},
+    names,
+    store::Whole,
+};
 
 /// The folders of a base.
 #[derive(Debug, Serialize, ToSchema)]
@@ -28,9 +36,9 @@ pub(crate) struct FolderView {
     id: String,
     /// The name.
     name: String,
-    /// `regular`.
+    /// Where its documents come from.
     #[serde(rename = "type")]
-    kind: &'static str,
+    kind: Kind,
     /// RFC 3339.
     created_at: String,
 }
@@ -60,8 +68,14 @@ pub(super) async fn list(
 pub(super) struct NewFolderForm {
     /// 1 to 200 characters, without `/` and `\`.
     name: String,
-    /// `regular`.
-    r#type: Option<String>,
+    /// `regular`, or `video_channel` for one that follows a channel of a video platform.
+    #[schema(default = "regular")]
+    r#type: Option<Kind>,
+    /// The channel, for `video_channel`: a handle such as `@name`, or an address with `/@..`, `/channel/UC..`, `/user/..` or `/c/..`.
+    channel_url: Option<String>,
+    /// How much the models may cost that work on its videos.
+    #[schema(default = "standard")]
+    model_tier: Option<ModelTier>,
 }
 
 /// Makes a folder.
@@ -69,7 +83,10 @@ pub(super) struct NewFolderForm {
     post, path = "/api/folders/{partner}/{kb}", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)),
     request_body(content = NewFolderForm, content_type = "multipart/form-data"),
-    responses((status = 201, body = FolderView), (status = 400), (status = 409, description = "the name is taken"))
+    responses(
+        (status = 201, body = FolderView), (status = 400),
+        (status = 409, description = "the name is taken, or another folder of the base follows the channel"),
+    )
 )]
 pub(super) async fn create(
     State(bases): State<Bases>,
@@ -77,22 +94,46 @@ pub(super) async fn create(
     caller: PartnerTenant,
     request: Request,
 ) -> Result<(StatusCode, Json<FolderView>), ApiError> {
-    let (_, base) = base_of(&bases, caller, &path.kb).await?;
+    let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let base = base.require_open()?;
     let mut fields = Fields::read(request, FIELD_BYTES).await?;
     let name = names::name("name", &fields.require("name")?)?;
-    if fields.take("type").is_some_and(|kind| kind != "regular") {
-        return Err(ApiError::invalid("type", "type is regular"));
-    }
-    fields.finish()?;
-    let made = folder::create(&bases, &base, name).await?;
+    let kind = match fields.take("type") {
+        None => Kind::Regular,
+        Some(kind) => Kind::try_from(kind)
+            .map_err(|_| ApiError::invalid("type", "type is regular or video_channel"))?,
+    };
+    let made = match kind {
+        Kind::Regular => {
+            fields.finish()?;
+            folder::create(&bases, &base, name).await?
+        }
+        Kind::VideoChannel => {
+            let channel = new_channel(&mut fields)?;
+            fields.finish()?;
+            channel::create(&bases, &tenant, &base, name, channel).await?
+        }
+    };
     let view = FolderView {
         id: made.id,
         name: made.name,
-        kind: "regular",
+        kind: made.kind,
         created_at: rfc3339(made.created_at),
     };
     Ok((StatusCode::CREATED, Json(view)))
+}
+
+fn new_channel(fields: &mut Fields) -> Result<NewChannel, ApiError> {
+    let channel_url = fields.require("channel_url")?;
+    let address = ChannelAddress::parse(&channel_url).ok_or_else(|| {
+        let message = "channel_url is a handle such as @name, or the address of a channel with /@.., /channel/UC.., /user/.. or /c/..";
+        ApiError::invalid("channel_url", message)
+    })?;
+    Ok(NewChannel {
+        channel_url: channel_url.trim().to_owned(),
+        address,
+        model_tier: model_tier(fields)?,
+    })
 }
 
 /// Deletes a folder with its documents.

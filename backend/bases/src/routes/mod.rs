@@ -1,14 +1,17 @@
 //! The endpoints of knowledge bases.
 
 mod bases;
+mod channels;
 mod contents;
 mod documents;
 mod embedding;
 mod errors;
 mod folders;
+mod limits;
 mod processing;
 mod retrieval;
 mod uploads;
+mod vectorstore;
 mod views;
 
 use axum::extract::FromRef;
@@ -35,9 +38,13 @@ where
         .routes(routes!(bases::content_types))
         .routes(routes!(bases::list, bases::create))
         .routes(routes!(bases::delete))
+        .routes(routes!(limits::read, limits::change))
+        .routes(routes!(limits::decide))
         .routes(routes!(bases::statistics))
         .routes(routes!(folders::list, folders::create))
         .routes(routes!(folders::delete))
+        .routes(routes!(channels::change))
+        .routes(routes!(channels::sync))
         .routes(routes!(documents::list, uploads::create))
         .routes(routes!(documents::read_all))
         .routes(routes!(uploads::create_files))
@@ -58,6 +65,9 @@ where
         .routes(routes!(embedding::retry))
         .routes(routes!(embedding::embed))
         .routes(routes!(embedding::contents))
+        .routes(routes!(vectorstore::read))
+        .routes(routes!(vectorstore::backfill))
+        .routes(routes!(vectorstore::retry_failed))
         .routes(routes!(retrieval::search))
 }
 

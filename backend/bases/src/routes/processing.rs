@@ -2,6 +2,7 @@
 
 use axum::{Json, extract::State};
 use colloquy_accounts::{Caller, PartnerId, PartnerTenant, Scope, Tenant};
+use colloquy_base::money::Usd;
 use colloquy_http::{ApiError, ApiJson, ApiPath, ApiQuery};
 use colloquy_kernel::jobs;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ use crate::{
     digitizing::Digitize,
     document::{self, ContentTypeChoice, Described, Step},
     folder, names,
-    rewriting::{self, Rewrite, RewriteOptions},
+    rewriting::{self, Estimate, Rewrite, RewriteOptions},
     store,
 };
 
@@ -219,12 +220,30 @@ pub(super) struct BulkQuery {
     content_type: ContentTypeChoice,
     /// Who is spoken of.
     person_name: Option<String>,
+    /// Whether nothing is done, and only told what would be.
+    #[serde(default)]
+    #[param(default = false)]
+    dry_run: bool,
+}
+
+/// What rewriting would use, about: a text of a token for every four characters, and an answer as long as the text.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EstimateView {
+    /// Documents.
+    documents: usize,
+    /// The tokens that would be read.
+    input_tokens: u64,
+    /// The tokens that would be written.
+    output_tokens: u64,
+    /// What they would cost in dollars; null where a model has no price.
+    #[schema(value_type = Option<String>, example = "0.00125")]
+    cost_usd: Option<Usd>,
 }
 
 /// What was queued.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BulkView {
-    /// `queued`.
+    /// `queued`, or `dry_run`.
     status: &'static str,
     /// How many documents.
     queued: usize,
@@ -232,6 +251,9 @@ pub(crate) struct BulkView {
     skipped: usize,
     /// The documents that were queued.
     document_ids: Vec<String>,
+    /// What that would use, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate: Option<EstimateView>,
 }
 
 /// Has the documents of a folder rewritten.
@@ -282,13 +304,29 @@ async fn bulk(
     let listed = document::list(bases, base).await?;
     let of_folder = |found: &Described| folder.is_none_or(|it| found.document.folder_id == it);
     let (mut queued, mut skipped) = (Vec::new(), 0);
+    let mut estimate = Estimate::default();
     for found in listed.into_iter().filter(of_folder) {
         let is_final = skips && found.content(Variant::Rewritten).is_some();
         if is_final || cannot_rewrite(&found).is_some() {
             skipped += 1;
         } else {
+            estimate.add(bases, &found);
             queued.push(found.document.id);
         }
+    }
+    if query.dry_run {
+        return Ok(Json(BulkView {
+            status: "dry_run",
+            queued: 0,
+            skipped,
+            estimate: Some(EstimateView {
+                documents: queued.len(),
+                input_tokens: estimate.tokens.input,
+                output_tokens: estimate.tokens.output,
+                cost_usd: estimate.cost.map(Usd),
+            }),
+            document_ids: queued,
+        }));
     }
     for part in queued.chunks(AT_ONCE) {
         let transaction = bases.store.begin_patient().await?;
@@ -303,5 +341,6 @@ async fn bulk(
         queued: queued.len(),
         skipped,
         document_ids: queued,
+        estimate: None,
     }))
 }

@@ -123,9 +123,18 @@ async fn parse_form(
     Ok(parsed)
 }
 
+/// How much models may cost.
+pub(super) fn model_tier(fields: &mut Fields) -> Result<ModelTier, ApiError> {
+    match fields.take("model_tier") {
+        None => Ok(ModelTier::default()),
+        Some(tier) => ModelTier::try_from(tier)
+            .map_err(|_| ApiError::invalid("model_tier", "model_tier is standard or economy")),
+    }
+}
+
 /// The options of documents that come.
 fn options(fields: &mut Fields) -> Result<DocumentOptions, ApiError> {
-    let tier = fields.take("model_tier");
+    let model_tier = model_tier(fields)?;
     Ok(DocumentOptions {
         name: optional(fields.take("name"), |it| names::title("name", it))?,
         expert_name: optional(fields.take("expert_name"), |it| {
@@ -135,12 +144,7 @@ fn options(fields: &mut Fields) -> Result<DocumentOptions, ApiError> {
             names::email("user_email", it)
         })?,
         auto_rewrite: fields.take_bool("auto_rewrite")?.unwrap_or_default(),
-        model_tier: match tier {
-            None => ModelTier::default(),
-            Some(tier) => ModelTier::try_from(tier).map_err(|_| {
-                ApiError::invalid("model_tier", "model_tier is standard or economy")
-            })?,
-        },
+        model_tier,
         use_original_as_rewritten: fields
             .take_bool("use_original_as_rewritten")?
             .unwrap_or_default(),

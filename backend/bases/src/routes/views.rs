@@ -5,11 +5,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
+    admission::PaidStep,
     base::{EmbeddingStatus, KnowledgeBase, Progress},
     content::{Content, Variant},
     document::{ContentTypeChoice, Described, DocumentStatus, ModelTier, Source, Step},
     embedding::{EmbeddingInfo, UpdateStatus},
     erase::Deletion,
+    spend::SpentByBase,
 };
 
 /// A knowledge base.
@@ -29,11 +31,156 @@ pub(crate) struct KnowledgeBaseView {
     created_at: String,
     /// When it was to be deleted; null unless it is being deleted. RFC 3339.
     deletion_requested_at: Option<String>,
+    /// What all requests to services came to that were settled.
+    lifetime_usage: LifetimeUsageView,
+    /// What rewriting used, for older clients: one entry.
+    rewrite_usage: [RewriteUsageView; 1],
+    /// What reading documents used, for older clients.
+    digitization_usage: DigitizationUsageView,
+}
+
+/// What all requests of a base to services came to.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LifetimeUsageView {
+    /// Requests that were settled.
+    event_count: u64,
+    /// Those whose cost is known.
+    priced_event_count: u64,
+    /// Those whose cost is not.
+    unpriced_event_count: u64,
+    /// What they cost in dollars, as far as that is known.
+    #[schema(value_type = String, example = "0.00125")]
+    cost_usd_total: Usd,
+    /// Requests to rewrite.
+    rewrite_event_count: u64,
+    /// Requests to transcribe.
+    digitization_event_count: u64,
+}
+
+/// What rewriting used.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RewriteUsageView {
+    /// Null: it is of all models.
+    model: Option<String>,
+    /// Requests whose answer was taken.
+    rewritten_count: u64,
+    /// Requests whose answer was not.
+    rejected_count: u64,
+    /// Requests whose tokens are known.
+    complete_usage_count: u64,
+    /// Requests whose cost is known.
+    complete_cost_count: u64,
+    /// What they cost in dollars, as far as that is known.
+    #[schema(value_type = String)]
+    cost_usd_total: Usd,
+    /// The tokens that were read.
+    input_tokens_total: u64,
+    /// The tokens that were written.
+    output_tokens_total: u64,
+    /// Requests to the backup model whose tokens are known.
+    fallback_complete_usage_count: u64,
+    /// The tokens that it read.
+    fallback_input_tokens_total: u64,
+    /// The tokens that it wrote.
+    fallback_output_tokens_total: u64,
+}
+
+/// What reading documents used.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DigitizationUsageView {
+    /// Documents that a service was asked for.
+    svc_document_count: u64,
+    /// Requests whose cost is known.
+    complete_cost_count: u64,
+    /// What they cost in dollars, as far as that is known.
+    #[schema(value_type = String)]
+    cost_usd_total: Usd,
+}
+
+/// What a base used so far.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UsageTotalsView {
+    /// Requests to services that were settled.
+    event_count: u64,
+    /// The tokens that were read.
+    input_tokens: u64,
+    /// The tokens that were written.
+    output_tokens: u64,
+    /// What they cost in dollars, as far as that is known.
+    #[schema(value_type = String)]
+    cost_usd: Usd,
+    /// The part of rewriting.
+    #[schema(value_type = String)]
+    rewrite_cost_usd: Usd,
+    /// The part of embedding.
+    #[schema(value_type = String)]
+    embedding_cost_usd: Usd,
+    /// The part of reading documents.
+    #[schema(value_type = String)]
+    digitization_cost_usd: Usd,
+    /// The part of looking through channels.
+    #[schema(value_type = String)]
+    discovery_cost_usd: Usd,
+}
+
+impl UsageTotalsView {
+    pub(super) fn new(spent: &SpentByBase) -> Self {
+        let all = spent.all();
+        let cost = |step| Usd(spent.on(step).cost);
+        Self {
+            event_count: all.events,
+            input_tokens: all.input_tokens,
+            output_tokens: all.output_tokens,
+            cost_usd: Usd(all.cost),
+            rewrite_cost_usd: cost(PaidStep::Rewrite),
+            embedding_cost_usd: cost(PaidStep::Embed),
+            digitization_cost_usd: cost(PaidStep::Transcribe),
+            discovery_cost_usd: cost(PaidStep::Discover),
+        }
+    }
 }
 
 impl KnowledgeBaseView {
-    pub(super) fn new(base: KnowledgeBase, progress: Progress) -> Self {
+    /// A base with what it did cost; `backup` is the model that rewrites when the first one cannot be reached.
+    pub(super) fn new(
+        base: KnowledgeBase,
+        progress: Progress,
+        spent: &SpentByBase,
+        backup: Option<&str>,
+    ) -> Self {
+        let all = spent.all();
+        let rewriting = spent.on(PaidStep::Rewrite);
+        let fallback =
+            spent.sum(|sum| sum.kind == PaidStep::Rewrite && Some(sum.model.as_str()) == backup);
+        let digitization = spent.on(PaidStep::Transcribe);
+        let (rewritten_count, rejected_count) = spent.rewritten();
         Self {
+            lifetime_usage: LifetimeUsageView {
+                event_count: all.events,
+                priced_event_count: all.priced,
+                unpriced_event_count: all.events - all.priced,
+                cost_usd_total: Usd(all.cost),
+                rewrite_event_count: rewriting.events,
+                digitization_event_count: digitization.events,
+            },
+            rewrite_usage: [RewriteUsageView {
+                model: None,
+                rewritten_count,
+                rejected_count,
+                complete_usage_count: rewriting.counted,
+                complete_cost_count: rewriting.priced,
+                cost_usd_total: Usd(rewriting.cost),
+                input_tokens_total: rewriting.input_tokens,
+                output_tokens_total: rewriting.output_tokens,
+                fallback_complete_usage_count: fallback.counted,
+                fallback_input_tokens_total: fallback.input_tokens,
+                fallback_output_tokens_total: fallback.output_tokens,
+            }],
+            digitization_usage: DigitizationUsageView {
+                svc_document_count: digitization.documents,
+                complete_cost_count: digitization.priced,
+                cost_usd_total: Usd(digitization.cost),
+            },
             embedding_status: base.embedding_status(progress),
             id: base.id,
             name: base.name,
@@ -132,6 +279,12 @@ pub(crate) struct DocumentView {
     rewrite_cost_usd: Option<Usd>,
     /// Whether the models told the usage of all of it; where they did not, the cost is a lower bound.
     rewrite_cost_complete: Option<bool>,
+    /// What its latest rewriting and reading it cost in dollars, as far as that is known; null where nothing is.
+    #[schema(value_type = Option<String>, example = "0.00125")]
+    spend_usd: Option<Usd>,
+    /// The same for people: `$0.00125`, `≥ $0.00125` where that is not all of it, `n/a` where nothing is known, `—` where nothing had a
+    /// price.
+    spend_display: String,
     /// The tokens that it read.
     rewrite_input_tokens_total: Option<i64>,
     /// The tokens that it wrote.
@@ -160,7 +313,7 @@ pub(crate) struct DocumentView {
     auto_rewrite: bool,
     /// Whether its text is its final content.
     use_original_as_rewritten: bool,
-    /// The most characters of its text.
+    /// The most characters that the texts of the base may have with its own.
     character_limit: Option<i64>,
     /// RFC 3339.
     created_at: String,
@@ -176,7 +329,10 @@ impl From<Described> for DocumentView {
         let characters = |variant| described.content(variant).and_then(|it| it.characters);
         let original: Option<&Content> = described.content(Variant::Original);
         let rewrite = described.rewrite.as_ref();
+        let spend = described.spend();
         Self {
+            spend_usd: spend.usd(),
+            spend_display: spend.to_string(),
             rewrite_cost_usd: rewrite.map(|it| Usd(it.cost.unsigned_abs())),
             rewrite_cost_complete: rewrite.map(|it| it.complete),
             rewrite_input_tokens_total: rewrite.map(|it| it.input_tokens),
@@ -205,10 +361,13 @@ impl From<Described> for DocumentView {
             digitize_status: described.document.digitizing,
             rewrite_status: described.document.rewriting,
             embedding_status: described.document.embedding,
-            processing_error: described
-                .document
-                .processing_error
-                .or(described.document.embedding_error),
+            processing_error: match described.document.embedding {
+                Step::Blocked => described.document.embedding_error,
+                _ => described
+                    .document
+                    .processing_error
+                    .or(described.document.embedding_error),
+            },
             processing_warning: described.document.facts.warning(),
             missing_pages: described.document.facts.missing_pages(),
             author: described.document.facts.author,

@@ -16,7 +16,7 @@ const COLUMNS: &str = "d.id, d.folder_id, f.name AS folder, d.name, d.type, d.ur
 
 pub(crate) async fn insert_document(
     db: &impl Executor,
-    base: &KnowledgeBase,
+    base: &str,
     document: &Document,
 ) -> Result<(), StoreError> {
     let sql = "INSERT INTO knowledge_documents (id, base_id, folder_id, name, type, url, expert_name, user_email, person_name, \
@@ -25,7 +25,7 @@ pub(crate) async fn insert_document(
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $19, $20)";
     let values = [
         document.id.as_str().into(),
-        base.id.as_str().into(),
+        base.into(),
         document.folder_id.as_str().into(),
         document.name.as_str().into(),
         document.source.as_str().into(),
@@ -49,13 +49,9 @@ pub(crate) async fn insert_document(
     Ok(())
 }
 
-pub(crate) async fn count_documents(
-    db: &impl Executor,
-    base: &KnowledgeBase,
-) -> Result<u64, StoreError> {
+pub(crate) async fn count_documents(db: &impl Executor, base: &str) -> Result<u64, StoreError> {
     let sql = "SELECT COUNT(*) FROM knowledge_documents WHERE base_id = $1";
-    db.fetch_count(statement(sql, [base.id.as_str().into()]))
-        .await
+    db.fetch_count(statement(sql, [base.into()])).await
 }
 
 pub(crate) async fn list_documents(
@@ -244,7 +240,8 @@ pub(crate) async fn set_facts(
 
 /// Notes that its final content is there.
 pub(crate) async fn accept_final(db: &impl Executor, id: &str, now: i64) -> Result<(), StoreError> {
-    let sql = "UPDATE knowledge_documents SET rewriting = 'done', processing_error = NULL, updated_at = $2 WHERE id = $1";
+    let sql = "UPDATE knowledge_documents SET rewriting = 'done', \
+               processing_error = CASE WHEN digitizing = 'blocked' THEN processing_error END, updated_at = $2 WHERE id = $1";
     db.execute(statement(sql, [id.into(), now.into()])).await?;
     Ok(())
 }

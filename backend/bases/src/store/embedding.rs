@@ -124,6 +124,23 @@ pub(crate) async fn set_embedding(
     Ok(())
 }
 
+/// Has all of it embedded again when it is embedded next, also what has not changed.
+pub(crate) async fn embed_anew(db: &impl Executor, document: &str) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET embedding_anew = $2 WHERE id = $1";
+    db.execute(statement(sql, [document.into(), true.into()]))
+        .await?;
+    Ok(())
+}
+
+/// Whether all of it is to be embedded again.
+pub(crate) async fn is_embedded_anew(
+    db: &impl Executor,
+    document: &str,
+) -> Result<bool, StoreError> {
+    let sql = "SELECT COUNT(*) FROM knowledge_documents WHERE id = $1 AND embedding_anew";
+    Ok(db.fetch_count(statement(sql, [document.into()])).await? > 0)
+}
+
 /// Notes that its embedding waits for something.
 pub(crate) async fn wait_with_embedding(
     db: &impl Executor,
@@ -143,16 +160,23 @@ pub(crate) async fn stop_embedding(db: &impl Executor, document: &str) -> Result
     Ok(())
 }
 
-/// Notes that it is embedded, unless somebody has written another content since. Whether it was so.
+/// Notes that it is embedded, and whether all of it was `anew`, unless somebody has written another content since. Whether it was so.
 pub(crate) async fn finish_embedding(
     db: &impl Executor,
     document: &str,
     revision: i64,
+    anew: bool,
     now: i64,
 ) -> Result<bool, StoreError> {
-    let sql = "UPDATE knowledge_documents SET embedding = 'done', embedding_error = NULL, embedding_at = $3, updated_at = $3 \
-               WHERE id = $1 AND revision = $2";
-    let values = [document.into(), revision.into(), now.into()];
+    let sql = "UPDATE knowledge_documents SET embedding = 'done', embedding_error = NULL, embedding_at = $3, updated_at = $3, \
+               embedding_anew = CASE WHEN $4 THEN $5 ELSE embedding_anew END WHERE id = $1 AND revision = $2";
+    let values = [
+        document.into(),
+        revision.into(),
+        now.into(),
+        anew.into(),
+        false.into(),
+    ];
     Ok(db.execute(statement(sql, values)).await? == 1)
 }
 

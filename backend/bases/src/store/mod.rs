@@ -1,22 +1,25 @@
 //! The SQL of knowledge bases.
 
+mod channels;
 mod contents;
 mod documents;
 mod embedding;
 mod rewriting;
+mod synced_files;
 mod transcripts;
 mod usage;
+mod vectorstores;
 
 use colloquy_accounts::Tenant;
-use colloquy_base::money::Usd;
 use colloquy_store::{Executor, StoreError, statement};
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::{
-    contents::*, documents::*, embedding::*, rewriting::*, transcripts::*, usage::*,
+    channels::*, contents::*, documents::*, embedding::*, rewriting::*, synced_files::*,
+    transcripts::*, usage::*, vectorstores::*,
 };
 use super::{
-    base::{Budget, KnowledgeBase, Progress},
+    base::{KnowledgeBase, Progress},
     folder::Folder,
 };
 
@@ -26,9 +29,6 @@ struct BaseRow {
     name: String,
     expert_name: Option<String>,
     user_email: Option<String>,
-    character_limit: Option<i64>,
-    token_limit: Option<i64>,
-    dollar_limit: Option<i64>,
     created_at: i64,
     deletion_requested_at: Option<i64>,
 }
@@ -42,8 +42,8 @@ struct ListedRow {
     embedded: i64,
 }
 
-const BASE_COLUMNS: &str = "b.id, b.name, b.expert_name, b.user_email, b.character_limit, b.token_limit, b.dollar_limit, \
-     b.created_at, b.deletion_requested_at";
+const BASE_COLUMNS: &str =
+    "b.id, b.name, b.expert_name, b.user_email, b.created_at, b.deletion_requested_at";
 
 impl From<BaseRow> for KnowledgeBase {
     fn from(row: BaseRow) -> Self {
@@ -52,19 +52,10 @@ impl From<BaseRow> for KnowledgeBase {
             name: row.name,
             expert_name: row.expert_name,
             user_email: row.user_email,
-            budget: Budget {
-                characters: row.character_limit.map(i64::unsigned_abs),
-                tokens: row.token_limit.map(i64::unsigned_abs),
-                dollars: row.dollar_limit.map(|units| Usd(units.unsigned_abs())),
-            },
             created_at: row.created_at,
             deletion_requested_at: row.deletion_requested_at,
         }
     }
-}
-
-fn stored_limit(limit: Option<u64>) -> Option<i64> {
-    limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX))
 }
 
 /// Whether there was no base of this name.
@@ -73,17 +64,14 @@ pub(super) async fn insert_base(
     tenant: &Tenant,
     base: &KnowledgeBase,
 ) -> Result<bool, StoreError> {
-    let sql = "INSERT INTO knowledge_bases (id, partner, name, expert_name, user_email, character_limit, token_limit, dollar_limit, \
-               created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (partner, name) DO NOTHING";
+    let sql = "INSERT INTO knowledge_bases (id, partner, name, expert_name, user_email, created_at) \
+               VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (partner, name) DO NOTHING";
     let values = [
         base.id.as_str().into(),
         tenant.partner().as_str().into(),
         base.name.as_str().into(),
         base.expert_name.as_deref().into(),
         base.user_email.as_deref().into(),
-        stored_limit(base.budget.characters).into(),
-        stored_limit(base.budget.tokens).into(),
-        stored_limit(base.budget.dollars.map(|usd| usd.0)).into(),
         base.created_at.into(),
     ];
     Ok(db.execute(statement(sql, values)).await? == 1)
@@ -136,18 +124,49 @@ pub(super) async fn find_base(
     Ok(row.map(KnowledgeBase::from))
 }
 
+#[derive(sqlx::FromRow)]
+struct PartnerRow {
+    partner: String,
+}
+
+/// Whose a base is, for work in the background.
+pub(super) async fn tenant_of(
+    db: &impl Executor,
+    base: &str,
+) -> Result<Option<Tenant>, StoreError> {
+    let sql = "SELECT partner FROM knowledge_bases WHERE id = $1";
+    let row: Option<PartnerRow> = db.fetch_one(statement(sql, [base.into()])).await?;
+    Ok(row.map(|row| Tenant::of_row(&row.partner)))
+}
+
+#[derive(sqlx::FromRow)]
+struct NameRow {
+    name: String,
+}
+
+/// What a base is called, for work in the background.
+pub(super) async fn base_name(
+    db: &impl Executor,
+    base: &str,
+) -> Result<Option<String>, StoreError> {
+    let sql = "SELECT name FROM knowledge_bases WHERE id = $1";
+    let row: Option<NameRow> = db.fetch_one(statement(sql, [base.into()])).await?;
+    Ok(row.map(|row| row.name))
+}
+
 /// Whether there was no folder of this name.
 pub(super) async fn insert_folder(
     db: &impl Executor,
     base: &KnowledgeBase,
     folder: &Folder,
 ) -> Result<bool, StoreError> {
-    let sql = "INSERT INTO knowledge_folders (id, base_id, name, type, created_at) VALUES ($1, $2, $3, 'regular', $4) \
+    let sql = "INSERT INTO knowledge_folders (id, base_id, name, type, created_at) VALUES ($1, $2, $3, $4, $5) \
                ON CONFLICT (base_id, name) DO NOTHING";
     let values = [
         folder.id.as_str().into(),
         base.id.as_str().into(),
         folder.name.as_str().into(),
+        folder.kind.as_str().into(),
         folder.created_at.into(),
     ];
     Ok(db.execute(statement(sql, values)).await? == 1)
@@ -166,7 +185,7 @@ pub(super) async fn list_folders(
     db: &impl Executor,
     base: &KnowledgeBase,
 ) -> Result<Vec<Folder>, StoreError> {
-    let sql = "SELECT id, name, created_at, deletion_requested_at FROM knowledge_folders WHERE base_id = $1 ORDER BY name";
+    let sql = "SELECT id, name, type, created_at, deletion_requested_at FROM knowledge_folders WHERE base_id = $1 ORDER BY name";
     db.fetch_all(statement(sql, [base.id.as_str().into()]))
         .await
 }
@@ -176,7 +195,7 @@ pub(super) async fn find_folder(
     base: &KnowledgeBase,
     name: &str,
 ) -> Result<Option<Folder>, StoreError> {
-    let sql = "SELECT id, name, created_at, deletion_requested_at FROM knowledge_folders WHERE base_id = $1 AND name = $2";
+    let sql = "SELECT id, name, type, created_at, deletion_requested_at FROM knowledge_folders WHERE base_id = $1 AND name = $2";
     let values = [base.id.as_str().into(), name.into()];
     db.fetch_one(statement(sql, values)).await
 }
@@ -212,6 +231,29 @@ impl Whole {
     }
 }
 
+#[derive(sqlx::FromRow)]
+struct BaseIdRow {
+    base_id: String,
+}
+
+/// The base that it belongs to, or is.
+pub(super) async fn base_with(
+    db: &impl Executor,
+    whole: Whole,
+    id: &str,
+) -> Result<Option<String>, StoreError> {
+    let column = match whole {
+        Whole::Base => "id",
+        Whole::Folder | Whole::Document => "base_id",
+    };
+    let sql = format!(
+        "SELECT {column} AS base_id FROM {} WHERE id = $1",
+        whole.table()
+    );
+    let row: Option<BaseIdRow> = db.fetch_one(statement(sql, [id.into()])).await?;
+    Ok(row.map(|row| row.base_id))
+}
+
 /// Notes that it is to be deleted, from when on nothing begins in it. Whether it is there.
 pub(super) async fn request_deletion(
     db: &impl Executor,
@@ -235,6 +277,25 @@ pub(super) async fn count_running(
     let sql = format!(
         "SELECT COUNT(*) FROM knowledge_documents WHERE {} = $1 AND 'running' IN (digitizing, rewriting, embedding)",
         whole.column()
+    );
+    db.fetch_count(statement(sql, [id.into()])).await
+}
+
+/// How many channels in it are being looked through. None of them begins any more.
+pub(super) async fn stop_channels(
+    db: &impl Executor,
+    whole: Whole,
+    id: &str,
+) -> Result<u64, StoreError> {
+    if whole == Whole::Document {
+        return Ok(0);
+    }
+    let column = whole.column();
+    let sql = format!("UPDATE knowledge_channels SET enabled = $2 WHERE {column} = $1");
+    db.execute(statement(sql, [id.into(), false.into()]))
+        .await?;
+    let sql = format!(
+        "SELECT COUNT(*) FROM knowledge_channels WHERE {column} = $1 AND status = 'syncing'"
     );
     db.fetch_count(statement(sql, [id.into()])).await
 }

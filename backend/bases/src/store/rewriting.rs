@@ -1,9 +1,9 @@
 //! The SQL of rewriting.
 
-use colloquy_providers::TokenUsage;
 use colloquy_store::{Executor, StoreError, statement};
 
 use crate::{
+    admission::Used,
     base::KnowledgeBase,
     document::{ContentTypeChoice, Document, Step},
 };
@@ -23,7 +23,7 @@ pub(crate) struct Rewrite {
     pub(crate) output_tokens: i64,
     /// In units of 1e-8 dollars.
     pub(crate) cost: i64,
-    /// Whether the model told the usage of each section.
+    /// Whether usage and cost of each section are known.
     pub(crate) complete: bool,
 }
 
@@ -44,11 +44,12 @@ impl Rewrite {
     }
 
     /// Counts what a section used, where that is known.
-    pub(crate) fn count(&mut self, used: Option<(TokenUsage, u64)>) {
-        let Some((tokens, cost)) = used else {
-            self.complete = false;
-            return;
-        };
+    pub(crate) fn count(&mut self, used: Used) {
+        self.complete &= used.tokens.is_some() && used.cost.is_some();
+        let (tokens, cost) = (
+            used.tokens.unwrap_or_default(),
+            used.cost.unwrap_or_default(),
+        );
         let count = |sum: &mut i64, more: u64| {
             *sum = sum.saturating_add(i64::try_from(more).unwrap_or(i64::MAX));
         };
@@ -139,7 +140,8 @@ pub(crate) async fn set_rewriting(
     reason: Option<&str>,
     now: i64,
 ) -> Result<(), StoreError> {
-    let sql = "UPDATE knowledge_documents SET rewriting = $2, processing_error = $3, updated_at = $4 WHERE id = $1";
+    let sql = "UPDATE knowledge_documents SET rewriting = $2, processing_error = COALESCE($3, \
+               CASE WHEN digitizing = 'blocked' THEN processing_error END), updated_at = $4 WHERE id = $1";
     let values = [
         document.into(),
         step.as_str().into(),

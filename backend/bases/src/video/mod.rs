@@ -19,7 +19,7 @@ use colloquy_fetch::{Bounds, Request};
 use futures_util::StreamExt as _;
 use url::Url;
 
-pub(crate) use self::program::YtDlp;
+pub(crate) use self::program::{ProgramFailure, YtDlp};
 use self::{
     captions::Captions,
     description::{Description, Obstacle},

@@ -79,6 +79,19 @@ impl YtDlp {
         self.run(sandbox, claim, &["--no-playlist"], url).await
     }
 
+    /// The videos in a list of a channel, each in short, JSON that nobody has looked at.
+    ///
+    /// # Errors
+    /// When it is not installed, finds nothing, or takes too much.
+    pub(crate) async fn list(
+        &self,
+        sandbox: &Sandbox,
+        claim: &Claim,
+        url: &str,
+    ) -> Result<Vec<u8>, ProgramFailure> {
+        self.run(sandbox, claim, &["--flat-playlist"], url).await
+    }
+
     /// Runs it on an address, with options beside those that it always gets.
     async fn run(
         &self,

@@ -2,7 +2,7 @@
 
 use super::{
     LOUDEST, MAX_SECONDS, MAX_TOKENS, PADDING, POSITION, Whisper, alignment::Queries,
-    dimensions::Dimensions,
+    dimensions::Dimensions, tokens::LONGEST_PROMPT,
 };
 use crate::{
     InferenceError,
@@ -13,6 +13,9 @@ use crate::{
 /// The most tokens of a second, and those that any utterance may have beside.
 const TOKENS_A_SECOND: usize = 8;
 const TOKENS: usize = 8;
+
+/// The most tokens of words that are expected.
+const MOST_EXPECTED: usize = 200;
 
 /// An utterance that the encoder has heard: for each layer of the decoder, keys and values.
 pub(super) struct Heard {
@@ -93,22 +96,27 @@ impl Whisper {
         }
     }
 
-    /// Says what was heard in this language, in so many tokens at most.
+    /// Says what was heard in this language, in so many tokens at most. Words that are `expected` become likelier.
     pub(super) fn say(
         &self,
         heard: &Heard,
         state: &mut State,
         language: &str,
+        expected: &str,
         most: usize,
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<Decoded, InferenceError> {
-        let prompt = self.tokens.prompt(language).ok_or_else(|| {
+        let begin = self.tokens.prompt(language).ok_or_else(|| {
             InferenceError::Failed(format!("the model does not know the language {language}"))
         })?;
+        let mut prompt = self.expected(expected);
+        let first = prompt.len();
+        prompt.extend(begin);
         let scores = self.step(heard, state, &prompt)?;
-        // The first of the tokens is asked what it thinks of a sound without speech, and the last one what follows.
+        // The first of the tokens of the text is asked what it thinks of a sound without speech, and the last one what follows.
         let vocabulary = self.dimensions.vocabulary;
-        let no_speech = probability(&scores[..vocabulary], self.tokens.no_speech());
+        let first = &scores[first * vocabulary..(first + 1) * vocabulary];
+        let no_speech = probability(first, self.tokens.no_speech());
         let mut next = scores[scores.len() - vocabulary..].to_vec();
         let (mut tokens, mut probabilities) = (Vec::new(), Vec::new());
         while tokens.len() < most {
@@ -130,6 +138,21 @@ impl Whisper {
             probabilities,
             no_speech,
         })
+    }
+
+    /// The tokens of words that are expected, as if they had been said before; none for no words.
+    fn expected(&self, words: &str) -> Vec<usize> {
+        let words = words.trim();
+        if words.is_empty() {
+            return Vec::new();
+        }
+        let mut tokens = vec![self.tokens.previous()];
+        tokens.extend(self.vocabulary.tokens(&format!(" {words}")));
+        // The text itself has its positions after them.
+        let positions = self.positions.len() / self.dimensions.width.max(1);
+        let room = positions.saturating_sub(LONGEST_PROMPT + MAX_TOKENS);
+        tokens.truncate(room.min(MOST_EXPECTED));
+        tokens
     }
 
     /// Says these tokens; gives, for each of them, the scores of what follows.

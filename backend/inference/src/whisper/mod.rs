@@ -210,11 +210,25 @@ impl Whisper {
         language: Option<&str>,
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<Transcript, InferenceError> {
+        self.transcribe_expecting(samples, language, "", is_wanted)
+    }
+
+    /// Hears an utterance as [`Self::transcribe`] does, in which these words are likelier than they would be.
+    ///
+    /// # Errors
+    /// Those of [`Self::transcribe`].
+    pub fn transcribe_expecting(
+        &self,
+        samples: &[f32],
+        language: Option<&str>,
+        expected: &str,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Transcript, InferenceError> {
         let heard = self.hear(samples, is_wanted)?;
         let language = self.language_or(language, &heard)?;
         let mut state = self.begin();
         let most = decoding::most_tokens(samples);
-        let decoded = self.say(&heard, &mut state, language, most, is_wanted)?;
+        let decoded = self.say(&heard, &mut state, language, expected, most, is_wanted)?;
         Ok(self.transcript(decoded))
     }
 
@@ -232,7 +246,7 @@ impl Whisper {
         let language = self.language_or(language, &heard)?;
         let mut state = self.begin_with_queries();
         let most = decoding::most_tokens(samples);
-        let decoded = self.say(&heard, &mut state, language, most, is_wanted)?;
+        let decoded = self.say(&heard, &mut state, language, "", most, is_wanted)?;
         if !is_wanted() {
             return Err(InferenceError::Cancelled);
         }
@@ -298,17 +312,18 @@ impl Whisper {
         Ok(())
     }
 
-    /// The language of an utterance, and how likely each is; nothing when the model knows one only.
+    /// The language of an utterance, one of these; nothing when the model knows one only, or none of these.
     ///
     /// # Errors
     /// Those of [`Self::transcribe`].
     pub fn language(
         &self,
         samples: &[f32],
+        among: &dyn Fn(&str) -> bool,
         is_wanted: &dyn Fn() -> bool,
     ) -> Result<Option<&'static str>, InferenceError> {
         let heard = self.hear(samples, is_wanted)?;
-        self.most_likely(&heard)
+        self.most_likely(&heard, among)
     }
 
     fn language_or<'a>(
@@ -318,16 +333,20 @@ impl Whisper {
     ) -> Result<&'a str, InferenceError> {
         match language {
             Some(language) => Ok(language),
-            None => Ok(self.most_likely(heard)?.unwrap_or("en")),
+            None => Ok(self.most_likely(heard, &|_| true)?.unwrap_or("en")),
         }
     }
 
-    fn most_likely(&self, heard: &Heard) -> Result<Option<&'static str>, InferenceError> {
+    fn most_likely(
+        &self,
+        heard: &Heard,
+        among: &dyn Fn(&str) -> bool,
+    ) -> Result<Option<&'static str>, InferenceError> {
         if self.tokens.languages().next().is_none() {
             return Ok(None);
         }
         let scores = self.step(heard, &mut self.begin(), &[self.tokens.start()])?;
-        let languages = self.tokens.languages();
+        let languages = self.tokens.languages().filter(|(code, _)| among(code));
         let likeliest =
             languages.max_by(|(_, one), (_, other)| scores[*one].total_cmp(&scores[*other]));
         Ok(likeliest.map(|(code, _)| code))

@@ -107,6 +107,11 @@ impl Tokens {
         self.start() + 104
     }
 
+    /// What words come after that somebody expects, or that were said before.
+    pub(super) fn previous(&self) -> usize {
+        self.start() + 103
+    }
+
     fn no_timestamps(&self) -> usize {
         self.start() + 105
     }
@@ -153,12 +158,12 @@ mod tests {
         let english = Tokens::of(51_864).unwrap();
         assert_eq!(english.prompt("en").unwrap(), [50_257, 50_362]);
         assert_eq!(english.prompt("de"), None);
-        assert_eq!(english.no_speech(), 50_361);
+        assert_eq!((english.previous(), english.no_speech()), (50_360, 50_361));
         let all = Tokens::of(51_865).unwrap();
         assert_eq!(all.prompt("en").unwrap(), [50_258, 50_259, 50_359, 50_363]);
         assert_eq!(all.prompt("su").unwrap()[1], 50_357);
         assert_eq!(all.prompt("xx"), None);
-        assert_eq!(all.no_speech(), 50_362);
+        assert_eq!((all.previous(), all.no_speech()), (50_361, 50_362));
         assert!(Tokens::of(51_866).is_err());
     }
 

@@ -11,6 +11,9 @@ const MAX_TOKENS: usize = 60_000;
 #[derive(Debug)]
 pub(super) struct Vocabulary {
     pieces: Vec<Box<[u8]>>,
+    tokens: HashMap<Box<[u8]>, usize>,
+    /// The length of the longest piece.
+    longest: usize,
 }
 
 impl Vocabulary {
@@ -31,12 +34,32 @@ impl Vocabulary {
             let message = format!("has {} pieces instead of {end}", pieces.len());
             return Err(malformed(&message));
         }
-        Ok(Self { pieces })
+        let numbered = pieces.iter().cloned().zip(0..);
+        Ok(Self {
+            longest: pieces.iter().map(|piece| piece.len()).max().unwrap_or(0),
+            tokens: numbered.collect(),
+            pieces,
+        })
     }
 
     /// The bytes of a token; none for those that are not of text.
     pub(super) fn piece(&self, token: usize) -> &[u8] {
         self.pieces.get(token).map_or(&[], |piece| piece)
+    }
+
+    /// A text in tokens, the longest that fit one after the other; what no token is of is left out.
+    pub(super) fn tokens(&self, text: &str) -> Vec<usize> {
+        let mut tokens = Vec::new();
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            let longest = self.longest.min(rest.len());
+            let mut fitting = (1..=longest).rev();
+            let token =
+                fitting.find_map(|length| Some((length, *self.tokens.get(&rest[..length])?)));
+            tokens.extend(token.map(|(_, token)| token));
+            rest = &rest[token.map_or(1, |(length, _)| length)..];
+        }
+        tokens
     }
 
     /// The text of tokens. Bytes that are no text become replacement characters.
@@ -101,6 +124,8 @@ mod tests {
         assert_eq!(vocabulary.text([0, 1]), "Hello world");
         assert_eq!(vocabulary.text([2, 3, 4]), "é\n");
         assert_eq!(vocabulary.text([2]), "\u{fffd}");
+        assert_eq!(vocabulary.tokens("Hello worldé?\n"), [0, 1, 2, 3, 4]);
+        assert!(vocabulary.tokens("").is_empty());
         assert_eq!(vocabulary.text([5, 99]), "");
         let every: Vec<u8> = (0..0x200)
             .filter_map(|code| byte(char::from_u32(code)?))

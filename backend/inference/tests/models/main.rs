@@ -9,6 +9,7 @@
 
 mod damaged;
 mod kokoro;
+mod memory;
 mod own_files;
 mod silence;
 mod words;
@@ -175,7 +176,10 @@ fn several_threads_may_ask_at_a_time() {
 #[test]
 fn a_language_that_the_model_does_not_know_is_an_error() {
     assert_eq!(TINY.languages().count(), 0);
-    assert_eq!(TINY.language(&[0.0; 1_600], &|| true).unwrap(), None);
+    assert_eq!(
+        TINY.language(&[0.0; 1_600], &|_| true, &|| true).unwrap(),
+        None
+    );
     let error = TINY
         .transcribe(&[0.0; 1_600], Some("de"), &|| true)
         .unwrap_err();

@@ -90,6 +90,12 @@ impl RetryRule {
     }
 }
 
+/// Why work failed, for whoever waits for it. What is none of these is a failure of this server: its attempt counts as broken off.
+pub trait Failure: std::error::Error + Send + Sync + 'static {
+    /// Whether another attempt may succeed.
+    fn may_pass(&self) -> bool;
+}
+
 /// How a run ended, when it was no error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunResult {
@@ -99,6 +105,28 @@ pub enum RunResult {
     Again(Duration),
     /// The work waits for something, named for people; [`unblock`] lets it go on.
     Blocked(String),
+}
+
+impl RunResult {
+    /// Run again after an outage, of which it is looked every few seconds whether it has ended; the attempts start anew.
+    #[must_use]
+    pub fn after_outage() -> Self {
+        Self::Again(OUTAGE.wait(1))
+    }
+}
+
+/// When it is looked whether an outage has ended, with jitter.
+const OUTAGE: RetryRule = RetryRule {
+    attempts: u32::MAX,
+    first: Duration::from_secs(6),
+    most: Duration::from_secs(6),
+};
+
+/// Whether work failed since the database is away, which says nothing about the work.
+#[must_use]
+pub fn is_database_away(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain();
+    causes.any(|cause| cause.downcast_ref().is_some_and(StoreError::is_unavailable))
 }
 
 /// One run of a job.
@@ -122,6 +150,24 @@ impl Run {
         store::touch(transaction, &self.id, self.fence).await
     }
 
+    /// What a job of so many attempts ends with: a result, or a failure that no further attempt is made after.
+    ///
+    /// # Errors
+    /// What another attempt follows.
+    pub fn outcome<T, F: Failure>(
+        &self,
+        result: anyhow::Result<T>,
+        attempts: u32,
+    ) -> anyhow::Result<Result<T, F>> {
+        match result {
+            Ok(result) => Ok(Ok(result)),
+            Err(error) => match error.downcast::<F>()? {
+                failure if failure.may_pass() && self.attempt < attempts => Err(failure.into()),
+                failure => Ok(Err(failure)),
+            },
+        }
+    }
+
     /// Stores what the run came to: tried again while the database is away, for as long as the worker lets the run go on,
     /// so that what was done is not done again.
     ///
@@ -133,7 +179,7 @@ impl Run {
     {
         loop {
             match attempt().await {
-                Err(error) if error.downcast_ref().is_some_and(StoreError::is_unavailable) => {
+                Err(error) if is_database_away(&error) => {
                     base.store.complain("storing the result of a job", &error);
                     sleep(INSIST_AFTER).await;
                 }

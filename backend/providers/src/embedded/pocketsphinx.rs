@@ -21,7 +21,10 @@ use std::{
 
 use async_trait::async_trait;
 use colloquy_audio::wav;
-use colloquy_base::fair_queue::{Claim, FairQueue, Priority};
+use colloquy_base::{
+    fair_queue::{Claim, FairQueue, Priority},
+    language::primary,
+};
 use tempfile::NamedTempFile;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
@@ -129,6 +132,11 @@ impl Transcriber for PocketSphinx {
         }
     }
 
+    /// The language of its models.
+    fn knows(&self, language: &str) -> bool {
+        primary(language).eq_ignore_ascii_case("en")
+    }
+
     async fn transcribe(&self, utterance: Utterance) -> Result<String, ProviderError> {
         let entered = self.pool.queue.enter(&utterance.claim).await;
         let _slot = entered.map_err(|full| busy(NAME, full))?;
@@ -143,11 +151,7 @@ impl Transcriber for PocketSphinx {
     }
 
     async fn check(&self) -> Result<(), ProviderError> {
-        let silence = Utterance {
-            samples: Arc::from([0_i16; 1_600]),
-            language: None,
-            claim: Claim::own(Priority::Background),
-        };
+        let silence = Utterance::new([0_i16; 1_600], None, Claim::own(Priority::Background));
         self.transcribe(silence).await.map(|_| ())
     }
 }
@@ -368,11 +372,7 @@ mod tests {
     #[tokio::test]
     async fn a_missing_program_or_model_is_named() {
         let transcribe = async |models| {
-            let utterance = Utterance {
-                samples: Arc::from([0_i16; 160]),
-                language: None,
-                claim: Claim::own(Priority::Call),
-            };
+            let utterance = Utterance::new([0_i16; 160], None, Claim::own(Priority::Call));
             PocketSphinx::new(models, 1).transcribe(utterance).await
         };
         let program = Models {

@@ -210,14 +210,17 @@ impl Whisper {
         &self,
         model: &Model,
         language: &str,
+        expected: &str,
         samples: Vec<f32>,
         claim: &Claim,
     ) -> Result<String, ProviderError> {
         let (whisper, language) = (Arc::clone(&model.whisper), language.to_owned());
+        let expected = expected.to_owned();
         let activity = self.activity.clone();
         let compute = move |wanted: &Wanted| {
             let is_wanted = || wanted.is_wanted();
-            let transcript = whisper.transcribe(&samples, Some(&language), &is_wanted)?;
+            let transcript =
+                whisper.transcribe_expecting(&samples, Some(&language), &expected, &is_wanted)?;
             let is_doubtful = transcript.is_speech() && is_doubtful(&transcript);
             match activity.filter(|_| is_doubtful) {
                 Some(activity) if !somebody_speaks(&activity, &samples)? => Ok(String::new()),
@@ -284,17 +287,42 @@ impl Transcriber for Whisper {
         self.threads_a_call
     }
 
+    fn knows(&self, language: &str) -> bool {
+        self.model(&spoken_language(Some(language))).is_some() || self.rest.knows(language)
+    }
+
+    async fn language(
+        &self,
+        utterance: Utterance,
+        among: &[&str],
+    ) -> Result<Option<String>, ProviderError> {
+        let tells = |model: &&Model| model.whisper.languages().next().is_some();
+        let Some(model) = self.models.iter().find(tells) else {
+            return Ok(None);
+        };
+        let part = parts(&utterance.samples)[0];
+        let (whisper, samples) = (Arc::clone(&model.whisper), floats(part));
+        let among: Vec<String> = among.iter().map(|code| (*code).to_owned()).collect();
+        let compute = move |wanted: &Wanted| {
+            let is_among = |code: &str| among.iter().any(|known| known == code);
+            whisper.language(&samples, &is_among, &|| wanted.is_wanted())
+        };
+        let told = self.pool.run(model.name, &utterance.claim, compute).await?;
+        let told = told.map_err(|error| failed(model.name, &error))?;
+        Ok(told.map(str::to_owned))
+    }
+
     async fn transcribe(&self, utterance: Utterance) -> Result<String, ProviderError> {
         let language = spoken_language(utterance.language.as_deref());
         let Some(model) = self.model(&language) else {
             return self.rest.transcribe(utterance).await;
         };
         let mut text = String::new();
+        let expected = utterance.expected.join(", ");
         for part in parts(&utterance.samples) {
-            let samples = part.iter().map(|sample| f32::from(*sample) / 32_768.0);
-            let samples = samples.collect();
+            let (samples, claim) = (floats(part), &utterance.claim);
             let words = self
-                .hear(model, &language, samples, &utterance.claim)
+                .hear(model, &language, &expected, samples, claim)
                 .await?;
             if !text.is_empty() && !words.is_empty() {
                 text.push(' ');
@@ -305,13 +333,17 @@ impl Transcriber for Whisper {
     }
 
     async fn check(&self) -> Result<(), ProviderError> {
-        let silence = Utterance {
-            samples: Arc::from([0_i16; 1_600]),
-            language: None,
-            claim: Claim::own(Priority::Request),
-        };
+        let silence = Utterance::new([0_i16; 1_600], None, Claim::own(Priority::Request));
         self.transcribe(silence).await.map(|_| ())
     }
+}
+
+/// Samples as a model takes them.
+fn floats(samples: &[i16]) -> Vec<f32> {
+    let samples = samples.iter();
+    samples
+        .map(|sample| f32::from(*sample) / 32_768.0)
+        .collect()
 }
 
 /// An utterance in parts that a model takes.

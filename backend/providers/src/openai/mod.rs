@@ -8,6 +8,7 @@ mod chat;
 mod embeddings;
 mod speech;
 mod transcription;
+mod vectorstore;
 
 use std::time::Duration;
 
@@ -20,7 +21,13 @@ use reqwest::{
 };
 use url::{Host, Url};
 
-pub use self::{chat::Chat, embeddings::Embeddings, speech::Speech, transcription::Transcription};
+pub use self::{
+    chat::Chat,
+    embeddings::Embeddings,
+    speech::Speech,
+    transcription::Transcription,
+    vectorstore::{FileAttributes, Found, IndexState, NewFile, VectorStore},
+};
 use super::{
     ModelApi, ProviderError, ProviderErrorKind, UpstreamFailure,
     failure::{error_kind, kind_of},
@@ -29,7 +36,7 @@ use colloquy_base::json;
 use colloquy_config::Secret;
 use colloquy_observability::hand_on;
 
-/// The longest that connecting to a transcriber or synthesizer may take; everything else is bounded by the caller.
+/// The longest that connecting may take, unless it is to a model; everything else is bounded by the caller.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest answer that is read as a whole, unless it is a model's.
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;

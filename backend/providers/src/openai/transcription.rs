@@ -71,6 +71,9 @@ impl Transcriber for Transcription {
             let language = language::primary(tag).to_ascii_lowercase();
             form = form.text("language", language);
         }
+        if !utterance.expected.is_empty() {
+            form = form.text("prompt", utterance.expected.join(", "));
+        }
         let request = self.server.post("audio/transcriptions")?.multipart(form);
         let response = self.server.send(request).await?;
         let body = self.server.read(response, MAX_ANSWER_BYTES).await?;

@@ -80,7 +80,7 @@ async fn the_language_of_an_utterance_is_told() {
             .iter()
             .map(|sample| f32::from(*sample) / 32_768.0)
             .collect();
-        let told = model.language(&samples, &|| true).unwrap();
+        let told = model.language(&samples, &|_| true, &|| true).unwrap();
         assert_eq!(told, Some(language));
     }
 }

@@ -3,7 +3,8 @@
 //! Only so many processes work at once; further sentences wait in a fair queue. A process is read as fast as it works, not as
 //! fast as somebody listens, so that a slow client does not keep its slot.
 //!
-//! How loud a voice is, is measured when it speaks for the first time, on numbers, which each language has words for.
+//! How loud a voice is, is measured when it speaks for the first time, on numbers, which each language
+//! has words for, or, in Japanese, a sentence.
 
 mod voices;
 
@@ -44,6 +45,8 @@ const SPEED: std::ops::RangeInclusive<f32> = 0.4..=2.5;
 
 /// What a voice says to be measured.
 const REHEARSED: &str = "1984, 273, 561, 48.";
+/// The same for Japanese, whose numbers are softer than everything else that its voice says.
+const REHEARSED_JAPANESE: &str = "こんにちは。きょうは いい てんきです。";
 
 /// Processes at once for each core: they wait for files, too.
 const PROCESSES_A_CORE: usize = 2;
@@ -98,7 +101,7 @@ impl Espeak {
             Arc::clone(gains.entry(voice.to_owned()).or_default())
         };
         let measured = gain.get_or_try_init(|| async {
-            let mut process = SpeechProcess::start(voice, NORMAL_WPM, REHEARSED).await?;
+            let mut process = SpeechProcess::start(voice, NORMAL_WPM, rehearsed(voice)).await?;
             let (mut sound, mut rate) = (Vec::new(), 0);
             while let Some(piece) = process.next().await? {
                 rate = piece.sample_rate_hz;
@@ -107,6 +110,14 @@ impl Espeak {
             Ok(Gain::of(&sound, rate))
         });
         measured.await.copied()
+    }
+}
+
+/// What a voice says to be measured, by its language or its file.
+fn rehearsed(voice: &str) -> &'static str {
+    match voice == "ja" || voice.starts_with("jpx/") {
+        true => REHEARSED_JAPANESE,
+        false => REHEARSED,
     }
 }
 

@@ -1,0 +1,94 @@
+//! Budgets: what something that has no key may use, for ever.
+//!
+//! A budget is a row of quotas like any other, with the same limits and counters, that no key opens and no list of quotas shows. What is
+//! reserved of it belongs to no process ([`reserve_kept`](super::reserve_kept)): whoever does the work reserves and settles in the transactions that store the work itself, so
+//! that one is not there without the other. A reservation that nobody settles keeps its bound.
+
+use colloquy_store::{Dialect, Executor, StoreError, Transaction, statement};
+
+use super::{
+    Limits, Standing,
+    store::{self, QUOTA_AMOUNTS, StandingRow},
+};
+use crate::Tenant;
+
+/// Opens a budget under an id that nothing else has.
+///
+/// # Errors
+/// The database's failure.
+pub async fn open(
+    transaction: &Transaction,
+    tenant: &Tenant,
+    id: &str,
+    limits: &Limits,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "INSERT INTO quotas (id, partner, purpose, name, mac, kinds, disabled, period, period_start, created_at, updated_at) \
+               VALUES ($1, $2, 'budget', '', '', '[]', $3, 'lifetime', 0, $4, $4)";
+    let values = [
+        id.into(),
+        tenant.partner().as_str().into(),
+        false.into(),
+        now.into(),
+    ];
+    transaction.execute(statement(sql, values)).await?;
+    store::set_limits(transaction, id, limits).await
+}
+
+/// Gives it other limits. What is used stays as it is, also above them.
+///
+/// # Errors
+/// The database's failure.
+pub async fn set_limits(
+    transaction: &Transaction,
+    id: &str,
+    limits: &Limits,
+) -> Result<(), StoreError> {
+    store::set_limits(transaction, id, limits).await
+}
+
+/// Ends it, with what is reserved of it. The records of what it used stay for as long as others.
+///
+/// # Errors
+/// The database's failure.
+pub async fn close(db: &impl Executor, id: &str) -> Result<(), StoreError> {
+    let sql = "DELETE FROM quotas WHERE id = $1 AND purpose = 'budget'";
+    db.execute(statement(sql, [id.into()])).await?;
+    Ok(())
+}
+
+#[derive(sqlx::FromRow)]
+struct BudgetRow {
+    #[sqlx(flatten)]
+    standing: StandingRow,
+    amounts: Option<String>,
+}
+
+/// How it stands; `None` when there is no such budget.
+///
+/// # Errors
+/// The database's failure.
+pub async fn standing(db: &impl Executor, id: &str) -> Result<Option<Standing>, StoreError> {
+    let sql = format!(
+        "SELECT period, period_start, {QUOTA_AMOUNTS} FROM quotas WHERE id = $1 AND purpose = 'budget'"
+    );
+    let row: Option<BudgetRow> = db.fetch_one(statement(sql, [id.into()])).await?;
+    let parse = |row: BudgetRow| row.standing.parse_with(row.amounts.as_deref());
+    row.map(parse).transpose()
+}
+
+/// Locks it until the transaction ends, and says how it stands: nobody else reserves, settles or sets limits meanwhile.
+///
+/// # Errors
+/// The database's failure.
+pub async fn lock(transaction: &Transaction, id: &str) -> Result<Option<Standing>, StoreError> {
+    if transaction.dialect() == Dialect::Postgres {
+        // Before it: whoever deletes the partner locks that first, and what refers to the partner may be stored after this.
+        let sql = "SELECT 1 FROM partners p JOIN quotas q ON q.partner = p.id WHERE q.id = $1 AND q.purpose = 'budget' FOR KEY SHARE OF p";
+        transaction.execute(statement(sql, [id.into()])).await?;
+        let sql = "SELECT id FROM quotas WHERE id = $1 AND purpose = 'budget' FOR UPDATE";
+        transaction.execute(statement(sql, [id.into()])).await?;
+    }
+    // What is read in the statement that locks may be older than the lock.
+    standing(transaction, id).await
+}

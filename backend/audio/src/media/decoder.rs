@@ -1,0 +1,100 @@
+//! From packets to samples: those of Opus by libopus, which the container library has no decoder for, all others by that library.
+
+use opus::Channels;
+use symphonia::{
+    core::{
+        codecs::audio::{
+            AudioCodecParameters, AudioDecoder, AudioDecoderOptions, well_known::CODEC_ID_OPUS,
+        },
+        errors::{Error, decode_error},
+        packet::Packet,
+        units::TimeBase,
+    },
+    default::get_codecs,
+};
+
+use super::{MediaError, RATE_HZ};
+
+/// RFC 6716, 3.2.5: no packet is longer than 120 ms.
+const MAX_OPUS_SAMPLES: usize = 1_920;
+/// Where the gain stands in the header of Opus (RFC 7845, 5.1).
+const OPUS_GAIN: usize = 16;
+
+/// A decoder for one track.
+pub(super) enum Decoder {
+    /// Mono samples at the rate of what comes out; it mixes two channels itself.
+    Opus {
+        opus: opus::Decoder,
+        time_base: Option<TimeBase>,
+    },
+    Other(Box<dyn AudioDecoder>),
+}
+
+impl Decoder {
+    pub(super) fn of(
+        parameters: &AudioCodecParameters,
+        time_base: Option<TimeBase>,
+    ) -> Result<Self, MediaError> {
+        if parameters.codec != CODEC_ID_OPUS {
+            let options = AudioDecoderOptions::default();
+            let decoder = get_codecs().make_audio_decoder(parameters, &options)?;
+            return Ok(Self::Other(decoder));
+        }
+        let channels = parameters
+            .channels
+            .as_ref()
+            .map_or(1, |channels| channels.count());
+        if !(1..=2).contains(&channels) {
+            let what = format!("Opus with {channels} channels");
+            return Err(MediaError::Unsupported(what));
+        }
+        let malformed = |error: opus::Error| MediaError::Malformed(format!("Opus: {error}"));
+        let mut opus = opus::Decoder::new(RATE_HZ, Channels::Mono).map_err(malformed)?;
+        let header = parameters.extra_data.as_deref().unwrap_or_default();
+        if let Some([low, high]) = header.get(OPUS_GAIN..OPUS_GAIN + 2) {
+            let gain = i16::from_le_bytes([*low, *high]);
+            opus.set_gain(gain.into()).map_err(malformed)?;
+        }
+        Ok(Self::Opus { opus, time_base })
+    }
+
+    /// What comes next does not follow what came before.
+    pub(super) fn reset(&mut self) {
+        match self {
+            // Without that it is what a lost packet is; the first samples after it are not given out anyway.
+            Self::Opus { opus, .. } => drop(opus.reset_state()),
+            Self::Other(decoder) => decoder.reset(),
+        }
+    }
+
+    /// Puts the samples of a packet into `interleaved`, in the place of those before, and gives their rate and channels.
+    pub(super) fn decode(
+        &mut self,
+        packet: &Packet,
+        interleaved: &mut Vec<i16>,
+    ) -> Result<(u32, usize), Error> {
+        match self {
+            Self::Opus { opus, time_base } => {
+                interleaved.resize(MAX_OPUS_SAMPLES, 0);
+                let Ok(count) = opus.decode(&packet.data, interleaved, false) else {
+                    return decode_error("opus: a packet that is none");
+                };
+                let samples = |units| {
+                    let time = time_base.and_then(|base| base.calc_duration(units));
+                    let samples =
+                        time.map_or(0, |time| time.as_micros() * i128::from(RATE_HZ) / 1_000_000);
+                    usize::try_from(samples).unwrap_or(0)
+                };
+                interleaved.truncate(count.saturating_sub(samples(packet.trim_end)));
+                let begin = samples(packet.trim_start).min(interleaved.len());
+                interleaved.drain(..begin);
+                Ok((RATE_HZ, 1))
+            }
+            Self::Other(decoder) => {
+                let sound = decoder.decode(packet)?;
+                sound.copy_to_vec_interleaved(interleaved);
+                Ok((sound.spec().rate(), sound.spec().channels().count()))
+            }
+        }
+    }
+}

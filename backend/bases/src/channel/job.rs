@@ -1,0 +1,505 @@
+//! The jobs of channels: to look through one, and to make documents of what was found.
+
+use std::{collections::HashMap, time::Duration};
+
+use colloquy_accounts::ledger::budget;
+use colloquy_base::fair_queue::{Claim, Priority};
+use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
+use colloquy_store::{StoreError, Transaction};
+use rand::RngExt as _;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Channel, ChannelAddress, ChannelStatus,
+    address::{video_of, video_url},
+    discovery::{ByProgram, ChannelDiscovery as _, DiscoveryFailure, ListedVideo, Listing},
+    has_headroom, scan_bound,
+};
+use crate::{
+    Bases,
+    admission::{self, PaidRequest, PaidStep, Payer, Subject, UsageOutcome, Used},
+    budget::BudgetState,
+    error::BaseError,
+    outage, rewriting,
+    store::{self, OwnedChannel, VideoState},
+    upload::{self, DocumentOptions},
+    video::YtDlp,
+};
+
+/// How often it is tried while the platform cannot be reached, before it waits for longer.
+const ATTEMPTS: u32 = 5;
+/// How long after a scan the next one is, and after one that failed.
+const SCAN_EVERY: Duration = Duration::from_secs(24 * 3_600);
+const SCAN_AGAIN: Duration = Duration::from_secs(3_600);
+/// Scans are spread over so much more, so that channels that were added together are not all looked through at once.
+const SPREAD: Duration = Duration::from_secs(1_800);
+/// How many documents are made in a transaction.
+const AT_ONCE: i64 = 50;
+/// How many videos are noted in a transaction.
+const SEEN_AT_ONCE: usize = 500;
+
+/// Looks through a channel.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Discover {
+    /// The id of the folder that follows it.
+    pub folder: String,
+}
+
+impl Job for Discover {
+    type State = Bases;
+
+    const KIND: &'static str = "bases.discover";
+
+    const RETRY: RetryRule = RetryRule {
+        // The last one does not fail.
+        attempts: ATTEMPTS + 1,
+        first: Duration::from_secs(10),
+        most: Duration::from_secs(600),
+    };
+
+    /// They wait for the platform.
+    const AT_ONCE: usize = 2;
+
+    fn dedup_key(&self) -> Option<String> {
+        Some(self.folder.clone())
+    }
+
+    async fn run(self, bases: Bases, run: Run) -> anyhow::Result<RunResult> {
+        let ended = self.attempt(&bases, &run).await;
+        outage::outlast(&bases, ended, || async { Ok(()) }).await
+    }
+
+    /// It is looked through again in a day, or when somebody wants it.
+    async fn give_up(self, bases: Bases, _run: Run, why: GivenUp) -> anyhow::Result<()> {
+        let reason = match why {
+            GivenUp::Failed => {
+                "the channel could not be looked through; it was tried several times"
+            }
+            GivenUp::Died => "looking through the channel ended the server's process",
+        };
+        let status = ChannelStatus::Error;
+        let transaction = bases.store.begin().await?;
+        store::end_scan(&transaction, &self.folder, status, Some(reason)).await?;
+        self.schedule(&bases, &transaction, spread(SCAN_EVERY), false)
+            .await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+}
+
+/// A while, and a part of the spread.
+fn spread(wait: Duration) -> Duration {
+    wait + rand::rng().random_range(Duration::ZERO..SPREAD)
+}
+
+/// What becomes of the job.
+fn again(next: Option<Duration>) -> RunResult {
+    next.map_or(RunResult::Done, RunResult::Again)
+}
+
+impl Discover {
+    async fn attempt(&self, bases: &Bases, run: &Run) -> anyhow::Result<RunResult> {
+        let db = bases.store.db();
+        let Some(owned) = store::load_channel(db, &self.folder).await? else {
+            store::rest_channel(db, &self.folder).await?;
+            return Ok(RunResult::Done);
+        };
+        if !owned.channel.enabled {
+            return Ok(RunResult::Done);
+        }
+        if !self.begin(bases, run, &owned).await? {
+            return Ok(RunResult::Done);
+        }
+        let payer = Payer {
+            tenant: owned.tenant(),
+            base: &owned.base_id,
+            subject: Subject::Channel(&self.folder),
+        };
+        let bound = scan_bound(bases);
+        let request = PaidRequest {
+            step: PaidStep::Discover,
+            model: "yt-dlp",
+            is_local: true,
+            bound,
+        };
+        let Ok(admission) = admission::admit(bases, payer, request).await? else {
+            return Ok(RunResult::Done);
+        };
+        let discovery = ByProgram {
+            program: YtDlp::of_settings(&bases.config.knowledge),
+            sandbox: &bases.sandbox,
+            claim: Claim::new(Priority::Background, owned.tenant().partner().as_str()),
+        };
+        let found = discovery.discover(&address(&owned.channel)).await;
+        let used = Used {
+            tokens: None,
+            seconds: None,
+            cost: bound.cost,
+        };
+        let failure = match found {
+            Ok(listing) => {
+                let result = self.store(bases, run, &owned, &listing).await?;
+                // It is charged once what it found is stored: a process that dies before has to look again.
+                admission.settle(UsageOutcome::Success, used).await?;
+                return Ok(result);
+            }
+            Err(failure) => failure,
+        };
+        let (outcome, used) = (UsageOutcome::Fault, Used::nothing());
+        admission.settle(outcome, used).await?;
+        let reason = match failure {
+            DiscoveryFailure::Later(reason) if run.attempt < ATTEMPTS => {
+                return Err(anyhow::anyhow!(reason));
+            }
+            failure => failure.to_string(),
+        };
+        let (reason, owned) = (reason.as_str(), &owned);
+        let next = run.insist(bases, || async move {
+            let Some(transaction) = self.begin_noting(bases, run, owned).await? else {
+                return Ok(None);
+            };
+            let next = self.fail(bases, &transaction, reason).await?;
+            transaction.commit().await?;
+            Ok(next)
+        });
+        Ok(again(next.await?))
+    }
+
+    /// Notes that it is being looked through, unless the base has no room for what it brings, which then wakes it.
+    async fn begin(&self, bases: &Bases, run: &Run, owned: &OwnedChannel) -> anyhow::Result<bool> {
+        let transaction = bases.store.begin().await?;
+        let Some(state) = BudgetState::lock(&transaction, &owned.base_id).await? else {
+            return Ok(false);
+        };
+        let channel = store::load_channel(&transaction, &self.folder).await?;
+        if !run.holds(&transaction).await? || !channel.is_some_and(|it| it.channel.enabled) {
+            return Ok(false);
+        }
+        let characters = store::count_characters(&transaction, &owned.base_id, None).await?;
+        let has_room = has_headroom(bases, &state, characters);
+        let status = match has_room {
+            true => ChannelStatus::Syncing,
+            false => ChannelStatus::BudgetBlocked,
+        };
+        store::set_channel_status(&transaction, &self.folder, status, None).await?;
+        transaction.commit().await?;
+        Ok(has_room)
+    }
+
+    /// Notes why it was not looked through. In how long it is tried again, unless somebody has paused it.
+    async fn fail(
+        &self,
+        bases: &Bases,
+        transaction: &Transaction,
+        reason: &str,
+    ) -> Result<Option<Duration>, StoreError> {
+        let (folder, error) = (&self.folder, Some(reason));
+        if !store::end_scan(transaction, folder, ChannelStatus::Error, error).await? {
+            return Ok(None);
+        }
+        let next = spread(SCAN_AGAIN);
+        self.schedule(bases, transaction, next, false).await?;
+        Ok(Some(next))
+    }
+
+    /// Notes when it is looked through again.
+    async fn schedule(
+        &self,
+        bases: &Bases,
+        transaction: &Transaction,
+        next: Duration,
+        is_complete: bool,
+    ) -> Result<(), StoreError> {
+        let now = bases.clock.now_ms();
+        let last = is_complete.then_some(now);
+        let next = now + i64::try_from(next.as_millis()).unwrap_or(i64::MAX);
+        store::set_scan_times(transaction, &self.folder, last, next).await
+    }
+
+    /// Notes what was found, some videos in a transaction.
+    async fn store(
+        &self,
+        bases: &Bases,
+        run: &Run,
+        owned: &OwnedChannel,
+        listing: &Listing,
+    ) -> anyhow::Result<RunResult> {
+        let is_it = run.insist(bases, || async move {
+            let Some(transaction) = self.begin_noting(bases, run, owned).await? else {
+                return Ok(false);
+            };
+            let is_it = self.identify(bases, &transaction, owned, listing).await?;
+            transaction.commit().await?;
+            Ok(is_it)
+        });
+        if !is_it.await? {
+            return Ok(RunResult::Done);
+        }
+        let placed: Vec<(i64, &ListedVideo)> = (0..).zip(&listing.videos).collect();
+        for videos in placed.chunks(SEEN_AT_ONCE) {
+            let holds = run.insist(bases, || async move {
+                let Some(transaction) = self.begin_noting(bases, run, owned).await? else {
+                    return Ok(false);
+                };
+                self.see(bases, &transaction, owned, videos).await?;
+                transaction.commit().await?;
+                Ok(true)
+            });
+            if !holds.await? {
+                return Ok(RunResult::Done);
+            }
+        }
+        let next = run.insist(bases, || async move {
+            let Some(transaction) = self.begin_noting(bases, run, owned).await? else {
+                return Ok(None);
+            };
+            let missing = listing.missing.as_deref();
+            let next = self.finish(bases, &transaction, owned, missing).await?;
+            transaction.commit().await?;
+            Ok(next)
+        });
+        let next = next.await?;
+        bases.kernel.jobs.wake();
+        Ok(again(next))
+    }
+
+    /// A transaction of whoever still holds the job. Another folder's scan does not come between.
+    async fn begin_noting(
+        &self,
+        bases: &Bases,
+        run: &Run,
+        owned: &OwnedChannel,
+    ) -> Result<Option<Transaction>, StoreError> {
+        let transaction = bases.store.begin().await?;
+        budget::lock(&transaction, &owned.base_id).await?;
+        let holds = run.holds(&transaction).await?;
+        Ok(holds.then_some(transaction))
+    }
+
+    /// Whether it is the channel that is followed, and nobody else follows it. If not, nothing of it is imported, and it says why.
+    async fn identify(
+        &self,
+        bases: &Bases,
+        transaction: &Transaction,
+        owned: &OwnedChannel,
+        listing: &Listing,
+    ) -> Result<bool, StoreError> {
+        let (folder, found) = (&self.folder, &listing.channel_ids);
+        let known = owned.channel.channel_id.as_ref();
+        let other = match known {
+            Some(known) => found.iter().find(|id| *id != known),
+            None => found.get(1),
+        };
+        if let Some(other) = other {
+            let reason = format!(
+                "the address leads to another channel now ({other}); nothing of it is imported"
+            );
+            store::set_channel_enabled(transaction, folder, false).await?;
+            let status = ChannelStatus::Paused;
+            store::end_scan(transaction, folder, status, Some(&reason)).await?;
+            return Ok(false);
+        }
+        let Some(found) = found.first() else {
+            if known.is_none() || listing.videos.is_empty() {
+                return Ok(true);
+            }
+            let reason =
+                "the platform does not say whose videos these are; none of them is imported";
+            let status = ChannelStatus::Error;
+            store::end_scan(transaction, folder, status, Some(reason)).await?;
+            self.schedule(bases, transaction, spread(SCAN_EVERY), false)
+                .await?;
+            return Ok(false);
+        };
+        let base = &owned.base_id;
+        if let Some(other) = store::channel_owner(transaction, base, folder, found).await? {
+            store::set_duplicate_of(transaction, folder, &other, found).await?;
+            let status = ChannelStatus::Duplicate;
+            let reason = "another folder of the knowledge base follows the same channel";
+            store::end_scan(transaction, folder, status, Some(reason)).await?;
+            return Ok(false);
+        }
+        store::set_channel_id(transaction, folder, found).await?;
+        Ok(true)
+    }
+
+    /// Notes some videos.
+    async fn see(
+        &self,
+        bases: &Bases,
+        transaction: &Transaction,
+        owned: &OwnedChannel,
+        videos: &[(i64, &ListedVideo)],
+    ) -> Result<(), StoreError> {
+        let documents = documents_of(transaction, &owned.base_id).await?;
+        let now = bases.clock.now_ms();
+        for (place, video) in videos {
+            let document = documents.get(&video.id).map(String::as_str);
+            let state = match document {
+                Some(_) => VideoState::Duplicate,
+                None if video.is_live => VideoState::Deferred,
+                None => VideoState::Pending,
+            };
+            let new = store::NewVideo {
+                channel: &self.folder,
+                video: &video.id,
+                url: &video_url(&video.id),
+                title: &video.title,
+                state,
+                document,
+                place: *place,
+            };
+            store::see_video(transaction, &new, now).await?;
+        }
+        Ok(())
+    }
+
+    /// Notes that it was looked through, and has what is new imported. In how long it is looked through again, if it is.
+    async fn finish(
+        &self,
+        bases: &Bases,
+        transaction: &Transaction,
+        owned: &OwnedChannel,
+        missing: Option<&str>,
+    ) -> Result<Option<Duration>, StoreError> {
+        let folder = &self.folder;
+        let status = match missing {
+            None => ChannelStatus::Synced,
+            Some(_) => ChannelStatus::Incomplete,
+        };
+        if !store::end_scan(transaction, folder, status, missing).await? {
+            return Ok(None);
+        }
+        let (next, is_complete) = (spread(SCAN_EVERY), status == ChannelStatus::Synced);
+        self.schedule(bases, transaction, next, is_complete).await?;
+        let import = Import {
+            folder: folder.clone(),
+        };
+        let tenant = owned.tenant();
+        jobs::enqueue(bases, transaction, Some(tenant.partner()), &import).await?;
+        Ok(Some(next))
+    }
+}
+
+/// The documents of a base by the videos that they are of.
+async fn documents_of(
+    transaction: &Transaction,
+    base: &str,
+) -> Result<HashMap<String, String>, StoreError> {
+    let known = store::document_urls(transaction, base).await?;
+    let of_videos = known
+        .into_iter()
+        .filter_map(|known| Some((video_of(&known.url)?, known.id)));
+    Ok(of_videos.collect())
+}
+
+/// Where a channel is: by what the platform calls it, once that is known.
+fn address(channel: &Channel) -> ChannelAddress {
+    match &channel.channel_id {
+        Some(id) => ChannelAddress::of_id(id),
+        None => ChannelAddress::of_stored(channel.alias.clone()),
+    }
+}
+
+/// Makes documents of the videos of a channel that are new, newest first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Import {
+    /// The id of the folder that follows it.
+    pub folder: String,
+}
+
+impl Job for Import {
+    type State = Bases;
+
+    const KIND: &'static str = "bases.import";
+
+    const RETRY: RetryRule = RetryRule {
+        attempts: 5,
+        first: Duration::from_secs(2),
+        most: Duration::from_secs(300),
+    };
+
+    const AT_ONCE: usize = 2;
+
+    fn dedup_key(&self) -> Option<String> {
+        Some(self.folder.clone())
+    }
+
+    async fn run(self, bases: Bases, run: Run) -> anyhow::Result<RunResult> {
+        let ended = self.attempt(&bases, &run).await;
+        outage::outlast(&bases, ended, || async { Ok(()) }).await
+    }
+
+    /// It is queued again after a while.
+    async fn give_up(self, _bases: Bases, _run: Run, _why: GivenUp) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+impl Import {
+    async fn attempt(&self, bases: &Bases, run: &Run) -> anyhow::Result<RunResult> {
+        let db = bases.store.db();
+        let Some(owned) = store::load_channel(db, &self.folder).await? else {
+            return Ok(RunResult::Done);
+        };
+        if !owned.channel.enabled {
+            return Ok(RunResult::Done);
+        }
+        let rewrites = !rewriting::models(bases, owned.channel.model_tier).is_empty();
+        let mut documents = None;
+        loop {
+            let transaction = bases.store.begin().await?;
+            let base = &owned.base_id;
+            budget::lock(&transaction, base).await?;
+            if !run.holds(&transaction).await? {
+                return Ok(RunResult::Done);
+            }
+            let folder = &self.folder;
+            let known = match &mut documents {
+                Some(known) => known,
+                none => none.insert(documents_of(&transaction, base).await?),
+            };
+            let pending = store::pending_videos(&transaction, folder, AT_ONCE).await?;
+            for video in &pending {
+                // Somebody has brought it since it was seen.
+                if let Some(document) = known.get(&video.video) {
+                    let state = VideoState::Duplicate;
+                    store::set_video(&transaction, folder, &video.video, state, document).await?;
+                    continue;
+                }
+                let options = options(&owned.channel, &video.title, rewrites);
+                let made = upload::insert_url(bases, &transaction, &owned, &video.url, options);
+                match made.await {
+                    Ok(document) => {
+                        let state = VideoState::Imported;
+                        store::set_video(&transaction, folder, &video.video, state, &document)
+                            .await?;
+                    }
+                    Err(BaseError::Full(reason)) => {
+                        let (status, reason) = (ChannelStatus::Incomplete, Some(reason.as_str()));
+                        store::set_channel_status(&transaction, folder, status, reason).await?;
+                        transaction.commit().await?;
+                        return Ok(RunResult::Done);
+                    }
+                    Err(other) => return Err(other.into()),
+                }
+            }
+            transaction.commit().await?;
+            bases.kernel.jobs.wake();
+            if (pending.len() as i64) < AT_ONCE {
+                return Ok(RunResult::Done);
+            }
+        }
+    }
+}
+
+/// How the document of a video is made: rewritten where a model for that is there.
+fn options(channel: &Channel, title: &str, rewrites: bool) -> DocumentOptions {
+    DocumentOptions {
+        name: Some(title.to_owned()),
+        auto_rewrite: rewrites,
+        use_original_as_rewritten: !rewrites,
+        model_tier: channel.model_tier,
+        ..DocumentOptions::default()
+    }
+}

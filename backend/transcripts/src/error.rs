@@ -1,0 +1,92 @@
+//! Why a transcript was not taken.
+
+use std::time::Duration;
+
+use colloquy_accounts::{AccessDenied, AccountError, ledger::LedgerError};
+use colloquy_base::invalid::InvalidField;
+use colloquy_blobs::{ObjectError, WriteError};
+use colloquy_http::ApiError;
+use colloquy_store::StoreError;
+
+/// When a partner with too many transcripts in progress is to try again, and one whose file found no place.
+const TRY_AGAIN: Duration = Duration::from_secs(10);
+
+/// A transcript was not taken.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AcceptError {
+    /// These fields are wrong.
+    #[error("fields are wrong")]
+    Invalid(Vec<InvalidField>),
+    /// The recording is larger than it may be.
+    #[error("the recording has more than {0} bytes")]
+    TooLarge(u64),
+    /// The partner has no transcripts.
+    #[error("transcription is switched off for this partner")]
+    SwitchedOff,
+    /// The partner has too many in progress.
+    #[error("too many transcripts are in progress")]
+    TooMany,
+    /// The key reaches no partner of its own.
+    #[error(transparent)]
+    Denied(#[from] AccessDenied),
+    /// The quota is exhausted, or cannot be asked.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The accounts' failure.
+    #[error(transparent)]
+    Accounts(#[from] AccountError),
+    /// The recording could not be stored, or not be read.
+    #[error(transparent)]
+    Files(#[from] ObjectError),
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The request did not arrive.
+    #[error(transparent)]
+    Request(ApiError),
+}
+
+impl From<WriteError<ApiError>> for AcceptError {
+    fn from(error: WriteError<ApiError>) -> Self {
+        match error {
+            WriteError::TooLarge(most) => Self::TooLarge(most),
+            WriteError::Source(error) => Self::Request(error),
+            WriteError::Object(error) => Self::Files(error),
+            WriteError::Database(error) => Self::Store(error),
+        }
+    }
+}
+
+impl From<AcceptError> for ApiError {
+    fn from(error: AcceptError) -> Self {
+        match error {
+            AcceptError::Invalid(wrong) => wrong.into(),
+            AcceptError::TooLarge(most) => {
+                let message = format!("has at most {} MB", most / 1_000_000);
+                InvalidField::new("audio", message).into()
+            }
+            AcceptError::SwitchedOff => {
+                Self::forbidden("Transcription is switched off for this partner")
+            }
+            AcceptError::TooMany => Self {
+                message: format!(
+                    "Too many transcripts are in progress, try again in {} s",
+                    TRY_AGAIN.as_secs()
+                ),
+                ..Self::rate_limited(TRY_AGAIN)
+            },
+            AcceptError::Denied(denied) => denied.into(),
+            AcceptError::Ledger(error) => error.into(),
+            AcceptError::Accounts(error) => error.into(),
+            AcceptError::Files(error) => {
+                let told = Self::unavailable("The recording cannot be stored now", TRY_AGAIN);
+                Self {
+                    source: Some(std::sync::Arc::new(error)),
+                    ..told
+                }
+            }
+            AcceptError::Store(error) => error.into(),
+            AcceptError::Request(error) => error,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Why there is no transcript: for the client without anything of the services behind, for the log with it.
+
+use std::time::Duration;
+
+use colloquy_accounts::ledger::LedgerError;
+use colloquy_digitize::DigitizeError;
+use colloquy_kernel::jobs;
+use colloquy_providers::{ProviderError, ProviderErrorKind};
+
+/// How long a transcript waits for room in a quota.
+const SOON: Duration = Duration::from_secs(5);
+
+/// Why there is no text.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    /// What is at the address will not be there another time either.
+    #[error("{0}")]
+    Refused(String),
+    /// It may be there another time.
+    #[error("{0}")]
+    NotFetched(String),
+    /// What is at the address is something else.
+    #[error("what is at audio_url is no recording of a supported type")]
+    NoRecording,
+    #[error(transparent)]
+    Unreadable(#[from] DigitizeError),
+    #[error("the recording lasts longer than {0} s")]
+    TooLong(u32),
+    #[error("transcription is switched off for this partner")]
+    SwitchedOff,
+    #[error("the quota: {0}")]
+    Quota(LedgerError),
+    #[error("transcription: {0}")]
+    Transcription(ProviderError),
+    #[error("its process ended too often")]
+    Interrupted,
+}
+
+impl jobs::Failure for Failure {
+    fn may_pass(&self) -> bool {
+        match self {
+            Self::NotFetched(_) => true,
+            Self::Transcription(error) => error.kind != ProviderErrorKind::Rejected,
+            // Only what others have reserved is in the way.
+            Self::Quota(LedgerError::Refused(refused)) => {
+                refused.retry_after().is_some_and(|wait| wait <= SOON)
+            }
+            Self::Quota(error) => matches!(error, LedgerError::Unavailable | LedgerError::Stopped),
+            _ => false,
+        }
+    }
+}
+
+impl Failure {
+    /// For the log and the metrics.
+    pub(super) fn code(&self) -> &'static str {
+        match self {
+            Self::Refused(_) | Self::NotFetched(_) => "not_fetched",
+            Self::NoRecording | Self::Unreadable(_) => "unreadable",
+            Self::TooLong(_) => "too_long",
+            Self::SwitchedOff => "switched_off",
+            Self::Quota(_) => "quota",
+            Self::Transcription(_) => "transcription",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// For the client.
+    pub(super) fn reason(&self) -> String {
+        match self {
+            Self::Quota(LedgerError::Refused(_)) => "the quota is exhausted".to_owned(),
+            Self::Quota(_) => "the quota cannot be used any more".to_owned(),
+            Self::Transcription(error) if error.kind == ProviderErrorKind::Rejected => {
+                "the transcription service refuses the recording".to_owned()
+            }
+            Self::Transcription(_) => {
+                "the transcription service failed, also when it was asked again".to_owned()
+            }
+            Self::Interrupted => {
+                "the transcript was begun several times, and interrupted each time".to_owned()
+            }
+            other => other.to_string(),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Transcripts (`/v2/transcript`): a recording comes in, or the address of one, and what is said in it is polled for.
+//!
+//! A transcript is stored with its job, so that it survives the process that took it; the recording goes as soon as the
+//! transcript ended, the text `transcripts.kept_days` later. The recording is a stranger's: it is streamed to the files of
+//! partners, and decoded by a child of the sandbox a window at a time. What is said in documents of knowledge bases is theirs.
+//!
+//! - [`request`]: what is asked, field by field
+//! - [`accept`]: the transcript and its job
+//! - [`transcribe`]: the job: get the recording, hear it part by part
+//! - [`hearing`]: the words of one part, and what they cost
+//! - [`text`]: the words of all parts, as the client wants them written
+
+mod accept;
+mod error;
+mod failure;
+mod fetching;
+mod hearing;
+mod request;
+pub mod routes;
+mod store;
+mod text;
+mod transcribe;
+
+use std::{sync::Arc, time::Duration};
+
+use axum::extract::FromRef;
+use colloquy_accounts::Accounts;
+use colloquy_blobs::Blobs;
+use colloquy_fetch::Fetcher;
+use colloquy_http::Interface;
+use colloquy_kernel::{Base, Capability, Routes, State, jobs};
+use colloquy_providers::Providers;
+use colloquy_sandbox::Sandbox;
+use colloquy_store::StoreError;
+
+pub use self::transcribe::Transcribe;
+
+/// How often transcripts that are too old are removed.
+const PURGE_EVERY: Duration = Duration::from_secs(3_600);
+
+/// The state of this capability in a server; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Transcripts(Arc<Parts>);
+
+/// What [`Transcripts`] holds, besides the [`Accounts`] that it derefs to.
+#[derive(Debug)]
+pub struct Parts {
+    accounts: Accounts,
+    blobs: Blobs,
+    sandbox: Arc<Sandbox>,
+    providers: Providers,
+    /// For addresses that partners name.
+    fetcher: Fetcher,
+}
+
+impl Transcripts {
+    /// Puts the parts together.
+    #[must_use]
+    pub fn new(
+        accounts: Accounts,
+        blobs: Blobs,
+        sandbox: Arc<Sandbox>,
+        providers: Providers,
+        fetcher: Fetcher,
+    ) -> Self {
+        Self(Arc::new(Parts {
+            accounts,
+            blobs,
+            sandbox,
+            providers,
+            fetcher,
+        }))
+    }
+}
+
+colloquy_kernel::state!(Transcripts: Parts.accounts: Accounts);
+
+/// Transcripts, as a part of a server.
+#[derive(Debug)]
+pub struct TranscriptsCapability;
+
+#[async_trait::async_trait]
+impl<S: State> Capability<S> for TranscriptsCapability
+where
+    Accounts: FromRef<S>,
+    Transcripts: FromRef<S>,
+{
+    fn name(&self) -> &'static str {
+        "transcripts"
+    }
+
+    fn routes(&self) -> Vec<Routes<S>> {
+        vec![(Interface::TRANSCRIPTS, routes::routes())]
+    }
+
+    fn jobs(&self, registry: jobs::Registry<S>) -> jobs::Registry<S> {
+        registry.with::<Transcribe>()
+    }
+
+    async fn start(&self, state: &S) -> anyhow::Result<()> {
+        state
+            .as_ref()
+            .repeat("removing old transcripts", PURGE_EVERY, |base| async move {
+                purge(&base).await.map(|_| ())
+            });
+        Ok(())
+    }
+}
+
+/// Removes the transcripts that ended too long ago, and says how many there were.
+///
+/// # Errors
+/// The database's failure.
+pub async fn purge(base: &Base) -> Result<u64, StoreError> {
+    store::purge(&base.store.patient(), kept_since(base)).await
+}
+
+/// What ended before this time, in milliseconds since 1970, is not there any more.
+fn kept_since(base: &Base) -> i64 {
+    const DAY_MS: i64 = 24 * 3_600 * 1_000;
+    base.clock.now_ms() - i64::from(base.config.transcripts.kept_days) * DAY_MS
+}

@@ -1,0 +1,265 @@
+//! `/v2/transcript`: having a recording written down, and reading what was said.
+
+use axum::{
+    Json,
+    extract::{FromRef, Request, State},
+    http::request::Parts,
+};
+use colloquy_accounts::{
+    Accounts, Scope, Tenant,
+    quotas::{Payer, QuotaKind},
+};
+use colloquy_base::{invalid::InvalidField, json};
+use colloquy_http::{
+    ApiError,
+    extract::{ApiPath, body_up_to, id_in_path, is_json},
+    form::{Fields, Form},
+};
+use colloquy_store::stored;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    accept,
+    error::AcceptError,
+    kept_since,
+    request::{MAX_BOOSTED, Source, TranscriptBody, TranscriptForm, Upload},
+    store,
+};
+use crate::Transcripts;
+
+pub(super) fn routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+where
+    Accounts: FromRef<S>,
+    Transcripts: FromRef<S>,
+{
+    OpenApiRouter::new()
+        .routes(routes!(create_transcript))
+        .routes(routes!(read_transcript))
+}
+
+/// The largest JSON body, and the largest text of all fields of a form, in bytes.
+const MAX_BODY_BYTES: usize = 256 * 1024;
+/// What the repeated field of a form is called, and what it is without the brackets.
+const BOOSTED: [&str; 2] = ["boosted_words[]", "boosted_words"];
+
+/// Where a transcript stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum TranscriptStatus {
+    /// It waits for its turn.
+    Queued,
+    /// It is being worked on.
+    Processing,
+    /// `text` is there.
+    Completed,
+    /// `error` says why there is no text.
+    Error,
+}
+
+stored!(pub(super) TranscriptStatus: Queued = "queued", Processing = "processing", Completed = "completed", Error = "error");
+
+/// A transcript.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Transcript)]
+pub(crate) struct TranscriptView {
+    /// Its path.
+    #[schema(example = "/v2/transcript/01890c5e-0000-7000-8000-000000000000")]
+    pub(super) id: String,
+    /// Where it stands.
+    pub(super) status: TranscriptStatus,
+    /// What is said, once it is `completed`; empty where nobody speaks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) text: Option<String>,
+    /// How long the recording is, in whole seconds, once it is `completed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) audio_duration: Option<i64>,
+    /// The language that was detected, where it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) language_code: Option<String>,
+    /// Why there is no text, when the status is `error`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
+}
+
+impl TranscriptView {
+    /// A transcript without a text.
+    pub(super) fn new(id: &str, status: TranscriptStatus) -> Self {
+        Self {
+            id: format!("/v2/transcript/{id}"),
+            status,
+            text: None,
+            audio_duration: None,
+            language_code: None,
+            error: None,
+        }
+    }
+}
+
+/// Whoever asks. The key is that of a quota for transcripts, or an API key with the scope `transcripts`.
+async fn payer(parts: &Parts, transcripts: &Transcripts) -> Result<(Payer, Tenant), ApiError> {
+    Payer::of_partner(
+        parts,
+        transcripts,
+        QuotaKind::Transcript,
+        Scope::Transcripts,
+    )
+    .await
+}
+
+/// Has a recording written down: the one at `audio_url`, or the file `audio`. It is done in the background: read the transcript until
+/// it is `completed` or ended in `error`.
+///
+/// What a recording is, its content says, whatever it is called. All fields that are wrong are told at once. A recording from an
+/// address has to be public; it may be as large as one that is uploaded.
+#[utoipa::path(
+    post, path = "/v2/transcript", tag = "transcripts",
+    request_body(
+        content(
+            (TranscriptBody = "application/json"),
+            (TranscriptForm = "multipart/form-data"),
+        ),
+    ),
+    responses(
+        (status = 200, body = TranscriptView, description = "It is `queued`"),
+        (status = 400, description = "`{error}`: the body is malformed, or did not arrive"),
+        (status = 401, description = "`{error}`: no key, or one that is not valid"),
+        (status = 403, description = "`{error}`: the key is not for transcripts, or they are switched off for its partner"),
+        (status = 413, description = "`{error}`: a JSON body of more than 256 KiB"),
+        (status = 415, description = "`{error}`: neither JSON nor a form"),
+        (status = 422, description = "`{message, errors: {field: [text]}}`: fields are wrong"),
+        (
+            status = 429,
+            description = "`{error}`: the key asks too often, its partner has too many transcripts in progress, or the quota is exhausted",
+        ),
+        (status = 503, description = "`{error}`: the recording cannot be stored now; Retry-After says when to ask again"),
+    ),
+)]
+pub(crate) async fn create_transcript(
+    State(transcripts): State<Transcripts>,
+    request: Request,
+) -> Result<Json<TranscriptView>, ApiError> {
+    let (parts, body) = request.into_parts();
+    let (payer, tenant) = payer(&parts, &transcripts).await?;
+    accept::check_room(&transcripts, &payer, &tenant).await?;
+    let request = Request::from_parts(parts, body);
+    let mut upload = None;
+    let taken = take(&transcripts, &payer, &tenant, request, &mut upload).await;
+    if let (Err(_), Some(upload)) = (&taken, upload) {
+        transcripts.blobs.discard(&upload.written).await;
+    }
+    Ok(Json(TranscriptView::new(&taken?, TranscriptStatus::Queued)))
+}
+
+/// Takes a request; what was uploaded is in `upload`, whatever becomes of it.
+async fn take(
+    transcripts: &Transcripts,
+    payer: &Payer,
+    tenant: &Tenant,
+    request: Request,
+    upload: &mut Option<Upload>,
+) -> Result<String, ApiError> {
+    let body = match is_json(request.headers()) {
+        true => json::read(&body_up_to(request, MAX_BODY_BYTES).await?)?,
+        false => form(transcripts, tenant, request, upload).await?,
+    };
+    let allowed = |url: &url::Url| {
+        let checked = transcripts.fetcher.check(url, false);
+        checked.map_err(|error| error.to_string())
+    };
+    let transcriber = &transcripts.providers.batch.transcriber;
+    let knows = |language: &str| transcriber.knows(language);
+    let checked = TranscriptBody::check(body, upload.is_some(), allowed, knows);
+    let (options, url) = checked.map_err(AcceptError::Invalid)?;
+    let source = match (upload, url) {
+        (Some(upload), _) => Source::Upload(upload.clone()),
+        (None, Some(url)) => Source::Url(url),
+        (None, None) => return Err(InvalidField::new("audio", "is required").into()),
+    };
+    Ok(accept::accept(transcripts, payer, tenant, &options, source).await?)
+}
+
+/// Reads a form. The file is stored as it comes.
+async fn form(
+    transcripts: &Transcripts,
+    tenant: &Tenant,
+    request: Request,
+    upload: &mut Option<Upload>,
+) -> Result<TranscriptBody, ApiError> {
+    let mut form = Form::of(request).map_err(|error| ApiError {
+        message: "Send JSON, or a form with Content-Type: multipart/form-data".to_owned(),
+        ..error
+    })?;
+    let (mut fields, mut boosted) = (Fields::default(), Vec::new());
+    let mut left = MAX_BODY_BYTES;
+    while let Some(mut part) = form.next().await? {
+        let name = part.name.clone();
+        if name == "audio" {
+            if upload.is_some() {
+                return Err(ApiError::invalid("audio", "is given twice"));
+            }
+            if part.file_name.is_none() {
+                return Err(ApiError::invalid(
+                    "audio",
+                    "is a file: the part needs a filename",
+                ));
+            }
+            *upload = Some(accept::receive(transcripts, tenant, part.pieces()).await?);
+            continue;
+        }
+        if part.file_name.is_some() {
+            return Err(ApiError::invalid(
+                name,
+                "is a file; the recording goes into audio",
+            ));
+        }
+        let text = part.text(left).await?;
+        left -= text.len();
+        match BOOSTED.contains(&name.as_str()) {
+            // One more than there may be is enough to tell that there are too many.
+            true if boosted.len() > MAX_BOOSTED => {}
+            true => boosted.push(text),
+            false => fields.add(name, text)?,
+        }
+    }
+    Ok(TranscriptBody {
+        audio_url: fields.take("audio_url"),
+        language_code: fields.take("language_code"),
+        language_auto: fields.take_bool("language_auto")?,
+        filler_words: fields.take_bool("filler_words")?,
+        format_text: fields.take_bool("format_text")?,
+        boosted_words: Some(boosted),
+    })
+}
+
+/// Reads a transcript. Once it ended, it is kept for 30 days, unless that is configured otherwise.
+#[utoipa::path(
+    get, path = "/v2/transcript/{id}", tag = "transcripts",
+    params(("id" = String, Path, description = "The UUID of the transcript")),
+    responses(
+        (status = 200, body = TranscriptView),
+        (status = 401, description = "`{error}`"),
+        (status = 403, description = "`{error}`: the key is not for transcripts"),
+        (status = 404, description = "`{error}`: also for the key of a quota that did not ask for it"),
+        (status = 429, description = "`{error}`: the key asks too often"),
+    ),
+)]
+pub(crate) async fn read_transcript(
+    State(transcripts): State<Transcripts>,
+    ApiPath(id): ApiPath<String>,
+    parts: Parts,
+) -> Result<Json<TranscriptView>, ApiError> {
+    let (payer, tenant) = payer(&parts, &transcripts).await?;
+    let quota = payer.quota().map(|quota| quota.id.as_str());
+    let unknown = || ApiError::not_found("Transcript");
+    let id = id_in_path(&id, "/v2/transcript/").ok_or_else(unknown)?;
+    let found = store::find(
+        transcripts.store.db(),
+        &tenant,
+        quota,
+        &id,
+        kept_since(&transcripts),
+    );
+    found.await?.map(Json).ok_or_else(unknown)
+}

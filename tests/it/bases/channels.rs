@@ -1,0 +1,413 @@
+//! Folders that follow channels, which a program looks through that prints what yt-dlp prints.
+
+use std::{os::unix::fs::PermissionsExt as _, path::PathBuf};
+
+use harness::{TestDatabase, eventually};
+use tempfile::TempDir;
+
+use super::*;
+
+const CHANNEL: &str = "/api/folders/acme/manual/zoo/channel";
+const SYNC: &str = "/api/folders/acme/manual/zoo/sync";
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+
+/// A platform: the lists of channels are files, which the program prints; a list without a file is one that the channel does not have. The
+/// program cannot write anything.
+struct Platform {
+    folder: TempDir,
+}
+
+impl Platform {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().display();
+        let script = format!(
+            "#!/bin/sh\nfor last; do :; done\n\
+             case \"$last\" in\n*watch*) echo 'ERROR: [x] y: Private video' >&2; exit 1;;\nesac\n\
+             echo \"$@\" | grep -q -e '--flat-playlist' || exit 9\n\
+             if [ -e {place}/down ]; then cat {place}/down >&2; exit 1; fi\n\
+             list={place}/${{last#https://www.youtube.com/}}.json\n\
+             if [ -e \"$list\" ]; then cat \"$list\"; else echo 'ERROR: [x] y: This channel does not have a list' >&2; exit 1; fi\n"
+        );
+        let program = folder.path().join("yt-dlp");
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        Self { folder }
+    }
+
+    fn program(&self) -> PathBuf {
+        self.folder.path().join("yt-dlp")
+    }
+
+    fn write(&self, list: &str, printed: &str) {
+        let path = self.folder.path().join(format!("{list}.json"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, printed).unwrap();
+    }
+
+    /// A list of a channel: each video by its id and how it is live.
+    fn has(&self, list: &str, channel: &str, videos: &[(&str, Option<&str>)]) {
+        let entry = |(id, live): &(&str, Option<&str>)| json!({"_type": "url", "id": id, "title": format!("Video {id}"), "live_status": live});
+        let entries: Vec<Value> = videos.iter().map(entry).collect();
+        let printed = json!({"_type": "playlist", "channel_id": channel, "entries": entries});
+        self.write(list, &printed.to_string());
+    }
+
+    fn is_down(&self, why: Option<&str>) {
+        let path = self.folder.path().join("down");
+        match why {
+            Some(why) => fs::write(path, format!("ERROR: [x] y: {why}\n")).unwrap(),
+            None => fs::remove_file(path).unwrap(),
+        }
+    }
+}
+
+struct Zoo {
+    app: TestApp,
+    key: String,
+    platform: Platform,
+}
+
+impl Zoo {
+    async fn start(database: &TestDatabase) -> Self {
+        let platform = Platform::new();
+        let program = platform.program();
+        let app = TestApp::builder(database).config(|config| {
+            config.knowledge.yt_dlp = Some(program);
+            config.knowledge.discovery_usd = "0.01".parse().unwrap();
+        });
+        let app = app.manual_clock().with_decoder().quick_worker();
+        let app = app.start().await;
+        let key = furnished(&app).await.key;
+        Self { app, key, platform }
+    }
+
+    async fn follow(&self, name: &str, channel_url: &str) -> Answer {
+        let form = fields(&[
+            ("name", name),
+            ("type", "video_channel"),
+            ("channel_url", channel_url),
+        ]);
+        post(&self.app, &self.key, "/api/folders/acme/manual", form).await
+    }
+
+    async fn data(&self) -> Value {
+        let path = format!("/api/kb-data/{BASE}");
+        self.app.get(&self.key, &path).await.expect(200)
+    }
+
+    /// What is told of the channel of a folder.
+    async fn details(&self, name: &str) -> Value {
+        let data = self.data().await;
+        let details = data["folder_details"].as_array().unwrap().iter();
+        let mut named = details.filter(|details| details["name"] == name);
+        named.next().cloned().unwrap_or(Value::Null)
+    }
+
+    async fn becomes(&self, name: &str, status: &str) -> Value {
+        let what = format!("the channel of {name} becomes {status}");
+        eventually(&what, async || self.details(name).await["status"] == status).await;
+        self.details(name).await
+    }
+
+    /// The names of the documents of a folder, oldest first.
+    async fn documents(&self, folder: &str) -> Vec<String> {
+        let data = self.data().await;
+        let documents = data["documents"].as_array().unwrap().iter();
+        let of_folder = documents.filter(|document| document["folder"] == folder);
+        of_folder
+            .map(|document| document["name"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    async fn imported(&self, count: usize) {
+        let what = format!("{count} videos are documents");
+        eventually(&what, async || self.documents("zoo").await.len() == count).await;
+    }
+
+    async fn patch(&self, path: &str, body: Value) -> Answer {
+        let request = self.app.request(Method::PATCH, path);
+        send(request.bearer_auth(&self.key).json(&body)).await
+    }
+
+    /// How many scans were charged.
+    async fn scans(&self) -> u64 {
+        let data = self.data().await;
+        let dollars = data["budget"]["dollars"]["consumed"].as_str().unwrap();
+        (dollars.parse::<f64>().unwrap() * 100.0).round() as u64
+    }
+
+    async fn scanned(&self, count: u64) {
+        let what = format!("{count} scans are charged");
+        eventually(&what, async || self.scans().await == count).await;
+    }
+
+    async fn sync(&self) -> Answer {
+        self.app.post(&self.key, SYNC, json!({})).await
+    }
+}
+
+rule!(
+    new_videos_are_imported_newest_first_and_each_once,
+    |zoo: Zoo| {
+        // One of them is in the base already, under another form of its address.
+        let form = fields(&[
+            ("type", "url"),
+            ("folder", "texts"),
+            ("url", "https://youtu.be/v2?t=3"),
+        ]);
+        let path = format!("/api/documents/{BASE}");
+        let made = post(&zoo.app, &zoo.key, &path, form).await.expect(201);
+        let known = made["id"].clone();
+        zoo.platform.has(
+            "@zoo/videos",
+            "UCzoo",
+            &[("v3", None), ("v2", None), ("v1", Some("was_live"))],
+        );
+        zoo.platform
+            .has("@zoo/streams", "UCzoo", &[("live", Some("is_live"))]);
+        let made = zoo
+            .follow("zoo", "https://www.youtube.com/@Zoo")
+            .await
+            .expect(201);
+        assert_eq!(made["type"], "video_channel");
+        let details = zoo.becomes("zoo", "synced").await;
+        assert_eq!(details["channel_id"], "UCzoo");
+        assert_eq!(details["channel_url"], "https://www.youtube.com/@Zoo");
+        zoo.imported(2).await;
+        assert_eq!(zoo.documents("zoo").await, ["Video v3", "Video v1"]);
+        let details = zoo.details("zoo").await;
+        let counts = |imported: u64, deferred: u64, suppressed: u64| json!({"pending": 0, "deferred": deferred, "imported": imported, "duplicate": 1, "suppressed": suppressed});
+        assert_eq!(details["counts"], counts(2, 1, 0));
+        assert_eq!(details["duplicate_document_ids"], json!([known]));
+        assert!(details["last_sync_at"].is_string() && details["next_sync_at"].is_string());
+
+        // Once a day, by the name that the platform has for it: what is new, and what is not live any more.
+        let videos = [("v4", None), ("v3", None), ("v2", None)];
+        zoo.platform.has("channel/UCzoo/videos", "UCzoo", &videos);
+        let streams = [("live", Some("was_live"))];
+        zoo.platform.has("channel/UCzoo/streams", "UCzoo", &streams);
+        sleep(Duration::from_millis(200)).await;
+        assert_eq!(zoo.scans().await, 1);
+        zoo.app.advance(DAY + Duration::from_secs(1_900));
+        zoo.imported(4).await;
+        let documents = zoo.documents("zoo").await;
+        assert!(documents[2..].contains(&"Video v4".to_owned()));
+        assert!(documents[2..].contains(&"Video live".to_owned()));
+
+        // What somebody deleted stays away.
+        let data = zoo.data().await;
+        let all = data["documents"].as_array().unwrap();
+        let v3 = all.iter().find(|it| it["name"] == "Video v3").unwrap();
+        let path = format!("/api/documents/{BASE}/{}", v3["id"].as_str().unwrap());
+        zoo.app.delete(&zoo.key, &path).await.expect(200);
+        assert_eq!(zoo.sync().await.expect(200)["status"], "pending");
+        zoo.scanned(3).await;
+        eventually("it is suppressed", async || {
+            zoo.details("zoo").await["counts"] == counts(3, 0, 1)
+        })
+        .await;
+        assert_eq!(zoo.documents("zoo").await.len(), 3);
+    }
+);
+
+rule!(a_channel_is_paused_and_goes_on, |zoo: Zoo| {
+    zoo.platform.has("@zoo/videos", "UCzoo", &[("v1", None)]);
+    zoo.platform
+        .has("channel/UCzoo/videos", "UCzoo", &[("v1", None)]);
+    zoo.follow("zoo", "@zoo").await.expect(201);
+    zoo.becomes("zoo", "synced").await;
+    let paused = zoo
+        .patch(CHANNEL, json!({"enabled": false}))
+        .await
+        .expect(200);
+    assert_eq!(paused["status"], "paused");
+    assert_eq!(paused["enabled"], false);
+    zoo.sync().await.expect(409);
+    zoo.app.advance(2 * DAY);
+    sleep(Duration::from_millis(500)).await;
+    assert_eq!(zoo.scans().await, 1);
+    let body = json!({"enabled": true, "model_tier": "economy"});
+    let resumed = zoo.patch(CHANNEL, body).await.expect(200);
+    assert_eq!(resumed["model_tier"], "economy");
+    zoo.becomes("zoo", "synced").await;
+    assert_eq!(zoo.scans().await, 2);
+    for (body, field) in [
+        (json!({"channel_url": "@other"}), "channel_url"),
+        (json!({"model_tier": "best"}), "model_tier"),
+    ] {
+        let answer = zoo.patch(CHANNEL, body).await.expect(400);
+        assert!(answer.to_string().contains(field), "{answer}");
+    }
+    let regular = "/api/folders/acme/manual/texts/channel";
+    zoo.patch(regular, json!({"enabled": false}))
+        .await
+        .expect(409);
+});
+
+rule!(an_alias_is_followed_once_and_so_is_a_channel, |zoo: Zoo| {
+    for list in ["@zoo/videos", "c/zoo/videos"] {
+        zoo.platform.has(list, "UCzoo", &[("v1", None)]);
+    }
+    zoo.follow("zoo", "@zoo").await.expect(201);
+    zoo.becomes("zoo", "synced").await;
+    zoo.follow("again", "https://youtube.com/@ZOO/videos")
+        .await
+        .expect(409);
+    // Another address of the same channel is found out when it is looked through.
+    let made = zoo
+        .follow("other", "https://youtube.com/c/zoo")
+        .await
+        .expect(201);
+    let details = zoo.becomes("other", "duplicate").await;
+    assert_eq!(details["duplicate_source"], zoo.details("zoo").await["id"]);
+    assert_eq!(details["id"], made["id"]);
+    assert_eq!(zoo.documents("other").await.len(), 0);
+    for wrong in [
+        "",
+        "zoo",
+        "https://example.com/@zoo",
+        "https://youtube.com/watch?v=1",
+    ] {
+        let answer = zoo.follow("wrong", wrong).await.expect(400);
+        assert!(answer.to_string().contains("channel_url"), "{answer}");
+    }
+    // The folder gone, its channel may be followed again.
+    zoo.app
+        .delete(&zoo.key, "/api/folders/acme/manual/zoo")
+        .await
+        .expect(200);
+    eventually("the folder is gone", async || {
+        zoo.details("zoo").await == Value::Null
+    })
+    .await;
+    zoo.follow("zoo", "@zoo").await.expect(201);
+});
+
+rule!(
+    an_address_that_leads_elsewhere_pauses_before_anything_is_imported,
+    |zoo: Zoo| {
+        zoo.platform.has("@zoo/videos", "UCzoo", &[("v1", None)]);
+        zoo.follow("zoo", "@zoo").await.expect(201);
+        zoo.becomes("zoo", "synced").await;
+        zoo.imported(1).await;
+        zoo.platform
+            .has("channel/UCzoo/videos", "UCother", &[("o1", None)]);
+        zoo.sync().await.expect(200);
+        let details = zoo.becomes("zoo", "paused").await;
+        assert_eq!(details["enabled"], false);
+        assert_eq!(details["channel_id"], "UCzoo");
+        assert!(
+            details["last_error"]
+                .as_str()
+                .unwrap()
+                .contains("another channel")
+        );
+        assert_eq!(zoo.documents("zoo").await, ["Video v1"]);
+    }
+);
+
+rule!(a_base_without_room_has_nothing_discovered, |zoo: Zoo| {
+    let limits = "/api/knowledgebases/acme/manual/limits";
+    zoo.patch(limits, json!({"dollar_limit_usd": "0.005"}))
+        .await
+        .expect(200);
+    zoo.platform.has("@zoo/videos", "UCzoo", &[("v1", None)]);
+    zoo.platform
+        .has("channel/UCzoo/videos", "UCzoo", &[("v1", None)]);
+    zoo.follow("zoo", "@zoo").await.expect(201);
+    assert_eq!(zoo.details("zoo").await["status"], "budget_blocked");
+    let answer = zoo.sync().await.expect(200);
+    assert_eq!(answer["status"], "budget_blocked");
+    assert_eq!(answer["budget"]["dollars"]["remaining"], "0.005");
+    assert_eq!(zoo.scans().await, 0);
+    zoo.patch(limits, json!({"dollar_limit_usd": "0.015"}))
+        .await
+        .expect(200);
+    zoo.becomes("zoo", "synced").await;
+    zoo.imported(1).await;
+    // The next one finds no room any more.
+    zoo.app.advance(DAY + Duration::from_secs(1_900));
+    zoo.becomes("zoo", "budget_blocked").await;
+    zoo.patch(limits, json!({"dollar_limit_usd": null}))
+        .await
+        .expect(200);
+    zoo.becomes("zoo", "synced").await;
+});
+
+rule!(
+    what_cannot_be_looked_through_says_why_and_is_tried_again,
+    |zoo: Zoo| {
+        zoo.platform.is_down(Some("Sign in to confirm"));
+        zoo.follow("zoo", "@zoo").await.expect(201);
+        let details = zoo.becomes("zoo", "error").await;
+        assert!(
+            details["last_error"].as_str().unwrap().contains("Sign in"),
+            "{details}"
+        );
+        assert_eq!(zoo.data().await["budget"]["dollars"]["consumed"], "0");
+        zoo.platform.is_down(None);
+        zoo.platform.has("@zoo/videos", "UCzoo", &[("v1", None)]);
+        zoo.platform.write("@zoo/shorts", "<html>");
+        zoo.app.advance(Duration::from_secs(3_600 + 1_900));
+        let details = zoo.becomes("zoo", "incomplete").await;
+        assert!(
+            details["last_error"].as_str().unwrap().contains("shorts"),
+            "{details}"
+        );
+        zoo.imported(1).await;
+    }
+);
+
+/// A process that is killed at any moment of a scan and of what follows leaves nothing out, and nothing twice: neither videos nor charges.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_dies_leaves_nothing_out_and_nothing_twice() {
+    let platform = Platform::new();
+    let ids: Vec<String> = (0..120).map(|number| format!("v{number:03}")).collect();
+    let videos: Vec<(&str, Option<&str>)> = ids.iter().map(|id| (id.as_str(), None)).collect();
+    for list in ["@zoo/videos", "channel/UCzoo/videos"] {
+        platform.has(list, "UCzoo", &videos);
+    }
+    let program = platform.program();
+    let settings = |config: &mut colloquy::Config| {
+        config.knowledge.yt_dlp = Some(program.clone());
+        config.knowledge.discovery_usd = "0.01".parse().unwrap();
+    };
+    let database = TestDatabase::sqlite();
+    let mut server = Server::start(&database, settings).await;
+    let acme = furnished_server(&server).await;
+    let key = acme.key.as_str();
+    let form = fields(&[
+        ("name", "zoo"),
+        ("type", "video_channel"),
+        ("channel_url", "@zoo"),
+    ]);
+    let request = server.request(key, Method::POST, "/api/folders/acme/manual");
+    send(request.multipart(form)).await.expect(201);
+    for wait in [0, 40, 120, 300] {
+        sleep(Duration::from_millis(wait)).await;
+        server.kill().await;
+        server = Server::start(&database, settings).await;
+    }
+    let data = async || server.get(key, &format!("/api/kb-data/{BASE}")).await;
+    eventually("all videos are documents", async || {
+        data().await["folder_details"][0]["counts"]["imported"] == ids.len()
+    })
+    .await;
+    let data = data().await;
+    let documents = data["documents"].as_array().unwrap();
+    let mut names: Vec<_> = documents
+        .iter()
+        .map(|it| it["name"].as_str().unwrap())
+        .collect();
+    names.sort_unstable();
+    let expected: Vec<String> = ids.iter().map(|id| format!("Video {id}")).collect();
+    assert_eq!(names, expected);
+    assert_eq!(data["folder_details"][0]["status"], "synced");
+    // Charged once, or not at all by a process that died after it had stored what it found.
+    let budget = &data["budget"]["dollars"];
+    assert!(
+        budget["consumed"] == "0.01" || budget["consumed"] == "0",
+        "{budget}"
+    );
+}
