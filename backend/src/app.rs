@@ -26,6 +26,7 @@ use crate::{
     server::DeepHealth,
     speech::Speech,
     transcripts::Transcripts,
+    voices::Voices,
     webhooks::Webhooks,
 };
 
@@ -57,6 +58,8 @@ pub struct Parts {
     pub analyses: Analyses,
     /// Recordings that are written down.
     pub transcripts: Transcripts,
+    /// The voice library.
+    pub voices: Voices,
     /// The calls that run on this node.
     pub media: Media,
     /// The outside services.
@@ -113,6 +116,7 @@ give! {
     Speech: speech,
     Messaging: messaging,
     Transcripts: transcripts,
+    Voices: voices,
     Analyses: analyses,
     Media: media,
 }
@@ -170,6 +174,12 @@ impl App {
             providers.clone(),
             fetcher,
         );
+        let voices = Voices::new(
+            accounts.clone(),
+            blobs.clone(),
+            Arc::clone(&sandbox),
+            providers.clone(),
+        );
         let generation = Generation::open(
             characters.clone(),
             providers.clone(),
@@ -199,6 +209,7 @@ impl App {
             speech,
             messaging,
             transcripts,
+            voices,
             analyses,
             media,
             providers,

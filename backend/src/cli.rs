@@ -134,7 +134,7 @@ struct KeyCreate {
     /// An origin whose pages may use the key; may be repeated.
     #[arg(long, requires = "publishable")]
     origin: Vec<String>,
-    /// calls, characters, webhooks, keys, speech, messaging, knowledge, transcripts or analyses; may be repeated. Everything without it.
+    /// calls, characters, webhooks, keys, speech, messaging, knowledge, transcripts, analyses or voices; may be repeated. Everything without it.
     #[arg(long, value_parser = parse_scope)]
     scope: Vec<Scope>,
     /// When it ends, in days from now.

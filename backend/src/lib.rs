@@ -77,6 +77,7 @@ pub use colloquy_sandbox as sandbox;
 pub use colloquy_speech as speech;
 pub use colloquy_store as store;
 pub use colloquy_transcripts as transcripts;
+pub use colloquy_voices as voices;
 pub use colloquy_webhooks as webhooks;
 pub use config::Config;
 

@@ -11,8 +11,9 @@ use colloquy::{
     Config,
     providers::{
         BatchProviders, ChatModel, Embedder, ModelAnswer, ModelApi, ModelRequest, Models, Pcm,
-        ProviderError, ProviderErrorKind, Providers, SpeechRequest, SpeechStream, Synthesizer,
-        Transcriber, Utterance, VoiceInfo, VoiceList, embedded::TurnModels, openai::Embeddings,
+        ProviderError, ProviderErrorKind, Providers, RemoteVoices, SpeechRequest, SpeechStream,
+        Synthesizer, Transcriber, Utterance, VoiceInfo, VoiceList, VoiceWorker,
+        embedded::TurnModels, openai::Embeddings,
     },
 };
 use colloquy_formats::ModelEvent;
@@ -89,6 +90,9 @@ impl Doubles {
             embedder: Embeddings::from_config(&config.embedder)
                 .expect("an HTTP client")
                 .map(|embeddings| Arc::new(embeddings) as Arc<dyn Embedder>),
+            voice_worker: RemoteVoices::from_config(&config.voice_worker)
+                .expect("an HTTP client")
+                .map(|worker| Arc::new(worker) as Arc<dyn VoiceWorker>),
             turns: TurnModels::default(),
             max_calls: None,
             model_bytes: BTreeMap::default(),

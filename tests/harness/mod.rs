@@ -18,6 +18,7 @@ pub mod receiver;
 pub mod sounds;
 pub mod upstream;
 pub mod vectorstores;
+pub mod voice_workers;
 
 use std::time::Duration;
 

@@ -37,4 +37,5 @@ mod store;
 mod text;
 mod traces;
 mod transcripts;
+mod voices;
 mod webhooks;

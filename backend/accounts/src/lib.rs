@@ -164,6 +164,8 @@ pub enum Scope {
     Transcripts,
     /// Have conversations analyzed.
     Analyses,
+    /// Read and write the voice library.
+    Voices,
 }
 
 /// Whose data a key reaches.

@@ -12,6 +12,26 @@ use crate::{mp3::Mp3, ogg_opus::OggOpus, wav};
 /// The rate of the sound in all formats.
 pub const RATE_HZ: u32 = 24_000;
 
+/// The bits of a second of Opus: more than speech in this band gains from.
+const OPUS_BPS: i32 = 40_000;
+
+/// Sound as a file of Opus in Ogg: mono, at a rate that Opus has (8,000 to 48,000 Hz), with so many bits a second. `serial` tells its
+/// stream from others that it may be joined to.
+///
+/// # Errors
+/// When Opus does not have the rate.
+pub fn opus_file(
+    sound: &[i16],
+    rate_hz: u32,
+    bitrate_bps: i32,
+    serial: u32,
+) -> Result<Vec<u8>, EncodeError> {
+    let mut opus = OggOpus::new(serial, rate_hz, bitrate_bps)?;
+    let mut file = opus.push(sound)?;
+    file.extend(opus.finish()?);
+    Ok(file)
+}
+
 /// The formats of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -99,7 +119,7 @@ impl Encoder {
             samples: Vec::new(),
             sink: match format {
                 Format::Mp3 => Sink::Mp3(Mp3::new()?),
-                Format::Opus => Sink::Opus(OggOpus::new(serial)?),
+                Format::Opus => Sink::Opus(OggOpus::new(serial, RATE_HZ, OPUS_BPS)?),
                 Format::Wav => Sink::Wav(Vec::new()),
                 Format::Pcm => Sink::Pcm,
             },

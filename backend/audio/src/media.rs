@@ -36,8 +36,6 @@ use self::decoder::Decoder;
 mod avi;
 mod decoder;
 
-/// The rate of what comes out.
-const RATE_HZ: u32 = 16_000;
 /// Packets that cannot be decoded may stand between others; so many one after another are no sound.
 const MOST_BAD_PACKETS: usize = 200;
 /// A decoder needs what comes before a packet: in MP3 a frame may use bits of many before it. So much is decoded and not given out.
@@ -185,7 +183,7 @@ impl From<Error> for MediaError {
 /// Some of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Mono samples at 16,000 Hz.
+    /// Mono samples.
     pub samples: Vec<i16>,
     /// Whether nothing comes after them.
     pub is_last: bool,
@@ -193,33 +191,39 @@ pub struct Window {
     pub declared: Option<Duration>,
 }
 
-/// The samples of a file from one on, `most` of them. This takes processor time, milliseconds a second of sound.
+/// Which samples of a recording are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// How many there are in a second.
+    pub rate_hz: u32,
+    /// The first one.
+    pub from: u64,
+    /// The most of them.
+    pub most: usize,
+}
+
+/// Some of the samples of a file. This takes processor time, milliseconds a second of sound.
 ///
 /// # Errors
 /// When the file is damaged, has no sound, or sound of a kind that is not decoded.
-pub fn read_window(
-    file: &[u8],
-    container: Container,
-    from: u64,
-    most: usize,
-) -> Result<Window, MediaError> {
+pub fn read_window(file: &[u8], container: Container, span: Span) -> Result<Window, MediaError> {
     // The libraries assert what a damaged file does not keep, and what they have made is gone with the panic.
     catch_unwind(AssertUnwindSafe(|| match container {
         Container::Avi => {
             let (container, sound) = avi::sound_of(file)?;
-            read(&sound, container, from, most)
+            read(&sound, container, span)
         }
-        container => read(file, container, from, most),
+        container => read(file, container, span),
     }))
     .unwrap_or_else(|_| Err(MediaError::Malformed("not to be decoded".to_owned())))
 }
 
-fn read(file: &[u8], container: Container, from: u64, most: usize) -> Result<Window, MediaError> {
-    let mut reading = open(file, container, from, most)?;
-    if from > 0 {
+fn read(file: &[u8], container: Container, span: Span) -> Result<Window, MediaError> {
+    let mut reading = open(file, container, span)?;
+    if span.from > 0 {
         match reading.seek()? {
             Start::Before => {}
-            Start::Late => reading = open(file, container, from, most)?,
+            Start::Late => reading = open(file, container, span)?,
             Start::Beyond => {
                 reading.window.is_last = true;
                 return Ok(reading.window);
@@ -230,12 +234,7 @@ fn read(file: &[u8], container: Container, from: u64, most: usize) -> Result<Win
 }
 
 /// Opens a file, to be read from its beginning.
-fn open(
-    file: &[u8],
-    container: Container,
-    from: u64,
-    most: usize,
-) -> Result<Reading<'_>, MediaError> {
+fn open(file: &[u8], container: Container, span: Span) -> Result<Reading<'_>, MediaError> {
     let source = MediaSourceStream::new(Box::new(Cursor::new(file)), Default::default());
     let mut hint = Hint::new();
     hint.with_extension(container.name());
@@ -254,15 +253,14 @@ fn open(
     let parameters = track.codec_params.as_ref().and_then(|codec| codec.audio());
     let parameters =
         parameters.ok_or_else(|| MediaError::Unsupported("it is not named".to_owned()))?;
-    let decoder = Decoder::of(parameters, track.time_base)?;
+    let decoder = Decoder::of(parameters, track.time_base, span.rate_hz)?;
     let mut reading = Reading {
         clock: TrackClock::default(),
         waiting: None,
         format,
         decoder,
         track,
-        from,
-        most,
+        span,
         window: Window::default(),
     };
     reading.declare(file.len())?;
@@ -351,8 +349,7 @@ struct Reading<'s> {
     format: Box<dyn FormatReader + 's>,
     decoder: Decoder,
     track: Track,
-    from: u64,
-    most: usize,
+    span: Span,
     window: Window,
 }
 
@@ -438,7 +435,7 @@ impl Reading<'_> {
         let parameters = track.codec_params.as_ref().and_then(|codec| codec.audio());
         let parameters =
             parameters.ok_or_else(|| MediaError::Unsupported("it is not named".to_owned()))?;
-        self.decoder = Decoder::of(parameters, track.time_base)?;
+        self.decoder = Decoder::of(parameters, track.time_base, self.span.rate_hz)?;
         self.track = track;
         self.clock.base = self.clock.passed.unwrap_or(self.clock.base);
         self.clock.zero = None;
@@ -450,7 +447,7 @@ impl Reading<'_> {
         // Samples of the file that stand before the window; known at the first packet.
         let mut skip: Option<u64> = None;
         let (mut interleaved, mut bad, mut is_sound) = (Vec::<i16>::new(), 0, false);
-        while self.window.samples.len() < self.most {
+        while self.window.samples.len() < self.span.most {
             let Some(packet) = self.next()? else {
                 return self.end(resampler, is_sound);
             };
@@ -475,7 +472,7 @@ impl Reading<'_> {
             let resampler = match &mut resampler {
                 Some(resampler) if resampler.from_hz() == rate_hz => resampler,
                 _ => resampler.insert(
-                    Resampler::new(rate_hz, RATE_HZ)
+                    Resampler::new(rate_hz, self.span.rate_hz)
                         .map_err(|error| MediaError::Unsupported(error.to_string()))?,
                 ),
             };
@@ -496,23 +493,24 @@ impl Reading<'_> {
             });
             resampler.push(mono, &mut self.window.samples);
         }
-        self.window.samples.truncate(self.most);
+        self.window.samples.truncate(self.span.most);
         Ok(self.window)
     }
 
     /// When the window begins.
     fn begin(&self) -> Duration {
-        Duration::from_micros(self.from * 1_000_000 / u64::from(RATE_HZ))
+        let Span { rate_hz, from, .. } = self.span;
+        Duration::from_micros(from.saturating_mul(1_000_000) / u64::from(rate_hz.max(1)))
     }
 
     fn end(mut self, resampler: Option<Resampler>, is_sound: bool) -> Result<Window, MediaError> {
         if let Some(mut resampler) = resampler {
             resampler.finish(&mut self.window.samples);
         }
-        if !is_sound && self.from == 0 {
+        if !is_sound && self.span.from == 0 {
             return Err(MediaError::NoSound);
         }
-        self.window.samples.truncate(self.most);
+        self.window.samples.truncate(self.span.most);
         self.window.is_last = true;
         Ok(self.window)
     }

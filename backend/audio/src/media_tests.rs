@@ -4,7 +4,17 @@ use colloquy_fuzz::fuzz;
 
 use super::*;
 
+const RATE_HZ: u32 = 16_000;
 const SECOND: usize = RATE_HZ as usize;
+
+/// So many samples from one on.
+fn span(from: usize, most: usize) -> Span {
+    Span {
+        rate_hz: RATE_HZ,
+        from: from as u64,
+        most,
+    }
+}
 
 /// So many seconds of tones that rise with each second, made by ffmpeg.
 fn recording(name: &str, seconds: u32, arguments: &[&str]) -> Vec<u8> {
@@ -118,7 +128,7 @@ fn all() -> Vec<(Container, Vec<u8>)> {
 fn the_sound_of_all_containers_is_read_from_any_place() {
     for (number, (container, file)) in all().iter().enumerate() {
         let read =
-            |from: usize, most: usize| read_window(file, *container, from as u64, most).unwrap();
+            |from: usize, most: usize| read_window(file, *container, span(from, most)).unwrap();
         let whole = read(0, 60 * SECOND);
         assert!(whole.is_last, "{number}");
         // Encoders put some silence in front and behind.
@@ -158,7 +168,7 @@ fn time_counts_from_the_first_packet_through_a_chain() {
         (Container::Ogg, "late.ogg", "libvorbis"),
     ] {
         let file = recording(name, 6, &[&["-c:a", codec][..], &late].concat());
-        let read = |from: usize| read_window(&file, container, from as u64, SECOND / 4).unwrap();
+        let read = |from: usize| read_window(&file, container, span(from, SECOND / 4)).unwrap();
         for second in 0..5 {
             let window = read(second * SECOND + SECOND / 2);
             let (heard, expected) = (frequency(&window.samples), 300.0 + 100.0 * second as f64);
@@ -172,13 +182,13 @@ fn time_counts_from_the_first_packet_through_a_chain() {
             declared < Duration::from_secs(8),
             "{codec} {name}: {declared:?}"
         );
-        let end = read_window(&file, container, 7 * SECOND as u64, SECOND).unwrap();
+        let end = read_window(&file, container, span(7 * SECOND, SECOND)).unwrap();
         assert!(end.is_last && end.samples.is_empty(), "{codec} {name}");
     }
     for codec in ["libopus", "libvorbis"] {
         let one = recording("one.ogg", 3, &["-c:a", codec]);
         let chain = [one.clone(), one].concat();
-        let whole = read_window(&chain, Container::Ogg, 0, 60 * SECOND).unwrap();
+        let whole = read_window(&chain, Container::Ogg, span(0, 60 * SECOND)).unwrap();
         assert!(whole.is_last);
         let length = whole.samples.len();
         assert!(
@@ -233,13 +243,13 @@ fn what_has_no_sound_or_an_unknown_kind_says_so() {
     for (name, container) in [("a.mp4", Container::Mp4), ("a.avi", Container::Avi)] {
         let silent = recording(name, 1, &pictures);
         assert_eq!(
-            read_window(&silent, container, 0, SECOND),
+            read_window(&silent, container, span(0, SECOND)),
             Err(MediaError::NoSound),
             "{name}"
         );
     }
     let ac3 = film("a.avi", 1, "ac3");
-    let refused = read_window(&ac3, Container::Avi, 0, SECOND).unwrap_err();
+    let refused = read_window(&ac3, Container::Avi, span(0, SECOND)).unwrap_err();
     assert!(
         matches!(&refused, MediaError::Unsupported(what) if what.contains("0x2000")),
         "{refused}"
@@ -251,7 +261,7 @@ fn what_has_no_sound_or_an_unknown_kind_says_so() {
             b"RIFF\xff\xff\xff\xffAVI LIST\xff\xff\xff\xffhdrl",
             &[0; 4_096],
         ] {
-            read_window(junk, container, 0, SECOND).unwrap_err();
+            read_window(junk, container, span(0, SECOND)).unwrap_err();
         }
     }
 }
@@ -282,7 +292,7 @@ fn changed_files_are_refused_or_give_no_more_than_was_asked_for() {
                 let at = usize::from(u16::from_be_bytes([high, low])) * reach / 65_536;
                 changed[at] = value;
             }
-            match read_window(&changed, container, 0, SECOND / 2) {
+            match read_window(&changed, container, span(0, SECOND / 2)) {
                 Ok(window) => {
                     assert!(window.samples.len() <= SECOND / 2);
                     let loudness = |part: &[i16]| {

@@ -3,14 +3,12 @@
 use ogg::{PacketWriteEndInfo, PacketWriter};
 use opus::{Application, Bitrate, Channels, Encoder, Signal};
 
-use crate::encode::{EncodeError, RATE_HZ};
+use crate::encode::EncodeError;
 
-/// Samples of a packet.
-const FRAME_SAMPLES: usize = 480;
 /// Granule positions count at 48,000 Hz.
-const GRANULES_PER_SAMPLE: u64 = 2;
-/// More than speech in this band gains from.
-const BITRATE_BPS: i32 = 40_000;
+const GRANULES_PER_SECOND: u32 = 48_000;
+/// Packets of a second.
+const PACKETS_PER_SECOND: u32 = 50;
 /// RFC 6716, 3.2.1: no frame is longer.
 const MAX_FRAME_BYTES: usize = 1275;
 /// Packets of a page: a tenth of a second waits, and a page's own bytes weigh little.
@@ -21,6 +19,10 @@ pub(super) struct OggOpus {
     opus: Encoder,
     writer: PacketWriter<'static, Vec<u8>>,
     serial: u32,
+    /// Samples of a packet.
+    frame: usize,
+    /// What a sample counts in granule positions.
+    granules: u64,
     /// The delay of the encoder, which players cut off in front.
     lookahead: usize,
     /// Samples that fill no packet yet.
@@ -33,21 +35,25 @@ pub(super) struct OggOpus {
 }
 
 impl OggOpus {
-    pub(super) fn new(serial: u32) -> Result<Self, EncodeError> {
-        let mut opus = Encoder::new(RATE_HZ, Channels::Mono, Application::Audio)?;
-        opus.set_bitrate(Bitrate::Bits(BITRATE_BPS))?;
+    /// A file of sound at this rate, one that Opus has, with so many bits a second.
+    pub(super) fn new(serial: u32, rate_hz: u32, bitrate_bps: i32) -> Result<Self, EncodeError> {
+        let mut opus = Encoder::new(rate_hz, Channels::Mono, Application::Audio)?;
+        opus.set_bitrate(Bitrate::Bits(bitrate_bps))?;
         opus.set_signal(Signal::Voice)?;
         let lookahead = usize::try_from(opus.get_lookahead()?).unwrap_or_default();
         let mut writer = PacketWriter::new(Vec::new());
         let whole_page = PacketWriteEndInfo::EndPage;
-        writer.write_packet(head(lookahead), serial, whole_page, 0)?;
+        let granules = u64::from(GRANULES_PER_SECOND / rate_hz);
+        writer.write_packet(head(lookahead, granules, rate_hz), serial, whole_page, 0)?;
         writer.write_packet(tags(), serial, whole_page, 0)?;
         Ok(Self {
             opus,
             writer,
             serial,
+            frame: (rate_hz / PACKETS_PER_SECOND) as usize,
+            granules,
             lookahead,
-            pending: Vec::with_capacity(FRAME_SAMPLES),
+            pending: Vec::new(),
             last: None,
             packets: 0,
             samples: 0,
@@ -62,13 +68,14 @@ impl OggOpus {
 
     pub(super) fn finish(mut self) -> Result<Vec<u8>, EncodeError> {
         // The encoder's delay holds back that much of the sound.
-        let due = (self.samples + self.lookahead as u64).div_ceil(FRAME_SAMPLES as u64);
-        let filled = self.packets * FRAME_SAMPLES as u64 + self.pending.len() as u64;
-        let missing = (due * FRAME_SAMPLES as u64).saturating_sub(filled);
+        let frame = self.frame as u64;
+        let due = (self.samples + self.lookahead as u64).div_ceil(frame);
+        let filled = self.packets * frame + self.pending.len() as u64;
+        let missing = (due * frame).saturating_sub(filled);
         self.encode(&vec![0; usize::try_from(missing).unwrap_or_default()])?;
         if let Some(packet) = self.last.take() {
             // This cuts the silence at the end off again.
-            let end = (self.samples + self.lookahead as u64) * GRANULES_PER_SAMPLE;
+            let end = (self.samples + self.lookahead as u64) * self.granules;
             self.writer
                 .write_packet(packet, self.serial, PacketWriteEndInfo::EndStream, end)?;
         }
@@ -76,8 +83,8 @@ impl OggOpus {
     }
 
     fn encode(&mut self, mut samples: &[i16]) -> Result<(), EncodeError> {
-        while self.pending.len() + samples.len() >= FRAME_SAMPLES {
-            let (now, later) = samples.split_at(FRAME_SAMPLES - self.pending.len());
+        while self.pending.len() + samples.len() >= self.frame {
+            let (now, later) = samples.split_at(self.frame - self.pending.len());
             samples = later;
             self.pending.extend_from_slice(now);
             let packet = self.opus.encode_vec(&self.pending, MAX_FRAME_BYTES)?;
@@ -89,7 +96,7 @@ impl OggOpus {
                 } else {
                     PacketWriteEndInfo::NormalPacket
                 };
-                let granules = self.packets * FRAME_SAMPLES as u64 * GRANULES_PER_SAMPLE;
+                let granules = self.packets * self.frame as u64 * self.granules;
                 self.writer
                     .write_packet(packet, self.serial, end, granules)?;
             }
@@ -101,12 +108,12 @@ impl OggOpus {
 }
 
 /// The identification header (5.1).
-fn head(lookahead: usize) -> Vec<u8> {
-    let pre_skip = u16::try_from(lookahead as u64 * GRANULES_PER_SAMPLE).unwrap_or(u16::MAX);
+fn head(lookahead: usize, granules: u64, rate_hz: u32) -> Vec<u8> {
+    let pre_skip = u16::try_from(lookahead as u64 * granules).unwrap_or(u16::MAX);
     let mut head = b"OpusHead".to_vec();
     head.extend_from_slice(&[1, 1]); // version 1, one channel
     head.extend_from_slice(&pre_skip.to_le_bytes());
-    head.extend_from_slice(&RATE_HZ.to_le_bytes());
+    head.extend_from_slice(&rate_hz.to_le_bytes());
     head.extend_from_slice(&[0, 0, 0]); // no gain, channel mapping family 0
     head
 }

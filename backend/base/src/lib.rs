@@ -8,6 +8,7 @@
 //! - [`identifiers`]: of partners and of saved characters
 //! - [`invalid`]: what is wrong with something that was given
 //! - [`language`]: languages by name and by tag
+//! - [`names`]: what people may call things
 //! - [`json`]: JSON from outside, with a bound on the memory that it becomes
 
 pub mod cache;
@@ -19,3 +20,4 @@ pub mod invalid;
 pub mod json;
 pub mod language;
 pub mod money;
+pub mod names;

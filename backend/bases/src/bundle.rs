@@ -1,22 +1,12 @@
-//! The final contents of a base as one ZIP file, made while it is sent.
-//!
-//! One document at a time is read, a piece of it in memory; the client's pace is the server's.
+//! The final contents of a base as one ZIP file.
 
-use std::{
-    collections::VecDeque,
-    io::{self, Write},
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 use colloquy_base::clock::rfc3339;
-use colloquy_blobs::{BlobKey, Blobs, ObjectError, OpenFile};
-use futures_util::{Stream, StreamExt as _, stream};
+use colloquy_blobs::{Blobs, BundleError};
+use futures_util::Stream;
 use serde_json::json;
-use zip::{
-    ZipWriter,
-    write::{SimpleFileOptions, StreamWriter},
-};
 
 use super::{content::Variant, document::Described};
 
@@ -47,110 +37,6 @@ pub(crate) fn stream(
         Some((info, (name, content.blob.clone())))
     };
     let (info, waiting): (Vec<_>, VecDeque<_>) = documents.iter().filter_map(final_of).unzip();
-    let sink = Sink::default();
-    let bundle = Bundle {
-        zip: Some(ZipWriter::new_stream(sink.clone())),
-        sink,
-        blobs,
-        info: Some(json!({ "documents": info }).to_string()),
-        waiting,
-        open: None,
-    };
-    stream::try_unfold(bundle, Bundle::next)
-}
-
-/// Why a bundle breaks off.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum BundleError {
-    /// A file cannot be read.
-    #[error(transparent)]
-    Object(#[from] ObjectError),
-    /// It cannot be packed.
-    #[error(transparent)]
-    Zip(#[from] zip::result::ZipError),
-    /// The same.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-}
-
-/// What was packed and not sent.
-#[derive(Debug, Clone, Default)]
-struct Sink(Arc<Mutex<Vec<u8>>>);
-
-impl Sink {
-    fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut packed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        packed.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-struct Bundle {
-    /// `None` once it is complete.
-    zip: Option<ZipWriter<StreamWriter<Sink>>>,
-    sink: Sink,
-    blobs: Blobs,
-    info: Option<String>,
-    waiting: VecDeque<(String, BlobKey)>,
-    open: Option<OpenFile>,
-}
-
-impl Bundle {
-    async fn next(mut self) -> Result<Option<(Bytes, Self)>, BundleError> {
-        loop {
-            let packed = self.sink.take();
-            if !packed.is_empty() {
-                return Ok(Some((packed.into(), self)));
-            }
-            if !self.step().await? {
-                return Ok(None);
-            }
-        }
-    }
-
-    /// Packs a little more. Whether there was something.
-    async fn step(&mut self) -> Result<bool, BundleError> {
-        let Some(zip) = &mut self.zip else {
-            return Ok(false);
-        };
-        let options = SimpleFileOptions::default();
-        if let Some(info) = self.info.take() {
-            zip.start_file(INFO, options)?;
-            zip.write_all(info.as_bytes())?;
-            return Ok(true);
-        }
-        if let Some(open) = &mut self.open {
-            match open.pieces.next().await.transpose()? {
-                Some(piece) => zip.write_all(&piece)?,
-                None => self.open = None,
-            }
-            return Ok(true);
-        }
-        if let Some((name, blob)) = self.waiting.pop_front() {
-            match self.blobs.read(&blob).await {
-                Ok(open) => {
-                    zip.start_file(name, options)?;
-                    self.open = Some(open);
-                }
-                // It was replaced or deleted a moment ago.
-                Err(ObjectError::Missing) => {}
-                Err(error) => return Err(error.into()),
-            }
-            return Ok(true);
-        }
-        if let Some(zip) = self.zip.take() {
-            zip.finish()?;
-        }
-        Ok(true)
-    }
+    let info = json!({ "documents": info }).to_string();
+    colloquy_blobs::bundle(blobs, (INFO, info), waiting)
 }

@@ -69,7 +69,8 @@ impl Recording<'_> {
         }
         let claim = Claim::new(Priority::Background, tenant.partner().as_str());
         let (sandbox, from) = (&bases.sandbox, begin.unsigned_abs());
-        let window = sound::window(sandbox, &claim, &self.file, self.container, from).await;
+        let span = sound::speech_from(from);
+        let window = sound::window(sandbox, &claim, &self.file, self.container, span).await;
         let window = match window {
             Ok(window) => window,
             Err(error @ DigitizeError::Later(_)) => return Err(error.into()),

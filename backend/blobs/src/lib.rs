@@ -7,6 +7,7 @@
 //!
 //! What a file means, and who may read it, belongs to the capability that keeps it.
 
+mod bundle;
 mod capability;
 mod gathered;
 mod local;
@@ -14,7 +15,7 @@ mod objects;
 mod reader;
 mod store;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, io::Read as _, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -22,13 +23,22 @@ use colloquy_base::identifiers::PartnerId;
 use colloquy_kernel::Base;
 use colloquy_store::{StoreError, Transaction};
 use futures_util::Stream;
+use tokio::task::spawn_blocking;
 
 pub use self::{
+    bundle::{BundleError, bundle},
     capability::BlobsCapability,
     local::LocalFile,
     objects::{ObjectError, Objects, OpenError, OpenFile},
     reader::BlobReader,
 };
+
+/// Whether a failure is that files can neither be stored nor read now.
+#[must_use]
+pub fn is_away(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain();
+    causes.any(|cause| matches!(cause.downcast_ref(), Some(ObjectError::Failed(_))))
+}
 
 /// How long a file may be pending. The longest upload takes a part of it (`http.body_ms`, ten minutes by default).
 const PENDING: Duration = Duration::from_secs(2 * 3_600);
@@ -212,6 +222,26 @@ impl Blobs {
     #[must_use]
     pub fn reader(&self, key: &BlobKey, bytes: u64) -> BlobReader {
         BlobReader::new(self.clone(), key.clone(), bytes)
+    }
+
+    /// How a file of this size begins: so many bytes, or all of it.
+    ///
+    /// # Errors
+    /// When it is not there or cannot be read.
+    pub async fn beginning(
+        &self,
+        key: &BlobKey,
+        bytes: u64,
+        most: usize,
+    ) -> Result<Vec<u8>, ObjectError> {
+        let reader = self.reader(key, bytes);
+        let read = spawn_blocking(move || {
+            let mut beginning = Vec::with_capacity(most);
+            reader.take(most as u64).read_to_end(&mut beginning)?;
+            Ok::<_, std::io::Error>(beginning)
+        });
+        let read = read.await.map_err(std::io::Error::other).flatten();
+        read.map_err(|error| ObjectError::Failed(error.to_string()))
     }
 
     /// Opens a file for reading, a piece at a time.

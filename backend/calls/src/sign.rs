@@ -1,12 +1,9 @@
 //! Signed session URLs: HMAC-SHA-256, in hexadecimal, over method, path, call id and expiry, one a line.
 
-use std::{
-    fmt::Write as _,
-    net::{IpAddr, Ipv4Addr},
-};
+use std::fmt::Write as _;
 
 use colloquy_accounts as accounts;
-use colloquy_config::{HttpConfig, Secret, SigningKey, SigningKeys};
+use colloquy_config::{Secret, SigningKey, SigningKeys};
 use colloquy_kernel::Base;
 use colloquy_protocol::CloseCode;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -91,7 +88,7 @@ fn path(id: &str) -> String {
 /// The session's URL without signature, as clients of this node reach it.
 pub(super) fn endpoint(calls: &Calls, id: &str) -> String {
     // http -> ws, https -> wss.
-    let base = public_url(&calls.config.http).replacen("http", "ws", 1);
+    let base = calls.config.http.origin().replacen("http", "ws", 1);
     format!("{base}{}", path(id))
 }
 
@@ -116,18 +113,6 @@ fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
-}
-
-/// The origin as clients reach this server: `http.public_url`, else the address listened on. No slash at its end.
-fn public_url(config: &HttpConfig) -> String {
-    if let Some(url) = &config.public_url {
-        return url.as_str().trim_end_matches('/').to_owned();
-    }
-    let mut address = config.listen;
-    if address.ip().is_unspecified() {
-        address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    }
-    format!("http://{address}")
 }
 
 #[cfg(test)]

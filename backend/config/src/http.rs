@@ -1,6 +1,6 @@
 //! The HTTP server.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
@@ -68,6 +68,19 @@ impl Default for HttpConfig {
 }
 
 impl HttpConfig {
+    /// The origin as clients reach this server: `http.public_url`, else the address listened on. No slash at its end.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        if let Some(url) = &self.public_url {
+            return url.as_str().trim_end_matches('/').to_owned();
+        }
+        let mut address = self.listen;
+        if address.ip().is_unspecified() {
+            address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        }
+        format!("http://{address}")
+    }
+
     pub(super) fn validate(&self) -> anyhow::Result<()> {
         ensure!(
             self.keep_alive_seconds >= 1,

@@ -22,6 +22,7 @@ mod store;
 mod traces;
 mod transcripts;
 mod vectorstore;
+mod voices;
 mod webhooks;
 
 use std::path::Path;
@@ -53,6 +54,7 @@ pub use self::{
     traces::TracesConfig,
     transcripts::TranscriptsConfig,
     vectorstore::VectorstoreConfig,
+    voices::{VoiceWorkerConfig, VoicesConfig, is_voice_type},
     webhooks::{FetchConfig, WebhooksConfig},
 };
 
@@ -95,6 +97,10 @@ pub struct Config {
     pub analyses: AnalysesConfig,
     /// `[transcripts]`
     pub transcripts: TranscriptsConfig,
+    /// The voice library.
+    pub voices: VoicesConfig,
+    /// What makes voices of recordings.
+    pub voice_worker: VoiceWorkerConfig,
     /// Rewriting of documents.
     pub rewriting: RewritingConfig,
     /// The vector store that final content of documents is brought to.
@@ -125,6 +131,7 @@ fn is_secret(name: &str) -> bool {
             | "transcriber.api_key"
             | "synthesizer.api_key"
             | "vectorstore.api_key"
+            | "voice_worker.api_key"
             | "media.ice_servers"
             | "webhooks.secret"
             | "traces.headers"
@@ -168,6 +175,10 @@ impl Config {
                     "admin_key" | "signing_keys" => name.into(),
                     // `[models]` holds models by name, none of which is called `dir`.
                     "models_dir" => "inference.models_dir".into(),
+                    // The section with two words.
+                    name if name.starts_with("voice_worker_") => {
+                        name.replacen("voice_worker_", "voice_worker.", 1).into()
+                    }
                     _ => name.replacen('_', ".", 1).into(),
                 }
             });
@@ -206,6 +217,8 @@ impl Config {
         self.analyses.validate(&self.models, &self.chat)?;
         self.rewriting.validate(&self.models, &self.chat)?;
         self.vectorstore.validate()?;
+        self.voices.validate()?;
+        self.voice_worker.validate()?;
         self.sandbox.validate()?;
         self.traces.validate()?;
         self.webhooks.validate()

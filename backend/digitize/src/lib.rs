@@ -69,6 +69,13 @@ impl DigitizeError {
     }
 }
 
+/// Whether a failure is that the sandbox has no room, or that somebody killed its child.
+#[must_use]
+pub fn is_without_room(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain();
+    causes.any(|cause| cause.downcast_ref().is_some_and(DigitizeError::may_pass))
+}
+
 fn limit_words(limit: Limit) -> &'static str {
     match limit {
         Limit::Memory => "memory",

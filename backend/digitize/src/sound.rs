@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+pub use colloquy_audio::media::Span;
 use colloquy_audio::media::{Container, MediaError, Window, read_window};
 use colloquy_base::fair_queue::Claim;
 use colloquy_extract::Format;
@@ -10,8 +11,15 @@ use colloquy_sandbox::{Input, Sandbox, SandboxError};
 
 use crate::{DigitizeError, limits};
 
-/// The length of a window, in samples at 16,000 Hz: ten minutes.
-pub const WINDOW: usize = 600 * 16_000;
+/// What transcribers are given of a recording at a time, from a sample on: ten minutes at 16,000 Hz.
+#[must_use]
+pub fn speech_from(from: u64) -> Span {
+    Span {
+        rate_hz: 16_000,
+        from,
+        most: 600 * 16_000,
+    }
+}
 
 /// The address space of a child beside its file: the decoders, and their tables of packets.
 const CHILD_BYTES: u64 = 384 * 1024 * 1024;
@@ -30,6 +38,9 @@ pub struct SoundDecoder {
     /// What it is, by its name.
     #[arg(long, value_parser = parse_container)]
     container: Container,
+    /// How many samples a second has.
+    #[arg(long)]
+    rate: u32,
     /// The first sample.
     #[arg(long)]
     from: u64,
@@ -60,7 +71,12 @@ impl SoundDecoder {
     /// # Errors
     /// When the file is refused.
     pub fn decode(&self, file: &[u8]) -> Result<Vec<u8>, MediaError> {
-        let window = read_window(file, self.container, self.from, self.most)?;
+        let span = Span {
+            rate_hz: self.rate,
+            from: self.from,
+            most: self.most,
+        };
+        let window = read_window(file, self.container, span)?;
         let declared = window.declared.map(|declared| declared.as_millis());
         let declared = declared.and_then(|millis| u64::try_from(millis).ok());
         let mut output = Vec::with_capacity(HEAD + 2 * window.samples.len());
@@ -71,7 +87,7 @@ impl SoundDecoder {
     }
 }
 
-/// The sound of a file from a sample on, [`WINDOW`] samples at most, decoded by a child.
+/// Some of the sound of a file, decoded by a child.
 ///
 /// # Errors
 /// When it is refused, takes too much, or cannot be decoded now.
@@ -80,14 +96,26 @@ pub async fn window(
     claim: &Claim,
     file: &Input,
     container: Container,
-    from: u64,
+    span: Span,
 ) -> Result<Window, DigitizeError> {
-    let from = format!("--from={from}");
-    let most = format!("--most={WINDOW}");
-    let what = ["sound", "--container", container.name(), &from, &most];
+    let Span {
+        rate_hz,
+        from,
+        most,
+    } = span;
+    let [rate, from] = [format!("--rate={rate_hz}"), format!("--from={from}")];
+    let at_most = format!("--most={most}");
+    let what = [
+        "sound",
+        "--container",
+        container.name(),
+        &rate,
+        &from,
+        &at_most,
+    ];
     let length = file.length().await;
     let length = length.map_err(|error| DigitizeError::Later(error.to_string()))?;
-    let output = HEAD + 2 * WINDOW;
+    let output = HEAD + 2 * most;
     let limits = limits(
         // An AVI's sound is gathered beside it; samples and output while they grow.
         CHILD_BYTES + 3 * length + 6 * output as u64,

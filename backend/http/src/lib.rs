@@ -7,6 +7,7 @@ mod draining;
 mod edge;
 pub mod error;
 pub mod extract;
+pub mod file;
 pub mod form;
 pub mod front;
 pub mod guarded;

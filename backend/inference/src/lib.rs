@@ -7,10 +7,12 @@
 //! - [`silero`]: voice activity
 //! - [`smart_turn`]: whether a speaker has finished
 //! - [`minilm`]: texts as vectors, for search by meaning
+//! - [`ge2e`]: who speaks, as a vector
 //!
 //! A file that is malformed is an error. Nothing here looks for files: `colloquy-models` gives out those that have their hash.
 
 mod framing;
+pub mod ge2e;
 pub mod kokoro;
 mod mel;
 pub mod minilm;

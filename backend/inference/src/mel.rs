@@ -1,4 +1,4 @@
-//! The spectrogram that Whisper hears: 16 kHz, windows of 25 ms every 10 ms, the logarithm of the power in mel bands.
+//! Spectrograms as models hear them: 16 kHz, windows of 25 ms every 10 ms, the power in mel bands, and its logarithm as Whisper wants it.
 
 use std::{f64::consts::PI, sync::Arc};
 
@@ -99,20 +99,14 @@ impl MelFilter {
         }
     }
 
-    /// The spectrogram of samples from -1 to 1, moved so that its loudest value is `loudest` (a power of ten), and
-    /// scaled as Whisper was trained with.
-    pub(crate) fn spectrogram(
-        &self,
-        samples: &[f32],
-        loudest: Option<f32>,
-    ) -> Result<Spectrogram, InferenceError> {
+    /// The power of samples from -1 to 1 in each band.
+    pub(crate) fn power(&self, samples: &[f32]) -> Result<Spectrogram, InferenceError> {
         let frames = samples.len() / HOP;
         let mut data = vec![0.0; self.bands.len() * frames];
         let mut input = self.fft.make_input_vec();
         let mut spectrum = self.fft.make_output_vec();
         let mut scratch = self.fft.make_scratch_vec();
         let mut power = vec![0.0; BINS];
-        let mut maximum = f32::MIN;
         for frame in 0..frames {
             for (at, (value, weight)) in input.iter_mut().zip(&self.window).enumerate() {
                 // Windows stand around their time; what is before the first and after the last sample is mirrored.
@@ -126,25 +120,35 @@ impl MelFilter {
                 *power = value.norm_sqr();
             }
             for (band, (first, weights)) in self.bands.iter().enumerate() {
-                let sum: f32 = weights
-                    .iter()
-                    .zip(&power[*first..])
-                    .map(|(a, b)| a * b)
-                    .sum();
-                let value = sum.max(FLOOR).log10();
-                maximum = maximum.max(value);
-                data[band * frames + frame] = value;
+                let products = weights.iter().zip(&power[*first..]).map(|(a, b)| a * b);
+                data[band * frames + frame] = products.sum();
             }
-        }
-        let shift = loudest.map_or(0.0, |loudest| loudest - maximum);
-        for value in &mut data {
-            *value = scaled(value.max(maximum - RANGE) + shift);
         }
         Ok(Spectrogram {
             bands: self.bands.len(),
             frames,
             data,
         })
+    }
+
+    /// The spectrogram of samples from -1 to 1, moved so that its loudest value is `loudest` (a power of ten), and
+    /// scaled as Whisper was trained with.
+    pub(crate) fn spectrogram(
+        &self,
+        samples: &[f32],
+        loudest: Option<f32>,
+    ) -> Result<Spectrogram, InferenceError> {
+        let mut spectrogram = self.power(samples)?;
+        let mut maximum = f32::MIN;
+        for value in &mut spectrogram.data {
+            *value = value.max(FLOOR).log10();
+            maximum = maximum.max(*value);
+        }
+        let shift = loudest.map_or(0.0, |loudest| loudest - maximum);
+        for value in &mut spectrogram.data {
+            *value = scaled(value.max(maximum - RANGE) + shift);
+        }
+        Ok(spectrogram)
     }
 }
 

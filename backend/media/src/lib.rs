@@ -37,7 +37,6 @@ use colloquy_transport::{net, peer};
 use tokio::sync::Semaphore;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub use self::session::voice_detector;
 use self::{live::LiveSessions, signalling::session_socket, waiting::Waiting};
 
 /// The state of this capability in a server; cheap to clone.

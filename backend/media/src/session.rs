@@ -39,8 +39,6 @@ use super::{
 };
 use crate::Media;
 
-pub use self::turns::voice_detector;
-
 /// Heartbeats that a client may miss before its connection counts as lost.
 const MISSED_HEARTBEATS: u32 = 3;
 
@@ -213,7 +211,7 @@ impl Session {
         let epoch = media.clock.instant();
         let settings = &media.config.calls;
         let voice = Voice::of(&setup.character.parameters);
-        let detector = voice_detector(&media.providers.turns);
+        let detector = media.providers.turns.detector();
         let config = EngineConfig {
             turns: turn_settings(media, voice.language.as_deref()),
             greetings: rendered.greetings.clone(),

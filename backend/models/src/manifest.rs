@@ -15,6 +15,8 @@ pub enum Purpose {
     EndOfTurn,
     /// Texts as vectors, for search by meaning.
     Embedding,
+    /// Who speaks, as a vector.
+    SpeakerEmbedding,
 }
 
 impl fmt::Display for Purpose {
@@ -25,6 +27,7 @@ impl fmt::Display for Purpose {
             Self::VoiceActivity => "voice activity",
             Self::EndOfTurn => "end of turn",
             Self::Embedding => "embedding",
+            Self::SpeakerEmbedding => "speaker embedding",
         })
     }
 }
@@ -377,6 +380,28 @@ pub const MODELS: &[Model] = &[
         upstream: "Smart Turn (pipecat-ai), 3.2",
         licence: "BSD-2-Clause",
         memory_mb: 60,
+    },
+    Model {
+        name: "ge2e",
+        purpose: Purpose::SpeakerEmbedding,
+        languages: Languages::Any,
+        files: &[ModelFile {
+            name: "pretrained.pt",
+            bytes: 17_090_379,
+            sha256: "39373b86598fa3da9fcddee6142382efe09777e8d37dc9c0561f41f0070f134e",
+            hub: None,
+            packages: &[PackageMember {
+                registry: Registry::PyPi,
+                project: "resemblyzer",
+                archive: "Resemblyzer-0.1.4-py3-none-any.whl",
+                bytes: 15_747_704,
+                sha256: "8f12eb2f1a9982d32e8db7856de754709b59c93a77bcf0ff536584b619a9dd1f",
+                path: "resemblyzer/pretrained.pt",
+            }],
+        }],
+        upstream: "the GE2E speaker encoder of Resemblyzer (Resemble AI)",
+        licence: "Apache-2.0",
+        memory_mb: 12,
     },
     Model {
         name: "all-minilm-l6-v2",

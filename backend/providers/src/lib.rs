@@ -11,8 +11,10 @@ mod models;
 pub mod openai;
 mod patience;
 mod policy;
+mod remote_voices;
 mod resilient;
 mod traced;
+mod voice_worker;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -30,10 +32,15 @@ pub use self::{
     models::{Model, Models, approximate_tokens},
     patience::{Deadline, Patience},
     policy::{Admission, Health},
+    remote_voices::RemoteVoices,
     resilient::Resilient,
+    voice_worker::{
+        FileStream, MadeVoice, VoiceFile, VoiceJob, VoiceProgress, VoiceSample, VoiceWorker,
+    },
 };
 use colloquy_base::{clock::SystemClock, fair_queue::Claim};
 use colloquy_config::Config;
+pub use embedded::SpeechScores;
 
 /// A service that turns speech into text.
 #[async_trait]
@@ -208,6 +215,16 @@ pub struct ProviderError {
     pub told: Option<Box<UpstreamFailure>>,
 }
 
+/// Whether a failure is that too many wait for a provider of this server.
+#[must_use]
+pub fn is_busy(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain();
+    let mut errors = causes
+        .by_ref()
+        .filter_map(|cause| cause.downcast_ref::<ProviderError>());
+    errors.any(|error| error.kind == ProviderErrorKind::Busy)
+}
+
 /// The kinds of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderErrorKind {
@@ -290,6 +307,8 @@ pub struct Providers {
     pub batch: BatchProviders,
     /// Turns texts into vectors; `None`: texts are found by their words alone.
     pub embedder: Option<Arc<dyn Embedder>>,
+    /// Makes voices of recordings; `None`: nobody does.
+    pub voice_worker: Option<Arc<dyn VoiceWorker>>,
     /// What listens to the turns of calls beside the transcriber.
     pub turns: embedded::TurnModels,
     /// How many calls at once the models of this machine keep up with; `None` where calls take none.
@@ -353,7 +372,13 @@ fn load(config: &Config, pool: &embedded::Pool) -> anyhow::Result<Providers> {
         None => embedded::embedder(config, pool)?.map(|model| (model, Locality::Local)),
     };
     let turns = embedded::TurnModels::from_config(config, pool)?;
+    let voice_worker: Option<Arc<dyn VoiceWorker>> =
+        match RemoteVoices::from_config(&config.voice_worker)? {
+            Some(worker) => Some(Arc::new(worker)),
+            None => embedded::voice_worker(config, pool, &synthesizer),
+        };
     Ok(Providers {
+        voice_worker,
         chat: chat(on_the_line),
         transcriber: transcriber_distance.resilient(&transcriber, on_the_line, None),
         synthesizer: synthesizer_distance.resilient(&synthesizer, on_the_line, None),

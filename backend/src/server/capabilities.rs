@@ -6,11 +6,11 @@ use crate::{
     blobs::BlobsCapability, calls::CallsCapability, characters::CharactersCapability,
     generation::GenerationCapability, kernel::Capability, media::MediaCapability,
     messaging::MessagingCapability, speech::SpeechCapability, transcripts::TranscriptsCapability,
-    webhooks::WebhooksCapability,
+    voices::VoicesCapability, webhooks::WebhooksCapability,
 };
 
 /// All of them. What others count on starts before them.
-pub(super) const ALL: [&dyn Capability<App>; 14] = [
+pub(super) const ALL: [&dyn Capability<App>; 15] = [
     &Heartbeat,
     &AccountsCapability,
     &BlobsCapability,
@@ -23,6 +23,7 @@ pub(super) const ALL: [&dyn Capability<App>; 14] = [
     &MessagingCapability,
     &TranscriptsCapability,
     &AnalysesCapability,
+    &VoicesCapability,
     &WebhooksCapability,
     &Operations,
 ];

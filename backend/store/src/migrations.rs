@@ -35,7 +35,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files, and SQL that both databases understand.
-const FILES: [(&str, &str); 27] = sql_files![
+const FILES: [(&str, &str); 28] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -63,6 +63,7 @@ const FILES: [(&str, &str); 27] = sql_files![
     "0025_forced_embeddings",
     "0026_transcripts",
     "0027_analyses",
+    "0028_voices",
 ];
 
 /// The migrations, numbered from 1.

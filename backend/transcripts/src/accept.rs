@@ -1,7 +1,5 @@
 //! Taking a transcript: the recording as it comes, the stored row and its job.
 
-use std::io::Read as _;
-
 use bytes::Bytes;
 use colloquy_accounts::{
     Tenant, hold_partner,
@@ -15,7 +13,6 @@ use colloquy_blobs::ObjectError;
 use colloquy_http::ApiError;
 use colloquy_kernel::jobs;
 use futures_util::Stream;
-use tokio::task::spawn_blocking;
 
 use super::{
     error::AcceptError,
@@ -99,16 +96,10 @@ pub(super) async fn container_of(
     key: &colloquy_blobs::BlobKey,
     bytes: u64,
 ) -> Result<Option<Container>, ObjectError> {
-    let reader = transcripts.blobs.reader(key, bytes);
-    let read = spawn_blocking(move || {
-        let mut beginning = Vec::with_capacity(Container::BEGINNING);
-        let most = Container::BEGINNING as u64;
-        reader.take(most).read_to_end(&mut beginning)?;
-        Ok::<_, std::io::Error>(beginning)
-    });
-    let read = read.await.map_err(std::io::Error::other).flatten();
-    let beginning = read.map_err(|error| ObjectError::Failed(error.to_string()))?;
-    let container = Container::of_beginning(&beginning);
+    let beginning = transcripts
+        .blobs
+        .beginning(key, bytes, Container::BEGINNING);
+    let container = Container::of_beginning(&beginning.await?);
     // Of films, those that the document names.
     Ok(container.filter(|container| *container != Container::Avi))
 }

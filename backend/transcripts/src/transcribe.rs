@@ -12,10 +12,9 @@ use colloquy_audio::{
     pauses::{self, RATE_HZ, is_silent, joined},
 };
 use colloquy_base::fair_queue::{Claim, Priority};
-use colloquy_blobs::ObjectError;
-use colloquy_digitize::{DigitizeError, Input, sound};
+use colloquy_digitize::{DigitizeError, Input, is_without_room, sound};
 use colloquy_kernel::jobs::{GivenUp, Job, RetryRule, Run, RunResult, is_database_away};
-use colloquy_providers::{ProviderError, ProviderErrorKind, Utterance};
+use colloquy_providers::{ProviderErrorKind, Utterance};
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use serde::{Deserialize, Serialize};
 
@@ -133,22 +132,10 @@ impl Transcribe {
 /// Whether a failure is that of an outage: the database is away, files cannot be stored or read, or there is no room in the sandbox
 /// or in a queue of this server now.
 fn is_outage(error: &anyhow::Error) -> bool {
-    let is_other = error.chain().any(|cause| {
-        if let Some(error) = cause.downcast_ref::<ObjectError>() {
-            matches!(error, ObjectError::Failed(_))
-        } else if let Some(error) = cause.downcast_ref::<ProviderError>() {
-            error.kind == ProviderErrorKind::Busy
-        } else {
-            false
-        }
-    });
-    is_other || is_without_room(error) || is_database_away(error)
-}
-
-/// Whether the sandbox has no room, or somebody killed its child.
-fn is_without_room(error: &anyhow::Error) -> bool {
-    let mut causes = error.chain();
-    causes.any(|cause| cause.downcast_ref().is_some_and(DigitizeError::may_pass))
+    is_without_room(error)
+        || is_database_away(error)
+        || colloquy_blobs::is_away(error)
+        || colloquy_providers::is_busy(error)
 }
 
 /// Stores how a transcript ended, and gives its recording up.
@@ -353,7 +340,7 @@ async fn window(
         .await?;
     let input = Input::File(file.path().to_owned());
     let (sandbox, container) = (&transcripts.sandbox, recording.container);
-    let window = sound::window(sandbox, claim, &input, container, begin).await;
+    let window = sound::window(sandbox, claim, &input, container, sound::speech_from(begin)).await;
     let window = window.map_err(|error| match error {
         passing @ DigitizeError::Later(_) => anyhow::Error::from(passing),
         error => Failure::Unreadable(error).into(),
@@ -424,6 +411,8 @@ fn written(options: &Options, language: Option<&str>, heard: &[Part]) -> Outcome
 #[cfg(test)]
 mod tests {
     use colloquy_accounts::AccountError;
+    use colloquy_blobs::ObjectError;
+    use colloquy_providers::ProviderError;
     use colloquy_store::StoreError;
 
     use super::*;

@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 use bytes::Bytes;
 use colloquy::{
     fair_queue::{Claim, Priority},
-    media::voice_detector,
     providers::embedded::TurnModels,
 };
 use colloquy_voice::{Engine, EngineConfig, Input, Output, PredictedHold, RtpPacket, TurnSettings};
@@ -104,7 +103,7 @@ pub(super) async fn hear(
         bitrate_bps: 32_000,
         seed: 1,
     };
-    let mut engine = Engine::with_detector(config, voice_detector(models))?;
+    let mut engine = Engine::with_detector(config, models.detector())?;
     let mut inputs = packets(&conversation.samples)?;
     inputs.insert((Duration::ZERO, 0), Input::Connected);
     let mut number = inputs.len() as u64;

@@ -55,7 +55,10 @@ pub fn fuzz(seeds: &[Vec<u8>], check: impl Fn(&[u8]) -> String) {
     }
     let known = outcomes.len();
     let mut tries = 0_u64;
-    while Instant::now() < end || tries < LEAST_TRIES || (outcomes.len() == known && tries < MOST_TRIES) {
+    while Instant::now() < end
+        || tries < LEAST_TRIES
+        || (outcomes.len() == known && tries < MOST_TRIES)
+    {
         tries += 1;
         let mut input = inputs.choose(&mut random).unwrap().clone();
         for _ in 0..random.random_range(1..6) {

@@ -77,6 +77,11 @@ async fn furnish(app: &TestApp) -> (Vec<String>, String) {
     });
     let asked = app.post(&acme.key, "/v2/dialog_analyses", json!({"input": input}));
     let analysis = asked.await.expect(200)["id"].as_str().unwrap().to_owned();
+    let made = app.request(Method::POST, "/api/voices/acme/empty");
+    let voice = reqwest::multipart::Form::new().text("name", "anna");
+    send(made.bearer_auth(&acme.key).multipart(voice))
+        .await
+        .expect(201);
     let list = "/api/webhooks/acme/deliveries";
     let deliveries = app.get(&acme.key, list).await.expect(200);
     let delivery = deliveries["deliveries"][0]["id"].as_str().unwrap();
@@ -101,6 +106,7 @@ async fn furnish(app: &TestApp) -> (Vec<String>, String) {
         format!("{list}/{delivery}"),
         "/api/characters/acme/ada".to_owned(),
         "/api/kb-stats/acme/manual".to_owned(),
+        "/api/voices/acme/anna".to_owned(),
         quota.path,
     ];
     (paths, acme.key)

@@ -13,27 +13,33 @@ use symphonia::{
     default::get_codecs,
 };
 
-use super::{MediaError, RATE_HZ};
+use super::MediaError;
 
 /// RFC 6716, 3.2.5: no packet is longer than 120 ms.
-const MAX_OPUS_SAMPLES: usize = 1_920;
+const MAX_PACKET_MS: usize = 120;
+/// The rates that Opus is decoded to, and the one that it has inside.
+const OPUS_RATES: [u32; 5] = [8_000, 12_000, 16_000, 24_000, 48_000];
+const OPUS_HZ: u32 = 48_000;
 /// Where the gain stands in the header of Opus (RFC 7845, 5.1).
 const OPUS_GAIN: usize = 16;
 
 /// A decoder for one track.
 pub(super) enum Decoder {
-    /// Mono samples at the rate of what comes out; it mixes two channels itself.
+    /// Mono samples, at the rate of what comes out where Opus has it; it mixes two channels itself.
     Opus {
         opus: opus::Decoder,
         time_base: Option<TimeBase>,
+        rate_hz: u32,
     },
     Other(Box<dyn AudioDecoder>),
 }
 
 impl Decoder {
+    /// The decoder of a track, of which samples at this rate are wanted.
     pub(super) fn of(
         parameters: &AudioCodecParameters,
         time_base: Option<TimeBase>,
+        wanted_hz: u32,
     ) -> Result<Self, MediaError> {
         if parameters.codec != CODEC_ID_OPUS {
             let options = AudioDecoderOptions::default();
@@ -49,13 +55,21 @@ impl Decoder {
             return Err(MediaError::Unsupported(what));
         }
         let malformed = |error: opus::Error| MediaError::Malformed(format!("Opus: {error}"));
-        let mut opus = opus::Decoder::new(RATE_HZ, Channels::Mono).map_err(malformed)?;
+        let rate_hz = match OPUS_RATES.contains(&wanted_hz) {
+            true => wanted_hz,
+            false => OPUS_HZ,
+        };
+        let mut opus = opus::Decoder::new(rate_hz, Channels::Mono).map_err(malformed)?;
         let header = parameters.extra_data.as_deref().unwrap_or_default();
         if let Some([low, high]) = header.get(OPUS_GAIN..OPUS_GAIN + 2) {
             let gain = i16::from_le_bytes([*low, *high]);
             opus.set_gain(gain.into()).map_err(malformed)?;
         }
-        Ok(Self::Opus { opus, time_base })
+        Ok(Self::Opus {
+            opus,
+            time_base,
+            rate_hz,
+        })
     }
 
     /// What comes next does not follow what came before.
@@ -74,21 +88,26 @@ impl Decoder {
         interleaved: &mut Vec<i16>,
     ) -> Result<(u32, usize), Error> {
         match self {
-            Self::Opus { opus, time_base } => {
-                interleaved.resize(MAX_OPUS_SAMPLES, 0);
+            Self::Opus {
+                opus,
+                time_base,
+                rate_hz,
+            } => {
+                interleaved.resize(*rate_hz as usize * MAX_PACKET_MS / 1_000, 0);
                 let Ok(count) = opus.decode(&packet.data, interleaved, false) else {
                     return decode_error("opus: a packet that is none");
                 };
                 let samples = |units| {
                     let time = time_base.and_then(|base| base.calc_duration(units));
-                    let samples =
-                        time.map_or(0, |time| time.as_micros() * i128::from(RATE_HZ) / 1_000_000);
+                    let samples = time.map_or(0, |time| {
+                        time.as_micros() * i128::from(*rate_hz) / 1_000_000
+                    });
                     usize::try_from(samples).unwrap_or(0)
                 };
                 interleaved.truncate(count.saturating_sub(samples(packet.trim_end)));
                 let begin = samples(packet.trim_start).min(interleaved.len());
                 interleaved.drain(..begin);
-                Ok((RATE_HZ, 1))
+                Ok((*rate_hz, 1))
             }
             Self::Other(decoder) => {
                 let sound = decoder.decode(packet)?;

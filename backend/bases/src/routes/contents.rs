@@ -13,11 +13,11 @@ use axum::{
 use colloquy_accounts::{PartnerTenant, Tenant, ledger::budget};
 use colloquy_http::{
     ApiError, ApiPath, ApiQuery,
+    file::attachment,
     form::{Fields, Form},
 };
 use colloquy_store::Transaction;
 use serde::{Deserialize, Serialize};
-use url::form_urlencoded::byte_serialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
@@ -140,7 +140,7 @@ pub(super) async fn download(
     let mut response = Body::from_stream(file.pieces).into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_LENGTH, HeaderValue::from(file.bytes));
-    headers.insert(CONTENT_DISPOSITION, disposition(&content.file_name));
+    headers.insert(CONTENT_DISPOSITION, attachment(&content.file_name));
     // A page or a picture of a stranger is nothing to be shown as one of this origin's.
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CONTENT_TYPE, media_type(content));
@@ -150,14 +150,6 @@ pub(super) async fn download(
 fn media_type(content: &Content) -> HeaderValue {
     HeaderValue::try_from(content.media_type.as_str())
         .unwrap_or(HeaderValue::from_static("application/octet-stream"))
-}
-
-/// Says that it is a file of this name (RFC 6266).
-fn disposition(name: &str) -> HeaderValue {
-    let encoded: String = byte_serialize(name.as_bytes()).collect();
-    let encoded = encoded.replace('+', "%20");
-    HeaderValue::try_from(format!("attachment; filename*=UTF-8''{encoded}"))
-        .unwrap_or(HeaderValue::from_static("attachment"))
 }
 
 /// The final contents of a base as a ZIP file: `documents_info.json`, and a file `<doc_id>.md` for each document. It is sent while it is
@@ -179,7 +171,7 @@ pub(super) async fn bundle(
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/zip"));
     let name = format!("{}.zip", base.name);
-    headers.insert(CONTENT_DISPOSITION, disposition(&name));
+    headers.insert(CONTENT_DISPOSITION, attachment(&name));
     Ok(response)
 }
 

@@ -12,6 +12,7 @@ mod kokoro;
 mod memory;
 mod own_files;
 mod silence;
+mod speakers;
 mod words;
 
 use std::{

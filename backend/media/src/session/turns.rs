@@ -1,7 +1,6 @@
 //! When turns begin and end, and when what is said in them is transcribed: the settings of a server's calls.
 
-use colloquy_providers::embedded::{SpeechListener, TurnModels};
-use colloquy_voice::{Earshot, PredictedHold, TurnSettings, VoiceDetector};
+use colloquy_voice::{PredictedHold, TurnSettings};
 
 use crate::Media;
 
@@ -27,31 +26,5 @@ pub(super) fn turn_settings(media: &Media, language: Option<&str>) -> TurnSettin
             incomplete_ms: settings.incomplete_stop_ms,
         }),
         ..TurnSettings::default()
-    }
-}
-
-/// What tells speech in a call.
-#[must_use]
-pub fn voice_detector(models: &TurnModels) -> Box<dyn VoiceDetector> {
-    match &models.voice_activity {
-        Some(model) => Box::new(ModelDetector(model.listener())),
-        None => Box::<Earshot>::default(),
-    }
-}
-
-/// A model as the engine's detector.
-struct ModelDetector(SpeechListener);
-
-impl VoiceDetector for ModelDetector {
-    fn frame_samples(&self) -> usize {
-        SpeechListener::FRAME_SAMPLES
-    }
-
-    fn score(&mut self, frame: &[i16]) -> f32 {
-        frame.as_array().map_or(0.0, |frame| self.0.score(frame))
-    }
-
-    fn reset(&mut self) {
-        self.0.reset();
     }
 }

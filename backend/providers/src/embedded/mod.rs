@@ -8,7 +8,6 @@
 
 mod espeak;
 mod extractive;
-mod loudness;
 mod minilm;
 mod normalize;
 mod phonemes;
@@ -17,6 +16,7 @@ mod pocketsphinx;
 mod pool;
 mod speaker;
 mod turns;
+mod voice_maker;
 mod whisper;
 
 pub(crate) use self::pool::load_aside;
@@ -27,7 +27,8 @@ pub use self::{
     piper::Voices,
     pocketsphinx::{Models, PocketSphinx},
     pool::{Pool, Wanted},
-    turns::{EndOfTurnModel, SpeechListener, SpeechModel, TurnModels},
+    turns::{EndOfTurnModel, SpeechListener, SpeechModel, SpeechScores, TurnModels},
+    voice_maker::VoiceMaker,
     whisper::Whisper,
 };
 use std::sync::Arc;
@@ -37,7 +38,7 @@ use colloquy_base::fair_queue::{Bounds, FairQueue, Full};
 use colloquy_config::{Config, InferenceConfig};
 use colloquy_models::{computed::ComputedFolder, folder::ModelsFolder};
 
-use super::{Embedder, ProviderError, ProviderErrorKind, Synthesizer, Transcriber};
+use super::{Embedder, ProviderError, ProviderErrorKind, Synthesizer, Transcriber, VoiceWorker};
 
 /// What `transcriber.model` calls PocketSphinx.
 const POCKETSPHINX: &str = "pocketsphinx";
@@ -125,6 +126,17 @@ pub fn embedder(config: &Config, pool: &Pool) -> anyhow::Result<Option<Arc<dyn E
         None => MiniLm::present(&folder, pool),
     };
     Ok(model.map(|model| Arc::new(model) as Arc<dyn Embedder>))
+}
+
+/// What makes voices on this machine, where its model is there; test sentences are spoken by this synthesizer.
+pub(super) fn voice_worker(
+    config: &Config,
+    pool: &Pool,
+    synthesizer: &Arc<dyn Synthesizer>,
+) -> Option<Arc<dyn VoiceWorker>> {
+    let folder = ModelsFolder::new(config.inference.models_folder(&config.store.dir));
+    let maker = VoiceMaker::present(&folder, pool, Arc::clone(synthesizer))?;
+    Some(Arc::new(maker))
 }
 
 /// How many may wait for a process with one priority, for each that there is at once.

@@ -9,6 +9,7 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
+use colloquy_audio::loudness::Gain;
 use colloquy_base::{fair_queue::Claim, language};
 use colloquy_inference::InferenceError;
 use colloquy_models::{
@@ -22,9 +23,7 @@ use super::{
         Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer, VoiceInfo,
         VoiceList, VoiceSpeed,
     },
-    Espeak, Pool, Wanted,
-    loudness::Gain,
-    normalize,
+    Espeak, Pool, Wanted, normalize,
     phonemes::Phonemes,
     pool::seconds_of,
     speaker::{Speaker, Speaking, measured},

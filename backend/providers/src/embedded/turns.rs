@@ -14,6 +14,8 @@ use colloquy_models::{
     folder::{ModelsFolder, Presence},
     manifest::{self, Purpose},
 };
+use colloquy_voice::{Earshot, VoiceDetector};
+use tokio::task::spawn_blocking;
 
 use super::{
     super::{ProviderError, ProviderErrorKind},
@@ -74,6 +76,52 @@ impl TurnModels {
         self.end_of_turn.as_ref().map(EndOfTurnModel::name)
     }
 
+    /// What tells speech from other sounds in a call.
+    #[must_use]
+    pub fn detector(&self) -> Box<dyn VoiceDetector> {
+        match &self.voice_activity {
+            Some(model) => Box::new(model.listener()),
+            None => Box::<Earshot>::default(),
+        }
+    }
+
+    /// The probability that somebody speaks in each frame of a sound, of samples at 16,000 Hz. Models compute it on the threads of their pool.
+    ///
+    /// # Errors
+    /// When too many wait for a thread.
+    pub async fn scores(
+        &self,
+        samples: Vec<i16>,
+        claim: &Claim,
+    ) -> Result<SpeechScores, ProviderError> {
+        let mut detector = self.detector();
+        let mut hear = move || {
+            let frame_samples = detector.frame_samples();
+            let frames = samples.chunks(frame_samples);
+            let mut padded = vec![0; frame_samples];
+            let scores = frames.map(|frame| {
+                padded.fill(0);
+                padded[..frame.len()].copy_from_slice(frame);
+                detector.score(&padded)
+            });
+            SpeechScores {
+                scores: scores.collect(),
+                frame_samples,
+            }
+        };
+        match &self.voice_activity {
+            Some(model) => {
+                model
+                    .pool
+                    .run(model.name, claim, move |_: &Wanted| hear())
+                    .await
+            }
+            None => spawn_blocking(hear).await.map_err(|error| {
+                ProviderError::new(EARSHOT, ProviderErrorKind::Failed, error.to_string())
+            }),
+        }
+    }
+
     /// How many threads for models a call keeps busy with them, on average.
     pub(crate) fn threads_a_call(&self) -> f64 {
         self.end_of_turn
@@ -82,8 +130,17 @@ impl TurnModels {
     }
 }
 
+/// Where somebody speaks in a sound.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SpeechScores {
+    /// The probability for each frame.
+    pub scores: Vec<f32>,
+    /// The samples of a frame, at 16,000 a second.
+    pub frame_samples: usize,
+}
+
 /// The name and the file of a model that has one.
-fn only_file(
+pub(super) fn only_file(
     folder: &ModelsFolder,
     name: &str,
     purpose: Purpose,
@@ -102,6 +159,7 @@ fn only_file(
 pub struct SpeechModel {
     name: &'static str,
     silero: Arc<Silero>,
+    pool: Pool,
 }
 
 impl SpeechModel {
@@ -127,6 +185,7 @@ impl SpeechModel {
         Ok(Self {
             name,
             silero: Arc::new(silero),
+            pool: pool.clone(),
         })
     }
 
@@ -155,12 +214,15 @@ pub struct SpeechListener {
     has_failed: bool,
 }
 
-impl SpeechListener {
-    /// Samples of a frame, at 16,000 a second.
-    pub const FRAME_SAMPLES: usize = FRAME;
+impl VoiceDetector for SpeechListener {
+    fn frame_samples(&self) -> usize {
+        FRAME
+    }
 
-    /// The probability that somebody speaks in a frame, which follows those before it.
-    pub fn score(&mut self, frame: &[i16; FRAME]) -> f32 {
+    fn score(&mut self, frame: &[i16]) -> f32 {
+        let Some(frame) = frame.as_array::<FRAME>() else {
+            return 0.0;
+        };
         let frame = frame.map(|sample| f32::from(sample) / 32_768.0);
         let score = self.model.silero.hear(&mut self.heard, &frame);
         score.unwrap_or_else(|error| {
@@ -172,8 +234,7 @@ impl SpeechListener {
         })
     }
 
-    /// Forgets what was heard.
-    pub fn reset(&mut self) {
+    fn reset(&mut self) {
         self.heard = Listener::default();
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use colloquy_formats::failure;
 use reqwest::{
-    Client, RequestBuilder, Response, StatusCode,
+    Client, Method, RequestBuilder, Response, StatusCode,
     header::{HeaderMap, RETRY_AFTER},
     redirect::Policy,
 };
@@ -37,15 +37,15 @@ use colloquy_config::Secret;
 use colloquy_observability::hand_on;
 
 /// The longest that connecting may take, unless it is to a model; everything else is bounded by the caller.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest answer that is read as a whole, unless it is a model's.
-const MAX_ANSWER_BYTES: usize = 1024 * 1024;
+pub(crate) const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 /// The longest wait that a server may ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A server, the model that is asked there, and the connections to it.
 #[derive(Debug, Clone)]
-struct Server {
+pub(crate) struct Server {
     http: Client,
     base: Url,
     key: Option<Secret>,
@@ -54,7 +54,7 @@ struct Server {
 
 impl Server {
     /// The server of these settings; `None` without a base URL.
-    fn new(
+    pub(crate) fn new(
         base: Option<&Url>,
         key: Option<&Secret>,
         model: Option<&String>,
@@ -76,15 +76,27 @@ impl Server {
     }
 
     /// A request to `path` below the base URL.
-    fn post(&self, path: &str) -> Result<RequestBuilder, ProviderError> {
+    pub(crate) fn request(
+        &self,
+        method: Method,
+        path: &str,
+    ) -> Result<RequestBuilder, ProviderError> {
         let url = self.address(path)?;
-        Ok(self.authorized(self.http.post(url)))
+        Ok(self.authorized(self.http.request(method, url)))
+    }
+
+    fn post(&self, path: &str) -> Result<RequestBuilder, ProviderError> {
+        self.request(Method::POST, path)
     }
 
     /// Whether the server answers and takes the key. A server without a list of models still answers.
     async fn check(&self) -> Result<(), ProviderError> {
-        let url = self.address("models")?;
-        match self.send(self.authorized(self.http.get(url))).await {
+        self.answers("models").await
+    }
+
+    /// The same by another path, which need not be there.
+    pub(crate) async fn answers(&self, path: &str) -> Result<(), ProviderError> {
+        match self.send(self.request(Method::GET, path)?).await {
             Err(Refusal {
                 status: Some(StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED),
                 ..
@@ -94,7 +106,7 @@ impl Server {
     }
 
     /// Sends a request and gives the response when it is a success.
-    async fn send(&self, request: RequestBuilder) -> Result<Response, Refusal> {
+    pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Response, Refusal> {
         let mut trace = HeaderMap::new();
         hand_on(&mut trace);
         let request = request.headers(trace);
@@ -132,7 +144,11 @@ impl Server {
     }
 
     /// Reads an answer as a whole, up to a bound.
-    async fn read(&self, mut response: Response, most: usize) -> Result<Vec<u8>, ProviderError> {
+    pub(crate) async fn read(
+        &self,
+        mut response: Response,
+        most: usize,
+    ) -> Result<Vec<u8>, ProviderError> {
         let mut body = Vec::new();
         while let Some(piece) = response
             .chunk()
@@ -189,15 +205,19 @@ impl Server {
         error
     }
 
-    fn error(&self, kind: ProviderErrorKind, message: impl Into<String>) -> ProviderError {
+    pub(crate) fn error(
+        &self,
+        kind: ProviderErrorKind,
+        message: impl Into<String>,
+    ) -> ProviderError {
         ProviderError::new(&self.model, kind, message)
     }
 }
 
 /// A request that got no success.
-struct Refusal {
+pub(crate) struct Refusal {
     /// The status, when there was an answer.
-    status: Option<StatusCode>,
+    pub(crate) status: Option<StatusCode>,
     error: ProviderError,
 }
 

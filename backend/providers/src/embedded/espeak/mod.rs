@@ -17,6 +17,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use colloquy_audio::loudness::{self, Gain};
 use colloquy_audio::wav;
 use colloquy_base::fair_queue::{FairQueue, Slot};
 use futures_util::{StreamExt as _, stream};
@@ -32,9 +33,7 @@ use super::{
     super::{
         Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer, VoiceList,
     },
-    busy,
-    loudness::{self, Gain},
-    not_started, queue,
+    busy, not_started, queue,
 };
 
 const PROGRAM: &str = "espeak-ng";

@@ -25,12 +25,12 @@ const PAUSE_DB: f64 = -10.0;
 
 /// What the samples of a voice are multiplied by.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Gain(f32);
+pub struct Gain(f32);
 
 impl Gain {
     /// The one that makes a voice as loud as the others, of what it says in a sentence: samples from -1 to 1. A voice that is
     /// silent remains so.
-    pub(super) fn of(sound: &[f32], sample_rate_hz: u32) -> Self {
+    pub fn of(sound: &[f32], sample_rate_hz: u32) -> Self {
         let Some(loudness) = loudness_lufs(sound, sample_rate_hz) else {
             return Self(1.0);
         };
@@ -43,19 +43,19 @@ impl Gain {
     }
 
     /// The sample that is heard, of one from -1 to 1.
-    pub(super) fn sample(self, value: f32) -> i16 {
+    pub fn sample(self, value: f32) -> i16 {
         // Numbers beyond the last one become it.
         (value * self.0 * f32::from(i16::MAX)).round() as i16
     }
 }
 
 /// A sample from -1 to 1.
-pub(super) fn value(sample: i16) -> f32 {
+pub fn value(sample: i16) -> f32 {
     f32::from(sample) / f32::from(i16::MAX)
 }
 
 /// How loud a sound is, in LUFS; `None` when nothing can be heard in it, or it is too short to tell.
-pub(super) fn loudness_lufs(sound: &[f32], sample_rate_hz: u32) -> Option<f64> {
+pub fn loudness_lufs(sound: &[f32], sample_rate_hz: u32) -> Option<f64> {
     let rate = f64::from(sample_rate_hz);
     let weighed = weigh(sound, rate);
     let samples = |seconds: f64| (seconds * rate).round() as usize;

@@ -1,0 +1,89 @@
+//! The voice library (`/api/voices`): voices of partners, made of recordings.
+//!
+//! A voice is made of an uploaded recording, which is split into samples, or empty, for samples that come one by one. A worker makes of the
+//! samples what synthesizers need: what each of them is worth, sentences spoken with them, an embedding. Splitting and embedding are jobs, whose
+//! states are stored with what they have done, so that they outlast their process. Recordings are a stranger's: streamed to the files of
+//! partners, and decoded by a child of the sandbox a window at a time.
+//!
+//! - [`voice`]: voices and what may be done with them when
+//! - [`sample`]: sound as a sample
+//! - [`cutting`]: where a recording is cut
+//! - [`split`]: the job that splits a recording
+//! - [`embed`]: the job that has a worker make something of the samples
+
+mod cutting;
+mod embed;
+mod error;
+mod routes;
+mod sample;
+mod split;
+mod store;
+mod voice;
+
+use std::sync::Arc;
+
+use axum::extract::FromRef;
+use colloquy_accounts::Accounts;
+use colloquy_blobs::Blobs;
+use colloquy_http::Interface;
+use colloquy_kernel::{Capability, Routes, State, jobs};
+use colloquy_providers::Providers;
+use colloquy_sandbox::Sandbox;
+
+pub use self::{embed::Embed, split::Split};
+
+/// The state of this capability in a server; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Voices(Arc<Parts>);
+
+/// What [`Voices`] holds, besides the [`Accounts`] that it derefs to.
+#[derive(Debug)]
+pub struct Parts {
+    accounts: Accounts,
+    blobs: Blobs,
+    sandbox: Arc<Sandbox>,
+    providers: Providers,
+}
+
+impl Voices {
+    /// Puts the parts together.
+    #[must_use]
+    pub fn new(
+        accounts: Accounts,
+        blobs: Blobs,
+        sandbox: Arc<Sandbox>,
+        providers: Providers,
+    ) -> Self {
+        Self(Arc::new(Parts {
+            accounts,
+            blobs,
+            sandbox,
+            providers,
+        }))
+    }
+}
+
+colloquy_kernel::state!(Voices: Parts.accounts: Accounts);
+
+/// The voice library, as a part of a server.
+#[derive(Debug)]
+pub struct VoicesCapability;
+
+#[async_trait::async_trait]
+impl<S: State> Capability<S> for VoicesCapability
+where
+    Accounts: FromRef<S>,
+    Voices: FromRef<S>,
+{
+    fn name(&self) -> &'static str {
+        "voices"
+    }
+
+    fn routes(&self) -> Vec<Routes<S>> {
+        vec![(Interface::MANAGEMENT, routes::routes())]
+    }
+
+    fn jobs(&self, registry: jobs::Registry<S>) -> jobs::Registry<S> {
+        registry.with::<Split>().with::<Embed>()
+    }
+}
