@@ -187,7 +187,8 @@ impl App {
             bases.for_characters(),
         )
         .await?;
-        let speech = Speech::new(accounts.clone(), providers.clone(), sandbox);
+        let library = Arc::new(voices.clone());
+        let speech = Speech::new(accounts.clone(), providers.clone(), sandbox, library);
         let messaging = Messaging::new(generation.clone(), speech.clone());
         let media = Media::open(
             calls.clone(),

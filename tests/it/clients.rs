@@ -131,3 +131,94 @@ async fn python_and_vector_stores() {
 async fn node() {
     run(Path::new("node"), "node/all.mjs").await;
 }
+
+/// Runs a part of the API document against a server: whatever is sent, it answers as the document says, and never with a failure of its own.
+async fn hold_to_document(server: &Server, key: &str, settings: &str, chosen: &[&str]) {
+    let folder = Path::new(FOLDER).join("python");
+    // What it keeps of a run lies where it is run.
+    let place = tempfile::tempdir().unwrap();
+    let mut command = Command::new(folder.join(".venv/bin/schemathesis"));
+    command
+        .current_dir(place.path())
+        .arg("--config-file")
+        .arg(folder.join(settings))
+        .arg("run")
+        .arg(server.url("/openapi.json"))
+        .args(["--no-color", "--suppress-health-check", "all", "-H"])
+        .arg(format!("X-Api-Key: {key}"))
+        .args(chosen)
+        .kill_on_drop(true);
+    let output = timeout(Duration::from_secs(240), command.output()).await;
+    let output = output.unwrap().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains(" generated, "), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn schemathesis() {
+    let upstream = Upstream::start().await;
+    let server = Server::start(&TestDatabase::sqlite(), |config| {
+        upstream.offer(config);
+        let mut all = Config::default();
+        upstream.configure(&mut all);
+        config.synthesizer = all.synthesizer;
+        config.limits.requests_per_minute = 10_000_000;
+        config.limits.attempts_per_minute = 10_000_000;
+        config.log.filter = "error".to_owned();
+    })
+    .await;
+    // What is there for the requests that name it.
+    let partner = server.partner("acme").await;
+    let kinds = ["text", "speech", "transcript"];
+    let quota = server.quota(&partner, &json!({"kinds": kinds})).await;
+    for place in [
+        "/api/knowledgebases/acme",
+        "/api/folders/acme/one",
+        "/api/voices/acme/empty",
+    ] {
+        let form = reqwest::multipart::Form::new().text("name", "one");
+        let request = server.request(&partner.key, reqwest::Method::POST, place);
+        harness::app::send(request.multipart(form))
+            .await
+            .expect(201);
+    }
+    let sound =
+        reqwest::multipart::Part::bytes(harness::sounds::wav(&harness::client::go_forward()));
+    let form = reqwest::multipart::Form::new().part("file", sound.file_name("a.wav"));
+    let place = "/api/voices/acme/one/samples";
+    let request = server.request(&partner.key, reqwest::Method::POST, place);
+    harness::app::send(request.multipart(form))
+        .await
+        .expect(201);
+    let character =
+        json!({"name": "one", "personality": "You are Ada.", "parameters": {"name": "Ada"}});
+    let place = "/api/characters/acme";
+    let request = server.request(&partner.key, reqwest::Method::POST, place);
+    harness::app::send(request.json(&character))
+        .await
+        .expect(201);
+
+    let named = "schemathesis-named.toml";
+    let management = [
+        "--exclude-method",
+        "DELETE",
+        "--include-path-regex",
+        "^/api",
+    ];
+    hold_to_document(&server, &partner.key, named, &management).await;
+    let paid = [
+        "--include-path-regex",
+        "^/v3|^/v2/(audio|transcript|completions|dialog)",
+    ];
+    hold_to_document(&server, &quota.key, named, &paid).await;
+    hold_to_document(
+        &server,
+        &partner.key,
+        named,
+        &["--include-path-regex", "^/v2"],
+    )
+    .await;
+    // With names that are not there, and the key that reaches everything.
+    hold_to_document(&server, harness::app::ADMIN_KEY, "schemathesis.toml", &[]).await;
+}

@@ -72,6 +72,12 @@ impl Interface {
         }
     }
 
+    /// The body of its errors.
+    #[must_use]
+    pub fn errors(self) -> ErrorShape {
+        self.errors
+    }
+
     /// Whether pages reach it.
     #[must_use]
     pub fn is_for_pages(self) -> bool {

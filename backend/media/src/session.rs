@@ -168,8 +168,11 @@ impl Session {
         )
         .await
         .map_err(anyhow::Error::from);
-        match rendered.and_then(|rendered| Self::new(media, setup, &rendered, seat, answers, place))
-        {
+        let parameters = &setup.character.parameters;
+        let voice = colloquy_speech::voice_of(&media.speech, &setup.tenant, parameters).await;
+        let session = rendered
+            .and_then(|rendered| Self::new(media, setup, &rendered, voice, seat, answers, place));
+        match session {
             Ok(mut session) => {
                 let resume = media.live.insert(&id, attach);
                 session.attach(wire, resume);
@@ -204,13 +207,13 @@ impl Session {
         media: &Media,
         setup: CallSetup,
         rendered: &RenderedCharacter,
+        voice: Voice,
         seat: CallSlot,
         answers: mpsc::Sender<Answer>,
         place: Place,
     ) -> anyhow::Result<Self> {
         let epoch = media.clock.instant();
         let settings = &media.config.calls;
-        let voice = Voice::of(&setup.character.parameters);
         let detector = media.providers.turns.detector();
         let config = EngineConfig {
             turns: turn_settings(media, voice.language.as_deref()),

@@ -130,7 +130,7 @@ async fn complete(
     } = accepted;
     let (question, character) = (&question, Arc::new(character));
     let rendered = characters::rendered(messaging, tenant, &character, &character_params).await?;
-    let voice = Voice::of(&character.parameters);
+    let voice = colloquy_speech::voice_of(&messaging.speech, tenant, &character.parameters).await;
     let messages = heard(messaging, question, voice.language.as_deref(), claim).await?;
     let speaker = ReplyContext::new(
         messaging,

@@ -7,6 +7,7 @@
 mod bill;
 mod cache;
 mod error;
+mod library;
 mod recording;
 mod request;
 pub mod routes;
@@ -35,6 +36,7 @@ use futures_util::{StreamExt as _, stream};
 
 use self::{cache::SpeechCache, recording::Recording, text_reader::TextReader};
 pub use self::{
+    library::{SpeakingVoice, VoiceLibrary, voice_of},
     recording::SoundError,
     sandboxed::{AudioDecoder, decode},
     spoken::spoken,
@@ -51,6 +53,7 @@ pub struct Parts {
     accounts: Accounts,
     providers: Providers,
     sandbox: Arc<Sandbox>,
+    library: Arc<dyn VoiceLibrary>,
     /// Speech that may be asked for again.
     pub cache: SpeechCache,
 }
@@ -58,9 +61,15 @@ pub struct Parts {
 impl Speech {
     /// Puts the parts together.
     #[must_use]
-    pub fn new(accounts: Accounts, providers: Providers, sandbox: Arc<Sandbox>) -> Self {
+    pub fn new(
+        accounts: Accounts,
+        providers: Providers,
+        sandbox: Arc<Sandbox>,
+        library: Arc<dyn VoiceLibrary>,
+    ) -> Self {
         Self(Arc::new(Parts {
             sandbox,
+            library,
             cache: SpeechCache::new(&accounts.config.speech),
             accounts,
             providers,

@@ -29,6 +29,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     bill::{self, Bill},
     cache::Key,
+    library,
     recording::SoundError,
     request::SpeechBody,
     sound::{Order, SoundStream},
@@ -61,7 +62,7 @@ struct SpeechRequestSchema {
     /// The model's public name; there is one, `colloquy-tts` unless it is configured otherwise.
     #[schema(example = "colloquy-tts")]
     model: String,
-    /// An id of `GET /v2/audio/voices`.
+    /// An id of `GET /v2/audio/voices`: a voice of the synthesizer, or `repo:<partner>/<name>`, one of the voice library.
     #[schema(example = "en")]
     voice: String,
     /// The text. Marks that cannot be heard (Markdown, HTML tags, emoji) are left out, as in calls.
@@ -147,8 +148,11 @@ async fn answer(speech: &Speech, request_id: u64, request: Request) -> Result<Re
     let wanted = wanted(speech, parts, body).await?;
     let language = wanted.language.or_else(|| detect(&wanted.input));
     let voices = voices::list(speech).await.map_err(SoundError::from)?;
-    let voice =
-        voices::choose(&voices, &wanted.voice, language, wanted.speed).ok_or_else(unknown_voice)?;
+    let id = match library::parsed(&wanted.voice) {
+        Some(reference) => named(speech, &payer, reference).await?,
+        None => wanted.voice,
+    };
+    let voice = voices::choose(&voices, &id, language, wanted.speed).ok_or_else(unknown_voice)?;
     let claim = Claim::new(Priority::Request, &bill::owner(&payer));
     let reading = TextReader::new(speech, voice.clone(), &wanted.input, &claim);
     let reading = reading.ok_or_else(unspeakable)?;
@@ -185,6 +189,17 @@ async fn answer(speech: &Speech, request_id: u64, request: Request) -> Result<Re
         headers.insert(SAMPLE_RATE, HeaderValue::from(RATE_HZ));
     }
     Ok(response)
+}
+
+/// What the synthesizer calls a voice of the library, of the partner whose key it is.
+async fn named(
+    speech: &Speech,
+    payer: &Payer,
+    reference: (&str, &str),
+) -> Result<String, ApiError> {
+    let tenant = payer.principal().own_tenant().ok_or_else(unknown_voice)?;
+    let meant = library::meant(speech, &tenant, reference).await?;
+    meant.ok_or_else(unknown_voice)
 }
 
 /// Reads the body.
@@ -257,7 +272,7 @@ impl From<VoiceInfo> for VoiceView {
     }
 }
 
-/// Lists the voices, with the same keys as for speech.
+/// Lists the voices, with the same keys as for speech: those of the synthesizer, and those of the partner's library that it can speak with.
 #[utoipa::path(
     get, path = "/v2/audio/voices", tag = "speech",
     responses(
@@ -269,10 +284,24 @@ pub(crate) async fn list_voices(
     State(speech): State<Speech>,
     parts: Parts,
 ) -> Result<Json<VoicesPage>, ApiError> {
-    payer(&parts, &speech).await?;
+    let payer = payer(&parts, &speech).await?;
     let list = voices::list(&speech).await.map_err(SoundError::from)?;
+    let mut own = Vec::new();
+    if let Some(tenant) = payer.principal().own_tenant() {
+        for voice in speech.library.voices(&tenant).await? {
+            let id = voice.synthesizer_voice;
+            let known = list.voices.iter().find(|known| known.id == id);
+            own.push(VoiceView {
+                id: library::reference(&tenant, &voice.name),
+                name: voice.name,
+                language: known.and_then(|known| known.language.clone()),
+                gender: known.and_then(|known| known.gender),
+            });
+        }
+    }
+    let voices = list.voices.into_iter().map(VoiceView::from);
     Ok(Json(VoicesPage {
-        voices: list.voices.into_iter().map(VoiceView::from).collect(),
+        voices: voices.chain(own).collect(),
         may_have_others: list.may_have_others,
     }))
 }

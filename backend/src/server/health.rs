@@ -90,7 +90,7 @@ pub(super) struct Health {
 pub(super) struct DeepReport {
     /// `ok`, or `down` when a dependency does not answer; the status code is 503 then.
     status: &'static str,
-    /// `database`, `files`, `chat`, `transcriber`, `synthesizer`, and `embedder` and `vectorstore` where there is one.
+    /// `database`, `files`, `chat`, `transcriber`, `synthesizer`, and `embedder`, `vectorstore` and `voice_worker` where there is one.
     checks: BTreeMap<&'static str, Check>,
     /// The models of text generation by name. One that is down is no reason for 503: others may serve.
     models: BTreeMap<String, Check>,
@@ -207,7 +207,12 @@ async fn ask(app: &App) -> DeepReport {
         let vectorstore = app.bases.vectorstore()?;
         Some(check(app, "vectorstore", vectorstore.check()).await)
     };
-    let (database, files, chat, transcriber, synthesizer, embedder, vectorstore, models) = join!(
+    let voice_worker = async {
+        let worker = app.providers.voice_worker.as_ref()?;
+        let checked = check(app, "voice_worker", worker.check()).await;
+        Some(checked.of(worker.name()))
+    };
+    let (database, files, chat, transcriber, synthesizer, embedder, others, models) = join!(
         check(
             app,
             "database",
@@ -218,7 +223,7 @@ async fn ask(app: &App) -> DeepReport {
         check(app, "transcriber", app.providers.transcriber.check()),
         check(app, "synthesizer", app.providers.synthesizer.check()),
         embedder,
-        vectorstore,
+        async { join!(vectorstore, voice_worker) },
         join_all(models),
     );
     let providers = &app.providers;
@@ -236,7 +241,9 @@ async fn ask(app: &App) -> DeepReport {
         ),
     ]);
     checks.extend(embedder.map(|check| ("embedder", check)));
+    let (vectorstore, voice_worker) = others;
     checks.extend(vectorstore.map(|check| ("vectorstore", check)));
+    checks.extend(voice_worker.map(|check| ("voice_worker", check)));
     let all_up = checks.values().all(|check| check.state == "up");
     DeepReport {
         status: if all_up { "ok" } else { "down" },

@@ -1,8 +1,14 @@
 //! The OpenAPI document: made of the routes of all capabilities, committed as `backend/openapi.json`.
 
+use colloquy_http::ErrorShape;
+use serde::Serialize;
 use utoipa::{
-    Modify, OpenApi,
-    openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme},
+    Modify, OpenApi, ToSchema,
+    openapi::{
+        Content, Ref, RefOr, Response,
+        path::{Operation, ParameterIn, PathItem},
+        security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme},
+    },
 };
 
 use super::router;
@@ -12,9 +18,94 @@ use super::router;
 #[openapi(
     info(title = "Colloquy", description = "Voice calls with AI characters"),
     modifiers(&Keys),
+    components(schemas(ErrorBody)),
     security(("api_key" = []), ("bearer" = []))
 )]
 struct Base;
+
+/// An error.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Error)]
+struct ErrorBody {
+    /// What is wrong, in words for people.
+    detail: String,
+    /// What is wrong, in a word for programs.
+    code: String,
+    /// The field that is wrong, where one is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
+}
+
+/// What any request may be answered with that is sent with a key, has parameters, or a body; and what all may be.
+const WITH_KEY: [(&str, &str); 3] = [
+    ("401", "There is no key, or one that is not valid"),
+    ("403", "The key is not for this"),
+    (
+        "429",
+        "The key asks too often; Retry-After says when to ask again",
+    ),
+];
+const WITH_PARAMETERS: [(&str, &str); 1] = [("400", "A parameter is malformed")];
+const WITH_PATH: [(&str, &str); 1] = [("404", "There is no such thing")];
+const WITH_BODY: [(&str, &str); 3] = [
+    ("400", "The body is malformed, or a field is wrong"),
+    ("413", "The body is too large"),
+    ("415", "The body is of another type"),
+];
+const ANY: [(&str, &str); 1] = [(
+    "503",
+    "The server stops, or has no room now; Retry-After says when to ask again",
+)];
+
+/// Adds the errors that no route has of its own to those that the routes say.
+pub(super) fn add_errors(document: &mut utoipa::openapi::OpenApi, shape: ErrorShape) {
+    for item in document.paths.paths.values_mut() {
+        let PathItem {
+            get,
+            put,
+            post,
+            delete,
+            patch,
+            ..
+        } = item;
+        for operation in [get, put, post, delete, patch].into_iter().flatten() {
+            complete(operation, shape);
+        }
+    }
+}
+
+fn complete(operation: &mut Operation, shape: ErrorShape) {
+    // Those without a key say so.
+    let has_key = operation.security.is_none();
+    let parameters = operation.parameters.as_deref().unwrap_or_default();
+    let has_path = parameters
+        .iter()
+        .any(|parameter| matches!(parameter, RefOr::T(it) if matches!(it.parameter_in, ParameterIn::Path)));
+    let groups: [(bool, &[(&str, &str)]); 5] = [
+        (has_key, &WITH_KEY),
+        (operation.request_body.is_some(), &WITH_BODY),
+        (!parameters.is_empty(), &WITH_PARAMETERS),
+        (has_path, &WITH_PATH),
+        (true, &ANY),
+    ];
+    let chosen = groups.into_iter().filter(|(applies, _)| *applies);
+    for (status, description) in chosen.flat_map(|(_, errors)| errors) {
+        let responses = &mut operation.responses.responses;
+        let response = responses.entry((*status).to_owned());
+        let response = response.or_insert_with(|| Response::new("").into());
+        if let RefOr::T(response) = response {
+            if response.description.is_empty() {
+                (*description).clone_into(&mut response.description);
+            }
+            if shape == ErrorShape::Detail && response.content.is_empty() {
+                let body = Content::new(Some(Ref::from_schema_name("Error")));
+                response
+                    .content
+                    .insert("application/json".to_owned(), RefOr::T(body));
+            }
+        }
+    }
+}
 
 struct Keys;
 
@@ -50,9 +141,27 @@ pub fn document_json() -> anyhow::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
-    use super::document_json;
+    use super::{super::capabilities, document_json};
+
+    /// Two capabilities may not call different things by one name: the document would have one of them in the place of both.
+    #[test]
+    fn no_two_schemas_have_one_name() {
+        let mut known: BTreeMap<String, serde_json::Value> = BTreeMap::new();
+        for capability in capabilities::ALL {
+            for (_, routes) in capability.routes() {
+                let document = serde_json::to_value(routes.into_openapi()).unwrap();
+                let schemas = document["components"]["schemas"].as_object().cloned();
+                for (name, schema) in schemas.unwrap_or_default() {
+                    let before = known.insert(name.clone(), schema.clone());
+                    let is_other = before.is_some_and(|before| before != schema);
+                    assert!(!is_other, "{name} is the name of two schemas");
+                }
+            }
+        }
+        assert!(known.len() > 100, "{}", known.len());
+    }
 
     #[test]
     fn every_schema_that_is_referred_to_is_there() {

@@ -41,8 +41,10 @@ fn interfaces() -> Vec<(Interface, OpenApiRouter<App>)> {
 pub(super) fn document() -> utoipa::openapi::OpenApi {
     let mut document = openapi::base();
     for capability in capabilities::ALL {
-        for (_, routes) in capability.routes() {
-            document.merge(routes.into_openapi());
+        for (interface, routes) in capability.routes() {
+            let mut part = routes.into_openapi();
+            openapi::add_errors(&mut part, interface.errors());
+            document.merge(part);
         }
     }
     document

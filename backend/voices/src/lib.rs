@@ -9,11 +9,13 @@
 //! - [`sample`]: sound as a sample
 //! - [`cutting`]: where a recording is cut
 //! - [`split`]: the job that splits a recording
+//! - [`library`]: the voices that speech can use
 //! - [`embed`]: the job that has a worker make something of the samples
 
 mod cutting;
 mod embed;
 mod error;
+mod library;
 mod routes;
 mod sample;
 mod split;

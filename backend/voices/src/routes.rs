@@ -199,7 +199,7 @@ pub(crate) struct EmbeddingView {
 
 /// A voice.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Voice)]
+#[schema(as = LibraryVoice)]
 pub(crate) struct VoiceView {
     /// Its name, which is its place in paths.
     name: String,
@@ -995,7 +995,7 @@ struct CallBackQuery {
 #[utoipa::path(
     post, path = "/api/voice-worker/jobs/{id}", tag = "voices",
     params(("id" = String, Path, description = "The job's id"), CallBackQuery),
-    security(),
+    security(()),
     responses((status = 204), (status = 401), (status = 429))
 )]
 async fn call_back(

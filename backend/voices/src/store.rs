@@ -103,6 +103,35 @@ pub(super) struct ScoreRow {
     pub(super) score_thousandths: i64,
 }
 
+/// A voice that the synthesizer can speak with.
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct SpeakingRow {
+    name: String,
+    synthesizer_voice: String,
+}
+
+impl From<SpeakingRow> for colloquy_speech::SpeakingVoice {
+    fn from(row: SpeakingRow) -> Self {
+        Self {
+            name: row.name,
+            synthesizer_voice: row.synthesizer_voice,
+        }
+    }
+}
+
+/// The voices of a partner that the synthesizer can speak with, or the one of this name.
+pub(super) async fn speaking(
+    db: &impl Executor,
+    tenant: &Tenant,
+    name: Option<&str>,
+) -> Result<Vec<SpeakingRow>, StoreError> {
+    let sql = "SELECT v.name, e.synthesizer_voice FROM voices v \
+               JOIN voice_embeddings e ON e.voice_id = v.id AND e.voice_type = v.embedding_type \
+               WHERE v.partner = $1 AND (CAST($2 AS TEXT) IS NULL OR v.name = $2) AND e.synthesizer_voice IS NOT NULL ORDER BY v.name";
+    let values = [tenant.partner().as_str().into(), name.into()];
+    db.fetch_all(statement(sql, values)).await
+}
+
 const COLUMNS: &str = "id, partner, name, creator_name, creator_email, uploaded_name, blob_key, blob_bytes, container, milliseconds, \
                        splitting, splitting_error, split_run, max_samples, sample_seconds, window_sample, embeds_next, embedding_type, \
                        preferred_sample";

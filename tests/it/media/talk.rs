@@ -1,5 +1,6 @@
 //! What a visitor hears and reads.
 
+use colloquy::store::Executor as _;
 use colloquy_protocol::{AgentState, ByeReason, ClientMessage, MAX_TEXT_CHARS, SessionState};
 use harness::{
     app::send,
@@ -425,4 +426,33 @@ async fn a_slow_transcriber_is_asked_before_the_turn_is_over() {
         early >= hold && early < hold + transcribing,
         "the hold is all that the reply waits for: {early:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_character_speaks_with_a_voice_of_the_library() {
+    let stage = Stage::new().await;
+    let db = stage.app.app.store.db();
+    for sql in [
+        "INSERT INTO voices (id, partner, name, splitting, max_samples, sample_seconds, window_sample, embeds_next, embedding_type, created_at) \
+         VALUES ('1', 'acme', 'Anna', 'completed', 25, 15, 0, FALSE, 'xtts', 1)",
+        "INSERT INTO voice_embeddings (voice_id, voice_type, status, run, token, begun_at, updated_at, synthesizer_voice) \
+         VALUES ('1', 'xtts', 'completed', '1', '1', 1, 1, 'made')",
+    ] {
+        db.execute(sql).await.unwrap();
+    }
+    for (voice, asked) in [("repo:acme/Anna", "made"), ("repo:acme/Bert", "alloy")] {
+        let parameters = json!({"voice": voice});
+        let name = asked;
+        stage
+            .app
+            .character(&stage.partner, name, "You are a guide.", parameters)
+            .await;
+        let call = stage.call_with(&format!("repo:acme/{name}"), 60).await;
+        let client = NativeClient::connect(&call.url).await.unwrap();
+        converse(&client).await;
+        client.hang_up().await.unwrap();
+        stage.reaches(&call, "completed").await;
+        let requests = stage.upstream.requests(Api::Speech);
+        assert_eq!(requests.last().unwrap().body["voice"], asked);
+    }
 }

@@ -79,6 +79,34 @@ async fn a_voice_is_embedded_by_the_server_itself() {
         samples.len()
     );
     is_tidy(&app).await;
+    // It speaks, for its partner.
+    let voices = app.get(&acme.key, "/v2/audio/voices").await.expect(200);
+    let listed = voices["voices"].as_array().unwrap().iter();
+    let own = listed
+        .clone()
+        .find(|it| it["id"] == "repo:acme/Anna")
+        .unwrap();
+    assert_eq!(own["name"], "Anna");
+    let speak = async |key: &str, voice: &str| {
+        let body = json!({
+            "model": "colloquy-tts", "voice": voice, "input": "Good morning.", "response_format": "pcm",
+        });
+        let request = app
+            .request(Method::POST, "/v2/audio/speech")
+            .bearer_auth(key);
+        request.json(&body).send().await.unwrap()
+    };
+    let said = speak(&acme.key, "repo:acme/Anna").await;
+    assert_eq!(said.status(), 200);
+    assert!(said.bytes().await.unwrap().len() > 24_000);
+    let other = app.partner("other").await;
+    for (key, voice) in [
+        (&other.key, "repo:acme/Anna"),
+        (&other.key, "repo:other/Anna"),
+        (&acme.key, "repo:acme/Bert"),
+    ] {
+        assert_eq!(speak(key, voice).await.status(), 400, "{voice}");
+    }
     let refused = post(
         &app,
         &acme.key,

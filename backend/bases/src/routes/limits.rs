@@ -18,6 +18,7 @@ use crate::{
 
 /// The limits of a base; null is unlimited, 0 takes nothing more.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BaseLimits)]
 pub(crate) struct LimitsView {
     /// Characters of accepted text.
     character_limit: Option<u64>,
@@ -28,19 +29,38 @@ pub(crate) struct LimitsView {
     dollar_limit_usd: Option<Usd>,
 }
 
-/// How one of the limits stands. `T` is a count, or dollars.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LimitView<T> {
-    /// The most; null for none.
-    limit: Option<T>,
-    /// What is there of characters, or was used of tokens and dollars so far.
-    consumed: T,
-    /// What requests that are under way, or whose end is not known, may use.
-    reserved: T,
-    /// What is left, 0 at least; null without a limit.
-    remaining: Option<T>,
-    /// Requests that were answered and of which nobody knows how much they used.
-    unknown_events: u64,
+/// Makes a view of how one of the limits stands: of a count, or of dollars.
+macro_rules! limit_view {
+    ($(#[$about:meta])+ $name:ident, $amount:ty, $shown:ty) => {
+        $(#[$about])+
+        #[derive(Debug, Serialize, ToSchema)]
+        pub(crate) struct $name {
+            /// The most; null for none.
+            #[schema(value_type = Option<$shown>)]
+            limit: Option<$amount>,
+            /// What is there of characters, or was used of tokens and dollars so far.
+            #[schema(value_type = $shown)]
+            consumed: $amount,
+            /// What requests that are under way, or whose end is not known, may use.
+            #[schema(value_type = $shown)]
+            reserved: $amount,
+            /// What is left, 0 at least; null without a limit.
+            #[schema(value_type = Option<$shown>)]
+            remaining: Option<$amount>,
+            /// Requests that were answered and of which nobody knows how much they used.
+            unknown_events: u64,
+        }
+    };
+}
+
+limit_view! {
+    /// How a limit of characters or tokens stands.
+    CountLimitView, u64, u64
+}
+
+limit_view! {
+    /// How a limit of dollars stands.
+    DollarLimitView, Usd, String
 }
 
 /// How the budget of a base stands.
@@ -49,12 +69,11 @@ pub(crate) struct BudgetView {
     /// The limits.
     limits: LimitsView,
     /// Characters of accepted text.
-    characters: LimitView<u64>,
+    characters: CountLimitView,
     /// Tokens of rewriting and embedding.
-    tokens: LimitView<u64>,
+    tokens: CountLimitView,
     /// Dollars.
-    #[schema(value_type = LimitView<String>)]
-    dollars: LimitView<Usd>,
+    dollars: DollarLimitView,
     /// Requests of which nobody knows what became of them: while there are any, and a limit of tokens or dollars, nothing is asked that
     /// costs something.
     uncertain_operations: u64,
@@ -85,7 +104,7 @@ impl BudgetView {
                 token_limit: limits.tokens,
                 dollar_limit_usd: limits.dollars,
             },
-            characters: LimitView {
+            characters: CountLimitView {
                 limit: limits.characters,
                 consumed: characters,
                 reserved: 0,
@@ -94,14 +113,14 @@ impl BudgetView {
                     .map(|limit| limit.saturating_sub(characters)),
                 unknown_events: 0,
             },
-            tokens: LimitView {
+            tokens: CountLimitView {
                 limit: limits.tokens,
                 consumed: used(Measure::Tokens),
                 reserved: reserved(Measure::Tokens),
                 remaining: standing.remaining(Measure::Tokens),
                 unknown_events: state.spending.unknown_tokens,
             },
-            dollars: LimitView {
+            dollars: DollarLimitView {
                 limit: limits.dollars,
                 consumed: Usd(used(Measure::Cost)),
                 reserved: Usd(reserved(Measure::Cost)),
