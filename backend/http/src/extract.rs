@@ -141,6 +141,10 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for ApiPath
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        // PostgreSQL stores no text with a NUL, so nothing is called so.
+        if parts.uri.path().contains("%00") {
+            return Err(ApiError::invalid("path", "path has a NUL character"));
+        }
         match Path::from_request_parts(parts, state).await {
             Ok(Path(value)) => Ok(Self(value)),
             Err(rejection) => Err(ApiError::invalid("path", rejection.body_text())),

@@ -22,7 +22,7 @@ use async_trait::async_trait;
 use colloquy_base::json;
 use colloquy_config::VoiceWorkerConfig;
 use futures_util::{StreamExt as _, stream};
-use reqwest::{Method, RequestBuilder, StatusCode, header::CONTENT_TYPE};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, header::CONTENT_TYPE};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -141,9 +141,17 @@ impl RemoteVoices {
         Ok(self.server.request(method, path)?.timeout(longest))
     }
 
-    async fn send(&self, request: RequestBuilder) -> Result<(), ProviderError> {
-        self.server.send(request).await?;
-        Ok(())
+    /// Sends a request about a job that the worker has. One that it has lost is no refusal: it is given again.
+    async fn send(&self, request: RequestBuilder) -> Result<Response, ProviderError> {
+        self.server
+            .send(request)
+            .await
+            .map_err(|refusal| match refusal.status {
+                Some(StatusCode::NOT_FOUND) => self
+                    .server
+                    .error(ProviderErrorKind::Failed, "it does not have the job"),
+                _ => refusal.error,
+            })
     }
 }
 
@@ -170,19 +178,20 @@ impl VoiceWorker for RemoteVoices {
         };
         let path = format!("jobs/{}", job.id);
         let request = self.request(Method::PUT, &path, ANSWER)?;
-        self.send(request.json(&body)).await
+        self.send(request.json(&body)).await.map(|_| ())
     }
 
     async fn add(&self, job: &VoiceJob, sample: VoiceSample) -> Result<(), ProviderError> {
         let path = format!("jobs/{}/samples/{}", job.id, sample.index);
         let request = self.request(Method::PUT, &path, ANSWER)?;
         let request = request.header(CONTENT_TYPE, "audio/ogg");
-        self.send(request.body(sample.audio)).await
+        self.send(request.body(sample.audio)).await.map(|_| ())
     }
 
     async fn start(&self, job: &VoiceJob) -> Result<(), ProviderError> {
         let path = format!("jobs/{}/start", job.id);
-        self.send(self.request(Method::POST, &path, ANSWER)?).await
+        let request = self.request(Method::POST, &path, ANSWER)?;
+        self.send(request).await.map(|_| ())
     }
 
     async fn progress(&self, id: &str) -> Result<VoiceProgress, ProviderError> {
@@ -207,7 +216,7 @@ impl VoiceWorker for RemoteVoices {
     async fn file(&self, id: &str, file: VoiceFile) -> Result<FileStream, ProviderError> {
         let path = format!("jobs/{id}/files/{}", file.name());
         let request = self.request(Method::GET, &path, FILE)?;
-        let response = self.server.send(request).await?;
+        let response = self.send(request).await?;
         let cut = self
             .server
             .error(ProviderErrorKind::Cut, "a file was cut off");

@@ -13,8 +13,9 @@ CREATE TABLE voices (
     milliseconds BIGINT,
     splitting TEXT NOT NULL CHECK (splitting IN ('idle', 'in_progress', 'completed', 'failed')),
     splitting_error TEXT,
-    -- How the recording is being split, and how far: the job that has this id does it.
+    -- How the recording is being split, since when and how far: the job that has this id does it.
     split_run TEXT,
+    split_begun_at BIGINT,
     max_samples BIGINT NOT NULL,
     sample_seconds BIGINT NOT NULL,
     -- Where the window begins that is split next, in samples at 48,000 Hz.
@@ -49,6 +50,8 @@ CREATE TABLE voice_embeddings (
     token TEXT NOT NULL,
     begun_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
+    -- How often the worker was given the job.
+    given BIGINT NOT NULL,
     blob_key TEXT,
     blob_bytes BIGINT,
     -- What the synthesizer calls the voice.

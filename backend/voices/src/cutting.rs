@@ -36,7 +36,8 @@ pub(super) fn phrases(scores: &[f32], frame: usize, length: usize) -> Vec<Range<
             _ => phrases.push(begin..end),
         }
     }
-    phrases.retain(|phrase| phrase.len() >= SHORTEST_PHRASE);
+    // What is cut off by the end of the window may be the beginning of a word.
+    phrases.retain(|phrase| phrase.len() >= SHORTEST_PHRASE || phrase.end == length);
     widened(&phrases, length)
 }
 
@@ -109,7 +110,12 @@ pub(super) fn cut(
     let mut current = Cut::default();
     // A phrase that reaches the end of the window may go on behind it.
     let is_open = |phrase: &Range<usize>| !is_last && phrase.end == window.len();
-    let mut end = window.len();
+    // Soft beginnings are heard late: the last moments may belong to a word that follows.
+    let spoken = phrases.last().map_or(0, |phrase| phrase.end);
+    let mut end = match is_last {
+        true => window.len(),
+        false => window.len().saturating_sub(BEFORE).max(spoken).max(1),
+    };
     for phrase in phrases {
         if is_open(phrase) && phrase.start > 0 {
             end = phrase.start;

@@ -78,7 +78,7 @@ fn what_is_not_finished_belongs_to_the_next_window() {
     assert!((seconds(next) - 17.9).abs() < 0.05, "{}", seconds(next));
     // Nobody speaks.
     let (cuts, next, sound) = cut_all(20.0, &[], 8.0, false);
-    assert_eq!((cuts.len(), next), (0, sound.len()));
+    assert_eq!((cuts.len(), next), (0, sound.len() - BEFORE));
 }
 
 #[test]
@@ -95,6 +95,52 @@ fn who_never_pauses_is_cut_where_it_is_quietest() {
     );
     let together: usize = cuts.iter().map(Cut::length).sum();
     assert_eq!(together, next, "nothing is lost");
+}
+
+/// Whatever stands at the borders of windows, all that is said is in one sample, and only there.
+#[test]
+fn nothing_is_lost_or_doubled_between_windows() {
+    const WINDOW: usize = 10 * SECOND;
+    for shift in (0..40).step_by(5) {
+        let mut spoken = Vec::new();
+        let mut at = 0.3 + f64::from(shift) * 0.11;
+        for number in 0..14 {
+            let length = 0.15 + f64::from(number * 7 % 11) * 0.3;
+            spoken.push((at, at + length));
+            at += length + 0.25 + f64::from(number * 5 % 9) * 0.2;
+        }
+        let (sound, _) = window(at + 1.0, &spoken);
+        let (mut begin, mut taken) = (0, Vec::new());
+        loop {
+            let end = sound.len().min(begin + WINDOW);
+            let part = &sound[begin..end];
+            let scores: Vec<f32> = part
+                .chunks(FRAME)
+                .map(|frame| f32::from(u8::from(frame.iter().any(|sample| *sample != 0))))
+                .collect();
+            let phrases = phrases(&scores, FRAME, part.len());
+            let is_last = end == sound.len();
+            let (cuts, next) = cut(part, &phrases, 4 * SECOND, is_last);
+            let stretches = cuts.iter().flat_map(|cut| &cut.0);
+            taken.extend(stretches.map(|it| begin + it.start..begin + it.end));
+            if is_last {
+                break;
+            }
+            begin += next;
+        }
+        for pair in taken.windows(2) {
+            assert!(pair[0].end <= pair[1].start, "{shift}: {pair:?}");
+        }
+        let loud = (0..sound.len()).step_by(97).filter(|at| sound[*at] != 0);
+        let lost = loud.filter(|at| !taken.iter().any(|range| range.contains(at)));
+        let lost: Vec<usize> = lost.collect();
+        assert!(
+            lost.is_empty(),
+            "{shift}: {} from {:?}",
+            lost.len(),
+            lost.first()
+        );
+    }
 }
 
 #[test]

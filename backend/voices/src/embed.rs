@@ -27,6 +27,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// The largest file of embeddings, and of a sentence.
 const MOST_EMBEDDING_BYTES: u64 = 256 * 1024 * 1024;
 const MOST_SENTENCE_BYTES: u64 = 8 * 1024 * 1024;
+/// The most bytes of all files of a job.
+const MOST_BYTES: u64 = 1024 * 1024 * 1024;
+/// How often a worker is given a job that it does not have.
+const MOST_GIVEN: i64 = 10;
 /// The largest sample.
 const MOST_SAMPLE_BYTES: u64 = 16 * 1024 * 1024;
 
@@ -46,6 +50,8 @@ enum Failure {
     Worker(#[source] ProviderError),
     #[error("the voice worker took longer than {0} s")]
     TooLong(u32),
+    #[error("the voice worker has lost the job {MOST_GIVEN} times")]
+    Lost,
     #[error("this server has no voice worker any more")]
     NoWorker,
     #[error("embedding was begun several times, and interrupted each time")]
@@ -55,6 +61,20 @@ enum Failure {
 impl jobs::Failure for Failure {
     fn may_pass(&self) -> bool {
         matches!(self, Self::Worker(_))
+    }
+}
+
+impl Failure {
+    /// For the log, which has no words of the worker.
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Refused(_) => "refused",
+            Self::Worker(_) => "worker",
+            Self::TooLong(_) => "too_long",
+            Self::Lost => "lost",
+            Self::NoWorker => "no_worker",
+            Self::Interrupted => "interrupted",
+        }
     }
 }
 
@@ -184,7 +204,9 @@ async fn make(
             let reason: String = reason.chars().take(500).collect();
             Err(Failure::Refused(reason).into())
         }
+        VoiceProgress::Unknown if row.given >= MOST_GIVEN => Err(Failure::Lost.into()),
         VoiceProgress::Unknown => {
+            store::count_given(voices.store.db(), &row.run).await?;
             let origin = voices.config.http.origin();
             let callback = format!(
                 "{origin}/api/voice-worker/jobs/{}?token={}",
@@ -214,9 +236,17 @@ async fn make(
 }
 
 /// What was made, as files here.
+#[derive(Default)]
 struct Taken {
     zip: Option<Written>,
     tests: Vec<([i64; 2], Written)>,
+}
+
+impl Taken {
+    fn files(&self) -> impl Iterator<Item = &Written> {
+        let tests = self.tests.iter().map(|(_, written)| written);
+        tests.chain(&self.zip)
+    }
 }
 
 /// Takes what was made.
@@ -227,31 +257,72 @@ async fn take(
     row: &EmbeddingRow,
     made: &MadeVoice,
 ) -> anyhow::Result<()> {
+    let samples = store::samples(voices.store.db(), &row.voice_id).await?;
+    let known: HashSet<u32> = samples.iter().filter_map(index).collect();
+    let mut taken = Taken::default();
+    let kept = match fetch_all(voices, tenant, row, made, &known, &mut taken).await {
+        Ok(()) => keep(voices, run, tenant, row, made, &known, &taken).await,
+        Err(error) => Err(error),
+    };
+    if kept.is_err() {
+        for written in taken.files() {
+            voices.blobs.discard(written).await;
+        }
+    }
+    kept
+}
+
+/// Fetches the files that a worker made.
+async fn fetch_all(
+    voices: &Voices,
+    tenant: &Tenant,
+    row: &EmbeddingRow,
+    made: &MadeVoice,
+    known: &HashSet<u32>,
+    taken: &mut Taken,
+) -> anyhow::Result<()> {
     let Some(worker) = &voices.providers.voice_worker else {
         return Err(Failure::NoWorker.into());
     };
-    let samples = store::samples(voices.store.db(), &row.voice_id).await?;
-    let known: HashSet<u32> = samples.iter().filter_map(index).collect();
     let sentences = voices.config.voice_worker.sentences.len();
-    let mut taken = Taken {
-        zip: None,
-        tests: Vec::new(),
-    };
+    let longest = voices.config.voice_worker.seconds;
+    let mut left = MOST_BYTES;
     if made.has_embedding {
         let file = VoiceFile::Embedding;
-        taken.zip = Some(fetch(voices, &**worker, tenant, row, file, MOST_EMBEDDING_BYTES).await?);
+        let written = fetch(voices, &**worker, tenant, row, file, MOST_EMBEDDING_BYTES).await?;
+        left -= written.bytes;
+        taken.zip = Some(written);
     }
     let mut seen = HashSet::new();
     for &(sample, sentence) in &made.test_samples {
         let is_asked = known.contains(&sample) && (sentence as usize) < sentences;
-        if is_asked && seen.insert((sample, sentence)) {
-            let file = VoiceFile::TestSample { sample, sentence };
-            let written = fetch(voices, &**worker, tenant, row, file, MOST_SENTENCE_BYTES).await?;
-            taken
-                .tests
-                .push(([sample.into(), sentence.into()], written));
+        if !is_asked || !seen.insert((sample, sentence)) {
+            continue;
         }
+        if voices.clock.now_ms() - row.begun_at > i64::from(longest) * 1_000 {
+            return Err(Failure::TooLong(longest).into());
+        }
+        let file = VoiceFile::TestSample { sample, sentence };
+        let most = MOST_SENTENCE_BYTES.min(left);
+        let written = fetch(voices, &**worker, tenant, row, file, most).await?;
+        left -= written.bytes;
+        taken
+            .tests
+            .push(([sample.into(), sentence.into()], written));
     }
+    Ok(())
+}
+
+/// Stores what was taken, unless nobody waits for it any more.
+async fn keep(
+    voices: &Voices,
+    run: &Run,
+    tenant: &Tenant,
+    row: &EmbeddingRow,
+    made: &MadeVoice,
+    known: &HashSet<u32>,
+    taken: &Taken,
+) -> anyhow::Result<()> {
     let mut scored = HashSet::new();
     let scores = made.scores.iter();
     let scores: Vec<ScoreRow> = scores
@@ -263,17 +334,16 @@ async fn take(
         })
         .collect();
     let voice = made.synthesizer_voice.as_deref();
-    let voice = voice.filter(|voice| voice.len() <= 255);
-    let (taken, scores) = (&taken, &scores);
+    let voice = voice.filter(|voice| voice.len() <= 255 && !voice.chars().any(char::is_control));
+    let scores = &scores;
     run.insist(voices, || async move {
         let transaction = begin_run(voices, tenant, run).await?;
+        let current = store::embedding_of_run(&transaction, &row.run).await?;
+        if !current.is_some_and(|current| current.status == Processing::InProgress) {
+            return Ok(());
+        }
         let now = voices.clock.now_ms();
-        for written in taken
-            .tests
-            .iter()
-            .map(|(_, written)| written)
-            .chain(&taken.zip)
-        {
+        for written in taken.files() {
             voices.blobs.keep(&transaction, written).await?;
         }
         store::complete_embedding(&transaction, row, taken.zip.as_ref(), voice, now).await?;
@@ -334,7 +404,8 @@ async fn fail(
         Ok(())
     })
     .await?;
-    tracing::info!(voice = row.voice_id, "a voice was not embedded: {failure}");
+    let code = failure.code();
+    tracing::info!(voice = row.voice_id, code, "a voice was not embedded");
     Ok(())
 }
 

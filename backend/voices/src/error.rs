@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::http::StatusCode;
-use colloquy_base::invalid::InvalidField;
+use colloquy_base::{fair_queue::Full, invalid::InvalidField};
 use colloquy_blobs::{ObjectError, WriteError};
 use colloquy_digitize::DigitizeError;
 use colloquy_http::ApiError;
@@ -38,6 +38,9 @@ pub(super) enum VoiceError {
     /// This server makes nothing of voices.
     #[error("there is no voice worker")]
     NoWorker,
+    /// Too many samples are being made.
+    #[error(transparent)]
+    Full(#[from] Full),
     /// A recording cannot be decoded.
     #[error(transparent)]
     Unreadable(#[from] DigitizeError),
@@ -89,6 +92,7 @@ impl From<VoiceError> for ApiError {
                 "This server embeds no voices: it has neither the model ge2e nor the address of a voice worker",
                 LATER,
             ),
+            VoiceError::Full(full) => Self::unavailable(full.to_string(), full.retry_after),
             VoiceError::Unreadable(error) if error.may_pass() => Self {
                 source: Some(Arc::new(error)),
                 ..Self::unavailable("Recordings cannot be decoded now", TRY_AGAIN)

@@ -22,10 +22,11 @@ mod split;
 mod store;
 mod voice;
 
-use std::sync::Arc;
+use std::{num::NonZero, sync::Arc, thread};
 
 use axum::extract::FromRef;
 use colloquy_accounts::Accounts;
+use colloquy_base::fair_queue::{Bounds, FairQueue};
 use colloquy_blobs::Blobs;
 use colloquy_http::Interface;
 use colloquy_kernel::{Capability, Routes, State, jobs};
@@ -45,7 +46,12 @@ pub struct Parts {
     blobs: Blobs,
     sandbox: Arc<Sandbox>,
     providers: Providers,
+    /// Those that bring samples one by one: one a core is worked on.
+    computing: FairQueue,
 }
+
+/// How many may wait for a place, for each that there is.
+const WAITING: usize = 16;
 
 impl Voices {
     /// Puts the parts together.
@@ -56,7 +62,14 @@ impl Voices {
         sandbox: Arc<Sandbox>,
         providers: Providers,
     ) -> Self {
+        let slots = thread::available_parallelism().map_or(1, NonZero::get);
+        let bounds = Bounds {
+            slots,
+            waiting: WAITING * slots,
+            waiting_of_owner: WAITING * slots / 2,
+        };
         Self(Arc::new(Parts {
+            computing: FairQueue::new("voice_samples", bounds),
             accounts,
             blobs,
             sandbox,

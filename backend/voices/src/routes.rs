@@ -18,7 +18,7 @@ use colloquy_blobs::{BlobKey, Written};
 use colloquy_config::is_voice_type;
 use colloquy_http::{
     ApiError, ApiPath, ApiQuery,
-    extract::client_address,
+    extract::{client_address, id_in_path},
     file::attachment,
     form::{Fields, Form},
 };
@@ -430,6 +430,7 @@ async fn create_voice(
     request: Request,
 ) -> Result<(StatusCode, Json<VoiceView>), ApiError> {
     let tenant = allowed(caller)?;
+    voice::check_room(&voices, &tenant).await?;
     let mut upload = None;
     let made = match read_form(&voices, &tenant, request, Some("file"), &mut upload).await {
         Ok(fields) => create(&voices, &tenant, fields, upload.as_ref()).await,
@@ -468,11 +469,12 @@ async fn create(
 }
 
 fn name(fields: &mut Fields) -> Result<String, ApiError> {
-    Ok(names::in_path(
-        "name",
-        &fields.require("name")?,
-        LONGEST_NAME,
-    )?)
+    let name = names::in_path("name", &fields.require("name")?, LONGEST_NAME)?;
+    // That is where empty voices are made.
+    match name == "empty" {
+        true => Err(ApiError::invalid("name", "name cannot be \"empty\"")),
+        false => Ok(name),
+    }
 }
 
 /// The name of a voice.
@@ -569,7 +571,7 @@ async fn rename_voice(
 #[schema(as = NewVoiceSample)]
 #[expect(dead_code, reason = "only its shape is used, in the API document")]
 struct SampleForm {
-    /// The recording: MP3, WAV, Ogg, FLAC, M4A, MP4 or WebM, of 1 to 120 seconds. The field may have any name.
+    /// The recording: MP3, WAV, Ogg, FLAC, M4A, MP4 or WebM, of 1 to 60 seconds. The field may have any name.
     #[schema(value_type = String, format = Binary)]
     file: Vec<u8>,
 }
@@ -912,6 +914,9 @@ async fn delete_test_files(
     caller: PartnerTenant,
 ) -> Result<StatusCode, ApiError> {
     let tenant = allowed(caller)?;
+    if !is_voice_type(&path.tts_type) {
+        return Err(VoiceError::NotFound("Embedding").into());
+    }
     voice::remove_embedding(&voices, &tenant, &path.voice, &path.tts_type).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -1004,7 +1009,10 @@ async fn call_back(
     ApiQuery(query): ApiQuery<CallBackQuery>,
     parts: Parts,
 ) -> Result<StatusCode, ApiError> {
-    let found = store::embedding_of_run(voices.store.db(), &id).await?;
+    let found = match id_in_path(&id, "") {
+        Some(id) => store::embedding_of_run(voices.store.db(), &id).await?,
+        None => None,
+    };
     let is_right = |token: &str| bool::from(token.as_bytes().ct_eq(query.token.as_bytes()));
     let Some(embedding) = found.filter(|embedding| is_right(&embedding.token)) else {
         voices.limits.check_attempt(client_address(&parts))?;
@@ -1012,7 +1020,9 @@ async fn call_back(
     };
     if embedding.status == Processing::InProgress {
         let transaction = voices.store.begin().await?;
-        let job = Embed { run: id };
+        let job = Embed {
+            run: embedding.run.clone(),
+        };
         let voice = store::by_id(&transaction, &embedding.voice_id).await?;
         if let Some(voice) = voice {
             let owner = voice.tenant();

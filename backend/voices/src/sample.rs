@@ -26,7 +26,7 @@ use super::{
 use crate::Voices;
 
 /// The longest sample that is added by itself, in seconds.
-pub(super) const LONGEST_SECONDS: usize = 120;
+pub(super) const LONGEST_SECONDS: usize = 60;
 /// The bits of a second.
 const BITRATE_BPS: i32 = 96_000;
 
@@ -70,9 +70,11 @@ pub(super) async fn of_recording(
     tenant: &Tenant,
     recording: &Original,
 ) -> Result<(Written, i64), VoiceError> {
+    let claim = Claim::new(Priority::Request, tenant.partner().as_str());
+    // Who waits holds nothing.
+    let _place = voices.computing.enter(&claim).await?;
     let file = voices.blobs.local(&recording.key, recording.bytes).await?;
     let input = Input::File(file.path().to_owned());
-    let claim = Claim::new(Priority::Request, tenant.partner().as_str());
     let window = sound::Span {
         rate_hz: RATE_HZ as u32,
         from: 0,

@@ -26,6 +26,8 @@ use crate::Voices;
 
 /// How often a recording is begun: after a process that died in the middle.
 const ATTEMPTS: u32 = 10;
+/// How long a recording waits for room in the sandbox. A child that is killed again and again, for want of memory, looks like that.
+const LONGEST_WAIT_MS: i64 = 24 * 3_600 * 1_000;
 /// The length of a window, in samples: two minutes.
 const WINDOW: usize = 120 * RATE_HZ;
 /// The rate of what detectors of voice activity hear.
@@ -140,6 +142,15 @@ impl Split {
         let splitting = match run.attempt > ATTEMPTS {
             true => Err(Failure::Interrupted.into()),
             false => split(voices, &row).await,
+        };
+        let begun = row.split_begun_at.unwrap_or_default();
+        let splitting = match splitting {
+            Err(error)
+                if is_without_room(&error) && voices.clock.now_ms() - begun > LONGEST_WAIT_MS =>
+            {
+                Err(Failure::Interrupted.into())
+            }
+            splitting => splitting,
         };
         match run.outcome(splitting, ATTEMPTS)? {
             Ok(splitting) => self.keep(voices, run, &row, splitting).await,

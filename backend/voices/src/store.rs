@@ -26,6 +26,7 @@ pub(super) struct VoiceRow {
     pub(super) splitting: Processing,
     pub(super) splitting_error: Option<String>,
     pub(super) split_run: Option<String>,
+    pub(super) split_begun_at: Option<i64>,
     pub(super) max_samples: i64,
     pub(super) sample_seconds: i64,
     pub(super) window_sample: i64,
@@ -84,6 +85,7 @@ pub(super) struct EmbeddingRow {
     pub(super) token: String,
     pub(super) begun_at: i64,
     pub(super) updated_at: i64,
+    pub(super) given: i64,
     pub(super) blob_key: Option<BlobKey>,
     pub(super) synthesizer_voice: Option<String>,
 }
@@ -119,21 +121,24 @@ impl From<SpeakingRow> for colloquy_speech::SpeakingVoice {
     }
 }
 
-/// The voices of a partner that the synthesizer can speak with, or the one of this name.
+/// The voices of a partner that the synthesizer can speak with, or the one of this name: as what was last made of each says, or what was
+/// made before for another type, while that cannot speak.
 pub(super) async fn speaking(
     db: &impl Executor,
     tenant: &Tenant,
     name: Option<&str>,
 ) -> Result<Vec<SpeakingRow>, StoreError> {
-    let sql = "SELECT v.name, e.synthesizer_voice FROM voices v \
-               JOIN voice_embeddings e ON e.voice_id = v.id AND e.voice_type = v.embedding_type \
-               WHERE v.partner = $1 AND (CAST($2 AS TEXT) IS NULL OR v.name = $2) AND e.synthesizer_voice IS NOT NULL ORDER BY v.name";
+    let sql = "SELECT v.name, e.synthesizer_voice FROM voices v JOIN voice_embeddings e ON e.voice_id = v.id \
+               WHERE v.partner = $1 AND (CAST($2 AS TEXT) IS NULL OR v.name = $2) AND e.synthesizer_voice IS NOT NULL \
+               ORDER BY v.name, CASE WHEN e.voice_type = v.embedding_type THEN 0 ELSE 1 END, e.updated_at DESC";
     let values = [tenant.partner().as_str().into(), name.into()];
-    db.fetch_all(statement(sql, values)).await
+    let mut rows: Vec<SpeakingRow> = db.fetch_all(statement(sql, values)).await?;
+    rows.dedup_by(|later, first| later.name == first.name);
+    Ok(rows)
 }
 
 const COLUMNS: &str = "id, partner, name, creator_name, creator_email, uploaded_name, blob_key, blob_bytes, container, milliseconds, \
-                       splitting, splitting_error, split_run, max_samples, sample_seconds, window_sample, embeds_next, embedding_type, \
+                       splitting, splitting_error, split_run, split_begun_at, max_samples, sample_seconds, window_sample, embeds_next, embedding_type, \
                        preferred_sample";
 
 pub(super) async fn insert(
@@ -249,7 +254,7 @@ pub(super) async fn remove_samples(
     keys.extend(samples.into_iter().map(|sample| sample.blob_key));
     let sql = "DELETE FROM voice_samples WHERE voice_id = $1";
     transaction.execute(statement(sql, [voice.into()])).await?;
-    let sql = "UPDATE voices SET embedding_type = NULL, preferred_sample = NULL WHERE id = $1";
+    let sql = "UPDATE voices SET preferred_sample = NULL WHERE id = $1";
     transaction.execute(statement(sql, [voice.into()])).await?;
     Ok(keys)
 }
@@ -261,15 +266,17 @@ pub(super) async fn begin_split(
     run: &str,
     [max_samples, sample_seconds]: [u32; 2],
     embeds_next: bool,
+    now: i64,
 ) -> Result<(), StoreError> {
     let sql = "UPDATE voices SET splitting = 'in_progress', splitting_error = NULL, split_run = $2, max_samples = $3, \
-               sample_seconds = $4, window_sample = 0, embeds_next = $5 WHERE id = $1";
+               sample_seconds = $4, window_sample = 0, embeds_next = $5, split_begun_at = $6 WHERE id = $1";
     let values = [
         voice.into(),
         run.into(),
         i64::from(max_samples).into(),
         i64::from(sample_seconds).into(),
         embeds_next.into(),
+        now.into(),
     ];
     transaction.execute(statement(sql, values)).await?;
     Ok(())
@@ -391,7 +398,7 @@ pub(super) async fn set_preferred(
     Ok(())
 }
 
-const EMBEDDING: &str = "SELECT voice_id, voice_type, status, error, run, token, begun_at, updated_at, blob_key, synthesizer_voice \
+const EMBEDDING: &str = "SELECT voice_id, voice_type, status, error, run, token, begun_at, updated_at, given, blob_key, synthesizer_voice \
                          FROM voice_embeddings";
 
 pub(super) async fn embeddings(
@@ -429,8 +436,8 @@ pub(super) async fn begin_embedding(
     [run, token]: [&str; 2],
     now: i64,
 ) -> Result<(), StoreError> {
-    let sql = "INSERT INTO voice_embeddings (voice_id, voice_type, status, run, token, begun_at, updated_at) \
-               VALUES ($1, $2, 'in_progress', $3, $4, $5, $5)";
+    let sql = "INSERT INTO voice_embeddings (voice_id, voice_type, status, run, token, begun_at, updated_at, given) \
+               VALUES ($1, $2, 'in_progress', $3, $4, $5, $5, 0)";
     let values = [
         voice.into(),
         voice_type.into(),
@@ -442,6 +449,13 @@ pub(super) async fn begin_embedding(
     let sql = "UPDATE voices SET embedding_type = $2 WHERE id = $1";
     let values = [voice.into(), voice_type.into()];
     transaction.execute(statement(sql, values)).await?;
+    Ok(())
+}
+
+/// The worker is given the job once more.
+pub(super) async fn count_given(db: &impl Executor, run: &str) -> Result<(), StoreError> {
+    let sql = "UPDATE voice_embeddings SET given = given + 1 WHERE run = $1";
+    db.execute(statement(sql, [run.into()])).await?;
     Ok(())
 }
 

@@ -67,21 +67,34 @@ pub(super) struct Described {
     pub(super) test_samples: Vec<TestSampleRow>,
 }
 
+/// Whether a partner may have another voice, and whether it may be processed, before its recording is read.
+pub(super) async fn check_room(voices: &Voices, tenant: &Tenant) -> Result<(), VoiceError> {
+    let db = voices.store.db();
+    check_count(voices, store::count(db, tenant).await?)?;
+    check_in_progress(voices, store::count_in_progress(db, tenant).await?)
+}
+
+fn check_count(voices: &Voices, count: u64) -> Result<(), VoiceError> {
+    let most = voices.config.voices.max_voices;
+    if count >= u64::from(most) {
+        let message = format!("The library of a partner has {most} voices at most");
+        return Err(VoiceError::Conflict(message));
+    }
+    Ok(())
+}
+
 /// Stores a voice, whose recording is split and embedded at once where it has one.
 pub(super) async fn create(voices: &Voices, new: NewVoice<'_>) -> Result<(), VoiceError> {
     let tenant = new.tenant;
     let transaction = voices.store.begin().await?;
     hold_partner(&transaction, tenant).await?;
-    let most = voices.config.voices.max_voices;
-    if store::count(&transaction, tenant).await? >= u64::from(most) {
-        let message = format!("The library of a partner has {most} voices at most");
-        return Err(VoiceError::Conflict(message));
-    }
+    check_count(voices, store::count(&transaction, tenant).await?)?;
     if !store::insert(&transaction, &new, voices.clock.now_ms()).await? {
         return Err(taken());
     }
     if let Some((_, written, _)) = new.original {
-        check_in_progress(voices, &transaction, tenant).await?;
+        let running = store::count_in_progress(&transaction, tenant).await?;
+        check_in_progress(voices, running)?;
         voices.blobs.keep(&transaction, written).await?;
         let how = [MAX_SAMPLES, SAMPLE_SECONDS];
         begin_split(voices, &transaction, tenant, new.id, how, true).await?;
@@ -96,12 +109,7 @@ fn taken() -> VoiceError {
 }
 
 /// Whether another voice of a partner may be processed.
-async fn check_in_progress(
-    voices: &Voices,
-    transaction: &Transaction,
-    tenant: &Tenant,
-) -> Result<(), VoiceError> {
-    let running = store::count_in_progress(transaction, tenant).await?;
+fn check_in_progress(voices: &Voices, running: u64) -> Result<(), VoiceError> {
     match running >= u64::from(voices.config.voices.in_progress) {
         true => Err(VoiceError::TooMany),
         false => Ok(()),
@@ -120,7 +128,8 @@ async fn begin_split(
         voice: voice.to_owned(),
         run: voices.clock.new_id().to_string(),
     };
-    store::begin_split(transaction, voice, &job.run, how, embeds_next).await?;
+    let now = voices.clock.now_ms();
+    store::begin_split(transaction, voice, &job.run, how, embeds_next, now).await?;
     jobs::enqueue(voices, transaction, Some(tenant.partner()), &job).await
 }
 
@@ -232,7 +241,8 @@ pub(super) async fn split(
         let message = "The voice was made without a recording, so there is nothing to split";
         return Err(InvalidField::new("voice", message).into());
     }
-    check_in_progress(voices, &transaction, tenant).await?;
+    let running = store::count_in_progress(&transaction, tenant).await?;
+    check_in_progress(voices, running)?;
     let keys = store::remove_samples(&transaction, &voice.id).await?;
     voices.blobs.doom(&transaction, &keys).await?;
     begin_split(voices, &transaction, tenant, &voice.id, how, false).await?;
@@ -263,7 +273,8 @@ pub(super) async fn embed(
     if store::samples(&transaction, &voice.id).await?.is_empty() {
         return Err(InvalidField::new("voice", "The voice has no samples").into());
     }
-    check_in_progress(voices, &transaction, tenant).await?;
+    let running = store::count_in_progress(&transaction, tenant).await?;
+    check_in_progress(voices, running)?;
     begin_embedding(voices, &transaction, tenant, &voice.id, &voice_type).await?;
     transaction.commit().await?;
     voices.kernel.jobs.wake();

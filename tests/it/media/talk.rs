@@ -435,8 +435,8 @@ async fn a_character_speaks_with_a_voice_of_the_library() {
     for sql in [
         "INSERT INTO voices (id, partner, name, splitting, max_samples, sample_seconds, window_sample, embeds_next, embedding_type, created_at) \
          VALUES ('1', 'acme', 'Anna', 'completed', 25, 15, 0, FALSE, 'xtts', 1)",
-        "INSERT INTO voice_embeddings (voice_id, voice_type, status, run, token, begun_at, updated_at, synthesizer_voice) \
-         VALUES ('1', 'xtts', 'completed', '1', '1', 1, 1, 'made')",
+        "INSERT INTO voice_embeddings (voice_id, voice_type, status, run, token, begun_at, updated_at, given, synthesizer_voice) \
+         VALUES ('1', 'xtts', 'completed', '1', '1', 1, 1, 1, 'made')",
     ] {
         db.execute(sql).await.unwrap();
     }

@@ -31,7 +31,7 @@ use colloquy_models::{
 };
 use futures_util::{StreamExt as _, stream};
 use serde_json::json;
-use tokio::sync::OnceCell;
+use tokio::{sync::OnceCell, task::spawn_blocking};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::{
@@ -313,13 +313,15 @@ impl VoiceMaker {
     /// A sentence as a file.
     async fn said(&self, text: &str, voice: &str, claim: &Claim) -> Result<Bytes, ProviderError> {
         let (samples, rate_hz) = self.speak(text, voice, claim).await?;
-        let encode = || {
+        let encode = move || {
             let mut encoder = Encoder::new(Format::Opus, rate_hz, rand::random())?;
             let mut bytes = encoder.push(&samples)?;
             bytes.extend(encoder.finish()?);
             Ok::<_, colloquy_audio::encode::EncodeError>(bytes)
         };
-        let bytes = encode();
+        let bytes = spawn_blocking(encode).await;
+        let bytes =
+            bytes.map_err(|error| self.error(ProviderErrorKind::Failed, error.to_string()))?;
         let bytes =
             bytes.map_err(|error| self.error(ProviderErrorKind::Failed, error.to_string()))?;
         Ok(bytes.into())

@@ -218,7 +218,7 @@ impl Server {
 pub(crate) struct Refusal {
     /// The status, when there was an answer.
     pub(crate) status: Option<StatusCode>,
-    error: ProviderError,
+    pub(crate) error: ProviderError,
 }
 
 impl From<Refusal> for ProviderError {
