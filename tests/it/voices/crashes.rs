@@ -28,9 +28,9 @@ async fn voices_outlast_their_processes() {
     let key = server.partner("acme").await.key;
     let (sound, _) = spoken(1);
     // Several windows long.
-    let long = converted(&wav(&sound.repeat(5)), "a.mp3", &[]);
+    let long = converted(&wav(&sound.repeat(4)), "a.mp3", &[]);
     let mut expected: Option<Value> = None;
-    for round in 0..4_u64 {
+    for round in 0..3_u64 {
         let mut names = Vec::new();
         for number in 0..3 {
             let name = format!("voice {round} {number}");
@@ -42,7 +42,7 @@ async fn voices_outlast_their_processes() {
             send(request.multipart(form)).await.expect(201);
             names.push(name.replace(' ', "%20"));
         }
-        sleep(Duration::from_millis(500 * round)).await;
+        sleep(Duration::from_millis(700 * round)).await;
         server.kill().await;
         server = start().await;
         for (number, name) in names.iter().enumerate() {
