@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// How often it is asked whether a transcript has ended.
-const ASKED_EVERY: Duration = Duration::from_millis(50);
+const ASKED_EVERY: Duration = Duration::from_millis(150);
 /// How long one may take.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
