@@ -31,7 +31,7 @@ pub(super) async fn keep(
     let bytes = i64::try_from(written.bytes).map_err(StoreError::other)?;
     let values = [written.key.as_str().into(), bytes.into(), now.into()];
     match db.execute(statement(sql, values)).await? {
-        0 => Err(StoreError::other("the file was not kept in time")),
+        0 => Err(StoreError::expired("the file was not kept in time")),
         _ => Ok(()),
     }
 }

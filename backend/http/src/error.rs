@@ -200,6 +200,9 @@ impl From<StoreError> for ApiError {
             StoreErrorKind::Unavailable => {
                 Self::unavailable("The database is not available now", DATABASE_WAIT)
             }
+            StoreErrorKind::Expired => {
+                Self::unavailable("It was not stored in time; send it again", DATABASE_WAIT)
+            }
             StoreErrorKind::ForeignKeyMissing => {
                 Self::conflict("What this belongs to was deleted meanwhile")
             }

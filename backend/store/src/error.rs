@@ -23,6 +23,8 @@ pub enum StoreErrorKind {
     ForeignKeyMissing,
     /// A row was refused because there is one with the same key.
     UniqueViolated,
+    /// What was there for a while only is gone: who begins anew may succeed, who tries the same again does not.
+    Expired,
     /// What is stored cannot be read as what it should be.
     Malformed,
     /// Anything else: a mistake in a statement, a value that cannot be stored.
@@ -42,6 +44,14 @@ impl StoreError {
     pub fn unavailable(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self {
             kind: StoreErrorKind::Unavailable,
+            cause: cause.into(),
+        }
+    }
+
+    /// What was there for a while only is gone.
+    pub fn expired(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self {
+            kind: StoreErrorKind::Expired,
             cause: cause.into(),
         }
     }

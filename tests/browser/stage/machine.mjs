@@ -1,5 +1,5 @@
-// Whether the machine had time for what was played. Sound and signalling run in real time; on a machine that has none to spare, words are
-// torn and echoes pass, whatever is tested.
+// How busy the machine was while something was played, for whoever reads of a failure: sound and signalling run in real time, and a machine that has no
+// time to spare tears words and lets echoes pass.
 
 import { readFileSync } from "node:fs";
 

@@ -20,18 +20,7 @@ import { Wire } from "./wire.mjs";
 
 const PATIENCE_MS = 90_000;
 
-/**
- * A scene that fails while the machine had no time for it has not been played: for more than this part of its time, somebody waited for a processor. It is
- * played at the end, when nothing else is, and has to pass then. So many may be played again, and more are no accident.
- */
-const WITHOUT_TIME = 0.5;
-const PLAYED_AGAIN = 3;
-
-/** Whether scenes were picked by name: each is then judged as it is played. */
-const picked = process.execArgv.some((argument) => argument.startsWith("--test-name-pattern"));
-
 const scenes = [];
-const failures = [];
 const shared = {};
 
 /**
@@ -65,7 +54,7 @@ export function scene(name, options, play) {
 
 /**
  * Plays all scenes: the busy ones in one browser after the other, beside them those that wait in the same way, and beside
- * both all others, the browsers side by side; then the calm ones, those that measure, and what the machine had no time for.
+ * both all others, the browsers side by side; then the calm ones, and those that measure.
  */
 export function playScenes() {
   if (scenes.length === 0) return;
@@ -98,19 +87,6 @@ export function playScenes() {
   });
   describe("calm", { concurrency: BROWSERS.length }, inEach(calm));
   inTurn("alone", alone);
-  if (picked) return;
-  test("what the machine had no time for passes when nothing else is played", async (again) => {
-    if (failures.length === 0) return;
-    const own = {};
-    try {
-      await open(own);
-      for (const { browser, played } of failures) {
-        await again.test(`${browser}: ${played.name}`, () => perform(new Stage(browser, own), played));
-      }
-    } finally {
-      await close(own);
-    }
-  });
 }
 
 /** Plays scenes in a browser, one after the other, with a sound card of their own. */
@@ -120,18 +96,14 @@ function playIn(browser, played) {
     before(() => open(own));
     after(() => close(own));
     for (const each of played) {
-      test(each.name, async (context) => {
+      test(each.name, async () => {
         const pressure = watchMachine();
         try {
           await perform(new Stage(browser, own), each);
         } catch (error) {
-          const part = pressure();
-          error.message += `\n\nfor ${Math.round(100 * part)} % of the time somebody waited for a processor`;
-          if (picked || part < WITHOUT_TIME || failures.length >= PLAYED_AGAIN) throw error;
-          failures.push({ browser, played: each });
-          context.diagnostic(`the machine had no time, it is played again at the end: ${error.message}\n${error.stack}`);
+          error.message += `\n\nfor ${Math.round(100 * pressure())} % of the time somebody waited for a processor`;
+          throw error;
         }
-        context.diagnostic(`pressure ${pressure().toFixed(2)}`);
       });
     }
   });
