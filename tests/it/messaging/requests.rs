@@ -273,7 +273,7 @@ on_both_databases!(
             (app.get(ADMIN_KEY, &path).await, 200),
             (app.get(&other.key, &path).await, 404),
             (app.get("cqk_nobody", &path).await, 401),
-            (app.get(&acme.key, &format!("{PATH}/%00")).await, 404),
+            (app.get(&acme.key, &format!("{PATH}/%00")).await, 400),
             (
                 app.get(&acme.key, &format!("{PATH}/{}", app.app.clock.new_id()))
                     .await,
