@@ -53,6 +53,10 @@ const PLAIN: [AudioCodecId; 10] = [
     CODEC_ID_PCM_MULAW,
     CODEC_ID_PCM_S8,
 ];
+/// The samples of the longest frame of MP3.
+const MOST_FRAME_SAMPLES: u64 = 1_152;
+/// What stays away for so long between packets is a pause: times are not told more exactly.
+const SHORTEST_GAP: Duration = Duration::from_millis(60);
 /// The most channels of a recording.
 const MOST_CHANNELS: usize = 16;
 
@@ -223,18 +227,15 @@ fn read(file: &[u8], container: Container, span: Span) -> Result<Window, MediaEr
     if span.from > 0 {
         match reading.seek()? {
             Start::Before => {}
+            // What a file says of its length is no reason not to look: others may follow it in a chain.
             Start::Late => reading = open(file, container, span)?,
-            Start::Beyond => {
-                reading.window.is_last = true;
-                return Ok(reading.window);
-            }
         }
     }
     reading.run()
 }
 
-/// Opens a file, to be read from its beginning.
-fn open(file: &[u8], container: Container, span: Span) -> Result<Reading<'_>, MediaError> {
+/// The packets of a file.
+fn packets(file: &[u8], container: Container) -> Result<Box<dyn FormatReader + '_>, MediaError> {
     let source = MediaSourceStream::new(Box::new(Cursor::new(file)), Default::default());
     let mut hint = Hint::new();
     hint.with_extension(container.name());
@@ -244,18 +245,29 @@ fn open(file: &[u8], container: Container, span: Span) -> Result<Reading<'_>, Me
         FormatOptions::default(),
         MetadataOptions::default(),
     );
-    let format = probed.map_err(|error| match error {
+    probed.map_err(|error| match error {
         Error::Unsupported(_) => MediaError::Malformed("it is not what its name says".to_owned()),
         error => error.into(),
-    })?;
+    })
+}
+
+/// Opens a file, to be read from its beginning.
+fn open(file: &[u8], container: Container, span: Span) -> Result<Reading<'_>, MediaError> {
+    let format = packets(file, container)?;
     let track = format.default_track(TrackType::Audio);
     let track = track.ok_or(MediaError::NoSound)?.clone();
     let parameters = track.codec_params.as_ref().and_then(|codec| codec.audio());
     let parameters =
         parameters.ok_or_else(|| MediaError::Unsupported("it is not named".to_owned()))?;
     let decoder = Decoder::of(parameters, track.time_base, span.rate_hz)?;
+    let counted = match container {
+        Container::Mp3 => counted(file, &track)?,
+        _ => None,
+    };
     let mut reading = Reading {
         clock: TrackClock::default(),
+        counted,
+        link: 0,
         waiting: None,
         format,
         decoder,
@@ -267,6 +279,28 @@ fn open(file: &[u8], container: Container, span: Span) -> Result<Reading<'_>, Me
     Ok(reading)
 }
 
+/// How many samples an MP3 file has, `None` where it says so itself and is right. The tag in front of its frames says how many there were once, before
+/// others were added or taken away; without a tag, the library takes a guess by the first frames.
+fn counted(file: &[u8], track: &Track) -> Result<Option<u64>, MediaError> {
+    let mut format = packets(file, Container::Mp3)?;
+    // Each packet begins where the one before ends, and all but a few are as long as each other.
+    let (mut last, mut frame) = (None, 0);
+    while let Ok(Some(packet)) = format.next_packet() {
+        let begin = packet.pts.get();
+        frame = last.map_or(0, |last| begin - last);
+        last = Some(begin);
+    }
+    let delay = i64::from(track.delay.unwrap_or(0));
+    let samples = last.map_or(0, |last| last + frame + delay);
+    let samples = u64::try_from(samples).unwrap_or(0);
+    let around = u64::from(track.delay.unwrap_or(0)) + u64::from(track.padding.unwrap_or(0));
+    let told = track.num_frames.filter(|_| track.delay.is_some());
+    let is_told =
+        told.is_some_and(|told| samples.abs_diff(told + around) <= 2 * MOST_FRAME_SAMPLES);
+    let from_zero = samples.saturating_sub(track.delay.unwrap_or(0).into());
+    Ok((!is_told).then_some(from_zero))
+}
+
 /// When packets are to be heard, from the first one on: a file may be cut out of something that began long before, and a chain of
 /// files begins anew with each.
 #[derive(Debug, Default)]
@@ -275,8 +309,8 @@ struct TrackClock {
     zero: Option<Duration>,
     /// Where that stands.
     base: Duration,
-    /// How long the packets so far are together, where none was passed over: those that say nothing else follow one another.
-    passed: Option<Duration>,
+    /// When the last packet is over: those that say nothing else follow one another.
+    passed: Duration,
 }
 
 impl TrackClock {
@@ -285,18 +319,16 @@ impl TrackClock {
         let told = told(track, packet);
         let zero = *self.zero.get_or_insert(told);
         let told = self.base + told.saturating_sub(zero);
-        told.max(self.passed.unwrap_or_default())
+        told.max(self.passed)
     }
 
     /// A packet that is heard at this time was read.
     fn pass(&mut self, track: &Track, packet: &Packet, time: Duration) {
-        if self.passed.is_some() {
-            let lasts = track
-                .time_base
-                .and_then(|base| base.calc_duration(packet.dur));
-            let lasts = lasts.and_then(|lasts| u64::try_from(lasts.as_micros()).ok());
-            self.passed = Some(time + Duration::from_micros(lasts.unwrap_or(0)));
-        }
+        let lasts = track
+            .time_base
+            .and_then(|base| base.calc_duration(packet.dur));
+        let lasts = lasts.and_then(|lasts| u64::try_from(lasts.as_micros()).ok());
+        self.passed = time + Duration::from_micros(lasts.unwrap_or(0));
     }
 }
 
@@ -335,15 +367,17 @@ fn bytes_a_second(track: &Track) -> Option<f64> {
 enum Start {
     /// At a packet that stands before it.
     Before,
-    /// Somewhere else: what says where packets are is missing, or says something else than they do.
+    /// Somewhere else: what says where packets are is missing, or says something else than they do, or nothing is there.
     Late,
-    /// Where nothing is any more.
-    Beyond,
 }
 
 /// The reading of a window.
 struct Reading<'s> {
     clock: TrackClock,
+    /// How many samples the track has, where that is known better than the file says.
+    counted: Option<u64>,
+    /// Which file of a chain it is.
+    link: usize,
     /// A packet that was read already.
     waiting: Option<Packet>,
     format: Box<dyn FormatReader + 's>,
@@ -356,8 +390,14 @@ struct Reading<'s> {
 impl Reading<'_> {
     /// Finds out how long the sound is, by what the file says, and when its first packet is to be heard.
     fn declare(&mut self, bytes: usize) -> Result<(), MediaError> {
-        let declared = declared(&*self.format, &self.track, bytes);
-        self.clock.passed = Some(Duration::ZERO);
+        let declared = match (self.counted, self.track.time_base) {
+            (Some(samples), Some(base)) => {
+                let lasts = base.calc_duration(samples.into());
+                let lasts = lasts.and_then(|lasts| u64::try_from(lasts.as_micros()).ok());
+                lasts.map(Duration::from_micros)
+            }
+            _ => declared(&*self.format, &self.track, bytes),
+        };
         let Some(packet) = self.next()? else {
             self.window.declared = declared;
             return Ok(());
@@ -376,13 +416,6 @@ impl Reading<'_> {
     /// Goes to where the window begins.
     fn seek(&mut self) -> Result<Start, MediaError> {
         let begin = self.begin();
-        if self
-            .window
-            .declared
-            .is_some_and(|declared| begin >= declared)
-        {
-            return Ok(Start::Beyond);
-        }
         let Some(before) = begin.checked_sub(PRE_ROLL) else {
             return Ok(Start::Before);
         };
@@ -397,12 +430,13 @@ impl Reading<'_> {
         }
         self.decoder.reset();
         self.waiting = None;
-        // What was passed over is not known.
-        self.clock.passed = None;
+        self.clock.passed = Duration::ZERO;
+        let link = self.link;
         let Some(packet) = self.next()? else {
             return Ok(Start::Late);
         };
-        let is_late = self.clock.time_of(&self.track, &packet) > begin;
+        // How long the files of a chain are that were passed over, nobody knows.
+        let is_late = self.link != link || self.clock.time_of(&self.track, &packet) > begin;
         self.waiting = Some(packet);
         Ok(if is_late { Start::Late } else { Start::Before })
     }
@@ -414,7 +448,13 @@ impl Reading<'_> {
         }
         loop {
             match self.format.next_packet() {
-                Ok(Some(packet)) if packet.track_id == self.track.id => return Ok(Some(packet)),
+                Ok(Some(mut packet)) if packet.track_id == self.track.id => {
+                    if self.counted.is_some() {
+                        // It does not end where it says; when it begins is counted.
+                        (packet.dur, packet.trim_end) = Default::default();
+                    }
+                    return Ok(Some(packet));
+                }
                 Ok(Some(_)) => {}
                 Ok(None) => return Ok(None),
                 // Another file follows in this one.
@@ -437,24 +477,29 @@ impl Reading<'_> {
             parameters.ok_or_else(|| MediaError::Unsupported("it is not named".to_owned()))?;
         self.decoder = Decoder::of(parameters, track.time_base, self.span.rate_hz)?;
         self.track = track;
-        self.clock.base = self.clock.passed.unwrap_or(self.clock.base);
+        self.link += 1;
+        self.clock.base = self.clock.passed;
         self.clock.zero = None;
         Ok(())
     }
 
     fn run(mut self) -> Result<Window, MediaError> {
-        let mut resampler: Option<Resampler> = None;
-        // Samples of the file that stand before the window; known at the first packet.
-        let mut skip: Option<u64> = None;
-        let (mut interleaved, mut bad, mut is_sound) = (Vec::<i16>::new(), 0, false);
-        while self.window.samples.len() < self.span.most {
+        let begin = self.begin();
+        let mut output = Output::new(self.span, begin);
+        let (mut interleaved, mut bad) = (Vec::<i16>::new(), 0);
+        while output.samples.len() < self.span.most {
             let Some(packet) = self.next()? else {
-                return self.end(resampler, is_sound);
+                output.finish();
+                if !output.is_sound && self.span.from == 0 {
+                    return Err(MediaError::NoSound);
+                }
+                self.window.is_last = true;
+                break;
             };
             let time = self.clock.time_of(&self.track, &packet);
             self.clock.pass(&self.track, &packet, time);
             // The decoder needs nothing of it, where the file did not let it begin later.
-            if self.track.time_base.is_some() && time < self.begin().saturating_sub(2 * PRE_ROLL) {
+            if self.track.time_base.is_some() && time < begin.saturating_sub(2 * PRE_ROLL) {
                 continue;
             }
             let (rate_hz, channels) = match self.decoder.decode(&packet, &mut interleaved) {
@@ -469,31 +514,11 @@ impl Reading<'_> {
                 let channels = format!("{channels} channels");
                 return Err(MediaError::Unsupported(channels));
             }
-            let resampler = match &mut resampler {
-                Some(resampler) if resampler.from_hz() == rate_hz => resampler,
-                _ => resampler.insert(
-                    Resampler::new(rate_hz, self.span.rate_hz)
-                        .map_err(|error| MediaError::Unsupported(error.to_string()))?,
-                ),
-            };
-            (bad, is_sound) = (0, true);
-            let skip = skip.get_or_insert_with(|| {
-                let before = self.begin().saturating_sub(time);
-                let samples = before.as_micros() * u128::from(rate_hz) / 1_000_000;
-                u64::try_from(samples).unwrap_or(u64::MAX)
-            });
-            let frames = interleaved.chunks_exact(channels);
-            let passed = usize::try_from(*skip)
-                .unwrap_or(usize::MAX)
-                .min(frames.len());
-            *skip -= passed as u64;
-            let mono = frames.skip(passed).map(|frame| {
-                let sum: i32 = frame.iter().map(|sample| i32::from(*sample)).sum();
-                (sum / frame.len() as i32) as i16
-            });
-            resampler.push(mono, &mut self.window.samples);
+            bad = 0;
+            output.take(time, rate_hz, interleaved.chunks_exact(channels))?;
         }
-        self.window.samples.truncate(self.span.most);
+        output.samples.truncate(self.span.most);
+        self.window.samples = output.samples;
         Ok(self.window)
     }
 
@@ -502,18 +527,94 @@ impl Reading<'_> {
         let Span { rate_hz, from, .. } = self.span;
         Duration::from_micros(from.saturating_mul(1_000_000) / u64::from(rate_hz.max(1)))
     }
+}
 
-    fn end(mut self, resampler: Option<Resampler>, is_sound: bool) -> Result<Window, MediaError> {
-        if let Some(mut resampler) = resampler {
-            resampler.finish(&mut self.window.samples);
+/// What comes out of a window: mono samples, each where its time is.
+struct Output {
+    samples: Vec<i16>,
+    resampler: Option<Resampler>,
+    span: Span,
+    /// When the window begins.
+    begin: Duration,
+    /// When what comes next would follow what came, nothing having come yet.
+    next: Option<Duration>,
+    is_sound: bool,
+}
+
+impl Output {
+    fn new(span: Span, begin: Duration) -> Self {
+        Self {
+            samples: Vec::new(),
+            resampler: None,
+            span,
+            begin,
+            next: None,
+            is_sound: false,
         }
-        if !is_sound && self.span.from == 0 {
-            return Err(MediaError::NoSound);
-        }
-        self.window.samples.truncate(self.span.most);
-        self.window.is_last = true;
-        Ok(self.window)
     }
+
+    /// Takes what a packet holds that is heard at this time. Where nothing was heard before, there is silence.
+    fn take(
+        &mut self,
+        time: Duration,
+        rate_hz: u32,
+        frames: std::slice::ChunksExact<'_, i16>,
+    ) -> Result<(), MediaError> {
+        self.is_sound = true;
+        let next = *self.next.get_or_insert(time.min(self.begin));
+        let gap = time.saturating_sub(next);
+        if gap >= SHORTEST_GAP {
+            let room = self.span.most.saturating_sub(self.samples.len()) as u64;
+            // More than that is behind the window.
+            let most = room.saturating_mul(1_000) / u64::from(self.span.rate_hz.max(1));
+            let most = Duration::from_millis(most) + SHORTEST_GAP;
+            let gap = gap.min(self.begin.saturating_sub(next).saturating_add(most));
+            let silence = samples_of(gap, rate_hz);
+            self.push(rate_hz, silence, std::iter::repeat_n(0, silence))?;
+        }
+        let mono = frames.clone().map(|frame| {
+            let sum: i32 = frame.iter().map(|sample| i32::from(*sample)).sum();
+            (sum / frame.len() as i32) as i16
+        });
+        self.push(rate_hz, frames.len(), mono)
+    }
+
+    /// Adds so many samples, without those that stand before the window.
+    fn push(
+        &mut self,
+        rate_hz: u32,
+        count: usize,
+        mono: impl Iterator<Item = i16>,
+    ) -> Result<(), MediaError> {
+        let resampler = match &mut self.resampler {
+            Some(resampler) if resampler.from_hz() == rate_hz => resampler,
+            other => {
+                if let Some(other) = other {
+                    other.finish(&mut self.samples);
+                }
+                let resampler = Resampler::new(rate_hz, self.span.rate_hz)
+                    .map_err(|error| MediaError::Unsupported(error.to_string()))?;
+                other.insert(resampler)
+            }
+        };
+        let next = self.next.unwrap_or(self.begin);
+        let before = samples_of(self.begin.saturating_sub(next), rate_hz);
+        resampler.push(mono.skip(before), &mut self.samples);
+        let lasts = count as u64 * 1_000_000_000 / u64::from(rate_hz);
+        self.next = Some(next + Duration::from_nanos(lasts));
+        Ok(())
+    }
+
+    fn finish(&mut self) {
+        if let Some(resampler) = &mut self.resampler {
+            resampler.finish(&mut self.samples);
+        }
+    }
+}
+
+fn samples_of(time: Duration, rate_hz: u32) -> usize {
+    let samples = time.as_nanos() * u128::from(rate_hz) / 1_000_000_000;
+    usize::try_from(samples).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -201,6 +201,130 @@ fn time_counts_from_the_first_packet_through_a_chain() {
     }
 }
 
+/// All of a file, a window after another.
+fn in_windows(file: &[u8], container: Container, most: usize) -> Vec<i16> {
+    let mut samples = Vec::new();
+    loop {
+        let window = read_window(file, container, span(samples.len(), most)).unwrap();
+        samples.extend(window.samples);
+        if window.is_last {
+            return samples;
+        }
+        assert!(samples.len() < 100 * SECOND, "it has no end");
+    }
+}
+
+#[test]
+fn all_files_of_a_chain_are_heard_in_windows() {
+    for codec in ["libopus", "libvorbis", "flac"] {
+        let files = [3, 5, 2].map(|seconds| recording("one.ogg", seconds, &["-c:a", codec]));
+        let chain = files.concat();
+        // Windows begin in each of the files, and go on from one to the next.
+        for most in [2 * SECOND, 7 * SECOND / 2, 60 * SECOND] {
+            let whole = in_windows(&chain, Container::Ogg, most);
+            assert!(
+                whole.len().abs_diff(10 * SECOND) < SECOND / 3,
+                "{codec} {most}: {}",
+                whole.len()
+            );
+            for (begin, seconds) in [(0, 3), (3, 5), (8, 2)] {
+                for second in 0..seconds {
+                    let at = (begin + second) * SECOND;
+                    let heard = frequency(&whole[at + SECOND * 2 / 5..at + SECOND * 3 / 5]);
+                    let expected = 300.0 + 100.0 * second as f64;
+                    assert!(
+                        (heard - expected).abs() < 25.0,
+                        "{codec} {most}: {heard} Hz in second {second} of the file at {begin}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// What stands in front of its frames says how long an MP3 was once, and its first frames only how long it may be.
+#[test]
+fn all_of_an_mp3_is_heard_whatever_it_says_of_its_length() {
+    let lame = ["-c:a", "libmp3lame"];
+    let one = recording("a.mp3", 3, &lame);
+    let other = recording("b.mp3", 4, &[&lame[..], &["-q:a", "3"]].concat());
+    let untold = ["-write_xing", "0", "-id3v2_version", "0", "-q:a", "4"];
+    // Frames of silence are small, those of noise large.
+    let loud = ["-af", "volume='if(lt(t,4),0,1)':eval=frame"];
+    let quiet = ["-af", "volume='if(lt(t,4),1,0)':eval=frame"];
+    let grows = recording("g.mp3", 8, &[&lame[..], &untold, &loud].concat());
+    let shrinks = recording("s.mp3", 8, &[&lame[..], &untold, &quiet].concat());
+    let files = [
+        ("chained", [&one[..], &other].concat(), 7),
+        ("cut off", one[..one.len() / 2].to_vec(), 1),
+        ("grows", grows, 8),
+        ("shrinks", shrinks, 8),
+    ];
+    for (name, file, seconds) in files {
+        let expected = match name {
+            "cut off" => 3 * SECOND / 2,
+            _ => seconds * SECOND,
+        };
+        for most in [2 * SECOND, 60 * SECOND] {
+            let window = read_window(&file, Container::Mp3, span(0, most)).unwrap();
+            let declared = window.declared.unwrap().as_secs_f64() * SECOND as f64;
+            assert!(
+                (declared - expected as f64).abs() < SECOND as f64 / 5.0,
+                "{name}: {declared}"
+            );
+            let length = in_windows(&file, Container::Mp3, most).len();
+            assert!(
+                length.abs_diff(expected) < SECOND / 5,
+                "{name} {most}: {length}"
+            );
+        }
+    }
+    let chained = in_windows(&[&one[..], &other].concat(), Container::Mp3, 2 * SECOND);
+    for second in 0..4 {
+        let at = (3 * SECOND) + second * SECOND;
+        let heard = frequency(&chained[at + SECOND * 2 / 5..at + SECOND * 3 / 5]);
+        let expected = 300.0 + 100.0 * second as f64;
+        assert!(
+            (heard - expected).abs() < 25.0,
+            "{heard} Hz in second {second}"
+        );
+    }
+}
+
+/// What a recorder leaves out is silent, so that what follows is where its time is, in whatever window.
+#[test]
+fn what_is_missing_is_silent() {
+    let gap = ["-af", "aselect='lt(t,2)+gt(t,4)'"];
+    for (container, name, codec) in [
+        (Container::Webm, "g.webm", "libopus"),
+        (Container::Ogg, "g.ogg", "libopus"),
+    ] {
+        let file = recording(name, 8, &[&["-c:a", codec][..], &gap].concat());
+        for most in [SECOND, 3 * SECOND, 60 * SECOND] {
+            let whole = in_windows(&file, container, most);
+            assert!(
+                whole.len().abs_diff(8 * SECOND) < SECOND / 5,
+                "{name} {most}: {}",
+                whole.len()
+            );
+            for second in 0..8 {
+                let at = second * SECOND;
+                let part = &whole[at + SECOND * 2 / 5..at + SECOND * 3 / 5];
+                if (2..4).contains(&second) {
+                    let loudest = part.iter().map(|it| it.unsigned_abs()).max().unwrap();
+                    assert!(loudest < 50, "{name} {most}: {loudest} in second {second}");
+                } else {
+                    let (heard, expected) = (frequency(part), 300.0 + 100.0 * second as f64);
+                    assert!(
+                        (heard - expected).abs() < 25.0,
+                        "{name} {most}: {heard} Hz in second {second}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn files_are_told_by_how_they_begin() {
     for (number, (container, file)) in all().iter().enumerate() {
