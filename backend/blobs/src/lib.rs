@@ -9,6 +9,7 @@
 
 mod bundle;
 mod capability;
+mod copies;
 mod gathered;
 mod local;
 mod objects;
@@ -25,6 +26,7 @@ use colloquy_store::{StoreError, Transaction};
 use futures_util::Stream;
 use tokio::task::spawn_blocking;
 
+use self::copies::Copies;
 pub use self::{
     bundle::{BundleError, bundle},
     capability::BlobsCapability,
@@ -51,6 +53,7 @@ pub struct Blobs(Arc<Parts>);
 struct Parts {
     base: Base,
     objects: Objects,
+    copies: Copies,
 }
 
 /// A file that was written and that nobody refers to yet.
@@ -115,7 +118,11 @@ impl Blobs {
         let place = base.config.store.blob_place()?;
         let copies = base.config.store.dir.join(local::COPIES);
         let objects = Objects::open(&place, copies).context("store.blob_url")?;
-        Ok(Self(Arc::new(Parts { base, objects })))
+        Ok(Self(Arc::new(Parts {
+            base,
+            objects,
+            copies: Copies::default(),
+        })))
     }
 
     /// Writes a file of a partner as its pieces come, `most` bytes of it; little of it is in memory at a time. It is pending until it
@@ -129,7 +136,7 @@ impl Blobs {
         pieces: impl Stream<Item = Result<Bytes, E>> + Send,
         most: u64,
     ) -> Result<Written, WriteError<E>> {
-        let Parts { base, objects } = &*self.0;
+        let Parts { base, objects, .. } = &*self.0;
         let key = BlobKey(format!("{}/{}", owner.as_str(), base.clock.new_id()));
         let now = base.clock.now_ms();
         store::insert(base.store.db(), &key, owner.as_str(), now).await?;
@@ -282,12 +289,18 @@ impl Blobs {
         removed
     }
 
-    /// Removes what is doomed or was pending for too long, and says how many files that were.
+    /// Removes what is doomed or was pending for too long, and copies that nobody reads any more, and says how many files the first
+    /// were.
     ///
     /// # Errors
     /// The failure of the database or of the place.
     pub async fn sweep(&self) -> anyhow::Result<usize> {
-        let Parts { base, objects } = &*self.0;
+        let Parts {
+            base,
+            objects,
+            copies,
+        } = &*self.0;
+        copies.forget_unused(base.clock.instant());
         let now = base.clock.now_ms();
         let pending = i64::try_from(PENDING.as_millis()).unwrap_or(i64::MAX);
         store::doom_abandoned(base.store.db(), now - pending, now).await?;
@@ -300,6 +313,7 @@ impl Blobs {
             for key in keys {
                 // The row goes after the file: without it nobody would know of the file.
                 objects.remove(&key).await?;
+                copies.forget(&key);
                 store::remove(base.store.db(), &key).await?;
                 removed += 1;
             }

@@ -2,14 +2,14 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
 use futures_util::StreamExt as _;
-use tempfile::TempPath;
 use tokio::io::AsyncWriteExt as _;
 
-use super::{BlobKey, Blobs, ObjectError};
+use super::{BlobKey, Blobs, ObjectError, copies::Copy};
 
 /// Nobody reads a copy for so long.
 const OLD: Duration = Duration::from_secs(24 * 3_600);
@@ -19,22 +19,29 @@ pub(super) const COPIES: &str = "copies";
 /// A file as a path of this machine, for as long as this lives.
 #[derive(Debug)]
 pub struct LocalFile {
-    path: PathBuf,
-    /// Removed with this, where the place of files is elsewhere.
-    _copy: Option<TempPath>,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    Here(PathBuf),
+    Elsewhere(Arc<Copy>),
 }
 
 impl LocalFile {
     /// Where it is. It is not to be changed.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        match &self.place {
+            Place::Here(path) => path,
+            Place::Elsewhere(copy) => copy.path(),
+        }
     }
 }
 
 impl Blobs {
-    /// A file of `most` bytes at most as a path of this machine: where it lies, or a copy of what lies elsewhere. Little of it is in memory
-    /// at a time.
+    /// A file of `most` bytes at most as a path of this machine: where it lies, or a copy of what lies elsewhere, which
+    /// stays for a while. Little of it is in memory at a time.
     ///
     /// # Errors
     /// When it is not there, is larger, or cannot be copied.
@@ -43,15 +50,37 @@ impl Blobs {
         if let Some(path) = parts.objects.local_path(key) {
             return match tokio::fs::metadata(&path).await {
                 Ok(metadata) if metadata.len() > most => Err(ObjectError::TooLarge(most)),
-                Ok(_) => Ok(LocalFile { path, _copy: None }),
+                Ok(_) => Ok(LocalFile {
+                    place: Place::Here(path),
+                }),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                     Err(ObjectError::Missing)
                 }
                 Err(error) => Err(ObjectError::Failed(error.to_string())),
             };
         }
+        let now = || parts.base.clock.instant();
+        let copy = match parts.copies.find(key, now()) {
+            Some(copy) if copy.bytes() > most => return Err(ObjectError::TooLarge(most)),
+            Some(copy) => copy,
+            None => {
+                let copied = self.copy(key, most).await;
+                if let Err(ObjectError::Failed(_)) = copied {
+                    // It may have been the disk that had no room: others make some for when it is tried again.
+                    parts.copies.forget_all();
+                }
+                parts.copies.keep(key, copied?, now())
+            }
+        };
+        Ok(LocalFile {
+            place: Place::Elsewhere(copy),
+        })
+    }
+
+    /// Copies a file of `most` bytes at most to this machine.
+    async fn copy(&self, key: &BlobKey, most: u64) -> Result<Copy, ObjectError> {
         let failed = |error: std::io::Error| ObjectError::Failed(error.to_string());
-        let folder = parts.base.config.store.dir.join(COPIES);
+        let folder = self.0.base.config.store.dir.join(COPIES);
         let copy = tokio::task::spawn_blocking(move || {
             std::fs::create_dir_all(&folder)?;
             tempfile::NamedTempFile::new_in(folder)
@@ -59,7 +88,7 @@ impl Blobs {
         let copy = copy
             .await
             .map_err(|error| ObjectError::Failed(error.to_string()))?;
-        let (file, copy) = copy.map_err(failed)?.into_parts();
+        let (file, path) = copy.map_err(failed)?.into_parts();
         let mut file = tokio::fs::File::from_std(file);
         let mut open = self.read(key).await?;
         if open.bytes > most {
@@ -69,10 +98,7 @@ impl Blobs {
             file.write_all(&piece).await.map_err(failed)?;
         }
         file.flush().await.map_err(failed)?;
-        Ok(LocalFile {
-            path: copy.to_path_buf(),
-            _copy: Some(copy),
-        })
+        Ok(Copy::new(path, open.bytes))
     }
 
     /// Removes copies that a process left behind which died.

@@ -254,6 +254,11 @@ in_both!(a_file_is_a_path_of_this_machine_for_a_while, |place| {
     assert_eq!(std::fs::read(local.path()).unwrap(), b"hello");
     let path = local.path().to_owned();
     drop(local);
+    let again = place.blobs.local(&written.key, 5).await.unwrap();
+    assert_eq!(again.path(), path, "a copy stays for a while");
+    drop(again);
+    place.clock.advance(Duration::from_secs(61));
+    place.blobs.sweep().await.unwrap();
     assert_eq!(path.exists(), place.bucket.is_none(), "a copy goes");
     let large = place.blobs.local(&written.key, 4).await;
     assert!(matches!(large, Err(ObjectError::TooLarge(4))));
