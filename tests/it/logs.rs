@@ -247,6 +247,12 @@ async fn no_level_shows_what_a_call_says_or_its_tokens() {
     client.bye(Duration::from_secs(10)).await.unwrap();
     let check = server.request(&partner.key, Method::POST, "/v2/calls/check");
     send(check.json(&json!({"sdp": sdp}))).await.expect(400);
+    // The voice library takes a key in the address, too.
+    for (path, status) in [("acme", 200), (SAID, 403)] {
+        let path = format!("/api/voices/{path}?api_key={}", partner.key);
+        let read = server.request("", Method::GET, &path);
+        send(read).await.expect(status);
+    }
 
     let log = server.log();
     assert!(log.contains("an offer was refused"), "{log}");

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod neural;
+mod outages;
 mod workers;
 
 use std::{fs, io::Read as _, time::Duration};

@@ -36,7 +36,7 @@ pub struct LimitsConfig {
     pub completion_minutes: u32,
     /// How long the voice messages of a legacy completion may last together, in seconds.
     pub completion_audio_seconds: u32,
-    /// How long a service that a legacy completion asks may be silent, in seconds.
+    /// How long a service elsewhere that a legacy completion or another job asks may be silent, in seconds.
     pub completion_provider_seconds: u32,
     /// How many legacy completions a partner may have in progress.
     pub completions_in_progress: u32,

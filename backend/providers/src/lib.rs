@@ -375,7 +375,11 @@ fn load(config: &Config, pool: &embedded::Pool) -> anyhow::Result<Providers> {
     let voice_worker: Option<Arc<dyn VoiceWorker>> =
         match RemoteVoices::from_config(&config.voice_worker)? {
             Some(worker) => Some(Arc::new(worker)),
-            None => embedded::voice_worker(config, pool, &synthesizer),
+            None => {
+                let silence = synthesizer_distance.patience(batch);
+                let speaks = synthesizer_distance.resilient(&synthesizer, silence, None);
+                embedded::voice_worker(config, pool, &(speaks as Arc<dyn Synthesizer>))
+            }
         };
     Ok(Providers {
         voice_worker,
@@ -384,10 +388,14 @@ fn load(config: &Config, pool: &embedded::Pool) -> anyhow::Result<Providers> {
         synthesizer: synthesizer_distance.resilient(&synthesizer, on_the_line, None),
         batch: BatchProviders {
             chat: chat(batch),
-            transcriber: transcriber_distance.resilient(&transcriber, batch, None),
+            transcriber: transcriber_distance.resilient(
+                &transcriber,
+                transcriber_distance.patience(batch),
+                None,
+            ),
         },
         embedder: embedder.map(|(embedder, distance)| {
-            distance.resilient(&embedder, batch, None) as Arc<dyn Embedder>
+            distance.resilient(&embedder, distance.patience(batch), None) as Arc<dyn Embedder>
         }),
         max_calls: max_calls(
             pool.threads(),
@@ -417,6 +425,16 @@ enum Locality {
 impl Locality {
     fn of(is_remote: bool) -> Self {
         if is_remote { Self::Remote } else { Self::Local }
+    }
+
+    /// How long what nobody waits for on the line may take, whose services elsewhere have this long. What computes here waits for its turn
+    /// behind all calls, which is no failure.
+    fn patience(self, elsewhere: Duration) -> Duration {
+        const TURN: Duration = Duration::from_secs(900);
+        match self {
+            Self::Local => elsewhere.max(TURN),
+            Self::Remote => elsewhere,
+        }
     }
 
     /// The service with its time-outs, its retry, and its rests where it has some.

@@ -62,7 +62,7 @@ impl From<AcceptError> for ApiError {
         match error {
             AcceptError::Invalid(wrong) => wrong.into(),
             AcceptError::TooLarge(most) => {
-                let message = format!("has at most {} MB", most / 1_000_000);
+                let message = format!("has at most {} MiB", most / (1024 * 1024));
                 InvalidField::new("audio", message).into()
             }
             AcceptError::SwitchedOff => {

@@ -95,11 +95,13 @@ impl Sound {
         &self.window[self.place.clone()]
     }
 
-    /// The seconds that are paid for, each that was begun.
+    /// The seconds that are paid for: those of the recording that begin in it, so that parts are paid for as the whole is.
     fn seconds(&self) -> u64 {
+        let begun = |sample: i64| sample.unsigned_abs().div_ceil(RATE_HZ as u64);
+        let (begin, end) = self.samples();
         match is_silent(self.sound()) {
             true => 0,
-            false => self.place.len().div_ceil(RATE_HZ) as u64,
+            false => begun(end) - begun(begin),
         }
     }
 }
@@ -120,11 +122,12 @@ impl Hearing<'_> {
             ..Utterance::new(sound.sound(), self.language.clone(), self.claim.clone())
         };
         let transcriber = Arc::clone(&self.transcripts.providers.batch.transcriber);
+        let is_silent = is_silent(sound.sound());
         // A task of its own: it goes on while the words of other parts are stored.
         let words = self.transcripts.kernel.tasks.spawn(async move {
-            match seconds {
-                0 => Ok(String::new()),
-                _ => transcriber.transcribe(utterance).await,
+            match is_silent {
+                true => Ok(String::new()),
+                false => transcriber.transcribe(utterance).await,
             }
         });
         Ok(Asked {
@@ -268,4 +271,37 @@ fn amounts(transcripts: &Transcripts, seconds: u64) -> Amounts {
     Amounts::default()
         .with(Measure::Seconds, seconds)
         .with(Measure::Cost, cost)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_paid_for_as_the_whole_is() {
+        let second = RATE_HZ;
+        let window: Vec<i16> = (0..10 * second).map(|at| (at % 100) as i16 * 100).collect();
+        let window = Arc::new(window);
+        let borders = [
+            0,
+            second / 3,
+            second,
+            7 * second / 2,
+            9 * second + 1,
+            10 * second,
+        ];
+        let parts = borders.windows(2).map(|borders| Sound {
+            window: Arc::clone(&window),
+            offset: (100 * second + second / 2) as i64,
+            place: borders[0]..borders[1],
+        });
+        let paid: Vec<u64> = parts.map(|part| part.seconds()).collect();
+        assert_eq!(paid, [0, 1, 2, 6, 1]);
+        let silent = Sound {
+            window: Arc::new(vec![0; second]),
+            offset: 0,
+            place: 0..second,
+        };
+        assert_eq!(silent.seconds(), 0);
+    }
 }

@@ -245,7 +245,12 @@ async fn transcribe(
         return Ok(Outcome::More);
     }
     let heard = store::parts(db, &row.id).await?;
-    Ok(written(&options, language.as_deref(), &heard))
+    let words = words_of(&heard);
+    let language = match language {
+        Some(language) => Some(language),
+        None => of_words(transcripts, row, &words).await?,
+    };
+    Ok(written(&options, language.as_deref(), &words, &heard))
 }
 
 /// Of the parts of a window those that an earlier run has not heard. What it has of others goes: the window is decoded and cut as it was then.
@@ -386,13 +391,31 @@ async fn language(
     Ok(most.cloned())
 }
 
-/// The text of all parts.
-fn written(options: &Options, language: Option<&str>, heard: &[Part]) -> Outcome {
+/// What was said, in all parts.
+fn words_of(heard: &[Part]) -> String {
     let words: Vec<&str> = heard
         .iter()
         .filter_map(|part| part.words.as_deref())
         .collect();
-    let mut text = joined(&words);
+    joined(&words)
+}
+
+/// The language of what was said, where the transcriber did not tell it.
+async fn of_words(
+    transcripts: &Transcripts,
+    row: &OpenRow,
+    words: &str,
+) -> anyhow::Result<Option<String>> {
+    let told = colloquy_language::detect(words).filter(|told| DETECTED.contains(told));
+    if let Some(language) = told {
+        store::set_language(transcripts.store.db(), &row.id, language).await?;
+    }
+    Ok(told.map(str::to_owned))
+}
+
+/// The text of all parts.
+fn written(options: &Options, language: Option<&str>, words: &str, heard: &[Part]) -> Outcome {
+    let mut text = words.to_owned();
     if !options.filler_words {
         text = text::without_fillers(&text, language.unwrap_or_default());
     }
@@ -428,7 +451,7 @@ mod tests {
     }
 
     fn text_of(options: &Options, heard: &[Part]) -> (String, i64) {
-        match written(options, Some("en"), heard) {
+        match written(options, Some("en"), &words_of(heard), heard) {
             Outcome::Text {
                 text,
                 audio_seconds,

@@ -206,7 +206,6 @@ async fn make(
         }
         VoiceProgress::Unknown if row.given >= MOST_GIVEN => Err(Failure::Lost.into()),
         VoiceProgress::Unknown => {
-            store::count_given(voices.store.db(), &row.run).await?;
             let origin = voices.config.http.origin();
             let callback = format!(
                 "{origin}/api/voice-worker/jobs/{}?token={}",
@@ -229,6 +228,8 @@ async fn make(
                 let sample = VoiceSample { index, audio };
                 worker.add(&job, sample).await.map_err(asked)?;
             }
+            // From here on it is the worker's to keep.
+            store::count_given(voices.store.db(), &row.run).await?;
             worker.start(&job).await.map_err(asked)?;
             Ok(Next::Wait)
         }

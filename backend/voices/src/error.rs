@@ -42,13 +42,13 @@ pub(super) enum VoiceError {
     #[error(transparent)]
     Full(#[from] Full),
     /// A recording cannot be decoded.
-    #[error(transparent)]
+    #[error("{0}")]
     Unreadable(#[from] DigitizeError),
     /// A file cannot be stored or read.
-    #[error(transparent)]
+    #[error("{0}")]
     Files(#[from] ObjectError),
     /// The database failed.
-    #[error(transparent)]
+    #[error("{0}")]
     Store(#[from] StoreError),
     /// The request did not arrive.
     #[error(transparent)]
@@ -84,10 +84,7 @@ impl From<VoiceError> for ApiError {
                     format!("A file has {most} bytes at most"),
                 )
             },
-            VoiceError::TooMany => Self {
-                message: "Too many voices are being processed".to_owned(),
-                ..Self::rate_limited(TRY_AGAIN)
-            },
+            VoiceError::TooMany => Self::rate_limited(TRY_AGAIN),
             VoiceError::NoWorker => Self::unavailable(
                 "This server embeds no voices: it has neither the model ge2e nor the address of a voice worker",
                 LATER,

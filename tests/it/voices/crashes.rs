@@ -4,7 +4,7 @@ use harness::process::Server;
 
 use super::*;
 
-async fn processed_by(server: &Server, key: &str, voice: &str) -> Value {
+pub(super) async fn processed_by(server: &Server, key: &str, voice: &str) -> Value {
     let mut read = Value::Null;
     for _ in 0..900 {
         read = server.get(key, &path(voice)).await;

@@ -392,9 +392,10 @@ impl VoiceWorker for VoiceMaker {
 
     async fn add(&self, job: &VoiceJob, sample: VoiceSample) -> Result<(), ProviderError> {
         let longest = Duration::from_secs((MAX_SAMPLES / RATE_HZ) as u64 + 1);
-        let decoded = decode_ogg(&sample.audio, longest);
-        let samples =
-            decoded.map_err(|error| self.error(ProviderErrorKind::Rejected, error.to_string()))?;
+        let decoded = spawn_blocking(move || decode_ogg(&sample.audio, longest)).await;
+        let samples = decoded
+            .map_err(|error| self.error(ProviderErrorKind::Failed, error.to_string()))?
+            .map_err(|error| self.error(ProviderErrorKind::Rejected, error.to_string()))?;
         let heard = self.hear(samples, &job.claim).await?;
         self.with_job(&job.id, |job| {
             if let Some(job) = job {
