@@ -194,6 +194,7 @@ impl App {
             calls.clone(),
             generation.clone(),
             speech.clone(),
+            analyses.clone(),
             providers.clone(),
         )
         .await?;

@@ -29,6 +29,8 @@ const menus = deviceMenus(element("microphone"), element("speaker"), changeDevic
 const report = eventList(element("events"));
 /** The devices that the visitor chose, as the SDK's configuration names them. */
 const chosen = {};
+/** What is known of the visitor. */
+const visitor = new Map();
 let muted = false;
 let settingsChanged = false;
 
@@ -51,9 +53,9 @@ const callbacks = report.every({
   onStatusUpdate: showState,
   onAgentStateChange: showAgent,
   onRagInfo: showSources,
+  onUserInfo: showVisitor,
   // Only for the list of what is reported: the SDK itself shows the conversation, and `onCallError` gets the errors too.
   onTranscript() {},
-  onUserInfo() {},
   onError() {},
   // A click anywhere lets the browser play, too.
   onAudioBlockedChange(isBlocked) {
@@ -235,6 +237,17 @@ function showSources({ documents }) {
   element("sources").textContent = `From: ${[...titles].join(", ")}`;
 }
 
+/** Adds what became known of the visitor to what is shown of them. */
+function showVisitor(info) {
+  for (const [field, value] of Object.entries(JSON.parse(info))) {
+    if (value === null) visitor.delete(field);
+    else visitor.set(field, value);
+  }
+  element("visitor").hidden = visitor.size === 0;
+  const known = [...visitor].map(([field, value]) => `${field}: ${value}`);
+  element("visitor").textContent = `About you: ${known.join("; ")}`;
+}
+
 /** Shows the buttons of a call in progress, or those before a call, and keeps the focus on a useful one. */
 function showCall(active) {
   const hadFocus = document.activeElement?.closest(".controls, .typed, .error");
@@ -247,6 +260,8 @@ function showCall(active) {
     element("text").disabled = true;
     element("send").disabled = true;
     element("sources").hidden = true;
+    element("visitor").hidden = true;
+    visitor.clear();
     element("unsent").textContent = "";
     delete element("orb").dataset.agent;
   }

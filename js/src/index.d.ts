@@ -258,7 +258,11 @@ export interface Callbacks {
   onCallStarting?(): void;
   /** The audio connection is up. */
   onConnected?(): void;
-  /** What the visitor said in a turn that is over, spoken or typed, as the character understood it. */
+  /**
+   * What became known of the visitor, once the character has answered a turn: the JSON text of an object with the fields of the
+   * character's `profile_schema` that are new or changed, such as `{"name":"Ada"}`, and null for what is not true any more. The
+   * callback, or a listener, has to be there when the call begins; without one, the backend does not ask.
+   */
   onUserInfo?(info: string): void;
   /** The character used retrieval documents; it does not fire when nothing was found. */
   onRagInfo?(ragData: RagData): void;

@@ -4,7 +4,8 @@ import type {
 
 /**
  * The SDK's configuration and any of its callbacks. They may change in every rendering: callbacks count at once,
- * configuration from the next call on, and so does the first listener for `onLevels`, `onStats` or `onDevicesChanged`.
+ * configuration from the next call on, and so does the first listener for `onLevels`, `onStats`, `onDevicesChanged` or
+ * `onUserInfo`.
  */
 export interface UseCallOptions extends Config, Partial<Callbacks> {}
 

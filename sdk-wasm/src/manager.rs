@@ -186,6 +186,7 @@ impl CallManager {
             character_role: config.character_role.clone(),
             person_role: config.person_role.clone(),
             muted: self.driver.state.borrow().muted,
+            without_user_info: !self.driver.callbacks.has("onUserInfo"),
         })
     }
 

@@ -40,14 +40,17 @@ pub(crate) type Change = fn(&[i16]) -> Vec<i16>;
 /// What was said.
 #[derive(Debug)]
 pub(crate) struct Recording {
+    /// Its file.
+    pub(crate) name: String,
     /// One after the other; a long recording has several.
     pub(crate) utterances: Vec<Vec<i16>>,
     pub(crate) words: String,
 }
 
 impl Recording {
-    fn short(samples: Vec<i16>, words: impl Into<String>) -> Self {
+    fn short(name: impl Into<String>, samples: Vec<i16>, words: impl Into<String>) -> Self {
         Self {
+            name: name.into(),
             utterances: vec![samples],
             words: words.into(),
         }
@@ -66,8 +69,10 @@ pub(crate) fn all() -> anyhow::Result<Vec<Recording>> {
         for line in lines.lines() {
             let (words, name) = line.rsplit_once('(').context("a line without a name")?;
             let name = format!("{}.wav", name.trim().trim_end_matches(')'));
+            let sound = samples(&folder.join(&name))?;
             all.push(Recording::short(
-                samples(&folder.join(name))?,
+                name,
+                sound,
                 words.replace("<s>", "").replace("</s>", ""),
             ));
         }
@@ -76,7 +81,7 @@ pub(crate) fn all() -> anyhow::Result<Vec<Recording>> {
         ("goforward.raw", "go forward ten meters"),
         ("something.raw", "go somewhere and do something"),
     ] {
-        all.push(Recording::short(named(name)?, words));
+        all.push(Recording::short(name, named(name)?, words));
     }
     for place in ["Front", "Rear"] {
         for side in ["Center", "Left", "Right"] {
@@ -89,6 +94,7 @@ pub(crate) fn all() -> anyhow::Result<Vec<Recording>> {
     let folder = std::env::var_os(NOVEL_FOLDER)
         .with_context(|| format!("{NOVEL_FOLDER} names the folder of {NOVEL}: tests/bench"))?;
     all.push(Recording {
+        name: NOVEL.to_owned(),
         utterances: parts(&samples(&PathBuf::from(folder).join(NOVEL))?),
         words: NOVEL_WORDS.to_owned(),
     });
@@ -96,8 +102,9 @@ pub(crate) fn all() -> anyhow::Result<Vec<Recording>> {
 }
 
 fn loudspeaker(place: &str, side: &str) -> anyhow::Result<Recording> {
-    let path = Path::new(LOUDSPEAKERS).join(format!("{place}_{side}.wav"));
-    Ok(Recording::short(samples(&path)?, format!("{place} {side}")))
+    let name = format!("{place}_{side}.wav");
+    let sound = samples(&Path::new(LOUDSPEAKERS).join(&name))?;
+    Ok(Recording::short(name, sound, format!("{place} {side}")))
 }
 
 /// The samples of one recording, by its path in the package's folder.

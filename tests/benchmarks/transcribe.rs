@@ -5,7 +5,8 @@
 //!
 //! | figure | what it is |
 //! |---|---|
-//! | `wer_single` | words left out, put in or changed in the recordings one by one, in percent of those said |
+//! | `files` | for each recording, how many words were left out, put in or changed, and how many are said in it |
+//! | `wer_single` | the first in all of them, in percent of the second |
 //! | `wer_joined` | the same in all of them as one |
 //! | `words_joined` | the words that are said in it |
 //! | `seconds_joined` | how long it is |
@@ -21,7 +22,7 @@ use colloquy::clock::runtime_now;
 use colloquy_word_errors::{errors, words};
 use harness::sounds::{Noise, converted, wav};
 use reqwest::multipart::{Form, Part};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::{
     figures::{megabytes, rounded},
@@ -79,14 +80,20 @@ pub(crate) async fn run(options: TranscribeOptions) -> anyhow::Result<Report> {
     let mut note = |name: &str, value: Value| {
         figures.insert(name.to_owned(), value);
     };
-    let (mut wrong, mut said) = (0, 0);
+    let (mut wrong, mut said, mut files) = (0, 0, Map::new());
     for recording in &recordings {
         let heard = transcribe(&server, "a.wav", wav(&recording.utterances.concat())).await?;
         let expected = words(&recording.words);
-        wrong += errors(&expected, &words(&heard));
+        let in_file = errors(&expected, &words(&heard));
+        files.insert(
+            recording.name.clone(),
+            json!({"errors": in_file, "words": expected.len()}),
+        );
+        wrong += in_file;
         said += expected.len();
         show(options.debug, &recording.words, &heard);
     }
+    note("files", files.into());
     note("wer_single", percent(wrong, said).into());
 
     let (sound, text) = joined(&recordings, options.seconds * RATE);
@@ -186,7 +193,14 @@ impl fmt::Display for Report {
             return write!(f, "{}", Value::Object(self.figures.clone()));
         }
         for (name, value) in &self.figures {
-            writeln!(f, "{name:<18} {value}")?;
+            let Value::Object(files) = value else {
+                writeln!(f, "{name:<18} {value}")?;
+                continue;
+            };
+            for (file, counted) in files {
+                let (errors, words) = (&counted["errors"], &counted["words"]);
+                writeln!(f, "{file:<48} {errors:>3} of {words:>3} words")?;
+            }
         }
         Ok(())
     }

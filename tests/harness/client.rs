@@ -83,6 +83,8 @@ pub struct ClientOptions {
     pub seed: u64,
     /// Whether heartbeats are sent.
     pub heartbeats: bool,
+    /// Whether it wants to be told what becomes known of the visitor.
+    pub user_info: bool,
 }
 
 impl Default for ClientOptions {
@@ -94,6 +96,7 @@ impl Default for ClientOptions {
             conditions: Conditions::default(),
             seed: 1,
             heartbeats: true,
+            user_info: false,
         }
     }
 }
@@ -134,7 +137,7 @@ impl NativeClient {
     /// [`Refused`] when the server refuses the session.
     pub async fn join(url: &str, options: ClientOptions) -> anyhow::Result<Self> {
         let mut socket = Socket::open(url).await?;
-        socket.hello(None).await?;
+        socket.begin(options.user_info).await?;
         let welcome = socket.welcome().await?;
         let heartbeat = match &welcome {
             ServerMessage::Welcome {
@@ -380,7 +383,7 @@ impl NativeClient {
     pub async fn resume(&self) -> anyhow::Result<()> {
         let token = self.resume_token()?;
         let mut socket = Socket::open(&self.url).await?;
-        socket.hello(Some(&token)).await?;
+        socket.resume(&token).await?;
         let welcome = socket.welcome().await?;
         self.shared
             .record(|log| log.messages.push((now(), welcome)));

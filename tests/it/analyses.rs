@@ -243,6 +243,29 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_and_paid_for() {
     );
 }
 
+/// Analyses cost much, so that all partners together may ask for so many.
+#[tokio::test(flavor = "multi_thread")]
+async fn all_keys_together_have_a_rate() {
+    let builder = TestApp::builder(&TestDatabase::sqlite()).without_worker();
+    let builder = builder.config(|config| config.analyses.per_minute_of_all = 3);
+    let builder = builder.manual_clock();
+    let app = builder.start().await;
+    let (acme, other) = app.acme_and_other().await;
+    for key in [&acme.key, &other.key, &acme.key] {
+        app.post(key, PATH, conversation()).await.expect(200);
+    }
+    for key in [&acme.key, &other.key] {
+        let refused = app.post(key, PATH, conversation()).await;
+        let wait: u64 = refused.header("retry-after").parse().unwrap();
+        assert!((1..=60).contains(&wait), "{wait}");
+        let refused = refused.expect(429);
+        assert_eq!(refused.as_object().unwrap().len(), 1, "{refused}");
+        assert!(refused["message"].as_str().unwrap().contains("try again"));
+    }
+    app.advance(Duration::from_secs(60));
+    app.post(&other.key, PATH, conversation()).await.expect(200);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_fields_and_too_many_requests_have_the_bodies_of_the_document() {
     let builder = TestApp::builder(&TestDatabase::sqlite()).without_worker();

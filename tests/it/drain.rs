@@ -519,7 +519,7 @@ async fn a_call_outlives_sigterm_and_comes_back_to_its_server() {
     assert!(refused.header("retry-after").parse::<u32>().unwrap() >= 1);
     assert_eq!(refused.header("connection"), "close");
     let mut new = Socket::open(&url(&unused)).await.unwrap();
-    new.hello(None).await.unwrap();
+    new.begin(false).await.unwrap();
     let FromServer::Message(ServerMessage::Error { code, message, .. }) = new.next().await else {
         panic!("a stopping server let a new client in");
     };

@@ -5,6 +5,7 @@
 //! - [`neural`]: turns that models listen to
 //! - [`session`]: admission, loss and return, ends
 //! - [`trouble`]: providers that fail, bad networks, strangers on the media port
+//! - [`visitor`]: what becomes known of the visitor
 //! - [`webrtc`]: calls with a client that is not made as the server is
 
 mod check;
@@ -12,6 +13,7 @@ mod neural;
 mod session;
 mod talk;
 mod trouble;
+mod visitor;
 mod webrtc;
 
 use std::time::Duration;
@@ -60,12 +62,15 @@ impl Stage {
         let mut scripted = Config::default();
         scripted.calls.turn_stop_ms = 200;
         upstream.configure(&mut scripted);
+        upstream.offer(&mut scripted);
         change(&mut scripted);
         let scripted_providers = providers::from_config(&scripted).unwrap();
         let builder = TestApp::builder(&TestDatabase::sqlite())
             .providers(scripted_providers)
             .config(|config| {
                 config.calls = scripted.calls;
+                config.models = scripted.models;
+                config.analyses = scripted.analyses;
                 config.media = scripted.media;
                 config.limits.attempts_per_minute = scripted.limits.attempts_per_minute;
                 config.http.drain_seconds = scripted.http.drain_seconds.min(5);

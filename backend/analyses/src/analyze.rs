@@ -5,7 +5,6 @@ use std::time::Duration;
 use colloquy_accounts::begin_run;
 use colloquy_config::EMBEDDED_MODEL;
 use colloquy_kernel::jobs::{GivenUp, Job, RetryRule, Run, RunResult, is_database_away};
-use colloquy_providers::ProviderErrorKind;
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
@@ -13,8 +12,7 @@ use super::{
     asking::{self, Asking},
     failure::Failure,
     output::Output,
-    question::{self, Question},
-    stated,
+    question, stated,
     store::{self, OpenRow},
 };
 use crate::Analyses;
@@ -144,34 +142,6 @@ async fn analyze(analyses: &Analyses, run: &Run, row: &OpenRow) -> anyhow::Resul
         row,
         model,
     };
-    let mut question = Question::new(&input, true);
-    let mut wrong = None;
-    let most = i64::from(analyses.config.analyses.max_questions);
-    let mut asked = row.asked;
-    while asked < most {
-        let answer = match asking.ask(asked, &question).await {
-            Ok(answer) => answer,
-            Err(error) => match error.downcast::<Failure>()? {
-                // It may be the schema that it does not take; it has done nothing, so that it is asked for nothing again.
-                Failure::Model(error)
-                    if error.kind == ProviderErrorKind::Rejected && question.is_structured =>
-                {
-                    question.is_structured = false;
-                    continue;
-                }
-                failure => return Err(failure.into()),
-            },
-        };
-        asked += 1;
-        match question::result(&input, &answer) {
-            Ok(output) => return Ok(output),
-            Err(told) => {
-                metrics::counter!("colloquy_analysis_repairs_total").increment(1);
-                wrong = Some(told.join("; "));
-                question.repair(answer, told);
-            }
-        }
-    }
-    // Processes may have ended while they waited for the last answers.
-    Err(wrong.map_or(Failure::Interrupted, Failure::Unfit).into())
+    let (asked, most) = (row.asked, i64::from(analyses.config.analyses.max_questions));
+    question::until_it_fits(&input, asked, most, asking).await
 }

@@ -17,7 +17,12 @@ use colloquy_providers::{
 use colloquy_store::{StoreError, Transaction};
 use tokio::time::timeout;
 
-use super::{failure::Failure, question::Question, store, store::OpenRow};
+use super::{
+    failure::Failure,
+    question::{Asks, Question},
+    store,
+    store::OpenRow,
+};
 use crate::Analyses;
 
 /// What the records of usage call it.
@@ -36,15 +41,11 @@ struct Admitted {
     reservation: Option<String>,
 }
 
-impl Asking<'_> {
-    /// Asks a question, the one after so many others, and gives the text of the answer.
-    ///
-    /// # Errors
-    /// A [`Failure`], or this server's own.
-    pub(super) async fn ask(&self, asked: i64, question: &Question<'_>) -> anyhow::Result<String> {
+impl Asks for Asking<'_> {
+    async fn ask(&self, asked: i64, question: &Question<'_>) -> anyhow::Result<String> {
         let request = question.request(self.analyses, self.model);
         let admitted = self.admit(asked, request.bytes).await?;
-        let answer = self.answer(&request.request).await;
+        let answer = answer(self.analyses, self.model, &request.request).await;
         let spent = match &answer {
             Ok((_, used)) => self.used(*used, Outcome::Completed),
             Err((error, used)) => match used.or_else(|| error.used()) {
@@ -74,7 +75,9 @@ impl Asking<'_> {
             Err((error, _)) => Err(Failure::Model(error).into()),
         }
     }
+}
 
+impl Asking<'_> {
     /// Reserves the most that a question may use, where a quota pays, and notes that it is asked.
     async fn admit(&self, asked: i64, bytes: u64) -> anyhow::Result<Admitted> {
         let analyses = self.analyses;
@@ -110,31 +113,6 @@ impl Asking<'_> {
         Ok(Admitted { reservation })
     }
 
-    /// What the model answers, with what that used; of a failure, too, where it is known.
-    async fn answer(
-        &self,
-        request: &ModelRequest,
-    ) -> Result<(String, Option<TokenUsage>), (ProviderError, Option<TokenUsage>)> {
-        let error = |kind, message: &str, used| {
-            Err((ProviderError::new(self.model.name(), kind, message), used))
-        };
-        let patience = Duration::from_millis(self.analyses.config.analyses.answer_ms.into());
-        let answer = match timeout(patience, self.model.chat.ask(request)).await {
-            Ok(answer) => answer.map_err(|error| (error, None))?,
-            Err(_) => return error(ProviderErrorKind::Timeout, "no answer in time", None),
-        };
-        let ModelAnswer::Whole(event) = answer else {
-            let message = "a stream that nobody asked for";
-            return error(ProviderErrorKind::Malformed, message, None);
-        };
-        let used = event.usage();
-        if event.failure().is_some() {
-            return error(ProviderErrorKind::Failed, "it reports a failure", used);
-        }
-        // What was cut short or filtered does not fit the schemas, which is told like anything else that does not.
-        Ok((event.text().unwrap_or_default(), used))
-    }
-
     /// What a question came to that used so much; its bound where that is not known.
     fn used(&self, used: Option<TokenUsage>, outcome: Outcome) -> DetachedUsage {
         let Some(tokens) = used else {
@@ -146,6 +124,34 @@ impl Asking<'_> {
             .with(Measure::Cost, self.model.cost(tokens));
         DetachedUsage::Used(amounts, outcome)
     }
+}
+
+/// What a model answers, with what that used; of a failure, too, where it is known.
+///
+/// # Errors
+/// The model's.
+pub(super) async fn answer(
+    analyses: &Analyses,
+    model: &Model,
+    request: &ModelRequest,
+) -> Result<(String, Option<TokenUsage>), (ProviderError, Option<TokenUsage>)> {
+    let error =
+        |kind, message: &str, used| Err((ProviderError::new(model.name(), kind, message), used));
+    let patience = Duration::from_millis(analyses.config.analyses.answer_ms.into());
+    let answer = match timeout(patience, model.chat.ask(request)).await {
+        Ok(answer) => answer.map_err(|error| (error, None))?,
+        Err(_) => return error(ProviderErrorKind::Timeout, "no answer in time", None),
+    };
+    let ModelAnswer::Whole(event) = answer else {
+        let message = "a stream that nobody asked for";
+        return error(ProviderErrorKind::Malformed, message, None);
+    };
+    let used = event.usage();
+    if event.failure().is_some() {
+        return error(ProviderErrorKind::Failed, "it reports a failure", used);
+    }
+    // What was cut short or filtered does not fit the schemas, which is told like anything else that does not.
+    Ok((event.text().unwrap_or_default(), used))
 }
 
 /// Settles the question that somebody asked and nobody settled, in a transaction.

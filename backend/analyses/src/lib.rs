@@ -9,6 +9,7 @@
 //! - [`analyze`]: the job: ask until the answer fits the schemas
 //! - [`question`]: what a model is asked, and how its answer becomes the result
 //! - [`asking`]: one question to a model, and what it costs
+//! - [`profile`]: what a conversation that goes on tells, such as a call
 //! - [`stated`]: what people say of themselves in plain words, for a server without a model
 
 mod accept;
@@ -17,6 +18,7 @@ mod asking;
 mod error;
 mod failure;
 mod output;
+mod profile;
 mod question;
 mod request;
 pub mod routes;
@@ -32,7 +34,10 @@ use colloquy_kernel::{Base, Capability, Routes, State, jobs};
 use colloquy_providers::{Model, Providers};
 use colloquy_store::StoreError;
 
-pub use self::analyze::Analyze;
+pub use self::{
+    analyze::Analyze,
+    profile::{ConversationLine, UserProfile},
+};
 
 /// How often analyses that are too old are removed.
 const PURGE_EVERY: Duration = Duration::from_secs(600);

@@ -6,10 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use colloquy_providers::{ChatMessage, ChatRequest, ChatRole, Model, ModelApi, ModelRequest};
+use colloquy_providers::{
+    ChatMessage, ChatRequest, ChatRole, Model, ModelApi, ModelRequest, ProviderErrorKind,
+};
 use serde_json::{Map, Number, Value, json};
 
 use super::{
+    failure::Failure,
     output::Output,
     request::{FeedbackType, Input},
 };
@@ -44,7 +47,7 @@ from what the user says of themselves; never guess. Repeat what current_profile 
 pub(super) struct Question<'a> {
     input: &'a Input,
     /// Whether the model is given the schema of the answer.
-    pub(super) is_structured: bool,
+    is_structured: bool,
     /// An answer that did not fit, and what was wrong with it.
     unfit: Option<(String, Vec<String>)>,
 }
@@ -57,17 +60,12 @@ pub(super) struct AskedQuestion {
 }
 
 impl<'a> Question<'a> {
-    pub(super) fn new(input: &'a Input, is_structured: bool) -> Self {
+    fn new(input: &'a Input) -> Self {
         Self {
             input,
-            is_structured,
+            is_structured: true,
             unfit: None,
         }
-    }
-
-    /// An answer did not fit.
-    pub(super) fn repair(&mut self, answer: String, wrong: Vec<String>) {
-        self.unfit = Some((answer, wrong));
     }
 
     /// The question for this model.
@@ -195,11 +193,60 @@ fn schema(input: &Input) -> Value {
     object(all.into_iter().collect())
 }
 
+/// Who asks a model.
+pub(super) trait Asks {
+    /// Asks a question, the one after so many others, and gives the text of the answer.
+    ///
+    /// # Errors
+    /// A [`Failure`], or this server's own.
+    async fn ask(&self, asked: i64, question: &Question<'_>) -> anyhow::Result<String>;
+}
+
+/// Asks until an answer fits the schemas; once `asked` questions are `most`, no more.
+///
+/// # Errors
+/// A [`Failure`], or this server's own.
+pub(super) async fn until_it_fits(
+    input: &Input,
+    mut asked: i64,
+    most: i64,
+    asks: impl Asks,
+) -> anyhow::Result<Output> {
+    let mut question = Question::new(input);
+    let mut wrong = None;
+    while asked < most {
+        let answer = match asks.ask(asked, &question).await {
+            Ok(answer) => answer,
+            Err(error) => match error.downcast::<Failure>()? {
+                // It may be the schema that it does not take; it has done nothing, so that it is asked for nothing again.
+                Failure::Model(error)
+                    if error.kind == ProviderErrorKind::Rejected && question.is_structured =>
+                {
+                    question.is_structured = false;
+                    continue;
+                }
+                failure => return Err(failure.into()),
+            },
+        };
+        asked += 1;
+        match result(input, &answer) {
+            Ok(output) => return Ok(output),
+            Err(told) => {
+                metrics::counter!("colloquy_analysis_repairs_total").increment(1);
+                wrong = Some(told.join("; "));
+                question.unfit = Some((answer, told));
+            }
+        }
+    }
+    // Processes may have ended while they waited for the last answers.
+    Err(wrong.map_or(Failure::Interrupted, Failure::Unfit).into())
+}
+
 /// The result that an answer gives.
 ///
 /// # Errors
 /// What is wrong with it, by the paths of the answer.
-pub(super) fn result(input: &Input, answer: &str) -> Result<Output, Vec<String>> {
+fn result(input: &Input, answer: &str) -> Result<Output, Vec<String>> {
     let Some(answer) = object_in(answer) else {
         return Err(vec!["it has no whole JSON object".to_owned()]);
     };

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use colloquy_base::{invalid::InvalidField, json};
+use colloquy_characters::ProfileField;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -67,25 +68,6 @@ pub(super) enum Originator {
     Bot,
     /// The user.
     User,
-}
-
-/// A field of the profile.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "only its shape is used, in the API document")]
-struct ProfileField {
-    /// What its values are.
-    r#type: ProfileType,
-    /// What it means.
-    description: Option<String>,
-}
-
-/// What values of a profile are.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(dead_code, reason = "only its shape is used, in the API document")]
-enum ProfileType {
-    /// Text.
-    String,
 }
 
 /// A field of the feedback.

@@ -37,7 +37,7 @@ pub(super) fn analyze(input: &Input) -> Output {
     let said = Said::new(said);
     for (field, value) in &mut profile {
         let description = input.descriptions.get(field).map_or("", String::as_str);
-        let stated = said.of_field(field, description);
+        let stated = said.of_field(field, description, value.as_deref());
         if stated.is_some() {
             *value = stated;
         }
@@ -120,8 +120,8 @@ impl<'a> Said<'a> {
         }
     }
 
-    /// What is stated of a field last, or of a list in all.
-    fn of_field(&self, field: &str, description: &str) -> Option<String> {
+    /// What is stated of a field last; of a list in all, behind what is known of it.
+    fn of_field(&self, field: &str, description: &str, known: Option<&str>) -> Option<String> {
         let name = words_of(field);
         // The name says more than the description does, which has many words.
         let described = words_of(description);
@@ -152,9 +152,11 @@ impl<'a> Said<'a> {
         if !is_list {
             return stated.pop().map(|(_, value)| value);
         }
+        let known = known.into_iter().flat_map(|known| known.split(','));
+        let known = known.map(|value| value.trim().to_owned());
         let mut values: Vec<String> = Vec::new();
-        for (_, value) in stated {
-            if values.len() < MOST_VALUES && !values.contains(&value) {
+        for value in known.chain(stated.into_iter().map(|(_, value)| value)) {
+            if values.len() < MOST_VALUES && !value.is_empty() && !values.contains(&value) {
                 values.push(value);
             }
         }
@@ -220,16 +222,24 @@ fn of_topic(topic: &Topic, phrases: &[Vec<&str>], sentence: &Sentence<'_>) -> Op
     // The longest that fits says most: "I work as a" before "I work as".
     let mut behind = phrases.iter().filter_map(|phrase| {
         let behind = sentence.behind(phrase)?;
-        Some((phrase.len(), behind))
+        Some((phrase, behind))
     });
     let first = behind.next()?;
-    let (_, behind) = behind.fold(
-        first,
-        |best, next| if next.0 > best.0 { next } else { best },
-    );
+    let (phrase, behind) = behind.fold(first, |best, next| {
+        if next.0.len() > best.0.len() {
+            next
+        } else {
+            best
+        }
+    });
     match topic.shape {
         Shape::Name => name(sentence, behind),
-        Shape::Age => age(sentence, behind),
+        // "I have 3", which is how it is said in some languages, may be of anything.
+        Shape::Age => age(
+            sentence,
+            behind,
+            matches!(phrase[..], ["tengo" | "j'ai" | "ho"]),
+        ),
         Shape::Words | Shape::List => value(sentence, behind),
         Shape::Email => None,
     }
@@ -258,7 +268,7 @@ fn name(sentence: &Sentence<'_>, behind: usize) -> Option<String> {
 }
 
 /// "I am 36 years old", "I'm 36."
-fn age(sentence: &Sentence<'_>, behind: usize) -> Option<String> {
+fn age(sentence: &Sentence<'_>, behind: usize, says_years: bool) -> Option<String> {
     let number = sentence.plain.get(behind)?;
     let years: u32 = number.parse().ok()?;
     let next = sentence.plain.get(behind + 1).map(String::as_str);
@@ -266,11 +276,11 @@ fn age(sentence: &Sentence<'_>, behind: usize) -> Option<String> {
         .words
         .get(behind)
         .is_some_and(|word| word.ends_with([',', '.', '!']));
-    let is_age = ends
-        || matches!(
-            next,
-            None | Some("years" | "year" | "and" | "jahre" | "años" | "ans" | "anni")
-        );
+    let is_in_years = matches!(
+        next,
+        Some("years" | "year" | "jahre" | "años" | "ans" | "anni")
+    );
+    let is_age = is_in_years || (!says_years && (ends || matches!(next, None | Some("and"))));
     (is_age && (1..=130).contains(&years)).then(|| years.to_string())
 }
 
@@ -381,6 +391,40 @@ mod tests {
             &["I live in Rome.", "No, wait. I've moved to Oslo."],
         );
         assert_eq!(moved["city"], "Oslo");
+    }
+
+    #[test]
+    fn what_somebody_likes_is_added_to_what_is_known() {
+        let fields = [("likes", Some("tea, long walks")), ("dislikes", None)];
+        let found = profile(&fields, &["I like jazz. I love tea! I hate noise."]);
+        let expected = json!({"likes": "tea, long walks, jazz", "dislikes": "noise"});
+        assert_eq!(found, expected);
+        let unsaid = profile(&fields, &["Good morning."]);
+        assert_eq!(
+            unsaid,
+            json!({"likes": "tea, long walks", "dislikes": null})
+        );
+    }
+
+    #[test]
+    fn a_number_that_somebody_has_is_no_age() {
+        let fields = [("age", None)];
+        for said in [
+            "Tengo 3.",
+            "J'ai 2, je crois.",
+            "Ho 4.",
+            "Tengo 3 hermanos.",
+        ] {
+            assert_eq!(profile(&fields, &[said])["age"], Value::Null, "{said}");
+        }
+        for said in [
+            "Tengo 36 años.",
+            "J'ai 36 ans.",
+            "Ho 36 anni.",
+            "Ich bin 36.",
+        ] {
+            assert_eq!(profile(&fields, &[said])["age"], "36", "{said}");
+        }
     }
 
     /// The longest input is looked through in a moment, however its fields and sentences are.

@@ -12,7 +12,7 @@ mod store;
 mod template;
 mod validate;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::extract::FromRef;
 use colloquy_accounts::Accounts;
@@ -142,10 +142,32 @@ pub struct CharacterParameters {
     /// Documents of its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub documents: Vec<CharacterDocument>,
+    /// What calls find out of the visitor and tell the page (`onUserInfo`): at most 50 fields. Unset: the server's
+    /// `calls.user_info`; empty: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile_schema: Option<BTreeMap<String, ProfileField>>,
     /// Everything else, for the templates. All parameters have 4,000 values and 1 MiB of text together, no text above
     /// 32 KiB, and 16 lists and objects inside each other.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+/// A field of a user's profile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProfileField {
+    /// What its values are.
+    pub r#type: ProfileType,
+    /// What it means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// What values of a profile are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProfileType {
+    /// Text.
+    String,
 }
 
 /// A character after its templates are filled in.

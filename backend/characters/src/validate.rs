@@ -1,6 +1,6 @@
 //! What a character may hold. An error names the field, such as `parameters.greetings[0]`.
 
-use std::{borrow::Cow, fmt::Display};
+use std::{borrow::Cow, collections::BTreeMap, fmt::Display};
 
 use colloquy_accounts::PartnerId;
 use colloquy_base::{
@@ -9,7 +9,7 @@ use colloquy_base::{
 };
 use serde_json::{Map, Value};
 
-use super::{Character, CharacterParameters, template};
+use super::{Character, CharacterParameters, ProfileField, template};
 
 /// The longest personality, in bytes.
 const MAX_PERSONALITY_BYTES: usize = 128 * 1024;
@@ -21,6 +21,10 @@ const MAX_LINE_CHARS: usize = 4_000;
 const MAX_PARAM_BYTES: usize = 32 * 1024;
 /// The most greetings, questions or documents.
 const MAX_ENTRIES: usize = 100;
+/// The most fields of a profile.
+const MAX_PROFILE_FIELDS: usize = 50;
+/// The longest name of a field of a profile, in characters.
+const MAX_FIELD_CHARS: usize = 100;
 
 /// Reads parameters; `field` is what the request calls them.
 pub(super) fn parameters(field: &str, value: Value) -> Result<CharacterParameters, InvalidField> {
@@ -95,7 +99,32 @@ pub(super) fn character(character: &Character) -> Result<(), InvalidField> {
     if let Some(index) = &parameters.rag_index_required {
         check_index(index)?;
     }
+    if let Some(schema) = &parameters.profile_schema {
+        check_profile_schema(schema)?;
+    }
     template::check_syntax(character)
+}
+
+fn check_profile_schema(schema: &BTreeMap<String, ProfileField>) -> Result<(), InvalidField> {
+    if schema.len() > MAX_PROFILE_FIELDS {
+        let message = format!("at most {MAX_PROFILE_FIELDS} fields");
+        return Err(invalid("profile_schema", message));
+    }
+    for (name, field) in schema {
+        if !(1..=MAX_FIELD_CHARS).contains(&name.chars().count()) {
+            let message = format!("names of 1 to {MAX_FIELD_CHARS} characters");
+            return Err(invalid("profile_schema", message));
+        }
+        let description = field.description.as_ref();
+        if description.is_some_and(|text| text.chars().count() > MAX_LINE_CHARS) {
+            let message = format!("at most {MAX_LINE_CHARS} characters");
+            return Err(invalid(
+                &format!("profile_schema.{name}.description"),
+                message,
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn check_voice(voice: &Value) -> Result<(), InvalidField> {

@@ -1,5 +1,7 @@
 //! The call resource.
 
+use std::collections::BTreeMap;
+
 use anyhow::ensure;
 use colloquy_base::money::Usd;
 use serde::{Deserialize, Serialize};
@@ -45,6 +47,9 @@ pub struct CallsConfig {
     pub provider_timeout_ms: u32,
     /// What the character says when a provider failed.
     pub apology: String,
+    /// What calls find out of their visitors and tell the page (`onUserInfo`), where the character has no `profile_schema`: names of fields,
+    /// and what they mean. Empty: nothing; unset: `name`, `age`, `city`, `occupation` and `interests`.
+    pub user_info: Option<BTreeMap<String, String>>,
     /// What an hour costs the quota that pays for a call, in US dollars, such as `"1.80"`.
     pub usd_per_hour: Usd,
 }
@@ -68,12 +73,30 @@ impl Default for CallsConfig {
             pause_ms: 80,
             provider_timeout_ms: 10_000,
             apology: "Sorry, I can't answer right now. Please try again in a moment.".to_owned(),
+            user_info: None,
             usd_per_hour: Usd(0),
         }
     }
 }
 
 impl CallsConfig {
+    /// What calls find out of their visitors where the character does not say.
+    #[must_use]
+    pub fn user_info(&self) -> BTreeMap<String, String> {
+        let known = || {
+            [
+                ("name", "What the visitor is called"),
+                ("age", "How old the visitor is, in years"),
+                ("city", "Where the visitor lives"),
+                ("occupation", "What the visitor does for a living"),
+                ("interests", "What the visitor likes, separated by commas"),
+            ]
+            .map(|(field, meaning)| (field.to_owned(), meaning.to_owned()))
+            .into()
+        };
+        self.user_info.clone().unwrap_or_else(known)
+    }
+
     pub(super) fn validate(&self) -> anyhow::Result<()> {
         ensure!(
             self.connect_seconds >= 1,
@@ -112,6 +135,16 @@ impl CallsConfig {
         ensure!(
             (16..=2_000).contains(&self.turn_start_ms),
             "calls.turn_start_ms: 16 to 2000"
+        );
+        for (field, meaning) in self.user_info.iter().flatten() {
+            ensure!(
+                (1..=100).contains(&field.chars().count()) && meaning.chars().count() <= 4_000,
+                "calls.user_info: names of 1 to 100 characters, meanings of at most 4000"
+            );
+        }
+        ensure!(
+            self.user_info.iter().flatten().count() <= 50,
+            "calls.user_info: at most 50 fields"
         );
         ensure!(
             self.min_speech_ms <= 5_000,

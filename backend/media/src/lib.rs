@@ -25,6 +25,7 @@ mod waiting;
 use std::sync::Arc;
 
 use axum::{extract::FromRef, routing::get};
+use colloquy_analyses::Analyses;
 use colloquy_calls::Calls;
 use colloquy_config::{Secret, check_secret};
 use colloquy_generation::Generation;
@@ -49,6 +50,7 @@ pub struct Parts {
     calls: Calls,
     generation: Generation,
     speech: Speech,
+    analyses: Analyses,
     providers: Providers,
     net: Arc<net::Net>,
     identity: peer::Identity,
@@ -67,6 +69,7 @@ impl Media {
         calls: Calls,
         generation: Generation,
         speech: Speech,
+        analyses: Analyses,
         providers: Providers,
     ) -> anyhow::Result<Self> {
         let config = &calls.config;
@@ -81,6 +84,7 @@ impl Media {
             calls,
             generation,
             speech,
+            analyses,
             providers,
         })))
     }

@@ -5,12 +5,15 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use colloquy_analyses::{ConversationLine, UserProfile};
 use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_generation::{PromptStyle, ReplyContext, ReplyRequest, Retrieval};
 use colloquy_observability::carried;
 use colloquy_providers::{ProviderError, Utterance};
 use colloquy_speech::Voice;
-use colloquy_voice::{Input, Line, PauseId, ReplyId, SentenceId, TranscriptionId, UtteranceStage};
+use colloquy_voice::{
+    Input, Line, Originator, PauseId, ReplyId, SentenceId, TranscriptionId, UtteranceStage,
+};
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
@@ -27,6 +30,8 @@ pub(super) enum Answer {
     Engine(Input),
     /// The documents that a reply rests on.
     Retrieved(Retrieval),
+    /// What is known of the visitor now; `None` where that could not be found out.
+    Visitor(Option<UserProfile>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,6 +40,7 @@ enum Question {
     EndOfTurn(PauseId),
     Reply(ReplyId),
     Sentence(SentenceId),
+    Visitor,
 }
 
 /// The questions of a session.
@@ -186,6 +192,23 @@ impl ProviderRequests {
         });
     }
 
+    /// Asks what is known of the visitor once this was said.
+    pub(super) fn profile(&mut self, known: UserProfile, lines: Vec<Line>) {
+        let (media, _, answers) = self.parts();
+        self.ask(Question::Visitor, async move {
+            let lines = lines.iter().map(|line| ConversationLine {
+                is_of_user: line.originator == Originator::User,
+                text: &line.text,
+            });
+            let lines: Vec<_> = lines.filter(|line| !line.text.is_empty()).collect();
+            let profile = known.after(&media.analyses, &lines).await;
+            let profile = profile.inspect_err(|error| {
+                tracing::warn!(error = format!("{error:#}"), "an analysis failed in a call")
+            });
+            let _ = answers.send(Answer::Visitor(profile.ok())).await;
+        });
+    }
+
     /// Asks for the speech of a sentence.
     pub(super) fn speak(&mut self, sentence: SentenceId, text: String) {
         let (media, context, answers) = self.parts();
@@ -236,6 +259,11 @@ impl ProviderRequests {
     /// Drops the question for a reply.
     pub(super) fn cancel_reply(&mut self, reply: ReplyId) {
         self.open.remove(&Question::Reply(reply));
+    }
+
+    /// Drops the question what is known of the visitor.
+    pub(super) fn cancel_profile(&mut self) {
+        self.open.remove(&Question::Visitor);
     }
 
     /// Drops the question for a sentence's speech.

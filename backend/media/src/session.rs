@@ -5,6 +5,7 @@ mod client;
 mod offers;
 mod replay;
 mod turns;
+mod visitor;
 mod words;
 
 use std::time::{Duration, Instant};
@@ -30,7 +31,8 @@ use self::{
     offers::Offers,
     replay::ReplayBuffer,
     turns::turn_settings,
-    words::{server_message, stored_line, user_info},
+    visitor::Visitor,
+    words::{server_message, stored_line},
 };
 use super::{
     live::Attach,
@@ -61,6 +63,7 @@ pub(super) struct Session {
     epoch: Instant,
     engine: Engine,
     requests: ProviderRequests,
+    visitor: Visitor,
     peer: Option<Peer>,
     place: Place,
     ssrc: u32,
@@ -247,6 +250,7 @@ impl Session {
             epoch,
             engine,
             requests,
+            visitor: Visitor::new(&setup.character, settings),
             peer: None,
             place,
             ssrc: rand::random(),
@@ -370,6 +374,12 @@ impl Session {
                     total_tokens,
                 });
             }
+            SessionEvent::Answer(Answer::Visitor(profile)) => {
+                if let Some(info) = self.visitor.found(profile) {
+                    self.say(&ServerMessage::UserInfo { info });
+                }
+                self.ask_of_visitor();
+            }
             SessionEvent::Attach(Attach { wire }) => self.replace_wire(wire, now),
             SessionEvent::Shutdown => self.end_with(End::completed(ByeReason::Shutdown)),
             SessionEvent::Timer => self.timer(now),
@@ -448,11 +458,11 @@ impl Session {
                 Output::Speak { sentence, text } => self.requests.speak(sentence, text),
                 Output::CancelSpeech(sentence) => self.requests.cancel_speech(sentence),
                 Output::Event(event) => {
-                    let info = user_info(&event);
-                    self.say(&server_message(event));
-                    if let Some(info) = info {
-                        self.say(&info);
+                    if self.visitor.heard(&event) {
+                        self.requests.cancel_profile();
                     }
+                    self.say(&server_message(event));
+                    self.ask_of_visitor();
                 }
                 Output::End(EndReason::TimeLimit) => {
                     self.end_with(End::completed(ByeReason::TimeLimit))
@@ -465,6 +475,14 @@ impl Session {
                     MediaPath::Up | MediaPath::Down => End::completed(ByeReason::HangUp),
                 }),
             }
+        }
+    }
+
+    /// Finds out what the visitor tells of themselves, where it is time to.
+    fn ask_of_visitor(&mut self) {
+        if let Some(known) = self.visitor.ask() {
+            let lines = self.engine.transcript().to_vec();
+            self.requests.profile(known, lines);
         }
     }
 

@@ -244,6 +244,8 @@ pub(super) struct Wire {
     window: (Instant, u32),
     /// The page's `customMetadata`, from `hello`.
     metadata: Option<Map<String, Value>>,
+    /// Whether the page listens to what becomes known of its visitor, from `hello`.
+    pub(super) wants_user_info: bool,
 }
 
 /// What came from the client.
@@ -280,6 +282,7 @@ impl Wire {
             tasks: media.kernel.tasks.clone(),
             window,
             metadata: None,
+            wants_user_info: false,
         }
     }
 
@@ -293,9 +296,11 @@ impl Wire {
                 protocol: PROTOCOL_VERSION..,
                 metadata,
                 resume,
+                user_info,
                 ..
             }) => {
                 self.metadata = metadata;
+                self.wants_user_info = user_info;
                 Ok(resume)
             }
             _ => Err(CloseCode::Protocol.into()),

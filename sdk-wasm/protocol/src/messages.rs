@@ -36,6 +36,10 @@ pub enum ClientMessage {
         /// The resume token of the last `welcome`, when this connection continues a call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resume: Option<String>,
+        /// Whether the page listens to `user_info`. A call whose page does not asks no model what its visitor tells. The first
+        /// connection of a call says it for all.
+        #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+        user_info: bool,
     },
     /// An SDP offer.
     Offer {
@@ -81,6 +85,10 @@ pub enum ClientMessage {
     /// A message of a newer protocol.
     #[serde(other)]
     Unknown,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What the backend sends.
@@ -143,7 +151,7 @@ pub enum ServerMessage {
         /// Milliseconds since the call's media connected.
         at_ms: u64,
     },
-    /// What the visitor said in a turn that is over, as it was understood. After the line of the transcript.
+    /// What became known of the visitor.
     UserInfo {
         /// The information.
         info: String,

@@ -23,6 +23,7 @@ function snapshot() {
       ? { code: text("error-code"), advice: text("error-advice"), message: text("error-message") }
       : null,
     sources: shown("sources") ? text("sources") : null,
+    visitor: shown("visitor") ? text("visitor") : null,
     unsent: text("unsent"),
     quality: shown("quality") ? text("quality-words") : null,
     findings: [...document.querySelectorAll("#findings p")].map((item) => ({

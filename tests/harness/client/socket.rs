@@ -85,16 +85,29 @@ impl Socket {
         Ok(self.stream.send(Message::binary(bytes)).await?)
     }
 
-    /// Says `hello`, as a new client or as one that comes back with a token.
+    /// Says `hello` as a new client.
     ///
     /// # Errors
     /// When the connection is gone.
-    pub async fn hello(&mut self, resume: Option<&str>) -> anyhow::Result<()> {
+    pub async fn begin(&mut self, user_info: bool) -> anyhow::Result<()> {
+        self.hello(None, user_info).await
+    }
+
+    /// Says `hello` as a client that comes back with a token.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub async fn resume(&mut self, token: &str) -> anyhow::Result<()> {
+        self.hello(Some(token.to_owned()), true).await
+    }
+
+    async fn hello(&mut self, resume: Option<String>, user_info: bool) -> anyhow::Result<()> {
         self.say(&ClientMessage::Hello {
             protocol: PROTOCOL_VERSION,
             sdk_version: Some(concat!("harness/", env!("CARGO_PKG_VERSION")).to_owned()),
             metadata: None,
-            resume: resume.map(str::to_owned),
+            resume,
+            user_info,
         })
         .await
     }

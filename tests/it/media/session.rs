@@ -24,7 +24,7 @@ fn refused(code: CloseCode) -> Refused {
 async fn refusal(url: &str) -> Refused {
     let mut socket = Socket::open(url).await.unwrap();
     // A server that has refused already may have closed.
-    let _ = socket.hello(None).await;
+    let _ = socket.begin(false).await;
     socket.refusal().await.unwrap()
 }
 
@@ -117,7 +117,7 @@ async fn messages_that_break_the_protocol_end_the_session() {
     for message in wrong {
         let call = stage.call().await;
         let mut socket = Socket::open(&call.url).await.unwrap();
-        socket.hello(None).await.unwrap();
+        socket.begin(false).await.unwrap();
         socket.welcome().await.unwrap();
         socket.say_text(message.clone()).await.unwrap();
         let shown = &message[..message.len().min(60)];
@@ -149,7 +149,7 @@ async fn frames_above_the_limit_end_the_session_whatever_their_size() {
     for kilobytes in [65, 128, 200, 5_000] {
         let call = stage.call().await;
         let mut socket = Socket::open(&call.url).await.unwrap();
-        socket.hello(None).await.unwrap();
+        socket.begin(false).await.unwrap();
         socket.welcome().await.unwrap();
         let text = "x".repeat(kilobytes * 1024);
         let message = ClientMessage::Text { text };
@@ -192,7 +192,7 @@ async fn silent_sockets_of_one_call_are_few() {
     }
     assert_eq!(refusal(&call.url).await, refused(CloseCode::RateLimited));
     let mut other = Socket::open(&stage.call().await.url).await.unwrap();
-    other.hello(None).await.unwrap();
+    other.begin(false).await.unwrap();
     other.welcome().await.unwrap();
     drop(silent);
     // They leave their places when they are gone.
@@ -200,7 +200,7 @@ async fn silent_sockets_of_one_call_are_few() {
     loop {
         let mut socket = Socket::open(&call.url).await.unwrap();
         // A server that has refused already may have closed.
-        let _ = socket.hello(None).await;
+        let _ = socket.begin(false).await;
         match socket.welcome().await {
             Ok(_) => break,
             Err(error) => assert!(now() < deadline, "{error}"),
@@ -234,7 +234,7 @@ async fn unknown_messages_and_fields_are_passed_over() {
 async fn a_flood_of_messages_ends_the_session() {
     let stage = Stage::new().await;
     let mut socket = Socket::open(&stage.call().await.url).await.unwrap();
-    socket.hello(None).await.unwrap();
+    socket.begin(false).await.unwrap();
     socket.welcome().await.unwrap();
     for _ in 0..=110 {
         // The server may close before all of them are sent.
@@ -258,7 +258,7 @@ async fn a_flood_of_offers_ends_the_session() {
     let call = stage.call().await;
     let sdp = Check::new().await.unwrap().offer;
     let mut socket = Socket::open(&call.url).await.unwrap();
-    socket.hello(None).await.unwrap();
+    socket.begin(false).await.unwrap();
     socket.welcome().await.unwrap();
     for _ in 0..11 {
         let offer = ClientMessage::Offer {
@@ -284,7 +284,7 @@ async fn an_offer_that_is_refused_is_not_repeated_at_length() {
     );
     for sdp in [broken, format!("v=0\r\n{long}{long}{long}")] {
         let mut socket = Socket::open(&stage.call().await.url).await.unwrap();
-        socket.hello(None).await.unwrap();
+        socket.begin(false).await.unwrap();
         socket.welcome().await.unwrap();
         let ice_restart = false;
         socket
@@ -366,7 +366,7 @@ async fn only_the_last_token_opens_the_session() {
     client.resume().await.unwrap();
     for token in [first.as_str(), "", "guess"] {
         let mut socket = Socket::open(&call.url).await.unwrap();
-        socket.hello(Some(token)).await.unwrap();
+        socket.resume(token).await.unwrap();
         assert_eq!(
             socket.refusal().await.unwrap(),
             refused(CloseCode::InvalidSignature),
@@ -377,7 +377,7 @@ async fn only_the_last_token_opens_the_session() {
     let other = stage.call().await;
     let mut socket = Socket::open(&other.url).await.unwrap();
     socket
-        .hello(Some(&client.resume_token().unwrap()))
+        .resume(&client.resume_token().unwrap())
         .await
         .unwrap();
     assert_eq!(
@@ -400,7 +400,7 @@ async fn attempts_from_one_address_are_limited_and_coming_back_is_none() {
     assert_eq!(refusal(&guess).await, limited);
     assert_eq!(refusal(&call.url).await, limited);
     let mut socket = Socket::open(&call.url).await.unwrap();
-    socket.hello(Some("guess")).await.unwrap();
+    socket.resume("guess").await.unwrap();
     assert_eq!(socket.refusal().await.unwrap(), limited);
     client.drop_socket().await.unwrap();
     client.resume().await.unwrap();
@@ -414,7 +414,7 @@ async fn a_second_connection_with_the_token_replaces_the_first() {
     let (call, client) = stage.join().await;
     let mut socket = Socket::open(&call.url).await.unwrap();
     socket
-        .hello(Some(&client.resume_token().unwrap()))
+        .resume(&client.resume_token().unwrap())
         .await
         .unwrap();
     socket.welcome().await.unwrap();
@@ -466,7 +466,7 @@ async fn a_client_that_stays_away_has_ended_the_call() {
         "ended before its client could come back"
     );
     let mut socket = Socket::open(&call.url).await.unwrap();
-    socket.hello(Some(&token)).await.unwrap();
+    socket.resume(&token).await.unwrap();
     assert_eq!(
         socket.refusal().await.unwrap(),
         refused(CloseCode::CallNotFound)

@@ -121,6 +121,9 @@ impl Session {
 
     pub(super) fn attach(&mut self, wire: Wire, resume: String) {
         self.media.live.set_reopenable(&self.id, false);
+        if !wire.wants_user_info {
+            self.visitor.leave_alone();
+        }
         wire.say(&ServerMessage::Welcome {
             call_id: format!("/v2/calls/{}", self.id),
             character: self.character.clone(),

@@ -38,22 +38,6 @@ pub(super) fn server_message(event: Event) -> ServerMessage {
     }
 }
 
-/// What an event tells about the visitor: what they said in a turn that is over, spoken or typed, as it was understood.
-/// A line that was taken back tells nothing.
-pub(super) fn user_info(event: &Event) -> Option<ServerMessage> {
-    match event {
-        Event::Transcript {
-            line,
-            is_final: true,
-        } if line.originator == colloquy_voice::Originator::User && !line.text.is_empty() => {
-            Some(ServerMessage::UserInfo {
-                info: line.text.clone(),
-            })
-        }
-        _ => None,
-    }
-}
-
 fn originator(originator: colloquy_voice::Originator) -> Originator {
     match originator {
         colloquy_voice::Originator::User => Originator::User,
@@ -71,36 +55,4 @@ pub(super) fn stored_line(line: &Line) -> TranscriptLine {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use colloquy_voice::{LineId, Originator};
-
-    use super::*;
-
-    fn line(originator: Originator, text: &str, is_final: bool) -> Event {
-        let line = Line {
-            id: LineId(1),
-            originator,
-            text: text.to_owned(),
-            at: Duration::ZERO,
-            interrupted: false,
-        };
-        Event::Transcript { line, is_final }
-    }
-
-    #[test]
-    fn only_what_the_visitor_has_said_tells_of_them() {
-        let told = ServerMessage::UserInfo {
-            info: "Hello".to_owned(),
-        };
-        assert_eq!(
-            user_info(&line(Originator::User, "Hello", true)),
-            Some(told)
-        );
-        assert_eq!(user_info(&line(Originator::User, "Hell", false)), None);
-        assert_eq!(user_info(&line(Originator::User, "", true)), None);
-        assert_eq!(user_info(&line(Originator::Bot, "Hello", true)), None);
-    }
 }

@@ -3,16 +3,28 @@
 use crate::PROTOCOL_VERSION;
 use crate::wire::Frame;
 
-/// `metadata` is the JSON text of an object.
-pub(super) fn hello(metadata: Option<&str>, resume: Option<&str>) -> String {
-    let frame = Frame::of_type("hello")
-        .integer("protocol", PROTOCOL_VERSION)
-        .text("sdk_version", env!("CARGO_PKG_VERSION"))
-        .optional("resume", resume);
+/// Begins a call; `metadata` is the JSON text of an object.
+pub(super) fn hello(metadata: Option<&str>, without_user_info: bool) -> String {
+    let frame = any_hello();
+    let frame = match without_user_info {
+        true => frame.flag("user_info", false),
+        false => frame,
+    };
     match metadata {
         Some(metadata) => frame.json("metadata", metadata).end(),
         None => frame.end(),
     }
+}
+
+/// Goes on with a call.
+pub(super) fn resume(token: &str) -> String {
+    any_hello().text("resume", token).end()
+}
+
+fn any_hello() -> Frame {
+    Frame::of_type("hello")
+        .integer("protocol", PROTOCOL_VERSION)
+        .text("sdk_version", env!("CARGO_PKG_VERSION"))
 }
 
 pub(super) fn offer(sdp: &str, ice_restart: bool) -> String {
@@ -72,13 +84,27 @@ mod tests {
             let read: ClientMessage = serde_json::from_str(&frame).unwrap();
             assert_eq!(read, message, "{frame}");
         };
+        let metadata = r#"{"page":"a \"b\""}"#;
+        for (without_user_info, user_info) in [(true, false), (false, true)] {
+            check(
+                hello(Some(metadata), without_user_info),
+                ClientMessage::Hello {
+                    protocol: PROTOCOL_VERSION,
+                    sdk_version: Some(env!("CARGO_PKG_VERSION").into()),
+                    metadata: json!({"page": "a \"b\""}).as_object().cloned(),
+                    resume: None,
+                    user_info,
+                },
+            );
+        }
         check(
-            hello(Some(r#"{"page":"a \"b\""}"#), Some("token")),
+            resume("token"),
             ClientMessage::Hello {
                 protocol: PROTOCOL_VERSION,
                 sdk_version: Some(env!("CARGO_PKG_VERSION").into()),
-                metadata: json!({"page": "a \"b\""}).as_object().cloned(),
+                metadata: None,
                 resume: Some("token".into()),
+                user_info: true,
             },
         );
         let sdp = "v=0\r\no=- \"x\"\r\n".to_owned();

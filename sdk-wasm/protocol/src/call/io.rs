@@ -32,6 +32,8 @@ pub struct Options {
     pub person_role: Option<String>,
     /// Whether the call begins muted.
     pub muted: bool,
+    /// Whether the page does not want to be told what its visitor tells of themselves.
+    pub without_user_info: bool,
 }
 
 /// Something that happened outside the state machine.

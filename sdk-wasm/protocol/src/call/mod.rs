@@ -67,6 +67,7 @@ pub struct Call {
     /// Those of the last `welcome`.
     ice_servers: Rc<[IceServer]>,
     metadata: Option<String>,
+    without_user_info: bool,
     character_role: Option<String>,
     person_role: String,
     muted: bool,
@@ -116,6 +117,7 @@ impl Call {
             call_id: None,
             ice_servers: Rc::default(),
             metadata: options.metadata,
+            without_user_info: options.without_user_info,
             character_role: options.character_role,
             person_role: options.person_role.unwrap_or_else(|| "You".to_owned()),
             muted: options.muted,

@@ -71,12 +71,12 @@ impl Call {
         self.command(Command::OpenSocket(self.link.url.clone()));
     }
 
-    /// The first frame of a connection. The metadata is the call's, so it is said once: with a resume token beside it, it
-    /// could be too large for a frame.
+    /// The first frame of a connection. What is the call's is said once: with a resume token beside it, the metadata could be too
+    /// large for a frame.
     pub(super) fn hello(&self) -> String {
         match &self.link.resume {
-            Some(token) => frames::hello(None, Some(token)),
-            None => frames::hello(self.metadata.as_deref(), None),
+            Some(token) => frames::resume(token),
+            None => frames::hello(self.metadata.as_deref(), self.without_user_info),
         }
     }
 

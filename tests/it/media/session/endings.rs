@@ -131,7 +131,7 @@ async fn calls_of_a_page_that_never_connect_take_little_room_and_give_it_back() 
     let mut sockets = Vec::new();
     for url in &urls[..3] {
         let mut socket = Socket::open(url).await.unwrap();
-        socket.hello(None).await.unwrap();
+        socket.begin(false).await.unwrap();
         socket.welcome().await.unwrap();
         sockets.push(socket);
     }
@@ -146,7 +146,7 @@ async fn calls_of_a_page_that_never_connect_take_little_room_and_give_it_back() 
     })
     .await;
     let mut socket = Socket::open(&urls[3]).await.unwrap();
-    socket.hello(None).await.unwrap();
+    socket.begin(false).await.unwrap();
     socket.welcome().await.unwrap();
 }
 

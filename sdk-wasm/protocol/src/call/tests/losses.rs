@@ -66,7 +66,7 @@ fn what_is_typed_meanwhile_is_kept_or_refused() {
 
 #[test]
 fn the_largest_metadata_leaves_room_to_come_back() {
-    let around = frames::hello(Some(r#"{"a":""}"#), None).len();
+    let around = frames::hello(Some(r#"{"a":""}"#), false).len();
     let metadata = json!({"a": "x".repeat(MAX_FRAME_BYTES - around)}).to_string();
     let options = Options {
         metadata: Some(metadata.clone()),
@@ -88,7 +88,7 @@ fn the_largest_metadata_leaves_room_to_come_back() {
     harness.input(Input::SocketClosed { code: 1006 });
     harness.pass(250);
     let second = hello(&mut harness);
-    assert_eq!(second, frames::hello(None, Some("token-1")));
+    assert_eq!(second, frames::resume("token-1"));
 }
 
 #[test]
