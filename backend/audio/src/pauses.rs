@@ -6,6 +6,11 @@ pub const RATE_HZ: usize = 16_000;
 pub const MAX_PART: usize = 15 * RATE_HZ;
 /// The pause that is looked for, in samples.
 const PAUSE: usize = RATE_HZ / 5;
+/// What stays before an utterance and behind it: detectors hear soft beginnings and ends late.
+const BEFORE: usize = RATE_HZ / 10;
+const AFTER: usize = RATE_HZ / 5;
+/// The probability from which on somebody speaks.
+const SPEECH: f32 = 0.5;
 /// What is quieter than this on average has nothing to be heard in it: 60 dB below the loudest that there is.
 const SILENCE: u64 = 32;
 
@@ -28,6 +33,42 @@ pub fn parts_of(samples: &[i16], most: usize) -> Vec<&[i16]> {
     if !rest.is_empty() {
         parts.push(rest);
     }
+    parts
+}
+
+/// Cuts sound before and behind its pauses that are as long as `shortest`, by the probability of each frame that somebody speaks, and into
+/// parts of `most` samples. Nothing is left out: what is between is a part, too.
+#[must_use]
+pub fn utterances<'s>(
+    samples: &'s [i16],
+    scores: &[f32],
+    frame: usize,
+    shortest: usize,
+    most: usize,
+) -> Vec<&'s [i16]> {
+    let mut places = Vec::new();
+    let mut spoken = None;
+    for (at, _) in scores
+        .iter()
+        .enumerate()
+        .filter(|(_, score)| **score >= SPEECH)
+    {
+        let begin = at * frame;
+        if let Some(end) = spoken
+            && begin - end >= shortest.max(BEFORE + AFTER)
+        {
+            places.extend([end + AFTER, begin - BEFORE]);
+        }
+        spoken = Some(begin + frame);
+    }
+    let mut parts = Vec::new();
+    let (mut rest, mut begin) = (samples, 0);
+    for place in places {
+        let (part, after) = rest.split_at((place - begin).min(rest.len()));
+        parts.extend(parts_of(part, most));
+        (rest, begin) = (after, place);
+    }
+    parts.extend(parts_of(rest, most));
     parts
 }
 
@@ -109,6 +150,31 @@ mod tests {
         assert!((11.0..12.0).contains(&first), "cut at {first} s");
         assert!(super::parts(&[]).is_empty());
         assert_eq!(super::parts(&sound[..MAX_PART - 1]).len(), 1);
+    }
+
+    #[test]
+    fn utterances_are_cut_out_of_their_pauses() {
+        const FRAME: usize = 512;
+        let sound: Vec<i16> = (0..60 * FRAME).map(|at| (at / FRAME) as i16).collect();
+        let mut scores = vec![0.1; 60];
+        for spoken in [5..10, 12..20, 45..47] {
+            scores[spoken].fill(0.9);
+        }
+        let cut =
+            |scores: &[f32], shortest, most| utterances(&sound, scores, FRAME, shortest, most);
+        let parts = cut(&scores, 20 * FRAME, MAX_PART);
+        assert_eq!(parts.concat(), sound, "nothing is lost");
+        let ends = [20 * FRAME + AFTER, 45 * FRAME - BEFORE, 60 * FRAME];
+        let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+        let expected = [ends[0], ends[1] - ends[0], ends[2] - ends[1]];
+        assert_eq!(lengths, expected, "the pause of two frames is too short");
+        assert_eq!(cut(&scores, 30 * FRAME, MAX_PART), [&sound[..]]);
+        let parts = cut(&scores, 1, 12 * FRAME);
+        assert_eq!(parts.concat(), sound);
+        assert!(parts.len() > 3 && parts.iter().all(|part| part.len() <= 12 * FRAME));
+        assert_eq!(cut(&[0.0; 60], FRAME, MAX_PART), [&sound[..]]);
+        assert_eq!(cut(&[1.0; 60], FRAME, MAX_PART), [&sound[..]]);
+        assert!(utterances(&[], &[], FRAME, FRAME, MAX_PART).is_empty());
     }
 
     #[test]

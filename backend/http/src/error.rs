@@ -3,7 +3,7 @@
 //! A handler returns [`ApiError`]; the routes of each [`Interface`](super::Interface) are wrapped in the [`ErrorShape`] that
 //! its document promises.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use axum::{
     Json,
@@ -17,6 +17,8 @@ use super::{ErrorContext, ErrorShape};
 
 /// How long a client waits that found the database away.
 const DATABASE_WAIT: Duration = Duration::from_secs(2);
+/// What is told where a rate is exceeded.
+const RATE_LIMITED: &str = "Rate limit exceeded";
 
 /// What went wrong, for the client (`status`, `code`, `message`, `field`, `retry_after`) and for the log (`source`).
 #[derive(Debug, Clone, thiserror::Error)]
@@ -144,14 +146,21 @@ impl ApiError {
     /// 429: too many requests.
     #[must_use]
     pub fn rate_limited(wait: Duration) -> Self {
-        let seconds = wait.as_secs_f64().ceil().max(1.0);
         Self {
             retry_after: Some(wait),
-            ..Self::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                "rate_limited",
-                format!("Rate limit exceeded, try again in {seconds} s"),
-            )
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", RATE_LIMITED)
+        }
+    }
+
+    /// What is told, with the wait where a rate is exceeded. The documents of some interfaces name it there, beside `Retry-After`.
+    #[must_use]
+    pub fn message_with_wait(&self) -> Cow<'_, str> {
+        match self.retry_after {
+            Some(wait) if self.message == RATE_LIMITED => {
+                let seconds = wait.as_secs_f64().ceil().max(1.0);
+                format!("{RATE_LIMITED}, try again in {seconds} s").into()
+            }
+            _ => self.message.as_str().into(),
         }
     }
 

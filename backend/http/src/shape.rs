@@ -56,7 +56,8 @@ impl ErrorShape {
             }
             Self::Call => {
                 let code = error.code.to_ascii_uppercase();
-                let mut body = json!({"error": {"code": code, "message": error.message}});
+                let mut body =
+                    json!({"error": {"code": code, "message": error.message_with_wait()}});
                 if let Some(field) = &error.field {
                     body["error"]["field"] = json!(field);
                 }
@@ -69,19 +70,19 @@ impl ErrorShape {
                     context["field"] = json!(field);
                 }
                 json!({
-                    "detail": {"code": error.code, "message": error.message, "context": context},
+                    "detail": {"code": error.code, "message": error.message_with_wait(), "context": context},
                     "error": public_error(error),
                 })
             }
             Self::Speech | Self::Transcript => fields_body(error).unwrap_or_else(|| {
-                let mut body = json!({"error": error.message});
+                let mut body = json!({"error": error.message_with_wait()});
                 if error.limits().is_some() {
                     body["code"] = json!(error.code.to_ascii_uppercase());
                 }
                 body
             }),
             Self::Analysis => {
-                fields_body(error).unwrap_or_else(|| json!({"message": error.message}))
+                fields_body(error).unwrap_or_else(|| json!({"message": error.message_with_wait()}))
             }
         }
     }
@@ -126,7 +127,7 @@ pub fn public_error(error: &ApiError) -> Value {
         400..=499 => "invalid_request_error",
         _ => "server_error",
     };
-    json!({"type": kind, "code": error.code, "message": error.message, "param": error.field})
+    json!({"type": kind, "code": error.code, "message": error.message_with_wait(), "param": error.field})
 }
 
 /// `{message, errors}` with every wrong field; `None` where no field is wrong.
@@ -167,6 +168,9 @@ mod tests {
             assert_eq!(shape.body(&limited, &context), other);
             assert_eq!(shape.status(&limited).as_u16(), 429);
         }
+        let detail = ErrorShape::Detail.body(&limited, &context);
+        let expected = json!({"detail": "Rate limit exceeded", "code": "rate_limited"});
+        assert_eq!(detail, expected);
     }
 
     #[test]

@@ -253,7 +253,7 @@ fn of_failure(transcripts: &Transcripts, error: &ProviderError) -> DetachedUsage
 }
 
 /// Whether this server hears recordings itself.
-fn is_local(transcripts: &Transcripts) -> bool {
+pub(super) fn is_local(transcripts: &Transcripts) -> bool {
     transcripts.config.transcriber.base_url.is_none()
 }
 

@@ -281,7 +281,8 @@ async fn split(voices: &Voices, row: &VoiceRow) -> anyhow::Result<Splitting> {
             anyhow::Ok(heard)
         }
     });
-    let scores = voices.providers.turns.scores(heard.await??, &claim).await?;
+    let heard = Arc::new(heard.await??);
+    let scores = voices.providers.turns.scores(heard, &claim).await?;
     let longest = usize::try_from(row.sample_seconds)? * RATE_HZ;
     let all = begin + i64::try_from(samples.len())?;
     let cut = spawn_blocking(move || cut(&samples, &scores, longest, begin, is_last));

@@ -91,7 +91,7 @@ impl TurnModels {
     /// When too many wait for a thread.
     pub async fn scores(
         &self,
-        samples: Vec<i16>,
+        samples: Arc<Vec<i16>>,
         claim: &Claim,
     ) -> Result<SpeechScores, ProviderError> {
         let mut detector = self.detector();
