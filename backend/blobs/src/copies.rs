@@ -100,11 +100,6 @@ impl Copies {
 
 #[cfg(test)]
 mod tests {
-    #![expect(
-        clippy::unwrap_used,
-        reason = "a test that cannot go on should say where"
-    )]
-
     use colloquy_base::clock::{Clock as _, SystemClock};
 
     use super::*;
