@@ -36,7 +36,7 @@ const LONGEST_WAIT_MS: i64 = 24 * 3_600 * 1_000;
 /// How many parts of a recording are asked for at a time.
 const PARTS_AT_ONCE: usize = 4;
 /// The longest part, in samples, and the shortest pause that parts are cut out of. Whisper leaves out what follows a pause: of human recordings of
-/// several speakers, one after the other, 9 words of a hundred are wrong without cuts in pauses and 3 with them, of the same one by one 2.5; shorter pauses
+/// several speakers, an hour of them one after the other, 9.3 % of the words are wrong without cuts in pauses and 3.6 % with them, of the same one by one 2.5 %; shorter pauses
 /// are within sentences, which are understood worse in pieces. In parts of 28 s, a third of the words are left out.
 const LONGEST_PART: usize = 12 * RATE_HZ;
 const SHORTEST_PAUSE: usize = RATE_HZ * 7 / 10;
