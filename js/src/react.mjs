@@ -9,7 +9,8 @@ import { CallError, CallManager } from "./index.mjs";
 const IDLE = { status: "idle", callId: null, agentState: null, transcript: [], error: null, hangUpReason: null };
 const ACTIVE = ["starting", "ongoing", "reconnecting"];
 const CALLBACKS = [
-  "onCallStart", "onCallError", "onHangUp", "onStatusUpdate", "onCallStarting", "onConnected", "onRagInfo", "onTranscript", "onAgentStateChange", "onAudioBlockedChange", "onError",
+  "onCallStart", "onCallError", "onHangUp", "onStatusUpdate", "onCallStarting", "onConnected", "onRagInfo",
+  "onTranscript", "onAgentStateChange", "onAudioBlockedChange", "onError",
 ];
 /** Events that cost work, in the SDK or the backend, so callbacks for them are passed only when the component has them. */
 const ON_DEMAND = ["onLevels", "onStats", "onDevicesChanged", "onUserInfo"];

@@ -167,6 +167,24 @@ on_both_databases!(malformed_characters_are_refused_with_their_field, |app| {
             "parameters.documents[0].text",
         ),
         (json!({"context": "x"}), "parameters.context"),
+        (json!({"profile_schema": []}), "parameters.profile_schema"),
+        (
+            json!({"profile_schema": {"pet": {"type": "number"}}}),
+            "parameters.profile_schema.pet.type",
+        ),
+        (
+            json!({"profile_schema": {"p".repeat(101): {"type": "string"}}}),
+            "parameters.profile_schema",
+        ),
+        (
+            json!({"profile_schema": {"pet": {"type": "string", "description": "d".repeat(4_001)}}}),
+            "parameters.profile_schema.pet.description",
+        ),
+        (
+            json!({"profile_schema": (0..51).map(|it| (format!("f{it}"), json!({"type": "string"})))
+                .collect::<serde_json::Map<_, _>>()}),
+            "parameters.profile_schema",
+        ),
         (json!({"language": "x".repeat(300)}), "parameters.language"),
         (json!({"greetings": ["{{ open"]}), "parameters.greetings[0]"),
         (json!([]), "parameters"),

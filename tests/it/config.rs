@@ -118,6 +118,11 @@ fn bad_settings_are_named() {
         &migrate(None, &[("COLLOQUY_CHAT_BASE_URL", "http://127.0.0.1:1/v1")]),
         "chat.model",
     );
+    let long = format!("[calls.user_info]\n{} = \"\"\n", "n".repeat(101));
+    refused(&migrate(Some(&long), &[]), "calls.user_info");
+    let fields = (0..51).map(|it| format!("f{it} = \"\"\n"));
+    let many = format!("[calls.user_info]\n{}", fields.collect::<String>());
+    refused(&migrate(Some(&many), &[]), "calls.user_info");
     refused(
         &migrate(None, &[("COLLOQUY_SYNTHESIZER_VOICES", "{anna=af_bella}")]),
         "synthesizer.voices",

@@ -37,6 +37,13 @@ const HEARD: &str = "go forward ten meters";
 /// What the character answers: 3.4 seconds of speech.
 const REPLY: &str = "The library opens at nine. You can borrow ten books here.";
 
+/// What a client was told so far, of the messages that are meant.
+fn told<T>(client: &NativeClient, meant: impl Fn(&ServerMessage) -> Option<T>) -> Vec<T> {
+    let log = client.log();
+    let messages = log.messages.iter();
+    messages.filter_map(|(_, message)| meant(message)).collect()
+}
+
 /// A server, the upstream behind it, and a partner with a character.
 struct Stage {
     app: TestApp,

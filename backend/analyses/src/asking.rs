@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use super::{
     failure::Failure,
-    question::{Asks, Question},
+    question::{AnswerSource, Question},
     store,
     store::OpenRow,
 };
@@ -41,7 +41,7 @@ struct Admitted {
     reservation: Option<String>,
 }
 
-impl Asks for Asking<'_> {
+impl AnswerSource for Asking<'_> {
     async fn ask(&self, asked: i64, question: &Question<'_>) -> anyhow::Result<String> {
         let request = question.request(self.analyses, self.model);
         let admitted = self.admit(asked, request.bytes).await?;

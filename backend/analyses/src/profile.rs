@@ -12,7 +12,7 @@ use tokio::task::spawn_blocking;
 use super::{
     asking,
     failure::Failure,
-    question::{self, Asks, Question},
+    question::{self, AnswerSource, Question},
     request::{Input, Message, Originator},
     stated,
 };
@@ -131,7 +131,7 @@ struct Unpaid<'a> {
     model: &'a Model,
 }
 
-impl Asks for Unpaid<'_> {
+impl AnswerSource for Unpaid<'_> {
     async fn ask(&self, _asked: i64, question: &Question<'_>) -> anyhow::Result<String> {
         let asked = question.request(self.analyses, self.model);
         let answer = asking::answer(self.analyses, self.model, &asked.request).await;

@@ -193,16 +193,16 @@ fn schema(input: &Input) -> Value {
     object(all.into_iter().collect())
 }
 
-/// Who asks a model.
-pub(super) trait Asks {
-    /// Asks a question, the one after so many others, and gives the text of the answer.
+/// Where the answers to questions come from: a model, and what is noted of it.
+pub(super) trait AnswerSource {
+    /// AnswerSource a question, the one after so many others, and gives the text of the answer.
     ///
     /// # Errors
     /// A [`Failure`], or this server's own.
     async fn ask(&self, asked: i64, question: &Question<'_>) -> anyhow::Result<String>;
 }
 
-/// Asks until an answer fits the schemas; once `asked` questions are `most`, no more.
+/// AnswerSource until an answer fits the schemas; once `asked` questions are `most`, no more.
 ///
 /// # Errors
 /// A [`Failure`], or this server's own.
@@ -210,12 +210,12 @@ pub(super) async fn until_it_fits(
     input: &Input,
     mut asked: i64,
     most: i64,
-    asks: impl Asks,
+    source: impl AnswerSource,
 ) -> anyhow::Result<Output> {
     let mut question = Question::new(input);
     let mut wrong = None;
     while asked < most {
-        let answer = match asks.ask(asked, &question).await {
+        let answer = match source.ask(asked, &question).await {
             Ok(answer) => answer,
             Err(error) => match error.downcast::<Failure>()? {
                 // It may be the schema that it does not take; it has done nothing, so that it is asked for nothing again.

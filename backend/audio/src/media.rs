@@ -9,7 +9,6 @@ use std::{
     time::Duration,
 };
 
-use colloquy_voice::Resampler;
 use serde::{Deserialize, Serialize};
 use symphonia::{
     core::{
@@ -31,10 +30,11 @@ use symphonia::{
     default::get_probe,
 };
 
-use self::decoder::Decoder;
+use self::{decoder::Decoder, output::Output};
 
 mod avi;
 mod decoder;
+mod output;
 
 /// Packets that cannot be decoded may stand between others; so many one after another are no sound.
 const MOST_BAD_PACKETS: usize = 200;
@@ -55,8 +55,6 @@ const PLAIN: [AudioCodecId; 10] = [
 ];
 /// The samples of the longest frame of MP3.
 const MOST_FRAME_SAMPLES: u64 = 1_152;
-/// What stays away for so long between packets is a pause: times are not told more exactly.
-const SHORTEST_GAP: Duration = Duration::from_millis(60);
 /// The most channels of a recording.
 const MOST_CHANNELS: usize = 16;
 
@@ -527,94 +525,6 @@ impl Reading<'_> {
         let Span { rate_hz, from, .. } = self.span;
         Duration::from_micros(from.saturating_mul(1_000_000) / u64::from(rate_hz.max(1)))
     }
-}
-
-/// What comes out of a window: mono samples, each where its time is.
-struct Output {
-    samples: Vec<i16>,
-    resampler: Option<Resampler>,
-    span: Span,
-    /// When the window begins.
-    begin: Duration,
-    /// When what comes next would follow what came, nothing having come yet.
-    next: Option<Duration>,
-    is_sound: bool,
-}
-
-impl Output {
-    fn new(span: Span, begin: Duration) -> Self {
-        Self {
-            samples: Vec::new(),
-            resampler: None,
-            span,
-            begin,
-            next: None,
-            is_sound: false,
-        }
-    }
-
-    /// Takes what a packet holds that is heard at this time. Where nothing was heard before, there is silence.
-    fn take(
-        &mut self,
-        time: Duration,
-        rate_hz: u32,
-        frames: std::slice::ChunksExact<'_, i16>,
-    ) -> Result<(), MediaError> {
-        self.is_sound = true;
-        let next = *self.next.get_or_insert(time.min(self.begin));
-        let gap = time.saturating_sub(next);
-        if gap >= SHORTEST_GAP {
-            let room = self.span.most.saturating_sub(self.samples.len()) as u64;
-            // More than that is behind the window.
-            let most = room.saturating_mul(1_000) / u64::from(self.span.rate_hz.max(1));
-            let most = Duration::from_millis(most) + SHORTEST_GAP;
-            let gap = gap.min(self.begin.saturating_sub(next).saturating_add(most));
-            let silence = samples_of(gap, rate_hz);
-            self.push(rate_hz, silence, std::iter::repeat_n(0, silence))?;
-        }
-        let mono = frames.clone().map(|frame| {
-            let sum: i32 = frame.iter().map(|sample| i32::from(*sample)).sum();
-            (sum / frame.len() as i32) as i16
-        });
-        self.push(rate_hz, frames.len(), mono)
-    }
-
-    /// Adds so many samples, without those that stand before the window.
-    fn push(
-        &mut self,
-        rate_hz: u32,
-        count: usize,
-        mono: impl Iterator<Item = i16>,
-    ) -> Result<(), MediaError> {
-        let resampler = match &mut self.resampler {
-            Some(resampler) if resampler.from_hz() == rate_hz => resampler,
-            other => {
-                if let Some(other) = other {
-                    other.finish(&mut self.samples);
-                }
-                let resampler = Resampler::new(rate_hz, self.span.rate_hz)
-                    .map_err(|error| MediaError::Unsupported(error.to_string()))?;
-                other.insert(resampler)
-            }
-        };
-        let next = self.next.unwrap_or(self.begin);
-        let before = samples_of(self.begin.saturating_sub(next), rate_hz);
-        resampler.push(mono.skip(before), &mut self.samples);
-        let lasts = count as u64 * 1_000_000_000 / u64::from(rate_hz);
-        self.next = Some(next + Duration::from_nanos(lasts));
-        Ok(())
-    }
-
-    fn finish(&mut self) {
-        if let Some(resampler) = &mut self.resampler {
-            resampler.finish(&mut self.samples);
-        }
-    }
-}
-
-fn samples_of(time: Duration, rate_hz: u32) -> usize {
-    let samples = time.as_nanos() * u128::from(rate_hz) / 1_000_000_000;
-    usize::try_from(samples).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -201,6 +201,20 @@ fn time_counts_from_the_first_packet_through_a_chain() {
     }
 }
 
+/// The tones of a recording rise with each second from a place on.
+#[track_caller]
+fn rises(samples: &[i16], from: usize, seconds: usize, what: &str) {
+    for second in 0..seconds {
+        let at = from + second * SECOND;
+        let heard = frequency(&samples[at + SECOND * 2 / 5..at + SECOND * 3 / 5]);
+        let expected = 300.0 + 100.0 * second as f64;
+        assert!(
+            (heard - expected).abs() < 25.0,
+            "{what}: {heard} Hz in second {second} from {from} on"
+        );
+    }
+}
+
 /// All of a file, a window after another.
 fn in_windows(file: &[u8], container: Container, most: usize) -> Vec<i16> {
     let mut samples = Vec::new();
@@ -228,15 +242,7 @@ fn all_files_of_a_chain_are_heard_in_windows() {
                 whole.len()
             );
             for (begin, seconds) in [(0, 3), (3, 5), (8, 2)] {
-                for second in 0..seconds {
-                    let at = (begin + second) * SECOND;
-                    let heard = frequency(&whole[at + SECOND * 2 / 5..at + SECOND * 3 / 5]);
-                    let expected = 300.0 + 100.0 * second as f64;
-                    assert!(
-                        (heard - expected).abs() < 25.0,
-                        "{codec} {most}: {heard} Hz in second {second} of the file at {begin}"
-                    );
-                }
+                rises(&whole, begin * SECOND, seconds, codec);
             }
         }
     }
@@ -280,15 +286,7 @@ fn all_of_an_mp3_is_heard_whatever_it_says_of_its_length() {
         }
     }
     let chained = in_windows(&[&one[..], &other].concat(), Container::Mp3, 2 * SECOND);
-    for second in 0..4 {
-        let at = (3 * SECOND) + second * SECOND;
-        let heard = frequency(&chained[at + SECOND * 2 / 5..at + SECOND * 3 / 5]);
-        let expected = 300.0 + 100.0 * second as f64;
-        assert!(
-            (heard - expected).abs() < 25.0,
-            "{heard} Hz in second {second}"
-        );
-    }
+    rises(&chained, 3 * SECOND, 4, "the second file");
 }
 
 /// What a recorder leaves out is silent, so that what follows is where its time is, in whatever window.
@@ -321,6 +319,47 @@ fn what_is_missing_is_silent() {
                     );
                 }
             }
+        }
+    }
+}
+
+/// A small file may say that it lasts for hours: it costs no more than what is asked of it.
+#[test]
+fn what_is_missing_for_hours_costs_a_window_at_a_time() {
+    let gap = [
+        "-af",
+        "aselect='lt(t,2)+gt(t,4)',asetpts='PTS+gt(T,3)*36000/TB'",
+    ];
+    let file = recording("h.webm", 8, &[&["-c:a", "libopus"][..], &gap].concat());
+    assert!(file.len() < 200_000);
+    let read = |second: usize| {
+        let span = span(second * SECOND, 10 * SECOND);
+        read_window(&file, Container::Webm, span).unwrap()
+    };
+    for (second, sounds) in [
+        (0, 0..2),
+        (1, 0..1),
+        (10, 0..0),
+        (18_000, 0..0),
+        (36_000, 4..8),
+    ] {
+        let window = read(second);
+        let is_last = second == 36_000;
+        assert_eq!(window.is_last, is_last, "{second}");
+        let seconds = if is_last { 8 } else { 10 };
+        let length = window.samples.len();
+        assert!(
+            length <= 10 * SECOND && length.abs_diff(seconds * SECOND) < SECOND / 10,
+            "{length}"
+        );
+        for at in 0..seconds {
+            let part = &window.samples[at * SECOND + SECOND / 4..at * SECOND + SECOND * 3 / 4];
+            let is_heard = part.iter().any(|sample| sample.unsigned_abs() > 500);
+            assert_eq!(
+                is_heard,
+                sounds.contains(&at),
+                "second {at} from {second} on"
+            );
         }
     }
 }

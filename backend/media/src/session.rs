@@ -8,6 +8,8 @@ mod turns;
 mod visitor;
 mod words;
 
+pub(super) use self::words::excerpt;
+
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -16,7 +18,7 @@ use colloquy_calls::{CallSetup, Outcome, room::CallSlot};
 use colloquy_characters::{RenderedCharacter, rendered};
 use colloquy_generation::ReplyContext;
 use colloquy_observability::Span;
-use colloquy_protocol::{ByeReason, CloseCode, RagDocument, ServerMessage, SessionState};
+use colloquy_protocol::{ByeReason, CloseCode, ServerMessage, SessionState};
 use colloquy_speech::Voice;
 use colloquy_transport::{
     net::{Datagram, Inbox, Place},
@@ -32,7 +34,7 @@ use self::{
     replay::ReplayBuffer,
     turns::turn_settings,
     visitor::Visitor,
-    words::{server_message, stored_line},
+    words::{rag_info, server_message, stored_line},
 };
 use super::{
     live::Attach,
@@ -357,25 +359,10 @@ impl Session {
             }
             SessionEvent::Answer(Answer::Engine(input)) => self.tell_engine(input, now),
             SessionEvent::Answer(Answer::Retrieved(retrieval)) => {
-                let documents: Vec<RagDocument> = retrieval
-                    .documents
-                    .into_iter()
-                    .map(|document| RagDocument {
-                        title: document.title,
-                        fusion_score: document.fusion_score,
-                        token_count: u32::try_from(document.token_count).unwrap_or(u32::MAX),
-                    })
-                    .collect();
-                let count = u32::try_from(documents.len()).ok();
-                let total_tokens = documents.iter().map(|document| document.token_count).sum();
-                self.say(&ServerMessage::RagInfo {
-                    documents,
-                    count,
-                    total_tokens,
-                });
+                self.say(&rag_info(retrieval));
             }
             SessionEvent::Answer(Answer::Visitor(profile)) => {
-                if let Some(info) = self.visitor.found(profile) {
+                for info in self.visitor.found(profile) {
                     self.say(&ServerMessage::UserInfo { info });
                 }
                 self.ask_of_visitor();
@@ -593,21 +580,6 @@ impl Session {
             wire.close(close.number(), code.unwrap_or("BYE"));
         }
     }
-}
-
-/// The beginning of an error about what a client sent, which may repeat all of it.
-pub(super) fn excerpt(error: &anyhow::Error) -> String {
-    const LONGEST: usize = 120;
-    let shown = error.to_string();
-    let mut cut: String = shown
-        .chars()
-        .take(LONGEST)
-        .flat_map(char::escape_debug)
-        .collect();
-    if shown.chars().nth(LONGEST).is_some() {
-        cut.push('…');
-    }
-    cut
 }
 
 /// Where a session's wake-ups come from.

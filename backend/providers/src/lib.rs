@@ -428,7 +428,7 @@ impl Locality {
     }
 
     /// How long what nobody waits for on the line may take, whose services elsewhere have this long. What computes here waits for its turn
-    /// behind all calls, which is no failure.
+    /// behind all calls, which is no failure; how long it computes is bounded where it does.
     fn patience(self, elsewhere: Duration) -> Duration {
         const TURN: Duration = Duration::from_secs(900);
         match self {

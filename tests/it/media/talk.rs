@@ -15,15 +15,10 @@ use super::*;
 const OVER: Duration = Duration::from_millis(600);
 
 fn agent_states(client: &NativeClient) -> Vec<AgentState> {
-    let log = client.log();
-    let states = log
-        .messages
-        .iter()
-        .filter_map(|(_, message)| match message {
-            ServerMessage::AgentState { state } => Some(*state),
-            _ => None,
-        });
-    states.collect()
+    told(client, |message| match message {
+        ServerMessage::AgentState { state } => Some(*state),
+        _ => None,
+    })
 }
 
 fn user_lines(client: &NativeClient) -> usize {
@@ -283,18 +278,13 @@ async fn documents_are_told_of_when_a_reply_used_some_and_only_then() {
         .await;
     let call = stage.call_with("repo:acme/keeper", 60).await;
     let client = NativeClient::connect(&call.url).await.unwrap();
-    let told = || {
-        let log = client.log();
-        let infos = log
-            .messages
-            .iter()
-            .filter_map(|(_, message)| match message {
-                ServerMessage::RagInfo {
-                    documents, count, ..
-                } => Some((documents.len(), *count)),
-                _ => None,
-            });
-        infos.collect::<Vec<_>>()
+    let used = || {
+        told(&client, |message| match message {
+            ServerMessage::RagInfo {
+                documents, count, ..
+            } => Some((documents.len(), *count)),
+            _ => None,
+        })
     };
     for (question, expected) in [
         ("Zyzzyva?", vec![]),
@@ -309,7 +299,7 @@ async fn documents_are_told_of_when_a_reply_used_some_and_only_then() {
         };
         let spoken = client.message(asked, SOON, |message| (*message == speaking).then_some(()));
         spoken.await.unwrap();
-        assert_eq!(told(), expected, "{question}");
+        assert_eq!(used(), expected, "{question}");
     }
 }
 

@@ -31,23 +31,18 @@ async fn typed(client: &NativeClient, text: &str) {
     }
 }
 
-/// What was told so far.
-fn told(client: &NativeClient) -> Vec<Value> {
-    let log = client.log();
-    let infos = log
-        .messages
-        .iter()
-        .filter_map(|(_, message)| match message {
-            ServerMessage::UserInfo { info } => Some(serde_json::from_str(info).unwrap()),
-            _ => None,
-        });
-    infos.collect()
+/// What became known so far.
+fn known(client: &NativeClient) -> Vec<Value> {
+    told(client, |message| match message {
+        ServerMessage::UserInfo { info } => Some(serde_json::from_str(info).unwrap()),
+        _ => None,
+    })
 }
 
 async fn is_told(client: &NativeClient, expected: &[Value]) {
     let deadline = now() + SOON;
-    while told(client) != expected {
-        assert!(now() < deadline, "{:?}", told(client));
+    while known(client) != expected {
+        assert!(now() < deadline, "{:?}", known(client));
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -176,6 +171,6 @@ async fn nobody_is_asked_where_the_page_does_not_listen() {
     client.resume().await.unwrap();
     typed(&client, "I live in Berlin.").await;
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert!(told(&client).is_empty());
+    assert!(known(&client).is_empty());
     assert!(stage.upstream.requests(Api::Responses).is_empty());
 }

@@ -6,7 +6,12 @@ use std::collections::BTreeMap;
 use colloquy_analyses::UserProfile;
 use colloquy_characters::Character;
 use colloquy_config::CallsConfig;
+use colloquy_protocol::MAX_FRAME_BYTES;
 use colloquy_voice::{AgentState, Event, Originator};
+use serde_json::{Map, Value};
+
+/// How much is told in one frame, in bytes. As text inside of a frame, some characters take twice as many.
+const MOST_BYTES: usize = MAX_FRAME_BYTES / 4;
 
 /// What is known of the visitor, and whether to find out more.
 #[derive(Debug)]
@@ -87,20 +92,46 @@ impl Visitor {
         Some(profile)
     }
 
-    /// What is known now, `None` where that failed, and gives what is new of it as JSON.
-    pub(super) fn found(&mut self, profile: Option<UserProfile>) -> Option<String> {
+    /// What is known now, `None` where that failed, and gives what is new of it as JSON objects that fit into frames.
+    pub(super) fn found(&mut self, profile: Option<UserProfile>) -> Vec<String> {
         self.is_asked = false;
-        let (profile, known) = (profile?, self.profile.as_mut()?);
+        let (Some(profile), Some(known)) = (profile, &mut self.profile) else {
+            return Vec::new();
+        };
         let news = profile.news_since(known);
         *known = profile;
-        (!news.is_empty()).then(|| serde_json::Value::from(news).to_string())
+        in_frames(news)
     }
+}
+
+/// Fields as JSON objects, as few as have at most [`MOST_BYTES`] each.
+fn in_frames(fields: Map<String, Value>) -> Vec<String> {
+    let mut objects: Vec<Map<String, Value>> = Vec::new();
+    let mut bytes = 0;
+    for (field, value) in fields {
+        let more = Value::from(field.as_str()).to_string().len() + value.to_string().len() + 2;
+        match objects.last_mut() {
+            Some(object) if bytes + more <= MOST_BYTES => {
+                bytes += more;
+                object.insert(field, value);
+            }
+            _ => {
+                bytes = more;
+                objects.push(Map::from_iter([(field, value)]));
+            }
+        }
+    }
+    let texts = objects
+        .into_iter()
+        .map(|object| Value::from(object).to_string());
+    texts.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
+    use colloquy_protocol::ServerMessage;
     use colloquy_voice::{Line, LineId};
 
     use super::*;
@@ -141,8 +172,34 @@ mod tests {
         assert!(!visitor.heard(&Event::Agent(AgentState::Listening)));
         assert!(visitor.ask().is_some());
         assert!(visitor.ask().is_none(), "it is being looked at");
-        assert_eq!(visitor.found(None), None);
+        assert!(visitor.found(None).is_empty());
         assert!(visitor.ask().is_none(), "a failure waits for the next turn");
+    }
+
+    /// However much a model makes of the most fields that there may be, clients take the frames.
+    #[test]
+    fn all_that_may_be_told_fits_into_frames() {
+        for letter in ['a', 'é', '\u{1}', '"', '\\'] {
+            let value = Value::from(letter.to_string().repeat(500));
+            let name = |number: usize| format!("{number:02}{}", letter.to_string().repeat(98));
+            let fields: Map<String, Value> = (0..50).map(|it| (name(it), value.clone())).collect();
+            let infos = in_frames(fields.clone());
+            let mut told = Map::new();
+            for info in infos {
+                let object: Map<String, Value> = serde_json::from_str(&info).unwrap();
+                let frame = serde_json::to_string(&ServerMessage::UserInfo { info }).unwrap();
+                assert!(
+                    frame.len() <= MAX_FRAME_BYTES,
+                    "{letter:?}: {}",
+                    frame.len()
+                );
+                told.extend(object);
+            }
+            assert_eq!(told, fields);
+        }
+        let few = Map::from_iter([("a".to_owned(), Value::Null), ("b".to_owned(), "c".into())]);
+        assert_eq!(in_frames(few), [r#"{"a":null,"b":"c"}"#]);
+        assert!(in_frames(Map::new()).is_empty());
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use colloquy_calls::TranscriptLine;
-use colloquy_protocol::{AgentState, Originator, ServerMessage};
+use colloquy_generation::Retrieval;
+use colloquy_protocol::{AgentState, Originator, RagDocument, ServerMessage};
 use colloquy_voice::{Event, FailedProvider, Line};
 
 pub(super) fn server_message(event: Event) -> ServerMessage {
@@ -55,4 +56,37 @@ pub(super) fn stored_line(line: &Line) -> TranscriptLine {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The documents that a reply rests on.
+pub(super) fn rag_info(retrieval: Retrieval) -> ServerMessage {
+    let documents: Vec<RagDocument> = retrieval
+        .documents
+        .into_iter()
+        .map(|document| RagDocument {
+            title: document.title,
+            fusion_score: document.fusion_score,
+            token_count: u32::try_from(document.token_count).unwrap_or(u32::MAX),
+        })
+        .collect();
+    ServerMessage::RagInfo {
+        count: u32::try_from(documents.len()).ok(),
+        total_tokens: documents.iter().map(|document| document.token_count).sum(),
+        documents,
+    }
+}
+
+/// The beginning of an error about what a client sent, which may repeat all of it.
+pub(crate) fn excerpt(error: &anyhow::Error) -> String {
+    const LONGEST: usize = 120;
+    let shown = error.to_string();
+    let mut cut: String = shown
+        .chars()
+        .take(LONGEST)
+        .flat_map(char::escape_debug)
+        .collect();
+    if shown.chars().nth(LONGEST).is_some() {
+        cut.push('…');
+    }
+    cut
 }

@@ -17,6 +17,7 @@ use std::{
     process::Stdio,
     sync::{Arc, Mutex, PoisonError},
     thread,
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -30,6 +31,7 @@ use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
     process::{Child, ChildStdin, ChildStdout, Command},
     task::spawn_blocking,
+    time::timeout,
 };
 
 use super::{
@@ -39,6 +41,8 @@ use super::{
 
 const PROGRAM: &str = "pocketsphinx_batch";
 const NAME: &str = "pocketsphinx";
+/// The longest that an utterance may take, once it has a slot.
+const LIMIT: Duration = Duration::from_secs(60);
 /// Sound that needs no disk, where the system has it.
 const MEMORY_FOLDER: &str = "/dev/shm";
 /// The most states that are followed at once, a tenth of the program's default. Measured on Debian's test recordings it
@@ -145,7 +149,10 @@ impl Transcriber for PocketSphinx {
             .map_err(|_| failed("the sound could not be handed over"))?
             .map_err(|error| failed(format!("handing the sound over: {}", error.kind())))?;
         let mut lease = self.pool.lease()?;
-        let text = lease.process()?.decode(sound.path()).await?;
+        // The slot is there: what is waited for now is the program alone.
+        let late = |_| ProviderError::new(NAME, ProviderErrorKind::Timeout, "it gives no words");
+        let decoded = timeout(LIMIT, lease.process()?.decode(sound.path())).await;
+        let text = decoded.map_err(late)??;
         lease.finished = true;
         Ok(text)
     }

@@ -27,6 +27,8 @@ const EARSHOT: &str = "earshot";
 
 /// How often a visitor pauses, a second: they speak half of the time.
 const PAUSES_A_SECOND: f64 = 0.3;
+/// How many frames of a recording are looked at before others have their turn: half a minute of them, which takes a fraction of a second.
+const FRAMES_AT_ONCE: usize = 1_000;
 
 /// What listens to the turns of calls beside the transcriber.
 #[derive(Debug, Clone, Default)]
@@ -95,31 +97,40 @@ impl TurnModels {
         claim: &Claim,
     ) -> Result<SpeechScores, ProviderError> {
         let mut detector = self.detector();
-        let mut hear = move || {
-            let frame_samples = detector.frame_samples();
-            let frames = samples.chunks(frame_samples);
-            let mut padded = vec![0; frame_samples];
-            let scores = frames.map(|frame| {
-                padded.fill(0);
-                padded[..frame.len()].copy_from_slice(frame);
-                detector.score(&padded)
-            });
-            SpeechScores {
-                scores: scores.collect(),
-                frame_samples,
-            }
-        };
-        match &self.voice_activity {
-            Some(model) => {
-                model
-                    .pool
-                    .run(model.name, claim, move |_: &Wanted| hear())
-                    .await
-            }
-            None => spawn_blocking(hear).await.map_err(|error| {
-                ProviderError::new(EARSHOT, ProviderErrorKind::Failed, error.to_string())
-            }),
+        let frame_samples = detector.frame_samples();
+        let mut scores = Vec::with_capacity(samples.len() / frame_samples + 1);
+        // A thread is given back after each piece, so that no call waits for all of a long sound.
+        let piece = FRAMES_AT_ONCE * frame_samples;
+        for begin in (0..samples.len()).step_by(piece) {
+            let samples = Arc::clone(&samples);
+            let hear = move || {
+                let end = samples.len().min(begin + piece);
+                let mut padded = vec![0; frame_samples];
+                let frames = samples[begin..end].chunks(frame_samples);
+                let scores = frames.map(|frame| {
+                    padded.fill(0);
+                    padded[..frame.len()].copy_from_slice(frame);
+                    detector.score(&padded)
+                });
+                let scores: Vec<f32> = scores.collect();
+                (detector, scores)
+            };
+            let heard = match &self.voice_activity {
+                Some(model) => {
+                    let hear = move |_: &Wanted| hear();
+                    model.pool.run(model.name, claim, hear).await?
+                }
+                None => spawn_blocking(hear).await.map_err(|error| {
+                    ProviderError::new(EARSHOT, ProviderErrorKind::Failed, error.to_string())
+                })?,
+            };
+            detector = heard.0;
+            scores.extend(heard.1);
         }
+        Ok(SpeechScores {
+            scores,
+            frame_samples,
+        })
     }
 
     /// How many threads for models a call keeps busy with them, on average.
