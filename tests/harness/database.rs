@@ -133,6 +133,20 @@ impl TestDatabase {
         config
     }
 
+    /// Where it is, if that is a PostgreSQL server.
+    pub(super) fn postgres_url(&self) -> Option<Url> {
+        let url = self.postgres_url.as_deref()?;
+        Some(Url::parse(url).expect("the URL of the PostgreSQL server"))
+    }
+
+    /// The same, where this URL leads to the same database.
+    pub(super) fn by_way_of(&self, url: &Url) -> Self {
+        Self {
+            postgres_url: Some(url.to_string()),
+            ..self.clone()
+        }
+    }
+
     /// Its kind, for messages and names.
     pub fn kind(&self) -> &'static str {
         if self.postgres_url.is_some() {

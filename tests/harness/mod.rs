@@ -13,6 +13,7 @@ pub mod client;
 pub mod database;
 pub mod disk;
 pub mod doubles;
+pub mod lost_commits;
 pub mod process;
 pub mod receiver;
 pub mod sounds;

@@ -14,6 +14,7 @@ mod calls;
 mod calls_recovery;
 mod characters;
 mod clients;
+mod commits;
 mod config;
 mod documents;
 mod drain;
