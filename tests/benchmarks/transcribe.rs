@@ -82,7 +82,7 @@ pub(crate) async fn run(options: TranscribeOptions) -> anyhow::Result<Report> {
     };
     let (mut wrong, mut said, mut files) = (0, 0, Map::new());
     for recording in &recordings {
-        let heard = transcribe(&server, "a.wav", wav(&recording.utterances.concat())).await?;
+        let heard = transcribe(&server, mp3(&recording.utterances.concat())).await?;
         let expected = words(&recording.words);
         let in_file = errors(&expected, &words(&heard));
         files.insert(
@@ -98,9 +98,9 @@ pub(crate) async fn run(options: TranscribeOptions) -> anyhow::Result<Report> {
 
     let (sound, text) = joined(&recordings, options.seconds * RATE);
     let seconds = sound.len() as f64 / RATE as f64;
-    let file = converted(&wav(&sound), "joined.mp3", &["-b:a", "64k"]);
+    let file = mp3(&sound);
     let (began, before) = (runtime_now(), server.processor_time()?);
-    let heard = transcribe(&server, "joined.mp3", file).await?;
+    let heard = transcribe(&server, file).await?;
     let took = began.elapsed().as_secs_f64();
     let expected = words(&text);
     let wrong = errors(&expected, &words(&heard));
@@ -155,9 +155,14 @@ fn is_coprime(one: usize, other: usize) -> bool {
     one == 1
 }
 
+/// A recording as people upload it.
+fn mp3(samples: &[i16]) -> Vec<u8> {
+    converted(&wav(samples), "recording.mp3", &["-b:a", "64k"])
+}
+
 /// The text of a recording.
-async fn transcribe(server: &Server, name: &str, file: Vec<u8>) -> anyhow::Result<String> {
-    let form = Form::new().part("audio", Part::bytes(file).file_name(name.to_owned()));
+async fn transcribe(server: &Server, file: Vec<u8>) -> anyhow::Result<String> {
+    let form = Form::new().part("audio", Part::bytes(file).file_name("recording.mp3"));
     let made = server.post_form("/v2/transcript", form).await?;
     let path = made["id"].as_str().context("it has no id")?;
     let began = runtime_now();
@@ -168,10 +173,10 @@ async fn transcribe(server: &Server, name: &str, file: Vec<u8>) -> anyhow::Resul
                 let text = read["text"].as_str().context("it has no text")?;
                 return Ok(text.to_owned());
             }
-            Some("error") => anyhow::bail!("{name}: {}", read["error"]),
+            Some("error") => anyhow::bail!("{path}: {}", read["error"]),
             _ => {}
         }
-        ensure!(began.elapsed() < PATIENCE, "{name} takes too long");
+        ensure!(began.elapsed() < PATIENCE, "{path} takes too long");
         tokio::time::sleep(ASKED_EVERY).await;
     }
 }

@@ -172,6 +172,31 @@ async fn nothing_is_heard_where_nobody_speaks() {
     }
 }
 
+#[tokio::test]
+async fn what_is_said_before_and_behind_a_pause_is_heard() {
+    let providers = with_models(ears(), |_| {}).unwrap();
+    // The header is no sound.
+    let card = |name: &str| recording(&format!("cards/{name}.wav")).split_off(22);
+    let (forward, somewhere) = (recording("goforward.raw"), recording("something.raw"));
+    // Of each of these Whisper alone hears one side.
+    for (before, pause_ms, behind, said) in [
+        (&forward, 500, &card("004"), "go forward ten meters 5 5"),
+        (&card("004"), 500, &forward, "5 5 go forward ten meters"),
+        (&card("004"), 700, &forward, "5 5 go forward ten meters"),
+        (
+            &somewhere,
+            700,
+            &card("004"),
+            "go somewhere and do something 5 5",
+        ),
+    ] {
+        let pause = vec![0; 16 * pause_ms];
+        let heard = hear(&providers, [before.as_slice(), &pause, behind].concat()).await;
+        let heard = words(&heard.to_lowercase().replace("five", "5"));
+        assert_eq!(heard.join(" "), said, "a pause of {pause_ms} ms");
+    }
+}
+
 /// How loud a sound is in LUFS, and its peak in dBFS, as ffmpeg measures them: not by what the voices were levelled with.
 fn loudness(pieces: &[Pcm]) -> (f64, f64) {
     let folder = TempDir::new().unwrap();

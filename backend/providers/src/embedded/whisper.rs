@@ -3,9 +3,12 @@
 //! Each model hears the languages that it knows; what none of them knows goes to PocketSphinx, as it does without any model. An
 //! utterance that is longer than a model takes is cut where it is most quiet.
 
+mod hearing;
+
 use std::{cmp::Reverse, sync::Arc};
 
 use async_trait::async_trait;
+use colloquy_audio::pauses::joined;
 use colloquy_base::{
     fair_queue::{Claim, Priority},
     language::primary,
@@ -13,8 +16,8 @@ use colloquy_base::{
 use colloquy_inference::{
     InferenceError,
     runtime::Rten,
-    silero::{FRAME, Listener, Silero},
-    whisper::{self, MAX_SECONDS, SILENCE_VERSION, SilenceCache, Transcript},
+    silero::Silero,
+    whisper::{self, MAX_SECONDS, SILENCE_VERSION, SilenceCache},
 };
 use colloquy_models::{
     computed::{Computed, ComputedFolder},
@@ -22,6 +25,7 @@ use colloquy_models::{
     manifest::{self, Languages, Purpose},
 };
 
+use self::hearing::Hearing;
 use super::{
     super::{ProviderError, ProviderErrorKind, Transcriber, Utterance},
     PocketSphinx, Pool,
@@ -48,14 +52,6 @@ const TOKENS_A_SECOND: usize = 3;
 
 /// The model of voice activity.
 const ACTIVITY: &str = "silero-vad";
-
-/// From here on a transcript is looked at once more: it has few words, or the model doubts that somebody spoke.
-const DOUBTFUL_WORDS: usize = 2;
-const DOUBTFUL_NO_SPEECH: f32 = 0.3;
-
-/// The probability from which on a frame is speech, and the frames of the shortest word: about 100 ms.
-const SPEECH: f32 = 0.5;
-const SPOKEN_FRAMES: usize = 3;
 
 /// Sound that is compared when a quiet place is looked for: 100 ms.
 const QUIET_SAMPLES: usize = SAMPLE_RATE / 10;
@@ -218,44 +214,17 @@ impl Whisper {
         let expected = expected.to_owned();
         let activity = self.activity.clone();
         let compute = move |wanted: &Wanted| {
-            let is_wanted = || wanted.is_wanted();
-            let transcript =
-                whisper.transcribe_expecting(&samples, Some(&language), &expected, &is_wanted)?;
-            let is_doubtful = transcript.is_speech() && is_doubtful(&transcript);
-            match activity.filter(|_| is_doubtful) {
-                Some(activity) if !somebody_speaks(&activity, &samples)? => Ok(String::new()),
-                _ => Ok(words(transcript)),
-            }
+            let hearing = Hearing {
+                whisper: &whisper,
+                activity: activity.as_deref(),
+                language: &language,
+                expected: &expected,
+                wanted,
+            };
+            hearing.words(&samples)
         };
-        let transcript = self.pool.run(model.name, claim, compute).await?;
-        transcript.map_err(|error| failed(model.name, &error))
-    }
-}
-
-/// Whether a transcript may be of a sound in which nobody speaks: what is invented is short.
-fn is_doubtful(transcript: &Transcript) -> bool {
-    transcript.no_speech > DOUBTFUL_NO_SPEECH
-        || transcript.text.split_whitespace().count() <= DOUBTFUL_WORDS
-}
-
-/// Whether somebody speaks for as long as the shortest word takes.
-fn somebody_speaks(activity: &Silero, samples: &[f32]) -> Result<bool, InferenceError> {
-    let mut listener = Listener::default();
-    let mut spoken = 0;
-    for frame in samples.as_chunks::<FRAME>().0 {
-        spoken += usize::from(activity.hear(&mut listener, frame)? > SPEECH);
-        if spoken >= SPOKEN_FRAMES {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// The words of an utterance: none where nobody spoke.
-fn words(transcript: Transcript) -> String {
-    match transcript.is_speech() {
-        true => transcript.text,
-        false => String::new(),
+        let words = self.pool.run(model.name, claim, compute).await?;
+        words.map_err(|error| failed(model.name, &error))
     }
 }
 
@@ -317,19 +286,14 @@ impl Transcriber for Whisper {
         let Some(model) = self.model(&language) else {
             return self.rest.transcribe(utterance).await;
         };
-        let mut text = String::new();
+        let mut heard = Vec::new();
         let expected = utterance.expected.join(", ");
         for part in parts(&utterance.samples) {
             let (samples, claim) = (floats(part), &utterance.claim);
-            let words = self
-                .hear(model, &language, &expected, samples, claim)
-                .await?;
-            if !text.is_empty() && !words.is_empty() {
-                text.push(' ');
-            }
-            text.push_str(&words);
+            let words = self.hear(model, &language, &expected, samples, claim);
+            heard.push(words.await?);
         }
-        Ok(text)
+        Ok(joined(&heard))
     }
 
     async fn check(&self) -> Result<(), ProviderError> {
