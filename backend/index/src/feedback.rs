@@ -1,13 +1,15 @@
-//! The stream of expanded questions: the words of the nearest passages, weighted, beside those of the question.
+//! Pseudo-relevance feedback: the passages nearest to a question, which are the first ones of words and vectors together, say what it is about.
 //!
-//! This is pseudo-relevance feedback (RM3). The passages are the first ones of the other two streams together. A term counts as much as it
-//! stands in them and is rare in the space; the question's own terms keep half of the weight.
+//! - The stream of expanded questions has their words, weighted, beside those of the question (RM3). A term counts as much as it
+//!   stands in them and is rare in the space; the question's own terms keep half of the weight.
+//! - The stream of vectors is put in the order of a question that is moved towards their vectors (Rocchio). What it found stays the same.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, hash::BuildHasher};
 
 use crate::{
     analysis::{Language, document_terms},
     fusion::FusionParameters,
+    search::{Hit, Place},
 };
 
 /// How many passages are read: of a space with few, the half of them, since those that are left are about something else.
@@ -16,6 +18,8 @@ const PASSAGES: usize = 5;
 const TERMS: usize = 32;
 /// What they count, where all terms of question and passages together count 1.
 const SHARE: f64 = 0.5;
+/// What their vectors count, where those of question and passages together count 1.
+const VECTOR_SHARE: f64 = 0.4;
 /// As in BM25: from how many times on a term counts no more, and how much longer texts count less.
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
@@ -33,6 +37,11 @@ pub fn parameters(parameters: &FusionParameters, chunks: usize) -> FusionParamet
         query_weight_replaced: 1.0,
         ..*parameters
     }
+}
+
+/// What the passage of this rank counts, from 0.
+fn weight(rank: usize) -> f64 {
+    1.0 / (1.0 + rank as f64)
 }
 
 /// A passage that is taken for an answer.
@@ -60,8 +69,7 @@ pub fn expanded(
             *counts.entry(term).or_default() += 1.0;
         }
         for (term, count) in counts {
-            *weights.entry(term).or_default() +=
-                count * (K1 + 1.0) / (count + norm) / (1.0 + rank as f64);
+            *weights.entry(term).or_default() += count * (K1 + 1.0) / (count + norm) * weight(rank);
         }
     }
     let mut rarity: HashMap<String, f64> = HashMap::new();
@@ -103,4 +111,94 @@ pub fn expanded(
         .collect();
     terms.sort_by(|a, b| a.0.cmp(&b.0));
     terms
+}
+
+/// The vector of a question, moved towards those of the nearest passages, the first of them most. Only the directions of vectors count.
+#[must_use]
+pub fn moved(question: &[f32], passages: &[Vec<f32>]) -> Vec<f32> {
+    let mut middle = vec![0.0; question.len()];
+    for (rank, passage) in passages.iter().enumerate() {
+        add(&mut middle, &floats(passage), weight(rank));
+    }
+    let mut moved = vec![0.0; question.len()];
+    add(&mut moved, &floats(question), 1.0 - VECTOR_SHARE);
+    add(&mut moved, &middle, VECTOR_SHARE);
+    #[expect(clippy::cast_possible_truncation, reason = "they are 1 at most")]
+    let moved = moved.into_iter().map(|number| number as f32);
+    moved.collect()
+}
+
+/// Puts the hits of vectors in the order of these cosines. Their own scores stay: they say how near the question itself is.
+pub fn reorder<S: BuildHasher>(hits: &mut [Hit], cosines: &HashMap<Place, f32, S>) {
+    let cosine = |hit: &Hit| cosines.get(&hit.place).copied().unwrap_or(f32::MIN);
+    hits.sort_by(|a, b| {
+        let places = (a.id, a.place).cmp(&(b.id, b.place));
+        cosine(b).total_cmp(&cosine(a)).then(places)
+    });
+}
+
+fn floats(vector: &[f32]) -> Vec<f64> {
+    vector.iter().copied().map(f64::from).collect()
+}
+
+/// Adds the direction of a vector so many times; nothing where it has none.
+fn add(sum: &mut [f64], vector: &[f64], times: f64) {
+    let squares: f64 = vector.iter().map(|number| number * number).sum();
+    let length = squares.sqrt();
+    if length.is_normal() {
+        for (sum, number) in sum.iter_mut().zip(vector) {
+            *sum += times * number / length;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::chunking::ChunkId;
+
+    fn cosine(one: &[f32], other: &[f32]) -> f32 {
+        let product = |a: &[f32], b: &[f32]| -> f32 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
+        product(one, other) / (product(one, one) * product(other, other)).sqrt()
+    }
+
+    #[test]
+    fn a_question_moves_towards_its_first_passages() {
+        let question = [2.0, 0.0, 0.0];
+        let passages = [vec![0.0, 9.0, 0.0], vec![0.0, 0.0, 0.1]];
+        let moved = moved(&question, &passages);
+        let [own, first, second] = [
+            cosine(&moved, &question),
+            cosine(&moved, &passages[0]),
+            cosine(&moved, &passages[1]),
+        ];
+        assert!(own > first && first > second && second > 0.1, "{moved:?}");
+        for nothing in [vec![], vec![vec![0.0; 3]], vec![vec![f32::INFINITY; 3]]] {
+            let stays = super::moved(&question, &nothing);
+            assert!((cosine(&stays, &question) - 1.0).abs() < 1e-6, "{stays:?}");
+        }
+    }
+
+    #[test]
+    fn hits_stand_in_the_order_of_cosines_and_keep_their_scores() {
+        let place = |index| Place {
+            document: Uuid::nil(),
+            index,
+        };
+        let mut hits: Vec<Hit> = (0..4)
+            .map(|index| Hit {
+                id: ChunkId::of(&index.to_string()),
+                place: place(index),
+                score: 1.0 - index as f32 / 10.0,
+            })
+            .collect();
+        let before = hits.clone();
+        let cosines = HashMap::from([(place(0), 0.2), (place(1), 0.1), (place(3), 0.9)]);
+        reorder(&mut hits, &cosines);
+        let order: Vec<usize> = hits.iter().map(|hit| hit.place.index).collect();
+        assert_eq!(order, [3, 0, 1, 2]);
+        assert!(hits.iter().all(|hit| before.contains(hit)));
+    }
 }

@@ -85,7 +85,7 @@ pub struct SearchRequest {
 /// What ranks passages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stream {
-    /// The cosine of vectors.
+    /// The cosine of vectors, in the order that they have where the question is moved towards its nearest passages (pseudo-relevance feedback).
     Dense,
     /// BM25 with the question's words and those that its nearest passages are about (pseudo-relevance feedback): words that the question
     /// does not have, which vectors know to be close, weighted.

@@ -81,11 +81,12 @@ pub(super) async fn search(
             question,
             terms: indexing::question_terms(&question.text, &snapshot.languages),
         };
-        let mut own = vec![snapshot.dense(&asked).await?, snapshot.bm25(&asked).await?];
+        let mut own = [snapshot.dense(&asked).await?, snapshot.bm25(&asked).await?];
+        let nearest = snapshot.nearest(&own, &request);
         if request.fusion.weight(Stream::Sparse, form) > 0.0 {
-            let sparse = snapshot.sparse(&asked, &own, &request).await?;
-            own.push(sparse);
+            rankings.push(snapshot.sparse(&asked, &nearest).await?);
         }
+        snapshot.reorder(&asked, &nearest, &mut own[0]).await?;
         rankings.extend(own);
     }
     rankings.sort_by_key(|ranking| (ranking.form, ranking.stream));
@@ -197,17 +198,75 @@ impl<'a> Snapshot<'a> {
         Ok(self.ranking(Stream::Bm25, asked.form, found, begin))
     }
 
+    /// The passages nearest to a question, by its rankings of vectors and words.
+    fn nearest(&self, rankings: &[Ranking], request: &SearchRequest) -> Vec<Fused> {
+        let chunks = usize::try_from(self.chunks).unwrap_or(usize::MAX);
+        fuse(rankings, &feedback::parameters(&request.fusion, chunks))
+    }
+
+    /// Puts the hits of vectors in the order of a question that is moved towards these passages.
+    async fn reorder(
+        &mut self,
+        asked: &Asked<'_>,
+        nearest: &[Fused],
+        ranking: &mut Ranking,
+    ) -> Result<(), IndexError> {
+        let Some(vector) = &asked
+            .question
+            .vector
+            .as_ref()
+            .filter(|_| !ranking.hits.is_empty())
+        else {
+            return Ok(());
+        };
+        let begin = self.now();
+        let kept = "SELECT chunks.document, chunks.place, vectors.vector::real[] AS vector
+            FROM unnest($2::uuid[], $3::integer[]) AS wanted (document, place)
+            JOIN colloquy_index.chunks ON chunks.space = $1 AND chunks.document = wanted.document AND chunks.place = wanted.place
+            JOIN colloquy_index.vectors ON vectors.chunk = chunks.number";
+        let (documents, places) = columns(nearest.iter().map(|passage| passage.place))?;
+        let rows = sqlx::query::<Postgres>(kept)
+            .bind(self.number)
+            .bind(documents)
+            .bind(places)
+            .fetch_all(&mut *self.connection)
+            .await
+            .map_err(failed)?;
+        let read = |row: &PgRow| Ok((place(row)?, row.try_get("vector").map_err(failed)?));
+        let mut vectors: HashMap<Place, Vec<f32>> =
+            rows.iter().map(read).collect::<Result<_, IndexError>>()?;
+        let passages = nearest.iter().filter_map(|it| vectors.remove(&it.place));
+        let moved = feedback::moved(vector, &passages.collect::<Vec<_>>());
+
+        let compare = "SELECT chunks.document, chunks.place, (1 - (vectors.vector <=> $4::text::halfvec))::real AS score
+            FROM unnest($2::uuid[], $3::integer[]) AS wanted (document, place)
+            JOIN colloquy_index.chunks ON chunks.space = $1 AND chunks.document = wanted.document AND chunks.place = wanted.place
+            JOIN colloquy_index.vectors ON vectors.chunk = chunks.number";
+        let (documents, places) = columns(ranking.hits.iter().map(|hit| hit.place))?;
+        let rows = sqlx::query::<Postgres>(compare)
+            .bind(self.number)
+            .bind(documents)
+            .bind(places)
+            .bind(text(&moved))
+            .fetch_all(&mut *self.connection)
+            .await
+            .map_err(failed)?;
+        let read = |row: &PgRow| Ok((place(row)?, row.try_get("score").map_err(failed)?));
+        let cosines: HashMap<Place, f32> =
+            rows.iter().map(read).collect::<Result<_, IndexError>>()?;
+        feedback::reorder(&mut ranking.hits, &cosines);
+        ranking.took += self.now().saturating_duration_since(begin);
+        Ok(())
+    }
+
     /// The chunks with the words of the question and of the passages that are nearest to it.
     async fn sparse(
         &mut self,
         asked: &Asked<'_>,
-        rankings: &[Ranking],
-        request: &SearchRequest,
+        nearest: &[Fused],
     ) -> Result<Ranking, IndexError> {
         let begin = self.now();
-        let chunks = usize::try_from(self.chunks).unwrap_or(usize::MAX);
-        let nearest = fuse(rankings, &feedback::parameters(&request.fusion, chunks));
-        let mut shown = self.shown(&nearest).await?;
+        let mut shown = self.shown(nearest).await?;
         let sources: Vec<feedback::Source> = nearest
             .iter()
             .filter_map(|fused| {
@@ -299,9 +358,7 @@ impl<'a> Snapshot<'a> {
         &mut self,
         passages: &[Fused],
     ) -> Result<HashMap<Place, (Language, Shown)>, IndexError> {
-        let documents: Vec<Uuid> = passages.iter().map(|it| it.place.document).collect();
-        let places = passages.iter().map(|it| i32::try_from(it.place.index));
-        let places: Vec<i32> = places.collect::<Result<_, _>>().map_err(failed)?;
+        let (documents, places) = columns(passages.iter().map(|passage| passage.place))?;
         let show = "SELECT chunks.document, chunks.place, chunks.language, chunks.shown
             FROM unnest($2::uuid[], $3::integer[]) AS wanted (document, place)
             JOIN colloquy_index.chunks ON chunks.space = $1 AND chunks.document = wanted.document AND chunks.place = wanted.place";
@@ -339,6 +396,13 @@ fn hits(rows: &[PgRow]) -> Result<Vec<Hit>, IndexError> {
         b.score.total_cmp(&a.score).then(places)
     });
     Ok(hits)
+}
+
+/// Places as two columns.
+fn columns(places: impl Iterator<Item = Place>) -> Result<(Vec<Uuid>, Vec<i32>), IndexError> {
+    let row = |place: Place| Ok((place.document, i32::try_from(place.index).map_err(failed)?));
+    let rows: Vec<(Uuid, i32)> = places.map(row).collect::<Result<_, IndexError>>()?;
+    Ok(rows.into_iter().unzip())
 }
 
 fn place(row: &PgRow) -> Result<Place, IndexError> {

@@ -231,8 +231,9 @@ pub(crate) struct RoutingView {
 
 /// Looks for passages in a knowledge base as characters do, and tells how they were found.
 ///
-/// Three streams rank passages: `dense` by the cosine of vectors, `bm25` by the words of the question, `sparse` by these and the words that its
-/// nearest passages are about. A passage gets from each of them `weight / (rrf_k + rank)`. Passages of the same text are one.
+/// Three streams rank passages: `dense` by the cosine of vectors, those that it finds in the order of a question that is moved towards its nearest
+/// passages; `bm25` by the words of the question; `sparse` by these and the words that its nearest passages are about. `score` is that of the stream: for
+/// `dense`, the cosine with the question itself. A passage gets from each of them `weight / (rrf_k + rank)`. Passages of the same text are one.
 #[utoipa::path(
     post, path = "/api/rag-test/search", tag = "knowledge bases", request_body = SearchBody,
     responses((status = 200, body = SearchView), (status = 400), (status = 403), (status = 404))

@@ -146,11 +146,43 @@ impl Partition {
 
     /// The number of the row of a place.
     pub(super) fn number(&self, place: Place) -> Option<u64> {
+        let (block, within) = self.at(place)?;
+        Some(block.rows[within].number)
+    }
+
+    /// The vector of a place, as exact as it is kept.
+    pub(super) fn vector(&self, place: Place) -> Option<Vec<f32>> {
+        let (block, within) = self.at(place)?;
+        let codes = block.codes(within, self.dimensions).iter();
+        let scale = block.scales[within];
+        Some(codes.map(|code| f32::from(*code) * scale).collect())
+    }
+
+    /// How near the rows of these places are to a vector; none where the vector has no direction or other dimensions.
+    pub(super) fn cosines(
+        &self,
+        vector: &[f32],
+        places: impl Iterator<Item = Place>,
+    ) -> HashMap<Place, f32> {
+        let question = Question::of(vector).filter(|_| vector.len() == self.dimensions);
+        let Some(question) = question else {
+            return HashMap::new();
+        };
+        let cosine = |place| {
+            let (block, within) = self.at(place)?;
+            Some((place, block.hit(within, &question).score))
+        };
+        places.filter_map(cosine).collect()
+    }
+
+    /// Where the row of a place is: the block, and its place there.
+    fn at(&self, place: Place) -> Option<(&Block, usize)> {
         let rows = self.documents.get(&place.document)?;
         let row = |at: &u32| {
             let at = usize::try_from(*at).ok()?;
-            let row = self.blocks.get(at / BLOCK)?.rows.get(at % BLOCK)?;
-            (row.place == place).then_some(row.number)
+            let (block, within) = (self.blocks.get(at / BLOCK)?, at % BLOCK);
+            let row = block.rows.get(within)?;
+            (row.place == place).then_some((block, within))
         };
         // Chunks mostly come in their order.
         let guess = rows.get(place.index).and_then(row);
@@ -363,11 +395,13 @@ fn compare(blocks: &[Block], question: &Question, distances: &mut [u16]) -> Vec<
 }
 
 impl Block {
+    fn codes(&self, within: usize, dimensions: usize) -> &[i8] {
+        &self.codes[within * dimensions..][..dimensions]
+    }
+
     fn hit(&self, within: usize, question: &Question) -> Hit {
-        let dimensions = question.numbers.len();
-        let codes = &self.codes[within * dimensions..][..dimensions];
+        let codes = self.codes(within, question.numbers.len()).iter();
         let product: i32 = codes
-            .iter()
             .zip(&question.numbers)
             .map(|(code, number)| i32::from(*code) * i32::from(*number))
             .sum();

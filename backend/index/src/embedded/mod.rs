@@ -35,8 +35,8 @@ use crate::{
     fusion::fuse,
     indexing::{has_direction, question_terms},
     search::{
-        Change, Form, Hit, IndexError, Passage, Question, Ranking, SearchIndex, SearchRequest,
-        SearchResponse, Space, Stream, Usage,
+        Change, Form, Hit, IndexError, Passage, Place, Question, Ranking, SearchIndex,
+        SearchRequest, SearchResponse, Space, Stream, Usage,
     },
 };
 
@@ -194,9 +194,11 @@ impl Shared {
             .collect::<Result<_, _>>()?;
         let mut rankings = search.both(&questions)?;
         for asked in &questions {
+            let nearest = search.nearest(asked, &rankings, request);
             if request.fusion.weight(Stream::Sparse, asked.form) > 0.0 {
-                rankings.push(search.sparse(asked, &rankings, request)?);
+                rankings.push(search.sparse(asked, &nearest)?);
             }
+            search.reorder(asked, &nearest, &mut rankings);
         }
         rankings.sort_by_key(|ranking| (ranking.form, ranking.stream));
         let mut passages = Vec::new();
@@ -337,26 +339,50 @@ impl Search<'_> {
         found.map_err(failed)
     }
 
-    fn sparse(
+    /// The passages nearest to a question, by the rankings of vectors and words.
+    fn nearest(
         &self,
         asked: &Asked<'_>,
         rankings: &[Ranking],
         request: &SearchRequest,
-    ) -> Result<Ranking, IndexError> {
+    ) -> Vec<Place> {
+        let own: Vec<_> = rankings
+            .iter()
+            .filter(|ranking| ranking.form == asked.form)
+            .cloned()
+            .collect();
+        let parameters = feedback::parameters(&request.fusion, self.partition.len());
+        let nearest = fuse(&own, &parameters).into_iter();
+        nearest.map(|fused| fused.place).collect()
+    }
+
+    /// Puts the hits of vectors in the order of a question that is moved towards these passages.
+    fn reorder(&self, asked: &Asked<'_>, nearest: &[Place], rankings: &mut [Ranking]) {
+        let own = rankings
+            .iter_mut()
+            .find(|ranking| (ranking.stream, ranking.form) == (Stream::Dense, asked.form));
+        let (Some(ranking), Some(vector)) = (own, &asked.question.vector) else {
+            return;
+        };
+        let begin = self.clock.instant();
+        let passages = nearest.iter().map(|place| self.partition.vector(*place));
+        let passages: Vec<Vec<f32>> = passages.flatten().collect();
+        let moved = feedback::moved(vector, &passages);
+        let places = ranking.hits.iter().map(|hit| hit.place);
+        let cosines = self.partition.cosines(&moved, places);
+        feedback::reorder(&mut ranking.hits, &cosines);
+        ranking.took += self.clock.instant().saturating_duration_since(begin);
+    }
+
+    fn sparse(&self, asked: &Asked<'_>, nearest: &[Place]) -> Result<Ranking, IndexError> {
         self.ranking(Stream::Sparse, asked, || {
-            let own: Vec<_> = rankings
-                .iter()
-                .filter(|ranking| ranking.form == asked.form && ranking.stream != Stream::Sparse)
-                .cloned()
-                .collect();
-            let parameters = feedback::parameters(&request.fusion, self.partition.len());
             let mut sources = Vec::new();
-            for fused in fuse(&own, &parameters) {
+            for place in nearest {
                 let row = self
                     .partition
-                    .number(fused.place)
+                    .number(*place)
                     .and_then(|number| self.partition.row(number));
-                if let (Some(row), Some(shown)) = (row, self.shown(fused.place)?) {
+                if let (Some(row), Some(shown)) = (row, self.shown(*place)?) {
                     sources.push(feedback::Source {
                         text: passage(&shown.path, &shown.text),
                         language: row.language,
@@ -382,7 +408,7 @@ impl Search<'_> {
         })
     }
 
-    fn shown(&self, place: crate::search::Place) -> Result<Option<record::Shown>, IndexError> {
+    fn shown(&self, place: Place) -> Result<Option<record::Shown>, IndexError> {
         let Some(number) = self.partition.number(place) else {
             return Ok(None);
         };
