@@ -12,8 +12,8 @@ pub struct InferenceConfig {
     /// The folder with the files of models; unset: `colloquy-models` beside the data folder. In the environment it is
     /// `COLLOQUY_MODELS_DIR`, too.
     pub models_dir: Option<PathBuf>,
-    /// Threads for models, each of which computes one answer at a time: so many for calls, and so many for everything else, which take the time that
-    /// nothing else wants; unset: one a core. What carries packets has other threads, which come first.
+    /// Threads for models, each of which computes one answer at a time; unset: one a core. What carries packets has other
+    /// threads, which come first.
     pub threads: Option<u32>,
 }
 

@@ -202,8 +202,8 @@ async fn images(
     }
 }
 
-/// How much longer than its processor time a child may take, beside others: it gives way to all of them, and what only computes never waits by itself.
-const OTHERS: u32 = 12;
+/// How much longer than its processor time a child may take, beside others.
+const OTHERS: u32 = 4;
 
 /// Limits of so much processor time.
 fn limits(memory_bytes: u64, cpu_seconds: u64, output_bytes: usize) -> Limits {

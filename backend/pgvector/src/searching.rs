@@ -224,14 +224,8 @@ impl<'a> Snapshot<'a> {
             FROM unnest($2::uuid[], $3::integer[]) AS wanted (document, place)
             JOIN colloquy_index.chunks ON chunks.space = $1 AND chunks.document = wanted.document AND chunks.place = wanted.place
             JOIN colloquy_index.vectors ON vectors.chunk = chunks.number";
-        let (documents, places) = columns(nearest.iter().map(|passage| passage.place))?;
-        let rows = sqlx::query::<Postgres>(kept)
-            .bind(self.number)
-            .bind(documents)
-            .bind(places)
-            .fetch_all(&mut *self.connection)
-            .await
-            .map_err(failed)?;
+        let places = nearest.iter().map(|passage| passage.place);
+        let rows = self.at(kept, places).await?;
         let read = |row: &PgRow| Ok((place(row)?, row.try_get("vector").map_err(failed)?));
         let mut vectors: HashMap<Place, Vec<f32>> =
             rows.iter().map(read).collect::<Result<_, IndexError>>()?;
@@ -353,22 +347,32 @@ impl<'a> Snapshot<'a> {
         hits(&rows)
     }
 
-    /// What passages show, and the languages that they are in.
-    async fn shown(
+    /// What is selected of chunks at these places, which are `$2` and `$3`.
+    async fn at(
         &mut self,
-        passages: &[Fused],
-    ) -> Result<HashMap<Place, (Language, Shown)>, IndexError> {
-        let (documents, places) = columns(passages.iter().map(|passage| passage.place))?;
-        let show = "SELECT chunks.document, chunks.place, chunks.language, chunks.shown
-            FROM unnest($2::uuid[], $3::integer[]) AS wanted (document, place)
-            JOIN colloquy_index.chunks ON chunks.space = $1 AND chunks.document = wanted.document AND chunks.place = wanted.place";
-        let rows = sqlx::query::<Postgres>(show)
+        select: &'static str,
+        places: impl Iterator<Item = Place>,
+    ) -> Result<Vec<PgRow>, IndexError> {
+        let (documents, places) = columns(places)?;
+        sqlx::query::<Postgres>(select)
             .bind(self.number)
             .bind(documents)
             .bind(places)
             .fetch_all(&mut *self.connection)
             .await
-            .map_err(failed)?;
+            .map_err(failed)
+    }
+
+    /// What passages show, and the languages that they are in.
+    async fn shown(
+        &mut self,
+        passages: &[Fused],
+    ) -> Result<HashMap<Place, (Language, Shown)>, IndexError> {
+        let show = "SELECT chunks.document, chunks.place, chunks.language, chunks.shown
+            FROM unnest($2::uuid[], $3::integer[]) AS wanted (document, place)
+            JOIN colloquy_index.chunks ON chunks.space = $1 AND chunks.document = wanted.document AND chunks.place = wanted.place";
+        let places = passages.iter().map(|passage| passage.place);
+        let rows = self.at(show, places).await?;
         let read = |row: &PgRow| {
             let language: i16 = row.try_get("language").map_err(failed)?;
             let language = Language::from_number(u8::try_from(language).unwrap_or_default());

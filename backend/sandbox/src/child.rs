@@ -14,7 +14,7 @@ use anyhow::{Context as _, ensure};
 use clap::Args;
 use rustix::{
     param::page_size,
-    process::{Resource, Rlimit, nice, setrlimit},
+    process::{Resource, Rlimit, setrlimit},
 };
 use serde::Serialize;
 
@@ -75,9 +75,6 @@ pub struct ProgramArguments {
     arguments: Vec<OsString>,
 }
 
-/// How much less weight a child has than its parent: as little as there is.
-const NICENESS: i32 = 19;
-
 /// How many files a program may have open: libraries, and data of its own.
 const PROGRAM_FILES: u64 = 64;
 
@@ -88,9 +85,7 @@ fn confine(limits: &ChildLimits) -> anyhow::Result<()> {
     limit(memory, limits.cpu_seconds, 0)
 }
 
-/// Lowers what this process may take, and its weight for the system's scheduler: packets of calls come first, and so does what is computed for them.
 fn limit(memory: u64, cpu_seconds: u64, files: u64) -> anyhow::Result<()> {
-    nice(NICENESS).context("giving way to other processes")?;
     for (resource, most, spare) in [
         (Resource::As, memory, 0),
         // The soft limit sends SIGXCPU, which tells the parent why; the hard one would send SIGKILL.

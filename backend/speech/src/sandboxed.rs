@@ -18,8 +18,8 @@ const DECODER_BYTES: u64 = 256 * 1024 * 1024;
 /// The processor time that the shortest file may take, and what a minute of sound adds to it, in seconds.
 const DECODER_SECONDS: u64 = 10;
 const SECONDS_A_MINUTE: u64 = 3;
-/// How much longer than its processor time a decoder may take, beside others: it gives way to all of them, and what only computes never waits by itself.
-const OTHERS: u32 = 12;
+/// How much longer than its processor time a decoder may take, beside others.
+const OTHERS: u32 = 4;
 
 /// Samples of a file of partners, mono at 16,000 Hz, as [`decode_ogg`] makes them, by a process of its own.
 ///

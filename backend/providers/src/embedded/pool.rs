@@ -1,6 +1,5 @@
 //! Threads for neural models, apart from those that carry packets: each computes one answer at a time, with less weight for the
-//! system's scheduler than everything else here. What calls wait for has a tenth of the weight of packets; all else has the time that nothing
-//! else wants (`SCHED_IDLE`), and gives it back at once when a packet comes.
+//! system's scheduler than everything else here, so that a computation never delays a packet.
 //!
 //! Who waits for a thread stands in a fair queue. Whoever stops to wait for an answer takes its place in the queue away; a
 //! computation that runs already is told, and ends at the next point where it asks.
@@ -19,13 +18,9 @@ use std::{
 
 use colloquy_base::{
     clock::{Clock as _, SystemClock},
-    fair_queue::{Claim, FairQueue, Priority, Slot},
+    fair_queue::{Claim, FairQueue, Slot},
 };
 use colloquy_config::InferenceConfig;
-use thread_priority::{
-    NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
-    set_thread_priority_and_policy, thread_native_id,
-};
 use tokio::sync::oneshot;
 
 use super::{
@@ -33,35 +28,18 @@ use super::{
     busy, queue,
 };
 
-/// How much less weight the threads have that compute for calls (`nice`): a tenth of that of the others.
+/// How much less weight the threads have (`nice`): a tenth of that of the others.
 const NICENESS: i32 = 10;
-
-/// When the system lets a thread compute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Weight {
-    /// Beside everything else, a tenth of the time.
-    Little,
-    /// As long as nothing else has work to do.
-    Idle,
-}
 
 type Job = Box<dyn FnOnce() + Send>;
 
 /// The threads; clones share them. They end with the last clone.
 #[derive(Debug, Clone)]
 pub struct Pool {
-    /// What callers wait for. It waits for nothing else, since that may take as long as the machine is busy.
-    calls: Threads,
-    others: Threads,
-    threads: usize,
-    kept: Arc<Mutex<BTreeMap<&'static str, u64>>>,
-}
-
-/// Threads of one weight, and who waits for them.
-#[derive(Debug, Clone)]
-struct Threads {
     queue: FairQueue,
     jobs: mpsc::Sender<Job>,
+    threads: usize,
+    kept: Arc<Mutex<BTreeMap<&'static str, u64>>>,
 }
 
 /// Whether somebody still waits for the answer.
@@ -85,23 +63,6 @@ impl Drop for Waiting {
     }
 }
 
-impl Threads {
-    fn start(name: &'static str, threads: usize, weight: Weight) -> std::io::Result<Self> {
-        let (jobs, waiting) = mpsc::channel::<Job>();
-        let waiting = Arc::new(Mutex::new(waiting));
-        for number in 0..threads {
-            let waiting = Arc::clone(&waiting);
-            thread::Builder::new()
-                .name(format!("{name}-{number}"))
-                .spawn(move || work(&waiting, weight))?;
-        }
-        Ok(Self {
-            queue: queue(name, threads),
-            jobs,
-        })
-    }
-}
-
 impl Pool {
     /// As many threads as the settings say: by default one a core.
     ///
@@ -116,21 +77,29 @@ impl Pool {
         )
     }
 
-    /// This many threads for calls, and this many for all others.
+    /// This many threads.
     ///
     /// # Errors
     /// When the system gives no threads.
     pub fn new(threads: usize) -> std::io::Result<Self> {
         let threads = threads.max(1);
+        let (jobs, waiting) = mpsc::channel::<Job>();
+        let waiting = Arc::new(Mutex::new(waiting));
+        for number in 0..threads {
+            let waiting = Arc::clone(&waiting);
+            thread::Builder::new()
+                .name(format!("inference-{number}"))
+                .spawn(move || work(&waiting))?;
+        }
         Ok(Self {
-            calls: Threads::start("inference-calls", threads, Weight::Little)?,
-            others: Threads::start("inference", threads, Weight::Idle)?,
+            queue: queue("inference", threads),
+            jobs,
             threads,
             kept: Arc::default(),
         })
     }
 
-    /// How many threads compute for calls; as many compute for all others.
+    /// How many threads there are.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.threads
@@ -191,17 +160,13 @@ impl Pool {
         claim: &Claim,
         compute: impl FnOnce(&Wanted) -> T + Send + 'static,
     ) -> Result<T, ProviderError> {
-        let threads = match claim.priority {
-            Priority::Call => &self.calls,
-            Priority::Request | Priority::Background => &self.others,
-        };
-        let entered = threads.queue.enter(claim).await;
+        let entered = self.queue.enter(claim).await;
         let slot = entered.map_err(|full| busy(provider, full))?;
         let wanted = Wanted(Arc::new(AtomicBool::new(true)));
         let _waiting = Waiting(wanted.clone());
         let (answer, answered) = oneshot::channel();
         // There are as many threads as slots, so one of them is free, or will be in a moment.
-        let sent = threads.jobs.send(Box::new(move || {
+        let sent = self.jobs.send(Box::new(move || {
             let slot: Slot = slot;
             // What a model computes with is not changed by it, so nothing is left half done.
             let result = catch_unwind(AssertUnwindSafe(|| compute(&wanted)));
@@ -231,17 +196,9 @@ pub(crate) fn load_aside<T: Send>(load: impl FnOnce() -> T + Send) -> std::io::R
 
 /// Gives this thread little weight. On Linux this is of the thread alone, and of those that it makes from then on. Without it packets would wait a
 /// little longer, which is no reason to stop.
-fn give_way(weight: Weight) {
-    if weight == Weight::Idle {
-        let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
-        let set = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy);
-        if let Err(error) = set {
-            tracing::warn!(%error, "inference in the background has more weight than the time that nothing else wants");
-        }
-    }
-    // Whoever sets a policy sets the niceness to 0.
+fn give_way() {
     if let Err(error) = rustix::process::nice(NICENESS) {
-        tracing::warn!(%error, "inference has the same weight as calls");
+        tracing::warn!(%error, "inference has the same priority as calls");
     }
 }
 
@@ -254,8 +211,8 @@ pub(super) fn seconds_of<E>(compute: impl FnOnce() -> Result<(), E>) -> Result<f
 }
 
 /// What a thread does until the pool is gone.
-fn work(jobs: &Mutex<mpsc::Receiver<Job>>, weight: Weight) {
-    give_way(weight);
+fn work(jobs: &Mutex<mpsc::Receiver<Job>>) {
+    give_way();
     loop {
         let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = next else { return };
@@ -352,57 +309,21 @@ mod tests {
         );
     }
 
-    #[tokio::test]
-    async fn calls_wait_for_nothing_else() {
-        let pool = Pool::new(1).unwrap();
-        let (begun, has_begun) = oneshot::channel();
-        let background = Claim::own(Priority::Background);
-        let endless = pool.run("test", &background, move |wanted| {
-            begun.send(()).unwrap();
-            while wanted.is_wanted() {
-                thread::sleep(Duration::from_millis(1));
-            }
-        });
-        let call = async {
-            has_begun.await.unwrap();
-            let call = Claim::new(Priority::Call, "acme");
-            pool.run("test", &call, |_| 7).await.unwrap()
-        };
-        tokio::select! {
-            _ = endless => panic!("it has no end"),
-            answer = call => assert_eq!(answer, 7),
-        }
-    }
-
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn threads_have_less_weight_than_those_of_packets() {
-        // The niceness and the policy of the thread that asks; 5 is SCHED_IDLE.
-        let weight = || {
+        let niceness = || {
             let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
             let (_, fields) = stat.rsplit_once(") ").unwrap();
-            let field = |place| {
-                fields
-                    .split(' ')
-                    .nth(place)
-                    .unwrap()
-                    .parse::<i32>()
-                    .unwrap()
-            };
-            (field(16), field(38))
+            fields.split(' ').nth(16).unwrap().parse::<i32>().unwrap()
         };
         let pool = Pool::new(1).unwrap();
-        let (niceness, policy) = weight();
-        let lower = (niceness + NICENESS).min(19);
-        for (priority, policy) in [
-            (Priority::Call, policy),
-            (Priority::Request, 5),
-            (Priority::Background, 5),
-        ] {
-            let claim = Claim::new(priority, "acme");
-            let there = pool.run("test", &claim, move |_| weight()).await.unwrap();
-            assert_eq!(there, (lower, policy), "{priority:?}");
-        }
-        assert_eq!(weight(), (niceness, policy));
+        let here = niceness();
+        let there = pool
+            .run("test", &claim(), move |_| niceness())
+            .await
+            .unwrap();
+        assert_eq!(there, (here + NICENESS).min(19));
+        assert_eq!(niceness(), here);
     }
 }
