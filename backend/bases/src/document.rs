@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use colloquy_store::{StoreError, stored};
+use colloquy_store::{Executor, StoreError, stored};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -241,7 +241,15 @@ pub(crate) async fn find(
     base: &KnowledgeBase,
     id: &str,
 ) -> Result<Described, BaseError> {
-    let db = bases.store.db();
+    find_in(bases.store.db(), base, id).await
+}
+
+/// One of them, as a transaction has it.
+pub(crate) async fn find_in(
+    db: &impl Executor,
+    base: &KnowledgeBase,
+    id: &str,
+) -> Result<Described, BaseError> {
     let document = store::find_document(db, base, id).await?;
     let document = document.ok_or(BaseError::NotFound("Document"))?;
     let contents = store::contents_of(db, id).await?;

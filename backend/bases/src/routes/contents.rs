@@ -464,10 +464,11 @@ impl Place {
         bases: &Bases,
         transaction: Transaction,
     ) -> Result<Box<DocumentView>, ApiError> {
+        // As it was written, whatever a worker has begun since.
+        let found = document::find_in(&transaction, &self.base, &self.document.id).await?;
         transaction.commit().await?;
         bases.index.wake();
         bases.kernel.jobs.wake();
-        let found = document::find(bases, &self.base, &self.document.id).await?;
         Ok(Box::new(found.into()))
     }
 }

@@ -91,6 +91,9 @@ pub(crate) async fn run(index: &dyn SearchIndex) -> Result<()> {
     every_stream_has_its_share(index)
         .await
         .context("every_stream_has_its_share")?;
+    vectors_are_ordered_by_what_is_near(index)
+        .await
+        .context("vectors_are_ordered_by_what_is_near")?;
     what_does_not_fit_changes_nothing(index)
         .await
         .context("what_does_not_fit")?;
@@ -312,6 +315,49 @@ async fn every_stream_has_its_share(index: &dyn SearchIndex) -> Result<()> {
         })
         .await?;
     ensure!(found.passages[0].text == "Boats sail.");
+    index.apply(vec![Change::RemoveBase(here.base)]).await?;
+    Ok(())
+}
+
+/// What is like the nearest passages comes before what is not, and both tell how near the question itself is.
+async fn vectors_are_ordered_by_what_is_near(index: &dyn SearchIndex) -> Result<()> {
+    let here = space(10, 0);
+    let directions: [(u128, [f32; 3]); 5] = [
+        (1, [0.9, 0.43, 0.0]),
+        (2, [0.88, 0.47, 0.0]),
+        // As near to the question as the next, and nearer to the first two.
+        (3, [0.60, 0.80, 0.0]),
+        (4, [0.62, 0.0, 0.78]),
+        (5, [0.1, 0.0, 0.99]),
+    ];
+    let changes = directions.map(|(id, direction)| {
+        let mut put = document(id, &format!("Passage {id}."));
+        for (_, vector) in &mut put.chunks {
+            *vector = direction.to_vec();
+        }
+        Change::Put(here, put)
+    });
+    index.apply(changes.to_vec()).await?;
+    let mut request = question(here, "unheard");
+    request.original.vector = Some(vec![1.0, 0.0, 0.0]);
+    let found = index.search(request).await?;
+    let dense = found
+        .rankings
+        .iter()
+        .find(|ranking| ranking.stream == Stream::Dense)
+        .context("vectors are compared")?;
+    let order: Vec<u128> = dense
+        .hits
+        .iter()
+        .map(|hit| hit.place.document.as_u128())
+        .collect();
+    ensure!(order == [1, 2, 3, 4, 5], "{order:?}");
+    let score = |place: usize| dense.hits[place].score;
+    ensure!(
+        (score(2) - 0.60).abs() < 0.01 && (score(3) - 0.62).abs() < 0.01,
+        "{:?}",
+        dense.hits
+    );
     index.apply(vec![Change::RemoveBase(here.base)]).await?;
     Ok(())
 }

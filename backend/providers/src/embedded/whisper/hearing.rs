@@ -25,7 +25,7 @@ const FEW_TOKENS_A_SECOND: f64 = 3.0;
 /// Speech from which on they are counted, and the pause that it is cut in, in frames: 0.8 and 0.2 s.
 const COUNTED_FRAMES: usize = 25;
 const PAUSE_FRAMES: usize = 6;
-/// How often a part is cut in two, so that no sound is heard more often than once more than this.
+/// How often a part is cut in two: no sound is heard more than three times, whatever is in it.
 const CUTS: u32 = 2;
 
 /// What hears.
@@ -38,6 +38,40 @@ pub(super) struct Hearing<'a> {
     pub(super) wanted: &'a Wanted,
 }
 
+impl Hearing<'_> {
+    /// The words: none where nobody spoke.
+    pub(super) fn words(&self, samples: &[f32]) -> Result<String, InferenceError> {
+        Ok(words(self, samples, CUTS)?.text)
+    }
+}
+
+/// What is asked of the models.
+trait Ears {
+    fn transcript(&self, samples: &[f32]) -> Result<Transcript, InferenceError>;
+
+    /// For each frame, whether somebody speaks; `None` where no model tells.
+    fn spoken(&self, samples: &[f32]) -> Result<Option<Vec<bool>>, InferenceError>;
+}
+
+impl Ears for Hearing<'_> {
+    fn transcript(&self, samples: &[f32]) -> Result<Transcript, InferenceError> {
+        let is_wanted = || self.wanted.is_wanted();
+        let (language, expected) = (Some(self.language), self.expected);
+        self.whisper
+            .transcribe_expecting(samples, language, expected, &is_wanted)
+    }
+
+    fn spoken(&self, samples: &[f32]) -> Result<Option<Vec<bool>>, InferenceError> {
+        let Some(activity) = self.activity else {
+            return Ok(None);
+        };
+        let mut listener = Listener::default();
+        let frames = samples.as_chunks::<FRAME>().0.iter();
+        let spoken = frames.map(|frame| Ok(activity.hear(&mut listener, frame)? > SPEECH));
+        spoken.collect::<Result<_, _>>().map(Some)
+    }
+}
+
 /// What was heard.
 #[derive(Debug, Default)]
 struct Words {
@@ -45,50 +79,42 @@ struct Words {
     tokens: usize,
 }
 
-impl Hearing<'_> {
-    /// The words: none where nobody spoke.
-    pub(super) fn words(&self, samples: &[f32]) -> Result<String, InferenceError> {
-        Ok(self.cut(samples, CUTS)?.text)
+/// The words of a sound, which is cut in two so often at most.
+fn words(ears: &impl Ears, samples: &[f32], cuts: u32) -> Result<Words, InferenceError> {
+    let transcript = ears.transcript(samples)?;
+    if !transcript.is_speech() {
+        return Ok(Words::default());
     }
-
-    fn cut(&self, samples: &[f32], cuts: u32) -> Result<Words, InferenceError> {
-        let is_wanted = || self.wanted.is_wanted();
-        let (language, expected) = (Some(self.language), self.expected);
-        let transcript = self
-            .whisper
-            .transcribe_expecting(samples, language, expected, &is_wanted)?;
-        if !transcript.is_speech() {
-            return Ok(Words::default());
-        }
-        let is_doubtful = is_doubtful(&transcript);
-        let words = Words {
-            tokens: transcript.probabilities.len(),
-            text: transcript.text,
-        };
-        let looks_again = is_doubtful || words.are_few(samples.len().div_ceil(FRAME));
-        let Some(activity) = self.activity.filter(|_| looks_again) else {
-            return Ok(words);
-        };
-        let spoken = spoken(activity, samples)?;
-        let frames = spoken.iter().filter(|spoken| **spoken).count();
-        if is_doubtful && frames < SPOKEN_FRAMES {
-            return Ok(Words::default());
-        }
-        let pause = longest_pause(&spoken).filter(|_| cuts > 0 && words.are_few(frames));
-        let Some(pause) = pause else {
-            return Ok(words);
-        };
-        let (before, after) = samples.split_at(pause * FRAME);
-        let (before, after) = (self.cut(before, cuts - 1)?, self.cut(after, cuts - 1)?);
-        let both = Words {
-            tokens: before.tokens + after.tokens,
-            text: joined(&[before.text, after.text]),
-        };
-        Ok(match both.tokens > words.tokens {
-            true => both,
-            false => words,
-        })
+    let is_doubtful = is_doubtful(&transcript);
+    let whole = Words {
+        tokens: transcript.probabilities.len(),
+        text: transcript.text,
+    };
+    if !is_doubtful && !whole.are_few(samples.len().div_ceil(FRAME)) {
+        return Ok(whole);
     }
+    let Some(spoken) = ears.spoken(samples)? else {
+        return Ok(whole);
+    };
+    let frames = spoken.iter().filter(|spoken| **spoken).count();
+    if is_doubtful && frames < SPOKEN_FRAMES {
+        return Ok(Words::default());
+    }
+    let pause = longest_pause(&spoken).filter(|_| cuts > 0 && whole.are_few(frames));
+    let Some(pause) = pause else {
+        return Ok(whole);
+    };
+    let (before, after) = samples.split_at(pause * FRAME);
+    let before = words(ears, before, cuts - 1)?;
+    let after = words(ears, after, cuts - 1)?;
+    let both = Words {
+        tokens: before.tokens + after.tokens,
+        text: joined(&[before.text, after.text]),
+    };
+    Ok(match both.tokens > whole.tokens {
+        true => both,
+        false => whole,
+    })
 }
 
 impl Words {
@@ -103,15 +129,6 @@ impl Words {
 fn is_doubtful(transcript: &Transcript) -> bool {
     transcript.no_speech > DOUBTFUL_NO_SPEECH
         || transcript.text.split_whitespace().count() <= DOUBTFUL_WORDS
-}
-
-/// For each frame, whether somebody speaks.
-fn spoken(activity: &Silero, samples: &[f32]) -> Result<Vec<bool>, InferenceError> {
-    let mut listener = Listener::default();
-    let frames = samples.as_chunks::<FRAME>().0.iter();
-    frames
-        .map(|frame| Ok(activity.hear(&mut listener, frame)? > SPEECH))
-        .collect()
 }
 
 /// The frame in the middle of the longest pause between speech, if one is long enough.
@@ -130,7 +147,66 @@ fn longest_pause(spoken: &[bool]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+
+    /// Hears so many words, of whatever sound, in which somebody speaks in eight frames and is silent in the next eight.
+    struct Deaf {
+        words: fn(usize) -> usize,
+        heard: Cell<usize>,
+    }
+
+    impl Ears for Deaf {
+        fn transcript(&self, samples: &[f32]) -> Result<Transcript, InferenceError> {
+            self.heard.set(self.heard.get() + samples.len());
+            let words = (self.words)(samples.len());
+            Ok(Transcript {
+                text: ["word"].repeat(words).join(" "),
+                probabilities: vec![0.9; words],
+                no_speech: 0.0,
+                compression: 1.0,
+                is_cut: false,
+            })
+        }
+
+        fn spoken(&self, samples: &[f32]) -> Result<Option<Vec<bool>>, InferenceError> {
+            let frames = 0..samples.len() / FRAME;
+            Ok(Some(frames.map(|frame| frame % 16 < 8).collect()))
+        }
+    }
+
+    fn heard(words_of: fn(usize) -> usize, samples: &[f32]) -> (usize, usize) {
+        let ears = Deaf {
+            words: words_of,
+            heard: Cell::default(),
+        };
+        let found = words(&ears, samples, CUTS).unwrap();
+        assert_eq!(found.text.split_whitespace().count(), found.tokens);
+        (found.tokens, ears.heard.get())
+    }
+
+    #[test]
+    fn no_sound_is_heard_more_than_three_times() {
+        let sound = vec![0.1; 30 * SAMPLE_RATE];
+        // One word in whatever is heard: what is long enough is cut again, and together the parts have more.
+        let (tokens, samples) = heard(|_| 1, &sound);
+        assert_eq!(tokens, 3);
+        assert!(
+            (2 * sound.len()..=3 * sound.len()).contains(&samples),
+            "{samples}"
+        );
+        // More in the whole than in its parts: those are heard, and do not count.
+        let more_in_all = |samples| if samples == 30 * SAMPLE_RATE { 9 } else { 1 };
+        let (tokens, samples) = heard(more_in_all, &sound);
+        assert!(
+            tokens == 9 && samples <= 3 * sound.len(),
+            "{tokens} {samples}"
+        );
+        // As many as are said.
+        let enough = |samples| 4 * samples / SAMPLE_RATE;
+        assert_eq!(heard(enough, &sound), (120, sound.len()));
+    }
 
     #[test]
     fn words_are_few_where_more_can_be_said() {
