@@ -143,6 +143,10 @@ async fn a_character_says_what_it_wants_to_know() {
         .upstream
         .script(Api::Responses, Script::fault(Fault::Status(400)));
     typed(&client, "She does not eat.").await;
+    harness::eventually("it was asked and asked again", async || {
+        stage.upstream.requests(Api::Responses).len() == 3
+    })
+    .await;
     // What does not fit is asked for again.
     stage
         .upstream
