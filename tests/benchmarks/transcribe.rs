@@ -1,28 +1,32 @@
 //! Transcripts of long recordings, as a server with its neural models makes them.
 //!
-//! Recordings of human speech with their words ([`recordings`]) are written down one by one, and then an hour of them, one after the
-//! other in another order each time, with pauses of other lengths, as one file. All of them are MP3 of 64 kbit/s, so that nothing
-//! differs but that they are joined.
+//! An hour of human speech is written down twice: as one file, and in pieces, each of which is a file. A piece is a recording whose words are
+//! known ([`recordings`]) and a pause after it. They come over and over, in another order each time, with pauses of other lengths. Both are MP3 of
+//! 64 kbit/s, so that nothing differs but that they are joined: what a model makes of a hard word depends on the millisecond at which it begins, and
+//! each recording once says little of how it fares.
 //!
 //! | figure | what it is |
 //! |---|---|
-//! | `files` | for each recording, how many words were left out, put in or changed, and how many are said in it |
+//! | `files` | for each recording, how many words were left out, put in or changed in all of its pieces, and how many are said in them |
 //! | `wer_single` | the first in all of them, in percent of the second |
-//! | `wer_joined` | the same in all of them as one |
-//! | `words_joined` | the words that are said in it |
-//! | `seconds_joined` | how long it is |
+//! | `wer_joined` | the same in the hour as one file |
+//! | `pieces` | how many pieces there are |
+//! | `words` | the words that are said in them |
+//! | `seconds` | how long the hour is |
 //! | `times_real_time` | how long it is, over the time from the upload to its transcript |
 //! | `processor_s` | the processor time of the server meanwhile, without that of its children |
 //! | `rss_mb` | the server's resident set at the end |
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use colloquy::clock::runtime_now;
 use colloquy_word_errors::{errors, words};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use harness::sounds::{Noise, converted, wav};
 use reqwest::multipart::{Form, Part};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -32,7 +36,9 @@ use crate::{
 };
 
 /// How often it is asked whether a transcript has ended.
-const ASKED_EVERY: Duration = Duration::from_millis(150);
+const ASKED_EVERY: Duration = Duration::from_millis(500);
+/// Pieces that are written down at a time: more of them would ask more often than a key may.
+const AT_ONCE: usize = 3;
 /// How long one may take.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
@@ -81,34 +87,46 @@ pub(crate) async fn run(options: TranscribeOptions) -> anyhow::Result<Report> {
     let mut note = |name: &str, value: Value| {
         figures.insert(name.to_owned(), value);
     };
-    let (mut wrong, mut said, mut files) = (0, 0, Map::new());
-    for recording in &recordings {
-        let heard = transcribe(&server, mp3(&recording.utterances.concat())).await?;
-        let expected = words(&recording.words);
-        let in_file = errors(&expected, &words(&heard));
-        files.insert(
-            recording.name.clone(),
-            json!({"errors": in_file, "words": expected.len()}),
-        );
-        wrong += in_file;
-        said += expected.len();
-        show(options.debug, &recording.words, &heard);
+    let pieces = pieces(&recordings, options.seconds * RATE);
+    let mut files: BTreeMap<&str, Counted> = BTreeMap::new();
+    let mut single = Counted::default();
+    let heard = stream::iter(&pieces)
+        .map(|piece| transcribe(&server, mp3(&piece.sound)))
+        .buffered(AT_ONCE)
+        .try_collect::<Vec<_>>();
+    for (piece, heard) in pieces.iter().zip(heard.await?) {
+        let words = &piece.recording.words;
+        show(options.debug, words, &heard);
+        let counted = Counted::of(words, &heard);
+        single.add(&counted);
+        files
+            .entry(&piece.recording.name)
+            .or_default()
+            .add(&counted);
     }
-    note("files", files.into());
-    note("wer_single", percent(wrong, said).into());
+    note("files", json!(files));
+    note("wer_single", single.percent().into());
+    note("pieces", pieces.len().into());
 
-    let (sound, text) = joined(&recordings, options.seconds * RATE);
+    let sound: Vec<i16> = pieces
+        .iter()
+        .flat_map(|piece| piece.sound.iter().copied())
+        .collect();
+    let text: Vec<&str> = pieces
+        .iter()
+        .map(|piece| piece.recording.words.as_str())
+        .collect();
+    let text = text.join(" ");
     let seconds = sound.len() as f64 / RATE as f64;
     let file = mp3(&sound);
     let (began, before) = (runtime_now(), server.processor_time()?);
     let heard = transcribe(&server, file).await?;
     let took = began.elapsed().as_secs_f64();
-    let expected = words(&text);
-    let wrong = errors(&expected, &words(&heard));
     show(options.debug, &text, &heard);
-    note("wer_joined", percent(wrong, expected.len()).into());
-    note("words_joined", expected.len().into());
-    note("seconds_joined", rounded(seconds, 1.0).into());
+    let joined = Counted::of(&text, &heard);
+    note("wer_joined", joined.percent().into());
+    note("words", joined.words.into());
+    note("seconds", rounded(seconds, 1.0).into());
     note("times_real_time", rounded(seconds / took, 10.0).into());
     let spent = server.processor_time()?.saturating_sub(before);
     note("processor_s", rounded(spent.as_secs_f64(), 10.0).into());
@@ -123,12 +141,46 @@ pub(crate) async fn run(options: TranscribeOptions) -> anyhow::Result<Report> {
     })
 }
 
-/// The recordings over and over, so many samples of them, and what is said in them.
-fn joined(recordings: &[Recording], samples: usize) -> (Vec<i16>, String) {
-    let (mut sound, mut text) = (Vec::with_capacity(samples), String::new());
+/// A part of the hour.
+#[derive(Debug)]
+struct Piece<'r> {
+    recording: &'r Recording,
+    /// The recording, and a pause.
+    sound: Vec<i16>,
+}
+
+/// Errors in words.
+#[derive(Debug, Default, Serialize)]
+struct Counted {
+    errors: usize,
+    words: usize,
+}
+
+impl Counted {
+    fn of(said: &str, heard: &str) -> Self {
+        let said = words(said);
+        Self {
+            errors: errors(&said, &words(heard)),
+            words: said.len(),
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.errors += other.errors;
+        self.words += other.words;
+    }
+
+    fn percent(&self) -> f64 {
+        rounded(100.0 * self.errors as f64 / self.words.max(1) as f64, 100.0)
+    }
+}
+
+/// The recordings over and over, until there are so many samples of them.
+fn pieces(recordings: &[Recording], samples: usize) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
     let count = recordings.len();
-    let mut round = 0;
-    while sound.len() < samples {
+    let (mut length, mut round) = (0, 0);
+    while length < samples {
         // A step that has no divisor in common with the count comes past all of them.
         let steps = (2..).map(|step| step + round);
         let step = steps
@@ -137,15 +189,16 @@ fn joined(recordings: &[Recording], samples: usize) -> (Vec<i16>, String) {
             .unwrap_or(1);
         for place in 0..count {
             let recording = &recordings[(place * step + round) % count];
-            sound.extend(recording.utterances.iter().flatten());
             let pause = RATE / 4 + (place * 7 + round * 5) % 9 * RATE / 8;
-            sound.extend(Noise::new(7).scaled(8.0).take(pause).map(|it| it as i16));
-            text.push_str(&recording.words);
-            text.push(' ');
+            let pause = Noise::new(7).scaled(8.0).take(pause).map(|it| it as i16);
+            let said = recording.utterances.iter().flatten().copied();
+            let sound: Vec<i16> = said.chain(pause).collect();
+            length += sound.len();
+            pieces.push(Piece { recording, sound });
         }
         round += 1;
     }
-    (sound, text)
+    pieces
 }
 
 fn is_coprime(one: usize, other: usize) -> bool {
@@ -180,10 +233,6 @@ async fn transcribe(server: &Server, file: Vec<u8>) -> anyhow::Result<String> {
         ensure!(began.elapsed() < PATIENCE, "{path} takes too long");
         tokio::time::sleep(ASKED_EVERY).await;
     }
-}
-
-fn percent(wrong: usize, said: usize) -> f64 {
-    rounded(100.0 * wrong as f64 / said.max(1) as f64, 10.0)
 }
 
 #[expect(clippy::print_stderr, reason = "what --debug asks for")]

@@ -1,9 +1,11 @@
-//! A fresh database for each test, on SQLite or PostgreSQL.
+//! A fresh database for each test, on SQLite or PostgreSQL. It has the schema: that is made once for each program, and copied from then on, which
+//! takes a tenth of the time.
 //!
 //! PostgreSQL runs once: `tests/run` starts it and names it in `COLLOQUY_TEST_POSTGRES_URL`; without that, each test
 //! process starts one of its own from Debian's programs. A test that needs it fails when it cannot be had.
 
 use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     io::{BufRead as _, BufReader},
     path::PathBuf,
     process::{Child, Command, Stdio},
@@ -20,6 +22,9 @@ use sqlx_postgres::PgConnection;
 use sqlx_sqlite::SqliteConnection;
 use tempfile::TempDir;
 use url::Url;
+
+/// The file of a SQLite database, in its folder.
+const SQLITE_FILE: &str = "colloquy.db";
 
 /// Where a test's data is; its folder goes with the last clone. A process that is told of it in JSON uses it, but does
 /// not keep it.
@@ -55,6 +60,13 @@ impl TestDatabase {
 
     /// A SQLite file in a fresh folder.
     pub fn sqlite() -> Self {
+        let database = Self::empty_sqlite();
+        std::fs::copy(sqlite_schema(), database.dir.join(SQLITE_FILE)).expect("a copy");
+        database
+    }
+
+    /// The same without the schema, and without the file.
+    pub fn empty_sqlite() -> Self {
         Self::fresh(None)
     }
 
@@ -69,7 +81,7 @@ impl TestDatabase {
 
     /// Holds the lock of a SQLite database, so that nobody else writes until this is released.
     pub async fn hold(&self) -> HeldDatabase {
-        let url = format!("sqlite://{}", self.dir.join("colloquy.db").display());
+        let url = format!("sqlite://{}", self.dir.join(SQLITE_FILE).display());
         let mut connection = SqliteConnection::connect(&url).await.expect("a database");
         while connection.execute("BEGIN IMMEDIATE").await.is_err() {}
         HeldDatabase(connection)
@@ -77,11 +89,18 @@ impl TestDatabase {
 
     /// A fresh database on the PostgreSQL server.
     pub async fn postgres() -> Self {
-        Self::on(server_url()).await
+        let server = server_url();
+        let template = postgres_schema(server).await;
+        Self::on(server, template).await
     }
 
-    /// A fresh database on this PostgreSQL server.
-    async fn on(server: &str) -> Self {
+    /// The same without the schema.
+    pub async fn empty_postgres() -> Self {
+        Self::on(server_url(), "template1").await
+    }
+
+    /// A fresh database on this PostgreSQL server, a copy of another one.
+    async fn on(server: &str, template: &str) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!(
             "colloquy_{}_{}",
@@ -94,7 +113,7 @@ impl TestDatabase {
         // A number may come round again on a server that outlives the processes.
         for statement in [
             format!("DROP DATABASE IF EXISTS {name}"),
-            format!("CREATE DATABASE {name}"),
+            format!("CREATE DATABASE {name} TEMPLATE {template}"),
         ] {
             sqlx::query(AssertSqlSafe(statement))
                 .execute(&mut connection)
@@ -102,14 +121,17 @@ impl TestDatabase {
                 .expect("a fresh PostgreSQL database");
         }
         connection.close().await.expect("the connection closes");
-        let mut url = Url::parse(server).expect("the URL of the PostgreSQL server");
-        url.set_path(&name);
-        Self::fresh(Some(url.into()))
+        Self::fresh(Some(database_url(server, &name)))
     }
 
     /// One of each.
     pub async fn both() -> [Self; 2] {
         [Self::sqlite(), Self::postgres().await]
+    }
+
+    /// One of each without the schema.
+    pub async fn both_empty() -> [Self; 2] {
+        [Self::empty_sqlite(), Self::empty_postgres().await]
     }
 
     /// Settings that lead to it. Several servers may use it at once.
@@ -125,7 +147,7 @@ impl TestDatabase {
     /// The same for a node with a data folder of its own.
     pub fn node_config(&self, node: &str) -> StoreConfig {
         let mut config = self.config();
-        let file = config.dir.join("colloquy.db");
+        let file = config.dir.join(SQLITE_FILE);
         config
             .database_url
             .get_or_insert_with(|| Secret::new(format!("sqlite://{}", file.display())));
@@ -155,6 +177,87 @@ impl TestDatabase {
             "sqlite"
         }
     }
+}
+
+/// What has the schema is known by this name, which is another one once the program is another one.
+fn schema_name() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| {
+        let program = std::env::current_exe().expect("a program");
+        let changed = std::fs::metadata(&program).and_then(|program| program.modified());
+        let mut hasher = DefaultHasher::new();
+        (program, changed.expect("the time of its change")).hash(&mut hasher);
+        format!("colloquy_schema_{:016x}", hasher.finish())
+    })
+}
+
+/// A SQLite file with the schema, which is there for all processes of this program.
+fn sqlite_schema() -> &'static PathBuf {
+    static FILE: OnceLock<PathBuf> = OnceLock::new();
+    FILE.get_or_init(|| {
+        let folder = std::env::temp_dir();
+        let file = folder.join(schema_name()).with_extension("db");
+        if !file.exists() {
+            let made = tempfile::tempdir_in(&folder).expect("a temporary folder");
+            let database = TestDatabase::sqlite_in(made.path().to_owned());
+            // Whoever asks may be in a runtime already.
+            let migrated = std::thread::spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build();
+                runtime.expect("a runtime").block_on(migrate(&database));
+            });
+            migrated.join().expect("it migrates");
+            // Several may have made it at once. Each of them is good.
+            std::fs::rename(made.path().join(SQLITE_FILE), &file).expect("it is moved");
+        }
+        file
+    })
+}
+
+/// The name of a database of this server with the schema, which is there for all processes of this program.
+async fn postgres_schema(server: &str) -> &'static str {
+    static MADE: tokio::sync::OnceCell<()> = tokio::sync::OnceCell::const_new();
+    let name = schema_name();
+    let make = async || {
+        let mut connection = PgConnection::connect(server)
+            .await
+            .expect("the PostgreSQL server of the tests answers");
+        // Of all who come, one makes it. The lock ends with the connection.
+        let lock = "SELECT pg_advisory_lock(hashtext('colloquy_schema'))";
+        connection.execute(lock).await.expect("a lock");
+        let is_there = sqlx::query("SELECT 1 FROM pg_database WHERE datname = $1")
+            .bind(name)
+            .fetch_optional(&mut connection)
+            .await
+            .expect("the names of databases");
+        if is_there.is_none() {
+            let unfinished = TestDatabase::empty_postgres().await;
+            migrate(&unfinished).await;
+            let url = unfinished.postgres_url().expect("its URL");
+            let unfinished = url.path().trim_start_matches('/');
+            let rename = format!("ALTER DATABASE {unfinished} RENAME TO {name}");
+            let renamed = sqlx::query(AssertSqlSafe(rename)).execute(&mut connection);
+            renamed.await.expect("it gets its name");
+        }
+        connection.close().await.expect("the connection closes");
+    };
+    MADE.get_or_init(make).await;
+    name
+}
+
+/// Gives an empty database the schema, and leaves it.
+async fn migrate(database: &TestDatabase) {
+    let store = database.config().open().await.expect("a database");
+    store.migrate().await.expect("the migrations run");
+    store.db().close().await;
+}
+
+/// The URL of another database on a server.
+fn database_url(server: &str, name: &str) -> String {
+    let mut url = Url::parse(server).expect("the URL of the PostgreSQL server");
+    url.set_path(name);
+    url.into()
 }
 
 /// The URL of the server's `postgres` database.
@@ -264,10 +367,8 @@ impl OwnPostgres {
     /// A fresh database on it.
     pub async fn database(&self) -> TestDatabase {
         let dir = self.dir.display();
-        TestDatabase::on(&format!(
-            "postgres://postgres@localhost/postgres?host={dir}"
-        ))
-        .await
+        let server = format!("postgres://postgres@localhost/postgres?host={dir}");
+        TestDatabase::on(&server, "template1").await
     }
 
     /// Starts it again, and returns when it answers.

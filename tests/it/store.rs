@@ -227,7 +227,7 @@ async fn a_database_of_an_earlier_server_goes_on() {
     let migrations = migrations();
     // As far as the last servers came that did not use SQLx for it, and not so far.
     for count in [0, 3, 15] {
-        for database in TestDatabase::both().await {
+        for database in TestDatabase::both_empty().await {
             let store = database.config().open().await.unwrap();
             migrate_as_before(&store, &migrations[..count]).await;
             if count > 0 {
@@ -258,7 +258,7 @@ async fn a_database_of_an_earlier_server_goes_on() {
 
 #[tokio::test]
 async fn a_database_of_another_version_is_left_alone() {
-    for database in TestDatabase::both().await {
+    for database in TestDatabase::both_empty().await {
         let store = database.config().open().await.unwrap();
         migrate_as_before(&store, &migrations()[..1]).await;
         run(
@@ -282,7 +282,7 @@ async fn a_database_of_another_version_is_left_alone() {
 /// A migration that was run is not the one that is there now.
 #[tokio::test]
 async fn a_changed_migration_is_noticed() {
-    for database in TestDatabase::both().await {
+    for database in TestDatabase::both_empty().await {
         let store = database.config().open().await.unwrap();
         store.migrate().await.unwrap();
         let changed = "UPDATE _sqlx_migrations SET checksum = (SELECT checksum FROM _sqlx_migrations WHERE version = 1) \
@@ -302,7 +302,7 @@ struct KeptCall {
 
 #[tokio::test]
 async fn what_earlier_partners_left_behind_goes_and_the_rest_stays() {
-    for database in TestDatabase::both().await {
+    for database in TestDatabase::both_empty().await {
         let store = database.config().open().await.unwrap();
         // Those before the one that makes everything of a partner go with it.
         migrate_as_before(&store, &migrations()[..9]).await;
@@ -412,7 +412,7 @@ on_both_databases!(
 /// SQLite rolls a transaction back by itself when there is no room.
 #[tokio::test]
 async fn a_full_disk_leaves_no_transaction_open() {
-    let database = TestDatabase::sqlite();
+    let database = TestDatabase::empty_sqlite();
     let mut config = database.config();
     config.max_connections = 2;
     let store = config.open().await.unwrap();

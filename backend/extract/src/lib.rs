@@ -5,6 +5,7 @@
 //! it opens no file, speaks to nobody, and knows nothing of the server.
 
 mod characters;
+mod cleanup;
 mod csv;
 pub mod detect;
 pub mod document;

@@ -1,15 +1,15 @@
 //! PDF: the text of each page in reading order, and which pages have to be looked at instead. `unpdf` reads the pages, one at a
 //! time; what a page's text is worth is judged here.
 
-use std::{collections::HashMap, ops::ControlFlow, sync::LazyLock};
+use std::{collections::HashMap, ops::ControlFlow};
 
 use unpdf::{
-    Block, CleanupOptions, ErrorKind, ErrorMode, FormField, Page, PageSelection, PageStreamOptions,
-    ParseEvent, ParseOptions, PdfParser, RenderOptions,
-    render::{BlockRenderer, CleanupPipeline},
+    Block, ErrorKind, ErrorMode, FormField, Page, PageSelection, PageStreamOptions, ParseEvent,
+    ParseOptions, PdfParser, RenderOptions, render::BlockRenderer,
 };
 
 use crate::{
+    cleanup,
     document::{Document, UnreadPage, UnreadReason},
     error::{Bound, ExtractError},
     limits::Bounds,
@@ -24,10 +24,6 @@ const SCAN_CHARACTERS: usize = 60;
 const OUTLINES: u32 = 24;
 /// The share of characters that stand for nothing, from which on a text is bad.
 const BAD_SHARE: f64 = 0.1;
-
-/// Joins what lines part, and the like. It takes longer to make than a page to read.
-static CLEANUP: LazyLock<CleanupPipeline> =
-    LazyLock::new(|| CleanupPipeline::new(CleanupOptions::standard()));
 
 /// A document.
 pub(crate) fn document(bytes: &[u8], bounds: &Bounds) -> Result<Document, ExtractError> {
@@ -228,7 +224,7 @@ impl<'a> PageReader<'a> {
             }
             previous = Some(block);
         }
-        let text = markdown::tidy(&CLEANUP.process(&text));
+        let text = markdown::tidy(&cleanup::cleaned(&text));
         let reason = judge(page, &text);
         if !text.is_empty() {
             if !self.document.markdown.is_empty() {
