@@ -194,6 +194,8 @@ impl Server {
         }
         command
             .env("COLLOQUY_ADMIN_KEY", ADMIN_KEY)
+            // Tests ask for a state far more often than a partner would.
+            .env("COLLOQUY_LIMITS_REQUEST_BURST", "100000")
             .stdout(Stdio::piped())
             .stderr(log_to);
         let mut child = tokio::process::Command::from(command)

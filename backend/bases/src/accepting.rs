@@ -130,12 +130,14 @@ pub(crate) async fn queue_embedding(
     anew: bool,
 ) -> Result<(), StoreError> {
     let now = bases.clock.now_ms();
+    // Before the document, as the job itself locks them.
+    let job = Embed {
+        document: document.to_owned(),
+    };
+    jobs::enqueue(bases, transaction, Some(tenant.partner()), &job).await?;
     store::set_embedding(transaction, document, Step::Queued, None, now).await?;
     if anew {
         store::embed_anew(transaction, document).await?;
     }
-    let job = Embed {
-        document: document.to_owned(),
-    };
-    jobs::enqueue(bases, transaction, Some(tenant.partner()), &job).await
+    Ok(())
 }

@@ -26,7 +26,18 @@ struct Steps {
 impl Steps {
     const COMBINATIONS: usize = 16;
 
+    const ALL: Self = Self {
+        hyphens: true,
+        marks: true,
+        cjk: true,
+        lines: true,
+    };
+
     fn of(text: &str) -> Self {
+        // What it stands between is beside each other once it is taken away, which comes before these steps.
+        if text.contains(char::REPLACEMENT_CHARACTER) {
+            return Self::ALL;
+        }
         let mut ends = text.match_indices('\n').map(|(at, _)| at);
         let is_single = |at: usize| {
             let bytes = text.as_bytes();
@@ -89,7 +100,7 @@ mod tests {
     use super::*;
 
     /// What the steps look for, and what is near it.
-    const PIECES: [&str; 36] = [
+    const PIECES: [&str; 37] = [
         "a",
         "B",
         "word",
@@ -126,6 +137,7 @@ mod tests {
         "\u{fb01}",
         "\r\n",
         "\u{2028}",
+        "\u{fffd}",
     ];
 
     proptest! {
@@ -175,12 +187,9 @@ mod tests {
         ] {
             assert_eq!(Steps::of(text), steps, "{text}");
         }
-        let all = Steps {
-            hyphens: true,
-            marks: true,
-            cjk: true,
-            lines: true,
-        };
-        assert_eq!((none.number(), all.number()), (0, Steps::COMBINATIONS - 1));
+        assert_eq!(
+            (none.number(), Steps::ALL.number()),
+            (0, Steps::COMBINATIONS - 1)
+        );
     }
 }

@@ -106,16 +106,17 @@ pub(crate) async fn queue(
     options: Option<&RewriteOptions>,
 ) -> Result<(), StoreError> {
     let now = bases.clock.now_ms();
+    // Before the document, as the job itself locks them.
+    let job = Rewrite {
+        document: document.to_owned(),
+    };
+    jobs::enqueue(bases, transaction, Some(tenant.partner()), &job).await?;
     if let Some(options) = options {
         let (kind, person) = (options.content_type, options.person_name.as_deref());
         store::set_rewrite_options(transaction, document, kind, person, now).await?;
     }
     store::forget_rewrite(transaction, document).await?;
-    store::set_rewriting(transaction, document, Step::Queued, None, now).await?;
-    let job = Rewrite {
-        document: document.to_owned(),
-    };
-    jobs::enqueue(bases, transaction, Some(tenant.partner()), &job).await
+    store::set_rewriting(transaction, document, Step::Queued, None, now).await
 }
 
 impl Job for Rewrite {

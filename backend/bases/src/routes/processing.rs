@@ -166,11 +166,12 @@ async fn digitize(
     let (id, now) = (&document.id, bases.clock.now_ms());
     let limit = limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
     let transaction = bases.store.begin().await?;
-    store::queue_digitizing(&transaction, id, limit, now).await?;
+    // Before the document, as the job itself locks them.
     let job = Digitize {
         document: id.clone(),
     };
     jobs::enqueue(bases, &transaction, Some(tenant.partner()), &job).await?;
+    store::queue_digitizing(&transaction, id, limit, now).await?;
     transaction.commit().await?;
     Ok(())
 }
