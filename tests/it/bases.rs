@@ -31,6 +31,7 @@ mod complaints;
 mod contract;
 mod crashes;
 mod histories;
+mod locks;
 mod neural;
 mod outages;
 mod reading;
