@@ -373,41 +373,43 @@ async fn a_process_that_dies_leaves_nothing_out_and_nothing_twice() {
         config.knowledge.yt_dlp = Some(program.clone());
         config.knowledge.discovery_usd = "0.01".parse().unwrap();
     };
-    let database = TestDatabase::sqlite();
-    let mut server = Server::start(&database, settings).await;
-    let acme = furnished_server(&server).await;
-    let key = acme.key.as_str();
-    let form = fields(&[
-        ("name", "zoo"),
-        ("type", "video_channel"),
-        ("channel_url", "@zoo"),
-    ]);
-    let request = server.request(key, Method::POST, "/api/folders/acme/manual");
-    send(request.multipart(form)).await.expect(201);
     for wait in [0, 40, 120, 300] {
+        let database = TestDatabase::sqlite();
+        let server = Server::start(&database, settings).await;
+        let acme = furnished_server(&server).await;
+        let key = acme.key.as_str();
+        let form = fields(&[
+            ("name", "zoo"),
+            ("type", "video_channel"),
+            ("channel_url", "@zoo"),
+        ]);
+        let request = server.request(key, Method::POST, "/api/folders/acme/manual");
+        send(request.multipart(form)).await.expect(201);
+        // A job that takes its process down twice is given up, so it dies once.
         sleep(Duration::from_millis(wait)).await;
         server.kill().await;
-        server = Server::start(&database, settings).await;
+        let server = Server::start(&database, settings).await;
+        let data = async || server.get(key, &format!("/api/kb-data/{BASE}")).await;
+        eventually("all videos are documents", async || {
+            let data = data().await;
+            let channel = &data["folder_details"][0];
+            channel["counts"]["imported"] == ids.len() && channel["status"] == "synced"
+        })
+        .await;
+        let data = data().await;
+        let documents = data["documents"].as_array().unwrap();
+        let mut names: Vec<_> = documents
+            .iter()
+            .map(|it| it["name"].as_str().unwrap())
+            .collect();
+        names.sort_unstable();
+        let expected: Vec<String> = ids.iter().map(|id| format!("Video {id}")).collect();
+        assert_eq!(names, expected);
+        // Charged once, or not at all by a process that died after it had stored what it found.
+        let budget = &data["budget"]["dollars"];
+        assert!(
+            budget["consumed"] == "0.01" || budget["consumed"] == "0",
+            "{budget}"
+        );
     }
-    let data = async || server.get(key, &format!("/api/kb-data/{BASE}")).await;
-    eventually("all videos are documents", async || {
-        data().await["folder_details"][0]["counts"]["imported"] == ids.len()
-    })
-    .await;
-    let data = data().await;
-    let documents = data["documents"].as_array().unwrap();
-    let mut names: Vec<_> = documents
-        .iter()
-        .map(|it| it["name"].as_str().unwrap())
-        .collect();
-    names.sort_unstable();
-    let expected: Vec<String> = ids.iter().map(|id| format!("Video {id}")).collect();
-    assert_eq!(names, expected);
-    assert_eq!(data["folder_details"][0]["status"], "synced");
-    // Charged once, or not at all by a process that died after it had stored what it found.
-    let budget = &data["budget"]["dollars"];
-    assert!(
-        budget["consumed"] == "0.01" || budget["consumed"] == "0",
-        "{budget}"
-    );
 }
