@@ -1,9 +1,9 @@
 //! Transcripts of long recordings, as a server with its neural models makes them.
 //!
 //! An hour of human speech is written down twice: as one file, and in pieces, each of which is a file. A piece is a recording whose words are
-//! known ([`recordings`]) and a pause after it. They come over and over, in another order each time, with pauses of other lengths. Both are MP3 of
-//! 64 kbit/s, so that nothing differs but that they are joined: what a model makes of a hard word depends on the millisecond at which it begins, and
-//! each recording once says little of how it fares.
+//! known ([`recordings`]) between two halves of pauses. They come over and over, in another order each time, between pauses of other lengths. Both
+//! are MP3 of 64 kbit/s, so that nothing differs but that they are joined: what a model makes of a hard word depends on the millisecond at which it
+//! begins, and a recording that begins at once, heard once, says little of how it fares.
 //!
 //! | figure | what it is |
 //! |---|---|
@@ -145,7 +145,7 @@ pub(crate) async fn run(options: TranscribeOptions) -> anyhow::Result<Report> {
 #[derive(Debug)]
 struct Piece<'r> {
     recording: &'r Recording,
-    /// The recording, and a pause.
+    /// The recording, between two halves of a pause.
     sound: Vec<i16>,
 }
 
@@ -190,9 +190,14 @@ fn pieces(recordings: &[Recording], samples: usize) -> Vec<Piece<'_>> {
         for place in 0..count {
             let recording = &recordings[(place * step + round) % count];
             let pause = RATE / 4 + (place * 7 + round * 5) % 9 * RATE / 8;
-            let pause = Noise::new(7).scaled(8.0).take(pause).map(|it| it as i16);
+            let half = || {
+                Noise::new(7)
+                    .scaled(8.0)
+                    .take(pause / 2)
+                    .map(|it| it as i16)
+            };
             let said = recording.utterances.iter().flatten().copied();
-            let sound: Vec<i16> = said.chain(pause).collect();
+            let sound: Vec<i16> = half().chain(said).chain(half()).collect();
             length += sound.len();
             pieces.push(Piece { recording, sound });
         }

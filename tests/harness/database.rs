@@ -7,7 +7,7 @@
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
     io::{BufRead as _, BufReader},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{
         Arc, OnceLock,
@@ -179,7 +179,7 @@ impl TestDatabase {
     }
 }
 
-/// What has the schema is known by this name, which is another one once the program is another one.
+/// The database with the schema has this name, which is another one once the program is another one.
 fn schema_name() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {
@@ -191,14 +191,20 @@ fn schema_name() -> &'static str {
     })
 }
 
-/// A SQLite file with the schema, which is there for all processes of this program.
+/// A SQLite file with the schema, which is there for all processes of this program: beside it, and made anew once the program is a newer one.
 fn sqlite_schema() -> &'static PathBuf {
     static FILE: OnceLock<PathBuf> = OnceLock::new();
     FILE.get_or_init(|| {
-        let folder = std::env::temp_dir();
-        let file = folder.join(schema_name()).with_extension("db");
-        if !file.exists() {
-            let made = tempfile::tempdir_in(&folder).expect("a temporary folder");
+        let program = std::env::current_exe().expect("a program");
+        let file = program.with_extension("schema.db");
+        let changed = |file: &Path| {
+            std::fs::metadata(file)
+                .and_then(|file| file.modified())
+                .ok()
+        };
+        if changed(&file) <= changed(&program) {
+            let folder = program.parent().expect("a folder");
+            let made = tempfile::tempdir_in(folder).expect("a temporary folder");
             let database = TestDatabase::sqlite_in(made.path().to_owned());
             // Whoever asks may be in a runtime already.
             let migrated = std::thread::spawn(move || {

@@ -13,7 +13,7 @@ use std::mem;
 
 use colloquy_accounts::{
     Tenant,
-    ledger::{self, Amounts, DetachedUsage, Measure, Outcome, UsageContext, budget},
+    ledger::{self, Amounts, DetachedUsage, Measure, Outcome, UsageContext},
 };
 use colloquy_kernel::node;
 use colloquy_providers::{ProviderError, ProviderErrorKind, TokenUsage};
@@ -23,7 +23,7 @@ use utoipa::ToSchema;
 
 use super::{
     Bases,
-    budget::BudgetState,
+    budget::{self, BudgetState},
     channel::ChannelStatus,
     outage,
     store::{self, Needed, OwnedDocument},
@@ -296,8 +296,7 @@ impl Admission {
     async fn end(&self, ended: Option<(UsageOutcome, Used)>) -> anyhow::Result<()> {
         let ended = &ended;
         outage::insist(&self.bases, || async move {
-            let transaction = self.bases.store.begin().await?;
-            budget::lock(&transaction, &self.base).await?;
+            let transaction = budget::begin(&self.bases, &self.base).await?;
             self.end_in(&transaction, ended.as_ref()).await?;
             waking::wake(&self.bases, &transaction, &self.tenant, &self.base).await?;
             transaction.commit().await?;
@@ -394,8 +393,7 @@ pub(crate) async fn decide(
 ) -> Result<(), StoreError> {
     let mut after = String::new();
     loop {
-        let transaction = bases.store.begin().await?;
-        budget::lock(&transaction, base).await?;
+        let transaction = budget::begin(bases, base).await?;
         let some = store::unknown_usage(&transaction, base, &after, DECIDED_AT_ONCE).await?;
         for unknown in &some {
             let used = unknown.taken_for(taken);
@@ -426,8 +424,7 @@ pub(crate) async fn sweep(bases: &Bases) -> Result<(), StoreError> {
     let before = node::lost_before(&bases.kernel);
     let lost = store::lost_usage(bases.store.db(), &bases.kernel.node.id, before).await?;
     for lost in lost {
-        let transaction = bases.store.begin().await?;
-        budget::lock(&transaction, &lost.base_id).await?;
+        let transaction = budget::begin(bases, &lost.base_id).await?;
         if lost.is_local {
             withdraw_in(bases, &transaction, &lost.id).await?;
         } else {

@@ -22,6 +22,21 @@ use super::{
     waking,
 };
 
+/// A transaction that has the budget of a base, for what changes its documents and queues their jobs: of those who lock both, each waits for
+/// the others before it has either.
+pub(crate) async fn begin(bases: &Bases, base: &str) -> Result<Transaction, StoreError> {
+    let transaction = bases.store.begin().await?;
+    budget::lock(&transaction, base).await?;
+    Ok(transaction)
+}
+
+/// The same for many documents.
+pub(crate) async fn begin_patient(bases: &Bases, base: &str) -> Result<Transaction, StoreError> {
+    let transaction = bases.store.begin_patient().await?;
+    budget::lock(&transaction, base).await?;
+    Ok(transaction)
+}
+
 /// What every `processing_error` of a document that waits for room begins with.
 pub(crate) const BLOCKED: &str = "BUDGET_BLOCKED:";
 

@@ -1,4 +1,4 @@
-//! Requests lock what they change in the order in which jobs do it: the job of a document, and then the document.
+//! Requests lock what they change in the order in which jobs do it: the budget of the base, the job of a document, and then the document.
 
 use harness::{
     TestDatabase, eventually,
@@ -7,44 +7,10 @@ use harness::{
 
 use super::*;
 
-/// A job that has its row, and goes on to the document.
-async fn does_not_wait_for(
-    app: &TestApp,
-    key: &str,
-    kind: &str,
-    id: &str,
-    request: &str,
-    body: Value,
-) {
-    let db = app.app.store.db();
-    // Its time is yet to come.
-    let row = format!(
-        "INSERT INTO work (id, kind, dedup_key, payload, state, run_at, attempts, again, fence, created_at, updated_at) \
-         VALUES ('{kind}', '{kind}', '{id}', '{{\"document\":\"{id}\"}}', 'queued', 9000000000000, 0, FALSE, 0, 0, 0)"
-    );
-    db.execute(row).await.unwrap();
-    let job = app.app.store.begin().await.unwrap();
-    let lock = format!("UPDATE work SET fence = fence WHERE id = '{kind}'");
-    assert_eq!(job.execute(lock).await.unwrap(), 1);
-    let on_document = async {
-        eventually("the request waits for the job", async || {
-            let sql = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-            db.fetch_count(sql).await.unwrap() > 0
-        })
-        .await;
-        let sql = format!("UPDATE knowledge_documents SET revision = revision WHERE id = '{id}'");
-        assert_eq!(job.execute(sql).await.unwrap(), 1, "{kind}");
-        job.commit().await.unwrap();
-    };
-    let (answer, ()) = tokio::join!(app.post(key, request, body), on_document);
-    answer.expect(200);
-    settled(app, key).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_waits_for_a_job_before_it_has_the_document() {
-    let upstream = Upstream::start().await;
-    upstream.set_default(Api::Chat, Script::text("A text about animals, rewritten."));
+/// A server with a document that is ready, and the request's key.
+async fn ready(upstream: &Upstream) -> (TestApp, String, String) {
+    let text = Script::text("A text about animals, rewritten.");
+    upstream.set_default(Api::Chat, text);
     let models = |config: &mut colloquy::Config| {
         upstream.offer(config);
         upstream.embed(config, "scripted-embeddings");
@@ -62,6 +28,37 @@ async fn a_request_waits_for_a_job_before_it_has_the_document() {
     let made = post(&app, &key, &format!("/api/documents/{BASE}"), form).await;
     let id = made.expect(201)["id"].as_str().unwrap().to_owned();
     settled(&app, &key).await;
+    (app, key, id)
+}
+
+/// Waits until so many wait for locks.
+async fn waiting(app: &TestApp, most: u64) {
+    let sql = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    eventually("they wait for a lock", async || {
+        app.app.store.db().fetch_count(sql).await.unwrap() == most
+    })
+    .await;
+}
+
+/// Queues a job whose time is yet to come.
+async fn queue(app: &TestApp, kind: &str, id: &str) {
+    let row = format!(
+        "INSERT INTO work (id, kind, dedup_key, payload, state, run_at, attempts, again, fence, created_at, updated_at) \
+         VALUES ('{kind}', '{kind}', '{id}', '{{\"document\":\"{id}\"}}', 'queued', 9000000000000, 0, FALSE, 0, 0, 0)"
+    );
+    app.app.store.db().execute(row).await.unwrap();
+}
+
+/// The content that a document has from now on.
+async fn write(app: &TestApp, key: &str, id: &str) -> Answer {
+    let path = format!("/api/documents/{BASE}/{id}/content/rewritten");
+    put(app, key, &path, &[("content", "Another text.")]).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_waits_for_a_job_before_it_has_the_document() {
+    let upstream = Upstream::start().await;
+    let (app, key, id) = ready(&upstream).await;
     let named = json!({"document": {"id": id}});
     let process = "/api/queue/process?partner=acme&kb=manual&action=digitize";
     let bulk = format!("/api/bulk/rewrite/folder/{BASE}/texts?skip_rewritten=false");
@@ -71,6 +68,69 @@ async fn a_request_waits_for_a_job_before_it_has_the_document() {
         ("bases.rewrite", &bulk, json!({})),
         ("bases.embed", &embed, json!({})),
     ] {
-        does_not_wait_for(&app, &key, kind, &id, request, body).await;
+        queue(&app, kind, &id).await;
+        let job = app.app.store.begin().await.unwrap();
+        let lock = format!("UPDATE work SET fence = fence WHERE id = '{kind}'");
+        assert_eq!(job.execute(lock).await.unwrap(), 1);
+        let on_document = async {
+            waiting(&app, 1).await;
+            let sql =
+                format!("UPDATE knowledge_documents SET revision = revision WHERE id = '{id}'");
+            assert_eq!(job.execute(sql).await.unwrap(), 1, "{kind}");
+            job.commit().await.unwrap();
+        };
+        let (answer, ()) = tokio::join!(app.post(&key, request, body), on_document);
+        answer.expect(200);
+        settled(&app, &key).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_for_one_document_wait_for_each_other() {
+    let upstream = Upstream::start().await;
+    let (app, key, id) = ready(&upstream).await;
+    queue(&app, "bases.embed", &id).await;
+    let job = app.app.store.begin().await.unwrap();
+    let lock = "UPDATE work SET fence = fence WHERE id = 'bases.embed'";
+    assert_eq!(job.execute(lock).await.unwrap(), 1);
+    let written = async {
+        waiting(&app, 1).await;
+        let let_go = async {
+            waiting(&app, 2).await;
+            job.commit().await.unwrap();
+        };
+        tokio::join!(write(&app, &key, &id), let_go).0
+    };
+    let embed = format!("/api/embedding/{BASE}/documents/{id}");
+    let (embedded, written) = tokio::join!(app.post(&key, &embed, json!({})), written);
+    embedded.expect(200);
+    written.expect(200);
+    settled(&app, &key).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_and_the_end_of_a_job_wait_for_each_other() {
+    let upstream = Upstream::start().await;
+    let (app, key, id) = ready(&upstream).await;
+    let slow = Script::default().delayed(Duration::from_millis(500), Duration::ZERO);
+    upstream.script(Api::Embeddings, slow);
+    let embed = format!("/api/embedding/{BASE}/documents/{id}");
+    let before = upstream.requests(Api::Embeddings).len();
+    app.post(&key, &embed, json!({})).await.expect(200);
+    eventually("vectors are asked for", async || {
+        upstream.requests(Api::Embeddings).len() > before
+    })
+    .await;
+    // The job ends once it has its row.
+    let held = app.app.store.begin().await.unwrap();
+    let lock = "UPDATE work SET fence = fence WHERE kind = 'bases.embed' AND state = 'running'";
+    assert_eq!(held.execute(lock).await.unwrap(), 1);
+    waiting(&app, 1).await;
+    let let_go = async {
+        waiting(&app, 2).await;
+        held.commit().await.unwrap();
+    };
+    let (written, ()) = tokio::join!(write(&app, &key, &id), let_go);
+    written.expect(200);
+    settled(&app, &key).await;
 }

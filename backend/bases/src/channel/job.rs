@@ -2,7 +2,6 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use colloquy_accounts::ledger::budget;
 use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_store::{StoreError, Transaction};
@@ -18,7 +17,7 @@ use super::{
 use crate::{
     Bases,
     admission::{self, PaidRequest, PaidStep, Payer, Subject, UsageOutcome, Used},
-    budget::BudgetState,
+    budget::{self, BudgetState},
     error::BaseError,
     outage, rewriting,
     store::{self, OwnedChannel, VideoState},
@@ -270,8 +269,7 @@ impl Discover {
         run: &Run,
         owned: &OwnedChannel,
     ) -> Result<Option<Transaction>, StoreError> {
-        let transaction = bases.store.begin().await?;
-        budget::lock(&transaction, &owned.base_id).await?;
+        let transaction = budget::begin(bases, &owned.base_id).await?;
         let holds = run.holds(&transaction).await?;
         Ok(holds.then_some(transaction))
     }
@@ -448,9 +446,8 @@ impl Import {
         let rewrites = !rewriting::models(bases, owned.channel.model_tier).is_empty();
         let mut documents = None;
         loop {
-            let transaction = bases.store.begin().await?;
             let base = &owned.base_id;
-            budget::lock(&transaction, base).await?;
+            let transaction = budget::begin(bases, base).await?;
             if !run.holds(&transaction).await? {
                 return Ok(RunResult::Done);
             }

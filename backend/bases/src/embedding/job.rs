@@ -23,6 +23,7 @@ use crate::{
     admission::{
         self, Admission, PaidRequest, PaidStep, UsageBound, UsageOutcome, Used, is_unsent,
     },
+    budget,
     content::{self, Variant},
     document::Step,
     outage,
@@ -152,7 +153,7 @@ impl Embed {
         };
         let new = &new;
         let stored = run.insist(bases, || async move {
-            let transaction = bases.store.begin().await?;
+            let transaction = budget::begin(bases, &owned.base_id).await?;
             if !run.holds(&transaction).await? {
                 return Ok(true);
             }
@@ -470,7 +471,7 @@ impl Reembed {
         let db = bases.store.db();
         let missing = store::missing_documents(db, &self.base, profile.id).await?;
         for part in missing.chunks(100) {
-            let transaction = bases.store.begin_patient().await?;
+            let transaction = budget::begin_patient(bases, &self.base).await?;
             if !run.holds(&transaction).await? {
                 return Ok(RunResult::Done);
             }

@@ -10,7 +10,7 @@ use axum::{
     },
     response::{IntoResponse as _, Response},
 };
-use colloquy_accounts::{PartnerTenant, Tenant, ledger::budget};
+use colloquy_accounts::{PartnerTenant, Tenant};
 use colloquy_http::{
     ApiError, ApiPath, ApiQuery,
     file::attachment,
@@ -27,7 +27,7 @@ use crate::{
     Bases,
     accepting::{self, AcceptedText},
     base::KnowledgeBase,
-    budget::BudgetState,
+    budget::{self, BudgetState},
     bundle,
     content::{self, Content, NewContent, Variant},
     document::{self, Described, Document, Fetching},
@@ -440,9 +440,7 @@ impl Place {
     }
 
     async fn begin(&self, bases: &Bases) -> Result<Transaction, ApiError> {
-        let transaction = bases.store.begin().await?;
-        // Before its document and the jobs that follow, as whoever wakes these has it.
-        budget::lock(&transaction, &self.base.id).await?;
+        let transaction = budget::begin(bases, &self.base.id).await?;
         self.raise_revision(bases, &transaction).await?;
         Ok(transaction)
     }

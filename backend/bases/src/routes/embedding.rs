@@ -14,7 +14,7 @@ use super::{
     views::{DocumentView, EmbeddingInfoView},
 };
 use crate::{
-    Bases, accepting,
+    Bases, accepting, budget,
     content::Variant,
     document::{self, Step},
     embedding::{Embed, info},
@@ -64,7 +64,7 @@ pub(super) async fn retry(
         .filter(|document| document.embedding == Step::Failed);
     let mut queued = 0;
     for document in failed {
-        let transaction = bases.store.begin().await?;
+        let transaction = budget::begin(&bases, &base.id).await?;
         let id = &document.id;
         accepting::queue_embedding(&bases, &transaction, &tenant, id, false).await?;
         transaction.commit().await?;
@@ -128,7 +128,7 @@ pub(super) async fn embed(
     let force = query.force.unwrap_or(true);
     let job_id = if force || document.embedding != Step::Done {
         let id = &document.id;
-        let transaction = bases.store.begin().await?;
+        let transaction = budget::begin(&bases, &base.id).await?;
         accepting::queue_embedding(&bases, &transaction, &tenant, id, force).await?;
         transaction.commit().await?;
         bases.kernel.jobs.wake();

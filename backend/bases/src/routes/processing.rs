@@ -12,6 +12,7 @@ use super::{BasePath, FolderPath, base_of, views::DocumentView};
 use crate::{
     Bases,
     base::{self, KnowledgeBase},
+    budget,
     content::Variant,
     digitizing::Digitize,
     document::{self, ContentTypeChoice, Described, Step},
@@ -107,7 +108,7 @@ pub(super) async fn process(
     let id = found.document.id.clone();
     let job = match query.action {
         Action::Digitize => {
-            digitize(&bases, &tenant, &found, query.character_limit).await?;
+            digitize(&bases, &tenant, &base, &found, query.character_limit).await?;
             jobs::find::<Digitize>(bases.store.db(), &id).await?
         }
         Action::Rewrite => {
@@ -115,7 +116,7 @@ pub(super) async fn process(
             if let Some(why) = cannot_rewrite(&found) {
                 return Err(ApiError::conflict(why));
             }
-            rewrite(&bases, &tenant, &id, &options).await?;
+            rewrite(&bases, &tenant, &base, &id, &options).await?;
             jobs::find::<Rewrite>(bases.store.db(), &id).await?
         }
     };
@@ -143,6 +144,7 @@ fn options(
 async fn digitize(
     bases: &Bases,
     tenant: &Tenant,
+    base: &KnowledgeBase,
     found: &Described,
     limit: Option<u64>,
 ) -> Result<(), ApiError> {
@@ -165,7 +167,7 @@ async fn digitize(
     }
     let (id, now) = (&document.id, bases.clock.now_ms());
     let limit = limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
-    let transaction = bases.store.begin().await?;
+    let transaction = budget::begin(bases, &base.id).await?;
     // Before the document, as the job itself locks them.
     let job = Digitize {
         document: id.clone(),
@@ -179,10 +181,11 @@ async fn digitize(
 async fn rewrite(
     bases: &Bases,
     tenant: &Tenant,
+    base: &KnowledgeBase,
     document: &str,
     options: &RewriteOptions,
 ) -> Result<(), ApiError> {
-    let transaction = bases.store.begin().await?;
+    let transaction = budget::begin(bases, &base.id).await?;
     rewriting::queue(bases, &transaction, tenant, document, Some(options)).await?;
     transaction.commit().await?;
     Ok(())
@@ -330,7 +333,7 @@ async fn bulk(
         }));
     }
     for part in queued.chunks(AT_ONCE) {
-        let transaction = bases.store.begin_patient().await?;
+        let transaction = budget::begin_patient(bases, &base.id).await?;
         for id in part {
             rewriting::queue(bases, &transaction, tenant, id, Some(&options)).await?;
         }

@@ -6,7 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use colloquy_accounts::ledger::budget;
 use colloquy_blobs::ObjectError;
 use colloquy_kernel::jobs::Run;
 use colloquy_providers::{
@@ -21,7 +20,7 @@ use tokio::{
 
 use super::{FileState, Place};
 use crate::{
-    Bases,
+    Bases, budget,
     content::Variant,
     store::{self, OwnedDocument, SyncedFile},
 };
@@ -146,8 +145,7 @@ impl Sync<'_> {
         };
         if content.sha256 != file.sha256 {
             // It changed while the sync was off.
-            let transaction = self.bases.store.begin().await?;
-            budget::lock(&transaction, &file.base_id).await?;
+            let transaction = budget::begin(&self.bases, &file.base_id).await?;
             if !self.run.holds(&transaction).await? {
                 return Err(StepFailure::Lost);
             }
