@@ -7,7 +7,7 @@ use harness::{
 
 use super::*;
 
-/// A server with a document that is ready, and the request's key.
+/// A server with a document that is ready, a key for it, and its id.
 async fn ready(upstream: &Upstream) -> (TestApp, String, String) {
     let text = Script::text("A text about animals, rewritten.");
     upstream.set_default(Api::Chat, text);
@@ -32,27 +32,12 @@ async fn ready(upstream: &Upstream) -> (TestApp, String, String) {
 }
 
 /// Waits until so many wait for locks.
-async fn waiting(app: &TestApp, most: u64) {
+async fn waiting(app: &TestApp, number: u64) {
     let sql = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     eventually("they wait for a lock", async || {
-        app.app.store.db().fetch_count(sql).await.unwrap() == most
+        app.app.store.db().fetch_count(sql).await.unwrap() == number
     })
     .await;
-}
-
-/// Queues a job whose time is yet to come.
-async fn queue(app: &TestApp, kind: &str, id: &str) {
-    let row = format!(
-        "INSERT INTO work (id, kind, dedup_key, payload, state, run_at, attempts, again, fence, created_at, updated_at) \
-         VALUES ('{kind}', '{kind}', '{id}', '{{\"document\":\"{id}\"}}', 'queued', 9000000000000, 0, FALSE, 0, 0, 0)"
-    );
-    app.app.store.db().execute(row).await.unwrap();
-}
-
-/// The content that a document has from now on.
-async fn write(app: &TestApp, key: &str, id: &str) -> Answer {
-    let path = format!("/api/documents/{BASE}/{id}/content/rewritten");
-    put(app, key, &path, &[("content", "Another text.")]).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -68,7 +53,12 @@ async fn a_request_waits_for_a_job_before_it_has_the_document() {
         ("bases.rewrite", &bulk, json!({})),
         ("bases.embed", &embed, json!({})),
     ] {
-        queue(&app, kind, &id).await;
+        // Its time is yet to come.
+        let row = format!(
+            "INSERT INTO work (id, kind, dedup_key, payload, state, run_at, attempts, again, fence, created_at, updated_at) \
+             VALUES ('{kind}', '{kind}', '{id}', '{{\"document\":\"{id}\"}}', 'queued', 9000000000000, 0, FALSE, 0, 0, 0)"
+        );
+        app.app.store.db().execute(row).await.unwrap();
         let job = app.app.store.begin().await.unwrap();
         let lock = format!("UPDATE work SET fence = fence WHERE id = '{kind}'");
         assert_eq!(job.execute(lock).await.unwrap(), 1);
@@ -83,29 +73,6 @@ async fn a_request_waits_for_a_job_before_it_has_the_document() {
         answer.expect(200);
         settled(&app, &key).await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_for_one_document_wait_for_each_other() {
-    let upstream = Upstream::start().await;
-    let (app, key, id) = ready(&upstream).await;
-    queue(&app, "bases.embed", &id).await;
-    let job = app.app.store.begin().await.unwrap();
-    let lock = "UPDATE work SET fence = fence WHERE id = 'bases.embed'";
-    assert_eq!(job.execute(lock).await.unwrap(), 1);
-    let written = async {
-        waiting(&app, 1).await;
-        let let_go = async {
-            waiting(&app, 2).await;
-            job.commit().await.unwrap();
-        };
-        tokio::join!(write(&app, &key, &id), let_go).0
-    };
-    let embed = format!("/api/embedding/{BASE}/documents/{id}");
-    let (embedded, written) = tokio::join!(app.post(&key, &embed, json!({})), written);
-    embedded.expect(200);
-    written.expect(200);
-    settled(&app, &key).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -130,7 +97,9 @@ async fn a_request_and_the_end_of_a_job_wait_for_each_other() {
         waiting(&app, 2).await;
         held.commit().await.unwrap();
     };
-    let (written, ()) = tokio::join!(write(&app, &key, &id), let_go);
+    let path = format!("/api/documents/{BASE}/{id}/content/rewritten");
+    let content = [("content", "Another text.")];
+    let (written, ()) = tokio::join!(put(&app, &key, &path, &content), let_go);
     written.expect(200);
     settled(&app, &key).await;
 }
