@@ -145,7 +145,7 @@ impl Sync<'_> {
         };
         if content.sha256 != file.sha256 {
             // It changed while the sync was off.
-            let transaction = budget::begin(&self.bases, &file.base_id).await?;
+            let transaction = budget::begin(self.bases, &file.base_id).await?;
             if !self.run.holds(&transaction).await? {
                 return Err(StepFailure::Lost);
             }
