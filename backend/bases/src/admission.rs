@@ -2,7 +2,7 @@
 //!
 //! Whoever asks a service for a document (to rewrite, to embed, to transcribe) is admitted before with the most that it may use
 //! ([`admit`]), and settles after with what it used ([`Admission::settle`]). Both are stored, a row for each request to a service, in the
-//! transactions in which the base's [budget](super::budget) reserves the bound and settles it. Where the budget has no room, the document
+//! transactions in which the base's [budget] reserves the bound and settles it. Where the budget has no room, the document
 //! says so in that same transaction, and waits.
 //!
 //! A process that dies between the two leaves a row without an end. What its own models had computed is nothing to pay for; of
