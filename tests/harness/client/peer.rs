@@ -1,10 +1,12 @@
 //! The client's end of WebRTC: one Opus track each way, on one of two stacks.
 //!
+//! - [`datagrams`]: a socket that tells when datagrams came
 //! - [`on_rtc`]: the sans-IO core `rtc`, which the server uses too, with this crate's own socket and the server's repeats of
 //!   DTLS flights
 //! - [`on_webrtc`]: the crate `webrtc`, with its own sockets, tasks and timers
 //! - [`runtime`]: what `webrtc` runs on, with sockets on a network as bad as a test wants it
 
+mod datagrams;
 mod on_rtc;
 mod on_webrtc;
 mod runtime;
@@ -78,7 +80,8 @@ impl fmt::Display for Stack {
 #[derive(Debug)]
 pub(super) enum PeerEvent {
     Media(MediaState),
-    Packet(rtp::Packet),
+    /// A packet, and when it came.
+    Packet(rtp::Packet, Instant),
     /// A candidate to trickle after the last offer; `None` after the last one.
     Candidate(Option<String>),
 }

@@ -309,7 +309,7 @@ impl Task {
 
     async fn happened(&mut self, event: PeerEvent) {
         match event {
-            PeerEvent::Packet(packet) => {
+            PeerEvent::Packet(packet, at) => {
                 let mut pcm = [0; 960];
                 let samples = self
                     .voice
@@ -317,7 +317,7 @@ impl Task {
                     .decode(&packet.payload, &mut pcm, false)
                     .unwrap_or(0);
                 self.shared.hear(ReceivedAudio {
-                    at: now(),
+                    at,
                     sequence: packet.header.sequence_number,
                     timestamp: packet.header.timestamp,
                     bytes: packet.payload.len(),

@@ -6,6 +6,16 @@ use std::{
     time::Instant,
 };
 
+use super::{
+    super::{
+        log::MediaState,
+        network::{Conditions, Network},
+        now,
+    },
+    Microphone, PeerEvent, candidate_ip,
+    datagrams::{Arrival, Datagrams},
+    media_engine, reachable, reaches, settings,
+};
 use anyhow::Context as _;
 use bytes::{Bytes, BytesMut};
 use colloquy_transport::handshake::{Handshake, Role};
@@ -24,16 +34,6 @@ use rtc::{
     sansio::Protocol as _,
     shared::{TaggedBytesMut, TransportContext, TransportProtocol},
 };
-use tokio::net::UdpSocket;
-
-use super::{
-    super::{
-        log::MediaState,
-        network::{Conditions, Network},
-        now,
-    },
-    Microphone, PeerEvent, candidate_ip, media_engine, reachable, reaches, settings,
-};
 
 /// A datagram to send.
 struct Datagram {
@@ -45,7 +45,7 @@ struct Datagram {
 pub(crate) struct Peer {
     connection: RTCPeerConnection,
     sender: RTCRtpSenderId,
-    udp: UdpSocket,
+    udp: Datagrams,
     local: SocketAddr,
     network: Network,
     microphone: Microphone,
@@ -56,14 +56,15 @@ pub(crate) struct Peer {
     has_path: bool,
     candidates: VecDeque<Option<String>>,
     out: VecDeque<Datagram>,
-    buffer: BytesMut,
+    /// What has come and was not given to the stack yet.
+    arrivals: VecDeque<Arrival>,
+    /// When the last of what was given to the stack came.
+    arrived: Instant,
 }
 
 impl Peer {
     pub(super) async fn new(ip: IpAddr, network: Network) -> anyhow::Result<Self> {
-        let udp = UdpSocket::bind((ip, 0))
-            .await
-            .context("binding the client's media socket")?;
+        let udp = Datagrams::bind((ip, 0).into()).await?;
         let local = udp.local_addr()?;
         let mut connection = RTCPeerConnectionBuilder::new()
             .with_setting_engine(settings().build())
@@ -84,7 +85,8 @@ impl Peer {
             has_path: false,
             candidates: VecDeque::new(),
             out: VecDeque::new(),
-            buffer: BytesMut::new(),
+            arrivals: VecDeque::new(),
+            arrived: now(),
         })
     }
 
@@ -95,7 +97,7 @@ impl Peer {
         rebind: bool,
     ) -> anyhow::Result<String> {
         if rebind {
-            self.udp = UdpSocket::bind((self.local.ip(), 0)).await?;
+            self.udp = Datagrams::bind((self.local.ip(), 0).into()).await?;
             self.local = self.udp.local_addr()?;
         }
         if ice_restart {
@@ -189,9 +191,16 @@ impl Peer {
                     None => std::future::pending().await,
                 }
             };
+            let waiting = !self.arrivals.is_empty();
+            let readable = async {
+                match waiting {
+                    true => Ok(()),
+                    false => self.udp.readable().await,
+                }
+            };
             tokio::select! {
                 biased;
-                readable = self.udp.readable() => {
+                readable = readable => {
                     readable.context("the UDP socket")?;
                     self.read();
                 }
@@ -200,20 +209,16 @@ impl Peer {
         }
     }
 
+    /// Gives the next datagram to the stack, so that what comes of it has its time.
     fn read(&mut self) {
-        loop {
-            self.buffer.reserve(2_048);
-            match self.udp.try_recv_buf_from(&mut self.buffer) {
-                Ok((_, from)) => {
-                    let bytes = self.buffer.split();
-                    if !self.network.loses(&bytes) {
-                        self.receive(bytes, from, now());
-                    }
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
-                // The answer to a datagram that found nobody; the next read tells of the next one.
-                Err(_) => {}
-            }
+        if self.arrivals.is_empty() {
+            self.arrivals.extend(self.udp.receive());
+        }
+        if let Some(Arrival { from, at, bytes }) = self.arrivals.pop_front()
+            && !self.network.loses(&bytes)
+        {
+            self.arrived = at;
+            self.receive(bytes, from, now());
         }
     }
 
@@ -244,7 +249,7 @@ impl Peer {
             self.connection.handle_timeout(at)?;
         }
         while let Some((to, bytes)) = self.network.due(at) {
-            let _ = self.udp.try_send_to(&bytes, to);
+            self.udp.send(&bytes, to);
         }
         Ok(())
     }
@@ -262,7 +267,7 @@ impl Peer {
     fn flush(&mut self) {
         while let Some(datagram) = self.poll_datagram() {
             if self.network.lets_out(&datagram.bytes, datagram.to, now()) {
-                let _ = self.udp.try_send_to(&datagram.bytes, datagram.to);
+                self.udp.send(&datagram.bytes, datagram.to);
             }
         }
     }
@@ -307,7 +312,7 @@ impl Peer {
         }
         while let Some(TaggedRTCMessage { message, .. }) = self.connection.poll_read() {
             if let RTCMessage::RtpPacket(_, packet) = message {
-                return Some(PeerEvent::Packet(packet));
+                return Some(PeerEvent::Packet(packet, self.arrived));
             }
         }
         None

@@ -25,6 +25,7 @@ use super::{
     super::{
         log::MediaState,
         network::{Conditions, Network},
+        now,
     },
     Microphone, PeerEvent, candidate_ip, media_engine, reachable, reaches,
     runtime::Runtime,
@@ -175,7 +176,7 @@ impl PeerConnectionEventHandler for Handler {
         self.runtime.spawn(Box::pin(async move {
             while let Some(event) = track.poll().await {
                 if let TrackRemoteEvent::OnRtpPacket(packet) = event {
-                    let _ = events.send(PeerEvent::Packet(packet));
+                    let _ = events.send(PeerEvent::Packet(packet, now()));
                 }
             }
         }));
