@@ -9,6 +9,7 @@ use std::{
 use async_trait::async_trait;
 use colloquy::{
     Config,
+    fair_queue::{Bounds, FairQueue},
     providers::{
         BatchProviders, ChatModel, Embedder, ModelAnswer, ModelApi, ModelRequest, Models, Pcm,
         ProviderError, ProviderErrorKind, Providers, RemoteVoices, SpeechRequest, SpeechStream,
@@ -95,6 +96,15 @@ impl Doubles {
                 .map(|worker| Arc::new(worker) as Arc<dyn VoiceWorker>),
             turns: TurnModels::default(),
             max_calls: None,
+            // They compute nothing.
+            inference: FairQueue::new(
+                "inference",
+                Bounds {
+                    slots: 1,
+                    waiting: 0,
+                    waiting_of_owner: 0,
+                },
+            ),
             model_bytes: BTreeMap::default(),
         }
     }

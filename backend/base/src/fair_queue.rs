@@ -6,6 +6,8 @@
 //! is an advantage. Among what one owner asks for its calls share in the same way; what one of them asks for, and what belongs to none,
 //! is served in its order, what it has begun before what is new.
 //!
+//! While somebody [keeps room](FairQueue::keep_room), a slot stays free of all but calls.
+//!
 //! Whoever is on the line, or hears the beginning of something already, is never sent away: there are only so many of them, and
 //! they would be left with half of it.
 //!
@@ -90,10 +92,16 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The slots that work in the background may have: all but a quarter, and at least one stays free of it where there are
+    /// The slots that all but calls may have, at least 1.
+    fn other_slots(self, keeps_room: bool) -> usize {
+        (self.slots - usize::from(keeps_room)).max(1)
+    }
+
+    /// Those of them that work in the background may have: all but a quarter, and at least one stays free of it where there are
     /// two.
-    fn background_slots(self) -> usize {
-        (self.slots - self.slots.div_ceil(4)).max(1)
+    fn background_slots(self, keeps_room: bool) -> usize {
+        let slots = self.other_slots(keeps_room);
+        (slots - slots.div_ceil(4)).max(1)
     }
 }
 
@@ -116,7 +124,10 @@ pub struct FairQueue {
 #[derive(Debug, Default)]
 struct State {
     taken: usize,
+    taken_by_calls: usize,
     taken_by_background: usize,
+    /// How many keep room.
+    rooms: usize,
     waiting: Vec<Waiter>,
     owners: HashMap<Arc<str>, Owner>,
     /// Numbers those who wait, in their order.
@@ -203,6 +214,15 @@ impl FairQueue {
         })
     }
 
+    /// Keeps a slot free of all but calls, where there are two, for as long as this is held. Who has it now ends in peace.
+    #[must_use]
+    pub fn keep_room(&self) -> Room {
+        self.lock().rooms += 1;
+        Room {
+            queue: self.clone(),
+        }
+    }
+
     /// How many wait, whatever their priority.
     #[must_use]
     pub fn waiting(&self) -> usize {
@@ -270,6 +290,7 @@ impl FairQueue {
         {
             let mut state = self.lock();
             state.taken -= 1;
+            state.taken_by_calls -= usize::from(claim.priority == Priority::Call);
             state.taken_by_background -= usize::from(claim.priority == Priority::Background);
             if let Some(owner) = state.owners.get_mut(&claim.owner) {
                 owner.share.slots -= 1;
@@ -296,8 +317,16 @@ impl FairQueue {
 impl State {
     /// Whether there is a slot for this priority.
     fn is_free(&self, priority: Priority, bounds: Bounds) -> bool {
-        let is_allowed = priority != Priority::Background
-            || self.taken_by_background < bounds.background_slots();
+        let keeps_room = self.rooms > 0;
+        let others = self.taken - self.taken_by_calls;
+        let is_allowed = match priority {
+            Priority::Call => true,
+            Priority::Request => others < bounds.other_slots(keeps_room),
+            Priority::Background => {
+                others < bounds.other_slots(keeps_room)
+                    && self.taken_by_background < bounds.background_slots(keeps_room)
+            }
+        };
         is_allowed && self.taken < bounds.slots
     }
 
@@ -319,6 +348,7 @@ impl State {
         let (index, _) = may.min_by_key(|(_, waiter)| rank(waiter))?;
         let waiter = self.waiting.remove(index);
         self.taken += 1;
+        self.taken_by_calls += usize::from(waiter.claim.priority == Priority::Call);
         self.taken_by_background += usize::from(waiter.claim.priority == Priority::Background);
         let served = self.served;
         if let Some(owner) = self.owners.get_mut(&waiter.claim.owner) {
@@ -375,6 +405,19 @@ pub struct Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         self.queue.give_back(&self.claim);
+    }
+}
+
+/// Room that is kept for calls, until this is dropped.
+#[derive(Debug)]
+pub struct Room {
+    queue: FairQueue,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.queue.lock().rooms -= 1;
+        self.queue.serve();
     }
 }
 

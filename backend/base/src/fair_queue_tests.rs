@@ -137,6 +137,36 @@ fn calls_come_first_and_background_leaves_them_room() {
 }
 
 #[test]
+fn room_that_is_kept_is_for_calls_alone() {
+    let queue = FairQueue::new("test", BOUNDS);
+    let mut hall = QueueModel::new(&queue);
+    for owner in ["a", "b", "c", "d"] {
+        hall.come(Priority::Request, owner);
+    }
+    assert_eq!(hall.served.len(), 2);
+    let rooms = [queue.keep_room(), queue.keep_room()];
+    // Nobody is interrupted, and nobody takes the place of the first who ends.
+    assert_eq!(hall.served.len(), 2);
+    assert!(hall.finish().is_empty());
+    hall.come(Priority::Call, "line");
+    assert_eq!(hall.served.len(), 2);
+    assert_eq!(owners(&hall.finish()), ["c"], "what is not kept is used");
+    let [first, second] = rooms;
+    drop(first);
+    assert_eq!(hall.served.len(), 2);
+    drop(hall.served.remove(0));
+    assert!(hall.look().is_empty(), "one still keeps it");
+    drop(second);
+    assert_eq!(owners(&hall.look()), ["d"]);
+    // With one slot there is none to keep.
+    let queue = FairQueue::new("test", Bounds { slots: 1, ..BOUNDS });
+    let _room = queue.keep_room();
+    let mut hall = QueueModel::new(&queue);
+    hall.come(Priority::Background, "a");
+    assert_eq!(hall.served.len(), 1);
+}
+
+#[test]
 fn who_finds_the_queue_full_is_told_at_once() {
     let bounds = Bounds {
         slots: 1,
@@ -230,6 +260,8 @@ enum Event {
     Come(Priority, u8, Option<u8>),
     Finish(usize),
     GoAway(usize),
+    KeepRoom,
+    GiveRoom,
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -243,6 +275,8 @@ fn event() -> impl Strategy<Value = Event> {
             .prop_map(|(priority, owner, call)| Event::Come(priority, owner, call)),
         2 => any::<usize>().prop_map(Event::Finish),
         1 => any::<usize>().prop_map(Event::GoAway),
+        1 => Just(Event::KeepRoom),
+        1 => Just(Event::GiveRoom),
     ]
 }
 
@@ -255,7 +289,9 @@ proptest! {
         let bounds = Bounds { slots, waiting: 8, waiting_of_owner: 5 };
         let queue = FairQueue::new("test", bounds);
         let mut hall = QueueModel::new(&queue);
+        let mut rooms = Vec::new();
         for event in events {
+            let mut before = hall.served.len();
             match event {
                 Event::Come(priority, owner, call) => hall.claim(Claim {
                     call: call.map(|call| call.to_string().into()),
@@ -264,28 +300,38 @@ proptest! {
                 Event::Finish(index) if !hall.served.is_empty() => {
                     let index = index % hall.served.len();
                     drop(hall.served.remove(index));
+                    before -= 1;
                 }
                 // Also between the grant and the look at it.
                 Event::GoAway(index) if !hall.waiting.is_empty() => {
                     let index = index % hall.waiting.len();
                     drop(hall.waiting.remove(index));
                 }
+                Event::KeepRoom => rooms.push(queue.keep_room()),
+                Event::GiveRoom => drop(rooms.pop()),
                 _ => {}
             }
             hall.look();
-            let of = |priority| {
-                move |(claim, _): &&(Claim, Slot)| claim.priority == priority
-            };
-            let background = hall.served.iter().filter(of(Priority::Background)).count();
+            let keeps_room = !rooms.is_empty();
+            let (most, most_background) =
+                (bounds.other_slots(keeps_room), bounds.background_slots(keeps_room));
+            let served = |priority| hall.served.iter().filter(move |(claim, _)| claim.priority == priority);
+            let background = served(Priority::Background).count();
+            let others = hall.served.len() - served(Priority::Call).count();
             prop_assert!(hall.served.len() <= slots);
-            prop_assert!(background <= bounds.background_slots());
+            // Who has a slot keeps it when room is kept, and nobody takes one of those then.
+            let newly = hall.served.iter().skip(before);
+            for (claim, _) in newly {
+                prop_assert!(claim.priority == Priority::Call || others <= most);
+                prop_assert!(claim.priority != Priority::Background || background <= most_background);
+            }
             prop_assert_eq!(queue.waiting(), hall.waiting.len());
             // Nobody waits for a slot that is free.
             if hall.served.len() < slots {
-                let urgent = hall.waiting.iter().filter(|(claim, _)| claim.priority != Priority::Background);
-                prop_assert_eq!(urgent.count(), 0);
-                let waits = hall.waiting.iter().any(|(claim, _)| claim.priority == Priority::Background);
-                prop_assert!(!waits || background == bounds.background_slots());
+                let waits = |priority| hall.waiting.iter().any(|(claim, _)| claim.priority == priority);
+                prop_assert!(!waits(Priority::Call));
+                prop_assert!(!waits(Priority::Request) || others >= most);
+                prop_assert!(!waits(Priority::Background) || others >= most || background >= most_background);
             }
             for priority in [Priority::Request, Priority::Background] {
                 let waiting = hall.waiting.iter().filter(|(claim, _)| claim.priority == priority);
@@ -294,7 +340,9 @@ proptest! {
         }
         hall.waiting.clear();
         hall.served.clear();
+        rooms.clear();
         let state = queue.lock();
-        prop_assert_eq!((state.taken, state.taken_by_background, state.owners.len()), (0, 0, 0));
+        prop_assert_eq!((state.taken, state.taken_by_calls, state.taken_by_background), (0, 0, 0));
+        prop_assert_eq!((state.rooms, state.owners.len()), (0, 0));
     }
 }

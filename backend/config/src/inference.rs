@@ -13,7 +13,7 @@ pub struct InferenceConfig {
     /// `COLLOQUY_MODELS_DIR`, too.
     pub models_dir: Option<PathBuf>,
     /// Threads for models, each of which computes one answer at a time; unset: one a core. What carries packets has other
-    /// threads, which come first.
+    /// threads, which come first. While calls run, one of two or more is for them alone.
     pub threads: Option<u32>,
 }
 

@@ -13,7 +13,7 @@ pub(super) use self::words::excerpt;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use colloquy_base::fair_queue::{Claim, Priority};
+use colloquy_base::fair_queue::{Claim, Priority, Room};
 use colloquy_calls::{CallSetup, Outcome, room::CallSlot};
 use colloquy_characters::{RenderedCharacter, rendered};
 use colloquy_generation::ReplyContext;
@@ -83,6 +83,8 @@ pub(super) struct Session {
     end: Option<End>,
     /// Room on this node, given back when the session is dropped.
     seat: CallSlot,
+    /// Room where neural models compute.
+    _room: Room,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -266,6 +268,7 @@ impl Session {
             ongoing: None,
             end: None,
             seat,
+            _room: media.providers.inference.keep_room(),
         })
     }
 

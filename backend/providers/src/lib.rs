@@ -38,7 +38,10 @@ pub use self::{
         FileStream, MadeVoice, VoiceFile, VoiceJob, VoiceProgress, VoiceSample, VoiceWorker,
     },
 };
-use colloquy_base::{clock::SystemClock, fair_queue::Claim};
+use colloquy_base::{
+    clock::SystemClock,
+    fair_queue::{Claim, FairQueue},
+};
 use colloquy_config::Config;
 pub use embedded::SpeechScores;
 
@@ -313,6 +316,9 @@ pub struct Providers {
     pub turns: embedded::TurnModels,
     /// How many calls at once the models of this machine keep up with; `None` where calls take none.
     pub max_calls: Option<u32>,
+    /// What waits for the threads that neural models of this machine compute on. A call keeps room there: it needs it for itself,
+    /// and a core that is not computed on carries its packets at once.
+    pub inference: FairQueue,
     /// How many bytes of weights each model has that was loaded.
     pub model_bytes: BTreeMap<&'static str, u64>,
 }
@@ -403,6 +409,7 @@ fn load(config: &Config, pool: &embedded::Pool) -> anyhow::Result<Providers> {
         ),
         turns,
         models,
+        inference: pool.queue(),
         model_bytes: pool.model_bytes(),
     })
 }

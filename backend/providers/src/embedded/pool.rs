@@ -105,6 +105,11 @@ impl Pool {
         self.threads
     }
 
+    /// What waits for the threads.
+    pub(crate) fn queue(&self) -> FairQueue {
+        self.queue.clone()
+    }
+
     /// Notes that a model was loaded, which keeps so many bytes of weights.
     pub(super) fn keeps(&self, model: &'static str, bytes: usize) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
