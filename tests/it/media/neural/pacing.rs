@@ -1,6 +1,10 @@
 //! Packets of calls keep their pace while models have all that they can do, on many more threads than there are cores.
 
-use harness::{app::send, process::Server};
+use harness::{
+    app::{TestPartner, send},
+    eventually,
+    process::Server,
+};
 use reqwest::Method;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -17,17 +21,86 @@ const THREADS: u32 = 32;
 const LATE: usize = 5;
 const BOUND: Duration = Duration::from_millis(40);
 
-/// A server whose calls ask an upstream, and whose models make vectors.
-async fn server(upstream: &Upstream) -> Server {
-    Server::start(&TestDatabase::sqlite(), |config| {
-        upstream.configure(config);
-        config.calls.turn_stop_ms = 200;
-        config.calls.voice_activity = Some("earshot".to_owned());
-        config.inference.models_dir = Some(folder());
-        config.inference.threads = Some(THREADS);
-        config.limits.request_burst = 100_000;
-    })
-    .await
+/// A server whose calls ask an upstream, and whose models make vectors on so many threads.
+struct Busy {
+    server: Server,
+    partner: TestPartner,
+    /// Of a quota of texts.
+    key: String,
+    _upstream: Upstream,
+}
+
+impl Busy {
+    async fn start(threads: u32) -> Self {
+        let upstream = Upstream::start().await;
+        upstream.set_default(Api::Chat, Script::text(REPLY));
+        upstream.set_default(Api::Transcription, Script::text(HEARD));
+        let server = Server::start(&TestDatabase::sqlite(), |config| {
+            upstream.configure(config);
+            config.calls.turn_stop_ms = 200;
+            config.calls.voice_activity = Some("earshot".to_owned());
+            config.inference.models_dir = Some(folder());
+            config.inference.threads = Some(threads);
+            config.limits.request_burst = 100_000;
+        })
+        .await;
+        let partner = server.partner("acme").await;
+        let guide = json!({"name": "guide", "personality": "You are a guide.", "parameters": {}});
+        let made = server.request(&partner.key, Method::POST, "/api/characters/acme");
+        send(made.json(&guide)).await.expect(201);
+        let quota = server.quota(&partner, &json!({"kinds": ["text"]})).await;
+        Self {
+            server,
+            partner,
+            key: quota.key,
+            _upstream: upstream,
+        }
+    }
+
+    /// Asks for vectors, twice as many clients as there are threads, until this is cancelled. Each gives how many answers it had.
+    fn flood(&self, threads: u32, is_over: &CancellationToken) -> JoinSet<usize> {
+        let mut flood = JoinSet::new();
+        for _ in 0..2 * threads {
+            // One a request: all threads compute at a time, so the first answers come late.
+            let body = json!({"model": "all-minilm-l6-v2", "input": "word ".repeat(180)});
+            let request = self
+                .server
+                .request(&self.key, Method::POST, "/v3/embeddings");
+            let (request, is_over) = (request.json(&body), is_over.clone());
+            flood.spawn(async move {
+                let mut answers = 0;
+                loop {
+                    let request = request.try_clone().unwrap();
+                    let Some(answer) = is_over.run_until_cancelled(send(request)).await else {
+                        return answers;
+                    };
+                    answer.expect(200);
+                    answers += 1;
+                }
+            });
+        }
+        flood
+    }
+
+    /// The signed URL of a new call.
+    async fn call(&self) -> String {
+        let body = json!({"character": "repo:acme/guide", "call_time_limit_seconds": "60"});
+        let request = self
+            .server
+            .request(&self.partner.key, Method::POST, "/v2/calls");
+        let made = send(request.json(&body)).await.expect(200);
+        made["data"]["signedUrl"].as_str().unwrap().to_owned()
+    }
+
+    /// How many threads compute.
+    async fn computing(&self) -> usize {
+        let metrics = send(self.server.request("", Method::GET, "/metrics")).await;
+        let taken = metrics
+            .text
+            .lines()
+            .find_map(|line| line.strip_prefix("colloquy_queue_taken{queue=\"inference\"} "));
+        taken.map_or(0, |taken| taken.parse().unwrap())
+    }
 }
 
 /// How far from their pace packets come that a visitor hears, sorted, while everybody speaks with the character.
@@ -53,41 +126,12 @@ async fn pacing(urls: Vec<String>) -> Vec<Duration> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn packets_keep_their_pace_while_models_compute() {
-    let upstream = Upstream::start().await;
-    upstream.set_default(Api::Chat, Script::text(REPLY));
-    upstream.set_default(Api::Transcription, Script::text(HEARD));
-    let server = server(&upstream).await;
-    let partner = server.partner("acme").await;
-    let guide = json!({"name": "guide", "personality": "You are a guide.", "parameters": {}});
-    let made = server.request(&partner.key, Method::POST, "/api/characters/acme");
-    send(made.json(&guide)).await.expect(201);
-    let quota = server.quota(&partner, &json!({"kinds": ["text"]})).await;
-
+    let busy = Busy::start(THREADS).await;
     let is_over = CancellationToken::new();
-    let mut flood = JoinSet::new();
-    for _ in 0..2 * THREADS {
-        // One a request: all threads compute at a time, so the first answers come late.
-        let body = json!({"model": "all-minilm-l6-v2", "input": "word ".repeat(180)});
-        let request = server.request(&quota.key, Method::POST, "/v3/embeddings");
-        let (request, is_over) = (request.json(&body), is_over.clone());
-        flood.spawn(async move {
-            let mut answers = 0;
-            loop {
-                let request = request.try_clone().unwrap();
-                let Some(answer) = is_over.run_until_cancelled(send(request)).await else {
-                    return answers;
-                };
-                answer.expect(200);
-                answers += 1;
-            }
-        });
-    }
+    let flood = busy.flood(THREADS, &is_over);
     let mut urls = Vec::new();
     for _ in 0..CALLS {
-        let body = json!({"character": "repo:acme/guide", "call_time_limit_seconds": "60"});
-        let request = server.request(&partner.key, Method::POST, "/v2/calls");
-        let made = send(request.json(&body)).await.expect(200);
-        urls.push(made["data"]["signedUrl"].as_str().unwrap().to_owned());
+        urls.push(busy.call().await);
     }
     let pacing = pacing(urls).await;
     is_over.cancel();
@@ -104,4 +148,27 @@ async fn packets_keep_their_pace_while_models_compute() {
     );
     assert!(pacing.len() > CALLS * 100, "{} packets", pacing.len());
     assert!(at(100 - LATE) < BOUND, "{:?}", at(100 - LATE));
+}
+
+/// A core that is not computed on carries packets at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_keeps_a_thread_from_all_but_calls() {
+    let busy = Busy::start(2).await;
+    let is_over = CancellationToken::new();
+    let flood = busy.flood(2, &is_over);
+    eventually("all threads compute", async || busy.computing().await == 2).await;
+    let client = NativeClient::connect(&busy.call().await).await.unwrap();
+    eventually("one of them is free", async || busy.computing().await == 1).await;
+    for _ in 0..20 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(busy.computing().await <= 1);
+    }
+    client.hang_up().await.unwrap();
+    eventually("all of them compute again", async || {
+        busy.computing().await == 2
+    })
+    .await;
+    is_over.cancel();
+    let answers: usize = flood.join_all().await.into_iter().sum();
+    assert!(answers > 0, "the models had nothing to do");
 }
