@@ -6,6 +6,7 @@
 
 use std::{collections::HashMap, thread};
 
+use multiversion::multiversion;
 use uuid::Uuid;
 
 use crate::{
@@ -381,6 +382,7 @@ impl Partition {
 }
 
 /// In how many signs rows differ from the question, and how many rows differ in so many.
+#[multiversion(targets("x86_64+avx2+popcnt", "x86_64+sse4.2+popcnt"))]
 fn compare(blocks: &[Block], question: &Question, distances: &mut [u16]) -> Vec<usize> {
     let bytes = question.signs.len();
     let mut counts = vec![0; bytes * 8 + 1];
@@ -394,17 +396,24 @@ fn compare(blocks: &[Block], question: &Question, distances: &mut [u16]) -> Vec<
     counts
 }
 
+/// The product of two vectors.
+#[multiversion(targets("x86_64+avx2", "x86_64+sse4.2"))]
+fn product(codes: &[i8], numbers: &[i16]) -> i32 {
+    let products = codes
+        .iter()
+        .zip(numbers)
+        .map(|(code, number)| i32::from(*code) * i32::from(*number));
+    products.sum()
+}
+
 impl Block {
     fn codes(&self, within: usize, dimensions: usize) -> &[i8] {
         &self.codes[within * dimensions..][..dimensions]
     }
 
     fn hit(&self, within: usize, question: &Question) -> Hit {
-        let codes = self.codes(within, question.numbers.len()).iter();
-        let product: i32 = codes
-            .zip(&question.numbers)
-            .map(|(code, number)| i32::from(*code) * i32::from(*number))
-            .sum();
+        let codes = self.codes(within, question.numbers.len());
+        let product = product(codes, &question.numbers);
         let row = &self.rows[within];
         Hit {
             id: row.id,

@@ -3,14 +3,17 @@
 //! The terms of a space have its name before them, so that each space has its own lists: a question reads nothing of other spaces, and what is
 //! rare is what is rare in its space.
 
-use std::path::Path;
+use std::{cmp::Reverse, path::Path};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use tantivy::{
-    DocAddress, DocSet as _, Index, IndexSettings, Searcher, TERMINATED, TantivyDocument, Term,
-    collector::TopDocs,
+    DocAddress, DocSet as _, Index, IndexSettings, Score, Searcher, TERMINATED, TantivyDocument,
+    Term,
+    columnar::Column,
     directory::MmapDirectory,
-    query::{Bm25StatisticsProvider, BooleanQuery, BoostQuery, Query, TermQuery},
+    query::{
+        Bm25StatisticsProvider, BooleanQuery, BoostQuery, EnableScoring, Query, TermQuery, Weight,
+    },
     schema::{
         Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
         Value as _,
@@ -20,7 +23,7 @@ use tantivy::{
 };
 use uuid::Uuid;
 
-use super::dense::Partition;
+use super::{best::Best, dense::Partition};
 use crate::{
     indexing::{compared, rarity},
     search::{Hit, Space},
@@ -152,13 +155,24 @@ fn prefix(space: Space) -> String {
 }
 
 /// Some state of the index.
-#[derive(Clone)]
 pub(super) struct Lexical {
-    pub(super) searcher: Searcher,
-    pub(super) fields: Fields,
+    searcher: Searcher,
+    fields: Fields,
+    /// Of each segment, the numbers of its chunks' rows.
+    numbers: Vec<Column<u64>>,
 }
 
 impl Lexical {
+    pub(super) fn new(searcher: Searcher, fields: Fields) -> tantivy::Result<Self> {
+        let numbers = searcher.segment_readers().iter();
+        let numbers = numbers.map(|segment| segment.fast_fields().u64("number"));
+        Ok(Self {
+            numbers: numbers.collect::<Result<_, _>>()?,
+            searcher,
+            fields,
+        })
+    }
+
     /// The chunks of a space with the best scores for weighted terms, the best first.
     pub(super) fn best(
         &self,
@@ -189,14 +203,13 @@ impl Lexical {
             query
         });
         let query = BooleanQuery::union(queries.collect());
-        let collector = TopDocs::with_limit(most).order_by_score();
-        let found =
-            self.searcher
-                .search_with_statistics_provider(&query, &collector, &statistics)?;
+        let scoring = EnableScoring::enabled_from_statistics_provider(&statistics, &self.searcher);
+        let found = self.first(query.weight(scoring)?.as_ref(), most)?;
         let mut hits = Vec::with_capacity(found.len());
         for (score, address) in found {
-            let reader = self.searcher.segment_reader(address.segment_ord);
-            let number = reader.fast_fields().u64("number")?.first(address.doc_id);
+            let segment = usize::try_from(address.segment_ord).unwrap_or(usize::MAX);
+            let numbers = self.numbers.get(segment);
+            let number = numbers.and_then(|numbers| numbers.first(address.doc_id));
             if let Some(row) = number.and_then(|number| partition.row(number)) {
                 hits.push(Hit {
                     id: row.id,
@@ -212,6 +225,23 @@ impl Lexical {
         Ok(hits)
     }
 
+    /// The chunks with the best scores. What has been found bounds what is still looked at, so the largest segment is the first.
+    fn first(&self, weight: &dyn Weight, most: usize) -> tantivy::Result<Vec<(Score, DocAddress)>> {
+        let mut segments: Vec<_> = (0..).zip(self.searcher.segment_readers()).collect();
+        segments.sort_by_key(|(_, reader)| Reverse(reader.max_doc()));
+        let mut best = Best::new(most);
+        for (segment, reader) in segments {
+            let alive = reader.alive_bitset();
+            weight.for_each_pruning(best.floor(), reader, &mut |document, score| {
+                if alive.is_none_or(|alive| alive.is_alive(document)) {
+                    best.push(score, DocAddress::new(segment, document));
+                }
+                best.floor()
+            })?;
+        }
+        Ok(best.into_vec())
+    }
+
     /// How rare a term is in a space, as BM25 has it; 0 where it does not stand at all.
     pub(super) fn rarity(
         &self,
@@ -224,8 +254,8 @@ impl Lexical {
         Ok(rarity(chunks, self.searcher.doc_freq(&term)?))
     }
 
-    /// What is kept of the chunk whose row has this number; `None` when there is none.
-    pub(super) fn kept(&self, number: u64) -> tantivy::Result<Option<TantivyDocument>> {
+    /// What was kept of the chunk whose row has this number; `None` when there is none.
+    pub(super) fn kept(&self, number: u64) -> tantivy::Result<Option<Vec<u8>>> {
         let term = Term::from_field_u64(self.fields.number, number);
         for (segment, reader) in (0..).zip(self.searcher.segment_readers()) {
             let inverted = reader.inverted_index(self.fields.number)?;
@@ -236,7 +266,8 @@ impl Lexical {
             let mut id = postings.doc();
             while id != TERMINATED {
                 if !reader.is_deleted(id) {
-                    return self.searcher.doc(DocAddress::new(segment, id)).map(Some);
+                    let kept = self.searcher.doc(DocAddress::new(segment, id))?;
+                    return Ok(self.fields.record(&kept).map(<[u8]>::to_vec));
                 }
                 id = postings.advance();
             }

@@ -7,6 +7,7 @@
 //! One thread writes. What waits for it when it is ready is one commit, so that many documents that come at once wait for the disk once. Searches
 //! read a state of words and vectors that belong together; it is replaced after a commit.
 
+mod best;
 mod dense;
 mod lexical;
 mod record;
@@ -413,10 +414,8 @@ impl Search<'_> {
             return Ok(None);
         };
         let kept = self.lexical.kept(number).map_err(failed)?;
-        let record = kept
-            .as_ref()
-            .and_then(|kept| self.lexical.fields.record(kept));
-        Ok(record.and_then(record::read).and_then(|read| read.shown()))
+        let record = kept.as_deref().and_then(record::read);
+        Ok(record.and_then(|read| read.shown()))
     }
 }
 

@@ -122,10 +122,7 @@ impl Writing {
             }
         }
         let state = State {
-            lexical: Lexical {
-                searcher,
-                fields: self.fields,
-            },
+            lexical: Lexical::new(searcher, self.fields).map_err(failed)?,
             spaces,
             chunks,
         };
@@ -313,9 +310,9 @@ impl Writing {
             .ok_or_else(|| failed("it cannot be written"))?;
         writer.commit().map_err(failed)?;
         self.reader.reload().map_err(failed)?;
-        let searcher = self.reader.searcher();
+        let lexical = Lexical::new(self.reader.searcher(), self.fields).map_err(failed)?;
         let mut state = shared.state.write().unwrap_or_else(PoisonError::into_inner);
-        state.lexical.searcher = searcher;
+        state.lexical = lexical;
         for step in steps {
             match step {
                 Step::Remove(space, document) => {
