@@ -53,17 +53,22 @@ pub struct Source {
     pub language: Language,
 }
 
-/// The terms of the expanded question. `idf` tells how rare a term is in the space, `mean_terms` how long its texts are.
-pub fn expanded(
-    question: &[String],
-    sources: &[Source],
-    mean_terms: f64,
-    idf: &mut dyn FnMut(&str) -> f64,
-) -> Vec<(String, f32)> {
+/// What a space says of terms.
+pub struct Terms<'a> {
+    /// How long its texts are, in terms.
+    pub mean: f64,
+    /// How rare a term is that stands in one text alone. None is rarer.
+    pub rarest: f64,
+    /// How rare a term is; 0 where it does not stand at all.
+    pub rarity: &'a mut dyn FnMut(&str) -> f64,
+}
+
+/// The terms of the expanded question, weighted.
+pub fn expanded(question: &[String], sources: &[Source], space: Terms<'_>) -> Vec<(String, f32)> {
     let mut weights: HashMap<String, f64> = HashMap::new();
     for (rank, source) in sources.iter().enumerate() {
         let terms = document_terms(&source.text, source.language);
-        let norm = K1 * (1.0 - B + B * terms.len() as f64 / mean_terms.max(1.0));
+        let norm = K1 * (1.0 - B + B * terms.len() as f64 / space.mean.max(1.0));
         let mut counts: HashMap<String, f64> = HashMap::new();
         for term in terms {
             *counts.entry(term).or_default() += 1.0;
@@ -72,22 +77,16 @@ pub fn expanded(
             *weights.entry(term).or_default() += count * (K1 + 1.0) / (count + norm) * weight(rank);
         }
     }
-    let mut rarity: HashMap<String, f64> = HashMap::new();
-    for term in weights.keys().chain(question) {
-        if !rarity.contains_key(term) {
-            rarity.insert(term.clone(), idf(term));
+    let mut known: HashMap<String, f64> = HashMap::new();
+    let mut rare = |term: &str| match known.get(term) {
+        Some(rarity) => *rarity,
+        None => {
+            let rarity = (space.rarity)(term);
+            known.insert(term.to_owned(), rarity);
+            rarity
         }
-    }
-    let rare = |term: &str| rarity.get(term).copied().unwrap_or_default();
-    let mut best: Vec<(String, f64)> = weights
-        .into_iter()
-        .map(|(term, weight)| {
-            let weight = weight * rare(&term);
-            (term, weight)
-        })
-        .collect();
-    best.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    best.truncate(TERMS);
+    };
+    let best = best(weights, space.rarest, &mut rare);
     let found: f64 = best.iter().map(|(_, weight)| weight).sum();
     let asked: f64 = question.iter().map(|term| rare(term)).sum();
     let mut all: HashMap<String, f64> = HashMap::new();
@@ -101,16 +100,36 @@ pub fn expanded(
     // What scores multiplies with the rarity again.
     #[expect(clippy::cast_possible_truncation, reason = "weights are near 1")]
     let weighted = |(term, weight): (String, f64)| {
-        let rare = rare(&term);
-        (term, (weight / rare.max(1e-9)) as f32)
+        let rarity = rare(&term);
+        (rarity > 0.0).then(|| (term, (weight / rarity.max(1e-9)) as f32))
     };
-    let mut terms: Vec<_> = all
-        .into_iter()
-        .filter(|(term, _)| rare(term) > 0.0)
-        .map(weighted)
-        .collect();
+    let mut terms: Vec<_> = all.into_iter().filter_map(weighted).collect();
     terms.sort_by(|a, b| a.0.cmp(&b.0));
     terms
+}
+
+/// The terms that count most, which is as much as they weigh and are rare. How rare one is takes a look at the space, which those are spared
+/// that would not count enough if they were as rare as can be.
+fn best(
+    weights: HashMap<String, f64>,
+    rarest: f64,
+    rare: &mut dyn FnMut(&str) -> f64,
+) -> Vec<(String, f64)> {
+    let order = |a: &(String, f64), b: &(String, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+    let mut heaviest: Vec<_> = weights.into_iter().collect();
+    heaviest.sort_by(order);
+    let mut best: Vec<(String, f64)> = Vec::with_capacity(TERMS + 1);
+    for (term, weight) in heaviest {
+        if best.len() == TERMS && weight * rarest < best[TERMS - 1].1 {
+            break;
+        }
+        let counted = weight * rare(&term);
+        let counted = (term, counted);
+        let place = best.partition_point(|other| order(other, &counted).is_lt());
+        best.insert(place, counted);
+        best.truncate(TERMS);
+    }
+    best
 }
 
 /// The vector of a question, moved towards those of the nearest passages, the first of them most. Only the directions of vectors count.
@@ -154,6 +173,7 @@ fn add(sum: &mut [f64], vector: &[f64], times: f64) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use uuid::Uuid;
 
     use super::*;
@@ -162,6 +182,36 @@ mod tests {
     fn cosine(one: &[f32], other: &[f32]) -> f32 {
         let product = |a: &[f32], b: &[f32]| -> f32 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
         product(one, other) / (product(one, one) * product(other, other)).sqrt()
+    }
+
+    proptest! {
+        #[test]
+        fn the_best_terms_are_those_of_all(
+            weights in proptest::collection::vec(0_u8..9, 0..120),
+            frequencies in proptest::collection::vec(0_u64..200, 120),
+        ) {
+            let rarity = |chunks| crate::indexing::rarity(200, chunks);
+            let weights = weights.into_iter().map(f64::from).enumerate();
+            let weights: HashMap<String, f64> = weights.map(|(term, weight)| (term.to_string(), weight)).collect();
+            let rare = |term: &str| rarity(frequencies[term.parse::<usize>().expect("a number")]);
+            let mut all: Vec<_> = weights.iter().map(|(term, weight)| (term.clone(), weight * rare(term))).collect();
+            all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            all.truncate(TERMS);
+            prop_assert_eq!(best(weights, rarity(1), &mut |term| rare(term)), all);
+        }
+    }
+
+    #[test]
+    fn terms_that_cannot_be_among_the_best_are_not_looked_up() {
+        let light = (0..1_000).map(|term| (format!("light{term}"), 0.1));
+        let heavy = (0..TERMS).map(|term| (format!("heavy{term}"), 1.0));
+        let mut asked = 0;
+        let found = best(light.chain(heavy).collect(), 6.0, &mut |_| {
+            asked += 1;
+            3.0
+        });
+        assert!(found.iter().all(|(term, _)| term.starts_with("heavy")));
+        assert_eq!(asked, TERMS);
     }
 
     #[test]

@@ -276,11 +276,15 @@ impl<'a> Snapshot<'a> {
             all.extend(document_terms(&source.text, source.language));
         }
         let frequencies = self.frequencies(all).await?;
-        let mean = self.terms as f64 / self.chunks.max(1) as f64;
         let chunks = self.chunks;
-        let terms = feedback::expanded(&asked.terms, &sources, mean, &mut |term| {
-            indexing::rarity(chunks, frequencies.get(term).copied().unwrap_or_default())
-        });
+        let space = feedback::Terms {
+            mean: self.terms as f64 / chunks.max(1) as f64,
+            rarest: indexing::rarity(chunks, 1),
+            rarity: &mut |term| {
+                indexing::rarity(chunks, frequencies.get(term).copied().unwrap_or_default())
+            },
+        };
+        let terms = feedback::expanded(&asked.terms, &sources, space);
         let found = self.words(terms, &frequencies).await?;
         Ok(self.ranking(Stream::Sparse, asked.form, found, begin))
     }

@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 use super::{best::Best, dense::Partition};
 use crate::{
-    indexing::{compared, rarity},
+    indexing::compared,
     search::{Hit, Space},
 };
 
@@ -181,11 +181,7 @@ impl Lexical {
         terms: &[(String, f32)],
         most: usize,
     ) -> tantivy::Result<Vec<Hit>> {
-        let statistics = Statistics {
-            searcher: &self.searcher,
-            chunks: u64::try_from(partition.len()).unwrap_or(u64::MAX),
-            terms: partition.terms(),
-        };
+        let statistics = self.statistics(partition);
         let prefix = prefix(space);
         let mut known = Vec::new();
         for (term, weight) in terms {
@@ -242,16 +238,23 @@ impl Lexical {
         Ok(best.into_vec())
     }
 
-    /// How rare a term is in a space, as BM25 has it; 0 where it does not stand at all.
-    pub(super) fn rarity(
+    fn statistics(&self, partition: &Partition) -> Statistics<'_> {
+        Statistics {
+            searcher: &self.searcher,
+            chunks: u64::try_from(partition.len()).unwrap_or(u64::MAX),
+            terms: partition.terms(),
+        }
+    }
+
+    /// In how many chunks of a space a term stands.
+    pub(super) fn frequency(
         &self,
         space: Space,
         partition: &Partition,
         term: &str,
-    ) -> tantivy::Result<f64> {
+    ) -> tantivy::Result<u64> {
         let term = Term::from_field_text(self.fields.words, &format!("{}{term}", prefix(space)));
-        let chunks = u64::try_from(partition.len()).unwrap_or(u64::MAX);
-        Ok(rarity(chunks, self.searcher.doc_freq(&term)?))
+        self.statistics(partition).doc_freq(&term)
     }
 
     /// What was kept of the chunk whose row has this number; `None` when there is none.

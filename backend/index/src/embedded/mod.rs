@@ -34,7 +34,7 @@ use crate::{
     chunking::{ChunkId, passage},
     feedback,
     fusion::fuse,
-    indexing::{has_direction, question_terms},
+    indexing::{has_direction, question_terms, rarity},
     search::{
         Change, Form, Hit, IndexError, Passage, Place, Question, Ranking, SearchIndex,
         SearchRequest, SearchResponse, Space, Stream, Usage,
@@ -390,18 +390,20 @@ impl Search<'_> {
                     });
                 }
             }
-            let mean = self.partition.terms() as f64 / self.partition.len().max(1) as f64;
+            let chunks = u64::try_from(self.partition.len()).unwrap_or(u64::MAX);
             let mut failure = None;
-            let terms = feedback::expanded(&asked.terms, &sources, mean, &mut |term| match self
-                .lexical
-                .rarity(self.space, self.partition, term)
-            {
-                Ok(rarity) => rarity,
-                Err(error) => {
-                    failure = Some(error);
-                    0.0
-                }
-            });
+            let space = feedback::Terms {
+                mean: self.partition.terms() as f64 / chunks.max(1) as f64,
+                rarest: rarity(chunks, 1),
+                rarity: &mut |term| match self.lexical.frequency(self.space, self.partition, term) {
+                    Ok(with) => rarity(chunks, with),
+                    Err(error) => {
+                        failure = Some(error);
+                        0.0
+                    }
+                },
+            };
+            let terms = feedback::expanded(&asked.terms, &sources, space);
             match failure {
                 Some(error) => Err(failed(error)),
                 None => self.words(&terms),
