@@ -1,4 +1,4 @@
-//! Integration tests: one module a capability, through the real router.
+//! Integration tests of calls, text, speech, messaging and what they stand on: one module a capability, through the real router.
 
 #![expect(
     clippy::unwrap_used,
@@ -8,15 +8,12 @@
 )]
 
 mod accounts;
-mod analyses;
-mod bases;
 mod calls;
 mod calls_recovery;
 mod characters;
 mod clients;
 mod commits;
 mod config;
-mod documents;
 mod drain;
 mod faults;
 mod fetch;
@@ -37,6 +34,4 @@ mod speech;
 mod store;
 mod text;
 mod traces;
-mod transcripts;
-mod voices;
 mod webhooks;

@@ -1,6 +1,9 @@
 //! The collection of `tests/data/cranfield`, and how good a ranking of it is.
 
-use std::{collections::HashSet, path::Path};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context as _;
 
@@ -18,6 +21,15 @@ pub(crate) struct Collection {
     pub(crate) questions: Vec<String>,
     /// For each question the abstracts that answer it, by their place.
     pub(crate) answers: Vec<HashSet<usize>>,
+}
+
+/// Where the collection is.
+pub(crate) fn folder() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = manifest
+        .ancestors()
+        .find(|folder| folder.join("tests/data/cranfield").is_dir());
+    root.unwrap_or(manifest).join("tests/data/cranfield")
 }
 
 /// Reads the collection in a folder.
@@ -116,8 +128,7 @@ mod tests {
 
     #[test]
     fn the_collection_is_whole() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/cranfield");
-        let collection = read(&folder).unwrap();
+        let collection = read(&folder()).unwrap();
         assert_eq!(
             (collection.abstracts.len(), collection.questions.len()),
             (1_400, 225)

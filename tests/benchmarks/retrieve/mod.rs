@@ -46,7 +46,7 @@ pub(crate) struct RetrieveOptions {
     #[arg(long, env = "COLLOQUY_MODELS_DIR")]
     models: PathBuf,
     /// The collection.
-    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/data/cranfield"))]
+    #[arg(long, default_value_os_t = cranfield::folder())]
     collection: PathBuf,
     /// Measure over 1,000,000 chunks, too: some minutes, 4 GB of memory and of disk.
     #[arg(long)]

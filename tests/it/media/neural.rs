@@ -4,7 +4,7 @@ mod capacity;
 mod pacing;
 
 use super::*;
-use crate::providers::neural::{folder, settings};
+use harness::neural::{folder, settings};
 
 /// How long after the visitor's last sound the reply is heard.
 async fn answered_after(change: impl FnOnce(&mut Config)) -> Duration {

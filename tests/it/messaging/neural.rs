@@ -5,7 +5,7 @@ use colloquy::{Config, providers, speech::decode_ogg};
 use harness::doubles::Doubles;
 
 use super::{audio::recorded_file, *};
-use crate::providers::neural;
+use harness::neural;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_voice_message_is_heard_by_whisper_and_answered_by_piper() {

@@ -8,14 +8,14 @@ use colloquy::{
     providers::{self, Pcm, Providers, SpeechRequest},
 };
 use colloquy_word_errors::{errors, words};
-use harness::{TestApp, TestDatabase};
+use harness::{
+    TestApp, TestDatabase,
+    neural::{self as models, settings},
+};
 use reqwest::Method;
 use serde_json::json;
 
-use super::{
-    neural::{self, folder as folder_of_whisper, settings},
-    samples, say,
-};
+use super::{neural, samples, say};
 
 const KOKORO: &str = "kokoro-82m";
 
@@ -23,7 +23,7 @@ const KOKORO: &str = "kokoro-82m";
 fn folder() -> Option<PathBuf> {
     let own = std::env::var_os("COLLOQUY_TEST_KOKORO_DIR").map(PathBuf::from);
     let is_promised = own.is_some();
-    let folder = own.unwrap_or_else(folder_of_whisper);
+    let folder = own.unwrap_or_else(models::folder);
     let is_there = folder.join(KOKORO).is_dir();
     assert!(
         is_there || !is_promised,
@@ -51,7 +51,7 @@ fn by_name(config: &mut Config) {
 #[tokio::test]
 async fn kokoro_speaks_where_it_is_named_however_slow_it_is() {
     let Some(folder) = folder() else { return };
-    let ears = providers(neural::ears(), |config| {
+    let ears = providers(models::ears(), |config| {
         config.synthesizer.model = Some("espeak-ng".to_owned());
     });
     let voice = providers(folder, by_name);

@@ -1,11 +1,7 @@
 //! The neural models of the models folder, as a server has them by default. They are in the folder `COLLOQUY_TEST_MODELS_DIR`,
 //! where `tests/run` puts them.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::PathBuf, process::Command};
 
 use colloquy::{
     Config,
@@ -13,7 +9,10 @@ use colloquy::{
     providers::{self, Pcm, Providers, SpeechRequest, Utterance},
 };
 use futures_util::future::join_all;
-use harness::sounds;
+use harness::{
+    neural::{ears, folder, folder_with, settings, talk, voice},
+    sounds,
+};
 use tempfile::TempDir;
 use tokio::time::{Duration, Instant, timeout};
 
@@ -22,61 +21,6 @@ use super::{collect, embedded::recording, samples, say};
 mod languages;
 mod memory;
 mod threads;
-
-/// The models that most tests have: what is pulled by default, and what calls can have besides.
-const MODELS: [&str; 5] = [
-    "whisper-tiny.en",
-    "piper-en_US-joe-medium",
-    "silero-vad",
-    "smart-turn-v3.2",
-    "all-minilm-l6-v2",
-];
-
-/// Where the models are that most tests have.
-pub(crate) fn folder() -> PathBuf {
-    folder_with("default", &MODELS)
-}
-
-/// A voice alone.
-pub(crate) fn voice() -> PathBuf {
-    folder_with("voice", &["piper-en_US-joe-medium"])
-}
-
-/// Ears alone.
-pub(crate) fn ears() -> PathBuf {
-    folder_with("ears", &["whisper-tiny.en", "silero-vad"])
-}
-
-/// Ears and a voice.
-pub(crate) fn talk() -> PathBuf {
-    let models = ["whisper-tiny.en", "silero-vad", "piper-en_US-joe-medium"];
-    folder_with("talk", &models)
-}
-
-/// A folder with these models; those of one name have the same.
-pub(crate) fn folder_with(name: &str, models: &[&str]) -> PathBuf {
-    let all = std::env::var_os("COLLOQUY_TEST_MODELS_DIR");
-    let named = "COLLOQUY_TEST_MODELS_DIR names a folder with models: tests/run unit";
-    let all = PathBuf::from(all.ok_or(named).unwrap());
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .join("models")
-        .join(name);
-    fs::create_dir_all(&folder).unwrap();
-    for model in models {
-        // Another test makes the same at this moment.
-        let made = std::os::unix::fs::symlink(all.join(model), folder.join(model));
-        assert!(made.is_ok() || folder.join(model).is_symlink(), "{made:?}");
-    }
-    folder
-}
-
-/// The defaults, with the models of a folder. What is computed once of a model is kept for other tests.
-pub(crate) fn settings(folder: PathBuf) -> Config {
-    let mut config = Config::default();
-    config.inference.models_dir = Some(folder);
-    config.store.dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("neural");
-    config
-}
 
 fn with_models(folder: PathBuf, change: impl FnOnce(&mut Config)) -> anyhow::Result<Providers> {
     let mut config = settings(folder);

@@ -1,7 +1,7 @@
 //! Speech by the voice that is there by default.
 
 use super::*;
-use crate::providers::neural;
+use harness::neural;
 
 const TEXT: &str =
     "The museum opens at nine. Come early, and bring a friend! On Sundays it is closed.";

@@ -6,7 +6,7 @@ use colloquy::providers;
 use harness::TestDatabase;
 
 use super::*;
-use crate::providers::neural;
+use harness::neural;
 
 async fn app() -> TestApp {
     let folder = neural::folder_with("meaning", &["all-minilm-l6-v2"]);

@@ -6,7 +6,7 @@ use colloquy_word_errors::{errors, words};
 use harness::sounds;
 
 use super::*;
-use crate::providers::neural;
+use harness::neural;
 
 /// Where Debian has them, with their words.
 const FOLDER: &str = "/usr/share/pocketsphinx/test/data/librivox";

@@ -1,7 +1,7 @@
 //! Voices that this server makes itself, with its models.
 
 use super::*;
-use crate::providers::neural;
+use harness::neural;
 
 /// Where Debian has recordings of another person.
 const CARDS: &str = "/usr/share/pocketsphinx/test/data/cards";

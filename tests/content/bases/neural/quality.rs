@@ -6,7 +6,6 @@ mod cranfield;
 use std::{
     collections::{BTreeSet, HashSet},
     fs,
-    path::Path,
     sync::Arc,
 };
 
@@ -24,7 +23,7 @@ use colloquy_inference::{
 use cranfield::Collection;
 use uuid::Uuid;
 
-use crate::providers::neural::folder;
+use harness::neural::folder;
 
 const SPACE: Space = Space {
     base: Uuid::from_u128(1),
@@ -32,7 +31,7 @@ const SPACE: Space = Space {
 };
 
 fn collection() -> Collection {
-    cranfield::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/cranfield")).unwrap()
+    cranfield::read(&cranfield::folder()).unwrap()
 }
 
 /// The mean of nDCG@10 over questions, where these abstracts are searched. Without a model the words are compared alone.
