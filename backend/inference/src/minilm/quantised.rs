@@ -278,25 +278,37 @@ fn of_7_bits(weights: Weights<'_>) -> Option<(Vec<u8>, Vec<f32>)> {
         return None;
     }
     let numbers = weights.numbers.raw_data.as_ref()?.borrow();
-    let number = |byte: &u8| f32::from(byte.cast_signed());
-    let mut largest = vec![1.0_f32; weights.columns];
+    let mut largest = vec![1_u8; weights.columns];
     for row in numbers.chunks_exact(weights.columns) {
         for (largest, byte) in largest.iter_mut().zip(row) {
-            *largest = largest.max(number(byte).abs());
+            *largest = (*largest).max(byte.cast_signed().unsigned_abs());
         }
     }
+    let quantised = quantised_numbers();
     let mut bytes = Vec::with_capacity(numbers.len());
     for row in numbers.chunks_exact(weights.columns) {
-        bytes.extend(row.iter().zip(&largest).map(|(byte, largest)| {
-            let quantised = (number(byte) / largest * LARGEST_WEIGHT).round();
-            (quantised as i8).cast_unsigned()
-        }));
+        let row = row.iter().zip(&largest);
+        bytes.extend(
+            row.map(|(byte, largest)| quantised[usize::from(*largest)][usize::from(*byte)]),
+        );
     }
     let scales = scales
         .iter()
         .zip(&largest)
-        .map(|(scale, largest)| f32::from_le_bytes(*scale) * largest / LARGEST_WEIGHT);
+        .map(|(scale, largest)| f32::from_le_bytes(*scale) * f32::from(*largest) / LARGEST_WEIGHT);
     Some((bytes, scales.collect()))
+}
+
+/// What each number of 8 bits becomes in 7, for each largest one of its column: there are few of them, and millions of weights.
+fn quantised_numbers() -> Vec<[u8; 256]> {
+    let of_largest = |largest: u8| {
+        std::array::from_fn(|byte| {
+            let number = f32::from((byte as u8).cast_signed());
+            let quantised = (number / f32::from(largest) * LARGEST_WEIGHT).round();
+            (quantised as i8).cast_unsigned()
+        })
+    };
+    (0..=128).map(of_largest).collect()
 }
 
 fn is(node: &NodeProto, operator: &str) -> bool {

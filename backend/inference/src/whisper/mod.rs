@@ -21,7 +21,7 @@ mod words;
 use std::io::Write as _;
 
 use flate2::{Compression, write::ZlibEncoder};
-use half::f16;
+use half::{f16, vec::HalfFloatVecExt as _};
 
 use self::{
     alignment::AlignmentHeads,
@@ -171,7 +171,7 @@ impl Whisper {
             tokens,
             vocabulary: Vocabulary::parse(vocabulary, tokens.end)?,
             filter: MelFilter::new(dimensions.bands),
-            embeddings: embeddings.into_iter().map(f16::from_f32).collect(),
+            embeddings: Vec::from_f32_slice(&embeddings),
             positions: weights.get("decoder/position_encodings/encodings")?.values,
             names: Names {
                 cross: layers(["cross_keys", "cross_values"]),
