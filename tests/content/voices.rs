@@ -443,18 +443,18 @@ async fn voices_are_named_and_refused_by_their_fields() {
     denied.expect(403);
 }
 
+/// Makes a voice without samples.
+async fn make_empty(app: &TestApp, key: &str, name: &str) {
+    let name = [("name", name)];
+    let made = post(app, key, "/api/voices/acme/empty", &name).await;
+    made.expect(201);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn samples_come_one_by_one() {
     let app = builder(&TestDatabase::sqlite()).start().await;
     let acme = app.partner("acme").await;
-    post(
-        &app,
-        &acme.key,
-        "/api/voices/acme/empty",
-        &[("name", "Anna")],
-    )
-    .await
-    .expect(201);
+    make_empty(&app, &acme.key, "Anna").await;
     let samples = format!("{}/samples", path("Anna"));
     let sound = wav(&go_forward());
     let forms = [
@@ -606,9 +606,7 @@ async fn a_library_has_bounds() {
     assert_eq!(busy.header("retry-after"), "10");
     busy.expect(429);
     for name in ["two", "three"] {
-        post(&app, &acme.key, "/api/voices/acme/empty", &[("name", name)])
-            .await
-            .expect(201);
+        make_empty(&app, &acme.key, name).await;
     }
     let full = post(
         &app,

@@ -127,14 +127,7 @@ async fn a_voice_is_embedded_by_the_server_itself() {
 async fn samples_are_scored_by_who_speaks_and_by_noise() {
     let app = server().await;
     let acme = app.partner("acme").await;
-    post(
-        &app,
-        &acme.key,
-        "/api/voices/acme/empty",
-        &[("name", "Anna")],
-    )
-    .await
-    .expect(201);
+    make_empty(&app, &acme.key, "Anna").await;
     let samples = format!("{}/samples", path("Anna"));
     let mut sounds = novel();
     let noise = harness::sounds::Noise::new(7).scaled(2_500.0);

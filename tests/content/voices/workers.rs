@@ -6,14 +6,7 @@ use super::*;
 async fn with_voice(worker: &VoiceWorkers, builder: TestAppBuilder) -> (TestApp, TestPartner) {
     let app = builder.config(|config| worker.offer(config)).start().await;
     let acme = app.partner("acme").await;
-    post(
-        &app,
-        &acme.key,
-        "/api/voices/acme/empty",
-        &[("name", "Anna")],
-    )
-    .await
-    .expect(201);
+    make_empty(&app, &acme.key, "Anna").await;
     let sound = file("a.wav", wav(&go_forward()));
     let samples = format!("{}/samples", path("Anna"));
     post_form(&app, &acme.key, &samples, sound)
