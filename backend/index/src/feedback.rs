@@ -8,6 +8,7 @@ use std::{collections::HashMap, hash::BuildHasher};
 
 use crate::{
     analysis::{Language, document_terms},
+    best::Best,
     fusion::FusionParameters,
     search::{Hit, Place},
 };
@@ -87,10 +88,10 @@ pub fn expanded(question: &[String], sources: &[Source], space: Terms<'_>) -> Ve
         }
     };
     let best = best(weights, space.rarest, &mut rare);
-    let found: f64 = best.iter().map(|(_, weight)| weight).sum();
+    let found: f64 = best.iter().map(|(weight, _)| weight).sum();
     let asked: f64 = question.iter().map(|term| rare(term)).sum();
     let mut all: HashMap<String, f64> = HashMap::new();
-    for (term, weight) in best {
+    for (weight, term) in best {
         *all.entry(term).or_default() += SHARE * weight / found.max(f64::MIN_POSITIVE);
     }
     for term in question {
@@ -114,21 +115,19 @@ fn best(
     weights: HashMap<String, f64>,
     rarest: f64,
     rare: &mut dyn FnMut(&str) -> f64,
-) -> Vec<(String, f64)> {
-    let order = |a: &(String, f64), b: &(String, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+) -> Vec<(f64, String)> {
     let mut heaviest: Vec<_> = weights.into_iter().collect();
-    heaviest.sort_by(order);
-    let mut best: Vec<(String, f64)> = Vec::with_capacity(TERMS + 1);
+    heaviest.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut best = Best::new(TERMS);
     for (term, weight) in heaviest {
-        if best.len() == TERMS && weight * rarest < best[TERMS - 1].1 {
+        if best.floor().is_some_and(|floor| weight * rarest < floor) {
             break;
         }
-        let counted = weight * rare(&term);
-        let counted = (term, counted);
-        let place = best.partition_point(|other| order(other, &counted).is_lt());
-        best.insert(place, counted);
-        best.truncate(TERMS);
+        best.push(weight * rare(&term), term);
     }
+    let mut best = best.into_vec();
+    // Sums are the same in every run.
+    best.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     best
 }
 
@@ -194,8 +193,8 @@ mod tests {
             let weights = weights.into_iter().map(f64::from).enumerate();
             let weights: HashMap<String, f64> = weights.map(|(term, weight)| (term.to_string(), weight)).collect();
             let rare = |term: &str| rarity(frequencies[term.parse::<usize>().expect("a number")]);
-            let mut all: Vec<_> = weights.iter().map(|(term, weight)| (term.clone(), weight * rare(term))).collect();
-            all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            let mut all: Vec<_> = weights.iter().map(|(term, weight)| (weight * rare(term), term.clone())).collect();
+            all.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
             all.truncate(TERMS);
             prop_assert_eq!(best(weights, rarity(1), &mut |term| rare(term)), all);
         }
@@ -210,7 +209,7 @@ mod tests {
             asked += 1;
             3.0
         });
-        assert!(found.iter().all(|(term, _)| term.starts_with("heavy")));
+        assert!(found.iter().all(|(_, term)| term.starts_with("heavy")));
         assert_eq!(asked, TERMS);
     }
 

@@ -12,6 +12,7 @@
 //! which vectors, and asks it.
 
 pub mod analysis;
+mod best;
 pub mod chunking;
 pub mod embedded;
 pub mod feedback;

@@ -91,20 +91,20 @@ async fn recordings_take_little_memory() {
     send(request.multipart(form)).await.expect(201);
     processed_by(&server, &key, "first").await;
     let before = server.peak_bytes();
-    // Half an hour of speech, of which the samples of both are 110 MiB.
-    let long = converted(&wav(&sound.repeat(56)), "a.mp3", &["-b:a", "32k"]);
+    // An hour of speech.
+    let hour = converted(&wav(&sound.repeat(112)), "a.mp3", &["-b:a", "32k"]);
     for number in 0..2 {
-        let name = format!("long{number}");
-        let form = file("a.mp3", long.clone()).text("name", name);
+        let name = format!("hour{number}");
+        let form = file("a.mp3", hour.clone()).text("name", name);
         let request = server.request(&key, Method::POST, "/api/voices/acme");
         send(request.multipart(form)).await.expect(201);
     }
     for number in 0..2 {
-        let voice = processed_by(&server, &key, &format!("long{number}")).await;
+        let voice = processed_by(&server, &key, &format!("hour{number}")).await;
         assert_eq!(voice["samples"].as_array().unwrap().len(), 25, "{voice}");
         let duration = voice["original_duration"].as_f64().unwrap();
         assert!(
-            (duration - sound.len() as f64 * 56.0 / 16_000.0).abs() < 3.0,
+            (duration - sound.len() as f64 * 112.0 / 16_000.0).abs() < 3.0,
             "{duration}"
         );
     }

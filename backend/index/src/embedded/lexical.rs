@@ -23,8 +23,9 @@ use tantivy::{
 };
 use uuid::Uuid;
 
-use super::{best::Best, dense::Partition};
+use super::dense::Partition;
 use crate::{
+    best::Best,
     indexing::compared,
     search::{Hit, Space},
 };
@@ -226,16 +227,23 @@ impl Lexical {
         let mut segments: Vec<_> = (0..).zip(self.searcher.segment_readers()).collect();
         segments.sort_by_key(|(_, reader)| Reverse(reader.max_doc()));
         let mut best = Best::new(most);
+        let mut floor = Score::MIN;
         for (segment, reader) in segments {
             let alive = reader.alive_bitset();
-            weight.for_each_pruning(best.floor(), reader, &mut |document, score| {
+            weight.for_each_pruning(floor, reader, &mut |document, score| {
                 if alive.is_none_or(|alive| alive.is_alive(document)) {
-                    best.push(score, DocAddress::new(segment, document));
+                    best.push(f64::from(score), DocAddress::new(segment, document));
                 }
-                best.floor()
+                if let Some(lowest) = best.floor() {
+                    floor = narrowed(lowest);
+                }
+                floor
             })?;
         }
-        Ok(best.into_vec())
+        let found = best.into_vec().into_iter();
+        Ok(found
+            .map(|(score, address)| (narrowed(score), address))
+            .collect())
     }
 
     fn statistics(&self, partition: &Partition) -> Statistics<'_> {
@@ -277,6 +285,12 @@ impl Lexical {
         }
         Ok(None)
     }
+}
+
+/// A score again that was widened before.
+#[expect(clippy::cast_possible_truncation, reason = "it had 32 bits")]
+fn narrowed(score: f64) -> Score {
+    score as Score
 }
 
 /// How often terms stand in one space.

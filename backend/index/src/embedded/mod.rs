@@ -7,7 +7,6 @@
 //! One thread writes. What waits for it when it is ready is one commit, so that many documents that come at once wait for the disk once. Searches
 //! read a state of words and vectors that belong together; it is replaced after a commit.
 
-mod best;
 mod dense;
 mod lexical;
 mod record;

@@ -108,10 +108,10 @@ async fn vectors_and_words_together_rank_better() {
     let (runtime, network) = (Rten::shared(2), file("model.onnx"));
     let model = MiniLm::load(&runtime, network, &file("tokenizer.json")).unwrap();
     let collection = collection();
-    let questions: Vec<usize> = (1..40).step_by(2).collect();
+    let questions: Vec<usize> = (1..60).step_by(2).collect();
     let answers = questions.iter().flat_map(|it| &collection.answers[*it]);
     let mut abstracts: BTreeSet<usize> = answers.copied().collect();
-    abstracts.extend((0..collection.abstracts.len()).step_by(12));
+    abstracts.extend((0..collection.abstracts.len()).step_by(8));
     let ranked = async |model| {
         let abstracts = abstracts.iter().copied();
         ndcg10(&collection, abstracts, &questions, model).await

@@ -74,8 +74,13 @@ fn long_utterance() -> Utterance {
 }
 
 async fn hear(providers: &Providers) {
-    let heard = providers.transcriber.transcribe(long_utterance());
-    heard.await.unwrap();
+    for _ in 0..3 {
+        providers
+            .transcriber
+            .transcribe(long_utterance())
+            .await
+            .unwrap();
+    }
 }
 
 #[tokio::test]

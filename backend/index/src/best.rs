@@ -6,26 +6,26 @@ use std::{
 };
 
 /// As many as wanted of those with the highest scores. Of equal ones, the lowest.
-pub(super) struct Best<T> {
+pub(crate) struct Best<T> {
     most: usize,
     found: BinaryHeap<Reverse<Scored<T>>>,
 }
 
 impl<T: Ord> Best<T> {
-    pub(super) fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         Self {
             most,
             found: BinaryHeap::new(),
         }
     }
 
-    /// Only a score above this one still changes something, except for equal ones.
-    pub(super) fn floor(&self) -> f32 {
+    /// The lowest score, once there are as many as wanted: what is below it changes nothing any more.
+    pub(crate) fn floor(&self) -> Option<f64> {
         let last = self.found.peek().filter(|_| self.found.len() >= self.most);
-        last.map_or(f32::MIN, |Reverse(last)| last.score)
+        last.map(|Reverse(last)| last.score)
     }
 
-    pub(super) fn push(&mut self, score: f32, item: T) {
+    pub(crate) fn push(&mut self, score: f64, item: T) {
         let scored = Scored { score, item };
         if self.found.len() < self.most {
             self.found.push(Reverse(scored));
@@ -37,7 +37,7 @@ impl<T: Ord> Best<T> {
     }
 
     /// What was found, in no order.
-    pub(super) fn into_vec(self) -> Vec<(f32, T)> {
+    pub(crate) fn into_vec(self) -> Vec<(f64, T)> {
         let found = self.found.into_iter();
         found
             .map(|Reverse(scored)| (scored.score, scored.item))
@@ -46,7 +46,7 @@ impl<T: Ord> Best<T> {
 }
 
 struct Scored<T> {
-    score: f32,
+    score: f64,
     item: T,
 }
 
@@ -84,19 +84,17 @@ mod tests {
             most in 0_usize..20,
         ) {
             let mut best = Best::new(most);
-            let mut all: Vec<(f32, usize)> = scores.into_iter().map(f32::from).zip(0..).collect();
+            let mut all: Vec<(f64, usize)> = scores.into_iter().map(f64::from).zip(0..).collect();
             for (score, item) in &all {
                 let floor = best.floor();
                 best.push(*score, *item);
                 prop_assert!(best.floor() >= floor);
             }
-            let order = |a: &(f32, usize), b: &(f32, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+            let order = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
             all.sort_by(order);
             all.truncate(most);
-            let floor = all.last().filter(|_| most > 0 && all.len() == most);
-            if most > 0 {
-                prop_assert_eq!(best.floor(), floor.map_or(f32::MIN, |last| last.0));
-            }
+            let floor = all.last().filter(|_| all.len() == most);
+            prop_assert_eq!(best.floor(), floor.map(|last| last.0));
             let mut found = best.into_vec();
             found.sort_by(order);
             prop_assert_eq!(found, all);
