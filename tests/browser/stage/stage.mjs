@@ -36,6 +36,7 @@ const shared = {};
  * @param {boolean} [options.alone] - Whether it measures what anything beside it would change: nothing else is played, in neither browser.
  * @param {string} [options.character] - Of the test characters; `quiet` waits for the visitor.
  * @param {number} [options.timeLimitSeconds]
+ * @param {number} [options.patienceMs] - How long it may take where it does much more than others.
  * @param {boolean} [options.webhook] - Whether the call has a completion webhook.
  * @param {object} [options.customer] - Other settings for the customer's server.
  * @param {boolean} [options.wire] - Whether the page reaches the backend over a wire that the test can cut.
@@ -122,7 +123,7 @@ async function close(own) {
 
 async function perform(stage, { name, options, play }) {
   try {
-    await within(PATIENCE_MS, name, stage.open(options).then(() => play(stage)));
+    await within(options.patienceMs ?? PATIENCE_MS, name, stage.open(options).then(() => play(stage)));
     assert.deepEqual(await stage.page.uncaught(), [], "nobody in the page caught this");
   } catch (error) {
     stage.failed = true;
