@@ -109,8 +109,8 @@ pub fn expanded(question: &[String], sources: &[Source], space: Terms<'_>) -> Ve
     terms
 }
 
-/// The terms that count most, which is as much as they weigh and are rare. How rare one is takes a look at the space, which those are spared
-/// that would not count enough if they were as rare as can be.
+/// The terms that count most, which is as much as they weigh and are rare. Looking up how rare a term is takes time, so those are left out that
+/// would not be among the best if they were as rare as can be.
 fn best(
     weights: HashMap<String, f64>,
     rarest: f64,

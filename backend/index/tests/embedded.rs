@@ -13,8 +13,9 @@ use std::{
 use colloquy_base::clock::SystemClock;
 use colloquy_index::{
     embedded::{EmbeddedIndex, EmbeddedOptions},
-    search::{Change, IndexError, SearchIndex as _},
+    search::{Change, Hit, IndexError, Ranking, SearchIndex as _, Stream},
 };
+use uuid::Uuid;
 
 use contract::{ask, document, space};
 
@@ -49,7 +50,7 @@ async fn it_is_as_it_was_when_it_is_opened_again() {
         }
         let gone = Change::RemoveDocument {
             base: here.base,
-            document: uuid::Uuid::from_u128(7),
+            document: Uuid::from_u128(7),
         };
         index.apply(vec![gone]).await.unwrap();
         assert!(open(folder.path()).is_err(), "one process writes");
@@ -155,6 +156,67 @@ async fn calls_at_once_are_written_together_and_searched_whole() {
     };
     tokio::join!(a, b, c, d, reading);
     assert_eq!(index.usage().await.unwrap().chunks, 10);
+}
+
+/// What the words of a question find, as deep as that.
+async fn ranked(index: &EmbeddedIndex, text: &str, depth: usize) -> Vec<Hit> {
+    let mut request = contract::question(space(1, 0), text);
+    request.fusion.top_k = depth;
+    request.fusion.search_multiplier = 1;
+    let rankings = index.search(request).await.unwrap().rankings;
+    let of_words = |ranking: &Ranking| ranking.stream == Stream::Bm25;
+    rankings.into_iter().find(of_words).unwrap().hits
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_best_of_several_segments_are_the_best_of_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = open(folder.path()).unwrap();
+    // A document says more or less of other things beside the tiger, and some say more of it than others.
+    let says = |id: u128| {
+        let (tigers, others) = (1 + usize::try_from(id * 7 % 5).unwrap(), id * 13 % 17);
+        let others = (0..others).map(|at| format!(" thing{}", (id + at) % 29));
+        format!(
+            "{}of{id}{}.",
+            "tiger ".repeat(tigers),
+            others.collect::<String>()
+        )
+    };
+    // Fewer commits than are merged, each a segment.
+    let commits = [0..40, 40..240, 240..250, 250..340, 340..341_u128];
+    for ids in commits {
+        let put = ids.map(|id| Change::Put(space(1, 0), document(id, &says(id))));
+        index.apply(put.collect()).await.unwrap();
+    }
+    let gone = (0..341).filter(|id| id % 11 == 3);
+    let gone = gone.map(|document| Change::RemoveDocument {
+        base: space(1, 0).base,
+        document: Uuid::from_u128(document),
+    });
+    index.apply(gone.collect()).await.unwrap();
+    for question in [
+        "tiger",
+        "tiger thing3",
+        "thing3 thing5 thing8 tiger",
+        "of77 thing2",
+    ] {
+        let all = ranked(&index, question, 1_000).await;
+        let kept = |hit: &Hit| hit.place.document.as_u128() % 11 != 3;
+        assert!(
+            all.iter().all(kept),
+            "{question}: what was removed is not found"
+        );
+        for depth in [1, 2, 3, 10, 40, 100] {
+            let first = ranked(&index, question, depth).await;
+            let expected: Vec<_> = all.iter().take(depth).map(|hit| hit.score).collect();
+            let scores: Vec<_> = first.iter().map(|hit| hit.score).collect();
+            assert_eq!(scores, expected, "{question}: the first {depth}");
+            assert!(
+                first.iter().all(|hit| all.contains(hit)),
+                "{question}: the first {depth}"
+            );
+        }
+    }
 }
 
 /// How many chunks a version of a document has.

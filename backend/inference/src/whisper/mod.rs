@@ -158,7 +158,7 @@ impl Whisper {
         let tokens = Tokens::of(dimensions.vocabulary)?;
         let encoder = runtime.load(network::encoder(&weights, dimensions)?)?;
         let decoder = runtime.load(network::decoder(&weights, dimensions)?)?;
-        let embeddings = weights.get("decoder/embeddings/weight")?.values;
+        let embeddings = Vec::from_f32_slice(&weights.get("decoder/embeddings/weight")?.values);
         let layers = |names: [&str; 2]| {
             let of_layer = |layer: usize| names.map(|name| format!("{name}_{layer}"));
             (0..dimensions.decoder).flat_map(of_layer).collect()
@@ -171,7 +171,7 @@ impl Whisper {
             tokens,
             vocabulary: Vocabulary::parse(vocabulary, tokens.end)?,
             filter: MelFilter::new(dimensions.bands),
-            embeddings: Vec::from_f32_slice(&embeddings),
+            embeddings,
             positions: weights.get("decoder/position_encodings/encodings")?.values,
             names: Names {
                 cross: layers(["cross_keys", "cross_values"]),

@@ -11,6 +11,8 @@ use crate::InferenceError;
 
 /// The most dimensions of weights.
 const MAX_RANK: usize = 4;
+/// How many numbers of 16 bits are converted at once.
+const AT_ONCE: usize = 4_096;
 
 /// How numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +42,7 @@ impl Kind {
 
     /// Numbers with a point; none when they are whole numbers.
     fn floats(self, bytes: &[u8]) -> Option<Vec<f32>> {
-        let pairs = || bytes.as_chunks::<2>().0.iter();
+        let pairs = bytes.as_chunks::<2>().0;
         match self {
             Self::F32 => {
                 let (numbers, _) = bytes.as_chunks::<4>();
@@ -48,12 +50,22 @@ impl Kind {
                 Some(numbers.collect())
             }
             Self::F16 => {
-                let numbers = pairs().map(|bytes| f16::from_le_bytes(*bytes));
+                let mut floats = vec![0.0; pairs.len()];
                 // Several at once, where the processor can.
-                Some(numbers.collect::<Vec<_>>().to_f32_vec())
+                let mut numbers = [f16::ZERO; AT_ONCE];
+                for (pairs, floats) in pairs.chunks(AT_ONCE).zip(floats.chunks_mut(AT_ONCE)) {
+                    let numbers = &mut numbers[..pairs.len()];
+                    for (number, bytes) in numbers.iter_mut().zip(pairs) {
+                        *number = f16::from_le_bytes(*bytes);
+                    }
+                    numbers.convert_to_f32_slice(floats);
+                }
+                Some(floats)
             }
             Self::Bf16 => {
-                let numbers = pairs().map(|bytes| bf16::from_le_bytes(*bytes).to_f32());
+                let numbers = pairs
+                    .iter()
+                    .map(|bytes| bf16::from_le_bytes(*bytes).to_f32());
                 Some(numbers.collect())
             }
             Self::I8 | Self::I16 | Self::I32 => None,
