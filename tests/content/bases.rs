@@ -34,6 +34,7 @@ mod histories;
 mod locks;
 mod neural;
 mod outages;
+mod races;
 mod reading;
 mod reconciliation;
 mod recordings;

@@ -6,7 +6,6 @@ use colloquy_store::{StoreError, Transaction};
 
 use super::{
     Bases,
-    admission::PaidStep,
     budget::NoRoom,
     content::{NewContent, Variant},
     document::{Document, Step},
@@ -72,7 +71,7 @@ impl AcceptedText {
             characters: Some(self.characters()),
             ..store::Needed::default()
         };
-        store::block(transaction, id, PaidStep::Transcribe, why, needed, now).await
+        store::block_text(transaction, id, why, needed, now).await
     }
 
     /// Accepts it, in a transaction, and queues what follows; `rewrites` also its rewriting, where the document wants that.

@@ -188,7 +188,8 @@ impl Digitize {
                 return Ok(false);
             }
             if let Some(name) = name {
-                store::set_name(&transaction, id, name, now).await?;
+                let names = (document.name.as_str(), name);
+                store::replace_name(&transaction, id, names, now).await?;
             }
             if let (Ok(accepted), Some(state)) = (outcome, state) {
                 let others = store::count_characters(&transaction, base, Some(id)).await?;

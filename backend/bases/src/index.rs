@@ -12,7 +12,7 @@ mod open;
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use colloquy_index::search::{Change, IndexedDocument, SearchIndex, Space};
+use colloquy_index::search::{Change, IndexError, IndexedDocument, SearchIndex, Space};
 use colloquy_store::{Dialect, Executor as _, StoreError};
 use tokio::{
     sync::{Mutex, Notify, OnceCell, watch},
@@ -145,10 +145,7 @@ impl NodeIndex {
                 store::changed_manifests(db, position, sequence.last, AT_ONCE).await?;
             let next = round(&mut manifests, sequence.last);
             let removals = store::removals(db, position, next).await?;
-            let changes = changes(bases, manifests, removals).await?;
-            if !changes.is_empty() {
-                open.index().apply(changes).await?;
-            }
+            apply(bases, open.index(), &steps(manifests, removals)).await?;
             position = next;
             open.note(position).await?;
             self.0.position.send_replace(position);
@@ -213,61 +210,166 @@ fn round(manifests: &mut Vec<ChangedManifest>, last: i64) -> i64 {
     reached
 }
 
-/// What an index has to do.
-async fn changes(
-    bases: &Bases,
-    manifests: Vec<ChangedManifest>,
-    removals: Vec<Removal>,
-) -> anyhow::Result<Vec<Change>> {
-    let mut changes = Vec::new();
-    for manifest in manifests {
-        let (base, document) = (uuid(&manifest.base_id)?, uuid(&manifest.document_id)?);
-        let space = space(base, manifest.profile_id);
-        let read = match manifest.stale {
-            true => Manifest::default(),
-            false => {
-                let Some(bytes) = file(bases, &manifest).await? else {
-                    continue;
-                };
-                spawn_blocking(move || Manifest::read(bytes)).await??
-            }
-        };
-        let document = IndexedDocument {
-            id: document,
-            language: read.language,
-            chunks: read.chunks,
-        };
-        changes.push((manifest.sequence, Change::Put(space, document)));
-    }
-    for removal in removals {
-        let base = uuid(&removal.base_id)?;
-        let change = match (removal.document_id, removal.profile_id) {
-            (Some(document), _) => Change::RemoveDocument {
-                base,
-                document: uuid(&document)?,
-            },
-            (None, Some(profile)) => Change::RemoveSpace(space(base, profile)),
-            (None, None) => Change::RemoveBase(base),
-        };
-        changes.push((removal.sequence, change));
-    }
-    changes.sort_by_key(|(sequence, _)| *sequence);
-    Ok(changes.into_iter().map(|(_, change)| change).collect())
+/// A change of the database that an index follows.
+enum Step {
+    Manifest(ChangedManifest),
+    Removal(Removal),
 }
 
+impl Step {
+    fn sequence(&self) -> i64 {
+        match self {
+            Self::Manifest(manifest) => manifest.sequence,
+            Self::Removal(removal) => removal.sequence,
+        }
+    }
+}
+
+/// The changes in their order.
+fn steps(manifests: Vec<ChangedManifest>, removals: Vec<Removal>) -> Vec<Step> {
+    let manifests = manifests.into_iter().map(Step::Manifest);
+    let mut steps: Vec<_> = manifests
+        .chain(removals.into_iter().map(Step::Removal))
+        .collect();
+    steps.sort_by_key(Step::sequence);
+    steps
+}
+
+/// Why a document cannot be searched, which another attempt with the same manifest does not change.
+struct Refusal {
+    reason: &'static str,
+    /// Whether another manifest may be taken where this one is not.
+    is_of_manifest: bool,
+}
+
+impl Refusal {
+    fn of(error: &IndexError) -> Option<Self> {
+        let (reason, is_of_manifest) = match error {
+            IndexError::Full => ("the search index is full", false),
+            IndexError::TooLarge(_) => ("the search index does not take parts of this size", true),
+            IndexError::Vector => (
+                "the vectors do not fit those of the other documents: the embedder has changed",
+                true,
+            ),
+            IndexError::Failed(_) => return None,
+        };
+        Some(Self {
+            reason,
+            is_of_manifest,
+        })
+    }
+}
+
+/// Makes changes: all of them at once, or, when one is refused, one after the other. Changes come in their order, so a document that cannot be
+/// searched is told so and passed over: whatever comes after it, of whomever, would wait for it.
+async fn apply(bases: &Bases, index: &dyn SearchIndex, steps: &[Step]) -> anyhow::Result<()> {
+    let mut changes = Vec::new();
+    for step in steps {
+        match change(bases, step).await? {
+            Ok(change) => changes.extend(change),
+            Err(refusal) => changes.extend(refuse(bases, step, &refusal).await?),
+        }
+    }
+    if changes.is_empty() {
+        return Ok(());
+    }
+    match index.apply(changes).await {
+        Err(error) if Refusal::of(&error).is_some() => {}
+        applied => return Ok(applied?),
+    }
+    for step in steps {
+        let change = match change(bases, step).await? {
+            Ok(change) => change,
+            Err(refusal) => refuse(bases, step, &refusal).await?,
+        };
+        let Some(change) = change else {
+            continue;
+        };
+        if let Err(error) = index.apply(vec![change]).await {
+            let Some(refusal) = Refusal::of(&error) else {
+                return Err(error.into());
+            };
+            if let Some(change) = refuse(bases, step, &refusal).await? {
+                index.apply(vec![change]).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What an index has to do, if anything.
+async fn change(bases: &Bases, step: &Step) -> anyhow::Result<Result<Option<Change>, Refusal>> {
+    let manifest = match step {
+        Step::Removal(removal) => return Ok(Ok(Some(removed(removal)?))),
+        Step::Manifest(manifest) => manifest,
+    };
+    let read = match manifest.stale {
+        true => Manifest::default(),
+        false => match file(bases, manifest).await? {
+            Ok(Some(bytes)) => match spawn_blocking(move || Manifest::read(bytes)).await? {
+                Ok(read) => read,
+                Err(_) => return Ok(Err(LOST)),
+            },
+            Ok(None) => return Ok(Ok(None)),
+            Err(refusal) => return Ok(Err(refusal)),
+        },
+    };
+    Ok(Ok(Some(put(manifest, read)?)))
+}
+
+fn put(manifest: &ChangedManifest, read: Manifest) -> anyhow::Result<Change> {
+    let space = space(uuid(&manifest.base_id)?, manifest.profile_id);
+    let document = IndexedDocument {
+        id: uuid(&manifest.document_id)?,
+        language: read.language,
+        chunks: read.chunks,
+    };
+    Ok(Change::Put(space, document))
+}
+
+fn removed(removal: &Removal) -> anyhow::Result<Change> {
+    let base = uuid(&removal.base_id)?;
+    Ok(match (&removal.document_id, removal.profile_id) {
+        (Some(document), _) => Change::RemoveDocument {
+            base,
+            document: uuid(document)?,
+        },
+        (None, Some(profile)) => Change::RemoveSpace(space(base, profile)),
+        (None, None) => Change::RemoveBase(base),
+    })
+}
+
+/// Tells a document that it cannot be searched. What is left to do is to find nothing of what it had.
+async fn refuse(bases: &Bases, step: &Step, refusal: &Refusal) -> anyhow::Result<Option<Change>> {
+    let Step::Manifest(manifest) = step else {
+        anyhow::bail!("the index does not remove what went: {}", refusal.reason);
+    };
+    let (reason, anew) = (refusal.reason, refusal.is_of_manifest);
+    tracing::warn!(document = %manifest.document_id, "a document cannot be searched: {reason}");
+    let (db, now) = (bases.store.db(), bases.clock.now_ms());
+    store::refuse_manifest(db, manifest, reason, anew, now).await?;
+    Ok(Some(put(manifest, Manifest::default())?))
+}
+
+const LOST: Refusal = Refusal {
+    reason: "the file with its vectors is lost",
+    is_of_manifest: true,
+};
+
 /// The file of a manifest; `None` when another one has taken its place, which is a later change.
-async fn file(bases: &Bases, manifest: &ChangedManifest) -> anyhow::Result<Option<bytes::Bytes>> {
+async fn file(
+    bases: &Bases,
+    manifest: &ChangedManifest,
+) -> anyhow::Result<Result<Option<bytes::Bytes>, Refusal>> {
     match bases.blobs.read_whole(&manifest.blob, u64::MAX).await {
-        Ok(bytes) => Ok(Some(bytes)),
+        Ok(bytes) => Ok(Ok(Some(bytes))),
         Err(colloquy_blobs::ObjectError::Missing) => {
             let now =
                 store::manifest_of(bases.store.db(), &manifest.document_id, manifest.profile_id);
-            match now.await? {
-                Some(blob) if blob == manifest.blob => {
-                    anyhow::bail!("the manifest of {} is lost", manifest.document_id)
-                }
+            Ok(match now.await? {
+                Some(blob) if blob == manifest.blob => Err(LOST),
                 _ => Ok(None),
-            }
+            })
         }
         Err(error) => Err(error.into()),
     }

@@ -93,6 +93,9 @@ const SYNC_EVERY: Duration = Duration::from_secs(20);
 /// How often old removals are forgotten.
 const FORGET_EVERY: Duration = Duration::from_secs(3_600);
 
+/// How often it is looked for documents that the profile of now has not embedded, as a node with other settings may leave them.
+const PROFILES_EVERY: Duration = Duration::from_secs(3_600);
+
 /// The state of this capability in a server; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Bases(Arc<Parts>);
@@ -228,6 +231,15 @@ where
                 let bases = swept.clone();
                 async move { admission::sweep(&bases).await }
             });
+        let embedded = bases.clone();
+        state.as_ref().repeat(
+            "looking for documents without vectors",
+            PROFILES_EVERY,
+            move |_| {
+                let bases = embedded.clone();
+                async move { embedding::change_profiles(&bases).await }
+            },
+        );
         state
             .as_ref()
             .repeat("forgetting removals", FORGET_EVERY, move |_| {

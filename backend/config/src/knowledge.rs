@@ -24,6 +24,8 @@ pub struct KnowledgeConfig {
     pub max_folders: u32,
     /// How many documents a base may have.
     pub max_documents: u32,
+    /// How many parts of documents a partner may have searched, in all bases together.
+    pub max_chunks: u32,
     /// The largest file, in bytes.
     pub max_file_bytes: u64,
     /// The largest page or file that is fetched from an address, in bytes; not larger than the largest file.
@@ -50,6 +52,7 @@ impl Default for KnowledgeConfig {
             max_bases: 1_000,
             max_folders: 1_000,
             max_documents: 20_000,
+            max_chunks: 1_000_000,
             max_file_bytes: 100 * 1024 * 1024,
             max_page_bytes: 100 * 1024 * 1024,
             max_batch_files: 100,
@@ -69,6 +72,7 @@ impl KnowledgeConfig {
             ("max_bases", self.max_bases),
             ("max_folders", self.max_folders),
             ("max_documents", self.max_documents),
+            ("max_chunks", self.max_chunks),
             ("max_batch_files", self.max_batch_files),
             ("max_sound_seconds", self.max_sound_seconds),
         ] {

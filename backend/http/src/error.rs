@@ -215,6 +215,10 @@ impl From<StoreError> for ApiError {
             StoreErrorKind::ForeignKeyMissing => {
                 Self::conflict("What this belongs to was deleted meanwhile")
             }
+            StoreErrorKind::Text => {
+                let message = "A text of the request has a NUL character";
+                Self::new(StatusCode::BAD_REQUEST, "invalid_parameters", message)
+            }
             StoreErrorKind::UniqueViolated | StoreErrorKind::Malformed | StoreErrorKind::Other => {
                 return Self::internal(error);
             }

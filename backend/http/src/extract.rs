@@ -160,6 +160,13 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ApiQuery<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        for parameter in parts.uri.query().unwrap_or_default().split('&') {
+            if parameter.contains("%00") {
+                let name = parameter.split('=').next().unwrap_or_default();
+                let message = format!("{name} has a NUL character");
+                return Err(ApiError::invalid(name, message));
+            }
+        }
         match Query::from_request_parts(parts, state).await {
             Ok(Query(value)) => Ok(Self(value)),
             Err(rejection) => Err(ApiError::invalid("query", rejection.body_text())),

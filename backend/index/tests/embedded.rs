@@ -94,6 +94,8 @@ async fn what_it_holds_is_bounded() {
         put(id).await.unwrap();
     }
     assert!(matches!(put(3).await, Err(IndexError::Full)));
+    // One in the place of another takes no more room.
+    put(2).await.unwrap();
     index
         .apply(vec![Change::RemoveBase(space(0, 0).base)])
         .await

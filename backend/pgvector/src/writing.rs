@@ -36,6 +36,7 @@ pub(super) async fn apply(index: &PgIndex, changes: Vec<Change>) -> Result<(), I
         .execute(&mut *writing)
         .await
         .map_err(failed)?;
+    let before = count(index, writing).await?;
     for change in changes {
         match change {
             Change::Put(space, document) => put(index, writing, space, document).await?,
@@ -50,17 +51,24 @@ pub(super) async fn apply(index: &PgIndex, changes: Vec<Change>) -> Result<(), I
             Change::RemoveBase(base) => drop_spaces(index, writing, base, None).await?,
         }
     }
-    let count = "SELECT coalesce(sum(chunks), 0)::bigint AS chunks FROM colloquy_index.spaces WHERE installation = $1";
-    let row = sqlx::query::<Postgres>(count)
-        .bind(&*index.installation)
-        .fetch_one(&mut *writing)
-        .await
-        .map_err(failed)?;
-    let chunks: i64 = row.try_get("chunks").map_err(failed)?;
-    if u64::try_from(chunks).map_err(failed)? > index.max_chunks {
+    // What only takes something away always fits.
+    let after = count(index, writing).await?;
+    if after > index.max_chunks && after > before {
         return Err(IndexError::Full);
     }
     transaction.commit().await.map_err(failed)
+}
+
+/// The chunks of all spaces.
+async fn count(index: &PgIndex, writing: &mut PgConnection) -> Result<u64, IndexError> {
+    let count = "SELECT coalesce(sum(chunks), 0)::bigint AS chunks FROM colloquy_index.spaces WHERE installation = $1";
+    let row = sqlx::query::<Postgres>(count)
+        .bind(&*index.installation)
+        .fetch_one(writing)
+        .await
+        .map_err(failed)?;
+    let chunks: i64 = row.try_get("chunks").map_err(failed)?;
+    u64::try_from(chunks).map_err(failed)
 }
 
 /// The spaces of a base, or the one of a generation.

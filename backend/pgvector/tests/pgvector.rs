@@ -48,6 +48,8 @@ async fn it_takes_as_many_chunks_as_it_may() {
         put(id).await.unwrap();
     }
     assert!(matches!(put(3).await, Err(IndexError::Full)));
+    // One in the place of another takes no more room.
+    put(2).await.unwrap();
     let removed = vec![Change::RemoveBase(space(0, 0).base)];
     index.apply(removed).await.unwrap();
     put(3).await.unwrap();

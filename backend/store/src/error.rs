@@ -23,6 +23,8 @@ pub enum StoreErrorKind {
     ForeignKeyMissing,
     /// A row was refused because there is one with the same key.
     UniqueViolated,
+    /// A text was refused because it has a character that no text in a database has: PostgreSQL stores no NUL.
+    Text,
     /// What was there for a while only is gone: who begins anew may succeed, who tries the same again does not.
     Expired,
     /// What is stored cannot be read as what it should be.
@@ -106,6 +108,9 @@ fn kind_of(error: &sqlx::Error) -> StoreErrorKind {
     match error {
         E::Database(error) if error.is_foreign_key_violation() => StoreErrorKind::ForeignKeyMissing,
         E::Database(error) if error.is_unique_violation() => StoreErrorKind::UniqueViolated,
+        E::Database(error) if error.code().is_some_and(|code| is_unstorable(&code)) => {
+            StoreErrorKind::Text
+        }
         E::ColumnDecode { .. } | E::Decode(_) | E::ColumnNotFound(_) => StoreErrorKind::Malformed,
         _ => StoreErrorKind::Other,
     }
@@ -139,6 +144,11 @@ pub(crate) fn is_outage(error: &sqlx::Error) -> bool {
 fn is_postgres_outage(code: &str) -> bool {
     ["08", "40", "53", "57", "58"].contains(&code.get(..2).unwrap_or_default())
         || ["55P03", "25006"].contains(&code)
+}
+
+/// By the SQLSTATE: a character that is not of the encoding, or that JSON cannot give.
+fn is_unstorable(code: &str) -> bool {
+    ["22021", "22P05"].contains(&code)
 }
 
 /// By the result code, whose low byte is the kind: busy, locked, no memory, read-only, input or output, damaged, full,

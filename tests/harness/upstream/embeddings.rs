@@ -33,6 +33,14 @@ pub(super) fn answer(script: &Script, request: &Value) -> Answer {
         .collect();
     let data = match &script.fault {
         Some(Fault::Empty) => Vec::new(),
+        Some(Fault::Dimensions(numbers)) => {
+            let shorter = data.into_iter().map(|mut entry| {
+                let all = entry["embedding"].as_array_mut();
+                all.into_iter().for_each(|all| all.truncate(*numbers));
+                entry
+            });
+            shorter.collect()
+        }
         _ => data,
     };
     let mut body = json!({"object": "list", "data": data, "model": request["model"]});

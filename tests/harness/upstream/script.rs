@@ -92,6 +92,8 @@ pub enum Fault {
     Finish(String),
     /// A whole chat completion, or vectors, that do not tell what was used.
     Untold,
+    /// Vectors of so many numbers.
+    Dimensions(usize),
 }
 
 fn millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {

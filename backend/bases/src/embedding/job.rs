@@ -93,6 +93,9 @@ impl Job for Embed {
         };
         let (db, now) = (bases.store.db(), bases.clock.now_ms());
         store::set_embedding(db, &self.document, Step::Failed, Some(reason), now).await?;
+        if let Some(owned) = store::load_document(db, &self.document).await? {
+            change_over_if_ready(&bases, &owned.base_id).await?;
+        }
         Ok(())
     }
 }
@@ -125,6 +128,7 @@ impl Embed {
                 let now = bases.clock.now_ms();
                 let reason = Some(refused.as_str());
                 store::set_embedding(db, &document.id, Step::Failed, reason, now).await?;
+                change_over_if_ready(bases, &owned.base_id).await?;
                 return Ok(RunResult::Done);
             }
         };
@@ -166,6 +170,10 @@ impl Embed {
             bases.blobs.keep(&transaction, &new.written).await?;
             let old = store::put_manifest(&transaction, new, now).await?;
             bases.blobs.doom(&transaction, old.as_slice()).await?;
+            if anew {
+                let aside = store::replace_vectors(&transaction, id, None).await?;
+                bases.blobs.doom(&transaction, aside.as_slice()).await?;
+            }
             change_over(bases, &transaction, &owned.base_id, profile).await?;
             transaction.commit().await?;
             Ok(true)
@@ -199,6 +207,14 @@ impl Embed {
             let reason = "the document is too long to be searched";
             return Ok(Err(NoManifest::Refused(reason.to_owned())));
         }
+        let most = u64::from(bases.config.knowledge.max_chunks);
+        let (tenant, db) = (owned.tenant(), bases.store.db());
+        let others = store::count_chunks(db, &tenant, profile.id, &owned.document.id).await?;
+        if others + chunks.len() as u64 > most {
+            let reason =
+                format!("all documents together have more than {most} parts to be searched");
+            return Ok(Err(NoManifest::Refused(reason)));
+        }
         let Some(embedder) = &bases.providers.embedder else {
             let chunks = chunks.into_iter().map(|chunk| (chunk, WORDS.to_vec()));
             return Ok(Ok(Manifest {
@@ -207,7 +223,7 @@ impl Embed {
             }));
         };
         let mut known = match anew {
-            true => HashMap::new(),
+            true => made_anew(bases, &owned.document.id, profile).await?,
             false => known(bases, &owned.document.id, profile).await?,
         };
         let had = known.len();
@@ -242,8 +258,8 @@ impl Embed {
                 },
             };
             let Ok(admission) = admission::admit(bases, owned.payer(), paid).await? else {
-                if known.len() > had && !anew {
-                    put_aside(bases, owned, profile, &chunks, &known).await?;
+                if known.len() > had {
+                    put_aside(bases, owned, profile, &chunks, &known, anew).await?;
                 }
                 return Ok(Err(NoManifest::Waits));
             };
@@ -260,15 +276,14 @@ impl Embed {
                     return Ok(Err(NoManifest::Refused(reason)));
                 }
                 Err(error) => {
-                    if known.len() > had && !anew {
-                        put_aside(bases, owned, profile, &chunks, &known).await?;
+                    if known.len() > had {
+                        put_aside(bases, owned, profile, &chunks, &known, anew).await?;
                     }
                     return Err(error.into());
                 }
             }
-            // Who makes all of them anew begins anew, and what is there is found until then.
-            if (number + 1) % PUT_ASIDE_AFTER == 0 && !anew {
-                put_aside(bases, owned, profile, &chunks, &known).await?;
+            if (number + 1) % PUT_ASIDE_AFTER == 0 {
+                put_aside(bases, owned, profile, &chunks, &known, anew).await?;
             }
         }
         Ok(Ok(Manifest {
@@ -349,6 +364,19 @@ async fn change_over(
     Ok(())
 }
 
+/// The same where nothing was embedded: the last document that a base waited for may have failed, or gone.
+async fn change_over_if_ready(bases: &Bases, base: &str) -> anyhow::Result<()> {
+    let profile = Profile::current(bases).await?;
+    let transaction = budget::begin_patient(bases, base).await?;
+    // A profile that has embedded nothing finds nothing.
+    if store::count_manifests(&transaction, base, profile.id).await? > 0 {
+        change_over(bases, &transaction, base, &profile).await?;
+    }
+    transaction.commit().await?;
+    bases.index.wake();
+    Ok(())
+}
+
 async fn write(bases: &Bases, tenant: &Tenant, manifest: &Manifest) -> anyhow::Result<Written> {
     let bytes = &manifest.to_bytes()?;
     outage::insist(bases, || async move {
@@ -385,20 +413,37 @@ fn manifest_of(chunks: &[Chunk], vectors: &HashMap<ChunkId, Vec<f32>>) -> Manife
     }
 }
 
-/// Keeps the vectors that were made so far, so that the next attempt need not ask, and pay, for them again.
+/// Keeps the vectors that were made so far, so that the next attempt need not ask, and pay, for them again. Where all of them are made `anew`, those
+/// that there were are found until then.
 async fn put_aside(
     bases: &Bases,
     owned: &OwnedDocument,
     profile: &Profile,
     chunks: &[Chunk],
     vectors: &HashMap<ChunkId, Vec<f32>>,
+    anew: bool,
 ) -> anyhow::Result<()> {
     let manifest = manifest_of(chunks, vectors);
+    let written = write(bases, &owned.tenant(), &manifest).await?;
+    if anew {
+        let written = &written;
+        return outage::insist(bases, || async move {
+            let transaction = bases.store.begin().await?;
+            let id = &owned.document.id;
+            bases.blobs.keep(&transaction, written).await?;
+            let new = Some((&written.key, profile.id));
+            let old = store::replace_vectors(&transaction, id, new).await?;
+            bases.blobs.doom(&transaction, old.as_slice()).await?;
+            transaction.commit().await?;
+            Ok(())
+        })
+        .await;
+    }
     let new = NewManifest {
         document: &owned.document.id,
         base: &owned.base_id,
         profile,
-        written: write(bases, &owned.tenant(), &manifest).await?,
+        written,
         chunk_count: manifest.chunks.len(),
         contents: "[]".to_owned(),
         stale: true,
@@ -413,6 +458,21 @@ async fn put_aside(
         Ok(())
     })
     .await
+}
+
+/// The vectors that were made anew before the document's embedding was broken off.
+async fn made_anew(
+    bases: &Bases,
+    document: &str,
+    profile: &Profile,
+) -> anyhow::Result<HashMap<ChunkId, Vec<f32>>> {
+    let blob = store::vectors_of(bases.store.db(), document, profile.id).await?;
+    let Some(blob) = blob else {
+        return Ok(HashMap::new());
+    };
+    let bytes = bases.blobs.read_whole(&blob, u64::MAX).await?;
+    let manifest = spawn_blocking(move || Manifest::read(bytes)).await??;
+    Ok(manifest.vectors())
 }
 
 /// The vectors that were made of an earlier content of the document, which need not be made again.
@@ -483,11 +543,14 @@ impl Reembed {
             transaction.commit().await?;
             bases.kernel.jobs.wake();
         }
+        // Those that it lacked may be gone.
+        change_over_if_ready(bases, &self.base).await?;
         Ok(RunResult::Done)
     }
 }
 
-/// Queues the change of profile for all bases that are searched by another one.
+/// Queues the change of profile for all bases that are searched by another one, and for those of which a document lacks its vectors, as after
+/// a change that was taken back.
 pub(crate) async fn change_profiles(bases: &Bases) -> anyhow::Result<()> {
     let db = bases.store.db();
     // Without a base there is no reason to know the profile.
@@ -496,8 +559,9 @@ pub(crate) async fn change_profiles(bases: &Bases) -> anyhow::Result<()> {
         return Ok(());
     }
     let profile = Profile::current(bases).await?;
+    let lacking = store::bases_that_lack(db, profile.id).await?;
     for base in others {
-        if base.profile_id == profile.id {
+        if base.profile_id == profile.id && !lacking.contains(&base.id) {
             continue;
         }
         let transaction = bases.store.begin_patient().await?;

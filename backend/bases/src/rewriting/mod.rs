@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use colloquy_accounts::{Tenant, ledger::budget};
 use colloquy_extract::format::{ContentType, Format};
-use colloquy_index::chunking::{Chunk, ChunkOptions, chunk};
+use colloquy_index::chunking::{Chunk, ChunkId, ChunkOptions, chunk};
 use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_providers::TokenUsage;
 use colloquy_store::{StoreError, Transaction};
@@ -209,11 +209,10 @@ impl Rewriting<'_> {
             return Ok(RunResult::Done);
         }
         let Some(digitized) = self.content(Variant::Digitized) else {
-            let reason = "the document has no text to rewrite";
-            store::fail_rewriting(db, &document.id, Some(reason), now).await?;
-            return Ok(RunResult::Done);
+            return self.fail("the document has no text to rewrite").await;
         };
         let sections = self.sections(digitized).await?;
+        let cut = cut_of(&sections);
         let begun = store::rewrite_of(db, &document.id).await?;
         // What was asked about an earlier text says nothing about this one.
         let is_of_now = |begun: &Progress| begun.revision == document.revision;
@@ -224,14 +223,14 @@ impl Rewriting<'_> {
             _ => false,
         };
         let mut progress = match begun {
-            Some(_) if is_uncertain => {
-                store::fail_rewriting(db, &document.id, Some(UNCERTAIN), now).await?;
-                return Ok(RunResult::Done);
-            }
-            Some(begun) if is_of_now(&begun) => begun,
-            _ => Progress::new(document, sections.len()),
+            Some(_) if is_uncertain => return self.fail(UNCERTAIN).await,
+            // Sections that were cut elsewhere do not go on with these.
+            Some(begun) if is_of_now(&begun) && begun.cut == cut => begun,
+            _ => Progress::new(document, cut, sections.len()),
         };
-        store::set_rewriting(db, &document.id, Step::Running, None, now).await?;
+        if !store::note_rewriting(db, document, Step::Running, None, now).await? {
+            return Ok(RunResult::Again(Duration::ZERO));
+        }
         let mut parts = match (progress.done, self.content(Variant::Draft)) {
             (0, _) | (_, None) => Vec::new(),
             (_, Some(draft)) => {
@@ -270,22 +269,33 @@ impl Rewriting<'_> {
                 }
                 Err(NotWritten::Waits) => return Ok(RunResult::Done),
                 Err(NotWritten::Unreached(reason)) => {
-                    self.note(&progress).await?;
                     let now = self.bases.clock.now_ms();
-                    let id = &document.id;
-                    store::set_rewriting(db, id, Step::Queued, Some(&reason), now).await?;
+                    let reason = Some(reason.as_str());
+                    if !self.note(&progress).await?
+                        || !store::note_rewriting(db, document, Step::Queued, reason, now).await?
+                    {
+                        return Ok(RunResult::Again(Duration::ZERO));
+                    }
                     anyhow::bail!("no model could be reached");
                 }
                 Err(NotWritten::Spent { reason, used }) => {
                     progress.count(used);
                     self.note(&progress).await?;
-                    let now = self.bases.clock.now_ms();
-                    store::fail_rewriting(db, &document.id, Some(&reason), now).await?;
-                    return Ok(RunResult::Done);
+                    return self.fail(&reason).await;
                 }
             }
         }
         self.finish(&progress, parts).await
+    }
+
+    /// Says why the text cannot be rewritten, unless somebody has written another one meanwhile.
+    async fn fail(&self, reason: &str) -> anyhow::Result<RunResult> {
+        let (db, now) = (self.bases.store.db(), self.bases.clock.now_ms());
+        let failed = store::note_rewriting(db, self.document(), Step::Failed, Some(reason), now);
+        Ok(match failed.await? {
+            true => RunResult::Done,
+            false => RunResult::Again(Duration::ZERO),
+        })
     }
 
     /// The sections of the text, each small enough for the model.
@@ -294,7 +304,7 @@ impl Rewriting<'_> {
         let tokens = self.bases.config.rewriting.section_tokens as usize;
         let cut = move || {
             let count = |text: &str| text.len().div_ceil(4);
-            chunk(&text, &title, ChunkOptions::of(tokens), &count)
+            chunk(&text, &title, ChunkOptions::sections(tokens), &count)
         };
         Ok(spawn_blocking(cut).await?)
     }
@@ -383,6 +393,12 @@ impl Rewriting<'_> {
         transaction.commit().await?;
         Ok(true)
     }
+}
+
+/// Names the cut of a text into sections: those of another cut are others, though they have the same numbers.
+fn cut_of(sections: &[Chunk]) -> String {
+    let ids = sections.iter().map(|section| section.id.to_string());
+    ChunkId::of(&ids.collect::<String>()).to_string()
 }
 
 /// What is stored with how far it is.

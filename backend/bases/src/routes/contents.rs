@@ -102,6 +102,10 @@ pub(super) async fn read(
         return Err(ApiError::not_found("Content"));
     };
     let most = u64::from(bases.config.knowledge.max_text_bytes);
+    if content.bytes.unsigned_abs() > most {
+        let message = format!("A content of more than {most} bytes can be downloaded only");
+        return Err(ApiError::invalid("type", message));
+    }
     let mut content = content::text(&bases, content, most).await?;
     if format == "markdown" && variant == Variant::Draft {
         // The marks between its sections are nobody's words.
@@ -412,6 +416,8 @@ impl Place {
             }
             Err(why) => {
                 accepted.keep(bases, &transaction, document, &why).await?;
+                // It is asked again when there is room, with the limit of this request.
+                store::set_document_limit(&transaction, id, limit).await?;
                 let filename = format!("{id}.md");
                 let document = self.commit(bases, transaction).await?;
                 Ok(Json(PutView::Blocked(BlockedView {

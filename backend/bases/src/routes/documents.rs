@@ -5,7 +5,7 @@ use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
-use colloquy_accounts::PartnerTenant;
+use colloquy_accounts::{PartnerTenant, Tenant};
 use colloquy_base::invalid::InvalidField;
 use colloquy_http::{ApiError, ApiPath, ApiQuery, form::Fields};
 use serde::{Deserialize, Serialize};
@@ -21,9 +21,9 @@ use super::{
     views::{DeletionView, DocumentView, EmbeddingInfoView, KnowledgeBaseView, UsageTotalsView},
 };
 use crate::{
-    Bases,
+    Bases, accepting,
     base::{self, KnowledgeBase, Progress},
-    channel,
+    budget, channel,
     content::Variant,
     document::{self, Described, Source, Step},
     embedding::info,
@@ -213,12 +213,13 @@ pub(super) fn source(text: &str) -> Result<Source, ApiError> {
 /// The longest address, in bytes.
 const MOST_URL: usize = 2_048;
 
-/// An address with `http` or `https`.
+/// An address with `http` or `https`, without characters that cannot be seen.
 pub(super) fn address(text: &str) -> Result<String, InvalidField> {
     let text = text.trim();
     let url = Url::parse(text).ok();
     let is_web = url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-    if is_web && text.len() <= MOST_URL {
+    let is_visible = !text.contains(char::is_control);
+    if is_web && is_visible && text.len() <= MOST_URL {
         Ok(text.to_owned())
     } else {
         let message = format!("url is an address with http or https, of {MOST_URL} bytes at most");
@@ -247,14 +248,19 @@ pub(super) async fn rename(
     caller: PartnerTenant,
     request: Request,
 ) -> Result<Json<DocumentView>, ApiError> {
-    let (base, found) = document_of(&bases, caller, &path).await?;
+    let (tenant, base, found) = document_of(&bases, caller, &path).await?;
     let mut fields = Fields::read(request, FIELD_BYTES).await?;
     let name = names::title("name", &fields.require("name")?)?;
     fields.finish()?;
-    let (db, now) = (bases.store.db(), bases.clock.now_ms());
-    store::set_name(db, &found.document.id, &name, now)
-        .await
-        .map_err(ApiError::from)?;
+    let (id, now) = (&found.document.id, bases.clock.now_ms());
+    let transaction = budget::begin(&bases, &base.id).await?;
+    // Its name is searched with its text.
+    if name != found.document.name && found.content(Variant::Rewritten).is_some() {
+        accepting::queue_embedding(&bases, &transaction, &tenant, id, false).await?;
+    }
+    store::set_name(&transaction, id, &name, now).await?;
+    transaction.commit().await?;
+    bases.kernel.jobs.wake();
     changed(&bases, &base, &path).await
 }
 
@@ -279,7 +285,7 @@ pub(super) async fn set_type(
     caller: PartnerTenant,
     request: Request,
 ) -> Result<Json<DocumentView>, ApiError> {
-    let (base, found) = document_of(&bases, caller, &path).await?;
+    let (_, base, found) = document_of(&bases, caller, &path).await?;
     let mut fields = Fields::read(request, FIELD_BYTES).await?;
     let source = source(&fields.require("type")?)?;
     fields.finish()?;
@@ -311,7 +317,7 @@ pub(super) async fn set_url(
     caller: PartnerTenant,
     request: Request,
 ) -> Result<Json<DocumentView>, ApiError> {
-    let (base, found) = document_of(&bases, caller, &path).await?;
+    let (_, base, found) = document_of(&bases, caller, &path).await?;
     let mut fields = Fields::read(request, FIELD_BYTES).await?;
     let url = address(&fields.require("url")?)?;
     fields.finish()?;
@@ -331,11 +337,11 @@ async fn document_of(
     bases: &Bases,
     caller: PartnerTenant,
     path: &DocumentPath,
-) -> Result<(KnowledgeBase, Described), ApiError> {
-    let (_, base) = base_of(bases, caller, &path.kb).await?;
+) -> Result<(Tenant, KnowledgeBase, Described), ApiError> {
+    let (tenant, base) = base_of(bases, caller, &path.kb).await?;
     let base = base.require_open()?;
     let found = document::find(bases, &base, &path.doc_id).await?;
-    Ok((base, found))
+    Ok((tenant, base, found))
 }
 
 async fn changed(

@@ -324,14 +324,16 @@ pub(super) async fn create_files(
             "There are more names than files",
         ));
     }
-    let mut given = given.into_iter().map(|name| {
+    // All of them before the first file is taken.
+    let given = given.into_iter().map(|name| {
         let name = Some(name).filter(|name| !name.trim().is_empty());
         optional(name, |it| names::title("names", it))
     });
+    let mut given = given.collect::<Result<Vec<_>, _>>()?.into_iter();
     let mut results = Vec::with_capacity(files.len());
     let mut summary = Summary::default();
     for (filename, file) in files {
-        let name = given.next().transpose()?.flatten();
+        let name = given.next().flatten();
         let options = DocumentOptions {
             name,
             ..common.clone()

@@ -119,6 +119,20 @@ pub(crate) async fn set_name(
     Ok(())
 }
 
+/// Gives a document a name in the place of the one that it had, unless somebody has renamed it since.
+pub(crate) async fn replace_name(
+    db: &impl Executor,
+    id: &str,
+    (old, new): (&str, &str),
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql =
+        "UPDATE knowledge_documents SET name = $3, updated_at = $4 WHERE id = $1 AND name = $2";
+    let values = [id.into(), old.into(), new.into(), now.into()];
+    db.execute(statement(sql, values)).await?;
+    Ok(())
+}
+
 /// Gives it another address. What the one before gave is not what the new one gives, which is fetched when it is digitized next.
 pub(crate) async fn set_url(
     db: &impl Executor,
@@ -174,6 +188,19 @@ pub(crate) async fn set_digitizing(
         now.into(),
     ];
     Ok(db.execute(statement(sql, values)).await? == 1)
+}
+
+/// Sets the most characters that the texts of its base may have with its own.
+pub(crate) async fn set_document_limit(
+    db: &impl Executor,
+    id: &str,
+    limit: Option<u64>,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET character_limit = $2 WHERE id = $1";
+    let limit = limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX));
+    db.execute(statement(sql, [id.into(), limit.into()]))
+        .await?;
+    Ok(())
 }
 
 /// Counts a content that somebody wrote.
@@ -238,9 +265,9 @@ pub(crate) async fn set_facts(
     Ok(())
 }
 
-/// Notes that its final content is there.
+/// Notes that its final content is there, which is another than what is being embedded.
 pub(crate) async fn accept_final(db: &impl Executor, id: &str, now: i64) -> Result<(), StoreError> {
-    let sql = "UPDATE knowledge_documents SET rewriting = 'done', \
+    let sql = "UPDATE knowledge_documents SET rewriting = 'done', revision = revision + 1, \
                processing_error = CASE WHEN digitizing = 'blocked' THEN processing_error END, updated_at = $2 WHERE id = $1";
     db.execute(statement(sql, [id.into(), now.into()])).await?;
     Ok(())
@@ -263,7 +290,7 @@ pub(crate) async fn document_name(
     Ok(row.map(|row| row.name))
 }
 
-/// Has its text read again, with another limit where one is given; what an address gave is fetched again, unless its text waits for room.
+/// Has its text read again, also what is being read now, with another limit where one is given; what an address gave is fetched again, unless its text waits for room.
 pub(crate) async fn queue_digitizing(
     db: &impl Executor,
     id: &str,
@@ -273,7 +300,7 @@ pub(crate) async fn queue_digitizing(
     let sql = "UPDATE knowledge_documents SET digitizing = 'queued', processing_error = NULL, \
                fetching = CASE WHEN fetching = 'done' AND NOT EXISTS (SELECT 1 FROM knowledge_contents c \
                WHERE c.document_id = $1 AND c.variant = 'extracted') THEN 'wanted' ELSE fetching END, \
-               character_limit = COALESCE($2, character_limit), updated_at = $3 WHERE id = $1";
+               character_limit = COALESCE($2, character_limit), revision = revision + 1, updated_at = $3 WHERE id = $1";
     let values = [id.into(), character_limit.into(), now.into()];
     db.execute(statement(sql, values)).await?;
     Ok(())

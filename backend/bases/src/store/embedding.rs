@@ -1,5 +1,8 @@
 //! The SQL of embedding: profiles, manifests, and what the indexes of nodes follow.
 
+use std::collections::HashSet;
+
+use colloquy_accounts::Tenant;
 use colloquy_blobs::{BlobKey, Written};
 use colloquy_store::{Executor, StoreError, statement};
 
@@ -89,6 +92,33 @@ pub(crate) async fn missing_documents(
         "SELECT d.id, b.partner FROM knowledge_documents d JOIN knowledge_bases b ON b.id = d.base_id WHERE {IS_MISSING} ORDER BY d.id"
     );
     db.fetch_all(statement(sql, [base.into(), profile.into()]))
+        .await
+}
+
+/// The bases with a document that counts as embedded, and not by this profile.
+pub(crate) async fn bases_that_lack(
+    db: &impl Executor,
+    profile: i64,
+) -> Result<HashSet<String>, StoreError> {
+    let sql = "SELECT DISTINCT d.base_id AS id FROM knowledge_documents d WHERE d.embedding = 'done' AND d.deletion_requested_at IS NULL \
+               AND NOT EXISTS (SELECT 1 FROM knowledge_manifests m WHERE m.document_id = d.id AND m.profile_id = $1 AND NOT m.stale)";
+    let rows: Vec<BaseRow> = db.fetch_all(statement(sql, [profile.into()])).await?;
+    Ok(rows.into_iter().map(|row| row.id).collect())
+}
+
+#[derive(sqlx::FromRow)]
+struct BaseRow {
+    id: String,
+}
+
+/// How many documents of a base a profile has embedded.
+pub(crate) async fn count_manifests(
+    db: &impl Executor,
+    base: &str,
+    profile: i64,
+) -> Result<u64, StoreError> {
+    let sql = "SELECT COUNT(*) FROM knowledge_manifests WHERE base_id = $1 AND profile_id = $2 AND NOT stale";
+    db.fetch_count(statement(sql, [base.into(), profile.into()]))
         .await
 }
 
@@ -251,6 +281,83 @@ pub(crate) async fn put_manifest(
     ];
     db.execute(statement(sql, values)).await?;
     Ok(old)
+}
+
+/// Notes that an index does not take a manifest, unless there is another one by now; and whether all of it is to be embedded `anew` the next time.
+pub(crate) async fn refuse_manifest(
+    db: &impl Executor,
+    manifest: &ChangedManifest,
+    reason: &str,
+    anew: bool,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET embedding = 'failed', embedding_error = $4, embedding_at = $5, updated_at = $5, \
+               embedding_anew = CASE WHEN $6 THEN $6 ELSE embedding_anew END WHERE id = $1 AND embedding = 'done' AND EXISTS \
+               (SELECT 1 FROM knowledge_manifests m WHERE m.document_id = $1 AND m.profile_id = $2 AND m.sequence = $3)";
+    let values = [
+        manifest.document_id.as_str().into(),
+        manifest.profile_id.into(),
+        manifest.sequence.into(),
+        reason.into(),
+        now.into(),
+        anew.into(),
+    ];
+    db.execute(statement(sql, values)).await?;
+    Ok(())
+}
+
+/// How many chunks the documents of a partner have of a profile, without this document.
+pub(crate) async fn count_chunks(
+    db: &impl Executor,
+    tenant: &Tenant,
+    profile: i64,
+    except: &str,
+) -> Result<u64, StoreError> {
+    let sql = "SELECT CAST(COALESCE(SUM(m.chunk_count), 0) AS BIGINT) AS count FROM knowledge_manifests m \
+               JOIN knowledge_bases b ON b.id = m.base_id \
+               WHERE b.partner = $1 AND m.profile_id = $2 AND m.document_id <> $3 AND NOT m.stale";
+    let values = [
+        tenant.partner().as_str().into(),
+        profile.into(),
+        except.into(),
+    ];
+    db.fetch_count(statement(sql, values)).await
+}
+
+#[derive(sqlx::FromRow)]
+struct VectorsRow {
+    vectors: Option<BlobKey>,
+}
+
+/// The vectors that a profile has made anew of a document so far.
+pub(crate) async fn vectors_of(
+    db: &impl Executor,
+    document: &str,
+    profile: i64,
+) -> Result<Option<BlobKey>, StoreError> {
+    let sql = "SELECT vectors FROM knowledge_documents WHERE id = $1 AND vectors_profile = $2";
+    let row: Option<VectorsRow> = db
+        .fetch_one(statement(sql, [document.into(), profile.into()]))
+        .await?;
+    Ok(row.and_then(|row| row.vectors))
+}
+
+/// Puts others in their place, or none, and gives back the file that is needed no more.
+pub(crate) async fn replace_vectors(
+    db: &impl Executor,
+    document: &str,
+    new: Option<(&BlobKey, i64)>,
+) -> Result<Option<BlobKey>, StoreError> {
+    let sql = "SELECT vectors FROM knowledge_documents WHERE id = $1";
+    let old: Option<VectorsRow> = db.fetch_one(statement(sql, [document.into()])).await?;
+    let sql = "UPDATE knowledge_documents SET vectors = $2, vectors_profile = $3 WHERE id = $1";
+    let values = [
+        document.into(),
+        new.map(|(key, _)| key.as_str()).into(),
+        new.map(|(_, profile)| profile).into(),
+    ];
+    db.execute(statement(sql, values)).await?;
+    Ok(old.and_then(|row| row.vectors))
 }
 
 /// Lets nothing be found of what a document had.

@@ -304,7 +304,8 @@ pub(super) async fn stop_channels(
 pub(super) fn files_in(whole: Whole) -> String {
     format!(
         "SELECT c.blob FROM knowledge_contents c JOIN knowledge_documents d ON d.id = c.document_id WHERE d.{0} = $1 \
-         UNION SELECT m.blob FROM knowledge_manifests m JOIN knowledge_documents d ON d.id = m.document_id WHERE d.{0} = $1",
+         UNION SELECT m.blob FROM knowledge_manifests m JOIN knowledge_documents d ON d.id = m.document_id WHERE d.{0} = $1 \
+         UNION SELECT d.vectors FROM knowledge_documents d WHERE d.{0} = $1 AND d.vectors IS NOT NULL",
         whole.column()
     )
 }

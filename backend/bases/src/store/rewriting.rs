@@ -13,6 +13,8 @@ use crate::{
 pub(crate) struct Rewrite {
     /// Of the document when it began.
     pub(crate) revision: i64,
+    /// Tells how the text was cut into sections.
+    pub(crate) cut: String,
     /// The model that answered last.
     pub(crate) model: String,
     pub(crate) sections: i64,
@@ -29,9 +31,10 @@ pub(crate) struct Rewrite {
 
 impl Rewrite {
     /// One that begins.
-    pub(crate) fn new(document: &Document, sections: usize) -> Self {
+    pub(crate) fn new(document: &Document, cut: String, sections: usize) -> Self {
         Self {
             revision: document.revision,
+            cut,
             model: String::new(),
             sections: i64::try_from(sections).unwrap_or(i64::MAX),
             done: 0,
@@ -60,7 +63,7 @@ impl Rewrite {
 }
 
 const COLUMNS: &str =
-    "revision, model, sections, done, asking, input_tokens, output_tokens, cost, complete";
+    "revision, cut, model, sections, done, asking, input_tokens, output_tokens, cost, complete";
 
 pub(crate) async fn rewrite_of(
     db: &impl Executor,
@@ -77,14 +80,15 @@ pub(crate) async fn put_rewrite(
     now: i64,
 ) -> Result<(), StoreError> {
     let sql = format!(
-        "INSERT INTO knowledge_rewrites (document_id, {COLUMNS}, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
-         ON CONFLICT (document_id) DO UPDATE SET revision = excluded.revision, model = excluded.model, sections = excluded.sections, \
+        "INSERT INTO knowledge_rewrites (document_id, {COLUMNS}, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) \
+         ON CONFLICT (document_id) DO UPDATE SET revision = excluded.revision, cut = excluded.cut, model = excluded.model, sections = excluded.sections, \
          done = excluded.done, asking = excluded.asking, input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, \
          cost = excluded.cost, complete = excluded.complete, updated_at = excluded.updated_at"
     );
     let values = [
         document.into(),
         rewrite.revision.into(),
+        rewrite.cut.as_str().into(),
         rewrite.model.as_str().into(),
         rewrite.sections.into(),
         rewrite.done.into(),
@@ -152,7 +156,28 @@ pub(crate) async fn set_rewriting(
     Ok(())
 }
 
-/// Notes that rewriting failed, for this reason or for the one that is there, and that nothing is being asked.
+/// The same by whoever rewrites, unless somebody has written another content since. Whether it was so.
+pub(crate) async fn note_rewriting(
+    db: &impl Executor,
+    document: &Document,
+    step: Step,
+    reason: Option<&str>,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE knowledge_documents SET rewriting = $3, processing_error = COALESCE($4, \
+               CASE WHEN digitizing = 'blocked' THEN processing_error END), updated_at = $5 \
+               WHERE id = $1 AND revision = $2 AND rewriting IN ('running', 'queued')";
+    let values = [
+        document.id.as_str().into(),
+        document.revision.into(),
+        step.as_str().into(),
+        reason.into(),
+        now.into(),
+    ];
+    Ok(db.execute(statement(sql, values)).await? == 1)
+}
+
+/// Notes that rewriting was given up, for this reason or for the one that is there.
 pub(crate) async fn fail_rewriting(
     db: &impl Executor,
     document: &str,
@@ -160,7 +185,7 @@ pub(crate) async fn fail_rewriting(
     now: i64,
 ) -> Result<(), StoreError> {
     let sql = "UPDATE knowledge_documents SET rewriting = 'failed', processing_error = COALESCE($2, processing_error), updated_at = $3 \
-               WHERE id = $1";
+               WHERE id = $1 AND rewriting IN ('running', 'queued')";
     db.execute(statement(sql, [document.into(), reason.into(), now.into()]))
         .await?;
     Ok(())
@@ -209,7 +234,7 @@ pub(crate) async fn list_rewrites(
     db: &impl Executor,
     base: &KnowledgeBase,
 ) -> Result<Vec<ListedRewrite>, StoreError> {
-    let sql = "SELECT r.document_id, r.revision, r.model, r.sections, r.done, r.asking, r.input_tokens, r.output_tokens, r.cost, r.complete \
+    let sql = "SELECT r.document_id, r.revision, r.cut, r.model, r.sections, r.done, r.asking, r.input_tokens, r.output_tokens, r.cost, r.complete \
                FROM knowledge_rewrites r JOIN knowledge_documents d ON d.id = r.document_id WHERE d.base_id = $1";
     db.fetch_all(statement(sql, [base.id.as_str().into()]))
         .await

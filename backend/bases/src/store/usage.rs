@@ -265,11 +265,35 @@ pub(crate) struct Needed {
     pub(crate) cost: Option<u64>,
 }
 
-/// Notes that a step of a document waits for room, why, and for how much.
+/// Notes that a step of a document that is under way waits for room, why, and for how much. Where somebody has written meanwhile what the step would
+/// give, it does not wait.
 pub(crate) async fn block(
     db: &impl Executor,
     document: &str,
     step: PaidStep,
+    why: &NoRoom,
+    needed: Needed,
+    now: i64,
+) -> Result<(), StoreError> {
+    wait(db, document, step, true, why, needed, now).await
+}
+
+/// Notes that a text that is there waits for room.
+pub(crate) async fn block_text(
+    db: &impl Executor,
+    document: &str,
+    why: &NoRoom,
+    needed: Needed,
+    now: i64,
+) -> Result<(), StoreError> {
+    wait(db, document, PaidStep::Transcribe, false, why, needed, now).await
+}
+
+async fn wait(
+    db: &impl Executor,
+    document: &str,
+    step: PaidStep,
+    is_under_way: bool,
     why: &NoRoom,
     needed: Needed,
     now: i64,
@@ -281,7 +305,11 @@ pub(crate) async fn block(
     };
     let sql = format!(
         "UPDATE knowledge_documents SET {column} = 'blocked', {error} = $2, needed_characters = $3, needed_tokens = $4, needed_cost = $5, \
-         updated_at = $6 WHERE id = $1"
+         updated_at = $6 WHERE id = $1{}",
+        match is_under_way {
+            true => format!(" AND {column} IN ('running', 'queued')"),
+            false => String::new(),
+        }
     );
     let values = [
         document.into(),

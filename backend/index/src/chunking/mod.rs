@@ -23,19 +23,35 @@ pub struct ChunkOptions {
     pub max_tokens: usize,
     /// A section of fewer tokens shares a chunk with those that follow, when they are not of a higher level.
     pub min_tokens: usize,
+    /// The most bytes of a chunk's text, without the row of names that stands before rows of a table. A token may be long, and some of what stands
+    /// in a text is no token.
+    pub max_bytes: usize,
 }
 
 impl ChunkOptions {
     /// The least that [`ChunkOptions::max_tokens`] can be.
     pub const SMALLEST: usize = 16;
+    /// The most bytes of a text that is searched: with its path and its headings it is what an index takes
+    /// ([`MAX_CHUNK_BYTES`](crate::search::MAX_CHUNK_BYTES)).
+    const SEARCHED_BYTES: usize = 12 * 1024;
 
-    /// Chunks of so many tokens at most.
+    /// Chunks of so many tokens at most, which an index takes.
     #[must_use]
     pub fn of(max_tokens: usize) -> Self {
+        Self {
+            max_bytes: Self::SEARCHED_BYTES,
+            ..Self::sections(max_tokens)
+        }
+    }
+
+    /// Sections of so many tokens at most, for whoever reads them and does not search.
+    #[must_use]
+    pub fn sections(max_tokens: usize) -> Self {
         let max_tokens = max_tokens.max(Self::SMALLEST);
         Self {
             max_tokens,
             min_tokens: max_tokens / 4,
+            max_bytes: usize::MAX,
         }
     }
 }

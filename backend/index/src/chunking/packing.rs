@@ -18,6 +18,8 @@ const TINY: usize = 12;
 const ANNOUNCEMENT_SHARE: usize = 4;
 /// A token counts for no more bytes than this, so that a chunk has a bound in bytes, too.
 const MAX_TOKEN_BYTES: usize = 16;
+/// The most headings of a chunk.
+const MAX_HEADINGS: usize = 128;
 
 /// What a chunk is made of while it grows.
 #[derive(Debug, Default)]
@@ -50,6 +52,8 @@ struct Announcement {
 pub(super) struct Packer<'a> {
     markdown: &'a str,
     options: ChunkOptions,
+    /// The bytes for which a token counts at most.
+    token_bytes: usize,
     count: &'a dyn Fn(&str) -> usize,
     title: String,
     /// The headings that the next block stands under.
@@ -67,13 +71,16 @@ impl<'a> Packer<'a> {
         options: ChunkOptions,
         count: &'a dyn Fn(&str) -> usize,
     ) -> Self {
-        let max_tokens = options.max_tokens.max(ChunkOptions::SMALLEST);
+        let max_bytes = options.max_bytes.max(ChunkOptions::SMALLEST);
+        let max_tokens = options.max_tokens.clamp(ChunkOptions::SMALLEST, max_bytes);
         Self {
             markdown,
             options: ChunkOptions {
                 max_tokens,
+                max_bytes,
                 ..options
             },
+            token_bytes: (max_bytes / max_tokens).min(MAX_TOKEN_BYTES),
             count,
             title: title(document),
             above: Vec::new(),
@@ -106,7 +113,8 @@ impl<'a> Packer<'a> {
         let goes_on = self.open.as_ref().is_some_and(|open| {
             let fits = open.path_tokens + open.tokens < self.options.max_tokens;
             let is_small = open.tokens < self.options.min_tokens && heading.level >= open.level;
-            fits && (is_small || open.tokens < TINY)
+            let headings = open.headings.len() + self.pending.len();
+            fits && headings < MAX_HEADINGS && (is_small || open.tokens < TINY)
         });
         if !goes_on {
             self.flush();
@@ -114,7 +122,8 @@ impl<'a> Packer<'a> {
         let gathered = self.pending.first().map(|first| first.start);
         if let Some(start) = gathered
             && self.open.is_none()
-            && self.tokens(&(start..heading.start)) >= self.options.max_tokens / 2
+            && (self.pending.len() >= MAX_HEADINGS
+                || self.tokens(&(start..heading.start)) >= self.options.max_tokens / 2)
         {
             self.headings_alone(heading.start);
         }
@@ -143,7 +152,9 @@ impl<'a> Packer<'a> {
             // Headings between two blocks of a chunk belong to its text.
             let start = open.range.end;
             let tokens = self.tokens(&(start..block.range.end));
-            if open.path_tokens + open.tokens + tokens <= self.options.max_tokens {
+            if open.path_tokens + open.tokens + tokens <= self.options.max_tokens
+                && self.is_short(open, block.range.end)
+            {
                 return self.extend(block, tokens);
             }
             let announcement = self.take_announcement();
@@ -354,6 +365,7 @@ impl<'a> Packer<'a> {
         let tokens = self.tokens(range);
         if let Some(open) = &self.open
             && open.path_tokens + open.tokens + tokens <= self.options.max_tokens
+            && self.is_short(open, range.end)
         {
             self.append(range, tokens);
             return true;
@@ -417,7 +429,12 @@ impl<'a> Packer<'a> {
 
     /// What a text counts. A tokenizer may take a word for one that it does not know, however long it is.
     fn tokens_of(&self, text: &str) -> usize {
-        (self.count)(text).max(text.len() / MAX_TOKEN_BYTES)
+        (self.count)(text).max(text.len() / self.token_bytes)
+    }
+
+    /// Whether the text of a chunk may go on up to here. White space between what is counted belongs to it, and is no token.
+    fn is_short(&self, open: &Open, end: usize) -> bool {
+        end.saturating_sub(open.range.start) <= self.options.max_bytes
     }
 }
 

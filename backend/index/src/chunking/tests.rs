@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::{indexing, search::IndexedDocument};
 
 /// Words and signs, as a tokenizer would begin.
 fn count(text: &str) -> usize {
@@ -250,6 +251,50 @@ fn strange_documents_take_time_and_memory_in_proportion() {
             .sum();
         assert!(kept < 40 * size, "{part:?}: {kept}");
         assert!(chunks.len() < size / 8, "{part:?}: {} chunks", chunks.len());
+    }
+}
+
+/// An index takes whatever a document is cut into: it is asked in the order of changes, and one that it refused would hold up all others.
+#[test]
+fn strange_documents_become_chunks_that_an_index_takes() {
+    let heading = |at: usize| format!("# {}{at}\n", "&nGt;".repeat(40));
+    let long = "a ".repeat(150);
+    let documents = [
+        format!("```\na\n{}b\n```", "\n".repeat(70_000)),
+        format!("```\n{}\n```", " \na\n".repeat(30_000)),
+        "a\n\n\n\n\n\n\n\n\n\n\n".repeat(10_000),
+        "#\n".repeat(40_000),
+        format!("a\n\n{}b", "#\n".repeat(40_000)),
+        format!("a\n\n{}b", "# b\n\nc\n\n".repeat(20_000)),
+        (0..900).map(heading).collect(),
+        format!("a\n\n{}b", (0..900).map(heading).collect::<String>()),
+        format!("| {long} |\n|---|\n{}", "| b |\n".repeat(20_000)),
+        "-".repeat(200_000),
+        "a".repeat(200_000),
+        "a ".repeat(100_000),
+        format!("- a\n{}", "\n  b\n".repeat(30_000)),
+    ];
+    let words = |text: &str| text.split_whitespace().count();
+    let thirds = |text: &str| text.len().div_ceil(3);
+    let nothing = |_: &str| 0;
+    let counts: [&dyn Fn(&str) -> usize; 3] = [&words, &thirds, &nothing];
+    for text in &documents {
+        for max_tokens in [16, 254, 512, 8_191, 32_768] {
+            for (count, tokens) in counts.iter().enumerate() {
+                let chunks = chunk(text, &long, ChunkOptions::of(max_tokens), tokens);
+                let document = IndexedDocument {
+                    id: uuid::Uuid::nil(),
+                    language: None,
+                    chunks: chunks.into_iter().map(|chunk| (chunk, vec![1.0])).collect(),
+                };
+                let taken = indexing::check(&document, None);
+                assert!(
+                    taken.is_ok(),
+                    "{:?}.. at {max_tokens}, {count}: {taken:?}",
+                    &text[..8]
+                );
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The thread that writes.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     path::Path,
     sync::{PoisonError, mpsc},
 };
@@ -165,7 +165,7 @@ impl Writing {
         let mut waiting = Vec::new();
         let mut failure = None;
         for job in jobs {
-            if let Err(error) = self.check(&job.changes) {
+            if let Err(error) = self.check(&job.changes, shared) {
                 let _ = job.done.send(Err(error));
                 continue;
             }
@@ -197,15 +197,21 @@ impl Writing {
         }
     }
 
-    /// Whether all changes of a job can be made.
-    fn check(&self, changes: &[Change]) -> Result<(), IndexError> {
-        let mut added = 0;
+    /// Whether all changes of a job can be made. What only takes something away always can.
+    fn check(&self, changes: &[Change], shared: &Shared) -> Result<(), IndexError> {
+        let state = shared.state.read().unwrap_or_else(PoisonError::into_inner);
+        let mut replaced = HashSet::new();
+        let (mut added, mut removed) = (0, 0);
         let mut dimensions: HashMap<Space, usize> = HashMap::new();
         for change in changes {
             let Change::Put(space, document) = change else {
                 continue;
             };
             added += document.chunks.len();
+            if replaced.insert((*space, document.id)) {
+                let partition = state.spaces.get(space);
+                removed += partition.map_or(0, |partition| partition.document_len(document.id));
+            }
             let held = self.dimensions.get(space).filter(|(_, chunks)| *chunks > 0);
             let held = held.map(|(dimensions, _)| *dimensions);
             let expected = dimensions.get(space).copied().or(held);
@@ -213,7 +219,8 @@ impl Writing {
                 dimensions.insert(*space, expected);
             }
         }
-        match self.chunks + added > self.options.max_chunks {
+        let is_full = (self.chunks + added).saturating_sub(removed) > self.options.max_chunks;
+        match is_full && added > removed {
             true => Err(IndexError::Full),
             false => Ok(()),
         }

@@ -1,0 +1,466 @@
+//! What people do while a document is being worked on is kept, and what cannot be worked on holds nothing else up.
+
+use std::sync::Arc;
+
+use axum::{Router, routing::get};
+use harness::{
+    TestDatabase, eventually,
+    upstream::{Api, Fault, Script, Upstream},
+};
+use tokio::{net::TcpListener, sync::Semaphore, task::JoinSet};
+
+use super::{budgets::Budgeted, *};
+
+const LIONS: &str = "# Lions\n\nLions eat meat.";
+const HOURS: &str = "# Hours\n\nThe zoo opens at nine.";
+
+/// A document whose text is its final content.
+async fn add(app: &TestApp, key: &str, name: &str, text: &str) -> String {
+    let form = fields(&[
+        ("type", "file"),
+        ("folder", "texts"),
+        ("name", name),
+        ("use_original_as_rewritten", "true"),
+    ]);
+    let form = form.part("file", file("text.md", text));
+    let made = post(app, key, &format!("/api/documents/{BASE}"), form).await;
+    made.expect(201)["id"].as_str().unwrap().to_owned()
+}
+
+async fn document(app: &TestApp, key: &str, id: &str) -> Value {
+    let path = format!("/api/document/{BASE}/{id}");
+    app.get(key, &path).await.expect(200)
+}
+
+/// Until a search finds the document of this name first, or none.
+async fn finds(app: &TestApp, key: &str, question: &str, name: &str) {
+    let what = format!("{question} finds {name:?}");
+    eventually(&what, async || best(app, key, question).await == name).await;
+}
+
+/// An index follows changes in their order, so one that it cannot follow must not hold up those behind it.
+#[tokio::test(flavor = "multi_thread")]
+async fn vectors_that_are_lost_are_told_and_hold_nothing_up() {
+    let database = TestDatabase::sqlite();
+    let start = || {
+        let builder = TestApp::builder(&database);
+        builder.with_decoder().quick_worker().start()
+    };
+    let app = start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let lions = add(&app, key, "Lions", LIONS).await;
+    settled(&app, key).await;
+    add(&app, key, "Hours", HOURS).await;
+    settled(&app, key).await;
+    let sql = format!("SELECT blob FROM knowledge_manifests WHERE document_id = '{lions}'");
+    let blob: Option<String> = app.app.store.db().fetch_scalar(sql).await.unwrap();
+    app.stop().await;
+
+    let folder = database.config().dir;
+    fs::remove_dir_all(folder.join("index")).unwrap();
+    let blob = blob.unwrap();
+    let name = blob.rsplit('/').next().unwrap();
+    let files = walk(&folder);
+    let file = files.iter().find(|file| file.ends_with(name));
+    fs::remove_file(file.expect("the file of the vectors")).unwrap();
+
+    let app = start().await;
+    finds(&app, key, "open", "Hours").await;
+    assert_eq!(best(&app, key, "lions").await, "");
+    let told = document(&app, key, &lions).await;
+    assert_eq!(told["embedding_status"], "failed", "{told}");
+    let info = settled(&app, key).await;
+    assert_eq!(
+        info["last_error"], "the file with its vectors is lost",
+        "{info}"
+    );
+
+    // They can be made again.
+    let retry = format!("/api/embedding/{BASE}/retry-failed");
+    let retried = app.post(key, &retry, Value::Null).await.expect(200);
+    assert_eq!(retried["queued"], 1);
+    finds(&app, key, "lions", "Lions").await;
+    assert_eq!(settled(&app, key).await["failed_document_count"], 0);
+}
+
+/// All files below a folder.
+fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files.extend(walk(&path)),
+            false => files.push(path),
+        }
+    }
+    files
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn vectors_of_another_length_are_told_and_hold_nothing_up() {
+    let upstream = Upstream::start().await;
+    let app = TestApp::builder(&TestDatabase::sqlite());
+    let app = app.config(|config| upstream.embed(config, "scripted-embedder"));
+    let app = app.with_decoder().quick_worker().start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    add(&app, key, "Hours", HOURS).await;
+    settled(&app, key).await;
+    upstream.script(Api::Embeddings, Script::fault(Fault::Dimensions(7)));
+    let lions = add(&app, key, "Lions", LIONS).await;
+    eventually("it is told", async || {
+        document(&app, key, &lions).await["embedding_status"] == "failed"
+    })
+    .await;
+    add(&app, key, "Cats", "# Cats\n\nCats eat fish.").await;
+    settled(&app, key).await;
+    finds(&app, key, "fish", "Cats").await;
+    finds(&app, key, "open", "Hours").await;
+    let retry = format!("/api/embedding/{BASE}/retry-failed");
+    app.post(key, &retry, Value::Null).await.expect(200);
+    finds(&app, key, "lions", "Lions").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partner_has_so_many_parts_to_be_searched() {
+    let app = TestApp::builder(&TestDatabase::sqlite());
+    let app = app.config(|config| config.knowledge.max_chunks = 2);
+    let app = app.with_decoder().quick_worker().start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let lions = add(&app, key, "Lions", LIONS).await;
+    add(&app, key, "Hours", HOURS).await;
+    settled(&app, key).await;
+    let cats = add(&app, key, "Cats", "# Cats\n\nCats eat fish.").await;
+    let info = settled(&app, key).await;
+    assert_eq!(
+        info["last_error"],
+        "all documents together have more than 2 parts to be searched"
+    );
+    assert_eq!(
+        document(&app, key, &cats).await["embedding_status"],
+        "failed"
+    );
+    // Another text in the place of one that is searched takes no more room.
+    let content = format!("/api/documents/{BASE}/{lions}/content/rewritten");
+    put(
+        &app,
+        key,
+        &content,
+        &[("content", "# Tigers\n\nTigers swim.")],
+    )
+    .await
+    .expect(200);
+    settled(&app, key).await;
+    finds(&app, key, "tigers", "Lions").await;
+    let path = format!("/api/documents/{BASE}/{lions}");
+    app.delete(key, &path).await.expect(200);
+    let retry = format!("/api/embedding/{BASE}/retry-failed");
+    app.post(key, &retry, Value::Null).await.expect(200);
+    finds(&app, key, "fish", "Cats").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn final_content_that_comes_while_a_model_rewrites_remains() {
+    let upstream = Upstream::start().await;
+    let app = TestApp::builder(&TestDatabase::sqlite()).config(|config| {
+        upstream.offer(config);
+        config.rewriting.model = Some("scripted-chat".to_owned());
+        config.rewriting.section_ms = 1_500;
+    });
+    let app = app.with_decoder().quick_worker().start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    for fault in [
+        Fault::Stall { after: 0 },
+        Fault::Finish("content_filter".to_owned()),
+    ] {
+        let asked = || upstream.requests(Api::Chat).len();
+        let before = asked();
+        let script =
+            Script::fault(fault.clone()).delayed(Duration::from_millis(800), Duration::ZERO);
+        upstream.script(Api::Chat, script);
+        let form = fields(&[
+            ("type", "file"),
+            ("folder", "texts"),
+            ("auto_rewrite", "true"),
+        ]);
+        let form = form.part("file", file("notes.md", LIONS));
+        let made = post(&app, key, &format!("/api/documents/{BASE}"), form).await;
+        let made = made.expect(201);
+        let id = made["id"].as_str().unwrap();
+        eventually("a model is asked", async || asked() == before + 1).await;
+        let content = format!("/api/documents/{BASE}/{id}/content/rewritten");
+        put(&app, key, &content, &[("content", "By hand.")])
+            .await
+            .expect(200);
+        eventually("the answer came", async || {
+            let sql = "SELECT COUNT(*) FROM work WHERE kind = 'bases.rewrite' AND state IN ('queued', 'running')";
+            app.app.store.db().fetch_count(sql).await.unwrap() == 0
+        })
+        .await;
+        settled(&app, key).await;
+        let kept = document(&app, key, id).await;
+        assert_eq!(kept["status"], "ready", "{fault:?}: {kept}");
+        assert_eq!(kept["rewrite_status"], "done", "{fault:?}: {kept}");
+        assert_eq!(kept["processing_error"], Value::Null, "{fault:?}");
+        let kept = app.get(key, &content).await.expect(200);
+        assert_eq!(kept["content"], "By hand.");
+        assert_eq!(asked(), before + 1, "{fault:?}: nothing is asked again");
+    }
+}
+
+/// A site whose page comes when it is let go.
+async fn slow_site(go: Arc<Semaphore>) -> (String, JoinSet<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    let page = move || {
+        let go = Arc::clone(&go);
+        async move {
+            go.acquire().await.unwrap().forget();
+            let kind = [("content-type", "text/html")];
+            let words = "Lions are fed twice a day, in the morning and in the evening. ".repeat(8);
+            (
+                kind,
+                format!(
+                    "<html><head><title>Its title</title></head><body><article><p>{words}</p></article></body></html>"
+                ),
+            )
+        }
+    };
+    let router = Router::new().route("/page", get(page));
+    let mut server = JoinSet::new();
+    server.spawn(async move { axum::serve(listener, router).await.unwrap() });
+    (origin, server)
+}
+
+on_both_databases!(
+    what_is_asked_while_a_document_is_read_counts,
+    |builder| builder
+        .config(|config| config.fetch.allow_private = true)
+        .with_decoder()
+        .quick_worker(),
+    |app| {
+        let go = Arc::new(Semaphore::new(0));
+        let (origin, _site) = slow_site(Arc::clone(&go)).await;
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let page = format!("{origin}/page");
+        let form = fields(&[("type", "url"), ("folder", "texts"), ("url", &page)]);
+        let made = post(&app, key, &format!("/api/documents/{BASE}"), form).await;
+        let made = made.expect(201);
+        let id = made["id"].as_str().unwrap();
+        eventually("it is read", async || {
+            document(&app, key, id).await["digitize_status"] == "running"
+        })
+        .await;
+        // Another name, and another limit.
+        let path = format!("/api/documents/{BASE}/{id}/name");
+        put(&app, key, &path, &[("name", "Plan")]).await.expect(200);
+        let process =
+            "/api/queue/process?partner=acme&kb=manual&action=digitize&character_limit=100";
+        let body = json!({"document": {"id": id}});
+        app.post(key, process, body).await.expect(200);
+        go.add_permits(10);
+        eventually("the limit holds", async || {
+            document(&app, key, id).await["digitize_status"] == "blocked"
+        })
+        .await;
+        assert_eq!(document(&app, key, id).await["name"], "Plan");
+    }
+);
+
+on_both_databases!(
+    a_new_name_is_found,
+    |builder| builder.with_decoder().quick_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let id = add(&app, key, "Animals", "They eat meat at noon.").await;
+        settled(&app, key).await;
+        assert_eq!(best(&app, key, "animals").await, "Animals");
+        let path = format!("/api/documents/{BASE}/{id}/name");
+        put(&app, key, &path, &[("name", "Predators")])
+            .await
+            .expect(200);
+        settled(&app, key).await;
+        finds(&app, key, "predators", "Predators").await;
+        assert_eq!(best(&app, key, "animals").await, "");
+    }
+);
+
+on_both_databases!(
+    names_are_looked_at_before_files_are_taken,
+    |builder| builder.with_decoder().quick_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let long = "x".repeat(201);
+        let form = fields(&[("folder", "texts"), ("names", "First"), ("names", &long)])
+            .part("files", file("a.md", "One."))
+            .part("files", file("b.md", "Two."));
+        let path = format!("/api/documents/{BASE}/files/batch");
+        let refused = post(&app, key, &path, form).await.expect(400);
+        assert!(refused.to_string().contains("names"), "{refused}");
+        assert_eq!(rows(&app, "knowledge_documents").await, 0);
+    }
+);
+
+on_both_databases!(
+    no_text_has_a_nul,
+    |builder| builder.without_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let batch = json!({
+            "folder": "texts",
+            "urls": ["https://zoo.example/1", "https://zoo.example/\u{0}x", "https://zoo.example/2"],
+        });
+        let path = format!("/api/documents/{BASE}/batch");
+        let batch = app.post(key, &path, batch).await.expect(200);
+        assert_eq!(batch["summary"]["succeeded"], 2, "{batch}");
+        assert_eq!(batch["summary"]["failed"], 1, "{batch}");
+        let process = "/api/queue/process?partner=acme&kb=man%00ual&action=digitize";
+        let body = json!({"document": {"id": "x"}});
+        let refused = app.post(key, process, body).await.expect(400);
+        assert!(refused.to_string().contains("kb has a NUL"), "{refused}");
+        let body = json!({"partner": "acme", "kb": "man\u{0}ual", "user_message": "?"});
+        let missing = app.post(key, "/api/rag-test/search", body).await;
+        assert!(
+            [400, 404].contains(&missing.status.as_u16()),
+            "{}",
+            missing.status
+        );
+    }
+);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_long_to_be_shown_says_so() {
+    let app = TestApp::builder(&TestDatabase::sqlite());
+    let app = app.config(|config| config.knowledge.max_text_bytes = 1_024);
+    let app = app.with_decoder().quick_worker().start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let form = fields(&[("type", "file"), ("folder", "texts")]);
+    let form = form.part("file", file("long.txt", "Words. ".repeat(400)));
+    let made = post(&app, key, &format!("/api/documents/{BASE}"), form).await;
+    let made = made.expect(201);
+    let id = made["id"].as_str().unwrap();
+    let content = format!("/api/documents/{BASE}/{id}/content/original");
+    let refused = app.get(key, &content).await.expect(400);
+    assert!(refused.to_string().contains("downloaded"), "{refused}");
+}
+
+/// A text that somebody wrote is asked again with the limits of that request.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_waits_is_taken_when_its_base_has_room() {
+    let budgeted = Budgeted::start(&TestDatabase::sqlite()).await;
+    let (app, key) = (&budgeted.app, budgeted.key.as_str());
+    let id = budgeted.add(1, &[("character_limit", "100")]).await;
+    budgeted.becomes(&id, "digitized").await;
+    budgeted.limit(json!({"character_limit": 120})).await;
+    let content = format!("/api/documents/{BASE}/{id}/content/digitized");
+    let text = "x".repeat(150);
+    let kept = put(app, key, &content, &[("content", &text)])
+        .await
+        .expect(200);
+    assert_eq!(kept["status"], "budget_blocked", "{kept}");
+    budgeted.limit(json!({"character_limit": 10_000})).await;
+    budgeted.becomes(&id, "digitized").await;
+    let taken = app.get(key, &content).await.expect(200);
+    assert_eq!(taken["content"], text);
+}
+
+/// A base that waits for its last document with the vectors of another model changes over when that one has failed.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_model_takes_over_though_a_document_fails() {
+    let database = TestDatabase::sqlite();
+    let upstream = Upstream::start().await;
+    let start = |model: &'static str| {
+        let builder = TestApp::builder(&database).with_decoder().quick_worker();
+        let builder = builder.config(|config| {
+            upstream.embed(config, model);
+            config.embedder.max_texts = 1;
+        });
+        builder.start()
+    };
+    let app = start("first").await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    add(&app, key, "Hours", HOURS).await;
+    settled(&app, key).await;
+    add(&app, key, "Lions", LIONS).await;
+    settled(&app, key).await;
+    app.stop().await;
+
+    // Whichever comes second fails after the first is done.
+    upstream.script(Api::Embeddings, Script::default());
+    let slow =
+        Script::fault(Fault::Status(400)).delayed(Duration::from_millis(700), Duration::ZERO);
+    upstream.script(Api::Embeddings, slow);
+    let app = start("second").await;
+    eventually("the base has changed over", async || {
+        let info = settled(&app, key).await;
+        info["embedding_profile_name"] == "second"
+    })
+    .await;
+    assert_eq!(settled(&app, key).await["failed_document_count"], 1);
+    app.stop().await;
+
+    // A change that is taken back leaves nothing out.
+    let app = start("first").await;
+    eventually("the base has changed back", async || {
+        let info = settled(&app, key).await;
+        info["embedding_profile_name"] == "first"
+    })
+    .await;
+    finds(&app, key, "open", "Hours").await;
+    finds(&app, key, "lions", "Lions").await;
+}
+
+/// What was made before a forced embedding was broken off is not made, and paid for, again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forced_embedding_goes_on_where_it_was() {
+    let upstream = Upstream::start().await;
+    let app = TestApp::builder(&TestDatabase::sqlite()).config(|config| {
+        upstream.embed(config, "scripted-embedder");
+        config.embedder.max_texts = 1;
+        config.embedder.max_tokens = 16;
+    });
+    let app = app.with_decoder().quick_worker().start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let text: String = (0..6)
+        .map(|part| {
+            format!(
+                "# Part {part}\n\nThe keeper of number{part} feeds every animal of the zoo.\n\n"
+            )
+        })
+        .collect();
+    let id = add(&app, key, "Keepers", &text).await;
+    settled(&app, key).await;
+    let asked = || upstream.requests(Api::Embeddings).len();
+    let whole = asked();
+    assert!(whole >= 6, "{whole}");
+    for _ in 0..whole - 2 {
+        upstream.script(Api::Embeddings, Script::default());
+    }
+    upstream.script(Api::Embeddings, Script::fault(Fault::Status(500)));
+    let embed = format!("/api/embedding/{BASE}/documents/{id}?force=true");
+    app.post(key, &embed, Value::Null).await.expect(200);
+    eventually("it is broken off", async || asked() >= 2 * whole - 1).await;
+    settled(&app, key).await;
+    assert_eq!(
+        asked(),
+        2 * whole + 1,
+        "the two that were not made are asked for"
+    );
+    let left = "SELECT COUNT(*) FROM knowledge_documents WHERE vectors IS NOT NULL";
+    assert_eq!(app.app.store.db().fetch_count(left).await.unwrap(), 0);
+    // The next one begins anew.
+    app.post(key, &embed, Value::Null).await.expect(200);
+    settled(&app, key).await;
+    assert_eq!(asked(), 3 * whole + 1);
+    finds(&app, key, "number3", "Keepers").await;
+}
