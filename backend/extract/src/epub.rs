@@ -16,7 +16,7 @@ use crate::{
     limits::Bounds,
     markdown,
     office::{attribute, element_text},
-    package::Package,
+    package::{Package, resolve},
 };
 
 /// Ways to hide a font from others, which lock nobody out.
@@ -135,22 +135,6 @@ fn value(start: &BytesStart<'_>, name: &str) -> Option<String> {
     quick_xml::escape::unescape(&text)
         .ok()
         .map(|text| text.into_owned())
-}
-
-/// The name of a file that another one names.
-fn resolve(from: &str, to: &str) -> String {
-    let to = to.split(['#', '?']).next().unwrap_or_default();
-    let to = percent_encoding::percent_decode_str(to).decode_utf8_lossy();
-    let mut parts: Vec<&str> = from.split('/').collect();
-    parts.pop();
-    for part in to.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
-        }
-    }
-    parts.join("/")
 }
 
 #[cfg(test)]

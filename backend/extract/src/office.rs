@@ -1,6 +1,17 @@
-//! Documents of Office, old and new. `undoc` reads them; what it is given was unpacked and counted here first.
+//! Documents of Office, old and new. `undoc` reads them; what it is given was unpacked, counted, and written as it expects it here
+//! first.
 
-use quick_xml::{Reader, events::Event};
+mod dates;
+mod equation;
+mod notes;
+mod rewrite;
+
+use std::collections::HashSet;
+
+use quick_xml::{
+    Reader,
+    events::{BytesStart, Event, attributes::Attribute},
+};
 use undoc::{
     Block, ErrorKind, FormatType, Paragraph,
     render::{RenderOptions, to_markdown},
@@ -26,15 +37,33 @@ pub(crate) fn open_xml(
     let mut language = Language::default();
     let mut slides = 0;
     let mut cells = 0;
+    let mut from_1904 = HashSet::new();
+    if format == Format::Xlsx
+        && let Some(workbook) = package.read_xml("xl/workbook.xml")?
+        && dates::are_from_1904(&workbook)
+        && let Some(styles) = package.read_xml("xl/styles.xml")?
+    {
+        let none = HashSet::new();
+        from_1904 = dates::styles(&rewrite::rewritten("xl/styles.xml", styles, &none)?);
+    }
+    let notes = match format {
+        Format::Pptx => Some(notes::places(&mut package)?),
+        _ => None,
+    };
     let counted = package.counted(|name, xml| {
-        language.look(name, xml);
+        let xml = rewrite::rewritten(&name, xml, &from_1904)?;
+        language.look(&name, &xml);
         if name.starts_with("ppt/slides/slide") && name.ends_with(".xml") {
             slides += 1;
         }
         if name.starts_with("xl/worksheets/") && name.ends_with(".xml") {
-            count_cells(xml, &mut cells, bounds.cells)?;
+            count_cells(&xml, &mut cells, bounds.cells)?;
         }
-        Ok(())
+        let name = match &notes {
+            Some(places) => notes::place(name, places),
+            None => Some(name),
+        };
+        Ok(name.map(|name| (name, xml)))
     })?;
     let read = match format {
         Format::Docx => undoc::docx::DocxParser::from_bytes(counted).and_then(|mut p| p.parse()),
@@ -199,6 +228,14 @@ pub(crate) fn attribute(xml: &str, element: &str, attribute: &str) -> Option<Str
             _ => {}
         }
     }
+}
+
+/// The attributes of an element that can be read. Whether two have one name is not looked for, which would take the square of their
+/// number.
+fn attributes<'a>(start: &'a BytesStart<'_>) -> impl Iterator<Item = Attribute<'a>> {
+    let mut all = start.attributes();
+    all.with_checks(false);
+    all.flatten()
 }
 
 /// Counts the cells that the rows of a sheet take when the gaps between values are filled, as a table has to.

@@ -162,31 +162,70 @@ impl<'a> Package<'a> {
     }
 
     /// Another container with the parts of this one that have text, which were counted, and nothing compressed: what reads
-    /// documents is given that, and cannot be made to unpack anything. `look` sees each part.
+    /// documents is given that, and cannot be made to unpack anything. `part` gets each part, and gives the name and the text that
+    /// are written; none where the part is left out.
     pub(crate) fn counted(
         &mut self,
-        mut look: impl FnMut(&str, &str) -> Result<(), ExtractError>,
+        mut part: impl FnMut(String, String) -> Result<Option<(String, String)>, ExtractError>,
     ) -> Result<Vec<u8>, ExtractError> {
         let names: Vec<String> = self
             .names()
             .filter(|name| is_text(name))
             .map(str::to_owned)
             .collect();
-        let mut counted = ZipWriter::new(Cursor::new(Vec::new()));
-        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+        let mut counted = Stored::new();
         for name in names {
             let Some(xml) = self.read_xml(&name)? else {
                 continue;
             };
-            look(&name, &xml)?;
-            counted.start_file(name, options).map_err(of_zip)?;
-            counted
-                .write_all(xml.as_bytes())
-                .map_err(ExtractError::failed)?;
+            if let Some((name, xml)) = part(name, xml)? {
+                counted.add(&name, &xml)?;
+            }
         }
-        let bytes = counted.finish().map_err(of_zip)?.into_inner();
-        Ok(bytes)
+        counted.finish()
     }
+}
+
+/// A container that is written, with nothing compressed.
+pub(crate) struct Stored(ZipWriter<Cursor<Vec<u8>>>);
+
+impl Stored {
+    pub(crate) fn new() -> Self {
+        Self(ZipWriter::new(Cursor::new(Vec::new())))
+    }
+
+    /// Adds a part.
+    pub(crate) fn add(&mut self, name: &str, xml: &str) -> Result<(), ExtractError> {
+        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+        self.0.start_file(name, options).map_err(of_zip)?;
+        self.0
+            .write_all(xml.as_bytes())
+            .map_err(ExtractError::failed)
+    }
+
+    /// Its bytes.
+    pub(crate) fn finish(self) -> Result<Vec<u8>, ExtractError> {
+        Ok(self.0.finish().map_err(of_zip)?.into_inner())
+    }
+}
+
+/// The name of a file that another one names.
+pub(crate) fn resolve(from: &str, to: &str) -> String {
+    let to = to.split(['#', '?']).next().unwrap_or_default();
+    let to = percent_encoding::percent_decode_str(to).decode_utf8_lossy();
+    let mut parts: Vec<&str> = from.split('/').collect();
+    parts.pop();
+    if to.starts_with('/') {
+        parts.clear();
+    }
+    for part in to.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
 }
 
 /// Whether a part of an Office document has text that is read.

@@ -19,13 +19,13 @@ const TYPES: &str = r#"<?xml version="1.0"?><Types xmlns="http://schemas.openxml
 const WORD: &str = r#"xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main""#;
 const RELATIONS: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
 
-fn relations(list: &str) -> String {
+pub(crate) fn relations(list: &str) -> String {
     format!(
         r#"<?xml version="1.0"?><Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{list}</Relationships>"#
     )
 }
 
-fn relation(id: &str, kind: &str, target: &str) -> String {
+pub(crate) fn relation(id: &str, kind: &str, target: &str) -> String {
     format!(r#"<Relationship Id="{id}" Type="{RELATIONS}/{kind}" Target="{target}"/>"#)
 }
 
@@ -57,19 +57,84 @@ pub(crate) fn paragraph(text: &str) -> String {
 /// A workbook with one sheet, whose rows are these.
 pub(crate) fn xlsx(rows: &str) -> Vec<u8> {
     let space = r#"xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main""#;
-    let top = relations(&relation("r1", "officeDocument", "xl/workbook.xml"));
-    let book = relations(&relation("r1", "worksheet", "worksheets/sheet1.xml"));
     let workbook = format!(
         r#"<workbook {space} xmlns:r="{RELATIONS}"><sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>"#
     );
     let sheet = format!("<worksheet {space}><sheetData>{rows}</sheetData></worksheet>");
-    container(&[
+    xlsx_of(&workbook, &sheet, &[])
+}
+
+/// A workbook whose main part and whose sheet are these, and more files.
+pub(crate) fn xlsx_of(workbook: &str, sheet: &str, more: &[(&str, &[u8])]) -> Vec<u8> {
+    let top = relations(&relation("r1", "officeDocument", "xl/workbook.xml"));
+    let book = relations(&relation("r1", "worksheet", "worksheets/sheet1.xml"));
+    let mut files: Vec<(&str, &[u8])> = vec![
         ("[Content_Types].xml", TYPES.as_bytes()),
         ("_rels/.rels", top.as_bytes()),
         ("xl/workbook.xml", workbook.as_bytes()),
         ("xl/_rels/workbook.xml.rels", book.as_bytes()),
         ("xl/worksheets/sheet1.xml", sheet.as_bytes()),
-    ])
+    ];
+    files.extend(more);
+    container(&files)
+}
+
+/// A presentation of slides with these shapes, the numbers of which count from 1, with these relationships each, and more files.
+pub(crate) fn pptx(slides: &[(&str, &str)], more: &[(&str, &[u8])]) -> Vec<u8> {
+    let top = relations(&relation("r1", "officeDocument", "ppt/presentation.xml"));
+    let mut files: Vec<(String, Vec<u8>)> = vec![
+        ("[Content_Types].xml".to_owned(), TYPES.into()),
+        ("_rels/.rels".to_owned(), top.into()),
+    ];
+    let (mut list, mut named) = (String::new(), String::new());
+    for (index, (shapes, related)) in slides.iter().enumerate() {
+        let number = index + 1;
+        list.push_str(&format!(r#"<p:sldId id="{number}" r:id="r{number}"/>"#));
+        let target = format!("slides/slide{number}.xml");
+        named.push_str(&relation(&format!("r{number}"), "slide", &target));
+        files.push((
+            format!("ppt/slides/slide{number}.xml"),
+            slide("sld", shapes).into(),
+        ));
+        files.push((
+            format!("ppt/slides/_rels/slide{number}.xml.rels"),
+            relations(related).into(),
+        ));
+    }
+    let presentation = format!(
+        r#"<p:presentation xmlns:p="{SLIDES}" xmlns:r="{RELATIONS}"><p:sldIdLst>{list}</p:sldIdLst></p:presentation>"#
+    );
+    files.push(("ppt/presentation.xml".to_owned(), presentation.into()));
+    files.push((
+        "ppt/_rels/presentation.xml.rels".to_owned(),
+        relations(&named).into(),
+    ));
+    let mut all: Vec<(&str, &[u8])> = files
+        .iter()
+        .map(|(name, content)| (name.as_str(), content.as_slice()))
+        .collect();
+    all.extend(more);
+    container(&all)
+}
+
+const SLIDES: &str = "http://schemas.openxmlformats.org/presentationml/2006/main";
+
+/// A slide, a layout, a master, or notes, as its root is called.
+pub(crate) fn slide(root: &str, shapes: &str) -> String {
+    format!(
+        r#"<p:{root} xmlns:p="{SLIDES}" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:r="{RELATIONS}"><p:cSld><p:spTree>{shapes}</p:spTree></p:cSld></p:{root}>"#
+    )
+}
+
+/// A placeholder, and the paragraphs in it.
+pub(crate) fn placeholder(kind: &str, paragraphs: &[&str]) -> String {
+    let paragraphs: String = paragraphs
+        .iter()
+        .map(|text| format!("<a:p><a:r><a:t>{text}</a:t></a:r></a:p>"))
+        .collect();
+    format!(
+        r#"<p:sp><p:nvSpPr><p:cNvPr id="2" name="n"/><p:cNvSpPr/><p:nvPr><p:ph type="{kind}"/></p:nvPr></p:nvSpPr><p:spPr/><p:txBody><a:bodyPr/><a:lstStyle/>{paragraphs}<a:p><a:endParaRPr/></a:p></p:txBody></p:sp>"#
+    )
 }
 
 /// A book with one chapter, and more files.

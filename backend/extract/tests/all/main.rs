@@ -7,4 +7,6 @@ mod fuzz;
 #[cfg(test)]
 mod made;
 #[cfg(test)]
+mod office;
+#[cfg(test)]
 mod quality;

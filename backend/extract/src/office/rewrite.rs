@@ -1,0 +1,398 @@
+//! Parts of Office documents, written as `undoc` expects them. It compares names with the prefixes that Office uses, where a
+//! document may bind any other prefix to a namespace; it reads phonetic readings as text, and prompts of a layout as the text of a
+//! slide; and it knows neither equations, nor the date system of 1904, nor CDATA.
+//!
+//! Most parts need nothing of this, and stay as they are. Sources: ECMA-376 parts 1 and 4 (namespaces, transitional and strict),
+//! Namespaces in XML 1.0.
+
+use std::collections::{HashMap, HashSet};
+
+use memchr::memmem;
+use quick_xml::{
+    Reader,
+    events::{BytesStart, Event, attributes::Attribute},
+};
+
+use super::{attributes, dates, equation::Equation};
+use crate::error::ExtractError;
+
+/// Namespaces, by the prefix that `undoc` knows them by.
+const KNOWN: [(&str, &str); 18] = [
+    (
+        "",
+        "http://schemas.openxmlformats.org/spreadsheetml/2006/main",
+    ),
+    ("", "http://purl.oclc.org/ooxml/spreadsheetml/main"),
+    (
+        "",
+        "http://schemas.openxmlformats.org/package/2006/relationships",
+    ),
+    (
+        "w",
+        "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
+    ),
+    ("w", "http://purl.oclc.org/ooxml/wordprocessingml/main"),
+    (
+        "p",
+        "http://schemas.openxmlformats.org/presentationml/2006/main",
+    ),
+    ("p", "http://purl.oclc.org/ooxml/presentationml/main"),
+    ("a", "http://schemas.openxmlformats.org/drawingml/2006/main"),
+    ("a", "http://purl.oclc.org/ooxml/drawingml/main"),
+    (
+        "wp",
+        "http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing",
+    ),
+    (
+        "wp",
+        "http://purl.oclc.org/ooxml/drawingml/wordprocessingDrawing",
+    ),
+    (
+        "r",
+        "http://schemas.openxmlformats.org/officeDocument/2006/relationships",
+    ),
+    (
+        "r",
+        "http://purl.oclc.org/ooxml/officeDocument/relationships",
+    ),
+    (
+        "m",
+        "http://schemas.openxmlformats.org/officeDocument/2006/math",
+    ),
+    ("m", "http://purl.oclc.org/ooxml/officeDocument/math"),
+    (
+        "mc",
+        "http://schemas.openxmlformats.org/markup-compatibility/2006",
+    ),
+    ("v", "urn:schemas-microsoft-com:vml"),
+    ("o", "urn:schemas-microsoft-com:office:office"),
+];
+
+/// What a part may hold that is written otherwise.
+const REWRITTEN: [&str; 6] = [
+    "rPh",
+    "oMath",
+    "sldLayout",
+    "sldMaster",
+    "slidenum",
+    "<![CDATA[",
+];
+
+/// A part as `undoc` expects it. Cells of the styles in `from_1904` hold dates of the system of 1904.
+pub(super) fn rewritten(
+    name: &str,
+    xml: String,
+    from_1904: &HashSet<usize>,
+) -> Result<String, ExtractError> {
+    let has_dates = !from_1904.is_empty() && name.starts_with("xl/worksheets/");
+    let holds = |what: &&str| memmem::find(xml.as_bytes(), what.as_bytes()).is_some();
+    if !has_dates && !REWRITTEN.iter().any(holds) && !has_other_prefixes(&xml) {
+        return Ok(xml);
+    }
+    let mut reader = Reader::from_str(&xml);
+    let settings = reader.config_mut();
+    settings.check_end_names = false;
+    settings.allow_unmatched_ends = true;
+    let mut part = Part {
+        written: String::with_capacity(xml.len()),
+        names: Names::default(),
+        open: vec![],
+        left_out: 0,
+        is_template: false,
+        equation: None,
+        from_1904: has_dates.then_some(from_1904),
+        is_date: false,
+        date: None,
+    };
+    loop {
+        match reader.read_event() {
+            Ok(Event::Start(start)) => part.start(&start, false),
+            Ok(Event::Empty(start)) => part.start(&start, true),
+            Ok(Event::End(end)) => part.end(end.name().as_ref()),
+            Ok(Event::Text(text)) => part.text(&text),
+            Ok(Event::GeneralRef(reference)) => part.text(&format!("&{};", &*reference)),
+            Ok(Event::CData(text)) => part.text(&quick_xml::escape::escape(&*text)),
+            Ok(Event::Eof) => return Ok(part.written),
+            // A declaration says nothing of text that is decoded.
+            Ok(_) => {}
+            Err(error) => return Err(ExtractError::damaged(format!("{name}: {error}"))),
+        }
+    }
+}
+
+/// Whether a prefix is bound to a namespace that `undoc` knows by another one, or a prefix that it knows to another namespace.
+fn has_other_prefixes(xml: &str) -> bool {
+    memmem::find_iter(xml.as_bytes(), "xmlns").any(|at| {
+        let declared = xml[at + 5..].split_once('=').and_then(|(prefix, value)| {
+            let prefix = prefix.trim_end();
+            let prefix = prefix.strip_prefix(':').unwrap_or(prefix);
+            let value = value.trim_start();
+            let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+            let (namespace, _) = value[1..].split_once(quote)?;
+            Some((prefix, namespace))
+        });
+        declared.is_some_and(|(prefix, namespace)| match known(namespace) {
+            Some(expected) => prefix != expected,
+            None => is_known_prefix(prefix),
+        })
+    })
+}
+
+/// The prefix of a namespace.
+fn known(namespace: &str) -> Option<&'static str> {
+    let found = KNOWN.iter().find(|(_, one)| *one == namespace);
+    found.map(|(prefix, _)| *prefix)
+}
+
+/// Whether `undoc` takes a prefix for that of a namespace it knows.
+fn is_known_prefix(prefix: &str) -> bool {
+    !prefix.is_empty() && KNOWN.iter().any(|(known, _)| *known == prefix)
+}
+
+/// Prefixes that are bound where the reader is, and what is written in their place: none for those of other namespaces.
+#[derive(Default)]
+struct Names {
+    bound: HashMap<String, Vec<Option<&'static str>>>,
+}
+
+impl Names {
+    /// Binds what an element declares. Gives the prefixes, for [`Names::release`].
+    fn bind(&mut self, start: &BytesStart<'_>) -> Vec<String> {
+        let mut prefixes = vec![];
+        for attribute in attributes(start) {
+            let prefix = match attribute.key.as_ref() {
+                "xmlns" => "",
+                other => match other.strip_prefix("xmlns:") {
+                    Some(prefix) => prefix,
+                    None => continue,
+                },
+            };
+            let place = self.bound.entry(prefix.to_owned()).or_default();
+            place.push(known(&attribute.value));
+            prefixes.push(prefix.to_owned());
+        }
+        prefixes
+    }
+
+    fn release(&mut self, prefixes: &[String]) {
+        for prefix in prefixes {
+            if let Some(place) = self.bound.get_mut(prefix) {
+                place.pop();
+            }
+        }
+    }
+
+    /// A name with the prefix that it is known by; none where it stays as it is.
+    fn expected(&self, name: &str, is_attribute: bool) -> Option<String> {
+        let (prefix, local) = name.split_once(':').unwrap_or(("", name));
+        // An attribute without a prefix is in no namespace.
+        if is_attribute && prefix.is_empty() {
+            return None;
+        }
+        match self.bound.get(prefix)?.last()? {
+            Some(expected) if *expected == prefix => None,
+            Some("") => Some(local.to_owned()),
+            Some(expected) => Some(format!("{expected}:{local}")),
+            // Another namespace must not be taken for the one that the prefix stands for elsewhere.
+            None if is_known_prefix(prefix) => Some(format!("{prefix}_:{local}")),
+            None => None,
+        }
+    }
+}
+
+/// An element that is open.
+struct Open {
+    name: String,
+    written: String,
+    prefixes: Vec<String>,
+}
+
+/// A part while it is written.
+struct Part<'a> {
+    written: String,
+    names: Names,
+    open: Vec<Open>,
+    /// How many elements are open since one that is left out.
+    left_out: usize,
+    /// A layout or a master of slides.
+    is_template: bool,
+    /// The equation that is read, and how many elements are open around it.
+    equation: Option<(usize, Equation)>,
+    from_1904: Option<&'a HashSet<usize>>,
+    /// Whether the cell holds a date of the system of 1904,
+    is_date: bool,
+    /// and its value, as far as it was read.
+    date: Option<String>,
+}
+
+impl Part<'_> {
+    fn start(&mut self, start: &BytesStart<'_>, is_empty: bool) {
+        if self.left_out > 0 {
+            self.left_out += usize::from(!is_empty);
+            return;
+        }
+        let prefixes = self.names.bind(start);
+        let name = start.name().as_ref().to_owned();
+        let written = self.names.expected(&name, false);
+        let written = written.unwrap_or_else(|| name.clone());
+        if self.open.is_empty() {
+            self.is_template = matches!(written.as_str(), "p:sldLayout" | "p:sldMaster");
+        }
+        // How a word is pronounced is no part of it, a prompt is no text of the slide, and the number of a slide is its place.
+        let is_number =
+            |one: Attribute<'_>| one.key.as_ref() == "type" && &*one.value == "slidenum";
+        let is_left_out = match written.as_str() {
+            "rPh" => true,
+            "a:p" => self.is_template,
+            "a:fld" => attributes(start).any(is_number),
+            _ => false,
+        };
+        if is_left_out {
+            self.left_out = usize::from(!is_empty);
+            self.names.release(&prefixes);
+            return;
+        }
+        if let Some((_, equation)) = &mut self.equation {
+            equation.start(&written, start, is_empty);
+        } else if written == "m:oMath" {
+            self.equation = (!is_empty).then(|| (self.open.len(), Equation::default()));
+        } else {
+            self.mark(&written, start, is_empty);
+        }
+        if is_empty {
+            self.names.release(&prefixes);
+            // A cell without a value.
+            self.is_date &= written != "c";
+        } else {
+            if written == "v" && self.is_date {
+                self.date = Some(String::new());
+            }
+            self.open.push(Open {
+                name,
+                written,
+                prefixes,
+            });
+        }
+    }
+
+    /// Writes the mark that opens an element.
+    fn mark(&mut self, written: &str, start: &BytesStart<'_>, is_empty: bool) {
+        if let (Some(styles), "c") = (self.from_1904, written) {
+            self.is_date = dates::is_date(start, styles);
+        }
+        self.written.push('<');
+        self.written.push_str(written);
+        let all = || attributes(start);
+        let is_other = |name: &str| self.names.expected(name, true).is_some();
+        if all().any(|attribute| is_other(attribute.key.as_ref())) {
+            for attribute in all() {
+                let name = attribute.key.as_ref();
+                let name = self.names.expected(name, true);
+                let name = name.as_deref().unwrap_or(attribute.key.as_ref());
+                let quote = if attribute.value.contains('"') {
+                    '\''
+                } else {
+                    '"'
+                };
+                let value = &attribute.value;
+                self.written
+                    .push_str(&format!(" {name}={quote}{value}{quote}"));
+            }
+        } else {
+            self.written.push_str(start.attributes_raw());
+        }
+        self.written.push_str(if is_empty { "/>" } else { ">" });
+    }
+
+    fn end(&mut self, name: &str) {
+        if self.left_out > 0 {
+            self.left_out -= 1;
+            return;
+        }
+        let Some(open) = self.open.pop() else {
+            self.written.push_str(&format!("</{name}>"));
+            return;
+        };
+        self.names.release(&open.prefixes);
+        // What does not match stays wrong.
+        let written = if open.name == name {
+            &open.written
+        } else {
+            name
+        };
+        if let Some((around, equation)) = &mut self.equation {
+            if self.open.len() > *around {
+                equation.end();
+                return;
+            }
+            let text = equation.text();
+            self.written.push_str(&format!(
+                "<w:r><w:t xml:space=\"preserve\">{text}</w:t></w:r>"
+            ));
+            self.equation = None;
+            return;
+        }
+        if let Some(date) = self.date.take() {
+            self.written.push_str(&dates::from_1900(&date));
+        }
+        self.written.push_str(&format!("</{written}>"));
+    }
+
+    fn text(&mut self, text: &str) {
+        if self.left_out > 0 {
+            return;
+        }
+        match (&mut self.equation, &mut self.date) {
+            (Some((_, equation)), _) => equation.add(text),
+            (None, Some(date)) => date.push_str(text),
+            (None, None) => self.written.push_str(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHEETS: &str = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
+    const WORDS: &str = "http://purl.oclc.org/ooxml/wordprocessingml/main";
+
+    fn of(xml: &str) -> String {
+        rewritten("word/document.xml", xml.to_owned(), &HashSet::new()).unwrap()
+    }
+
+    #[test]
+    fn namespaces_have_the_prefixes_that_are_expected() {
+        assert_eq!(
+            of(&format!(
+                r#"<?xml version="1.0"?><x:a xmlns:x="{SHEETS}" n='"' x:b="&lt;"><x:t>1 &amp; 2</x:t><x:e/></x:a>"#
+            )),
+            format!(r#"<a xmlns:x="{SHEETS}" n='"' b="&lt;"><t>1 &amp; 2</t><e/></a>"#)
+        );
+        // A default namespace is bound within its element alone, and a prefix is free outside of the one that binds it.
+        assert_eq!(
+            of(&format!(
+                r#"<b><p xmlns='{WORDS}' w="1"><r/></p><w:p xmlns:w="urn:other" w:x="1"/><w:p/></b>"#
+            )),
+            format!(
+                r#"<b><w:p xmlns='{WORDS}' w="1"><w:r/></w:p><w_:p xmlns:w="urn:other" w_:x="1"/><w:p/></b>"#
+            )
+        );
+        // What does not end as it begins is no better afterwards.
+        let crossed = format!("<y:a xmlns:y='{SHEETS}'><y:b></y:a></y:b></c>");
+        assert_eq!(
+            of(&crossed),
+            format!("<a xmlns:y='{SHEETS}'><b></y:a></y:b></c>")
+        );
+        let usual = format!("<a xmlns = '{SHEETS}'><!-- as it is --></a>");
+        assert_eq!(of(&usual), usual);
+    }
+
+    #[test]
+    fn cdata_is_text_and_readings_are_none() {
+        assert_eq!(
+            of("<si><t>a<![CDATA[<&]]></t><rPh sb='0'><t>b</t></rPh><rPh/><t>c</t></si>"),
+            "<si><t>a&lt;&amp;</t><t>c</t></si>"
+        );
+    }
+}
