@@ -10,7 +10,7 @@ use quick_xml::{
 };
 
 use crate::{
-    document::Document,
+    document::{Document, UnreadPage, UnreadReason},
     error::{Bound, ExtractError},
     html,
     limits::Bounds,
@@ -25,7 +25,12 @@ const FONT_METHODS: [&str; 2] = [
     "http://ns.adobe.com/pdf/enc#RC",
 ];
 
+/// How many missing files are named at most.
+const MOST_MISSING: usize = 100;
+
 /// A book.
+///
+/// Files that its spine names and it does not have are told as unread pages; nobody can look at them.
 pub(crate) fn book(bytes: &[u8], bounds: &Bounds) -> Result<(Document, bool), ExtractError> {
     let mut package = Package::open(bytes, bounds)?;
     if let Some(encryption) = package.read_xml("META-INF/encryption.xml")?
@@ -42,13 +47,23 @@ pub(crate) fn book(bytes: &[u8], bounds: &Bounds) -> Result<(Document, bool), Ex
         return Err(ExtractError::damaged(format!("{place} is missing")));
     };
     let mut text = String::new();
-    for file in spine(&described) {
-        let Some(bytes) = package.read(&resolve(&place, &file))? else {
+    let mut missing = vec![];
+    for (number, chapter) in (1..).zip(spine(&described)) {
+        let Some(bytes) = package.read(&resolve(&place, &chapter.file))? else {
             // A chapter that is not there is no reason to read none.
+            missing.push(UnreadPage {
+                page: number,
+                begin: text.len(),
+                end: text.len(),
+                reason: UnreadReason::Unreadable,
+            });
             continue;
         };
-        let chapter = crate::characters::decode(&bytes, None);
-        let chapter = html::fragment(&chapter, bounds)?;
+        let mut html = crate::characters::decode(&bytes, None);
+        if chapter.is_xml {
+            html = html::of_xml(&html).into();
+        }
+        let chapter = html::fragment(&html, bounds)?;
         let chapter = chapter.trim();
         if chapter.is_empty() {
             continue;
@@ -64,13 +79,26 @@ pub(crate) fn book(bytes: &[u8], bounds: &Bounds) -> Result<(Document, bool), Ex
         }
         text.push_str(chapter);
     }
+    if text.is_empty() && !missing.is_empty() {
+        return Err(ExtractError::damaged("files of its spine are missing"));
+    }
+    missing.truncate(MOST_MISSING);
     let document = Document {
+        unread: missing,
         title: element_text(&described, "title"),
         author: element_text(&described, "creator"),
         language: element_text(&described, "language"),
         ..Document::of_markdown(markdown::tidy(&text))
     };
     Ok((document, package.has_pictures()))
+}
+
+/// A file of the spine.
+#[derive(Debug, PartialEq, Eq)]
+struct Chapter {
+    file: String,
+    /// Whether it is written as XML, and not as HTML.
+    is_xml: bool,
 }
 
 /// Whether anything but fonts is encrypted.
@@ -93,7 +121,7 @@ fn is_locked(encryption: &str) -> bool {
 }
 
 /// The files of a book, in the order in which they are read.
-fn spine(described: &str) -> Vec<String> {
+fn spine(described: &str) -> Vec<Chapter> {
     let mut reader = Reader::from_str(described);
     let mut files = HashMap::new();
     let mut order = vec![];
@@ -109,7 +137,8 @@ fn spine(described: &str) -> Vec<String> {
                     if let (Some(id), Some(file), true, false) =
                         (id, file, kind.contains("html"), is_contents)
                     {
-                        files.insert(id, file);
+                        let is_xml = kind.trim() == "application/xhtml+xml";
+                        files.insert(id, Chapter { file, is_xml });
                     }
                 }
                 "itemref" => order.extend(value(&start, "idref")),
@@ -149,10 +178,12 @@ mod tests {
             <item id="a" href="a.xhtml?x=1&amp;y#z" media-type="application/xhtml+xml"/>
             <item id="p" href="p.png" media-type="image/png"/>
             </manifest><spine><itemref idref="a"/><itemref idref="b"/><itemref idref="a"/><itemref idref="n"/><itemref idref="p"/></spine></package>"#;
-        let files = spine(described);
+        let chapters = spine(described);
+        assert!(chapters.iter().all(|chapter| chapter.is_xml));
+        let files: Vec<&str> = chapters.iter().map(|one| one.file.as_str()).collect();
         assert_eq!(files, ["a.xhtml?x=1&y#z", "b%20c.xhtml"]);
-        assert_eq!(resolve("OEBPS/content.opf", &files[0]), "OEBPS/a.xhtml");
-        assert_eq!(resolve("OEBPS/content.opf", &files[1]), "OEBPS/b c.xhtml");
+        assert_eq!(resolve("OEBPS/content.opf", files[0]), "OEBPS/a.xhtml");
+        assert_eq!(resolve("OEBPS/content.opf", files[1]), "OEBPS/b c.xhtml");
         assert_eq!(resolve("content.opf", "../../x/./y"), "x/y");
     }
 

@@ -1,10 +1,13 @@
 //! Pages of the Web: the whole page, or the article that is on it.
 
+use std::borrow::Cow;
+
 use dom_smoothie::{Config, Readability};
 use html_to_markdown_rs::{
     ConversionError, ConversionOptions, HiddenContent, InlineDataMedia, NewlineStyle,
     PreprocessingOptions, WarningKind,
 };
+use quick_xml::{Reader, escape::escape, events::Event};
 
 use crate::{
     document::Document,
@@ -27,6 +30,12 @@ const SHORTEST_ARTICLE: usize = 200;
 
 /// A page.
 pub(crate) fn page(html: &str, part: Part<'_>, bounds: &Bounds) -> Result<Document, ExtractError> {
+    let html = if html.trim_start().starts_with("<?xml") {
+        of_xml(html)
+    } else {
+        html.into()
+    };
+    let html = html.as_ref();
     check(html, bounds)?;
     match part {
         Part::Whole => whole(html, None, bounds),
@@ -36,6 +45,39 @@ pub(crate) fn page(html: &str, part: Part<'_>, bounds: &Bounds) -> Result<Docume
             None => whole(html, Some(url), bounds),
         },
     }
+}
+
+/// What is written as XML, written as HTML: there `<title/>` begins a title that has no end, and CDATA is no text. As it is where it is
+/// not well-formed. Sources: XML 1.0, sections 2.7 and 3.1; HTML, section 13.1.2.
+pub(crate) fn of_xml(xml: &str) -> Cow<'_, str> {
+    let mut reader = Reader::from_str(xml);
+    let settings = reader.config_mut();
+    settings.check_end_names = false;
+    settings.allow_unmatched_ends = true;
+    settings.allow_dangling_amp = true;
+    let mut html = String::with_capacity(xml.len());
+    loop {
+        let begin = place(&reader);
+        let event = match reader.read_event() {
+            Ok(Event::Eof) => return html.into(),
+            Ok(event) => event,
+            Err(_) => return xml.into(),
+        };
+        let written = xml.get(begin..place(&reader)).unwrap_or_default();
+        match event {
+            Event::Empty(element) if !VOID.contains(&element.name().as_ref()) => {
+                let name = element.name();
+                html.push_str(written.strip_suffix("/>").unwrap_or(written));
+                html.push_str(&format!("></{}>", name.as_ref()));
+            }
+            Event::CData(text) => html.push_str(&escape(&*text)),
+            _ => html.push_str(written),
+        }
+    }
+}
+
+fn place(reader: &Reader<&[u8]>) -> usize {
+    usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX)
 }
 
 /// A part of another document, which is HTML.
@@ -137,6 +179,17 @@ fn without_description(text: &str) -> &str {
     rest.map_or(text, |(_, text)| text)
 }
 
+/// Elements that have no end. Source: HTML, section 13.1.2.
+const VOID: [&str; 13] = [
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track",
+    "wbr",
+];
+
+/// Elements that hold characters, and no elements. Source: HTML, section 13.1.2.
+const CHARACTERS_ONLY: [&str; 8] = [
+    "script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes",
+];
+
 /// Elements that end by themselves, or where their neighbour begins: what is open of them says nothing of depth.
 const UNCLOSED: [&str; 30] = [
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
@@ -148,31 +201,47 @@ const UNCLOSED: [&str; 30] = [
 fn check(html: &str, bounds: &Bounds) -> Result<(), ExtractError> {
     let bytes = html.as_bytes();
     let (mut open, mut elements, mut at) = (0_usize, 0_usize, 0);
+    // How many drawings and formulas are open, in which elements may end where they begin.
+    let mut foreign = 0_usize;
+    let mut tag_end = 0;
     while let Some(next) = memchr::memchr(b'<', &bytes[at..]) {
         at += next + 1;
         let rest = &bytes[at..];
-        let is_end = rest.first() == Some(&b'/');
-        let name = &rest[usize::from(is_end)..];
-        let length = name
-            .iter()
-            .take(16)
-            .take_while(|byte| byte.is_ascii_alphanumeric())
-            .count();
-        if length == 0 {
+        if rest.starts_with(b"!--") {
+            let Some(end) = memchr::memmem::find(&rest[1..], b"-->") else {
+                break;
+            };
+            at += end + 4;
             continue;
         }
-        let name = String::from_utf8_lossy(&name[..length]).to_ascii_lowercase();
+        let is_end = rest.first() == Some(&b'/');
+        let name = tag_name(&rest[usize::from(is_end)..]);
+        if name.is_empty() {
+            continue;
+        }
         elements += 1;
         if elements > bounds.elements {
             return Err(ExtractError::too_large(Bound::Elements, bounds.elements));
         }
+        if tag_end < at {
+            let end = memchr::memchr(b'>', rest);
+            tag_end = end.map_or(bytes.len(), |end| at + end);
+        }
+        if !is_end && foreign == 0 && CHARACTERS_ONLY.contains(&name.as_str()) {
+            at = end_of(&name, bytes, tag_end);
+            continue;
+        }
         if UNCLOSED.contains(&name.as_str()) {
             continue;
         }
+        let is_foreign = matches!(name.as_str(), "svg" | "math");
+        let is_closed = bytes[tag_end - 1] == b'/' && (foreign > 0 || is_foreign);
         if is_end {
             open = open.saturating_sub(1);
-        } else {
+            foreign = foreign.saturating_sub(usize::from(is_foreign));
+        } else if !is_closed {
             open += 1;
+            foreign += usize::from(is_foreign);
         }
         // Sloppy pages leave elements open, so this is only where nobody writes them like that.
         if open > bounds.depth.saturating_mul(UNCLOSED_ALLOWANCE) {
@@ -180,6 +249,22 @@ fn check(html: &str, bounds: &Bounds) -> Result<(), ExtractError> {
         }
     }
     Ok(())
+}
+
+/// The name of a tag, or how it begins.
+fn tag_name(tag: &[u8]) -> String {
+    let is_of_name = |byte: &&u8| byte.is_ascii_alphanumeric();
+    let name = tag.iter().take(16).take_while(is_of_name);
+    name.map(|byte| char::from(byte.to_ascii_lowercase()))
+        .collect()
+}
+
+/// Where the tag is that ends an element which holds characters only.
+fn end_of(name: &str, bytes: &[u8], from: usize) -> usize {
+    let rest = &bytes[from..];
+    let end = memchr::memmem::find_iter(rest, b"</").find(|end| tag_name(&rest[end + 2..]) == name);
+    // The tag itself is none that opens anything.
+    end.map_or(bytes.len(), |end| from + end + 1)
 }
 
 /// How many times the depth may be open without being nested.
@@ -222,6 +307,43 @@ mod tests {
         assert_eq!(whole.title.as_deref(), Some("The title | The site"));
         assert_eq!(whole.author.as_deref(), Some("Ann Author"));
         assert_eq!(whole.language.as_deref(), Some("de-AT"));
+    }
+
+    #[test]
+    fn what_ends_where_it_begins_is_not_nested() {
+        let check = |html: &str| check(html, &Bounds::default());
+        let depth = Err(ExtractError::too_large(Bound::Depth, 256));
+        let paths = "<path d='M0 0'/>".repeat(5_000);
+        assert_eq!(check(&format!("<svg>{paths}</svg>")), Ok(()));
+        assert_eq!(
+            check(&"<svg><g><path/></g></svg><svg/>".repeat(5_000)),
+            Ok(())
+        );
+        assert_eq!(check(&format!("<svg></svg>{paths}")), depth);
+        let script = "if(i<n&&n<m)a<b;".repeat(5_000);
+        for name in ["script", "STYLE", "title"] {
+            let html = format!("<{name} src=a>{script}</x></{name} ><p>text");
+            assert_eq!(check(&html), Ok(()), "{name}");
+        }
+        assert_eq!(check(&format!("<!-->-->{}", "<b>".repeat(5_000))), depth);
+        assert_eq!(check(&format!("<!--{}-->", "<b>".repeat(5_000))), Ok(()));
+        assert_eq!(check(&format!("<script></scripts>{script}")), Ok(()));
+        assert_eq!(
+            check(&format!("<script></script>{}", "<b>".repeat(5_000))),
+            depth
+        );
+    }
+
+    #[test]
+    fn xml_is_written_as_html() {
+        let xml = "<?xml version='1.0'?><html><head><title/><script src='a'/><link href='b'/></head><body><p/>a &nbsp;<br/><![CDATA[b < c]]> & d</i></body></html>";
+        assert_eq!(
+            of_xml(xml),
+            "<?xml version='1.0'?><html><head><title></title><script src='a'></script><link href='b'/></head><body><p></p>a &nbsp;<br/>b &lt; c & d</i></body></html>"
+        );
+        assert_eq!(of_xml("<a/> <!-- open"), "<a/> <!-- open");
+        let read = page(xml, Part::Whole, &Bounds::default()).unwrap();
+        assert!(read.markdown.contains("b < c"), "{}", read.markdown);
     }
 
     #[test]

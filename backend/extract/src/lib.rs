@@ -78,6 +78,8 @@ pub fn page_images(
             }
             Ok(())
         }
+        // What is unread of a book is not in it.
+        Format::Epub => Ok(()),
         _ => Err(ExtractError::NoPage(
             pages.first().copied().unwrap_or_default(),
         )),

@@ -139,11 +139,26 @@ pub(crate) fn placeholder(kind: &str, paragraphs: &[&str]) -> String {
 
 /// A book with one chapter, and more files.
 pub(crate) fn epub(chapter: &str, more: &[(&str, &[u8])]) -> Vec<u8> {
-    let described = r#"<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata><dc:title>The Title</dc:title><dc:creator>Ann Author</dc:creator><dc:language>fr</dc:language></metadata><manifest><item id="a" href="a.xhtml" media-type="application/xhtml+xml"/></manifest><spine><itemref idref="a"/></spine></package>"#;
+    let mut files: Vec<(&str, &[u8])> = vec![("OEBPS/a.xhtml", chapter.as_bytes())];
+    files.extend(more);
+    epub_of(&["a"], &files)
+}
+
+/// A book with these chapters in its spine, and these files.
+pub(crate) fn epub_of(chapters: &[&str], more: &[(&str, &[u8])]) -> Vec<u8> {
+    let (mut manifest, mut spine) = (String::new(), String::new());
+    for id in chapters {
+        manifest.push_str(&format!(
+            r#"<item id="{id}" href="{id}.xhtml" media-type="application/xhtml+xml"/>"#
+        ));
+        spine.push_str(&format!(r#"<itemref idref="{id}"/>"#));
+    }
+    let described = format!(
+        r#"<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata><dc:title>The Title</dc:title><dc:creator>Ann Author</dc:creator><dc:language>fr</dc:language></metadata><manifest>{manifest}</manifest><spine>{spine}</spine></package>"#
+    );
     let mut files: Vec<(&str, &[u8])> = vec![
         ("META-INF/container.xml", br#"<container><rootfiles><rootfile full-path="OEBPS/content.opf"/></rootfiles></container>"#),
         ("OEBPS/content.opf", described.as_bytes()),
-        ("OEBPS/a.xhtml", chapter.as_bytes()),
     ];
     files.extend(more);
     container(&files)

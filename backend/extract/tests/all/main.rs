@@ -1,6 +1,8 @@
 //! Documents, from their bytes to their Markdown.
 
 #[cfg(test)]
+mod books;
+#[cfg(test)]
 mod bounds;
 #[cfg(test)]
 mod fuzz;
