@@ -52,12 +52,34 @@ fn front_matter(text: &str) -> (&str, &str) {
     for end in ["\n---\n", "\n...\n"] {
         if let Some((front, body)) = rest.split_once(end)
             // A rule, some text and another rule are no description.
-            && front.lines().all(|line| line.is_empty() || line.contains(':') || line.starts_with([' ', '-', '#', '\t']))
+            && is_mapping(front)
         {
             return (front, body);
         }
     }
     ("", text)
+}
+
+/// Whether lines are a mapping of YAML: names with values, behind which their lists and what is set in belong to them.
+/// Source: YAML 1.2, sections 6.6 and 8.2.
+fn is_mapping(text: &str) -> bool {
+    let mut is_named = false;
+    text.lines().all(|line| {
+        let is_value = line.starts_with([' ', '\t']) || line == "-" || line.starts_with("- ");
+        if line.trim().is_empty() || line.starts_with('#') {
+            return true;
+        }
+        if is_value {
+            return is_named;
+        }
+        is_named = line.split_once(':').is_some_and(|(name, value)| {
+            let is_separate = value.is_empty() || value.starts_with([' ', '\t']);
+            is_separate
+                && !name.is_empty()
+                && !name.starts_with(['*', '&', '!', '>', '|', '%', '@', '`'])
+        });
+        is_named
+    }) && is_named
 }
 
 #[cfg(test)]
@@ -74,6 +96,23 @@ mod tests {
         assert_eq!(document.markdown, "# Head\n\nBody  \nline\n");
         let rule = "---\nnot a description\n---\nBody";
         assert_eq!(markdown(rule).markdown, format!("{rule}\n"));
+        for text in [
+            "---\n# Hours\n- Mon 9-17\n---\n# Contact\n",
+            "---\n# Hours\n---\n# Contact\n",
+            "---\n- Mon: 9-17\n- Tue: 9-17\n---\n# Contact\n",
+            "---\nSee https://example.com\n---\n# Contact\n",
+            "---\n---\n# Contact\n",
+        ] {
+            assert_eq!(markdown(text).markdown, text);
+        }
+        for front in [
+            "# Made by hand\ntitle: A\n",
+            "tags:\n- a\n- b\n",
+            "\"title\": A\ntext: |\n  more\n\n  of it\n",
+        ] {
+            let text = format!("---\n{front}---\n# Contact\n");
+            assert_eq!(markdown(&text).markdown, "# Contact\n", "{front}");
+        }
     }
 
     #[test]

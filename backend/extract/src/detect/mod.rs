@@ -19,8 +19,10 @@ use crate::{
 
 /// How much of the begin of a file is looked at for its signature.
 const HEAD_BYTES: usize = 4_096;
-/// A PDF may have other bytes before it, so many at most.
+/// A PDF may have other bytes before its mark, so many at most.
 const PDF_WITHIN: usize = 1_024;
+/// Of how many bytes of a text one may be of none: a stray null, or a mark of a terminal. One may be wherever it is.
+const ONE_STRAY_IN: u64 = 1_000;
 /// How much of a file is in memory while it is looked through.
 const PIECE_BYTES: usize = 64 * 1024;
 
@@ -171,6 +173,9 @@ fn found(file: &mut (impl Read + Seek)) -> io::Result<Found> {
     if let Some(kind) = characters(file, head)? {
         return Ok(Found::Characters(kind));
     }
+    if has_pdf_mark(head) {
+        return Ok(Found::Format(Format::Pdf));
+    }
     let known = infer::get(head).map(|kind| kind.mime_type().to_owned());
     Ok(Found::Other(
         known.unwrap_or_else(|| "of no known format".to_owned()),
@@ -207,7 +212,9 @@ fn by_signature(head: &[u8]) -> Option<Found> {
     let riff = |kind: &[u8; 4]| {
         (head.starts_with(b"RIFF") || head.starts_with(b"RF64")) && head.get(8..12) == Some(kind)
     };
-    let atom = || head.get(4..8).unwrap_or_default();
+    // Words may be where an atom has its kind, but not without bytes that are in no text.
+    let is_binary = head.iter().copied().any(is_control);
+    let atom = || head.get(4..8).filter(|_| is_binary).unwrap_or_default();
     let brand = || head.get(8..12).unwrap_or_default();
     let format = match head {
         _ if head.starts_with(b"\xFF\xD8\xFF") => Format::Jpeg,
@@ -252,15 +259,25 @@ fn by_signature(head: &[u8]) -> Option<Found> {
         {
             Format::Mp3
         }
-        _ if head[..head.len().min(PDF_WITHIN)]
-            .windows(5)
-            .any(|window| window == b"%PDF-") =>
-        {
-            Format::Pdf
-        }
+        _ if without_blanks(head).starts_with(PDF_MARK) => Format::Pdf,
         _ => return None,
     };
     Some(Found::Format(format))
+}
+
+/// What a PDF begins with.
+const PDF_MARK: &[u8] = b"%PDF-";
+
+/// Whether there is the mark of a PDF where it may be. Text may speak of it, but then all of it is text.
+fn has_pdf_mark(head: &[u8]) -> bool {
+    memchr::memmem::find(&head[..head.len().min(PDF_WITHIN)], PDF_MARK).is_some()
+}
+
+/// What follows a byte order mark and blanks.
+fn without_blanks(head: &[u8]) -> &[u8] {
+    head.strip_prefix(b"\xEF\xBB\xBF")
+        .unwrap_or(head)
+        .trim_ascii_start()
 }
 
 /// Whether the whole file is text, and what it looks like.
@@ -269,9 +286,13 @@ fn characters(file: &mut (impl Read + Seek), head: &[u8]) -> io::Result<Option<C
     if !wide {
         file.rewind()?;
         let mut piece = vec![0; PIECE_BYTES];
+        let (mut strays, mut read) = (0_u64, 0_u64);
         loop {
             let length = directory::read_all(file, &mut piece)?;
-            if piece[..length].iter().copied().any(is_control) {
+            let controls = piece[..length].iter().filter(|byte| is_control(**byte));
+            strays += controls.count() as u64;
+            read += length as u64;
+            if strays > 1 + read / ONE_STRAY_IN {
                 return Ok(None);
             }
             if length < piece.len() {

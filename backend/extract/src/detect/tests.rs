@@ -168,7 +168,7 @@ fn what_is_nothing_of_this_is_named() {
         found("a.txt", &[&b"\x7FELF\x02\x01\x01"[..], &[0; 60]].concat()),
         "application/x-executable"
     );
-    assert_eq!(found("a.txt", b"a\0b"), "of no known format");
+    assert_eq!(found("a.txt", b"a\x01b\x02"), "of no known format");
     assert_eq!(found("a.jpg", &begins()[6].1), "MPEG-4 or QuickTime");
     let heif = [&[0, 0, 0, 24][..], b"ftypheic", &[0; 12]].concat();
     assert_eq!(found("a.mp4", &heif), "a picture (HEIF)");
@@ -179,9 +179,50 @@ fn what_is_nothing_of_this_is_named() {
     assert_eq!(found("a.docx", &odt), "OpenDocument");
     let binary = zip(&[("[Content_Types].xml", b""), ("xl/workbook.bin", b"")]);
     assert_eq!(found("a.xlsx", &binary), "a binary workbook (XLSB)");
-    // A control character far behind the begin.
-    let late = [&[b'a'; 200_000][..], b"\x01"].concat();
+    // What is no text begins far behind.
+    let late = [&[b'a'; 200_000][..], &[1; 300]].concat();
     assert_eq!(found("a.txt", &late), "of no known format");
+}
+
+#[test]
+fn words_are_no_signature() {
+    for text in [
+        "The wide river",
+        "one moov, two",
+        "See %PDF-1.7 for what begins with %PDF-",
+        "The file begins with %PDF-",
+    ] {
+        for name in ["a.txt", "a.md"] {
+            assert!(tell(name, text.as_bytes()).is_ok(), "{name}: {text}");
+        }
+        assert!(tell("a.mov", text.as_bytes()).is_err(), "{text}");
+        assert!(tell("a.pdf", text.as_bytes()).is_err(), "{text}");
+    }
+    let pdf = b"%PDF-1.7\n%\xE2\xE3\xCF\xD3\n1 0 obj";
+    let stream = [7; 100];
+    for before in [
+        &b""[..],
+        b"\r\n",
+        b"\xEF\xBB\xBF",
+        b"\0\0\0\0",
+        b"HTTP/1.1 200 OK\r\n\r\n",
+    ] {
+        let file = [before, pdf, &stream].concat();
+        assert_eq!(tell("a.pdf", &file), Ok(Format::Pdf), "{before:?}");
+        assert!(tell("a.txt", &file).is_err(), "{before:?}");
+    }
+}
+
+#[test]
+fn a_stray_byte_does_not_make_text_something_else() {
+    for stray in [0, 8, 0x7F] {
+        let with = |text: &[u8]| [text, &[stray], b" and on"].concat();
+        assert_eq!(tell("a.txt", &with(b"words")), Ok(Format::Text));
+        assert_eq!(tell("a.csv", &with(b"a,b\n1,2")), Ok(Format::Csv));
+        assert_eq!(tell("a.html", &with(b"<html>a")), Ok(Format::Html));
+        let long = with(&[b'a'; 200_000]);
+        assert_eq!(tell("a.txt", &long.repeat(2)), Ok(Format::Text));
+    }
 }
 
 /// A compound file with one sector of allocation table and one of directory.
