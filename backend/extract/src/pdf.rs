@@ -1,6 +1,8 @@
 //! PDF: the text of each page in reading order, and which pages have to be looked at instead. `unpdf` reads the pages, one at a
 //! time; what a page's text is worth is judged here.
 
+mod annotations;
+
 use std::{collections::HashMap, ops::ControlFlow};
 
 use unpdf::{
@@ -20,6 +22,10 @@ use crate::{
 /// A page that a picture covers so far, with so few characters, is a scan with a stamp or a number on it.
 const SCAN_COVERAGE: f32 = 0.5;
 const SCAN_CHARACTERS: usize = 60;
+/// A page that a picture covers all but its margins is a scan as well where all that is painted on it is in those margins but so many
+/// characters, or is this short in all: a page that was written has more. What a scan was recognized to say is not painted.
+const FULL_COVERAGE: f32 = 0.9;
+const STAMP_CHARACTERS: u32 = 200;
 /// A page without text that fills so many shapes may have text that was made shapes.
 const OUTLINES: u32 = 24;
 /// The share of characters that stand for nothing, from which on a text is bad.
@@ -27,12 +33,14 @@ const BAD_SHARE: f64 = 0.1;
 
 /// A document.
 pub(crate) fn document(bytes: &[u8], bounds: &Bounds) -> Result<Document, ExtractError> {
+    check_depth(bytes, bounds)?;
+    let typed = annotations::texts(bytes);
     let parser = open(bytes, bounds)?;
     let count = parser.page_count();
     if count > bounds.pages {
         return Err(ExtractError::too_large(Bound::Pages, bounds.pages));
     }
-    let mut reader = PageReader::new(bounds);
+    let mut reader = PageReader::new(typed, bounds);
     let quality = parser.for_each_page(stream_options(PageSelection::All), |event| {
         reader.event(event)
     });
@@ -105,14 +113,19 @@ fn sizes(parser: &PdfParser, pages: &[u32]) -> Result<HashMap<u32, (f32, f32)>, 
 
 /// Opens a file, with nothing but its bytes.
 fn open(bytes: &[u8], bounds: &Bounds) -> Result<PdfParser, ExtractError> {
-    if depth(bytes) > bounds.depth {
-        return Err(ExtractError::too_large(Bound::Depth, bounds.depth));
-    }
+    check_depth(bytes, bounds)?;
     let options = ParseOptions::new()
         .lenient()
         .sequential()
         .with_resources(false);
     PdfParser::from_bytes_with_options(bytes, options).map_err(|error| refusal(&error))
+}
+
+fn check_depth(bytes: &[u8], bounds: &Bounds) -> Result<(), ExtractError> {
+    if depth(bytes) > bounds.depth {
+        return Err(ExtractError::too_large(Bound::Depth, bounds.depth));
+    }
+    Ok(())
 }
 
 /// How deep arrays and dictionaries stand in each other, outside of streams: the parser calls itself for each level. Marks in strings
@@ -170,16 +183,19 @@ struct PageReader<'a> {
     document: Document,
     renderer: BlockRenderer,
     fields: Vec<FormField>,
+    /// What somebody has typed on pages, by their numbers.
+    typed: HashMap<u32, Vec<String>>,
     bounds: &'a Bounds,
     refused: Option<ExtractError>,
 }
 
 impl<'a> PageReader<'a> {
-    fn new(bounds: &'a Bounds) -> Self {
+    fn new(typed: HashMap<u32, Vec<String>>, bounds: &'a Bounds) -> Self {
         Self {
             document: Document::default(),
             renderer: BlockRenderer::new(RenderOptions::default()),
             fields: vec![],
+            typed,
             bounds,
             refused: None,
         }
@@ -199,7 +215,10 @@ impl<'a> PageReader<'a> {
                 self.fields = form_fields;
             }
             ParseEvent::PageParsed(page) => self.page(&page),
-            ParseEvent::PageFailed { page, .. } => self.unread(page, 0, UnreadReason::Unreadable),
+            ParseEvent::PageFailed { page, .. } => {
+                self.unread(page, 0, UnreadReason::Unreadable);
+                self.typed(page);
+            }
             ParseEvent::DocumentEnd { .. } => self.form(),
             ParseEvent::Progress { .. } => {}
         }
@@ -226,14 +245,27 @@ impl<'a> PageReader<'a> {
         }
         let text = markdown::tidy(&cleanup::cleaned(&text));
         let reason = judge(page, &text);
+        self.add(&text);
+        if let Some(reason) = reason {
+            self.unread(page.number, text.len(), reason);
+        }
+        self.typed(page.number);
+    }
+
+    /// What was typed on a page stands behind it: an image of the page does not show it.
+    fn typed(&mut self, page: u32) {
+        for text in self.typed.remove(&page).unwrap_or_default() {
+            self.add(&markdown::tidy(&text));
+        }
+    }
+
+    /// Adds a paragraph, or what has several.
+    fn add(&mut self, text: &str) {
         if !text.is_empty() {
             if !self.document.markdown.is_empty() {
                 self.document.markdown.push('\n');
             }
-            self.document.markdown.push_str(&text);
-        }
-        if let Some(reason) = reason {
-            self.unread(page.number, text.len(), reason);
+            self.document.markdown.push_str(text);
         }
     }
 
@@ -258,12 +290,7 @@ impl<'a> PageReader<'a> {
                 form.push_str(&format!("- {name}: {}\n", value.replace('\n', " ")));
             }
         }
-        if !form.is_empty() {
-            if !self.document.markdown.is_empty() {
-                self.document.markdown.push('\n');
-            }
-            self.document.markdown.push_str(&form);
-        }
+        self.add(&form);
     }
 }
 
@@ -284,7 +311,13 @@ fn judge(page: &Page, text: &str) -> Option<UnreadReason> {
             shows.then_some(UnreadReason::NoText)
         };
     }
+    let written = page.painted_text_chars;
+    let is_short = written < STAMP_CHARACTERS
+        || ((written - page.margin_text_chars.min(written)) as usize) < SCAN_CHARACTERS;
+    let is_recognized = page.invisible_text_chars as usize >= SCAN_CHARACTERS;
+    let is_full_scan = page.image_coverage >= FULL_COVERAGE && is_short && !is_recognized;
     let is_stamped_scan = page.image_coverage >= SCAN_COVERAGE && characters < SCAN_CHARACTERS;
+    let is_stamped_scan = is_stamped_scan || is_full_scan;
     if page.ocr_text_suppressed || is_stamped_scan {
         return Some(UnreadReason::BadText);
     }
@@ -334,7 +367,26 @@ mod tests {
         assert_eq!(judge(&scan, "Page 7 of 12"), Some(UnreadReason::BadText));
         let text =
             "a searchable scan whose text is long enough to be more than the number of a page";
-        assert_eq!(judge(&scan, text), None);
+        let with = |painted_text_chars, margin_text_chars, invisible_text_chars| Page {
+            painted_text_chars,
+            margin_text_chars,
+            invisible_text_chars,
+            ..scan.clone()
+        };
+        // A layer of text that was recognized, with a stamp and without one.
+        assert_eq!(judge(&with(0, 0, 1_000), text), None);
+        assert_eq!(judge(&with(130, 130, 1_000), text), None);
+        // A stamp, however long, in a margin or elsewhere.
+        for stamp in [with(130, 130, 0), with(400, 380, 0), with(120, 0, 20)] {
+            assert_eq!(judge(&stamp, text), Some(UnreadReason::BadText));
+        }
+        // A page that was written on a picture, and one with a picture beside its text.
+        assert_eq!(judge(&with(900, 120, 0), text), None);
+        let beside = Page {
+            image_coverage: 0.7,
+            ..with(130, 20, 0)
+        };
+        assert_eq!(judge(&beside, text), None);
         let outlines = Page {
             fill_op_count: 900,
             ..page()

@@ -11,4 +11,6 @@ mod made;
 #[cfg(test)]
 mod office;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
 mod quality;
