@@ -4,7 +4,8 @@
 use std::{collections::HashSet, io::Cursor};
 
 use image::{
-    DynamicImage, GrayImage, ImageDecoder as _, ImageReader, Limits, RgbaImage,
+    ColorType, DynamicImage, GenericImageView as _, GrayImage, ImageDecoder, ImageError,
+    ImageReader, ImageResult, Limits,
     imageops::{self, FilterType},
     metadata::Orientation,
 };
@@ -26,6 +27,8 @@ pub const MOST_PIXELS: u32 = 12_000_000;
 const NARROW: u32 = 1_600;
 /// Either side of a picture.
 const MOST_SIDE: u32 = 32_768;
+/// The largest picture that is decoded to see whether it can be, in bytes: whoever only reads a document has little room.
+const MOST_CHECKED_BYTES: u64 = 64 * 1024 * 1024;
 /// Work for each pixel of a page, from which on it is not painted any further.
 const WORK_A_PIXEL: u64 = 400;
 /// What a point is of an inch.
@@ -104,8 +107,14 @@ pub(crate) fn document(
         Format::Tiff => tiff_frames(bytes, bounds)?.len(),
         _ => 1,
     };
-    // What cannot be opened is told now.
-    decoder(bytes, bounds)?;
+    // What cannot be opened is told now, and what has one frame that cannot be decoded.
+    let decoder = decoder(bytes, bounds)?;
+    if frames == 1
+        && decoder.total_bytes() <= MOST_CHECKED_BYTES
+        && let Err(error @ ExtractError::Damaged(_)) = decoded(decoder, bounds)
+    {
+        return Err(error);
+    }
     let pages = u32::try_from(frames).unwrap_or(u32::MAX);
     Ok(Document {
         pages: Some(pages),
@@ -135,9 +144,9 @@ pub(crate) fn frame(
     let bytes = framed(bytes, format, index as usize, bounds)?;
     let mut decoder = decoder(&bytes, bounds)?;
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-    let mut picture = DynamicImage::from_decoder(decoder).map_err(ExtractError::damaged)?;
+    let mut picture = decoded(decoder, bounds)?;
     picture.apply_orientation(orientation);
-    let gray = on_white(&picture.into_rgba8());
+    let gray = on_white(&picture);
     let (width, height) = gray.dimensions();
     let pixels = f64::from(width) * f64::from(height);
     let fitting = (f64::from(MOST_PIXELS) / pixels.max(1.0)).sqrt();
@@ -209,9 +218,9 @@ fn image(page: u32, gray: GrayImage, dpi: f32) -> PageImage {
 }
 
 /// What can be seen through shows paper.
-fn on_white(picture: &RgbaImage) -> GrayImage {
+fn on_white(picture: &DynamicImage) -> GrayImage {
     let mut gray = GrayImage::new(picture.width(), picture.height());
-    for (shade_of, pixel) in gray.pixels_mut().zip(picture.pixels()) {
+    for (shade_of, (.., pixel)) in gray.pixels_mut().zip(picture.pixels()) {
         let [r, g, b, alpha] = pixel.0;
         let over = |colour: u8| {
             let (colour, alpha) = (u32::from(colour), u32::from(alpha));
@@ -241,15 +250,57 @@ fn decoder<'a>(
     limits.max_image_height = Some(MOST_SIDE);
     limits.max_alloc = Some(bounds.pixels.saturating_mul(8));
     reader.limits(limits);
-    let decoder = reader.into_decoder().map_err(|error| match error {
-        image::ImageError::Limits(_) => ExtractError::too_large(Bound::Pixels, bounds.pixels),
-        other => ExtractError::damaged(other),
-    })?;
+    let decoder = reader
+        .into_decoder()
+        .map_err(|error| refusal(error, bounds))?;
     let (width, height) = decoder.dimensions();
     if u64::from(width) * u64::from(height) > bounds.pixels {
         return Err(ExtractError::too_large(Bound::Pixels, bounds.pixels));
     }
     Ok(decoder)
+}
+
+/// The pixels of a picture.
+fn decoded(decoder: impl ImageDecoder, bounds: &Bounds) -> Result<DynamicImage, ExtractError> {
+    // Where there is no memory, that is told, and nothing stops.
+    let room = usize::try_from(decoder.total_bytes())
+        .is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
+    if !room {
+        return Err(ExtractError::failed("its pixels do not fit in memory"));
+    }
+    DynamicImage::from_decoder(Cut(decoder)).map_err(|error| refusal(error, bounds))
+}
+
+fn refusal(error: ImageError, bounds: &Bounds) -> ExtractError {
+    match error {
+        ImageError::Limits(_) => ExtractError::too_large(Bound::Pixels, bounds.pixels),
+        other => ExtractError::damaged(other),
+    }
+}
+
+/// A picture that may break off: what is missing is white, and an error only where all of it is.
+struct Cut<D>(D);
+
+impl<D: ImageDecoder> ImageDecoder for Cut<D> {
+    fn dimensions(&self) -> (u32, u32) {
+        self.0.dimensions()
+    }
+
+    fn color_type(&self) -> ColorType {
+        self.0.color_type()
+    }
+
+    fn read_image(self, pixels: &mut [u8]) -> ImageResult<()> {
+        pixels.fill(u8::MAX);
+        match self.0.read_image(pixels) {
+            Err(_) if pixels.iter().any(|byte| *byte != u8::MAX) => Ok(()),
+            read => read,
+        }
+    }
+
+    fn read_image_boxed(self: Box<Self>, pixels: &mut [u8]) -> ImageResult<()> {
+        (*self).read_image(pixels)
+    }
 }
 
 /// A picture whose first frame is the one that is wanted.

@@ -110,6 +110,36 @@ fn what_can_be_seen_through_is_white() {
 }
 
 #[test]
+fn a_picture_that_breaks_off_is_read_so_far_or_damaged() {
+    let noise = |x: u32, y: u32| ((x * 31 + y * 17 + x * y) % 251) as u8;
+    let picture = GrayImage::from_fn(400, 300, |x, y| image::Luma([noise(x, y)]));
+    for (format, kind) in [
+        (Format::Png, ImageFormat::Png),
+        (Format::Jpeg, ImageFormat::Jpeg),
+    ] {
+        let file = encoded(&picture.clone().into(), kind);
+        let half = &file[..file.len() / 2];
+        assert!(document(half, format, &bounds()).is_ok(), "{format}");
+        let frame = frame(half, format, 1, &bounds()).unwrap();
+        let first = frame.gray[..8_000].iter();
+        assert!(
+            first.filter(|shade| **shade < 250).count() > 4_000,
+            "{format}"
+        );
+    }
+    // The header, and nothing of the pixels.
+    let file = encoded(&picture.into(), ImageFormat::Png);
+    let begin = file.windows(4).position(|part| part == b"IDAT").unwrap();
+    for length in [begin + 4, begin + 6] {
+        let head = &file[..length];
+        let read = document(head, Format::Png, &bounds());
+        assert!(matches!(read, Err(ExtractError::Damaged(_))), "{read:?}");
+        let frame = frame(head, Format::Png, 1, &bounds());
+        assert!(matches!(frame, Err(ExtractError::Damaged(_))), "{frame:?}");
+    }
+}
+
+#[test]
 fn pictures_are_not_larger_than_they_may_be() {
     let wide = DynamicImage::new_luma8(6_000, 4_000);
     let file = encoded(&wide, ImageFormat::Png);
