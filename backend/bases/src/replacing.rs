@@ -1,5 +1,7 @@
 //! A question to a character as one about it: what "you" said is found where it is told of by name.
 
+use colloquy_index::search::MAX_QUESTION_BYTES;
+
 /// The words for whoever is spoken to, in lower case.
 const YOU: [&str; 24] = [
     "you", "yourself", "du", "dich", "dir", "tu", "toi", "te", "vous", "tú", "ti", "usted", "você",
@@ -19,12 +21,15 @@ const CONTRACTIONS: [(&str, &str); 4] = [
     ("you'd", "would"),
 ];
 
-/// The question with the name in the place of whoever is spoken to; `None` when nobody is.
+/// The question with the name in the place of whoever is spoken to; `None` when nobody is. It ends where no index reads any further, since a
+/// long name makes much of a short word.
 pub(crate) fn replaced(question: &str, name: &str) -> Option<String> {
     let mut changed = false;
-    let mut result = String::with_capacity(question.len() + name.len());
+    let mut result = String::new();
     let mut rest = question;
-    while let Some(first) = rest.chars().next() {
+    while result.len() < MAX_QUESTION_BYTES
+        && let Some(first) = rest.chars().next()
+    {
         if !is_of_word(first) {
             result.push(first);
             rest = &rest[first.len_utf8()..];
@@ -47,6 +52,7 @@ pub(crate) fn replaced(question: &str, name: &str) -> Option<String> {
         }
         changed = true;
     }
+    result.truncate(result.floor_char_boundary(MAX_QUESTION_BYTES));
     changed.then_some(result)
 }
 
@@ -73,5 +79,15 @@ mod tests {
         ] {
             assert_eq!(replaced(question, "Ada").as_deref(), expected, "{question}");
         }
+    }
+
+    #[test]
+    fn a_long_name_makes_no_more_of_a_question_than_is_read() {
+        let name = "🦁".repeat(200);
+        let question = "u ".repeat(10_000);
+        let replaced = replaced(&question, &name).unwrap();
+        assert!(replaced.starts_with(&format!("{name} {name} ")));
+        let expected = MAX_QUESTION_BYTES - 3..=MAX_QUESTION_BYTES;
+        assert!(expected.contains(&replaced.len()), "{}", replaced.len());
     }
 }

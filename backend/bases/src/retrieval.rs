@@ -11,7 +11,7 @@ use colloquy_index::{
 };
 use colloquy_knowledge::{KnowledgeBases, KnowledgeSource, Passage, Query, Reader};
 use colloquy_providers::EmbeddingRequest;
-use tokio::time::timeout;
+use tokio::{task::spawn_blocking, time::timeout};
 use uuid::Uuid;
 
 use super::{
@@ -190,8 +190,13 @@ impl KnowledgeSource for CharacterBase {
             "" => text,
             context => format!("{text}\n{context}"),
         };
-        let character = self.character.as_deref();
-        let replaced = character.and_then(|name| replaced(&query.text, name));
+        let replaced = match self.character.clone() {
+            Some(name) => {
+                let question = query.text.clone();
+                spawn_blocking(move || replaced(&question, &name)).await?
+            }
+            None => None,
+        };
         let defaults = FusionParameters::default();
         let limit = query.limit;
         let retrieval = Duration::from_millis(self.bases.config.limits.retrieval_ms.into());

@@ -137,9 +137,10 @@ pub(crate) async fn create_embeddings(
     let bytes = body(&generation, request).await?;
     let wanted = off_thread(bytes.len(), move || Wanted::parse(&bytes)).await??;
     let embedder = embedder(&generation, &quota, &wanted)?;
+    let (wanted, bound) = counted(&embedder, wanted).await?;
     let answered = tokio::select! {
         biased;
-        answered = embedded(&generation, &quota, &arrival, &*embedder, wanted) => answered,
+        answered = embedded(&generation, &quota, &arrival, &*embedder, wanted, bound) => answered,
         () = generation.kernel.drain_over.cancelled() => Err(AnswerError::Stopping),
     };
     Ok(answered.unwrap_or_else(|error| Refusal::from(error).into_response()))
@@ -234,22 +235,18 @@ fn embedder(
     Ok(Arc::clone(embedder))
 }
 
-async fn embedded(
-    generation: &Generation,
-    quota: &Arc<Quota>,
-    arrival: &Arrival,
-    embedder: &dyn Embedder,
-    wanted: Wanted,
-) -> Result<Response, AnswerError> {
-    let Wanted {
-        model,
-        mut texts,
-        format,
-        dimensions,
-    } = wanted;
+/// The request, and the most tokens that it may use.
+async fn counted(embedder: &Arc<dyn Embedder>, wanted: Wanted) -> Result<(Wanted, u64), ApiError> {
+    let bytes = wanted.texts.iter().map(String::len).sum();
+    let embedder = Arc::clone(embedder);
+    let count = move || token_bound(&*embedder, &wanted).map(|bound| (wanted, bound));
+    Ok(off_thread(bytes, count).await??)
+}
+
+fn token_bound(embedder: &dyn Embedder, wanted: &Wanted) -> Result<u64, InvalidField> {
     let longest = embedder.max_tokens();
     let mut bound = 0;
-    for (place, text) in texts.iter().enumerate() {
+    for (place, text) in wanted.texts.iter().enumerate() {
         if !embedder.counts_exactly() {
             // A token has at least a byte.
             bound += text.len() as u64;
@@ -258,11 +255,29 @@ async fn embedded(
         let tokens = embedder.count_tokens(text);
         if tokens > longest {
             let field = format!("input[{place}]");
+            let model = &wanted.model;
             let message = format!("{field} has {tokens} tokens; {model} reads {longest}");
-            return Err(InvalidField::new(field, message).into());
+            return Err(InvalidField::new(field, message));
         }
         bound += tokens as u64;
     }
+    Ok(bound)
+}
+
+async fn embedded(
+    generation: &Generation,
+    quota: &Arc<Quota>,
+    arrival: &Arrival,
+    embedder: &dyn Embedder,
+    wanted: Wanted,
+    bound: u64,
+) -> Result<Response, AnswerError> {
+    let Wanted {
+        model,
+        mut texts,
+        format,
+        dimensions,
+    } = wanted;
     let price = generation.config.embedder.input_usd.unwrap_or_default();
     let amounts = |tokens: u64| {
         Amounts::tokens(tokens, 0).with(Measure::Cost, price.cost_of(tokens, PRICED_TOKENS))
@@ -334,9 +349,71 @@ fn written(vector: Vec<f32>, format: EncodingFormat) -> EmbeddingVector {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        sync::Mutex,
+        thread::{self, ThreadId},
+    };
+
+    use async_trait::async_trait;
+    use colloquy_providers::{Embeddings, ProviderError};
     use serde_json::json;
 
     use super::*;
+
+    /// A token a byte, and on which threads they were counted.
+    #[derive(Default)]
+    struct Counting(Mutex<Vec<ThreadId>>);
+
+    #[async_trait]
+    impl Embedder for Counting {
+        fn name(&self) -> &'static str {
+            "counting"
+        }
+
+        fn max_tokens(&self) -> usize {
+            1_000_000
+        }
+
+        fn count_tokens(&self, text: &str) -> usize {
+            self.0.lock().unwrap().push(thread::current().id());
+            text.len()
+        }
+
+        fn counts_exactly(&self) -> bool {
+            true
+        }
+
+        fn max_texts(&self) -> usize {
+            1
+        }
+
+        async fn embed(&self, _: EmbeddingRequest) -> Result<Embeddings, ProviderError> {
+            unreachable!("tokens are counted before anything is embedded")
+        }
+
+        async fn check(&self) -> Result<(), ProviderError> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn the_tokens_of_a_large_body_are_counted_off_the_threads_of_all() {
+        let embedder = Arc::new(Counting::default());
+        let counter: Arc<dyn Embedder> = embedder.clone();
+        let wanted = |bytes: usize| Wanted {
+            model: "counting".to_owned(),
+            texts: vec!["a".repeat(bytes)],
+            format: EncodingFormat::Float,
+            dimensions: None,
+        };
+        let (_, bound) = counted(&counter, wanted(900_000)).await.unwrap();
+        assert_eq!(bound, 900_000);
+        let error = counted(&counter, wanted(32 << 20)).await.unwrap_err();
+        assert_eq!(error.field.as_deref(), Some("input[0]"));
+        let threads = embedder.0.lock().unwrap();
+        assert_eq!(threads.len(), 2);
+        assert!(!threads.contains(&thread::current().id()));
+    }
 
     #[test]
     fn mistakes_name_their_field() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use colloquy_knowledge::{KnowledgeSource, Passage, Query, terms};
+use colloquy_knowledge::{KnowledgeSource, MAX_QUESTION_BYTES, Passage, Query, terms};
 use colloquy_providers::{ChatMessage, ChatRole, approximate_tokens};
 use tokio::time::timeout;
 
@@ -17,6 +17,11 @@ const MAX_TITLE_BYTES: usize = 800;
 /// The most that passages add to a prompt, in bytes: their text, their titles and what stands around them, with what has
 /// to be escaped.
 pub(super) const MAX_BYTES: u64 = 4 * (5_120 + 5_120) + 1_024;
+
+/// A question that names fewer things than this needs what was said before it.
+const NAMED: usize = 3;
+/// So much of a question tells whether it names them, in bytes.
+const TELLING_BYTES: usize = 1_024;
 
 /// What was looked up for a reply; what the client is told.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -113,21 +118,31 @@ fn cut(text: &mut String, most: usize) {
     text.truncate(text.floor_char_boundary(most));
 }
 
-/// The last turn is the question. What was said just before is its context when it names little itself.
+fn beginning(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+/// The last turn is the question. What was said just before is its context when it names little itself. Both are cut to what is read,
+/// so that a long one costs no more than that, wherever it goes.
 fn query(messages: &[ChatMessage]) -> Option<Query> {
     let (last, before) = messages.split_last()?;
     if last.role != ChatRole::User {
         return None;
     }
-    let context = if terms(&last.content).len() < 3 {
+    let text = beginning(&last.content, MAX_QUESTION_BYTES);
+    let room = MAX_QUESTION_BYTES - text.len();
+    let context = if terms(beginning(text, TELLING_BYTES)).len() < NAMED {
         let recent = before.len().saturating_sub(2);
-        let turns = before[recent..].iter().map(|turn| turn.content.as_str());
-        turns.collect::<Vec<_>>().join("\n")
+        let turns = before[recent..].iter();
+        let turns = turns.map(|turn| beginning(&turn.content, room));
+        let mut context = turns.collect::<Vec<_>>().join("\n");
+        cut(&mut context, room);
+        context
     } else {
         String::new()
     };
     Some(Query {
-        text: last.content.clone(),
+        text: text.to_owned(),
         context,
         limit: MAX_PASSAGES,
     })
@@ -237,5 +252,25 @@ mod tests {
         let full = [turn(ChatRole::User, "What do grown lions eat in winter?")];
         assert_eq!(query(&full).unwrap().context, "");
         assert_eq!(query(&talk[..2]), None);
+    }
+
+    #[test]
+    fn a_question_is_cut_to_what_is_read() {
+        let long = "あ".repeat(2_000_000);
+        let said = [
+            turn(ChatRole::User, &long),
+            turn(ChatRole::Assistant, &long),
+            turn(ChatRole::User, "And then?"),
+        ];
+        let asked = query(&said).unwrap();
+        let read = asked.text.len() + asked.context.len();
+        assert_eq!(asked.text, "And then?");
+        assert!(read > MAX_QUESTION_BYTES - 3 && read <= MAX_QUESTION_BYTES);
+
+        let asked = query(&said[..1]).unwrap();
+        assert_eq!(asked.text.len(), MAX_QUESTION_BYTES / 3 * 3);
+        // However much stands before it, words without a subject have a context.
+        let said = [said[0].clone(), turn(ChatRole::User, &"the ".repeat(1_000))];
+        assert!(query(&said).unwrap().context.starts_with('あ'));
     }
 }

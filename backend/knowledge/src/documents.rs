@@ -13,6 +13,8 @@ use super::{
 const PASSAGE_CHARS: usize = 500;
 /// What the words of the context count, where those of the question count 1.
 const CONTEXT_WEIGHT: f64 = 0.3;
+/// The most words of a question that are compared, and of its context.
+const MAX_QUESTION_TERMS: usize = 512;
 /// Passages below this part of the best one's score are noise.
 const RELATIVE_FLOOR: f64 = 0.25;
 
@@ -121,13 +123,18 @@ impl Index {
         }
     }
 
+    /// What is compared. Each word of it is looked up in each passage.
+    fn wanted(&self, query: &Query) -> Vec<Concept> {
+        let mut wanted = Vec::new();
+        for (text, weight) in [(&query.text, 1.0), (&query.context, CONTEXT_WEIGHT)] {
+            let concepts = Concept::among(text, weight, &self.learned);
+            wanted.extend(concepts.into_iter().take(MAX_QUESTION_TERMS));
+        }
+        wanted
+    }
+
     fn search(&self, query: &Query) -> Vec<Passage> {
-        let mut wanted = Concept::among(&query.text, 1.0, &self.learned);
-        wanted.extend(Concept::among(
-            &query.context,
-            CONTEXT_WEIGHT,
-            &self.learned,
-        ));
+        let wanted = self.wanted(query);
         let mut found = (0..self.bm25.len())
             .map(|at| (self.bm25.score(at, &wanted), at))
             .filter(|(score, _)| *score > 0.0)
@@ -247,6 +254,14 @@ mod tests {
         }
         let found = documents.search(query("tax abroad", "")).await.unwrap();
         assert_eq!(found[0].title, "Abroad");
+    }
+
+    #[test]
+    fn a_long_question_is_not_compared_word_by_word() {
+        let index = Index::new(&zoo().indexed.documents);
+        let long = "lions eat ".repeat(10_000);
+        let wanted = index.wanted(&query(&long, &long));
+        assert_eq!(wanted.len(), 2 * MAX_QUESTION_TERMS);
     }
 
     #[tokio::test]

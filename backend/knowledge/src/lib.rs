@@ -27,6 +27,9 @@ pub use self::{
     text::{sentences, terms},
 };
 
+/// The most bytes of a question and its context that are read.
+pub const MAX_QUESTION_BYTES: usize = 256 * 1024;
+
 /// A document that a character carries with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -54,7 +57,7 @@ pub struct Passage {
     pub retrievers: Vec<&'static str>,
 }
 
-/// What is looked for.
+/// What is looked for, in [`MAX_QUESTION_BYTES`] at most.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     /// The question.
