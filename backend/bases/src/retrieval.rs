@@ -9,7 +9,7 @@ use colloquy_index::{
     fusion::FusionParameters,
     search::{self as found, Question, SearchRequest, SearchResponse, Stream},
 };
-use colloquy_knowledge::{KnowledgeBases, KnowledgeSource, Passage, Query, Reader};
+use colloquy_knowledge::{KnowledgeBases, KnowledgeSource, Origin, Passage, Query, Reader};
 use colloquy_providers::EmbeddingRequest;
 use tokio::{task::spawn_blocking, time::timeout};
 use uuid::Uuid;
@@ -217,29 +217,67 @@ impl KnowledgeSource for CharacterBase {
         let passages = answer.found.map(|found| found.passages);
         let passages = passages.unwrap_or_default().into_iter();
         let passages = passages.filter(fits).take(limit);
-        let mut documents: Vec<Uuid> = Vec::new();
-        let passage = |found: found::Passage| {
-            let document = found.place.document;
-            let place = documents.iter().position(|known| *known == document);
-            let place = place.unwrap_or_else(|| {
-                documents.push(document);
-                documents.len() - 1
-            });
-            let mut retrievers: Vec<&'static str> = Vec::new();
-            for share in &found.shares {
-                if !retrievers.contains(&share.stream.name()) {
-                    retrievers.push(share.stream.name());
-                }
-            }
-            Passage {
-                title: found.path.first().cloned().unwrap_or_default(),
-                text: found.text,
-                score: found.score,
-                document: place,
-                chunk_index: found.place.index,
-                retrievers,
-            }
+        Ok(passages.map(told).collect())
+    }
+}
+
+/// A passage as characters get it.
+fn told(found: found::Passage) -> Passage {
+    let mut retrievers: Vec<&'static str> = Vec::new();
+    for share in &found.shares {
+        if !retrievers.contains(&share.stream.name()) {
+            retrievers.push(share.stream.name());
+        }
+    }
+    Passage {
+        title: found.path.first().cloned().unwrap_or_default(),
+        text: found.text,
+        score: found.score,
+        document: Origin::Kept(found.place.document.to_string()),
+        chunk_index: found.place.index,
+        retrievers,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use colloquy_index::{chunking::ChunkId, fusion::Share, search::Form};
+
+    use super::*;
+
+    #[test]
+    fn a_passage_names_its_document_whatever_else_was_found() {
+        let document = Uuid::from_u128(7);
+        let share = |stream, form| Share {
+            stream,
+            form,
+            rank: 1,
+            score: 0.5,
+            share: 0.1,
         };
-        Ok(passages.map(passage).collect())
+        let found = found::Passage {
+            place: found::Place { document, index: 3 },
+            duplicates: Vec::new(),
+            id: ChunkId::from_bytes([0; 16]),
+            path: vec!["Hours".to_owned(), "Sundays".to_owned()],
+            headings: Vec::new(),
+            text: "Closed.".to_owned(),
+            range: 0..7,
+            score: 0.3,
+            shares: vec![
+                share(Stream::Dense, Form::Original),
+                share(Stream::Bm25, Form::Original),
+                share(Stream::Dense, Form::Replaced),
+            ],
+        };
+        let expected = Passage {
+            title: "Hours".to_owned(),
+            text: "Closed.".to_owned(),
+            score: 0.3,
+            document: Origin::Kept(document.to_string()),
+            chunk_index: 3,
+            retrievers: vec!["dense", "bm25"],
+        };
+        assert_eq!(told(found), expected);
     }
 }

@@ -12,7 +12,7 @@ use colloquy_base::{fair_queue::Priority, invalid::InvalidField};
 use colloquy_characters::CharacterInput;
 use colloquy_formats::{Request, VisibleResult, VisibleRetrieval};
 use colloquy_http::{Arrival, memory::Share};
-use colloquy_knowledge::Passage;
+use colloquy_knowledge::{Origin, Passage};
 use colloquy_providers::{Model, ModelApi};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -343,17 +343,50 @@ impl Persona {
         }
     }
 
-    /// The same for the same document of the same character, and nothing that could be read from it. An inline character is
-    /// the one of its name.
-    fn file_id(
-        &self,
-        Passage {
-            document, title, ..
-        }: &Passage,
-    ) -> String {
-        let owner = self.owner.as_str();
-        let digest = Sha256::digest(format!("{owner}\n{document}\n{title}"));
+    /// The same for the same document, and nothing that could be read from it: for one of a base whoever asks, for one that a character
+    /// carries the same for this character. An inline character is the one of its name.
+    fn file_id(&self, passage: &Passage) -> String {
+        let (owner, title) = (self.owner.as_str(), passage.title.as_str());
+        let digest = match &passage.document {
+            Origin::Carried(place) => Sha256::digest(format!("{owner}\n{place}\n{title}")),
+            Origin::Kept(id) => Sha256::digest(id),
+        };
         let short = digest.iter().take(12).map(|byte| format!("{byte:02x}"));
         format!("file_svc_{}", short.collect::<String>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_has_one_id_and_no_other_has_it() {
+        let persona = |owner: &str| Persona {
+            speaker: ReplyContext::default(),
+            reference: None,
+            owner: owner.to_owned(),
+        };
+        let id = |owner: &str, title: &str, document: Origin| {
+            let title = title.to_owned();
+            persona(owner).file_id(&Passage {
+                title,
+                document,
+                ..Passage::default()
+            })
+        };
+        let kept = |id: &str| Origin::Kept(id.to_owned());
+        let (hours, prices) = (kept("0193-a"), kept("0193-b"));
+        let of_hours = id("acme/ada", "Hours", hours.clone());
+        assert_eq!(id("acme/max", "New hours", hours.clone()), of_hours);
+        assert_ne!(id("acme/ada", "Hours", prices), of_hours);
+        assert_ne!(id("acme/ada", "Hours", Origin::Carried(0)), of_hours);
+        assert!(!of_hours.contains("0193"), "{of_hours}");
+
+        let carried = |owner: &str, place| id(owner, "Hours", Origin::Carried(place));
+        assert_ne!(carried("acme/ada", 0), carried("acme/ada", 1));
+        assert_ne!(carried("acme/ada", 0), carried("acme/max", 0));
+        // As it was given out before.
+        assert_eq!(carried("acme/ada", 0), "file_svc_a690ebb82fd21c750ddfffd9");
     }
 }

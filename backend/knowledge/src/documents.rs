@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use tokio::task::spawn_blocking;
 
 use super::{
-    Bm25, CharacterDocument, Concept, KnowledgeSource, Learned, Passage, Query, sentences, terms,
+    Bm25, CharacterDocument, Concept, KnowledgeSource, Learned, Origin, Passage, Query, sentences,
+    terms,
 };
 
 /// A passage ends with the sentence that makes it at least this long.
@@ -104,7 +105,7 @@ impl Index {
                     title: document.title.clone(),
                     text,
                     score: 0.0,
-                    document: place,
+                    document: Origin::Carried(place),
                     chunk_index,
                     retrievers: vec!["bm25"],
                 })

@@ -40,6 +40,21 @@ pub struct CharacterDocument {
     pub text: String,
 }
 
+/// Which document a passage is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// One that the character carries: its place among these, from 0.
+    Carried(usize),
+    /// One of a knowledge base: its id, which no other document ever has.
+    Kept(String),
+}
+
+impl Default for Origin {
+    fn default() -> Self {
+        Self::Carried(0)
+    }
+}
+
 /// A passage of a document.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Passage {
@@ -49,8 +64,8 @@ pub struct Passage {
     pub text: String,
     /// The relevance, larger is better.
     pub score: f64,
-    /// The place of the document among those of its source, from 0.
-    pub document: usize,
+    /// The document.
+    pub document: Origin,
     /// The place of the passage in its document, from 0.
     pub chunk_index: usize,
     /// What found it.
@@ -128,18 +143,9 @@ impl KnowledgeSource for CombinedSources {
         let searches = self.0.iter().map(|source| source.search(query.clone()));
         let mut failure = None;
         let mut found = Vec::new();
-        let mut documents = 0;
         for result in futures_util::future::join_all(searches).await {
             match result {
-                Ok(mut passages) => {
-                    // Each source numbers its documents from 0.
-                    let most = passages.iter().map(|passage| passage.document + 1).max();
-                    for passage in &mut passages {
-                        passage.document += documents;
-                    }
-                    documents += most.unwrap_or(0);
-                    found.push(passages.into_iter());
-                }
+                Ok(passages) => found.push(passages.into_iter()),
                 Err(error) => failure = Some(error),
             }
         }
