@@ -10,7 +10,7 @@ use colloquy_index::{
     search::{self as found, Question, SearchRequest, SearchResponse, Stream},
 };
 use colloquy_knowledge::{KnowledgeBases, KnowledgeSource, Origin, Passage, Query, Reader};
-use colloquy_providers::EmbeddingRequest;
+use colloquy_providers::{Embedder, EmbeddingRequest};
 use tokio::{task::spawn_blocking, time::timeout};
 use uuid::Uuid;
 
@@ -119,7 +119,7 @@ async fn vectors(
     let Some(embedder) = &bases.providers.embedder else {
         return Ok(None);
     };
-    let cut = |text: &String| text[..text.floor_char_boundary(MOST_EMBEDDED)].to_owned();
+    let cut = |text: &String| embedded(&**embedder, text).to_owned();
     let texts = [Some(&query.original), query.replaced.as_ref()];
     let request = EmbeddingRequest {
         texts: texts.into_iter().flatten().map(cut).collect(),
@@ -134,6 +134,25 @@ async fn vectors(
     };
     made.map(|made| Some(made.vectors))
         .map_err(|_| "the embedder failed")
+}
+
+/// The beginning of a question that the embedder reads: a service may refuse what is longer.
+fn embedded<'a>(embedder: &dyn Embedder, text: &'a str) -> &'a str {
+    let beginning = |bytes: usize| &text[..text.floor_char_boundary(bytes)];
+    let is_read = |text: &str| embedder.count_tokens(text) <= embedder.max_tokens();
+    let (mut read, mut unread) = (0, MOST_EMBEDDED);
+    if is_read(beginning(unread)) {
+        return beginning(unread);
+    }
+    while unread - read > 1 {
+        let middle = usize::midpoint(read, unread);
+        if is_read(beginning(middle)) {
+            read = middle;
+        } else {
+            unread = middle;
+        }
+    }
+    beginning(read)
 }
 
 /// Whether a passage has to do with the question: something is always the nearest.
@@ -242,8 +261,56 @@ fn told(found: found::Passage) -> Passage {
 #[cfg(test)]
 mod tests {
     use colloquy_index::{chunking::ChunkId, fusion::Share, search::Form};
+    use colloquy_providers::{Embeddings, ProviderError};
 
     use super::*;
+
+    /// So many tokens, of which each has three bytes.
+    struct Reading(usize);
+
+    #[async_trait]
+    impl Embedder for Reading {
+        fn name(&self) -> &'static str {
+            "reading"
+        }
+
+        fn max_tokens(&self) -> usize {
+            self.0
+        }
+
+        fn count_tokens(&self, text: &str) -> usize {
+            text.len().div_ceil(3)
+        }
+
+        fn max_texts(&self) -> usize {
+            1
+        }
+
+        async fn embed(&self, _: EmbeddingRequest) -> Result<Embeddings, ProviderError> {
+            unreachable!("nothing is embedded")
+        }
+
+        async fn check(&self) -> Result<(), ProviderError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_question_is_no_longer_than_its_embedder_reads() {
+        let long = "é".repeat(MOST_EMBEDDED);
+        for (text, tokens, bytes) in [
+            ("short", 8_192, 5),
+            (&long, 8_192, MOST_EMBEDDED),
+            (&long, 500, 1_500),
+            // Not half of a character.
+            (&long, 501, 1_502),
+            (&long, 0, 0),
+        ] {
+            let read = embedded(&Reading(tokens), text);
+            assert_eq!(read.len(), bytes, "{tokens}");
+            assert!(text.starts_with(read));
+        }
+    }
 
     #[test]
     fn a_passage_names_its_document_whatever_else_was_found() {

@@ -235,7 +235,7 @@ on_both_databases!(
         );
         assert_eq!(
             found["queries"]["original"],
-            "Shall I tell you when it opens?\nYes, please."
+            "Yes, please.\nShall I tell you when it opens?"
         );
 
         let question = json!({"user_message": "When do lions sleep?"});

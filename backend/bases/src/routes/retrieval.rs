@@ -385,7 +385,7 @@ fn for_administrators(field: &'static str) -> ApiError {
     }
 }
 
-/// The question in its forms.
+/// The question in its forms. What the user said comes first: of a long text, an embedder and an index read the beginning.
 fn questions(body: &SearchBody) -> Result<(String, Option<String>), ApiError> {
     let bounded = |field: &'static str, text: &str| match text.chars().count() <= LONGEST {
         true => Ok(()),
@@ -404,7 +404,7 @@ fn questions(body: &SearchBody) -> Result<(String, Option<String>), ApiError> {
     bounded("robot_message", robot)?;
     let together = |user: &str| match robot.trim() {
         "" => user.to_owned(),
-        robot => format!("{robot}\n{user}"),
+        robot => format!("{user}\n{robot}"),
     };
     let name = body.character_replacement_name.as_deref();
     let name = name.map(str::trim).filter(|name| !name.is_empty());
@@ -545,5 +545,28 @@ fn result(
         shares: passage.shares.into_iter().map(ShareView::from).collect(),
         duplicates: duplicates.collect(),
         chunk_id: is_admin.then(|| passage.id.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_user_said_is_read_however_much_was_said_before() {
+        let body = SearchBody {
+            user_message: " When do you open? ".to_owned(),
+            robot_message: Some("x".repeat(LONGEST)),
+            character_replacement_name: Some("Ada".to_owned()),
+            ..SearchBody::default()
+        };
+        let (original, replaced) = questions(&body).unwrap();
+        assert!(original.starts_with("When do you open?\nxxx"));
+        assert!(replaced.unwrap().starts_with("When do Ada open?\nxxx"));
+        let alone = SearchBody {
+            robot_message: None,
+            ..body
+        };
+        assert_eq!(questions(&alone).unwrap().0, "When do you open?");
     }
 }
