@@ -5,7 +5,8 @@
 //! characters. Numbers lose their thousands separators. Where a text has nothing but signs, such as an emoji, these are its terms: a
 //! query in any script has some.
 //!
-//! What language a query is in can hardly be told from three words. It is stemmed in each language of the documents that are searched.
+//! What language a query is in can hardly be told from three words. It is stemmed in each language of the documents that are searched. Of its
+//! words without a subject there are mostly enough to tell which are such: "war" is one in German, and none in a question with "when" and "the".
 
 mod language;
 mod words;
@@ -22,6 +23,9 @@ pub const MAX_TERM_BYTES: usize = 64;
 
 /// Words of more bytes have no stem.
 const MAX_STEMMED: usize = 48;
+
+/// So much of a query tells its language, in bytes.
+const TELLING_BYTES: usize = 4_096;
 
 /// Letters that mean a Hebrew preposition, article or conjunction at the beginning of a word.
 const HEBREW_PREFIXES: &str = "והבלמכש";
@@ -44,12 +48,15 @@ pub fn document_terms(text: &str, language: Language) -> Vec<String> {
 }
 
 /// The terms of a query over documents in these languages, each once, in the order in which they first stand in it. No more than `most`.
-/// Words without a subject, such as articles, count only in a query that has no others: in a few documents they are as rare as any word.
+/// Words without a subject in the language of the query, such as articles, count only in a query that has no others: in a few documents they are
+/// as rare as any word.
 #[must_use]
 pub fn query_terms(text: &str, languages: &[Language], most: usize) -> Vec<String> {
+    let likely = likely(text, languages);
     let is_telling = |word: &str| {
-        let mut tags = languages.iter().map(|language| language.tag());
-        !tags.any(|tag| colloquy_language::is_function_word(word, tag))
+        let is_one =
+            |language: &Language| colloquy_language::is_function_word(word, language.tag());
+        likely.is_empty() || !likely.iter().all(is_one)
     };
     let telling = selected_terms(text, languages, most, &is_telling);
     if telling.is_empty() {
@@ -57,6 +64,23 @@ pub fn query_terms(text: &str, languages: &[Language], most: usize) -> Vec<Strin
     } else {
         telling
     }
+}
+
+/// In which of these languages a query seems to be: those that its beginning has most function words of. All of them, where it has none.
+fn likely(text: &str, languages: &[Language]) -> Vec<Language> {
+    let mut counts = vec![0_usize; languages.len()];
+    if languages.len() > 1 {
+        let beginning = &text[..text.floor_char_boundary(TELLING_BYTES)];
+        words(beginning, |word, _| {
+            for (count, language) in counts.iter_mut().zip(languages) {
+                *count += usize::from(colloquy_language::is_function_word(word, language.tag()));
+            }
+        });
+    }
+    let most = counts.iter().max().copied();
+    let counted = languages.iter().zip(counts);
+    let likely = counted.filter(|(_, count)| Some(*count) == most);
+    likely.map(|(language, _)| *language).collect()
 }
 
 /// The same of the words that are selected.

@@ -158,6 +158,25 @@ fn words_without_a_subject_count_only_where_there_are_no_others() {
 }
 
 #[test]
+fn a_word_without_a_subject_in_another_language_has_one() {
+    let [en, de, nl, ja] = ["en", "de", "nl", "ja"].map(Language::from_tag);
+    let all: Vec<Language> = Language::all().collect();
+    let terms = |text: &str, languages: &[Language]| query_terms(text, languages, 64);
+    for languages in [&[en, de][..], &[de, en], &all] {
+        let has = |text: &str, term: &str| terms(text, languages).iter().any(|it| it == term);
+        assert!(has("When did the war end?", "war"), "{languages:?}");
+        assert!(has("How did the man die?", "man"), "{languages:?}");
+        assert!(has("How did the man die?", "die"), "{languages:?}");
+        assert!(!has("My car is broken.", "is"), "{languages:?}");
+        assert!(!has("Wie war die Suppe?", "war"), "{languages:?}");
+        assert!(!has("Wie war die Suppe?", "die"), "{languages:?}");
+    }
+    // In English and Dutch alike, and in Japanese, which has no such words.
+    assert_eq!(terms("Is soup hot?", &[en, nl, ja]), ["soup", "hot"]);
+    assert_eq!(terms("the 12 soups", &[]), ["the", "12", "soups"]);
+}
+
+#[test]
 fn a_query_is_stemmed_in_the_languages_of_the_documents() {
     let languages = [Language::from_tag("en"), Language::from_tag("de")];
     assert_eq!(
