@@ -135,7 +135,7 @@ pub struct ReplyContext {
     personality: String,
     greetings: Vec<String>,
     language: Option<String>,
-    knowledge: Option<Arc<dyn KnowledgeSource>>,
+    knowledge: Option<CombinedSources>,
 }
 
 impl fmt::Debug for ReplyContext {
@@ -175,11 +175,7 @@ impl ReplyContext {
             };
             sources.push(generation.bases.open(name, reader));
         }
-        let knowledge = match sources.len() {
-            0 => None,
-            1 => sources.pop(),
-            _ => Some(Arc::new(CombinedSources(sources)) as Arc<dyn KnowledgeSource>),
-        };
+        let knowledge = (!sources.is_empty()).then_some(CombinedSources(sources));
         Self {
             name: character.display_name().map(str::to_owned),
             personality: rendered.system.clone(),
@@ -195,9 +191,7 @@ impl ReplyContext {
         Grounding {
             name: self.name.clone(),
             personality: self.personality.clone(),
-            topics: knowledge
-                .map(|knowledge| knowledge.titles())
-                .unwrap_or_default(),
+            topics: knowledge.map(CombinedSources::titles).unwrap_or_default(),
             passages,
             language: self.language.clone(),
         }

@@ -312,7 +312,7 @@ impl Persona {
     async fn look_up(&self, generation: &Generation, request: &Request) -> Option<Found> {
         let knowledge = self.speaker.knowledge.as_ref()?;
         let patience = retrieval::patience(generation);
-        Some(retrieval::search(knowledge.as_ref(), &request.turns(), patience).await)
+        Some(retrieval::search(knowledge, &request.turns(), patience).await)
     }
 
     fn visible(&self, found: &Found) -> VisibleRetrieval {

@@ -105,7 +105,7 @@ async fn request(
     let (passages, retrieval) = match &speaker.knowledge {
         Some(knowledge) => {
             let patience = retrieval::patience(generation);
-            let found = retrieval::search(knowledge.as_ref(), &turns, patience).await;
+            let found = retrieval::search(knowledge, &turns, patience).await;
             let retrieval = Retrieval::of(&found.passages);
             (found.passages, Some(retrieval))
         }

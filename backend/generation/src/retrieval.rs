@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use colloquy_knowledge::{KnowledgeSource, MAX_QUESTION_BYTES, Passage, Query, terms};
+use colloquy_knowledge::{CombinedSources, MAX_QUESTION_BYTES, Passage, Query, terms};
 use colloquy_providers::{ChatMessage, ChatRole, approximate_tokens};
-use tokio::time::timeout;
 
 use crate::Generation;
 
@@ -68,7 +67,7 @@ impl Retrieval {
 pub(super) struct Found {
     /// The questions.
     pub(super) queries: Vec<String>,
-    /// The passages, best first; none when the source failed or was too slow.
+    /// The passages, best first; none of sources that failed or were too slow.
     pub(super) passages: Vec<Passage>,
 }
 
@@ -79,39 +78,26 @@ pub(super) fn patience(generation: &Generation) -> Duration {
 
 /// Looks up what the last turn asks for.
 pub(super) async fn search(
-    knowledge: &dyn KnowledgeSource,
+    knowledge: &CombinedSources,
     messages: &[ChatMessage],
     patience: Duration,
 ) -> Found {
     let Some(query) = query(messages) else {
         return Found::default();
     };
-    let queries = vec![query.text.clone()];
-    // What a source does once is no reason to go without it.
-    if let Err(error) = knowledge.prepare().await {
-        tracing::warn!(%error, "the reply goes on without knowledge");
-        return Found {
-            queries,
-            passages: Vec::new(),
-        };
+    let (mut passages, failures) = knowledge.search(&query, patience).await;
+    for error in failures {
+        tracing::warn!(%error, "the reply goes on without a source of knowledge");
     }
-    let mut passages = match timeout(patience, knowledge.search(query)).await {
-        Ok(Ok(passages)) => passages,
-        Ok(Err(error)) => {
-            tracing::warn!(%error, "the reply goes on without knowledge");
-            Vec::new()
-        }
-        Err(_) => {
-            tracing::warn!("the knowledge source is too slow; the reply goes on without it");
-            Vec::new()
-        }
-    };
     passages.truncate(MAX_PASSAGES);
     for passage in &mut passages {
         cut(&mut passage.text, MAX_PASSAGE_BYTES);
         cut(&mut passage.title, MAX_TITLE_BYTES);
     }
-    Found { queries, passages }
+    Found {
+        queries: vec![query.text],
+        passages,
+    }
 }
 
 fn cut(text: &mut String, most: usize) {
@@ -150,7 +136,10 @@ fn query(messages: &[ChatMessage]) -> Option<Query> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use async_trait::async_trait;
+    use colloquy_knowledge::KnowledgeSource;
 
     use super::{
         super::{PromptStyle, ReplyContext, prompt},
@@ -184,19 +173,23 @@ mod tests {
         }
     }
 
+    fn alone(source: impl KnowledgeSource) -> CombinedSources {
+        CombinedSources(vec![Arc::new(source)])
+    }
+
     #[tokio::test]
     async fn a_reply_does_not_wait_for_a_slow_source() {
         let ask = [turn(ChatRole::User, "When?")];
         let patience = Duration::from_millis(200);
-        let quick = search(&Slow(Duration::ZERO), &ask, patience).await;
+        let quick = search(&alone(Slow(Duration::ZERO)), &ask, patience).await;
         assert_eq!(quick.queries, ["When?"]);
         let quick = quick.passages;
         assert_eq!(quick.len(), 1);
-        let slow = Slow(Duration::from_secs(60));
+        let slow = alone(Slow(Duration::from_secs(60)));
         assert!(search(&slow, &ask, patience).await.passages.is_empty());
         let failing = [turn(ChatRole::User, "fail")];
         assert!(
-            search(&Slow(Duration::ZERO), &failing, patience)
+            search(&alone(Slow(Duration::ZERO)), &failing, patience)
                 .await
                 .passages
                 .is_empty()
@@ -229,7 +222,7 @@ mod tests {
     #[tokio::test]
     async fn knowledge_adds_no_more_than_its_bound() {
         let ask = [turn(ChatRole::User, "When?")];
-        let found = search(&Endless, &ask, Duration::from_secs(1)).await;
+        let found = search(&alone(Endless), &ask, Duration::from_secs(1)).await;
         let speaker = ReplyContext::default();
         let prompt =
             |passages: &[_]| prompt::system(&speaker, PromptStyle::Written, passages).len();

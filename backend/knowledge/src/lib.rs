@@ -11,11 +11,13 @@ mod learned;
 mod numbers;
 mod text;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use anyhow::Context as _;
 use async_trait::async_trait;
 use colloquy_base::{fair_queue::Priority, identifiers::PartnerId};
 use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 use utoipa::ToSchema;
 
 pub use self::{
@@ -125,28 +127,31 @@ pub trait KnowledgeBases: std::fmt::Debug + Send + Sync + 'static {
 #[derive(Clone)]
 pub struct CombinedSources(pub Vec<Arc<dyn KnowledgeSource>>);
 
-#[async_trait]
-impl KnowledgeSource for CombinedSources {
-    fn titles(&self) -> Vec<String> {
+impl CombinedSources {
+    /// The titles of what they hold.
+    #[must_use]
+    pub fn titles(&self) -> Vec<String> {
         self.0.iter().flat_map(|source| source.titles()).collect()
     }
 
-    async fn prepare(&self) -> anyhow::Result<()> {
-        for source in &self.0 {
+    /// The best passages, and why sources gave none. Each of them has this time to be searched, what it does once not counted; one that
+    /// fails or takes longer is no reason to go without the others.
+    pub async fn search(
+        &self,
+        query: &Query,
+        patience: Duration,
+    ) -> (Vec<Passage>, Vec<anyhow::Error>) {
+        let searches = self.0.iter().map(|source| async move {
             source.prepare().await?;
-        }
-        Ok(())
-    }
-
-    /// One source that fails is no reason to go without the others.
-    async fn search(&self, query: Query) -> anyhow::Result<Vec<Passage>> {
-        let searches = self.0.iter().map(|source| source.search(query.clone()));
-        let mut failure = None;
+            let searched = timeout(patience, source.search(query.clone())).await;
+            searched.context("it is too slow")?
+        });
+        let mut failures = Vec::new();
         let mut found = Vec::new();
         for result in futures_util::future::join_all(searches).await {
             match result {
                 Ok(passages) => found.push(passages.into_iter()),
-                Err(error) => failure = Some(error),
+                Err(error) => failures.push(error),
             }
         }
         let mut mixed = Vec::new();
@@ -160,9 +165,65 @@ impl KnowledgeSource for CombinedSources {
             }
         }
         mixed.truncate(query.limit);
-        match failure {
-            Some(error) if mixed.is_empty() => Err(error),
-            _ => Ok(mixed),
+        (mixed, failures)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Passages of a source, after so long.
+    struct Source(&'static str, Duration);
+
+    #[async_trait]
+    impl KnowledgeSource for Source {
+        fn titles(&self) -> Vec<String> {
+            vec![self.0.to_owned()]
         }
+
+        async fn prepare(&self) -> anyhow::Result<()> {
+            anyhow::ensure!(self.0 != "broken", "broken");
+            Ok(())
+        }
+
+        async fn search(&self, query: Query) -> anyhow::Result<Vec<Passage>> {
+            tokio::time::sleep(self.1).await;
+            let passage = Passage {
+                title: self.0.to_owned(),
+                ..Passage::default()
+            };
+            Ok(vec![passage; query.limit])
+        }
+    }
+
+    #[tokio::test]
+    async fn a_source_that_is_slow_or_broken_costs_the_others_nothing() {
+        let at_once = Duration::ZERO;
+        let never = Duration::from_secs(3_600);
+        let source = |name, after| Arc::new(Source(name, after)) as Arc<dyn KnowledgeSource>;
+        let query = Query {
+            text: "When?".to_owned(),
+            context: String::new(),
+            limit: 3,
+        };
+        let patience = Duration::from_millis(200);
+        let searched = async |sources: Vec<Arc<dyn KnowledgeSource>>| {
+            let (passages, failures) = CombinedSources(sources).search(&query, patience).await;
+            let titles: Vec<String> = passages.into_iter().map(|it| it.title).collect();
+            (titles, failures.len())
+        };
+        let (carried, slow) = (source("carried", at_once), source("slow", never));
+        let (quick, broken) = (source("quick", at_once), source("broken", at_once));
+        let told = |titles: [&str; 3]| titles.map(str::to_owned).to_vec();
+        assert_eq!(
+            searched(vec![carried.clone(), slow.clone(), broken]).await,
+            (told(["carried"; 3]), 2)
+        );
+        assert_eq!(
+            searched(vec![carried, quick]).await,
+            (told(["carried", "quick", "carried"]), 0)
+        );
+        assert_eq!(searched(vec![slow]).await, (Vec::new(), 1));
     }
 }
