@@ -24,7 +24,7 @@ pub struct Document {
 /// A page whose text has to be recognized in its image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnreadPage {
-    /// Its number, from 1 on.
+    /// Its number, from 1 on; of a file of a book, its place in the spine.
     pub page: u32,
     /// Where its text belongs in the Markdown: the bytes from here,
     pub begin: usize,
@@ -42,7 +42,7 @@ pub enum UnreadReason {
     NoText,
     /// It has text that makes no sense, or too little for what it shows.
     BadText,
-    /// What its text is stored as could not be read.
+    /// What its text is stored as could not be read, or is not there.
     Unreadable,
 }
 

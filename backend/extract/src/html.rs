@@ -197,21 +197,77 @@ const UNCLOSED: [&str; 30] = [
     "tbody", "tfoot", "colgroup", "body", "html", "head",
 ];
 
+/// Elements that end a drawing or a formula when they begin in it, beside those that have no end. Source: HTML, section 13.2.6.5.
+const OF_PAGES: [&str; 34] = [
+    "b",
+    "big",
+    "blockquote",
+    "center",
+    "code",
+    "div",
+    "dl",
+    "em",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "i",
+    "listing",
+    "menu",
+    "nobr",
+    "ol",
+    "pre",
+    "ruby",
+    "s",
+    "small",
+    "span",
+    "strong",
+    "strike",
+    "sub",
+    "sup",
+    "table",
+    "tt",
+    "u",
+    "ul",
+    "var",
+    "font",
+];
+
+/// Elements of drawings and formulas in which all is as in the page. Source: HTML, section 13.2.6.
+const LABELS: [&str; 9] = [
+    "foreignobject",
+    "desc",
+    "title",
+    "annotation",
+    "mi",
+    "mo",
+    "mn",
+    "ms",
+    "mtext",
+];
+
 /// Counts the tags of a page: how many there are, and how many are open at once, before anything builds a tree of them.
 fn check(html: &str, bounds: &Bounds) -> Result<(), ExtractError> {
     let bytes = html.as_bytes();
     let (mut open, mut elements, mut at) = (0_usize, 0_usize, 0);
-    // How many drawings and formulas are open, in which elements may end where they begin.
-    let mut foreign = 0_usize;
+    // How many drawings and formulas are open, in which elements may end where they begin; and a label in them that is as the page,
+    // until anything begins in it.
+    let (mut foreign, mut label) = (0_usize, None);
     let mut tag_end = 0;
     while let Some(next) = memchr::memchr(b'<', &bytes[at..]) {
         at += next + 1;
         let rest = &bytes[at..];
         if rest.starts_with(b"!--") {
-            let Some(end) = memchr::memmem::find(&rest[1..], b"-->") else {
+            let closes = |end: &usize| {
+                let comment = &rest[..*end];
+                comment.ends_with(b"--") || comment.ends_with(b"--!")
+            };
+            let Some(end) = memchr::memchr_iter(b'>', rest).find(closes) else {
                 break;
             };
-            at += end + 4;
+            at += end + 1;
             continue;
         }
         let is_end = rest.first() == Some(&b'/');
@@ -231,11 +287,24 @@ fn check(html: &str, bounds: &Bounds) -> Result<(), ExtractError> {
             at = end_of(&name, bytes, tag_end);
             continue;
         }
+        if is_end {
+            if let Some((_, around)) = label.take_if(|(begun, _)| *begun == name) {
+                foreign = around;
+            }
+        } else {
+            label = None;
+            if LABELS.contains(&name.as_str()) && foreign > 0 {
+                label = Some((name.clone(), std::mem::take(&mut foreign)));
+            } else if UNCLOSED.contains(&name.as_str()) || OF_PAGES.contains(&name.as_str()) {
+                // The page goes on, and its drawing is over.
+                foreign = 0;
+            }
+        }
         if UNCLOSED.contains(&name.as_str()) {
             continue;
         }
         let is_foreign = matches!(name.as_str(), "svg" | "math");
-        let is_closed = bytes[tag_end - 1] == b'/' && (foreign > 0 || is_foreign);
+        let is_closed = (foreign > 0 || is_foreign) && is_closed(&bytes[at..tag_end]);
         if is_end {
             open = open.saturating_sub(1);
             foreign = foreign.saturating_sub(usize::from(is_foreign));
@@ -249,6 +318,22 @@ fn check(html: &str, bounds: &Bounds) -> Result<(), ExtractError> {
         }
     }
     Ok(())
+}
+
+/// Whether a tag of a drawing ends with a slash that belongs to no value.
+fn is_closed(tag: &[u8]) -> bool {
+    let Some(tag) = tag.strip_suffix(b"/") else {
+        return false;
+    };
+    let last = tag.iter().rposition(u8::is_ascii_whitespace);
+    let (before, last) = tag.split_at(last.map_or(0, |blank| blank + 1));
+    let value = match memchr::memchr(b'=', last) {
+        Some(sign) => &last[sign + 1..],
+        None if before.trim_ascii_end().ends_with(b"=") => last,
+        None => return true,
+    };
+    // A slash behind a value without quotes is the end of that value.
+    matches!(value, [first @ (b'"' | b'\''), .., end] if first == end) || last.is_empty()
 }
 
 /// The name of a tag, or how it begins.
@@ -320,12 +405,28 @@ mod tests {
             Ok(())
         );
         assert_eq!(check(&format!("<svg></svg>{paths}")), depth);
+        let icon = "<svg><title>An icon</title><path d=\"M0 0\"/><path /></svg>";
+        assert_eq!(check(&icon.repeat(5_000)), Ok(()));
+        // What a parser takes for a part of the page, and for a value.
+        for around in ["<svg><p>", "<svg><title><p></title>"] {
+            assert_eq!(check(&format!("{around}{paths}")), depth, "{around}");
+        }
+        for tag in ["<g a=b/>", "<g a= b/>", "<g a=b\"/>"] {
+            assert_eq!(
+                check(&format!("<svg>{}", tag.repeat(5_000))),
+                depth,
+                "{tag}"
+            );
+        }
         let script = "if(i<n&&n<m)a<b;".repeat(5_000);
         for name in ["script", "STYLE", "title"] {
             let html = format!("<{name} src=a>{script}</x></{name} ><p>text");
             assert_eq!(check(&html), Ok(()), "{name}");
         }
-        assert_eq!(check(&format!("<!-->-->{}", "<b>".repeat(5_000))), depth);
+        for comment in ["<!-->-->", "<!--->", "<!--a--!>"] {
+            let html = format!("{comment}{}", "<b>".repeat(5_000));
+            assert_eq!(check(&html), depth, "{comment}");
+        }
         assert_eq!(check(&format!("<!--{}-->", "<b>".repeat(5_000))), Ok(()));
         assert_eq!(check(&format!("<script></scripts>{script}")), Ok(()));
         assert_eq!(

@@ -133,6 +133,9 @@ fn deep_and_numerous_elements_are_refused() {
     let divs = format!("{}x{}", "<div>".repeat(100_000), "</div>".repeat(100_000));
     too_large(read(divs.as_bytes(), Format::Html), Bound::Depth);
     too_large(read(&epub(&divs, &[]), Format::Epub), Bound::Depth);
+    // In a drawing elements end where they begin, but not those of a page, which end the drawing.
+    let left = format!("<svg><p>{}x", "<div/>".repeat(100_000));
+    too_large(read(left.as_bytes(), Format::Html), Bound::Depth);
 }
 
 /// As deep as it may be: no reader runs out of its stack.
