@@ -86,6 +86,8 @@ fn confine(limits: &ChildLimits) -> anyhow::Result<()> {
 }
 
 fn limit(memory: u64, cpu_seconds: u64, files: u64) -> anyhow::Result<()> {
+    // Where the system runs out of memory, it is to end this process, and not the server. Some systems have no such file.
+    let _ = fs::write("/proc/self/oom_score_adj", "1000");
     for (resource, most, spare) in [
         (Resource::As, memory, 0),
         // The soft limit sends SIGXCPU, which tells the parent why; the hard one would send SIGKILL.

@@ -4,7 +4,8 @@
 //! process. So the server's own program is run again for each file ([`child`]): it limits itself before it reads anything,
 //! takes the file from its standard input and gives the result, or a typed error, to its standard output, in frames
 //! ([`frame`]). It gets no environment, no files and no way to open one, and it ends with its parent, whatever happens to
-//! that. The parent bounds time and output once more, and how many children there are; who waits for one is served fairly.
+//! that. The parent bounds time and output once more, and how many children there are; who waits for one is served fairly. Where
+//! the system runs out of memory, it ends children before the server, and a child that it ends again and again needs too much.
 //!
 //! What is decoded, and how, belongs to the capability that asks.
 
@@ -13,17 +14,22 @@ mod frame;
 
 use std::{
     convert::Infallible,
+    future::Future,
     io,
     num::NonZero,
     os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
+    sync::atomic::{AtomicU64, Ordering},
     thread,
     time::Duration,
 };
 
 use bytes::Bytes;
-use colloquy_base::fair_queue::{Bounds, Claim, FairQueue, Full};
+use colloquy_base::{
+    clock::runtime_now,
+    fair_queue::{Bounds, Claim, FairQueue, Full, Priority},
+};
 use colloquy_config::SandboxConfig;
 use rustix::process::Signal;
 use serde::de::DeserializeOwned;
@@ -31,7 +37,7 @@ use tokio::{
     fs::File,
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     process::{Child, ChildStdin, Command},
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 /// The running program, also when its file was replaced meanwhile.
@@ -40,6 +46,9 @@ const OWN_PROGRAM: &str = "/proc/self/exe";
 const LAST_MOMENT: Duration = Duration::from_secs(2);
 /// How many may wait for a child, for each that may run.
 const WAITING_FOR_EACH: usize = 32;
+/// How often a child is started in the background for one input that somebody else ends it at, and the wait between.
+const MOST_KILLED: u32 = 3;
+const AFTER_KILLED: Duration = Duration::from_secs(5);
 
 /// What a child may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +66,7 @@ pub struct Limits {
 /// A limit that a child went beyond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Its memory.
+    /// Its memory, or all that the system has.
     Memory,
     /// Its time.
     Time,
@@ -93,6 +102,51 @@ impl<E> SandboxError<E> {
     #[must_use]
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Killed | Self::Full(_) | Self::NotStarted(_))
+    }
+}
+
+/// How long children ran in all, and were rested after somebody killed them; what they waited for their places does not count.
+#[derive(Debug, Default)]
+pub struct Spent(AtomicU64);
+
+impl Spent {
+    fn add(&self, time: Duration) {
+        let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.0.fetch_add(millis, Ordering::Relaxed);
+    }
+
+    /// The time until now.
+    #[must_use]
+    pub fn time(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// Whom a child works for.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller<'a> {
+    claim: &'a Claim,
+    spent: Option<&'a Spent>,
+}
+
+impl<'a> Caller<'a> {
+    /// One whose children's time is added up.
+    #[must_use]
+    pub fn counted(claim: &'a Claim, spent: &'a Spent) -> Self {
+        let spent = Some(spent);
+        Self { claim, spent }
+    }
+
+    fn spend(self, time: Duration) {
+        if let Some(spent) = self.spent {
+            spent.add(time);
+        }
+    }
+}
+
+impl<'a> From<&'a Claim> for Caller<'a> {
+    fn from(claim: &'a Claim) -> Self {
+        Self { claim, spent: None }
     }
 }
 
@@ -175,14 +229,14 @@ impl Sandbox {
     /// What the decoder says; a limit that it went beyond; whatever else went wrong with the child.
     pub async fn decode<E: DeserializeOwned>(
         &self,
-        claim: &Claim,
+        caller: impl Into<Caller<'_>>,
         what: &[&str],
         limits: Limits,
         input: impl Into<Input>,
     ) -> Result<Vec<u8>, SandboxError<E>> {
         let input = input.into();
-        let _slot = self.queue.enter(claim).await?;
-        let result = self.run(what, limits, input).await;
+        let run = || self.run(what, limits, input.clone());
+        let result = self.in_place(caller.into(), run).await;
         let outcome = match &result {
             Ok(_) => "ok",
             Err(SandboxError::Refused(_)) => "refused",
@@ -200,20 +254,22 @@ impl Sandbox {
     /// A limit that it went beyond; whatever else went wrong with it.
     pub async fn run_program(
         &self,
-        claim: &Claim,
+        caller: impl Into<Caller<'_>>,
         program: &Path,
         arguments: &[&str],
         environment: &[(&str, &str)],
         limits: Limits,
         input: Bytes,
     ) -> Result<Vec<u8>, SandboxError<Infallible>> {
-        let _slot = self.queue.enter(claim).await?;
-        let command = self.program_command(program, arguments, environment, limits);
-        let ended = run_to_end(command, limits, input).await?;
-        match ended.status.success() {
-            true => Ok(ended.output),
-            false => Err(of_status(ended.status)),
-        }
+        let run = async || {
+            let command = self.program_command(program, arguments, environment, limits);
+            let ended = run_to_end(command, limits, input.clone()).await?;
+            match ended.status.success() {
+                true => Ok(ended.output),
+                false => Err(of_status(ended.status)),
+            }
+        };
+        self.in_place(caller.into(), run).await
     }
 
     /// The same for a program that says on its standard error why it fails, which is then no error here.
@@ -222,24 +278,58 @@ impl Sandbox {
     /// A limit that it went beyond; whatever else went wrong with it.
     pub async fn run_program_telling(
         &self,
-        claim: &Claim,
+        caller: impl Into<Caller<'_>>,
         program: &Path,
         arguments: &[&str],
         environment: &[(&str, &str)],
         limits: Limits,
         input: Bytes,
     ) -> Result<ProgramEnd, SandboxError<Infallible>> {
-        let _slot = self.queue.enter(claim).await?;
-        let mut command = self.program_command(program, arguments, environment, limits);
-        command.stderr(Stdio::piped());
-        let ended = run_to_end(command, limits, input).await?;
-        match ended.status.code() {
-            Some(code) => Ok(ProgramEnd {
-                is_success: code == 0,
-                output: ended.output,
-                told: ended.told,
-            }),
-            None => Err(of_status(ended.status)),
+        let run = async || {
+            let mut command = self.program_command(program, arguments, environment, limits);
+            command.stderr(Stdio::piped());
+            let ended = run_to_end(command, limits, input.clone()).await?;
+            match ended.status.code() {
+                Some(code) => Ok(ProgramEnd {
+                    is_success: code == 0,
+                    output: ended.output,
+                    told: ended.told,
+                }),
+                None => Err(of_status(ended.status)),
+            }
+        };
+        self.in_place(caller.into(), run).await
+    }
+
+    /// Runs a child when there is a place for it. In the background one that somebody else ended, as the system does without memory, runs
+    /// again a few times; then it is taken for one that needs more than there is.
+    async fn in_place<T, E, F>(
+        &self,
+        caller: Caller<'_>,
+        run: impl Fn() -> F,
+    ) -> Result<T, SandboxError<E>>
+    where
+        F: Future<Output = Result<T, SandboxError<E>>>,
+    {
+        let mut killed = 0;
+        loop {
+            let slot = self.queue.enter(caller.claim).await?;
+            let begun = runtime_now();
+            let result = run().await;
+            drop(slot);
+            caller.spend(begun.elapsed());
+            match result {
+                Err(SandboxError::Killed) if caller.claim.priority == Priority::Background => {
+                    killed += 1;
+                    tracing::warn!(killed, "a child was killed");
+                    if killed == MOST_KILLED {
+                        return Err(SandboxError::Limit(Limit::Memory));
+                    }
+                    sleep(AFTER_KILLED).await;
+                    caller.spend(AFTER_KILLED);
+                }
+                result => return result,
+            }
         }
     }
 
@@ -456,3 +546,6 @@ fn of_status<E>(status: ExitStatus) -> SandboxError<E> {
         _ => SandboxError::Crashed(status.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests;
