@@ -1,4 +1,5 @@
-//! Outages: the database is away, files cannot be stored or read, or there is no room in the sandbox or the embedder now.
+//! Outages: the database is away, files cannot be stored or read, no text can be recognized, or there is no room in the sandbox or the
+//! embedder now.
 //!
 //! They say nothing about a document. Work that meets one waits for its end and loses none of its attempts, and what was done, and
 //! perhaps paid for, is held until it is stored. What is wrong with a document itself, or with a service elsewhere, is no outage.
@@ -15,8 +16,7 @@ use tokio::time::sleep;
 use super::{Bases, error::BaseError};
 
 /// What a document that waits says of it.
-pub(crate) const REASON: &str =
-    "it waits, since files or the database cannot be used now; it goes on by itself";
+pub(crate) const REASON: &str = "it waits, since files, the database or what reads documents cannot be used now; it goes on by itself";
 /// What the log says is failing meanwhile.
 const WAITING: &str = "working on documents, which wait for the end of an outage";
 /// When it is tried again to store what was done.

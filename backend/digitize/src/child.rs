@@ -6,7 +6,7 @@ use colloquy_extract::{
     Bounds, Document, ExtractError, Format, MOST_PIXELS, Options, PageImage, extract,
     page_images as images_of,
 };
-use colloquy_sandbox::{Input, Sandbox, SandboxError};
+use colloquy_sandbox::{Caller, Input, Sandbox, SandboxError};
 
 use crate::{DigitizeOptions, limits};
 
@@ -147,7 +147,7 @@ pub async fn read(
 /// When the document is refused, or a page takes more than it may.
 pub async fn page_images(
     sandbox: &Sandbox,
-    claim: &Claim,
+    caller: impl Into<Caller<'_>>,
     file: &Input,
     format: Format,
     pages: &[u32],
@@ -170,7 +170,7 @@ pub async fn page_images(
         seconds_of(length) + SECONDS_A_PAGE * pages.len() as u64,
         usize::try_from(output).unwrap_or(usize::MAX),
     );
-    let output = sandbox.decode(claim, &what, limits, file.clone()).await?;
+    let output = sandbox.decode(caller, &what, limits, file.clone()).await?;
     Ok(PageImage::read(&output))
 }
 

@@ -2,16 +2,17 @@
 //!
 //! It owns how a document is read by processes that are not trusted, and with how much of what: a child of the sandbox reads its
 //! text ([`child`]), another one makes images of the pages that have none, and the program Tesseract recognizes text on those
-//! ([`ocr`]). The sound of recordings and films is decoded likewise ([`sound`]). It stops at the Markdown: where documents come from and where their text goes is the knowledge base's.
+//! ([`ocr`]), for as long as a document may take ([`pages`]). The sound of recordings and films is decoded likewise ([`sound`]). It stops at
+//! the Markdown: where documents come from and where their text goes is the knowledge base's.
 
 pub mod child;
 pub mod ocr;
+mod pages;
 pub mod sound;
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
 use colloquy_base::fair_queue::Claim;
-use colloquy_extract::PageImage;
 pub use colloquy_extract::{
     Bound, Bounds, ContentType, DetectError, Document, ExtractError, Format, Medium, UnreadReason,
     detect,
@@ -21,6 +22,7 @@ use colloquy_sandbox::{Limit, Limits, Sandbox, SandboxError};
 
 pub use colloquy_audio::media::{Container, MediaError};
 
+use self::pages::{Looked, Pages};
 pub use self::{
     child::DocumentDecoder,
     ocr::{NoOcr, Ocr, OcrError},
@@ -84,13 +86,35 @@ fn limit_words(limit: Limit) -> &'static str {
     }
 }
 
-impl From<SandboxError<ExtractError>> for DigitizeError {
-    fn from(error: SandboxError<ExtractError>) -> Self {
+impl From<ExtractError> for DigitizeError {
+    fn from(error: ExtractError) -> Self {
+        Self::Document(error)
+    }
+}
+
+impl From<MediaError> for DigitizeError {
+    fn from(error: MediaError) -> Self {
+        Self::Sound(error)
+    }
+}
+
+impl From<Infallible> for DigitizeError {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+impl<E: Into<Self>> From<SandboxError<E>> for DigitizeError {
+    fn from(error: SandboxError<E>) -> Self {
         match error {
-            SandboxError::Refused(error) => Self::Document(error),
+            SandboxError::Refused(error) => error.into(),
             SandboxError::Limit(limit) => Self::Limit(limit),
             SandboxError::Crashed(why) => Self::Crashed(why),
-            passing => Self::Later(passing.to_string()),
+            SandboxError::Killed => Self::Later("the decoder was killed".to_owned()),
+            SandboxError::Full(full) => Self::Later(full.to_string()),
+            SandboxError::NotStarted(error) => {
+                Self::Later(format!("the decoder does not start: {error}"))
+            }
         }
     }
 }
@@ -120,86 +144,48 @@ pub async fn digitize(
 ) -> Result<Digitized, DigitizeError> {
     let file = file.into();
     let mut document = child::read(sandbox, claim, &file, format, options).await?;
+    let most = Bounds::default().markdown_bytes;
+    let most = options.max_markdown_bytes.map_or(most, |it| it.min(most));
     let unread: Vec<u32> = document.unread.iter().map(|unread| unread.page).collect();
-    let mut recognized: Vec<(u32, String)> = vec![];
-    let mut missing = vec![];
-    if let Some(ocr) = ocr {
-        for pages in unread.chunks(child::PAGES_AT_ONCE) {
-            let images = images(sandbox, claim, &file, format, pages).await?;
-            for page in pages {
-                let image = images.iter().find(|image| image.page == *page);
-                match image {
-                    Some(image) => match ocr.recognize(sandbox, claim, image).await {
-                        Ok(text) => recognized.push((*page, text)),
-                        Err(error) if error.may_pass() => {
-                            return Err(DigitizeError::Later(error.to_string()));
-                        }
-                        Err(error) => {
-                            tracing::info!(page, %error, "no text was recognized on a page");
-                            missing.push(*page);
-                        }
-                    },
-                    None => missing.push(*page),
-                }
-            }
+    let looked = match ocr {
+        _ if unread.is_empty() => Looked::default(),
+        None => Looked::at_none(&unread, DigitizeError::NoOcr),
+        Some(ocr) => {
+            let pages = Pages {
+                sandbox,
+                ocr,
+                claim,
+                file: &file,
+                format,
+            };
+            let length = file.length().await;
+            let length = length.map_err(|error| DigitizeError::Later(error.to_string()))?;
+            pages.look(&unread, most, pages::time_of(length)).await?
         }
-    } else {
-        missing.clone_from(&unread);
+    };
+    document.fill(|page| looked.recognized.get(&page).cloned());
+    if document.markdown.len() > most {
+        return Err(too_long(most));
     }
-    document.fill(|page| {
-        let found = recognized.iter().find(|(number, _)| *number == page);
-        found.map(|(_, text)| text.clone())
-    });
-    if let Some(most) = options.max_markdown_bytes
-        && document.markdown.len() > most
-    {
-        let (bound, most) = (Bound::MarkdownBytes, most as u64);
-        return Err(DigitizeError::Document(ExtractError::TooLarge {
-            bound,
-            most,
-        }));
-    }
+    let failure = looked.failure;
     let document = document.finished(!unread.is_empty()).map_err(|error| {
-        if ocr.is_none() && error == ExtractError::PicturesOnly {
-            DigitizeError::NoOcr
-        } else {
-            DigitizeError::Document(error)
-        }
+        // What could not be looked at may have text.
+        let failure = failure.filter(|_| error == ExtractError::PicturesOnly);
+        failure.unwrap_or(DigitizeError::Document(error))
     })?;
     Ok(Digitized {
         document,
-        recognized: recognized.into_iter().map(|(page, _)| page).collect(),
-        missing,
+        recognized: looked.recognized.into_keys().collect(),
+        missing: looked.missing,
     })
 }
 
-/// Images of pages. One that its child fails at costs the others nothing.
-async fn images(
-    sandbox: &Sandbox,
-    claim: &Claim,
-    file: &Input,
-    format: Format,
-    pages: &[u32],
-) -> Result<Vec<PageImage>, DigitizeError> {
-    match child::page_images(sandbox, claim, file, format, pages).await {
-        Ok(images) => Ok(images),
-        Err(error) if error.may_pass() => Err(error.into()),
-        Err(_) if pages.len() > 1 => {
-            let mut images = vec![];
-            for page in pages {
-                match child::page_images(sandbox, claim, file, format, &[*page]).await {
-                    Ok(image) => images.extend(image),
-                    Err(error) if error.may_pass() => return Err(error.into()),
-                    Err(error) => tracing::info!(page, %error, "a page cannot be shown"),
-                }
-            }
-            Ok(images)
-        }
-        Err(error) => {
-            tracing::info!(?pages, %error, "a page cannot be shown");
-            Ok(vec![])
-        }
-    }
+/// There is more text than so many bytes.
+fn too_long(most: usize) -> DigitizeError {
+    DigitizeError::Document(ExtractError::TooLarge {
+        bound: Bound::MarkdownBytes,
+        most: most as u64,
+    })
 }
 
 /// How much longer than its processor time a child may take, beside others.

@@ -8,9 +8,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use colloquy_base::fair_queue::Claim;
 use colloquy_extract::{MOST_PIXELS, PageImage};
-use colloquy_sandbox::{Sandbox, SandboxError};
+use colloquy_sandbox::{Caller, Sandbox, SandboxError};
 use tokio::{process::Command, time::timeout};
 
 use crate::limits;
@@ -97,7 +96,7 @@ impl Ocr {
     pub async fn recognize(
         &self,
         sandbox: &Sandbox,
-        claim: &Claim,
+        caller: impl Into<Caller<'_>>,
         image: &PageImage,
     ) -> Result<String, OcrError> {
         let dpi = image.dpi.clamp(70, 2_400).to_string();
@@ -119,7 +118,7 @@ impl Ocr {
         let image = Bytes::from(image.to_pgm());
         let text = sandbox
             .run_program(
-                claim,
+                caller,
                 &self.program,
                 &arguments,
                 &ENVIRONMENT,

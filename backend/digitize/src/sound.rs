@@ -7,7 +7,7 @@ pub use colloquy_audio::media::Span;
 use colloquy_audio::media::{Container, MediaError, Window, read_window};
 use colloquy_base::fair_queue::Claim;
 use colloquy_extract::Format;
-use colloquy_sandbox::{Input, Sandbox, SandboxError};
+use colloquy_sandbox::{Input, Sandbox};
 
 use crate::{DigitizeError, limits};
 
@@ -122,13 +122,8 @@ pub async fn window(
         CHILD_SECONDS + length / MEGABYTE / MEGABYTES_A_SECOND,
         output,
     );
-    let decoded = sandbox.decode(claim, &what, limits, file.clone()).await;
-    let output = decoded.map_err(|error| match error {
-        SandboxError::Refused(error) => DigitizeError::Sound(error),
-        SandboxError::Limit(limit) => DigitizeError::Limit(limit),
-        SandboxError::Crashed(why) => DigitizeError::Crashed(why),
-        passing => DigitizeError::Later(passing.to_string()),
-    })?;
+    let decoded = sandbox.decode::<MediaError>(claim, &what, limits, file.clone());
+    let output = decoded.await?;
     let crashed = || DigitizeError::Crashed("no samples".to_owned());
     let (head, samples) = output.split_first_chunk::<HEAD>().ok_or_else(crashed)?;
     let [declared @ .., is_last] = *head;
