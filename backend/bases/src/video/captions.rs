@@ -1,8 +1,11 @@
 //! Captions: WebVTT and the JSON of a video platform, as text with marks of time.
 
-use std::time::Duration;
+use std::{borrow::Cow, collections::VecDeque, fmt, marker::PhantomData, time::Duration};
 
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{SeqAccess, Visitor},
+};
 
 use crate::transcribing::mark;
 
@@ -10,6 +13,8 @@ use crate::transcribing::mark;
 const BETWEEN_MARKS: u64 = 30;
 /// The most captions of a video.
 const MOST: usize = 200_000;
+/// How many lines of the caption before may be shown again, as rolling ones do. They have two to four.
+const MOST_ROLLED: usize = 16;
 
 /// A format of captions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +31,8 @@ pub(super) struct Captions(Vec<(Duration, String)>);
 
 #[derive(Deserialize)]
 struct Events {
-    #[serde(default)]
-    events: Vec<Event>,
+    #[serde(default, deserialize_with = "said")]
+    events: Captions,
 }
 
 #[derive(Deserialize)]
@@ -35,33 +40,91 @@ struct Events {
 struct Event {
     #[serde(default)]
     t_start_ms: f64,
-    #[serde(default)]
-    segs: Vec<Segment>,
+    #[serde(default, deserialize_with = "joined")]
+    segs: String,
 }
 
 #[derive(Deserialize)]
-struct Segment {
-    #[serde(default)]
-    utf8: String,
+struct Segment<'a> {
+    #[serde(default, borrow)]
+    utf8: Cow<'a, str>,
+}
+
+/// The captions of events, which are read one by one: those that say nothing take a few bytes each in a file, and many times that in memory.
+fn said<'de, D: Deserializer<'de>>(events: D) -> Result<Captions, D::Error> {
+    fold(events, |captions: &mut Captions, event: Event| {
+        let begin = Duration::from_millis(event.t_start_ms.max(0.0) as u64);
+        captions.add(begin, &event.segs);
+    })
+}
+
+/// The text of segments.
+fn joined<'de, D: Deserializer<'de>>(segments: D) -> Result<String, D::Error> {
+    fold(segments, |text: &mut String, segment: Segment<'de>| {
+        text.push_str(&segment.utf8);
+    })
+}
+
+/// Reads a sequence without keeping it.
+fn fold<'de, D, T, A>(sequence: D, add: impl FnMut(&mut A, T)) -> Result<A, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+    A: Default,
+{
+    struct Fold<T, A, F>(F, PhantomData<fn(T) -> A>);
+
+    impl<'de, T, A, F> Visitor<'de> for Fold<T, A, F>
+    where
+        T: Deserialize<'de>,
+        A: Default,
+        F: FnMut(&mut A, T),
+    {
+        type Value = A;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("a sequence")
+        }
+
+        fn visit_seq<S: SeqAccess<'de>>(mut self, mut items: S) -> Result<A, S::Error> {
+            let mut all = A::default();
+            while let Some(item) = items.next_element()? {
+                (self.0)(&mut all, item);
+            }
+            Ok(all)
+        }
+    }
+
+    sequence.deserialize_seq(Fold(add, PhantomData))
 }
 
 impl Captions {
-    /// Reads a file. What is none has no captions.
+    /// Reads a file, in time and memory of its length. What is none has no captions.
     pub(super) fn read(format: CaptionFormat, file: &[u8]) -> Self {
-        let captions = match format {
-            CaptionFormat::Json => json(file),
+        match format {
+            CaptionFormat::Json => serde_json::from_slice(file)
+                .map_or_else(|_| Self::default(), |it: Events| it.events),
             CaptionFormat::Vtt => vtt(&String::from_utf8_lossy(file)),
-        };
-        let mut kept: Vec<(Duration, String)> = Vec::new();
-        for (begin, text) in captions.into_iter().take(MOST) {
-            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            // Captions that roll say again what they said before.
-            let is_again = kept.last().is_some_and(|(_, before)| *before == text);
-            if !text.is_empty() && !is_again {
-                kept.push((begin, text));
-            }
         }
-        Self(kept)
+    }
+
+    /// Adds what is said, unless there is enough of it.
+    fn add(&mut self, begin: Duration, text: &str) {
+        if self.0.len() == MOST {
+            return;
+        }
+        let mut said = String::with_capacity(text.len());
+        for word in text.split_whitespace() {
+            if !said.is_empty() {
+                said.push(' ');
+            }
+            said.push_str(word);
+        }
+        // Captions that roll say again what they said before.
+        let is_again = self.0.last().is_some_and(|(_, before)| *before == said);
+        if !said.is_empty() && !is_again {
+            self.0.push((begin, said));
+        }
     }
 
     /// The text with marks of time; `None` where nothing is said.
@@ -85,23 +148,11 @@ impl Captions {
     }
 }
 
-fn json(file: &[u8]) -> Vec<(Duration, String)> {
-    let Ok(Events { events }) = serde_json::from_slice(file) else {
-        return Vec::new();
-    };
-    let caption = |event: Event| {
-        let text = event.segs.iter().map(|segment| segment.utf8.as_str());
-        let begin = Duration::from_millis(event.t_start_ms.max(0.0) as u64);
-        (begin, text.collect())
-    };
-    events.into_iter().map(caption).collect()
-}
-
-fn vtt(file: &str) -> Vec<(Duration, String)> {
-    let mut captions = Vec::new();
+fn vtt(file: &str) -> Captions {
+    let mut captions = Captions::default();
     let mut lines = file.lines();
     // Lines of a caption that were shown with the one before, as rolling ones have them.
-    let mut before: Vec<String> = Vec::new();
+    let mut before: VecDeque<String> = VecDeque::new();
     while let Some(line) = lines.next() {
         let Some((begin, _)) = line.split_once("-->") else {
             continue;
@@ -113,13 +164,18 @@ fn vtt(file: &str) -> Vec<(Duration, String)> {
             .by_ref()
             .map(str::trim)
             .take_while(|line| !line.is_empty());
-        let shown: Vec<String> = text.map(without_tags).collect();
-        let new: Vec<&str> = shown
-            .iter()
-            .filter(|line| !before.contains(line))
-            .map(String::as_str)
-            .collect();
-        captions.push((begin, new.join(" ")));
+        let (mut new, mut shown) = (String::new(), VecDeque::new());
+        for line in text.map(without_tags) {
+            if !before.contains(&line) {
+                new.push_str(&line);
+                new.push(' ');
+            }
+            if shown.len() == MOST_ROLLED {
+                shown.pop_front();
+            }
+            shown.push_back(line);
+        }
+        captions.add(begin, &new);
         before = shown;
     }
     captions
@@ -160,6 +216,8 @@ fn without_tags(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use colloquy_base::clock::runtime_now;
+
     use super::*;
 
     #[test]
@@ -196,5 +254,42 @@ mod tests {
         let far = r#"{"events": [{"tStartMs": 1e300, "segs": [{"utf8": "Late."}]}, {"tStartMs": -5, "segs": [{"utf8": "Early."}]}]}"#;
         let read = Captions::read(CaptionFormat::Json, far.as_bytes());
         assert!(read.markdown().unwrap().contains("Early."));
+    }
+
+    #[test]
+    fn events_without_text_are_passed_over() {
+        let empty = "{},".repeat(MOST + 1);
+        let file =
+            format!("{{\"events\": [{empty}{{\"segs\": [{{}}, {{\"utf8\": \"Late.\"}}]}}]}}");
+        let read = Captions::read(CaptionFormat::Json, file.as_bytes());
+        assert_eq!(read.markdown().as_deref(), Some("[00:00] Late.\n"));
+    }
+
+    #[test]
+    fn there_are_so_many_captions_and_no_more() {
+        let cues = (0..=MOST).map(|cue| format!("00:00.000 --> 00:01.000\n{cue}\n\n"));
+        let read = Captions::read(CaptionFormat::Vtt, cues.collect::<String>().as_bytes());
+        assert_eq!(read.0.len(), MOST);
+    }
+
+    /// Comparing each with each would take forty thousand million steps.
+    #[test]
+    fn captions_of_many_lines_take_the_time_of_their_length() {
+        const LINES: usize = 200_000;
+        let lines = |word: &str| -> String {
+            (0..LINES)
+                .map(|line| format!("{word}{line:06}\n"))
+                .collect()
+        };
+        let cue = |word| format!("00:01.000 --> 00:02.000\n{}\n", lines(word));
+        let file = cue("a") + &cue("b");
+        let begun = runtime_now();
+        let read = Captions::read(CaptionFormat::Vtt, file.as_bytes());
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "{:?}",
+            begun.elapsed()
+        );
+        assert_eq!(read.0[1].1.split(' ').count(), LINES);
     }
 }

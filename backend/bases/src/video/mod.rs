@@ -14,9 +14,10 @@ use axum::http::{HeaderMap, Method};
 use bytes::{Bytes, BytesMut};
 use colloquy_accounts::Tenant;
 use colloquy_base::fair_queue::{Claim, Priority};
-use colloquy_digitize::Format;
+use colloquy_digitize::{Bound, ExtractError, Format};
 use colloquy_fetch::{Bounds, Request};
 use futures_util::StreamExt as _;
+use tokio::task::spawn_blocking;
 use url::Url;
 
 pub(crate) use self::program::{ProgramFailure, YtDlp};
@@ -73,15 +74,22 @@ pub(crate) async fn get(bases: &Bases, tenant: &Tenant, url: &str) -> Result<Vid
         failure if failure.may_pass() => FetchFailure::Later(failure.to_string()),
         failure => FetchFailure::Refused(failure.to_string()),
     })?;
-    let description = Description::read(&described);
+    // Both may be megabytes of whatever the platform says.
+    let description = apart(move || Description::read(&described)).await?;
     let description =
         description.map_err(|obstacle: Obstacle| FetchFailure::Refused(obstacle.to_string()))?;
     let mut failure = None;
     for track in description.captions() {
         match captions(bases, &track.url).await {
             Ok(body) => {
-                let captions = Captions::read(track.format, &body);
-                if let Some(text) = captions.markdown() {
+                let text = apart(move || Captions::read(track.format, &body).markdown()).await?;
+                if let Some(text) = text {
+                    let most = u64::from(bases.config.knowledge.max_text_bytes);
+                    if text.len() as u64 > most {
+                        let bound = Bound::MarkdownBytes;
+                        let error = ExtractError::TooLarge { bound, most };
+                        return Err(FetchFailure::Refused(error.to_string()));
+                    }
                     return Ok(Video::Text {
                         text,
                         title: description.title.clone(),
@@ -102,6 +110,14 @@ pub(crate) async fn get(bases: &Bases, tenant: &Tenant, url: &str) -> Result<Vid
     keep_sound(bases, tenant, &sound.url, name, sound.format)
         .await
         .map(Video::Sound)
+}
+
+/// Reads something on a thread that may take its time.
+async fn apart<T: Send + 'static>(
+    read: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, FetchFailure> {
+    let read = spawn_blocking(read).await;
+    read.map_err(|error| FetchFailure::Own(error.into()))
 }
 
 fn request(url: &str) -> Result<Request, FetchFailure> {
