@@ -50,7 +50,7 @@ use colloquy::store::Executor as _;
 use harness::{
     TestApp,
     app::{Answer, TestPartner, send},
-    on_both_databases,
+    eventually, on_both_databases,
     process::Server,
 };
 use reqwest::{
@@ -129,6 +129,15 @@ async fn furnished_server(server: &Server) -> TestPartner {
 async fn upload(app: &TestApp, key: &str, name: &str, bytes: Vec<u8>) -> Answer {
     let form = fields(&[("type", "file"), ("folder", "texts")]).part("file", file(name, bytes));
     post(app, key, "/api/documents/acme/manual", form).await
+}
+
+/// What was read of files that are refused is given up at once.
+async fn nothing_is_pending(app: &TestApp) {
+    let pending = "SELECT COUNT(*) FROM blobs WHERE state = 'pending'";
+    eventually("refused files are given up", || async {
+        app.app.store.db().fetch_count(pending).await.unwrap() == 0
+    })
+    .await;
 }
 
 /// The document, once its text was read or could not be.
@@ -307,7 +316,7 @@ on_both_databases!(
         assert_eq!(digitized(&app, key, first).await["name"], "First");
         let third = batch["results"][2]["document_id"].as_str().unwrap();
         assert_eq!(digitized(&app, key, third).await["name"], "c.txt");
-        // What was read of files that were refused is given up.
+        nothing_is_pending(&app).await;
         app.app.blobs.sweep().await.unwrap();
         let empty = fields(&[("folder", "texts")]);
         assert_eq!(

@@ -25,7 +25,7 @@ use super::{
     content::{NewContent, Variant, charset},
     error::BaseError,
     names,
-    upload::looked_at,
+    upload::{Unclaimed, looked_at},
 };
 
 /// How long a page may take.
@@ -94,6 +94,8 @@ pub(crate) async fn fetch(
     }
     let (declared, charset) = media_type(&answer.headers);
     let written = write(bases, tenant, answer.pieces, most).await?;
+    let file = Unclaimed::new(bases, written);
+    let written = file.written();
     if written.bytes == 0 {
         return Err(FetchFailure::Refused(
             "the address answers with nothing".to_owned(),
@@ -124,7 +126,7 @@ pub(crate) async fn fetch(
     let media_type = format.media_type();
     Ok(NewContent {
         variant: Variant::Original,
-        written,
+        written: file.claim(),
         file_name,
         media_type: match charset {
             Some(charset) => format!("{media_type}; charset={charset}"),

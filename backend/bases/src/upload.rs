@@ -40,24 +40,71 @@ pub(crate) struct DocumentOptions {
     pub(crate) character_limit: Option<u64>,
 }
 
-/// A file that was uploaded, and belongs to no document yet. It goes away by itself when it is given to none.
+/// A file that was written, and belongs to no document yet. Dropped as such, it is discarded: when it is refused, or whoever brings it goes
+/// away.
+#[derive(Debug)]
+pub(crate) struct Unclaimed {
+    bases: Bases,
+    written: Written,
+    is_claimed: bool,
+}
+
+impl Unclaimed {
+    pub(crate) fn new(bases: &Bases, written: Written) -> Self {
+        Self {
+            bases: bases.clone(),
+            written,
+            is_claimed: false,
+        }
+    }
+
+    pub(crate) fn written(&self) -> &Written {
+        &self.written
+    }
+
+    /// Gives it to somebody who sees to it.
+    pub(crate) fn claim(mut self) -> Written {
+        self.is_claimed = true;
+        self.written.clone()
+    }
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        if self.is_claimed {
+            return;
+        }
+        let (bases, written) = (self.bases.clone(), self.written.clone());
+        let discard = async move { bases.blobs.discard(&written).await };
+        self.bases.kernel.tasks.spawn(discard);
+    }
+}
+
+/// A file that was uploaded, and belongs to no document yet.
 #[derive(Debug)]
 pub(crate) struct Uploaded {
     file_name: String,
     format: Format,
-    written: Written,
+    file: Unclaimed,
 }
 
 impl Uploaded {
     /// The file as the original of a document.
-    pub(crate) fn into_content(self) -> NewContent {
+    fn content(&self) -> NewContent {
         NewContent {
             variant: Variant::Original,
-            written: self.written,
-            file_name: self.file_name,
+            written: self.file.written().clone(),
+            file_name: self.file_name.clone(),
             media_type: self.format.media_type().to_owned(),
             characters: None,
         }
+    }
+
+    /// The same, for somebody who sees to the file.
+    pub(crate) fn into_content(self) -> NewContent {
+        let content = self.content();
+        self.file.claim();
+        content
     }
 }
 
@@ -74,13 +121,14 @@ pub(crate) async fn receive<E>(
     let most = bases.config.knowledge.max_file_bytes;
     let written = bases.blobs.write(tenant.partner(), pieces, most).await;
     let written = written.map_err(ReceiveError::of_write)?;
-    let mut file = bases.blobs.reader(&written.key, written.bytes);
+    let mut reader = bases.blobs.reader(&written.key, written.bytes);
+    let file = Unclaimed::new(bases, written);
     let name = file_name.clone();
-    let format = spawn_blocking(move || looked_at(&name, &mut file)).await??;
+    let format = spawn_blocking(move || looked_at(&name, &mut reader)).await??;
     Ok(Uploaded {
         file_name,
         format,
-        written,
+        file,
     })
 }
 
@@ -165,8 +213,8 @@ pub(crate) async fn add_file(
         digitizing: Step::Queued,
         ..blank(bases, Source::File, name, options)
     };
-    let content = file.into_content();
-    insert(bases, tenant, base, &document, Some(&content)).await?;
+    insert(bases, tenant, base, &document, Some(&file.content())).await?;
+    file.file.claim();
     document::find(bases, base, &document.id).await
 }
 

@@ -189,6 +189,7 @@ on_both_databases!(addresses_become_documents, |builder| open(builder), |app| {
         assert_eq!(status, wanted, "{}: {error}", urls[at]);
         assert!(error.contains(part), "{}: {error}", urls[at]);
     }
+    nothing_is_pending(&app).await;
     let latin = made["results"][1]["document_id"].as_str().unwrap();
     let content = format!("/api/documents/{BASE}/{latin}/content/digitized");
     let text = app.get(key, &content).await.expect(200)["content"].clone();
