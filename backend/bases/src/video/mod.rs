@@ -71,6 +71,7 @@ pub(crate) async fn get(bases: &Bases, tenant: &Tenant, url: &str) -> Result<Vid
     let program = YtDlp::of_settings(&bases.config.knowledge);
     let described = program.describe(&bases.sandbox, &claim, url).await;
     let described = described.map_err(|failure| match failure {
+        failure @ ProgramFailure::TooLong => FetchFailure::Later(failure.to_string()),
         failure if failure.may_pass() => FetchFailure::Later(failure.to_string()),
         failure => FetchFailure::Refused(failure.to_string()),
     })?;

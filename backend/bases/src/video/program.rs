@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use colloquy_base::fair_queue::Claim;
 use colloquy_config::KnowledgeConfig;
-use colloquy_sandbox::{Limits, Sandbox, SandboxError};
+use colloquy_sandbox::{Limit, Limits, Sandbox, SandboxError};
 
 /// What it is called, where the settings name no other.
 const NAME: &str = "yt-dlp";
@@ -39,13 +39,16 @@ pub(crate) enum ProgramFailure {
     /// It takes too much.
     #[error("the description of the video takes too much")]
     Limit,
-    /// It could not be run now.
+    /// It takes too long, which is mostly the platform's doing.
+    #[error("the description of the video takes too long")]
+    TooLong,
+    /// It could not be run now, or the platform does not answer now. What that says is not repeated here, since the log has this.
     #[error("{0}")]
     Later(String),
 }
 
 impl ProgramFailure {
-    /// Whether the same may be described at another time.
+    /// Whether the same may be described at another time. What takes too long may do so each time.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Self::Later(_))
     }
@@ -130,6 +133,7 @@ impl YtDlp {
             Bytes::new(),
         );
         let ended = ran.await.map_err(|error| match error {
+            SandboxError::Limit(Limit::Time) => ProgramFailure::TooLong,
             SandboxError::Limit(_) => ProgramFailure::Limit,
             SandboxError::Crashed(why) => ProgramFailure::Refused(why),
             SandboxError::Refused(never) => match never {},
@@ -137,26 +141,77 @@ impl YtDlp {
         })?;
         match ended.is_success {
             true => Ok(ended.output),
-            false => Err(ProgramFailure::Refused(reason(&ended.told))),
+            false => Err(failure(&ended.told)),
         }
     }
 }
 
-/// What the program says of its failure, in a line without its own marks.
-fn reason(told: &[u8]) -> String {
+/// What passes, by what the program says of it in lower case. Nothing else does: videos that are private, gone, for members or of an age, and
+/// addresses of none.
+const PASSING: [(&str, &str); 16] = [
+    ("not a bot", ASKS_FOR_LESS),
+    ("too many requests", ASKS_FOR_LESS),
+    ("rate-limited", ASKS_FOR_LESS),
+    ("try again later", ASKS_FOR_LESS),
+    ("timed out", NO_ANSWER),
+    ("temporary failure in name resolution", NO_ANSWER),
+    ("failed to resolve", NO_ANSWER),
+    ("failed to establish a new connection", NO_ANSWER),
+    ("connection refused", NO_ANSWER),
+    ("connection reset", NO_ANSWER),
+    ("connection aborted", NO_ANSWER),
+    ("closed connection", NO_ANSWER),
+    ("network is unreachable", NO_ANSWER),
+    ("no route to host", NO_ANSWER),
+    ("eof occurred", NO_ANSWER),
+    ("incompleteread", NO_ANSWER),
+];
+const ASKS_FOR_LESS: &str = "the video's platform refuses to answer so many requests";
+const NO_ANSWER: &str = "the video's platform could not be reached";
+/// What stands before the status with which a platform answers.
+const STATUS: &str = "http error ";
+
+/// Why the program failed, by what it says.
+fn failure(told: &[u8]) -> ProgramFailure {
     let told = String::from_utf8_lossy(told);
     let lines = told.lines().map(str::trim);
     let line = lines
         .filter_map(|line| line.strip_prefix("ERROR:"))
         .next_back();
-    let clean = line.unwrap_or("the program failed").trim();
-    let clean = clean.chars().filter(|c| !c.is_control());
-    clean.take(LONGEST_REASON).collect()
+    let line = line.unwrap_or("the program failed").trim();
+    match passing(&line.to_lowercase()) {
+        Some(reason) => ProgramFailure::Later(reason),
+        None => {
+            let clean = line.chars().filter(|c| !c.is_control());
+            ProgramFailure::Refused(clean.take(LONGEST_REASON).collect())
+        }
+    }
+}
+
+/// What is wrong now and may not be later, in words of this server.
+fn passing(line: &str) -> Option<String> {
+    let status = line.split_once(STATUS).and_then(|(_, rest)| {
+        let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+        digits.parse::<u16>().ok()
+    });
+    if let Some(status @ (408 | 425 | 429 | 500..=599)) = status {
+        return Some(format!("the video's platform answers with status {status}"));
+    }
+    let mut signs = PASSING.iter();
+    let (_, reason) = signs.find(|(sign, _)| line.contains(sign))?;
+    Some((*reason).to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn reason(told: &[u8]) -> String {
+        match failure(told) {
+            ProgramFailure::Refused(reason) => reason,
+            other => panic!("{other:?}"),
+        }
+    }
 
     #[test]
     fn a_reason_is_one_line() {
@@ -167,6 +222,38 @@ mod tests {
             reason(&[b"ERROR: ", &[b'x'; 5_000][..]].concat()).len(),
             LONGEST_REASON
         );
+    }
+
+    /// As yt-dlp says it.
+    #[test]
+    fn what_passes_is_told_from_what_stays() {
+        for line in [
+            "[youtube] x: Sign in to confirm you\u{2019}re not a bot. Use --cookies-from-browser or --cookies for the authentication.",
+            "[youtube] x: Video unavailable. This content isn't available, try again later. The current session has been rate-limited by YouTube for up to an hour.",
+            "[vimeo] x: Unable to download JSON metadata: HTTP Error 429: Too Many Requests (caused by <HTTPError 429: Too Many Requests>)",
+            "[generic] Unable to download webpage: HTTP Error 503: Service Unavailable (caused by <HTTPError 503: Service Unavailable>)",
+            "[youtube] x: Unable to download API page: [Errno -3] Temporary failure in name resolution (caused by TransportError('[Errno -3] ..'))",
+            "[vimeo] x: Unable to download webpage: HTTPSConnection(host='vimeo.example', port=443): Failed to resolve 'vimeo.example' ([Errno -2] Name or service not known)",
+            "[youtube] x: Unable to download webpage: <urlopen error [Errno 111] Connection refused> (caused by URLError(..))",
+            "[youtube] x: Unable to download webpage: ('Connection aborted.', RemoteDisconnected('Remote end closed connection without response'))",
+            "[youtube] x: Unable to download webpage: The read operation timed out",
+        ] {
+            let failure = failure(format!("ERROR: {line}\n").as_bytes());
+            assert!(failure.may_pass(), "{line}: {failure:?}");
+            let words = failure.to_string();
+            assert!(words.starts_with("the video's platform"), "{words}");
+        }
+        for line in [
+            "[youtube] x: Private video. Sign in if you've been granted access to this video.",
+            "[youtube] x: Sign in to confirm your age. This video may be inappropriate for some users.",
+            "[youtube] x: Video unavailable. This video has been removed by the uploader",
+            "[youtube] x: Join this channel to get access to members-only content like this video.",
+            "[generic] Unable to download webpage: HTTP Error 404: Not Found (caused by <HTTPError 404: Not Found>)",
+            "Unsupported URL: https://videos.example/x",
+            "[youtube:tab] x: This channel does not have a streams tab",
+        ] {
+            assert_eq!(reason(format!("ERROR: {line}\n").as_bytes()), line);
+        }
     }
 
     #[test]
