@@ -9,6 +9,8 @@ pub(crate) use colloquy_base::names::email;
 
 /// The longest name, in characters.
 const LONGEST: usize = 200;
+/// The longest extension that stays with a name that is cut, in characters.
+const LONGEST_EXTENSION: usize = 16;
 
 /// The name of a base or of a folder, which stands in paths.
 ///
@@ -39,6 +41,21 @@ pub(crate) fn derived(text: &str) -> String {
     }
 }
 
+/// The name of a file, which says by its extension what it is: where it is too long, it is cut before that.
+pub(crate) fn of_file(text: &str) -> String {
+    let text = text.trim();
+    match text.rsplit_once('.') {
+        Some((stem, extension))
+            if text.chars().count() > LONGEST && extension.chars().count() <= LONGEST_EXTENSION =>
+        {
+            let room = LONGEST - 1 - extension.chars().count();
+            let stem: String = derived(stem).chars().take(room).collect();
+            derived(&format!("{}.{extension}", stem.trim_end()))
+        }
+        _ => derived(text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,5 +65,21 @@ mod tests {
         assert_eq!(derived(" \n "), "Untitled");
         assert_eq!(derived("a\tb.pdf "), "a b.pdf");
         assert_eq!(derived(&"é".repeat(500)).chars().count(), LONGEST);
+    }
+
+    #[test]
+    fn a_file_keeps_its_extension_however_long_its_name_is() {
+        for (name, end) in [
+            (format!("{}.pdf", "a".repeat(200)), "a.pdf"),
+            (format!("{}.tar.gz ", "é".repeat(5_000)), "é.gz"),
+            (format!("{}  .docx", "a ".repeat(200)), "a.docx"),
+            (format!("a.{}", "b".repeat(500)), "bbb"),
+        ] {
+            let cut = of_file(&name);
+            assert!(cut.ends_with(end), "{cut}");
+            assert!(cut.chars().count() <= LONGEST, "{cut}");
+        }
+        assert_eq!(of_file(" a\tb.pdf "), "a b.pdf");
+        assert_eq!(of_file(""), "Untitled");
     }
 }

@@ -116,7 +116,7 @@ pub(crate) async fn receive<E>(
     pieces: impl Stream<Item = Result<Bytes, E>> + Send,
 ) -> Result<Uploaded, ReceiveError<E>> {
     // Refused before any of it is read.
-    let file_name = names::derived(file_name.rsplit(['/', '\\']).next().unwrap_or_default());
+    let file_name = names::of_file(file_name.rsplit(['/', '\\']).next().unwrap_or_default());
     check_name(&file_name)?;
     let most = bases.config.knowledge.max_file_bytes;
     let written = bases.blobs.write(tenant.partner(), pieces, most).await;
