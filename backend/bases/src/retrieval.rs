@@ -300,11 +300,11 @@ mod tests {
         let long = "é".repeat(MOST_EMBEDDED);
         for (text, tokens, bytes) in [
             ("short", 8_192, 5),
-            (&long, 8_192, MOST_EMBEDDED),
-            (&long, 500, 1_500),
+            (long.as_str(), 8_192, MOST_EMBEDDED),
+            (long.as_str(), 500, 1_500),
             // Not half of a character.
-            (&long, 501, 1_502),
-            (&long, 0, 0),
+            (long.as_str(), 501, 1_502),
+            (long.as_str(), 0, 0),
         ] {
             let read = embedded(&Reading(tokens), text);
             assert_eq!(read.len(), bytes, "{tokens}");

@@ -9,23 +9,13 @@ use harness::{
 };
 use tokio::{net::TcpListener, sync::Semaphore, task::JoinSet};
 
-use super::{budgets::Budgeted, *};
+use super::{
+    budgets::Budgeted,
+    searching::{HOURS, add},
+    *,
+};
 
 const LIONS: &str = "# Lions\n\nLions eat meat.";
-const HOURS: &str = "# Hours\n\nThe zoo opens at nine.";
-
-/// A document whose text is its final content.
-async fn add(app: &TestApp, key: &str, name: &str, text: &str) -> String {
-    let form = fields(&[
-        ("type", "file"),
-        ("folder", "texts"),
-        ("name", name),
-        ("use_original_as_rewritten", "true"),
-    ]);
-    let form = form.part("file", file("text.md", text));
-    let made = post(app, key, &format!("/api/documents/{BASE}"), form).await;
-    made.expect(201)["id"].as_str().unwrap().to_owned()
-}
 
 async fn document(app: &TestApp, key: &str, id: &str) -> Value {
     let path = format!("/api/document/{BASE}/{id}");

@@ -17,7 +17,7 @@ use harness::{
 use super::*;
 
 /// A document whose text is its final content.
-async fn add(app: &TestApp, key: &str, name: &str, text: &str) -> String {
+pub(super) async fn add(app: &TestApp, key: &str, name: &str, text: &str) -> String {
     let form = fields(&[
         ("type", "file"),
         ("folder", "texts"),
@@ -30,7 +30,7 @@ async fn add(app: &TestApp, key: &str, name: &str, text: &str) -> String {
 }
 
 const LIONS: &str = "# Lions\n\nLions eat meat.\n\n## Sleep\n\nThey sleep for twenty hours.\n";
-const HOURS: &str = "# Opening hours\n\nThe zoo opens at nine and closes at six.\n";
+pub(super) const HOURS: &str = "# Opening hours\n\nThe zoo opens at nine and closes at six.\n";
 
 on_both_databases!(
     what_is_written_is_found_and_what_is_replaced_is_not,

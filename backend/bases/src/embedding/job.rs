@@ -8,7 +8,7 @@ use std::{
 use anyhow::Context as _;
 use colloquy_accounts::Tenant;
 use colloquy_base::fair_queue::{Claim, Priority};
-use colloquy_blobs::Written;
+use colloquy_blobs::{BlobKey, Written};
 use colloquy_index::chunking::{Chunk, ChunkId, ChunkOptions, chunk, table_of_contents};
 use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_providers::{
@@ -467,12 +467,7 @@ async fn made_anew(
     profile: &Profile,
 ) -> anyhow::Result<HashMap<ChunkId, Vec<f32>>> {
     let blob = store::vectors_of(bases.store.db(), document, profile.id).await?;
-    let Some(blob) = blob else {
-        return Ok(HashMap::new());
-    };
-    let bytes = bases.blobs.read_whole(&blob, u64::MAX).await?;
-    let manifest = spawn_blocking(move || Manifest::read(bytes)).await??;
-    Ok(manifest.vectors())
+    vectors_in(bases, blob).await
 }
 
 /// The vectors that were made of an earlier content of the document, which need not be made again.
@@ -482,6 +477,13 @@ async fn known(
     profile: &Profile,
 ) -> anyhow::Result<HashMap<ChunkId, Vec<f32>>> {
     let blob = store::manifest_of(bases.store.db(), document, profile.id).await?;
+    vectors_in(bases, blob).await
+}
+
+async fn vectors_in(
+    bases: &Bases,
+    blob: Option<BlobKey>,
+) -> anyhow::Result<HashMap<ChunkId, Vec<f32>>> {
     let Some(blob) = blob else {
         return Ok(HashMap::new());
     };
