@@ -222,9 +222,9 @@ async fn what_may_have_been_paid_for_is_not_asked_again_by_itself() {
     // A process that died while a section was asked for leaves that unknown.
     let (before, id) = (asked(), first["id"].as_str().unwrap());
     let db = app.app.store.db();
-    db.execute("UPDATE knowledge_rewrites SET asking = TRUE, done = 0, updated_at = 0".to_owned())
-        .await
-        .unwrap();
+    let asking = "UPDATE knowledge_rewrites SET asking = TRUE, done = 0, updated_at = 0, \
+                  revision = (SELECT revision FROM knowledge_documents WHERE id = document_id)";
+    db.execute(asking.to_owned()).await.unwrap();
     db.execute(format!(
         "UPDATE knowledge_documents SET rewriting = 'running' WHERE id = '{id}'"
     ))
