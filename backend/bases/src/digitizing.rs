@@ -320,10 +320,10 @@ impl Digitize {
             },
         };
         match fetched {
-            Ok(fetched) => {
-                self.keep(bases, run, &owned.document, &fetched).await?;
-                Ok(Gotten::Original(fetched))
-            }
+            Ok(fetched) => match self.keep(bases, run, &owned.document, &fetched).await? {
+                true => Ok(Gotten::Original(fetched)),
+                false => Ok(Gotten::Outcome(Outcome::More)),
+            },
             Err(FetchFailure::Refused(reason)) => Ok(Gotten::Outcome(Outcome::None(reason))),
             Err(FetchFailure::Later(reason)) if run.attempt >= ATTEMPTS => {
                 Ok(Gotten::Outcome(Outcome::None(reason)))
@@ -332,22 +332,25 @@ impl Digitize {
         }
     }
 
-    /// Stores what came from the address, so that it need not be fetched again.
+    /// Stores what came from the address, so that it need not be fetched again, unless somebody else works on the document by now. Whether it was
+    /// so.
     async fn keep(
         &self,
         bases: &Bases,
         run: &Run,
         document: &Document,
         original: &NewContent,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<bool> {
         let transaction = bases.store.begin().await?;
         let holds = run.holds(&transaction).await?
             && store::touch_revision(&transaction, &document.id, document.revision).await?;
-        anyhow::ensure!(holds, "somebody else works on the document");
+        if !holds {
+            return Ok(false);
+        }
         original.store(bases, &transaction, &document.id).await?;
         store::set_fetching(&transaction, &document.id, Fetching::Done).await?;
         transaction.commit().await?;
-        Ok(())
+        Ok(true)
     }
 }
 

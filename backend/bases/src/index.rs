@@ -235,28 +235,23 @@ fn steps(manifests: Vec<ChangedManifest>, removals: Vec<Removal>) -> Vec<Step> {
     steps
 }
 
-/// Why a document cannot be searched, which another attempt with the same manifest does not change.
-struct Refusal {
-    reason: &'static str,
-    /// Whether another manifest may be taken where this one is not.
-    is_of_manifest: bool,
-}
+/// Why a document cannot be searched with the manifest that it has.
+struct Refusal(&'static str);
+
+const LOST: Refusal = Refusal("the file with its vectors is lost");
 
 impl Refusal {
     fn of(error: &IndexError) -> Option<Self> {
-        let (reason, is_of_manifest) = match error {
-            IndexError::Full => ("the search index is full", false),
-            IndexError::TooLarge(_) => ("the search index does not take parts of this size", true),
-            IndexError::Vector => (
-                "the vectors do not fit those of the other documents: the embedder has changed",
-                true,
-            ),
-            IndexError::Failed(_) => return None,
-        };
-        Some(Self {
-            reason,
-            is_of_manifest,
-        })
+        match error {
+            IndexError::Full => Some(Self("the search index is full")),
+            IndexError::TooLarge(_) => {
+                Some(Self("the search index does not take parts of this size"))
+            }
+            IndexError::Vector => Some(Self(
+                "its vectors have another length than those of the other documents; they can be made anew by force",
+            )),
+            IndexError::Failed(_) => None,
+        }
     }
 }
 
@@ -342,19 +337,16 @@ fn removed(removal: &Removal) -> anyhow::Result<Change> {
 /// Tells a document that it cannot be searched. What is left to do is to find nothing of what it had.
 async fn refuse(bases: &Bases, step: &Step, refusal: &Refusal) -> anyhow::Result<Option<Change>> {
     let Step::Manifest(manifest) = step else {
-        anyhow::bail!("the index does not remove what went: {}", refusal.reason);
+        anyhow::bail!("the index does not remove what went: {}", refusal.0);
     };
-    let (reason, anew) = (refusal.reason, refusal.is_of_manifest);
+    let Refusal(reason) = refusal;
     tracing::warn!(document = %manifest.document_id, "a document cannot be searched: {reason}");
-    let (db, now) = (bases.store.db(), bases.clock.now_ms());
-    store::refuse_manifest(db, manifest, reason, anew, now).await?;
+    let transaction = bases.store.begin_patient().await?;
+    let now = bases.clock.now_ms();
+    store::refuse_manifest(&transaction, manifest, reason, now).await?;
+    transaction.commit().await?;
     Ok(Some(put(manifest, Manifest::default())?))
 }
-
-const LOST: Refusal = Refusal {
-    reason: "the file with its vectors is lost",
-    is_of_manifest: true,
-};
 
 /// The file of a manifest; `None` when another one has taken its place, which is a later change.
 async fn file(
@@ -366,10 +358,21 @@ async fn file(
         Err(colloquy_blobs::ObjectError::Missing) => {
             let now =
                 store::manifest_of(bases.store.db(), &manifest.document_id, manifest.profile_id);
-            Ok(match now.await? {
-                Some(blob) if blob == manifest.blob => Err(LOST),
-                _ => Ok(None),
-            })
+            match now.await? {
+                Some(blob) if blob != manifest.blob => return Ok(Ok(None)),
+                None => return Ok(Ok(None)),
+                Some(_) => {}
+            }
+            // A place without any file is the wrong one, such as a disk that is not mounted.
+            for other in store::other_manifests(bases.store.db(), &manifest.blob).await? {
+                if bases.blobs.read(&other).await.is_ok() {
+                    return Ok(Err(LOST));
+                }
+            }
+            anyhow::bail!(
+                "the manifest of {} is not there, nor any other",
+                manifest.document_id
+            )
         }
         Err(error) => Err(error.into()),
     }

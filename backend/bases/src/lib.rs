@@ -237,7 +237,7 @@ where
             PROFILES_EVERY,
             move |_| {
                 let bases = embedded.clone();
-                async move { embedding::change_profiles(&bases).await }
+                async move { embedding::embed_lacking(&bases).await }
             },
         );
         state

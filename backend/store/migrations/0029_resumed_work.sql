@@ -7,3 +7,6 @@ ALTER TABLE knowledge_documents ADD COLUMN vectors TEXT REFERENCES blobs (key);
 ALTER TABLE knowledge_documents ADD COLUMN vectors_profile BIGINT REFERENCES embedding_profiles (id);
 
 CREATE INDEX knowledge_documents_vectors ON knowledge_documents (vectors);
+
+-- Whether its embedding failed for what the document is: another attempt would fail as well, so a base does not wait for it when it changes its profile.
+ALTER TABLE knowledge_documents ADD COLUMN embedding_refused BOOLEAN NOT NULL DEFAULT FALSE;

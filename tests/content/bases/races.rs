@@ -74,6 +74,40 @@ async fn vectors_that_are_lost_are_told_and_hold_nothing_up() {
     assert_eq!(settled(&app, key).await["failed_document_count"], 0);
 }
 
+/// A disk that is not mounted has no files at all, which says nothing of any document.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_are_all_away_are_waited_for() {
+    let database = TestDatabase::sqlite();
+    let start = || {
+        let builder = TestApp::builder(&database);
+        builder.with_decoder().quick_worker().start()
+    };
+    let app = start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let lions = add(&app, key, "Lions", LIONS).await;
+    add(&app, key, "Hours", HOURS).await;
+    settled(&app, key).await;
+    app.stop().await;
+
+    let folder = database.config().dir;
+    let (files, aside) = (folder.join("blobs"), folder.join("aside"));
+    fs::remove_dir_all(folder.join("index")).unwrap();
+    fs::rename(&files, &aside).unwrap();
+    let app = start().await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(found(&app, key, "lions").await, [""; 0]);
+    let waits = document(&app, key, &lions).await;
+    assert_eq!(waits["embedding_status"], "done", "{waits}");
+    app.stop().await;
+    if files.exists() {
+        fs::remove_dir_all(&files).unwrap();
+    }
+    fs::rename(&aside, &files).unwrap();
+    let app = start().await;
+    finds(&app, key, "lions", "Lions").await;
+}
+
 /// All files below a folder.
 fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
     let mut files = Vec::new();
@@ -107,8 +141,13 @@ async fn vectors_of_another_length_are_told_and_hold_nothing_up() {
     settled(&app, key).await;
     finds(&app, key, "fish", "Cats").await;
     finds(&app, key, "open", "Hours").await;
-    let retry = format!("/api/embedding/{BASE}/retry-failed");
-    app.post(key, &retry, Value::Null).await.expect(200);
+    let info = settled(&app, key).await;
+    assert!(
+        info["last_error"].to_string().contains("another length"),
+        "{info}"
+    );
+    let anew = format!("/api/embedding/{BASE}/documents/{lions}?force=true");
+    app.post(key, &anew, Value::Null).await.expect(200);
     finds(&app, key, "lions", "Lions").await;
 }
 
@@ -406,6 +445,54 @@ async fn another_model_takes_over_though_a_document_fails() {
     })
     .await;
     finds(&app, key, "open", "Hours").await;
+    finds(&app, key, "lions", "Lions").await;
+}
+
+/// A model that is away for a while is no reason to give up what is searched.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_is_away_takes_over_nothing() {
+    let database = TestDatabase::sqlite();
+    let upstream = Upstream::start().await;
+    let start = |model: &'static str| {
+        let builder = TestApp::builder(&database).with_decoder().quick_worker();
+        builder
+            .config(|config| upstream.embed(config, model))
+            .start()
+    };
+    let app = start("first").await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    add(&app, key, "Hours", HOURS).await;
+    add(&app, key, "Lions", LIONS).await;
+    settled(&app, key).await;
+    app.stop().await;
+
+    upstream.set_default(Api::Embeddings, Script::fault(Fault::Status(500)));
+    upstream.script(Api::Embeddings, Script::default());
+    let app = start("second").await;
+    eventually("one document is given up", async || {
+        // Its attempts come without the pauses between them.
+        let at_once = "UPDATE work SET run_at = 0 WHERE kind = 'bases.embed' AND state = 'queued'";
+        let db = app.app.store.db();
+        db.execute(at_once.to_owned()).await.unwrap();
+        app.app.kernel.jobs.wake();
+        let failed = "SELECT COUNT(*) FROM knowledge_documents WHERE embedding = 'failed'";
+        db.fetch_count(failed).await.unwrap() == 1
+    })
+    .await;
+    upstream.set_default(Api::Embeddings, Script::default());
+    let info = settled(&app, key).await;
+    assert_eq!(info["embedding_profile_name"], "first", "{info}");
+    finds(&app, key, "open", "Hours").await;
+    finds(&app, key, "lions", "Lions").await;
+    app.stop().await;
+
+    // The next start tries again.
+    let app = start("second").await;
+    eventually("the base has changed over", async || {
+        settled(&app, key).await["embedding_profile_name"] == "second"
+    })
+    .await;
     finds(&app, key, "lions", "Lions").await;
 }
 

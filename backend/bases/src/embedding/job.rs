@@ -8,7 +8,7 @@ use std::{
 use anyhow::Context as _;
 use colloquy_accounts::Tenant;
 use colloquy_base::fair_queue::{Claim, Priority};
-use colloquy_blobs::{BlobKey, Written};
+use colloquy_blobs::{BlobKey, ObjectError, Written};
 use colloquy_index::chunking::{Chunk, ChunkId, ChunkOptions, chunk, table_of_contents};
 use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_providers::{
@@ -27,7 +27,7 @@ use crate::{
     content::{self, Variant},
     document::Step,
     outage,
-    store::{self, NewManifest, OwnedDocument},
+    store::{self, NewManifest, OwnedDocument, ProfiledBase},
 };
 
 /// The tokens that a price is for.
@@ -85,16 +85,22 @@ impl Job for Embed {
     }
 
     async fn give_up(self, bases: Bases, _run: Run, why: GivenUp) -> anyhow::Result<()> {
-        let reason = match why {
-            GivenUp::Failed => "the document could not be embedded; it was tried several times",
-            GivenUp::Died => {
-                "embedding the document ended the server's process, so it is not embedded"
-            }
-        };
         let (db, now) = (bases.store.db(), bases.clock.now_ms());
-        store::set_embedding(db, &self.document, Step::Failed, Some(reason), now).await?;
-        if let Some(owned) = store::load_document(db, &self.document).await? {
-            change_over_if_ready(&bases, &owned.base_id).await?;
+        match why {
+            // It may be embedded another time, so a base that changes its profile goes on waiting for it.
+            GivenUp::Failed => {
+                let reason = "the document could not be embedded; it was tried several times";
+                let (id, failed) = (&self.document, Step::Failed);
+                store::set_embedding(db, id, failed, Some(reason), now).await?;
+            }
+            GivenUp::Died => {
+                let reason =
+                    "embedding the document ended the server's process, so it is not embedded";
+                store::refuse_embedding(db, &self.document, reason, now).await?;
+                if let Some(owned) = store::load_document(db, &self.document).await? {
+                    change_over_if_ready(&bases, &owned.base_id).await?;
+                }
+            }
         }
         Ok(())
     }
@@ -126,8 +132,7 @@ impl Embed {
             Err(NoManifest::Waits) => return Ok(RunResult::Done),
             Err(NoManifest::Refused(refused)) => {
                 let now = bases.clock.now_ms();
-                let reason = Some(refused.as_str());
-                store::set_embedding(db, &document.id, Step::Failed, reason, now).await?;
+                store::refuse_embedding(db, &document.id, &refused, now).await?;
                 change_over_if_ready(bases, &owned.base_id).await?;
                 return Ok(RunResult::Done);
             }
@@ -172,7 +177,10 @@ impl Embed {
             bases.blobs.doom(&transaction, old.as_slice()).await?;
             if anew {
                 let aside = store::replace_vectors(&transaction, id, None).await?;
-                bases.blobs.doom(&transaction, aside.as_slice()).await?;
+                bases
+                    .blobs
+                    .doom(&transaction, aside.flatten().as_slice())
+                    .await?;
             }
             change_over(bases, &transaction, &owned.base_id, profile).await?;
             transaction.commit().await?;
@@ -272,6 +280,9 @@ impl Embed {
                 }
                 // It would say the same again.
                 Err(error) if error.kind == ProviderErrorKind::Rejected => {
+                    if known.len() > had {
+                        put_aside(bases, owned, profile, &chunks, &known, anew).await?;
+                    }
                     let reason = format!("{} refuses the document", embedder.name());
                     return Ok(Err(NoManifest::Refused(reason)));
                 }
@@ -432,9 +443,11 @@ async fn put_aside(
             let id = &owned.document.id;
             bases.blobs.keep(&transaction, written).await?;
             let new = Some((&written.key, profile.id));
-            let old = store::replace_vectors(&transaction, id, new).await?;
-            bases.blobs.doom(&transaction, old.as_slice()).await?;
-            transaction.commit().await?;
+            // Otherwise the document is gone, and nothing is kept.
+            if let Some(old) = store::replace_vectors(&transaction, id, new).await? {
+                bases.blobs.doom(&transaction, old.as_slice()).await?;
+                transaction.commit().await?;
+            }
             Ok(())
         })
         .await;
@@ -487,9 +500,13 @@ async fn vectors_in(
     let Some(blob) = blob else {
         return Ok(HashMap::new());
     };
-    let bytes = bases.blobs.read_whole(&blob, u64::MAX).await?;
-    let manifest = spawn_blocking(move || Manifest::read(bytes)).await??;
-    Ok(manifest.vectors())
+    let bytes = match bases.blobs.read_whole(&blob, u64::MAX).await {
+        // What is lost is made again.
+        Err(ObjectError::Missing) => return Ok(HashMap::new()),
+        read => read?,
+    };
+    let manifest = spawn_blocking(move || Manifest::read(bytes)).await?;
+    Ok(manifest.map(Manifest::vectors).unwrap_or_default())
 }
 
 /// Has all documents of a base embedded by the profile of now, beside what is there.
@@ -531,7 +548,11 @@ impl Reembed {
     async fn queue(&self, bases: &Bases, run: &Run) -> anyhow::Result<RunResult> {
         let profile = Profile::current(bases).await?;
         let db = bases.store.db();
-        let missing = store::missing_documents(db, &self.base, profile.id).await?;
+        let mut missing = store::missing_documents(db, &self.base, profile.id).await?;
+        if store::profile_of(db, &self.base).await? == Some(profile.id) {
+            // It changes nothing, so what failed waits until somebody wants it.
+            missing.retain(|document| document.embedding == Step::Done);
+        }
         for part in missing.chunks(100) {
             let transaction = budget::begin_patient(bases, &self.base).await?;
             if !run.holds(&transaction).await? {
@@ -551,21 +572,34 @@ impl Reembed {
     }
 }
 
-/// Queues the change of profile for all bases that are searched by another one, and for those of which a document lacks its vectors, as after
-/// a change that was taken back.
+/// Queues the change of profile for all bases that are searched by another one.
 pub(crate) async fn change_profiles(bases: &Bases) -> anyhow::Result<()> {
     let db = bases.store.db();
     // Without a base there is no reason to know the profile.
-    let others = store::bases_with_profiles(db).await?;
+    let mut others = store::bases_with_profiles(db).await?;
     if others.is_empty() {
         return Ok(());
     }
     let profile = Profile::current(bases).await?;
+    others.retain(|base| base.profile_id != profile.id);
+    reembed(bases, others).await?;
+    embed_lacking(bases).await
+}
+
+/// Queues documents that count as embedded and lack the vectors by which their base is searched: a node with other settings may leave them, and so
+/// does a change of profile that is taken back.
+pub(crate) async fn embed_lacking(bases: &Bases) -> anyhow::Result<()> {
+    let db = bases.store.db();
+    if store::sequence(db).await?.last == 0 {
+        return Ok(());
+    }
+    let profile = Profile::current(bases).await?;
     let lacking = store::bases_that_lack(db, profile.id).await?;
-    for base in others {
-        if base.profile_id == profile.id && !lacking.contains(&base.id) {
-            continue;
-        }
+    reembed(bases, lacking).await
+}
+
+async fn reembed(bases: &Bases, all: Vec<ProfiledBase>) -> anyhow::Result<()> {
+    for base in all {
         let transaction = bases.store.begin_patient().await?;
         let tenant = Tenant::of_row(&base.partner);
         let job = Reembed { base: base.id };

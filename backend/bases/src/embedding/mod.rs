@@ -18,8 +18,8 @@ pub(crate) use self::{
     manifest::Manifest,
     profile::Profile,
 };
-pub(crate) use job::change_profiles;
 pub use job::{Embed, Reembed};
+pub(crate) use job::{change_profiles, embed_lacking};
 
 /// The tokens of a chunk where no model sets a bound.
 const CHUNK_TOKENS: usize = 254;

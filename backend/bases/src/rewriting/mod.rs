@@ -397,7 +397,9 @@ impl Rewriting<'_> {
 
 /// Names the cut of a text into sections: those of another cut are others, though they have the same numbers.
 fn cut_of(sections: &[Chunk]) -> String {
-    let ids = sections.iter().map(|section| section.id.to_string());
+    let ids = sections
+        .iter()
+        .map(|section| ChunkId::of(&section.text).to_string());
     ChunkId::of(&ids.collect::<String>()).to_string()
 }
 

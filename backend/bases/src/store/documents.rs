@@ -300,7 +300,8 @@ pub(crate) async fn queue_digitizing(
     let sql = "UPDATE knowledge_documents SET digitizing = 'queued', processing_error = NULL, \
                fetching = CASE WHEN fetching = 'done' AND NOT EXISTS (SELECT 1 FROM knowledge_contents c \
                WHERE c.document_id = $1 AND c.variant = 'extracted') THEN 'wanted' ELSE fetching END, \
-               character_limit = COALESCE($2, character_limit), revision = revision + 1, updated_at = $3 WHERE id = $1";
+               character_limit = COALESCE($2, character_limit), \
+               revision = revision + CASE WHEN digitizing IN ('running', 'queued') THEN 1 ELSE 0 END, updated_at = $3 WHERE id = $1";
     let values = [id.into(), character_limit.into(), now.into()];
     db.execute(statement(sql, values)).await?;
     Ok(())

@@ -1,10 +1,8 @@
 //! The SQL of embedding: profiles, manifests, and what the indexes of nodes follow.
 
-use std::collections::HashSet;
-
 use colloquy_accounts::Tenant;
 use colloquy_blobs::{BlobKey, Written};
-use colloquy_store::{Executor, StoreError, statement};
+use colloquy_store::{Executor, StoreError, Transaction, statement};
 
 use crate::{base::KnowledgeBase, document::Step, embedding::Profile, store::Whole};
 
@@ -75,6 +73,8 @@ pub(crate) async fn bases_with_profiles(
 pub(crate) struct MissingDocument {
     pub(crate) id: String,
     pub(crate) partner: String,
+    #[sqlx(try_from = "String")]
+    pub(crate) embedding: Step,
 }
 
 /// What a document with final content lacks that a profile has not embedded.
@@ -89,26 +89,21 @@ pub(crate) async fn missing_documents(
     profile: i64,
 ) -> Result<Vec<MissingDocument>, StoreError> {
     let sql = format!(
-        "SELECT d.id, b.partner FROM knowledge_documents d JOIN knowledge_bases b ON b.id = d.base_id WHERE {IS_MISSING} ORDER BY d.id"
+        "SELECT d.id, b.partner, d.embedding FROM knowledge_documents d JOIN knowledge_bases b ON b.id = d.base_id WHERE {IS_MISSING} ORDER BY d.id"
     );
     db.fetch_all(statement(sql, [base.into(), profile.into()]))
         .await
 }
 
-/// The bases with a document that counts as embedded, and not by this profile.
+/// The bases that are searched by this profile, with a document that counts as embedded and is not by it.
 pub(crate) async fn bases_that_lack(
     db: &impl Executor,
     profile: i64,
-) -> Result<HashSet<String>, StoreError> {
-    let sql = "SELECT DISTINCT d.base_id AS id FROM knowledge_documents d WHERE d.embedding = 'done' AND d.deletion_requested_at IS NULL \
-               AND NOT EXISTS (SELECT 1 FROM knowledge_manifests m WHERE m.document_id = d.id AND m.profile_id = $1 AND NOT m.stale)";
-    let rows: Vec<BaseRow> = db.fetch_all(statement(sql, [profile.into()])).await?;
-    Ok(rows.into_iter().map(|row| row.id).collect())
-}
-
-#[derive(sqlx::FromRow)]
-struct BaseRow {
-    id: String,
+) -> Result<Vec<ProfiledBase>, StoreError> {
+    let sql = "SELECT b.id, b.partner, b.profile_id FROM knowledge_bases b WHERE b.profile_id = $1 AND b.deletion_requested_at IS NULL AND EXISTS \
+               (SELECT 1 FROM knowledge_documents d WHERE d.base_id = b.id AND d.embedding = 'done' AND d.deletion_requested_at IS NULL \
+               AND NOT EXISTS (SELECT 1 FROM knowledge_manifests m WHERE m.document_id = d.id AND m.profile_id = $1 AND NOT m.stale))";
+    db.fetch_all(statement(sql, [profile.into()])).await
 }
 
 /// How many documents of a base a profile has embedded.
@@ -122,14 +117,14 @@ pub(crate) async fn count_manifests(
         .await
 }
 
-/// How many those are, without the ones that failed: they are no reason to go on with an old profile for ever.
+/// How many those are, without the ones that were refused: they are no reason to go on with an old profile for ever.
 pub(crate) async fn count_missing(
     db: &impl Executor,
     base: &str,
     profile: i64,
 ) -> Result<u64, StoreError> {
     let sql = format!(
-        "SELECT COUNT(*) FROM knowledge_documents d WHERE {IS_MISSING} AND d.embedding <> 'failed'"
+        "SELECT COUNT(*) FROM knowledge_documents d WHERE {IS_MISSING} AND NOT d.embedding_refused"
     );
     db.fetch_count(statement(sql, [base.into(), profile.into()]))
         .await
@@ -143,7 +138,8 @@ pub(crate) async fn set_embedding(
     error: Option<&str>,
     now: i64,
 ) -> Result<(), StoreError> {
-    let sql = "UPDATE knowledge_documents SET embedding = $2, embedding_error = $3, embedding_at = $4, updated_at = $4 WHERE id = $1";
+    let sql = "UPDATE knowledge_documents SET embedding = $2, embedding_error = $3, embedding_refused = FALSE, embedding_at = $4, updated_at = $4 \
+               WHERE id = $1";
     let values = [
         document.into(),
         step.as_str().into(),
@@ -151,6 +147,20 @@ pub(crate) async fn set_embedding(
         now.into(),
     ];
     db.execute(statement(sql, values)).await?;
+    Ok(())
+}
+
+/// Notes that it cannot be embedded as it is.
+pub(crate) async fn refuse_embedding(
+    db: &impl Executor,
+    document: &str,
+    reason: &str,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET embedding = 'failed', embedding_error = $2, embedding_refused = TRUE, embedding_at = $3, updated_at = $3 \
+               WHERE id = $1";
+    db.execute(statement(sql, [document.into(), reason.into(), now.into()]))
+        .await?;
     Ok(())
 }
 
@@ -283,27 +293,45 @@ pub(crate) async fn put_manifest(
     Ok(old)
 }
 
-/// Notes that an index does not take a manifest, unless there is another one by now; and whether all of it is to be embedded `anew` the next time.
+/// Notes that an index does not take a manifest, whose vectors are kept for the next attempt, unless there is another one by now.
 pub(crate) async fn refuse_manifest(
-    db: &impl Executor,
+    transaction: &Transaction,
     manifest: &ChangedManifest,
     reason: &str,
-    anew: bool,
     now: i64,
 ) -> Result<(), StoreError> {
-    let sql = "UPDATE knowledge_documents SET embedding = 'failed', embedding_error = $4, embedding_at = $5, updated_at = $5, \
-               embedding_anew = CASE WHEN $6 THEN $6 ELSE embedding_anew END WHERE id = $1 AND embedding = 'done' AND EXISTS \
+    let sql = "UPDATE knowledge_documents SET embedding = 'failed', embedding_error = $4, embedding_refused = TRUE, embedding_at = $5, updated_at = $5 \
+               WHERE id = $1 AND embedding = 'done' AND EXISTS \
                (SELECT 1 FROM knowledge_manifests m WHERE m.document_id = $1 AND m.profile_id = $2 AND m.sequence = $3)";
+    let (document, profile) = (manifest.document_id.as_str(), manifest.profile_id);
     let values = [
-        manifest.document_id.as_str().into(),
-        manifest.profile_id.into(),
+        document.into(),
+        profile.into(),
         manifest.sequence.into(),
         reason.into(),
         now.into(),
-        anew.into(),
     ];
-    db.execute(statement(sql, values)).await?;
+    if transaction.execute(statement(sql, values)).await? == 0 {
+        return Ok(());
+    }
+    let sequence = next_sequence(transaction).await?;
+    let sql = "UPDATE knowledge_manifests SET stale = TRUE, sequence = $3 WHERE document_id = $1 AND profile_id = $2";
+    let values = [document.into(), profile.into(), sequence.into()];
+    transaction.execute(statement(sql, values)).await?;
     Ok(())
+}
+
+/// Some other files of vectors that are to be there.
+pub(crate) async fn other_manifests(
+    db: &impl Executor,
+    except: &BlobKey,
+) -> Result<Vec<BlobKey>, StoreError> {
+    let sql =
+        "SELECT blob FROM knowledge_manifests WHERE blob <> $1 ORDER BY sequence DESC LIMIT 3";
+    let rows: Vec<BlobRow> = db
+        .fetch_all(statement(sql, [except.as_str().into()]))
+        .await?;
+    Ok(rows.into_iter().map(|row| row.blob).collect())
 }
 
 /// How many chunks the documents of a partner have of a profile, without this document.
@@ -342,12 +370,12 @@ pub(crate) async fn vectors_of(
     Ok(row.and_then(|row| row.vectors))
 }
 
-/// Puts others in their place, or none, and gives back the file that is needed no more.
+/// Puts others in their place, or none, and gives back the file that is needed no more; `None` where the document is gone.
 pub(crate) async fn replace_vectors(
     db: &impl Executor,
     document: &str,
     new: Option<(&BlobKey, i64)>,
-) -> Result<Option<BlobKey>, StoreError> {
+) -> Result<Option<Option<BlobKey>>, StoreError> {
     let sql = "SELECT vectors FROM knowledge_documents WHERE id = $1";
     let old: Option<VectorsRow> = db.fetch_one(statement(sql, [document.into()])).await?;
     let sql = "UPDATE knowledge_documents SET vectors = $2, vectors_profile = $3 WHERE id = $1";
@@ -356,8 +384,8 @@ pub(crate) async fn replace_vectors(
         new.map(|(key, _)| key.as_str()).into(),
         new.map(|(_, profile)| profile).into(),
     ];
-    db.execute(statement(sql, values)).await?;
-    Ok(old.and_then(|row| row.vectors))
+    let replaced = db.execute(statement(sql, values)).await?;
+    Ok(old.filter(|_| replaced == 1).map(|row| row.vectors))
 }
 
 /// Lets nothing be found of what a document had.
