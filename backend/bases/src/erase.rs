@@ -11,7 +11,7 @@ use colloquy_store::StoreError;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Bases,
+    Bases, embedding,
     error::BaseError,
     store::{self, Whole},
     vectorstore, waking,
@@ -50,8 +50,9 @@ pub(crate) async fn erase(
         return Ok(Deletion::Done);
     }
     // Its characters count no more.
-    if let Some(base) = base.filter(|_| whole != Whole::Base) {
-        waking::wake(bases, &transaction, tenant, &base).await?;
+    let base = base.filter(|_| whole != Whole::Base);
+    if let Some(base) = &base {
+        waking::wake(bases, &transaction, tenant, base).await?;
     }
     // Nothing is discovered before what was is removed.
     let scanned = store::stop_channels(&transaction, whole, id).await?;
@@ -62,14 +63,25 @@ pub(crate) async fn erase(
     if running == 0 {
         job.remove(bases, &transaction).await?;
         transaction.commit().await?;
-        bases.index.wake();
-        bases.kernel.jobs.wake();
+        after(bases, base.as_deref()).await;
         return Ok(Deletion::Done);
     }
     jobs::enqueue(bases, &transaction, Some(tenant.partner()), &job).await?;
     transaction.commit().await?;
     bases.kernel.jobs.wake();
     Ok(Deletion::Pending(running))
+}
+
+/// What follows when something of a base is gone: it may have waited for nothing else to change its profile. Where that fails now, the next start does
+/// it.
+async fn after(bases: &Bases, base: Option<&str>) {
+    bases.index.wake();
+    bases.kernel.jobs.wake();
+    if let Some(base) = base
+        && let Err(error) = embedding::change_over_if_ready(bases, base).await
+    {
+        tracing::warn!("a base does not change its profile now: {error:#}");
+    }
 }
 
 /// Deletes something once nothing of it is worked on.
@@ -119,8 +131,9 @@ impl Job for Erase {
 
     async fn run(self, bases: Bases, run: Run) -> anyhow::Result<RunResult> {
         let transaction = bases.store.begin_patient().await?;
-        if let Some(base) = store::base_with(&transaction, self.whole, &self.id).await? {
-            budget::lock(&transaction, &base).await?;
+        let base = store::base_with(&transaction, self.whole, &self.id).await?;
+        if let Some(base) = &base {
+            budget::lock(&transaction, base).await?;
         }
         if !run.holds(&transaction).await? {
             return Ok(RunResult::Done);
@@ -131,8 +144,7 @@ impl Job for Erase {
         }
         self.remove(&bases, &transaction).await?;
         transaction.commit().await?;
-        bases.index.wake();
-        bases.kernel.jobs.wake();
+        after(&bases, base.as_deref()).await;
         Ok(RunResult::Done)
     }
 

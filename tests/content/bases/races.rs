@@ -17,6 +17,22 @@ use super::{
 
 const LIONS: &str = "# Lions\n\nLions eat meat.";
 
+/// A server on this database, which finds passages by their words.
+async fn start(database: &TestDatabase) -> TestApp {
+    let builder = TestApp::builder(database);
+    builder.with_decoder().quick_worker().start().await
+}
+
+/// The same with this model at an upstream, which is asked for a text at a time.
+async fn start_with(database: &TestDatabase, upstream: &Upstream, model: &str) -> TestApp {
+    let builder = TestApp::builder(database).with_decoder().quick_worker();
+    let builder = builder.config(|config| {
+        upstream.embed(config, model);
+        config.embedder.max_texts = 1;
+    });
+    builder.start().await
+}
+
 async fn document(app: &TestApp, key: &str, id: &str) -> Value {
     let path = format!("/api/document/{BASE}/{id}");
     app.get(key, &path).await.expect(200)
@@ -32,11 +48,7 @@ async fn finds(app: &TestApp, key: &str, question: &str, name: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn vectors_that_are_lost_are_told_and_hold_nothing_up() {
     let database = TestDatabase::sqlite();
-    let start = || {
-        let builder = TestApp::builder(&database);
-        builder.with_decoder().quick_worker().start()
-    };
-    let app = start().await;
+    let app = start(&database).await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
     let lions = add(&app, key, "Lions", LIONS).await;
@@ -55,7 +67,7 @@ async fn vectors_that_are_lost_are_told_and_hold_nothing_up() {
     let file = files.iter().find(|file| file.ends_with(name));
     fs::remove_file(file.expect("the file of the vectors")).unwrap();
 
-    let app = start().await;
+    let app = start(&database).await;
     finds(&app, key, "open", "Hours").await;
     assert_eq!(best(&app, key, "lions").await, "");
     let told = document(&app, key, &lions).await;
@@ -78,11 +90,7 @@ async fn vectors_that_are_lost_are_told_and_hold_nothing_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn files_that_are_all_away_are_waited_for() {
     let database = TestDatabase::sqlite();
-    let start = || {
-        let builder = TestApp::builder(&database);
-        builder.with_decoder().quick_worker().start()
-    };
-    let app = start().await;
+    let app = start(&database).await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
     let lions = add(&app, key, "Lions", LIONS).await;
@@ -94,7 +102,7 @@ async fn files_that_are_all_away_are_waited_for() {
     let (files, aside) = (folder.join("blobs"), folder.join("aside"));
     fs::remove_dir_all(folder.join("index")).unwrap();
     fs::rename(&files, &aside).unwrap();
-    let app = start().await;
+    let app = start(&database).await;
     sleep(Duration::from_secs(1)).await;
     assert_eq!(found(&app, key, "lions").await, [""; 0]);
     let waits = document(&app, key, &lions).await;
@@ -104,7 +112,7 @@ async fn files_that_are_all_away_are_waited_for() {
         fs::remove_dir_all(&files).unwrap();
     }
     fs::rename(&aside, &files).unwrap();
-    let app = start().await;
+    let app = start(&database).await;
     finds(&app, key, "lions", "Lions").await;
 }
 
@@ -406,15 +414,7 @@ async fn a_text_that_waits_is_taken_when_its_base_has_room() {
 async fn another_model_takes_over_though_a_document_fails() {
     let database = TestDatabase::sqlite();
     let upstream = Upstream::start().await;
-    let start = |model: &'static str| {
-        let builder = TestApp::builder(&database).with_decoder().quick_worker();
-        let builder = builder.config(|config| {
-            upstream.embed(config, model);
-            config.embedder.max_texts = 1;
-        });
-        builder.start()
-    };
-    let app = start("first").await;
+    let app = start_with(&database, &upstream, "first").await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
     add(&app, key, "Hours", HOURS).await;
@@ -428,7 +428,7 @@ async fn another_model_takes_over_though_a_document_fails() {
     let slow =
         Script::fault(Fault::Status(400)).delayed(Duration::from_millis(700), Duration::ZERO);
     upstream.script(Api::Embeddings, slow);
-    let app = start("second").await;
+    let app = start_with(&database, &upstream, "second").await;
     eventually("the base has changed over", async || {
         let info = settled(&app, key).await;
         info["embedding_profile_name"] == "second"
@@ -438,7 +438,7 @@ async fn another_model_takes_over_though_a_document_fails() {
     app.stop().await;
 
     // A change that is taken back leaves nothing out.
-    let app = start("first").await;
+    let app = start_with(&database, &upstream, "first").await;
     eventually("the base has changed back", async || {
         let info = settled(&app, key).await;
         info["embedding_profile_name"] == "first"
@@ -453,13 +453,7 @@ async fn another_model_takes_over_though_a_document_fails() {
 async fn a_model_that_is_away_takes_over_nothing() {
     let database = TestDatabase::sqlite();
     let upstream = Upstream::start().await;
-    let start = |model: &'static str| {
-        let builder = TestApp::builder(&database).with_decoder().quick_worker();
-        builder
-            .config(|config| upstream.embed(config, model))
-            .start()
-    };
-    let app = start("first").await;
+    let app = start_with(&database, &upstream, "first").await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
     add(&app, key, "Hours", HOURS).await;
@@ -469,7 +463,7 @@ async fn a_model_that_is_away_takes_over_nothing() {
 
     upstream.set_default(Api::Embeddings, Script::fault(Fault::Status(500)));
     upstream.script(Api::Embeddings, Script::default());
-    let app = start("second").await;
+    let app = start_with(&database, &upstream, "second").await;
     eventually("one document is given up", async || {
         // Its attempts come without the pauses between them.
         let at_once = "UPDATE work SET run_at = 0 WHERE kind = 'bases.embed' AND state = 'queued'";
@@ -488,12 +482,45 @@ async fn a_model_that_is_away_takes_over_nothing() {
     app.stop().await;
 
     // The next start tries again.
-    let app = start("second").await;
+    let app = start_with(&database, &upstream, "second").await;
     eventually("the base has changed over", async || {
         settled(&app, key).await["embedding_profile_name"] == "second"
     })
     .await;
     finds(&app, key, "lions", "Lions").await;
+}
+
+/// What a base waited for may go instead of being embedded.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_model_takes_over_when_what_it_lacks_is_gone() {
+    let database = TestDatabase::sqlite();
+    let upstream = Upstream::start().await;
+    let app = start_with(&database, &upstream, "first").await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    add(&app, key, "Hours", HOURS).await;
+    add(&app, key, "Lions", LIONS).await;
+    settled(&app, key).await;
+    app.stop().await;
+
+    upstream.set_default(Api::Embeddings, Script::fault(Fault::Status(500)));
+    upstream.script(Api::Embeddings, Script::default());
+    let app = start_with(&database, &upstream, "second").await;
+    let db = app.app.store.db();
+    eventually("one is embedded by both", async || {
+        rows(&app, "knowledge_manifests").await == 3
+    })
+    .await;
+    let lacking = "SELECT d.id FROM knowledge_documents d WHERE \
+                   (SELECT COUNT(*) FROM knowledge_manifests m WHERE m.document_id = d.id) = 1";
+    let lacking: Option<String> = db.fetch_scalar(lacking).await.unwrap();
+    let path = format!("/api/documents/{BASE}/{}", lacking.unwrap());
+    app.delete(key, &path).await.expect(200);
+    eventually("the base has changed over", async || {
+        let data = app.get(key, &format!("/api/kb-data/{BASE}")).await;
+        data.expect(200)["embedding_info"]["embedding_profile_name"] == "second"
+    })
+    .await;
 }
 
 /// What was made before a forced embedding was broken off is not made, and paid for, again.

@@ -1,4 +1,4 @@
-//! The jobs that embed.
+//! The job that embeds.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,16 +10,19 @@ use colloquy_accounts::Tenant;
 use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_blobs::{BlobKey, ObjectError, Written};
 use colloquy_index::chunking::{Chunk, ChunkId, ChunkOptions, chunk, table_of_contents};
-use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
+use colloquy_kernel::jobs::{GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_providers::{
     EmbeddingRequest, Embeddings, ProviderError, ProviderErrorKind, TokenUsage,
 };
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
-use super::{Cutter, Manifest, Profile};
+use super::{
+    Cutter, Manifest, Profile,
+    change::{change_over, change_over_if_ready},
+};
 use crate::{
-    Bases, accepting,
+    Bases,
     admission::{
         self, Admission, PaidRequest, PaidStep, UsageBound, UsageOutcome, Used, is_unsent,
     },
@@ -27,7 +30,7 @@ use crate::{
     content::{self, Variant},
     document::Step,
     outage,
-    store::{self, NewManifest, OwnedDocument, ProfiledBase},
+    store::{self, NewManifest, OwnedDocument},
 };
 
 /// The tokens that a price is for.
@@ -35,7 +38,7 @@ const PRICED_TOKENS: u64 = 1_000_000;
 /// The most tokens that a model puts around a text.
 const MARKS: u64 = 8;
 /// How often embedding is begun.
-const ATTEMPTS: u32 = 6;
+pub(super) const ATTEMPTS: u32 = 6;
 /// The largest table of contents that is kept, in bytes; one that is larger has its highest headings.
 const MAX_CONTENTS: usize = 64 * 1024;
 /// After so many requests the vectors are put aside.
@@ -353,41 +356,6 @@ async fn settle(
     admission.settle(UsageOutcome::Success, used).await
 }
 
-/// Lets a base be searched by a profile when all of it is there, and gives up what was there of others.
-async fn change_over(
-    bases: &Bases,
-    transaction: &colloquy_store::Transaction,
-    base: &str,
-    profile: &Profile,
-) -> anyhow::Result<()> {
-    let searched = store::profile_of(transaction, base).await?;
-    let is_new = searched.is_none_or(|searched| searched != profile.id);
-    if !is_new {
-        return Ok(());
-    }
-    if searched.is_some() && store::count_missing(transaction, base, profile.id).await? > 0 {
-        return Ok(());
-    }
-    store::set_profile(transaction, base, profile.id).await?;
-    let now = bases.clock.now_ms();
-    let old = store::remove_other_manifests(transaction, base, profile.id, now).await?;
-    bases.blobs.doom(transaction, &old).await?;
-    Ok(())
-}
-
-/// The same where nothing was embedded: the last document that a base waited for may have failed, or gone.
-async fn change_over_if_ready(bases: &Bases, base: &str) -> anyhow::Result<()> {
-    let profile = Profile::current(bases).await?;
-    let transaction = budget::begin_patient(bases, base).await?;
-    // A profile that has embedded nothing finds nothing.
-    if store::count_manifests(&transaction, base, profile.id).await? > 0 {
-        change_over(bases, &transaction, base, &profile).await?;
-    }
-    transaction.commit().await?;
-    bases.index.wake();
-    Ok(())
-}
-
 async fn write(bases: &Bases, tenant: &Tenant, manifest: &Manifest) -> anyhow::Result<Written> {
     let bytes = &manifest.to_bytes()?;
     outage::insist(bases, || async move {
@@ -507,105 +475,4 @@ async fn vectors_in(
     };
     let manifest = spawn_blocking(move || Manifest::read(bytes)).await?;
     Ok(manifest.map(Manifest::vectors).unwrap_or_default())
-}
-
-/// Has all documents of a base embedded by the profile of now, beside what is there.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Reembed {
-    /// The base's id.
-    pub base: String,
-}
-
-impl Job for Reembed {
-    type State = Bases;
-
-    const KIND: &'static str = "bases.reembed";
-
-    const RETRY: RetryRule = RetryRule {
-        attempts: ATTEMPTS,
-        first: Duration::from_secs(2),
-        most: Duration::from_secs(300),
-    };
-
-    const AT_ONCE: usize = 1;
-
-    fn dedup_key(&self) -> Option<String> {
-        Some(self.base.clone())
-    }
-
-    async fn run(self, bases: Bases, run: Run) -> anyhow::Result<RunResult> {
-        let ended = self.queue(&bases, &run).await;
-        outage::outlast(&bases, ended, || async { Ok(()) }).await
-    }
-
-    /// The next start of a server queues it again.
-    async fn give_up(self, _bases: Bases, _run: Run, _why: GivenUp) -> anyhow::Result<()> {
-        Ok(())
-    }
-}
-
-impl Reembed {
-    async fn queue(&self, bases: &Bases, run: &Run) -> anyhow::Result<RunResult> {
-        let profile = Profile::current(bases).await?;
-        let db = bases.store.db();
-        let mut missing = store::missing_documents(db, &self.base, profile.id).await?;
-        if store::profile_of(db, &self.base).await? == Some(profile.id) {
-            // It changes nothing, so what failed waits until somebody wants it.
-            missing.retain(|document| document.embedding == Step::Done);
-        }
-        for part in missing.chunks(100) {
-            let transaction = budget::begin_patient(bases, &self.base).await?;
-            if !run.holds(&transaction).await? {
-                return Ok(RunResult::Done);
-            }
-            for document in part {
-                let tenant = Tenant::of_row(&document.partner);
-                let id = &document.id;
-                accepting::queue_embedding(bases, &transaction, &tenant, id, false).await?;
-            }
-            transaction.commit().await?;
-            bases.kernel.jobs.wake();
-        }
-        // Those that it lacked may be gone.
-        change_over_if_ready(bases, &self.base).await?;
-        Ok(RunResult::Done)
-    }
-}
-
-/// Queues the change of profile for all bases that are searched by another one.
-pub(crate) async fn change_profiles(bases: &Bases) -> anyhow::Result<()> {
-    let db = bases.store.db();
-    // Without a base there is no reason to know the profile.
-    let mut others = store::bases_with_profiles(db).await?;
-    if others.is_empty() {
-        return Ok(());
-    }
-    let profile = Profile::current(bases).await?;
-    others.retain(|base| base.profile_id != profile.id);
-    reembed(bases, others).await?;
-    embed_lacking(bases).await
-}
-
-/// Queues documents that count as embedded and lack the vectors by which their base is searched: a node with other settings may leave them, and so
-/// does a change of profile that is taken back.
-pub(crate) async fn embed_lacking(bases: &Bases) -> anyhow::Result<()> {
-    let db = bases.store.db();
-    if store::sequence(db).await?.last == 0 {
-        return Ok(());
-    }
-    let profile = Profile::current(bases).await?;
-    let lacking = store::bases_that_lack(db, profile.id).await?;
-    reembed(bases, lacking).await
-}
-
-async fn reembed(bases: &Bases, all: Vec<ProfiledBase>) -> anyhow::Result<()> {
-    for base in all {
-        let transaction = bases.store.begin_patient().await?;
-        let tenant = Tenant::of_row(&base.partner);
-        let job = Reembed { base: base.id };
-        jobs::enqueue(bases, &transaction, Some(tenant.partner()), &job).await?;
-        transaction.commit().await?;
-    }
-    bases.kernel.jobs.wake();
-    Ok(())
 }

@@ -4,6 +4,7 @@
 //! What makes vectors is a *profile*. Vectors of two profiles cannot be compared, so a base is searched by one of them: when the settings name
 //! another model, all documents are embedded beside what is there, and the base changes over when the last one is done.
 
+mod change;
 mod info;
 mod job;
 mod manifest;
@@ -13,13 +14,13 @@ use std::sync::Arc;
 
 use colloquy_providers::Embedder;
 
+pub use self::{change::Reembed, job::Embed};
 pub(crate) use self::{
+    change::{change_over_if_ready, change_profiles, embed_lacking},
     info::{EmbeddingInfo, UpdateStatus, info},
     manifest::Manifest,
     profile::Profile,
 };
-pub use job::{Embed, Reembed};
-pub(crate) use job::{change_profiles, embed_lacking};
 
 /// The tokens of a chunk where no model sets a bound.
 const CHUNK_TOKENS: usize = 254;

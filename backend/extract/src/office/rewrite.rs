@@ -68,6 +68,9 @@ const KNOWN: [(&str, &str); 18] = [
     ("o", "urn:schemas-microsoft-com:office:office"),
 ];
 
+/// So much of what follows `xmlns` is looked at, in bytes: a part may be full of it.
+const LONGEST_DECLARATION: usize = 1_024;
+
 /// What a part may hold that is written otherwise.
 const REWRITTEN: [&str; 6] = [
     "rPh",
@@ -123,7 +126,9 @@ pub(super) fn rewritten(
 /// Whether a prefix is bound to a namespace that `undoc` knows by another one, or a prefix that it knows to another namespace.
 fn has_other_prefixes(xml: &str) -> bool {
     memmem::find_iter(xml.as_bytes(), "xmlns").any(|at| {
-        let declared = xml[at + 5..].split_once('=').and_then(|(prefix, value)| {
+        let rest = &xml[at + 5..];
+        let rest = &rest[..rest.floor_char_boundary(LONGEST_DECLARATION)];
+        let declared = rest.split_once('=').and_then(|(prefix, value)| {
             let prefix = prefix.trim_end();
             let prefix = prefix.strip_prefix(':').unwrap_or(prefix);
             let value = value.trim_start();
@@ -386,6 +391,12 @@ mod tests {
         );
         let usual = format!("<a xmlns = '{SHEETS}'><!-- as it is --></a>");
         assert_eq!(of(&usual), usual);
+    }
+
+    #[test]
+    fn what_looks_like_declarations_takes_time_in_proportion() {
+        let many = "xmlns ".repeat(1_000_000);
+        assert!(!has_other_prefixes(&many));
     }
 
     #[test]
