@@ -1,13 +1,14 @@
 //! The words of one part of an utterance, looked at once more where they may be wrong: what nobody said, and what was left out.
 //!
 //! Whisper was made for one speaker without long pauses. It may end with what was said before a pause; there are fewer words then than the time
-//! in which somebody speaks lets expect, and both sides of the longest pause are heard by themselves.
+//! in which somebody speaks lets expect, and both sides of the longest pause are heard by themselves. It may also miss nearly everything, or say
+//! the last sentence twice, depending on the moment at which the sound begins: that sound is heard again, a little later.
 
 use colloquy_audio::pauses::joined;
 use colloquy_inference::{
     InferenceError,
     silero::{FRAME, Listener, Silero},
-    whisper::{Transcript, Whisper},
+    whisper::{MAX_SECONDS, Transcript, Whisper},
 };
 
 use super::{super::pool::Wanted, SAMPLE_RATE};
@@ -25,8 +26,12 @@ const FEW_TOKENS_A_SECOND: f64 = 3.0;
 /// Speech from which on they are counted, and the pause that it is cut in, in frames: 0.8 and 0.2 s.
 const COUNTED_FRAMES: usize = 25;
 const PAUSE_FRAMES: usize = 6;
-/// How often a part is cut in two: no sound is heard more than three times, whatever is in it.
+/// How often a part is cut in two. With the whole sound, which may be heard again later, no sound is heard more than four times.
 const CUTS: u32 = 2;
+/// The silence before a sound that is heard again: 0.3 s.
+const SHIFT_SAMPLES: usize = SAMPLE_RATE * 3 / 10;
+/// The words of the shortest sentence whose repetition is doubted: people do say "no, no".
+const DOUBTED_SENTENCE_WORDS: usize = 3;
 
 /// What hears.
 pub(super) struct Hearing<'a> {
@@ -41,7 +46,7 @@ pub(super) struct Hearing<'a> {
 impl Hearing<'_> {
     /// The words: none where nobody spoke.
     pub(super) fn words(&self, samples: &[f32]) -> Result<String, InferenceError> {
-        Ok(words(self, samples, CUTS)?.text)
+        Ok(words_or_shifted(self, samples)?.text)
     }
 }
 
@@ -77,6 +82,48 @@ impl Ears for Hearing<'_> {
 struct Words {
     text: String,
     tokens: usize,
+}
+
+/// The words of a sound, which is heard again behind a moment of silence where there are few of them for the time in which somebody speaks, or
+/// where they end with a sentence said twice.
+fn words_or_shifted(ears: &impl Ears, samples: &[f32]) -> Result<Words, InferenceError> {
+    let first = words(ears, samples, CUTS)?;
+    let repeats = ends_with_repetition(&first.text);
+    let has_few = first.are_few(samples.len().div_ceil(FRAME))
+        && first.are_few(spoken_frames(ears, samples)?);
+    let length = samples.len() + SHIFT_SAMPLES;
+    if length > MAX_SECONDS * SAMPLE_RATE || !(repeats || has_few) {
+        return Ok(first);
+    }
+    let mut shifted = vec![0.0; SHIFT_SAMPLES];
+    shifted.extend_from_slice(samples);
+    let again = words(ears, &shifted, 0)?;
+    let is_better = match repeats {
+        true => again.tokens > 0 && !ends_with_repetition(&again.text),
+        false => again.tokens > first.tokens && !ends_with_repetition(&again.text),
+    };
+    Ok(if is_better { again } else { first })
+}
+
+/// The frames in which somebody speaks; none where no model tells.
+fn spoken_frames(ears: &impl Ears, samples: &[f32]) -> Result<usize, InferenceError> {
+    let spoken = ears.spoken(samples)?.unwrap_or_default();
+    Ok(spoken.into_iter().filter(|spoken| *spoken).count())
+}
+
+/// True if the last sentence is the one before it once more.
+fn ends_with_repetition(text: &str) -> bool {
+    let words = |sentence: &str| -> Vec<String> {
+        let words = sentence.split(|letter: char| !letter.is_alphanumeric() && letter != '\'');
+        let words = words.filter(|word| !word.is_empty());
+        words.map(str::to_lowercase).collect()
+    };
+    let sentences = text.split_inclusive(['.', '?', '!', '。', '？', '！']);
+    let mut last = sentences.map(words).filter(|words| !words.is_empty()).rev();
+    match (last.next(), last.next()) {
+        (Some(last), Some(before)) => last.len() >= DOUBTED_SENTENCE_WORDS && last == before,
+        _ => false,
+    }
 }
 
 /// The words of a sound, which is cut in two so often at most.
@@ -206,6 +253,65 @@ mod tests {
         // As many as are said.
         let enough = |samples| 4 * samples / SAMPLE_RATE;
         assert_eq!(heard(enough, &sound), (120, sound.len()));
+    }
+
+    /// Hears nearly nothing, or a sentence twice, of a sound that begins with speech, and all of it behind a moment of silence.
+    struct Startled(&'static str);
+
+    impl Ears for Startled {
+        fn transcript(&self, samples: &[f32]) -> Result<Transcript, InferenceError> {
+            let text = match samples.first() {
+                Some(0.0) => "I have been here before. We left at ten o'clock.",
+                _ => self.0,
+            };
+            let words = text.split_whitespace().count();
+            Ok(Transcript {
+                text: text.to_owned(),
+                probabilities: vec![0.9; words],
+                no_speech: 0.0,
+                compression: 1.0,
+                is_cut: false,
+            })
+        }
+
+        fn spoken(&self, samples: &[f32]) -> Result<Option<Vec<bool>>, InferenceError> {
+            let frames = samples.as_chunks::<FRAME>().0.iter();
+            Ok(Some(frames.map(|frame| frame[0] != 0.0).collect()))
+        }
+    }
+
+    #[test]
+    fn a_sound_of_few_words_or_a_repetition_is_heard_again_a_little_later() {
+        let heard = |first: &'static str, seconds: usize| {
+            let sound = vec![0.1; seconds * SAMPLE_RATE];
+            words_or_shifted(&Startled(first), &sound).unwrap().text
+        };
+        let all = "I have been here before. We left at ten o'clock.";
+        assert_eq!(heard("No.", 4), all);
+        assert_eq!(
+            heard("I have been here before. I have been here before.", 3),
+            all
+        );
+        // Enough words, a short repetition, and a sound that leaves no room for silence stay as they are.
+        let enough = "We came at nine. We left at ten, and saw nobody.";
+        assert_eq!(heard(enough, 3), enough);
+        let no = "No, no. No, no. We had to leave.";
+        assert_eq!(heard(no, 2), no);
+        assert_eq!(heard("No.", MAX_SECONDS), "No.");
+    }
+
+    #[test]
+    fn a_repetition_is_the_last_sentence_said_twice() {
+        for (text, repeats) in [
+            ("See you tomorrow. See you tomorrow.", true),
+            ("We met. See you tomorrow! see you, tomorrow", true),
+            ("See you tomorrow. See you tomorrow. Bye.", false),
+            ("No. No.", false),
+            ("See you tomorrow.", false),
+            ("", false),
+        ] {
+            assert_eq!(ends_with_repetition(text), repeats, "{text}");
+        }
     }
 
     #[test]
