@@ -31,11 +31,42 @@ const BEGIN: i32 = 1;
 const END: i32 = 2;
 const PAD: i32 = 0;
 
+/// Phonemes whose length is measured, which most voices know.
+const MEASURED: &str = "ðə kwˈɪk bɹˈaʊn fˈɑːks dʒˈʌmps ˌoʊvɚ ðə lˈeɪzi dˈɑːɡ.";
+/// The shortest phonemes, relative to their normal length.
+const SHORTEST: f32 = 0.1;
+
 /// A voice that was loaded. Any number of threads may ask it at a time.
 #[derive(Debug)]
 pub struct Piper {
     network: Box<dyn Network>,
     settings: Settings,
+    pace: Pace,
+}
+
+/// How the length of an utterance follows from the scale that the network multiplies the length of each phoneme by. The network rounds each
+/// length up to whole frames, so part of an utterance does not scale.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Pace {
+    /// Frames that scale, of an utterance that is spoken at normal speed, over all of its frames.
+    scaled_part: f32,
+}
+
+impl Pace {
+    /// The pace of an utterance that has so many frames at its normal length, and at half of it.
+    fn of(normal: usize, half: usize) -> Self {
+        let scaled = 2 * normal.saturating_sub(half);
+        let scaled_part = scaled as f32 / normal.max(1) as f32;
+        Self {
+            scaled_part: scaled_part.clamp(0.5, 1.0),
+        }
+    }
+
+    /// What the length of each phoneme is multiplied by at this speed.
+    fn scale(self, speed: f32) -> f32 {
+        let scale = 1.0 - (1.0 - 1.0 / speed) / self.scaled_part;
+        scale.max(SHORTEST)
+    }
 }
 
 /// What a voice's JSON file says.
@@ -97,7 +128,17 @@ impl Piper {
             return Err(malformed("the sample rate is out of range".to_owned()));
         }
         let network = runtime.load(model)?;
-        Ok(Self { network, settings })
+        let mut piper = Self {
+            network,
+            settings,
+            pace: Pace { scaled_part: 1.0 },
+        };
+        let ids = piper.ids(MEASURED);
+        // Without noise the same phonemes always take as long.
+        let frames = |scale| piper.frames(&ids, scale, 0.0);
+        let [normal, half] = [frames(1.0)?, frames(0.5)?].map(|frames| frames.shape[2]);
+        piper.pace = Pace::of(normal, half);
+        Ok(piper)
     }
 
     /// How many bytes its weights have.
@@ -134,29 +175,11 @@ impl Piper {
             return Err(InferenceError::TooLong(message));
         }
         let ids = self.ids(phonemes);
-        let InferenceSettings {
-            noise_scale,
-            length_scale,
-            noise_w,
-        } = self.settings.inference;
-        let scales = [noise_scale, length_scale / speed, noise_w];
-        let length = [i32::try_from(ids.len()).unwrap_or(i32::MAX)];
-        let shape = [1, ids.len()];
-        let inputs = [
-            ("input", Input::Ints(&shape, &ids)),
-            ("input_lengths", Input::Ints(&[1], &length)),
-            ("scales", Input::Floats(&[3], &scales)),
-        ];
         if !is_wanted() {
             return Err(InferenceError::Cancelled);
         }
-        let frames = self.network.run(&inputs, &[FRAMES])?.pop();
-        let frames = frames.filter(|frames| frames.shape.len() == 3 && frames.shape[0] == 1);
-        let Some(frames) = frames else {
-            return Err(InferenceError::Failed(
-                "its frames have another shape".to_owned(),
-            ));
-        };
+        let noise_w = self.settings.inference.noise_w;
+        let frames = self.frames(&ids, self.pace.scale(speed), noise_w)?;
         Ok(Speaking {
             count: frames.shape[2],
             piper: Arc::clone(self),
@@ -180,6 +203,22 @@ impl Piper {
         }
         ids.push(END);
         ids
+    }
+
+    /// The frames of phonemes whose length is multiplied by a scale, [1, width, frames]; `noise_w` makes their lengths vary.
+    fn frames(&self, ids: &[i32], scale: f32, noise_w: f32) -> Result<Floats, InferenceError> {
+        let settings = &self.settings.inference;
+        let scales = [settings.noise_scale, settings.length_scale * scale, noise_w];
+        let length = [i32::try_from(ids.len()).unwrap_or(i32::MAX)];
+        let shape = [1, ids.len()];
+        let inputs = [
+            ("input", Input::Ints(&shape, ids)),
+            ("input_lengths", Input::Ints(&[1], &length)),
+            ("scales", Input::Floats(&[3], &scales)),
+        ];
+        let frames = self.network.run(&inputs, &[FRAMES])?.pop();
+        let frames = frames.filter(|frames| frames.shape.len() == 3 && frames.shape[0] == 1);
+        frames.ok_or_else(|| InferenceError::Failed("its frames have another shape".to_owned()))
     }
 
     /// The sound of these frames.
@@ -248,6 +287,19 @@ fn columns(frames: &Floats, from: usize, to: usize) -> Floats {
 mod tests {
     use super::*;
     use crate::runtime::Rten;
+
+    #[test]
+    fn the_part_that_does_not_scale_is_made_up_for() {
+        // 300 frames, of which 100 are there at any length.
+        let pace = Pace::of(300, 200);
+        let length = |speed| 200.0 * pace.scale(speed) + 100.0;
+        for speed in [0.5, 0.8, 1.0, 1.25, 1.5, 2.5] {
+            let expected = 300.0 / speed;
+            assert!((length(speed) - expected).abs() < 0.01, "{speed}");
+        }
+        assert_eq!(Pace::of(0, 0).scale(1.0), 1.0);
+        assert_eq!(Pace::of(300, 300).scale(2.5), SHORTEST);
+    }
 
     #[test]
     fn settings_that_are_malformed_are_errors() {
