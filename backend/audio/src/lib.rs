@@ -5,6 +5,7 @@
 //! - [`media`]: the sound of audio and video files to samples, a window at a time
 //! - [`ogg_reader`]: Opus and Vorbis in Ogg to samples
 //! - [`pauses`]: long sound in parts, cut where nobody speaks
+//! - [`pitch`]: how high somebody speaks
 //! - [`wav`]: WAV and raw samples, both ways
 
 pub mod encode;
@@ -14,6 +15,7 @@ mod mp3;
 mod ogg_opus;
 pub mod ogg_reader;
 pub mod pauses;
+pub mod pitch;
 pub mod wav;
 
 pub use colloquy_voice::{Resampler, UnsupportedRate};

@@ -2,7 +2,8 @@
 //!
 //! The synthesizers of this machine speak with voices of their own only. So a voice that is made here is described, and each of its
 //! samples scored, by how much it is like the others and how clean it is; what speaks the test sentences is the voice of the synthesizer
-//! that is most like the sample.
+//! that suits the sample best: it is as high, sounds like a person, and is like the speaker. The vectors alone do not tell: those of programs are
+//! about as far from all people, and those of short recordings are vague.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -16,6 +17,7 @@ use bytes::Bytes;
 use colloquy_audio::{
     encode::{Encoder, Format},
     ogg_reader::decode_ogg,
+    pitch::median_pitch_hz,
 };
 use colloquy_base::{
     clock::{Clock as _, SystemClock},
@@ -60,6 +62,13 @@ const MOMENT: usize = RATE_HZ / 50;
 const NOISY_DB: f64 = 5.0;
 const CLEAN_DB: f64 = 35.0;
 
+/// How much more a voice suits that is a neural network, as a difference of likenesses.
+const NEURAL: f32 = 0.25;
+/// How much less a voice suits for each semitone that it is higher or lower than the speaker, beyond the first ones, within which one person's
+/// pitch varies. A man's voice is about ten semitones below a woman's.
+const SEMITONE: f32 = 0.06;
+const FREE_SEMITONES: f32 = 2.0;
+
 /// The worker of this machine.
 #[derive(Clone)]
 pub struct VoiceMaker(Arc<Parts>);
@@ -72,7 +81,28 @@ struct Parts {
     jobs: Mutex<HashMap<String, Job>>,
     tasks: TaskTracker,
     /// The voices of the synthesizer, by how they sound.
-    voices: OnceCell<Vec<(String, SpeakerVector)>>,
+    voices: OnceCell<Vec<KnownVoice>>,
+}
+
+/// A voice of the synthesizer.
+#[derive(Debug)]
+struct KnownVoice {
+    id: String,
+    is_neural: bool,
+    heard: Heard,
+}
+
+impl KnownVoice {
+    /// How well it stands for a speaker; more is better.
+    fn suits(&self, speaker: &SpeakerVector, pitch_hz: Option<f32>) -> f32 {
+        let likeness = self.heard.vector.similarity(speaker);
+        let bonus = if self.is_neural { NEURAL } else { 0.0 };
+        let apart = match (self.heard.pitch_hz, pitch_hz) {
+            (Some(own), Some(other)) => (12.0 * (own / other).log2()).abs(),
+            _ => 0.0,
+        };
+        likeness + bonus - SEMITONE * (apart - FREE_SEMITONES).max(0.0)
+    }
 }
 
 impl std::fmt::Debug for VoiceMaker {
@@ -89,6 +119,8 @@ struct Heard {
     vector: SpeakerVector,
     /// How far speech is above the noise, in dB.
     clean_db: f64,
+    /// How high it is, where that is told.
+    pitch_hz: Option<f32>,
 }
 
 /// A job, as far as it is.
@@ -171,9 +203,15 @@ impl VoiceMaker {
                 .map(|sample| f32::from(*sample) / 32_768.0)
                 .collect();
             sound.truncate(MAX_SAMPLES);
-            let clean_db = clean_db(&sound);
+            let (clean_db, pitch_hz) = (clean_db(&sound), median_pitch_hz(&sound, RATE_HZ as u32));
             let vector = maker.0.model.embed(&sound, &|| wanted.is_wanted());
-            vector.map(|vector| vector.map(|vector| Heard { vector, clean_db }))
+            vector.map(|vector| {
+                vector.map(|vector| Heard {
+                    vector,
+                    clean_db,
+                    pitch_hz,
+                })
+            })
         };
         let heard = self.0.pool.run(self.0.name, claim, compute).await?;
         heard.map_err(|error| self.error(ProviderErrorKind::Failed, error.to_string()))
@@ -203,16 +241,22 @@ impl VoiceMaker {
     }
 
     /// The voices of the synthesizer, by how they sound.
-    async fn voices(&self) -> Result<&[(String, SpeakerVector)], ProviderError> {
+    async fn voices(&self) -> Result<&[KnownVoice], ProviderError> {
         let heard = self.0.voices.get_or_try_init(|| async {
             let claim = Claim::new(Priority::Background, "");
             let list = self.0.synthesizer.voices().await?;
             let mut heard = Vec::new();
-            for voice in list.voices.into_iter().take(MOST_VOICES) {
+            let mut voices = list.voices;
+            voices.sort_by_key(|voice| !voice.is_neural);
+            for voice in voices.into_iter().take(MOST_VOICES) {
                 let (samples, rate_hz) = self.speak(SENTENCE, &voice.id, &claim).await?;
                 let samples = self.at_16_khz(&samples, rate_hz)?;
                 if let Some(sound) = self.hear(samples, &claim).await? {
-                    heard.push((voice.id, sound.vector));
+                    heard.push(KnownVoice {
+                        id: voice.id,
+                        is_neural: voice.is_neural,
+                        heard: sound,
+                    });
                 }
             }
             Ok::<_, ProviderError>(heard)
@@ -244,15 +288,15 @@ impl VoiceMaker {
             ));
         };
         let voices = self.voices().await?;
-        let nearest = |vector: &SpeakerVector| {
-            let likeness = |voice: &(String, SpeakerVector)| voice.1.similarity(vector);
-            let nearest = voices
-                .iter()
-                .max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-            nearest.map(|voice| voice.0.clone())
+        let best = |vector: &SpeakerVector, pitch_hz: Option<f32>| {
+            let suits = |voice: &KnownVoice| voice.suits(vector, pitch_hz);
+            let best = voices.iter().max_by(|a, b| suits(a).total_cmp(&suits(b)));
+            best.map(|voice| voice.id.clone())
         };
+        let pitches = samples.values().flatten();
+        let pitch_hz = median(pitches.filter_map(|heard| heard.pitch_hz).collect());
         let mut made = MadeVoice {
-            synthesizer_voice: nearest(&mean),
+            synthesizer_voice: best(&mean, pitch_hz),
             has_embedding: true,
             ..MadeVoice::default()
         };
@@ -267,9 +311,10 @@ impl VoiceMaker {
                 "score": score,
                 "similarity": rounded(f64::from(mean.similarity(&heard.vector))),
                 "signal_to_noise_db": rounded(heard.clean_db),
+                "pitch_hz": heard.pitch_hz,
                 "embedding": heard.vector.numbers(),
             }));
-            let Some(voice) = nearest(&heard.vector) else {
+            let Some(voice) = best(&heard.vector, heard.pitch_hz.or(pitch_hz)) else {
                 continue;
             };
             for (number, sentence) in job.sentences.iter().enumerate() {
@@ -333,6 +378,12 @@ fn score(mean: &SpeakerVector, heard: &Heard) -> f64 {
     let likeness = f64::from(mean.similarity(&heard.vector)).clamp(0.0, 1.0);
     let clean = ((heard.clean_db - NOISY_DB) / (CLEAN_DB - NOISY_DB)).clamp(0.0, 1.0);
     rounded(likeness * (0.5 + clean / 2.0))
+}
+
+/// The number in the middle; `None` of none.
+fn median(mut numbers: Vec<f32>) -> Option<f32> {
+    numbers.sort_by(f32::total_cmp);
+    numbers.get(numbers.len() / 2).copied()
 }
 
 fn rounded(number: f64) -> f64 {
@@ -471,6 +522,48 @@ impl VoiceWorker for VoiceMaker {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A voice whose vector points so far away from that of the speaker, in the direction of the first number.
+    fn voice(id: &str, is_neural: bool, likeness: f32, pitch_hz: f32) -> KnownVoice {
+        let mut numbers = vec![0.0; 256];
+        numbers[0] = likeness;
+        numbers[1] = (1.0 - likeness * likeness).sqrt();
+        KnownVoice {
+            id: id.to_owned(),
+            is_neural,
+            heard: Heard {
+                vector: SpeakerVector::of(&numbers).unwrap(),
+                clean_db: 40.0,
+                pitch_hz: Some(pitch_hz),
+            },
+        }
+    }
+
+    #[test]
+    fn the_voice_that_suits_is_as_high_and_like_a_person() {
+        let speaker = voice("", false, 1.0, 0.0).heard.vector;
+        let man = voice("joe", true, 0.5, 105.0);
+        let robot = voice("en", false, 0.6, 100.0);
+        let robot_woman = voice("en+f3", false, 0.4, 190.0);
+        let best = |pitch_hz: Option<f32>| {
+            let voices = [&man, &robot, &robot_woman];
+            let suits = |voice: &&KnownVoice| voice.suits(&speaker, pitch_hz);
+            let best = voices
+                .into_iter()
+                .max_by(|a, b| suits(a).total_cmp(&suits(b)));
+            best.unwrap().id.clone()
+        };
+        assert_eq!(best(Some(110.0)), "joe", "a robot is more like the speaker");
+        assert_eq!(best(Some(85.0)), "joe");
+        assert_eq!(
+            best(Some(200.0)),
+            "en+f3",
+            "a woman, whatever the vectors say"
+        );
+        assert_eq!(best(None), "joe", "whispered");
+        let woman = voice("anna", true, 0.3, 210.0);
+        assert!(woman.suits(&speaker, Some(200.0)) > robot_woman.suits(&speaker, Some(200.0)));
+    }
 
     #[test]
     fn noise_is_told_from_speech() {
