@@ -87,7 +87,11 @@ impl Doubles {
             chat: chat.clone(),
             transcriber: transcriber.clone(),
             synthesizer: Arc::new(Voice(self.synthesizer.clone())),
-            batch: BatchProviders { chat, transcriber },
+            batch: BatchProviders {
+                chat,
+                transcriber,
+                synthesizer: Arc::new(Voice(self.synthesizer.clone())),
+            },
             embedder: Embeddings::from_config(&config.embedder)
                 .expect("an HTTP client")
                 .map(|embeddings| Arc::new(embeddings) as Arc<dyn Embedder>),
@@ -187,6 +191,7 @@ impl Synthesizer for Voice {
                 language: None,
                 gender: None,
                 abroad: "tone".to_owned(),
+                is_neural: false,
             }],
             may_have_others: false,
         })

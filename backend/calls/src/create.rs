@@ -41,6 +41,13 @@ pub(super) async fn create(
     let character = colloquy_characters::resolve(calls, principal, request.character).await?;
     // A template that cannot be filled in is an error of this request, not of the call later on.
     colloquy_characters::rendered(calls, &tenant, &character, &request.character_params).await?;
+    if let Some(language) = character.parameters.spoken_language() {
+        let understood = calls.providers.transcriber.understands();
+        let checked = understood.check(&language);
+        checked.map_err(|error| InvalidField::new("character", error.to_string()))?;
+        let checked = calls.providers.synthesizer.check_language(&language, None);
+        checked.map_err(|error| InvalidField::new("character", error.to_string()))?;
+    }
     let now = calls.clock.now_ms();
     let limit = request.time_limit_seconds;
     let reservation = match payer.quota() {

@@ -16,6 +16,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use axum::extract::FromRef;
 use colloquy_accounts::Accounts;
+use colloquy_base::language::language_tag;
 use colloquy_http::Interface;
 use colloquy_kernel::{Capability, Routes, State};
 use colloquy_knowledge::{CharacterDocument, CharacterDocuments};
@@ -179,6 +180,17 @@ pub struct RenderedCharacter {
     pub greetings: Vec<String>,
     /// What it says when it was interrupted by a sound without words.
     pub interruption_message: Option<String>,
+}
+
+impl CharacterParameters {
+    /// The language of its conversations, as a BCP 47 tag: that of its voice, else its own. `None` where neither names one.
+    #[must_use]
+    pub fn spoken_language(&self) -> Option<String> {
+        let voice = self.voice.as_ref();
+        let of_voice = voice.and_then(|voice| voice.get("language")?.as_str());
+        let named = of_voice.and_then(language_tag);
+        named.or_else(|| self.language.as_deref().and_then(language_tag))
+    }
 }
 
 impl Character {

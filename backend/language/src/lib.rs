@@ -119,6 +119,20 @@ impl Script {
         })
     }
 
+    /// The language of the interface that alone is written in this script.
+    fn only_language(self) -> Option<&'static str> {
+        match self {
+            Self::Cyrillic => Some("ru"),
+            Self::Arabic => Some("ar"),
+            Self::Hebrew => Some("he"),
+            Self::Devanagari => Some("hi"),
+            Self::Han => Some("zh-cn"),
+            Self::Kana => Some("ja"),
+            Self::Hangul => Some("ko"),
+            Self::Latin | Self::Other => None,
+        }
+    }
+
     /// The script of most letters; `None` without letters. Japanese has Chinese characters, too.
     fn of(text: &str) -> Option<Self> {
         let mut counts = BTreeMap::<Self, usize>::new();
@@ -157,6 +171,20 @@ pub fn detect(text: &str) -> Option<&'static str> {
         Script::Latin | Script::Cyrillic | Script::Devanagari => by_words(text),
         Script::Other => None,
     }
+}
+
+/// The short code of the language to speak a text in: the detected one, else the only language of the interface that is written in the
+/// text's script. `None` for Latin letters, which many languages share, and for scripts of other languages.
+#[must_use]
+pub fn detect_to_speak(text: &str) -> Option<&'static str> {
+    detect(text).or_else(|| Script::of(text)?.only_language())
+}
+
+/// True if a text has Chinese characters, which Japanese reads in several ways each.
+#[must_use]
+pub fn has_han(text: &str) -> bool {
+    text.chars()
+        .any(|letter| Script::of_letter(letter) == Some(Script::Han))
 }
 
 /// By the commonest words, and by statistics where these say too little.
@@ -354,5 +382,23 @@ mod tests {
         for text in texts {
             assert_eq!(detect(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_script_of_one_language_is_spoken_in_that() {
+        for (text, language) in [
+            ("Спокойной ночи", Some("ru")),
+            ("Добранич, Андрію", Some("ru")),
+            ("शुभ रात्रि", Some("hi")),
+            ("لیلة", Some("ar")),
+            ("שלום", Some("he")),
+            ("Guten Morgen, wie geht es Ihnen?", Some("de")),
+            ("Taxi 12", None),
+            ("Καλημέρα", None),
+            ("12", None),
+        ] {
+            assert_eq!(detect_to_speak(text), language, "{text}");
+        }
+        assert!(has_han("今日は") && !has_han("きょうは いい てんき, 2026"));
     }
 }

@@ -14,6 +14,7 @@ mod policy;
 mod remote_voices;
 mod resilient;
 mod traced;
+mod understood;
 mod voice_worker;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -34,6 +35,7 @@ pub use self::{
     policy::{Admission, Health},
     remote_voices::RemoteVoices,
     resilient::Resilient,
+    understood::{NotSpoken, NotUnderstood, Understood},
     voice_worker::{
         FileStream, MadeVoice, VoiceFile, VoiceJob, VoiceProgress, VoiceSample, VoiceWorker,
     },
@@ -65,9 +67,9 @@ pub trait Transcriber: Send + Sync + 'static {
         0.0
     }
 
-    /// Whether it hears utterances in this language, a BCP 47 tag. A service elsewhere is taken at its word when it is asked.
-    fn knows(&self, _language: &str) -> bool {
-        true
+    /// The languages it understands. A service elsewhere counts as understanding any, and refuses when it is asked.
+    fn understands(&self) -> Understood {
+        Understood::Any
     }
 
     /// The language of an utterance, a BCP 47 tag that begins with one of these; `None` where the transcriber hears utterances of any
@@ -101,6 +103,14 @@ pub trait Synthesizer: Send + Sync + 'static {
     /// How fast the voices of this machine are that were measured, and whether they are used.
     fn speeds(&self) -> Vec<VoiceSpeed> {
         Vec::new()
+    }
+
+    /// Checks that the language, a BCP 47 tag, can be spoken: this text, or whatever may come. A service elsewhere refuses when it is asked.
+    ///
+    /// # Errors
+    /// When its texts would be read out wrong.
+    fn check_language(&self, _language: &str, _text: Option<&str>) -> Result<(), NotSpoken> {
+        Ok(())
     }
 
     /// Starts to speak; the stream ends with the speech.
@@ -190,6 +200,8 @@ pub struct VoiceInfo {
     pub gender: Option<Gender>,
     /// The id to ask for when the text is in another language than the voice's own.
     pub abroad: String,
+    /// True for a neural network of this server, which sounds more like a person than a program does.
+    pub is_neural: bool,
 }
 
 /// How a voice sounds.
@@ -330,6 +342,8 @@ pub struct BatchProviders {
     pub chat: Arc<dyn ChatModel>,
     /// Turns speech into text.
     pub transcriber: Arc<dyn Transcriber>,
+    /// Turns text into speech.
+    pub synthesizer: Arc<dyn Synthesizer>,
 }
 
 impl std::fmt::Debug for Providers {
@@ -399,6 +413,12 @@ fn load(config: &Config, pool: &embedded::Pool) -> anyhow::Result<Providers> {
                 transcriber_distance.patience(batch),
                 None,
             ),
+            // A client waits, but not on the line: it is not refused because others are served before it.
+            synthesizer: synthesizer_distance.resilient(
+                &synthesizer,
+                synthesizer_distance.patience(on_the_line),
+                None,
+            ),
         },
         embedder: embedder.map(|(embedder, distance)| {
             distance.resilient(&embedder, distance.patience(batch), None) as Arc<dyn Embedder>
@@ -466,7 +486,14 @@ impl Locality {
 
 #[cfg(test)]
 mod tests {
-    use super::max_calls;
+    use super::*;
+
+    #[test]
+    fn requests_for_speech_of_this_machine_outlast_the_time_of_calls() {
+        let of_calls = Duration::from_secs(10);
+        assert!(Locality::Local.patience(of_calls) >= Duration::from_secs(900));
+        assert_eq!(Locality::Remote.patience(of_calls), of_calls);
+    }
 
     #[test]
     fn calls_are_as_many_as_threads_keep_up_with() {

@@ -29,8 +29,9 @@ use tokio::{
 
 use super::{
     Admission, ChatModel, ChatRequest, Deadline, Embedder, EmbeddingRequest, Embeddings, Health,
-    ModelAnswer, ModelApi, ModelRequest, Patience, ProviderError, ProviderErrorKind, SpeechRequest,
-    SpeechStream, Synthesizer, TextStream, Transcriber, Utterance, VoiceList, VoiceSpeed,
+    ModelAnswer, ModelApi, ModelRequest, NotSpoken, Patience, ProviderError, ProviderErrorKind,
+    SpeechRequest, SpeechStream, Synthesizer, TextStream, Transcriber, Understood, Utterance,
+    VoiceList, VoiceSpeed,
 };
 
 /// The pause before the retry, where the provider names none.
@@ -319,8 +320,8 @@ impl Transcriber for Resilient<dyn Transcriber> {
         self.inner.threads_a_call()
     }
 
-    fn knows(&self, language: &str) -> bool {
-        self.inner.knows(language)
+    fn understands(&self) -> Understood {
+        self.inner.understands()
     }
 
     async fn language(
@@ -370,6 +371,10 @@ impl Synthesizer for Resilient<dyn Synthesizer> {
 
     fn threads_a_call(&self) -> f64 {
         self.inner.threads_a_call()
+    }
+
+    fn check_language(&self, language: &str, text: Option<&str>) -> Result<(), NotSpoken> {
+        self.inner.check_language(language, text)
     }
 
     fn speeds(&self) -> Vec<VoiceSpeed> {

@@ -27,7 +27,7 @@ pub use colloquy_audio::{
     encode::EncodeError,
     ogg_reader::{OggError, decode_ogg},
 };
-use colloquy_base::fair_queue::Claim;
+use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_http::Interface;
 use colloquy_kernel::{Capability, Routes, State};
 use colloquy_providers::{ProviderError, Providers, SpeechRequest, SpeechStream};
@@ -148,5 +148,10 @@ async fn ask(
         speed: voice.speed,
         claim: claim.clone(),
     };
-    speech.providers.synthesizer.speak(request).await
+    let providers = &speech.providers;
+    let synthesizer = match claim.priority {
+        Priority::Call => &providers.synthesizer,
+        Priority::Request | Priority::Background => &providers.batch.synthesizer,
+    };
+    synthesizer.speak(request).await
 }

@@ -20,7 +20,7 @@ use colloquy_http::{
     ApiError,
     extract::{body_bytes, is_json, unsupported_media_type},
 };
-use colloquy_language::detect;
+use colloquy_language::detect_to_speak;
 use colloquy_providers::{Gender, VoiceInfo};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -146,7 +146,12 @@ async fn answer(speech: &Speech, request_id: u64, request: Request) -> Result<Re
     let (parts, body) = request.into_parts();
     let payer = payer(&parts, speech).await?;
     let wanted = wanted(speech, parts, body).await?;
-    let language = wanted.language.or_else(|| detect(&wanted.input));
+    let language = wanted.language.or_else(|| detect_to_speak(&wanted.input));
+    if let Some(language) = language {
+        let synthesizer = &speech.providers.synthesizer;
+        let checked = synthesizer.check_language(language, Some(&wanted.input));
+        checked.map_err(|unspoken| InvalidField::new("input", unspoken.to_string()))?;
+    }
     let voices = voices::list(speech).await.map_err(SoundError::from)?;
     let id = match library::parsed(&wanted.voice) {
         Some(reference) => named(speech, &payer, reference).await?,

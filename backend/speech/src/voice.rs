@@ -1,6 +1,5 @@
 //! Which voice a character speaks with.
 
-use colloquy_base::language::language_tag;
 use colloquy_characters::CharacterParameters;
 use serde_json::Value;
 
@@ -33,7 +32,7 @@ impl Voice {
     /// language is the character's where the voice names none. What is of another form counts as absent.
     #[must_use]
     pub fn of(parameters: &CharacterParameters) -> Self {
-        let language = parameters.language.as_deref().and_then(language_tag);
+        let language = parameters.spoken_language();
         match &parameters.voice {
             Some(Value::String(id)) => Self {
                 id: named(id),
@@ -48,7 +47,7 @@ impl Voice {
                     .map_or(1.0, |speed| speed as f32);
                 Self {
                     id: text("id").or(text("voice")).and_then(named),
-                    language: text("language").and_then(language_tag).or(language),
+                    language,
                     speed: speed.clamp(*SPEED.start(), *SPEED.end()),
                 }
             }

@@ -51,6 +51,7 @@ mod tests {
             language: Some("en-gb".to_owned()),
             gender: None,
             abroad: abroad.to_owned(),
+            is_neural: false,
         };
         VoiceList {
             voices: vec![voice("en-gb", ""), voice("en-gb+f3", "f3")],

@@ -121,6 +121,13 @@ pub(super) struct Check {
     /// How fast the voices of this machine are, as measured at the start, and whether they are used; of the synthesizer alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     voices: Vec<VoiceSpeed>,
+    /// The languages that are understood, where there are only some; calls, transcripts and voice messages in others are refused; of the
+    /// transcriber alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    languages: Option<Vec<&'static str>>,
+    /// What is missing, and the command that installs it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
 }
 
 /// The last report.
@@ -227,11 +234,19 @@ async fn ask(app: &App) -> DeepReport {
         join_all(models),
     );
     let providers = &app.providers;
+    let understood = providers.transcriber.understands();
     let mut checks = BTreeMap::from([
         ("database", database),
         ("files", files),
         ("chat", chat.of(providers.chat.name())),
-        ("transcriber", transcriber.of(providers.transcriber.name())),
+        (
+            "transcriber",
+            Check {
+                languages: understood.codes(),
+                warning: understood.check_detection().err().map(|it| it.to_string()),
+                ..transcriber.of(providers.transcriber.name())
+            },
+        ),
         (
             "synthesizer",
             Check {
@@ -288,6 +303,8 @@ async fn check<E: Display>(
         time_ms: u64::try_from(taken.as_millis()).unwrap_or(u64::MAX),
         model: None,
         voices: Vec::new(),
+        languages: None,
+        warning: None,
     }
 }
 

@@ -62,6 +62,13 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
         max_calls = config.media.max_calls,
         "providers"
     );
+    let understood = providers.transcriber.understands();
+    if let (Some(languages), Err(missing)) = (understood.codes(), understood.check_detection()) {
+        tracing::warn!(
+            ?languages,
+            "speech in other languages is refused: {missing}"
+        );
+    }
     tracing::info!(
         resident_bytes = resident_bytes(),
         models = ?providers.model_bytes,

@@ -3,6 +3,7 @@
 use colloquy_audio::media::Container;
 use colloquy_base::invalid::InvalidField;
 use colloquy_blobs::Written;
+use colloquy_providers::Understood;
 use serde::{Deserialize, Serialize};
 use url::Url;
 use utoipa::ToSchema;
@@ -155,7 +156,7 @@ impl TranscriptBody {
         self,
         has_upload: bool,
         allowed: impl FnOnce(&Url) -> Result<(), String>,
-        knows: impl FnOnce(&str) -> bool,
+        understood: &Understood,
     ) -> Result<(Options, Option<Url>), Vec<InvalidField>> {
         let mut wrong = Vec::new();
         let mut tell =
@@ -199,10 +200,15 @@ impl TranscriptBody {
                 known
             }
         };
-        let language = language.filter(|_| !self.language_auto.unwrap_or_default());
-        if language.is_some_and(|language| !knows(language.tag())) {
-            let message = "is no language that this server has ears for";
-            tell("language_code".to_owned(), message.to_owned());
+        let is_detected = self.language_auto.unwrap_or_default();
+        let language = language.filter(|_| !is_detected);
+        if is_detected && let Err(error) = understood.check_detection() {
+            tell("language_auto".to_owned(), error.to_string());
+        }
+        if let Some(language) = language
+            && let Err(error) = understood.check(language.tag())
+        {
+            tell("language_code".to_owned(), error.to_string());
         }
         let boosted_words = self.boosted_words.unwrap_or_default();
         if boosted_words.len() > MAX_BOOSTED {
@@ -245,12 +251,22 @@ fn address(url: &str, allowed: impl FnOnce(&Url) -> Result<(), String>) -> Resul
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use colloquy_base::json;
     use colloquy_fuzz::fuzz;
 
     use super::*;
 
     fn check(body: &str, has_upload: bool) -> Result<(Options, Option<Url>), Vec<String>> {
+        check_for(&Understood::Any, body, has_upload)
+    }
+
+    fn check_for(
+        understood: &Understood,
+        body: &str,
+        has_upload: bool,
+    ) -> Result<(Options, Option<Url>), Vec<String>> {
         let body: TranscriptBody = json::read(body.as_bytes()).unwrap();
         let allowed = |url: &Url| match url.host_str() {
             Some("inside") => Err("the host has no public address".to_owned()),
@@ -261,8 +277,7 @@ mod tests {
             told.map(|wrong| format!("{}: {}", wrong.field, wrong.message))
                 .collect()
         };
-        body.check(has_upload, allowed, |tag| tag != "ja")
-            .map_err(wrong)
+        body.check(has_upload, allowed, understood).map_err(wrong)
     }
 
     #[test]
@@ -304,12 +319,27 @@ mod tests {
             let told = check(&format!(r#"{{"audio_url": "{url}"}}"#), false).unwrap_err();
             assert!(told.len() == 1 && told[0].contains(reason), "{told:?}");
         }
-        let foreign = check(r#"{"language_code": "ja"}"#, true).unwrap_err();
-        assert_eq!(
-            foreign,
-            ["language_code: is no language that this server has ears for"]
-        );
-        check(r#"{"language_code": "ja", "language_auto": true}"#, true).unwrap();
+        let english = Understood::Only(BTreeSet::from(["en"]));
+        let refused = [
+            (r#"{"language_code": "ja"}"#, "language_code: "),
+            (
+                r#"{"language_code": "ja", "language_auto": true}"#,
+                "language_auto: ",
+            ),
+        ];
+        for (body, field) in refused {
+            let told = check_for(&english, body, true).unwrap_err();
+            let [told] = &told[..] else {
+                panic!("{told:?}")
+            };
+            assert!(told.starts_with(field), "{told}");
+            assert!(
+                told.ends_with("colloquy models pull whisper-base"),
+                "{told}"
+            );
+            check(body, true).unwrap();
+        }
+        check_for(&english, r#"{"language_code": "en_au"}"#, true).unwrap();
         let many = serde_json::json!({"boosted_words": vec!["word"; 101]}).to_string();
         assert_eq!(
             check(&many, true).unwrap_err(),
@@ -325,7 +355,7 @@ mod tests {
             "filler_words": true, "format_text": false, "boosted_words": ["Colloquy", "Gr\u00fc\u00dfe"]}"#;
         fuzz(&[seed.to_vec()], |bytes| {
             match json::read::<TranscriptBody>(bytes) {
-                Ok(body) => match body.check(false, |_| Ok(()), |_| true) {
+                Ok(body) => match body.check(false, |_| Ok(()), &Understood::Any) {
                     Ok((options, url)) => {
                         assert!(url.is_some() && options.boosted_words.len() <= MAX_BOOSTED);
                         format!("{:?} {}", options.language, options.boosted_words.len())

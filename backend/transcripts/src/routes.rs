@@ -168,9 +168,8 @@ async fn take(
         let checked = transcripts.fetcher.check(url, false);
         checked.map_err(|error| error.to_string())
     };
-    let transcriber = &transcripts.providers.batch.transcriber;
-    let knows = |language: &str| transcriber.knows(language);
-    let checked = TranscriptBody::check(body, upload.is_some(), allowed, knows);
+    let understood = transcripts.providers.batch.transcriber.understands();
+    let checked = TranscriptBody::check(body, upload.is_some(), allowed, &understood);
     let (options, url) = checked.map_err(AcceptError::Invalid)?;
     let source = match (upload, url) {
         (Some(upload), _) => Source::Upload(upload.clone()),

@@ -6,7 +6,7 @@ use std::{fs, path::PathBuf, process::Command};
 use colloquy::{
     Config,
     fair_queue::{Claim, Priority},
-    providers::{self, Pcm, Providers, SpeechRequest, Utterance},
+    providers::{self, Pcm, ProviderErrorKind, Providers, SpeechRequest, Utterance},
 };
 use futures_util::future::join_all;
 use harness::{
@@ -101,6 +101,14 @@ async fn models_that_are_there_are_the_default() {
     let forward = utterance(recording("goforward.raw"), None);
     let heard = providers.transcriber.transcribe(forward).await.unwrap();
     assert_eq!(words(&heard), ["go", "forward", "ten", "meters"]);
+    // A language that neither model nor program understands is refused, not heard as English.
+    let german = utterance(recording("goforward.raw"), Some("de"));
+    let refused = providers.transcriber.transcribe(german).await.unwrap_err();
+    assert_eq!(refused.kind, ProviderErrorKind::Misconfigured);
+    assert!(
+        refused.message.contains("colloquy models pull"),
+        "{refused}"
+    );
 }
 
 #[tokio::test]
@@ -187,7 +195,6 @@ async fn all_voices_are_as_loud_and_none_clips() {
     let german = "Die Bibliothek öffnet um neun Uhr. Sie können hier zehn Bücher ausleihen und lange behalten.";
     let french = "La bibliothèque ouvre à neuf heures. Vous pouvez emprunter dix livres et les garder longtemps.";
     let kana = "としょかんは くじに あきます。ここで ほんを じゅっさつまで かりられます。";
-    let kanji = "図書館は九時に開きます。本を十冊まで借りられます。";
     let mut measured = Vec::new();
     for (voice, language, text) in [
         (None, "en", english),
@@ -199,8 +206,7 @@ async fn all_voices_are_as_loud_and_none_clips() {
         (Some("fr+f3"), "fr", french),
         (Some("ja"), "ja", kana),
         (Some("ja+f3"), "ja", kana),
-        (Some("ja"), "ja", kanji),
-        (Some("ja"), "ja", "2026年11月25日、1234円、567。"),
+        (Some("ja"), "ja", "1234、567。"),
     ] {
         let request = SpeechRequest {
             voice: voice.map(str::to_owned),
@@ -283,12 +289,32 @@ async fn what_a_voice_does_not_speak_is_left_to_espeak() {
 async fn speech_keeps_to_its_speed_and_stops_when_nobody_listens() {
     let providers = with_models(voice(), |config| config.inference.threads = Some(1)).unwrap();
     let text = "This sentence is spoken slowly and fast, and takes its time.";
+    // Lengths vary by chance; those of several texts together hardly do.
+    let texts = [
+        text,
+        "The library opens at nine, and closes at half past six in the evening.",
+        "You can borrow ten books here.",
+        "Nobody saw the lights of the ship before midnight, although it was due at seven o'clock.",
+    ];
     let length = async |speed| {
-        let request = SpeechRequest { speed, ..say(text) };
-        samples(&speak(&providers, request).await) as f64
+        let mut all = 0.0;
+        for text in texts {
+            for _ in 0..2 {
+                let request = SpeechRequest { speed, ..say(text) };
+                all += samples(&speak(&providers, request).await) as f64;
+            }
+        }
+        all
     };
-    let ratio = length(0.5).await / length(2.0).await;
-    assert!((2.0..5.0).contains(&ratio), "{ratio}");
+    let normal = length(1.0).await;
+    for speed in [0.5, 0.8, 1.25, 1.5] {
+        let actual = normal / length(speed).await;
+        println!("{speed}: {actual:.3}");
+        assert!(
+            (actual / f64::from(speed) - 1.0).abs() < 0.03,
+            "{speed}: {actual}"
+        );
+    }
     // A long text keeps no thread once it is dropped.
     let long = say(&text.repeat(50));
     let mut speech = providers.synthesizer.speak(long).await.unwrap();

@@ -38,7 +38,10 @@ use colloquy_base::fair_queue::{Bounds, FairQueue, Full};
 use colloquy_config::{Config, InferenceConfig};
 use colloquy_models::{computed::ComputedFolder, folder::ModelsFolder};
 
-use super::{Embedder, ProviderError, ProviderErrorKind, Synthesizer, Transcriber, VoiceWorker};
+use super::{
+    Embedder, NotUnderstood, ProviderError, ProviderErrorKind, Synthesizer, Transcriber,
+    VoiceWorker,
+};
 
 /// What `transcriber.model` calls PocketSphinx.
 const POCKETSPHINX: &str = "pocketsphinx";
@@ -162,6 +165,15 @@ fn busy(provider: &str, full: Full) -> ProviderError {
         retry_after: Some(full.retry_after),
         ..ProviderError::new(provider, ProviderErrorKind::Busy, full.to_string())
     }
+}
+
+/// No model here understands the language.
+fn not_understood(provider: &str, unknown: &NotUnderstood) -> ProviderError {
+    ProviderError::new(
+        provider,
+        ProviderErrorKind::Misconfigured,
+        unknown.to_string(),
+    )
 }
 
 /// A program did not start.

@@ -20,8 +20,8 @@ use futures_util::{StreamExt as _, stream};
 
 use super::{
     super::{
-        Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer, VoiceInfo,
-        VoiceList, VoiceSpeed,
+        NotSpoken, Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer,
+        VoiceInfo, VoiceList, VoiceSpeed,
     },
     Espeak, Pool, Wanted, normalize,
     phonemes::Phonemes,
@@ -231,6 +231,10 @@ impl Synthesizer for Voices {
         self.speeds.clone()
     }
 
+    fn check_language(&self, language: &str, text: Option<&str>) -> Result<(), NotSpoken> {
+        self.rest.check_language(language, text)
+    }
+
     async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError> {
         let Some(voice) = self.voice(&request).await? else {
             return self.rest.speak(request).await;
@@ -269,6 +273,7 @@ impl Synthesizer for Voices {
             gender: None,
             // No name: the other language's own voice.
             abroad: String::new(),
+            is_neural: true,
         });
         Ok(VoiceList {
             voices: own.chain(rest.voices).collect(),

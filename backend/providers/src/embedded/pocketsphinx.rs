@@ -11,6 +11,7 @@
 //! is gone when the utterance is done.
 
 use std::{
+    collections::BTreeSet,
     env,
     num::NonZero,
     path::{Path, PathBuf},
@@ -22,10 +23,7 @@ use std::{
 
 use async_trait::async_trait;
 use colloquy_audio::wav;
-use colloquy_base::{
-    fair_queue::{Claim, FairQueue, Priority},
-    language::primary,
-};
+use colloquy_base::fair_queue::{Claim, FairQueue, Priority};
 use tempfile::NamedTempFile;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
@@ -35,8 +33,8 @@ use tokio::{
 };
 
 use super::{
-    super::{ProviderError, ProviderErrorKind, Transcriber, Utterance},
-    busy, not_started, queue,
+    super::{ProviderError, ProviderErrorKind, Transcriber, Understood, Utterance},
+    busy, not_started, not_understood, queue,
 };
 
 const PROGRAM: &str = "pocketsphinx_batch";
@@ -136,12 +134,15 @@ impl Transcriber for PocketSphinx {
         }
     }
 
-    /// The language of its models.
-    fn knows(&self, language: &str) -> bool {
-        primary(language).eq_ignore_ascii_case("en")
+    fn understands(&self) -> Understood {
+        Understood::Only(BTreeSet::from(["en"]))
     }
 
     async fn transcribe(&self, utterance: Utterance) -> Result<String, ProviderError> {
+        if let Some(language) = &utterance.language {
+            let understood = self.understands().check(language);
+            understood.map_err(|unknown| not_understood(NAME, &unknown))?;
+        }
         let entered = self.pool.queue.enter(&utterance.claim).await;
         let _slot = entered.map_err(|full| busy(NAME, full))?;
         let sound = spawn_blocking(move || write_sound(spoken(&utterance.samples)))

@@ -1,11 +1,11 @@
 //! Transcription by Whisper models of the models folder, on the threads of the pool.
 //!
-//! Each model hears the languages that it knows; what none of them knows goes to PocketSphinx, as it does without any model. An
-//! utterance that is longer than a model takes is cut where it is most quiet.
+//! Each model hears the languages that it knows. English that none of them knows goes to PocketSphinx, as it does without any model, and
+//! any other language is refused. An utterance that is longer than a model takes is cut where it is most quiet.
 
 mod hearing;
 
-use std::{cmp::Reverse, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use async_trait::async_trait;
 use colloquy_audio::pauses::joined;
@@ -27,7 +27,7 @@ use colloquy_models::{
 
 use self::hearing::Hearing;
 use super::{
-    super::{ProviderError, ProviderErrorKind, Transcriber, Utterance},
+    super::{ProviderError, ProviderErrorKind, Transcriber, Understood, Utterance},
     PocketSphinx, Pool,
     pool::Wanted,
 };
@@ -256,8 +256,19 @@ impl Transcriber for Whisper {
         self.threads_a_call
     }
 
-    fn knows(&self, language: &str) -> bool {
-        self.model(&spoken_language(Some(language))).is_some() || self.rest.knows(language)
+    /// Those of its models; a model of every language also tells languages apart. PocketSphinx is there for English.
+    fn understands(&self) -> Understood {
+        let mut known = BTreeSet::new();
+        for model in &self.models {
+            match model.languages {
+                Languages::Only(codes) => known.extend(codes),
+                Languages::All | Languages::Any => return Understood::Any,
+            }
+        }
+        if let Understood::Only(codes) = self.rest.understands() {
+            known.extend(codes);
+        }
+        Understood::Only(known)
     }
 
     async fn language(

@@ -104,6 +104,7 @@ impl Synthesizer for Speech {
             language: None,
             gender: None,
             abroad: id.clone(),
+            is_neural: false,
         };
         Ok(if self.voices.is_empty() {
             VoiceList {

@@ -31,7 +31,8 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use self::voices::Voices;
 use super::{
     super::{
-        Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer, VoiceList,
+        NotSpoken, Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer,
+        VoiceList,
     },
     busy, not_started, queue,
 };
@@ -126,7 +127,18 @@ impl Synthesizer for Espeak {
         PROGRAM
     }
 
+    fn check_language(&self, language: &str, text: Option<&str>) -> Result<(), NotSpoken> {
+        NotSpoken::check_for_espeak(language, text)
+    }
+
     async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError> {
+        if let Some(language) = &request.language {
+            let checked = self.check_language(language, Some(&request.text));
+            let unspoken = |unspoken: NotSpoken| {
+                ProviderError::new(PROGRAM, ProviderErrorKind::Rejected, unspoken.to_string())
+            };
+            checked.map_err(unspoken)?;
+        }
         let voices = self.voices.get_or_try_init(Voices::ask).await?;
         let voice = voices.choose(request.voice.as_deref(), request.language.as_deref());
         let speed = request.speed.clamp(*SPEED.start(), *SPEED.end());

@@ -161,6 +161,7 @@ impl Voices {
                     gender: listed.gender,
                     // A variant of no name: the other language's voice as it is.
                     abroad: String::new(),
+                    is_neural: false,
                 });
                 if let Some(variant) = self.variants.get(FEMALE) {
                     offered.push(VoiceInfo {
@@ -169,6 +170,7 @@ impl Voices {
                         language: Some(id.to_owned()),
                         gender: Some(Gender::Female),
                         abroad: variant.clone(),
+                        is_neural: false,
                     });
                 }
             }
@@ -265,6 +267,7 @@ Pty Language       Age/Gender VoiceName          File                 Other Lang
             language: Some("pt-br".to_owned()),
             gender: Some(Gender::Female),
             abroad: "f3".to_owned(),
+            is_neural: false,
         };
         assert_eq!(woman, Some(&expected));
     }
