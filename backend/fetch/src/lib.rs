@@ -29,6 +29,9 @@ pub use address::is_public;
 use colloquy_base::clock::runtime_now;
 use colloquy_config::FetchConfig;
 
+/// How long a connection may take to begin, so that a host that does not answer is told from a slow answer.
+const CONNECT: Duration = Duration::from_secs(10);
+
 /// The guarded client; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Fetcher {
@@ -107,7 +110,7 @@ pub enum FetchError {
     /// The time was up.
     #[error("timeout: no complete answer in time")]
     Timeout,
-    /// No connection, or no valid certificate.
+    /// No connection: the name is unknown, the connection is refused or not answered, or there is no valid certificate.
     #[error("no connection: {0}")]
     Connect(String),
     /// The body is larger than allowed.
@@ -121,6 +124,20 @@ pub enum FetchError {
     Broken(String),
 }
 
+impl FetchError {
+    /// How often work is tried, at most, that fails like this: a host that is not there is seldom there a minute later.
+    #[must_use]
+    pub fn most_attempts(&self) -> u32 {
+        match self {
+            Self::Connect(_) => CONNECT_ATTEMPTS,
+            _ => u32::MAX,
+        }
+    }
+}
+
+/// How often a host is asked that no connection can be made to.
+pub const CONNECT_ATTEMPTS: u32 = 3;
+
 impl Fetcher {
     /// A client with these settings.
     ///
@@ -133,6 +150,7 @@ impl Fetcher {
             .user_agent(concat!("Colloquy/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())
             .no_proxy()
+            .connect_timeout(CONNECT)
             .dns_resolver(Arc::new(GuardedResolver {
                 allow_private: config.allow_private,
             }));
@@ -328,10 +346,10 @@ fn failure(error: reqwest::Error) -> FetchError {
         last = error.to_string();
         cause = error.source();
     }
-    if error.is_timeout() {
-        FetchError::Timeout
-    } else if error.is_connect() {
+    if error.is_connect() {
         FetchError::Connect(last)
+    } else if error.is_timeout() {
+        FetchError::Timeout
     } else {
         FetchError::Broken(last)
     }
@@ -384,5 +402,36 @@ mod tests {
         };
         let error = fetcher.send(request, bounds).await.unwrap_err();
         assert!(matches!(error, FetchError::NotPublic), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn a_host_that_is_not_there_is_given_up_after_three_attempts() {
+        let config = FetchConfig {
+            allow_private: true,
+            ..FetchConfig::default()
+        };
+        let fetcher = Fetcher::new(&config).unwrap();
+        // Nobody listens on a port that was given back.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let refused = format!("http://{}/", listener.local_addr().unwrap());
+        drop(listener);
+        for url in [refused.as_str(), "http://no-such-host.invalid/"] {
+            let request = Request {
+                method: Method::GET,
+                url: Url::parse(url).unwrap(),
+                headers: HeaderMap::new(),
+                body: Bytes::new(),
+            };
+            let bounds = Bounds {
+                time: Duration::from_secs(5),
+                bytes: 10,
+                redirects: 0,
+                https_only: false,
+            };
+            let error = fetcher.send(request, bounds).await.unwrap_err();
+            assert!(matches!(error, FetchError::Connect(_)), "{url}: {error:?}");
+            assert_eq!(error.most_attempts(), 3);
+        }
+        assert_eq!(FetchError::Timeout.most_attempts(), u32::MAX);
     }
 }

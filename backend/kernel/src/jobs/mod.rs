@@ -94,6 +94,11 @@ impl RetryRule {
 pub trait Failure: std::error::Error + Send + Sync + 'static {
     /// Whether another attempt may succeed.
     fn may_pass(&self) -> bool;
+
+    /// How often work is tried, at most, that fails like this, where that is less than for other failures.
+    fn most_attempts(&self) -> u32 {
+        u32::MAX
+    }
 }
 
 /// How a run ended, when it was no error.
@@ -162,7 +167,12 @@ impl Run {
         match result {
             Ok(result) => Ok(Ok(result)),
             Err(error) => match error.downcast::<F>()? {
-                failure if failure.may_pass() && self.attempt < attempts => Err(failure.into()),
+                failure
+                    if failure.may_pass()
+                        && self.attempt < attempts.min(failure.most_attempts()) =>
+                {
+                    Err(failure.into())
+                }
                 failure => Ok(Err(failure)),
             },
         }
@@ -252,6 +262,14 @@ pub async fn unblock<J: Job>(
     store::unblock(db, J::KIND, dedup_key, base.clock.now_ms()).await
 }
 
+/// How many jobs of this sort wait although they are due.
+///
+/// # Errors
+/// The database's failure.
+pub async fn count_due<J: Job>(base: &Base) -> Result<u64, StoreError> {
+    store::count_due(base.store.db(), J::KIND, base.clock.now_ms()).await
+}
+
 /// The newest row of this sort and key; for status pages and tests.
 ///
 /// # Errors
@@ -266,6 +284,44 @@ pub async fn find<J: Job>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    enum Away {
+        #[error("nobody answers")]
+        Unreachable,
+        #[error("the service failed")]
+        Failed,
+    }
+
+    impl Failure for Away {
+        fn may_pass(&self) -> bool {
+            true
+        }
+
+        fn most_attempts(&self) -> u32 {
+            match self {
+                Self::Unreachable => 3,
+                Self::Failed => u32::MAX,
+            }
+        }
+    }
+
+    #[test]
+    fn a_failure_may_be_tried_less_often_than_others() {
+        let is_final = |failure: Away, attempt| {
+            let run = Run {
+                id: "a".to_owned(),
+                fence: 1,
+                attempt,
+            };
+            let outcome = run.outcome::<(), Away>(Err(failure.into()), 10);
+            outcome.is_ok()
+        };
+        assert!(!is_final(Away::Unreachable, 2));
+        assert!(is_final(Away::Unreachable, 3));
+        assert!(!is_final(Away::Failed, 9));
+        assert!(is_final(Away::Failed, 10));
+    }
 
     #[test]
     fn waits_double_with_a_quarter_of_jitter_up_to_the_longest() {
