@@ -256,10 +256,12 @@ async fn partner(directory: &Directory, command: PartnerCommand) -> anyhow::Resu
         PartnerCommand::List => {
             for partner in partners::list(directory, &operator(), &Slice::all()).await? {
                 let line = format!(
-                    "{}\t{}\t{}",
+                    "{}\t{}\t{}\t{} of {} bytes stored",
                     partner.id.as_str(),
                     rfc3339(partner.created_at),
-                    partner.display_name
+                    partner.display_name,
+                    partner.stored_bytes,
+                    partner.storage_limit(&directory.config.limits)
                 );
                 print(&line)?;
             }

@@ -15,6 +15,7 @@ pub mod quotas;
 pub mod routes;
 mod secrets;
 mod settings;
+pub mod storage;
 mod store;
 
 use std::{num::NonZeroU32, ops::Deref, sync::Arc};

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use colloquy_base::invalid::InvalidField;
+use colloquy_config::LimitsConfig;
 use colloquy_store::{Executor, Slice, StoreError, Transaction};
 use tokio::time::sleep;
 
@@ -25,6 +26,17 @@ pub struct Partner {
     pub created_at: i64,
     /// When it was changed last, in milliseconds since 1970.
     pub updated_at: i64,
+    /// How many bytes its files have together, with those that were deleted and are not removed yet.
+    pub stored_bytes: u64,
+}
+
+impl Partner {
+    /// How many bytes its files may have together.
+    #[must_use]
+    pub fn storage_limit(&self, limits: &LimitsConfig) -> u64 {
+        let own = self.settings.storage_bytes;
+        own.unwrap_or(limits.storage_bytes_per_partner)
+    }
 }
 
 /// What can be set about a partner; `None` leaves it as it is.
@@ -121,6 +133,7 @@ pub async fn create(
         settings: change.settings.unwrap_or_default(),
         created_at: now_ms,
         updated_at: now_ms,
+        stored_bytes: 0,
         id,
     };
     let tenant = Tenant::of_row(partner.id.as_str());

@@ -7,6 +7,7 @@ use axum::{
     http::{HeaderMap, StatusCode},
 };
 use colloquy_base::{clock::rfc3339, invalid::InvalidField, json};
+use colloquy_config::LimitsConfig;
 use colloquy_http::{ApiError, ApiJson, ApiPath, Listing, PageQuery};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -64,15 +65,21 @@ pub struct PartnerView {
     display_name: String,
     /// What is switched for it.
     settings: PartnerSettings,
+    /// How much of its storage it uses.
+    storage: StorageView,
     /// RFC 3339.
     created_at: String,
     /// RFC 3339.
     updated_at: String,
 }
 
-impl From<Partner> for PartnerView {
-    fn from(partner: Partner) -> Self {
+impl PartnerView {
+    fn new(partner: Partner, limits: &LimitsConfig) -> Self {
         Self {
+            storage: StorageView {
+                used_bytes: partner.stored_bytes,
+                limit_bytes: partner.storage_limit(limits),
+            },
             id: partner.id,
             display_name: partner.display_name,
             settings: partner.settings,
@@ -80,6 +87,15 @@ impl From<Partner> for PartnerView {
             updated_at: rfc3339(partner.updated_at),
         }
     }
+}
+
+/// How much of its storage a partner uses.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct StorageView {
+    /// Bytes of its files: what it brought, and what was made of it. A file that was deleted counts for up to half a minute more.
+    used_bytes: u64,
+    /// Bytes that they may have together. A file beyond it is refused with 413.
+    limit_bytes: u64,
 }
 
 /// What can be set about a partner.
@@ -205,7 +221,10 @@ pub(crate) async fn list_partners(
 ) -> Result<(HeaderMap, Json<Vec<PartnerView>>), ApiError> {
     let partners = partners::list(&accounts, &principal, &page.slice()).await?;
     let listed = page.of(partners, |partner| partner.id.as_str().to_owned());
-    let partners = listed.entries.into_iter().map(Into::into).collect();
+    let limits = &accounts.config.limits;
+    let partners = listed.entries.into_iter();
+    let partners = partners.map(|partner| PartnerView::new(partner, limits));
+    let partners = partners.collect();
     Ok((listed.links, Json(partners)))
 }
 
@@ -219,9 +238,8 @@ pub(crate) async fn read_partner(
     caller: PartnerTenant,
 ) -> Result<Json<PartnerView>, ApiError> {
     caller.principal.require_admin()?;
-    Ok(Json(
-        partners::read(&accounts, &caller.tenant).await?.into(),
-    ))
+    let partner = partners::read(&accounts, &caller.tenant).await?;
+    Ok(Json(PartnerView::new(partner, &accounts.config.limits)))
 }
 
 /// Makes a partner and its first key, which is shown this once; administrators only. The body may be left out.
@@ -243,7 +261,7 @@ pub(crate) async fn create_partner(
     };
     let id = PartnerId::parse(&partner)?;
     let (partner, api_key) = partners::create(&accounts, id, body.into()).await?;
-    let partner = partner.into();
+    let partner = PartnerView::new(partner, &accounts.config.limits);
     Ok((
         StatusCode::CREATED,
         Json(CreatedPartner { partner, api_key }),
@@ -264,7 +282,7 @@ pub(crate) async fn update_partner(
     caller.principal.require_admin()?;
     let partner = partners::update(&accounts, &caller.tenant, body.into()).await?;
     accounts.kernel.jobs.wake();
-    Ok(Json(partner.into()))
+    Ok(Json(PartnerView::new(partner, &accounts.config.limits)))
 }
 
 /// Deletes a partner with everything that is its: keys, quotas, characters, calls with their transcripts, webhook

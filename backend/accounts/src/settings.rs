@@ -11,6 +11,8 @@ use utoipa::ToSchema;
 const MOST_PER_MINUTE: u32 = 1_000_000;
 /// More requests for a vector store than a service takes.
 const MOST_SYNC_PER_MINUTE: u32 = 6_000;
+/// The largest whole number that every reader of JSON knows exactly.
+const MOST_BYTES: u64 = (1 << 53) - 1;
 const MOST_MODELS: usize = 100;
 
 /// The settings of a partner; what is left out is as it is for everybody.
@@ -33,6 +35,11 @@ pub struct PartnerSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 1_000_000)]
     pub requests_per_minute: Option<NonZeroU32>,
+    /// How many bytes the files of the partner may have together: what it brought, and what was made of it, 0 to 9007199254740991; without it,
+    /// `limits.storage_bytes_per_partner` of the server's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 9_007_199_254_740_991u64)]
+    pub storage_bytes: Option<u64>,
     /// The models that quotas of the partner may use, by their public names, whatever else they allow; without it, all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_models: Option<Vec<String>>,
@@ -51,6 +58,7 @@ impl PartnerSettings {
             vectorstore_sync_enabled: take(map, "vectorstore_sync_enabled"),
             vectorstore_sync_requests_per_minute: take(map, "vectorstore_sync_requests_per_minute"),
             requests_per_minute: take(map, "requests_per_minute"),
+            storage_bytes: take(map, "storage_bytes"),
             allowed_models: take(map, "allowed_models"),
         })
     }
@@ -73,6 +81,10 @@ impl PartnerSettings {
             if rate.is_some_and(|rate| rate.get() > most) {
                 return Err(InvalidField::new(field, format!("1 to {most}")));
             }
+        }
+        if self.storage_bytes.is_some_and(|bytes| bytes > MOST_BYTES) {
+            let message = format!("0 to {MOST_BYTES}");
+            return Err(InvalidField::new("settings.storage_bytes", message));
         }
         let Some(models) = &self.allowed_models else {
             return Ok(());
@@ -137,6 +149,15 @@ mod tests {
         assert_eq!(
             field(rate(1_000_001)).unwrap_err(),
             "settings.requests_per_minute"
+        );
+        let storage = |bytes| PartnerSettings {
+            storage_bytes: Some(bytes),
+            ..PartnerSettings::default()
+        };
+        assert_eq!(field(storage(0)), Ok(()));
+        assert_eq!(
+            field(storage(MOST_BYTES + 1)).unwrap_err(),
+            "settings.storage_bytes"
         );
         let models = |models: Vec<String>| PartnerSettings {
             allowed_models: Some(models),

@@ -11,7 +11,8 @@ use super::{
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-const PARTNER: &str = "SELECT id, display_name, settings, created_at, updated_at FROM partners";
+const PARTNER: &str = "SELECT id, display_name, settings, created_at, updated_at, \
+     (SELECT s.bytes FROM partner_storage s WHERE s.partner = partners.id) AS stored_bytes FROM partners";
 const KEY: &str = "SELECT id, kind, partner, name, mac, scopes, allowed_origins, created_at, expires_at, last_used_at, \
      revoked_at, (SELECT p.settings FROM partners p WHERE p.id = api_keys.partner) AS partner_settings FROM api_keys";
 
@@ -22,6 +23,7 @@ struct PartnerRow {
     settings: String,
     created_at: i64,
     updated_at: i64,
+    stored_bytes: Option<i64>,
 }
 
 impl PartnerRow {
@@ -32,6 +34,7 @@ impl PartnerRow {
             settings: PartnerSettings::of_row(&self.settings).map_err(StoreError::malformed)?,
             created_at: self.created_at,
             updated_at: self.updated_at,
+            stored_bytes: self.stored_bytes.unwrap_or_default().unsigned_abs(),
         })
     }
 }

@@ -38,12 +38,19 @@ impl AcceptedText {
             }
             false => None,
         };
-        let digitized =
-            NewContent::of_text(bases, tenant, Variant::Digitized, name(), text).await?;
-        Ok(Self {
-            digitized,
-            rewritten,
-        })
+        let digitized = NewContent::of_text(bases, tenant, Variant::Digitized, name(), text).await;
+        match digitized {
+            Ok(digitized) => Ok(Self {
+                digitized,
+                rewritten,
+            }),
+            Err(error) => {
+                if let Some(rewritten) = &rewritten {
+                    bases.blobs.discard(&rewritten.written).await;
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Its length.

@@ -1,10 +1,13 @@
 //! The contents of documents, in their variants.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
 use colloquy_accounts::Tenant;
 use colloquy_blobs::{BlobKey, Written};
+use colloquy_digitize::Format;
 use colloquy_store::{StoreError, Transaction, stored};
 use serde::{Deserialize, Serialize};
+use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
 use super::{Bases, error::BaseError, store};
@@ -42,6 +45,8 @@ pub(crate) struct Content {
     pub(crate) characters: Option<i64>,
     pub(crate) sha256: String,
     pub(crate) updated_at: i64,
+    /// Of the document, when it was stored.
+    pub(crate) revision: i64,
 }
 
 impl Content {
@@ -88,17 +93,33 @@ impl NewContent {
         text: String,
     ) -> Result<Self, BaseError> {
         let characters = text.chars().count();
-        let written = bases
-            .blobs
-            .write_bytes(tenant.partner(), Bytes::from(text))
-            .await?;
-        Ok(Self {
+        let bytes = Bytes::from(text);
+        let written = bases.blobs.write_bytes(tenant.partner(), bytes).await?;
+        Ok(Self::written(variant, written, file_name, characters))
+    }
+
+    /// Like [`Self::of_text`], for a text that was paid for: the limit of the partner's storage does not refuse it.
+    pub(crate) async fn of_paid_text(
+        bases: &Bases,
+        tenant: &Tenant,
+        variant: Variant,
+        file_name: String,
+        text: String,
+    ) -> Result<Self, BaseError> {
+        let characters = text.chars().count();
+        let bytes = Bytes::from(text);
+        let written = bases.blobs.write_paid(tenant.partner(), bytes).await?;
+        Ok(Self::written(variant, written, file_name, characters))
+    }
+
+    fn written(variant: Variant, written: Written, file_name: String, characters: usize) -> Self {
+        Self {
             variant,
             written,
             file_name,
             media_type: "text/markdown".to_owned(),
             characters: Some(u64::try_from(characters).unwrap_or(u64::MAX)),
-        })
+        }
     }
 
     /// Puts it in the place of what the document had, in a transaction.
@@ -123,9 +144,70 @@ pub(crate) async fn text(bases: &Bases, content: &Content, most: u64) -> Result<
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// An original as it may be shown in JSON.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Shown {
+    /// The text, or the bytes in base64.
+    pub(crate) text: String,
+    pub(crate) is_text: bool,
+}
+
+/// An original of `most` bytes at most, as it may be shown in JSON.
+pub(crate) async fn shown(bases: &Bases, content: &Content, most: u64) -> Result<Shown, BaseError> {
+    let bytes = bases.blobs.read_whole(&content.blob, most).await?;
+    let extension = content.file_name.rsplit('.').next().unwrap_or_default();
+    let format = Format::of_extension(extension);
+    let charset = content.charset().map(str::to_owned);
+    Ok(spawn_blocking(move || show(bytes.into(), format, charset.as_deref())).await?)
+}
+
+fn show(bytes: Vec<u8>, format: Option<Format>, charset: Option<&str>) -> Shown {
+    let is_characters = format.is_some_and(Format::is_characters);
+    match String::from_utf8(bytes) {
+        Ok(text) => Shown {
+            text,
+            is_text: true,
+        },
+        Err(error) if is_characters => Shown {
+            text: colloquy_extract::decode(error.as_bytes(), charset),
+            is_text: true,
+        },
+        Err(error) => Shown {
+            text: BASE64.encode(error.as_bytes()),
+            is_text: false,
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::charset;
+    use colloquy_digitize::Format;
+
+    use super::{Shown, charset, show};
+
+    #[test]
+    fn an_original_is_shown_without_replacement_characters() {
+        let text = |text: &str| Shown {
+            text: text.to_owned(),
+            is_text: true,
+        };
+        let latin = b"L\xf6wen".to_vec();
+        let named = show(latin.clone(), Some(Format::Text), Some("iso-8859-1"));
+        assert_eq!(named, text("L\u{f6}wen"));
+        assert!(
+            !show(latin.clone(), Some(Format::Html), None)
+                .text
+                .contains('\u{fffd}')
+        );
+        assert_eq!(show("L\u{f6}wen".into(), None, None), text("L\u{f6}wen"));
+        let picture = show(b"\x89PNG".to_vec(), Some(Format::Png), None);
+        let expected = Shown {
+            text: "iVBORw==".to_owned(),
+            is_text: false,
+        };
+        assert_eq!(picture, expected);
+        assert!(!show(latin, Some(Format::Pdf), None).is_text);
+    }
 
     #[test]
     fn a_media_type_may_name_an_encoding() {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use colloquy_base::fair_queue::{Claim, Priority};
+use colloquy_blobs::NoRoom;
 use colloquy_digitize::{DigitizeError, DigitizeOptions, Format, digitize, sound};
+use colloquy_fetch::CONNECT_ATTEMPTS;
 use colloquy_kernel::jobs::{GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_sandbox::Input;
 use serde::{Deserialize, Serialize};
@@ -14,6 +16,7 @@ use super::{
     budget::BudgetState,
     content::{self, NewContent, Variant},
     document::{Document, Fetching, Step},
+    error::BaseError,
     facts::DocumentFacts,
     fetching::{self, FetchFailure},
     names, outage,
@@ -50,10 +53,17 @@ enum Outcome {
 
 /// What an address gave.
 enum Gotten {
-    /// A file, which is kept.
-    Original(NewContent),
+    /// A file, which is kept, and what the platform says of it, where it is the sound of a video.
+    Original(NewContent, Option<DocumentFacts>),
     /// The text itself, or why there is none.
     Outcome(Outcome),
+}
+
+/// What a platform says of a video whose sound is the original.
+#[derive(Debug)]
+struct VideoNotes {
+    title: Option<String>,
+    facts: DocumentFacts,
 }
 
 impl Job for Digitize {
@@ -168,7 +178,11 @@ impl Digitize {
             Outcome::Waits => return Ok(RunResult::Done),
             Outcome::More => return Ok(RunResult::Again(Duration::ZERO)),
             Outcome::Text { text, .. } => {
-                Ok(AcceptedText::write(bases, tenant, document, text).await?)
+                match AcceptedText::write(bases, tenant, document, text).await {
+                    Ok(accepted) => Ok(accepted),
+                    Err(BaseError::NoRoom(why @ NoRoom::Partner { .. })) => Err(why.to_string()),
+                    Err(error) => return Err(error.into()),
+                }
             }
         };
         let (outcome, base) = (&outcome, &owned.base_id);
@@ -244,6 +258,11 @@ impl Digitize {
             max_markdown_bytes: Some(bases.config.knowledge.max_text_bytes as usize),
             ..DigitizeOptions::default()
         };
+        // Of the sound of a video, whose text tells nothing.
+        let mut facts = match document.fetching {
+            Fetching::Done => document.facts.clone(),
+            Fetching::None | Fetching::Wanted => DocumentFacts::default(),
+        };
         let (file_name, blob, sha256) = match (original, &document.url) {
             (Some(original), _) => {
                 options.charset = original.charset().map(str::to_owned);
@@ -253,7 +272,8 @@ impl Digitize {
             (None, None) => return Ok(Outcome::None("the document has no content".to_owned())),
             (None, Some(url)) => match self.fetch(bases, run, owned, url).await? {
                 Gotten::Outcome(outcome) => return Ok(outcome),
-                Gotten::Original(fetched) => {
+                Gotten::Original(fetched, of_video) => {
+                    facts = of_video.unwrap_or_default();
                     options.charset = content::charset(&fetched.media_type).map(str::to_owned);
                     let written = fetched.written.clone();
                     (fetched.file_name, written.key, written.sha256)
@@ -282,7 +302,7 @@ impl Digitize {
                 Transcribed::Text(text) => Outcome::Text {
                     text,
                     title: None,
-                    facts: DocumentFacts::default(),
+                    facts,
                 },
             });
         }
@@ -309,10 +329,18 @@ impl Digitize {
         url: &str,
     ) -> anyhow::Result<Gotten> {
         let tenant = owned.tenant();
+        let mut notes = None;
         let fetched = match video::is_video_address(bases, url) {
             false => fetching::fetch(bases, &tenant, url).await,
             true => match video::get(bases, &tenant, url).await {
-                Ok(Video::Sound(sound)) => Ok(sound),
+                Ok(Video::Sound {
+                    sound,
+                    title,
+                    facts,
+                }) => {
+                    notes = Some(VideoNotes { title, facts });
+                    Ok(sound)
+                }
                 Ok(Video::Text { text, title, facts }) => {
                     return Ok(Gotten::Outcome(Outcome::Text { text, title, facts }));
                 }
@@ -320,16 +348,41 @@ impl Digitize {
             },
         };
         match fetched {
-            Ok(fetched) => match self.keep(bases, run, &owned.document, &fetched).await? {
-                true => Ok(Gotten::Original(fetched)),
-                false => Ok(Gotten::Outcome(Outcome::More)),
-            },
-            Err(FetchFailure::Refused(reason)) => Ok(Gotten::Outcome(Outcome::None(reason))),
-            Err(FetchFailure::Later(reason)) if run.attempt >= ATTEMPTS => {
-                Ok(Gotten::Outcome(Outcome::None(reason)))
+            Ok(fetched) => {
+                let document = &owned.document;
+                match self
+                    .keep(bases, run, document, &fetched, notes.as_ref())
+                    .await?
+                {
+                    true => Ok(Gotten::Original(fetched, notes.map(|notes| notes.facts))),
+                    false => Ok(Gotten::Outcome(Outcome::More)),
+                }
             }
-            Err(later) => Err(later.into()),
+            Err(FetchFailure::Refused(reason)) => Ok(Gotten::Outcome(Outcome::None(reason))),
+            Err(FetchFailure::Later(reason)) => {
+                self.fetch_later(bases, run, reason, ATTEMPTS).await
+            }
+            Err(FetchFailure::Unreachable(reason)) => {
+                self.fetch_later(bases, run, reason, CONNECT_ATTEMPTS).await
+            }
+            Err(own @ FetchFailure::Own(_)) => Err(own.into()),
         }
+    }
+
+    /// Has the address fetched again, and says meanwhile why it was not; or says why there is nothing, after so many attempts.
+    async fn fetch_later(
+        &self,
+        bases: &Bases,
+        run: &Run,
+        reason: String,
+        most: u32,
+    ) -> anyhow::Result<Gotten> {
+        if run.attempt >= most {
+            return Ok(Gotten::Outcome(Outcome::None(reason)));
+        }
+        let told = format!("{reason}; it is tried again");
+        store::wait_with_digitizing(bases.store.db(), &self.document, &told).await?;
+        Err(FetchFailure::Later(reason).into())
     }
 
     /// Stores what came from the address, so that it need not be fetched again, unless somebody else works on the document by now. Whether it was
@@ -340,6 +393,7 @@ impl Digitize {
         run: &Run,
         document: &Document,
         original: &NewContent,
+        notes: Option<&VideoNotes>,
     ) -> anyhow::Result<bool> {
         let transaction = bases.store.begin().await?;
         let holds = run.holds(&transaction).await?
@@ -349,6 +403,15 @@ impl Digitize {
         }
         original.store(bases, &transaction, &document.id).await?;
         store::set_fetching(&transaction, &document.id, Fetching::Done).await?;
+        if let Some(notes) = notes {
+            // The text of the recording tells nothing of it.
+            store::set_facts(&transaction, &document.id, &notes.facts).await?;
+            if let Some(title) = notes.title.as_deref().filter(|_| is_unnamed(document)) {
+                let names = (document.name.as_str(), &*names::derived(title));
+                let now = bases.clock.now_ms();
+                store::replace_name(&transaction, &document.id, names, now).await?;
+            }
+        }
         transaction.commit().await?;
         Ok(true)
     }

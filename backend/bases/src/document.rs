@@ -179,10 +179,57 @@ impl Described {
     /// What its latest rewriting and reading it did cost.
     pub(crate) fn spend(&self) -> DocumentSpend {
         let rewrite = self.rewrite.as_ref();
-        let rewriting = rewrite.map(|it| (it.cost.unsigned_abs(), it.complete));
+        let rewriting = rewrite.map(|it| (it.cost.unsigned_abs(), it.is_cost_known()));
         let reading = self.reading.as_ref();
         let reading = reading.map(|it| (it.cost.unsigned_abs(), it.priced == it.events));
         DocumentSpend::of([rewriting, reading])
+    }
+
+    /// True if its rewriting failed since the process ended while a model was asked.
+    pub(crate) fn is_rewriting_interrupted(&self) -> bool {
+        let is_asking = self.rewrite.as_ref().is_some_and(|rewrite| rewrite.asking);
+        self.document.rewriting == Step::Failed && is_asking
+    }
+
+    /// Why a step failed or waits.
+    pub(crate) fn error(&self) -> Option<&str> {
+        let document = &self.document;
+        let embedding = document.embedding_error.as_deref();
+        match document.embedding {
+            Step::Blocked => embedding,
+            _ => document.processing_error.as_deref().or(embedding),
+        }
+    }
+
+    /// What is wrong with its contents although no step failed: parts that could not be read, and contents that are older than what they
+    /// are made of.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let document = &self.document;
+        let revision = |variant| self.content(variant).map(|content| content.revision);
+        let is_older = |made, source| {
+            revision(made)
+                .zip(revision(source))
+                .is_some_and(|(made, source)| made < source)
+        };
+        let waits = |step| matches!(step, Step::Queued | Step::Running | Step::Blocked);
+        let has_text = self.content(Variant::Digitized).is_some();
+        let mut warnings: Vec<String> = document.facts.warning().into_iter().collect();
+        if has_text && !waits(document.digitizing) {
+            if document.fetching == Fetching::Wanted {
+                warnings.push(OTHER_ADDRESS.to_owned());
+            } else if is_older(Variant::Digitized, Variant::Original) {
+                warnings.push(OLDER_ORIGINAL.to_owned());
+            }
+        }
+        let is_final_old = is_older(Variant::Rewritten, Variant::Digitized);
+        if is_final_old
+            && ![document.digitizing, document.rewriting]
+                .into_iter()
+                .any(waits)
+        {
+            warnings.push(OLDER_TEXT.to_owned());
+        }
+        (!warnings.is_empty()).then(|| warnings.join("; "))
     }
 
     /// How far it is as a whole.
@@ -334,6 +381,11 @@ impl Same {
         others
     }
 }
+
+/// The warnings of contents that are older than what they are made of.
+const OTHER_ADDRESS: &str = "the text is what an earlier address, or an earlier visit, gave; digitize the document to fetch its address";
+const OLDER_ORIGINAL: &str = "the text is that of an earlier original; digitize the document to read the one that it has now";
+const OLDER_TEXT: &str = "the final content was made of an earlier text; rewrite the document, or write its final content";
 
 /// How many documents with the same original are told.
 pub(crate) const MOST_DUPLICATES: usize = 100;

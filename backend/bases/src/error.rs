@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use colloquy_base::invalid::InvalidField;
-use colloquy_blobs::{ObjectError, WriteError};
+use colloquy_blobs::{NoRoom, ObjectError, WriteError};
 use colloquy_extract::ExtractError;
 use colloquy_store::StoreError;
 
@@ -28,6 +28,9 @@ pub(crate) enum BaseError {
     /// A file is larger than one may be.
     #[error("the file has more than {0} bytes")]
     TooLarge(u64),
+    /// There is no room for a file, in the partner's storage or on the disk.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
     /// Looking at a file failed.
     #[error("looking at the file failed")]
     Detection(#[from] tokio::task::JoinError),
@@ -50,6 +53,7 @@ impl From<WriteError<Infallible>> for BaseError {
         match error {
             WriteError::TooLarge(most) => Self::TooLarge(most),
             WriteError::Source(never) => match never {},
+            WriteError::NoRoom(why) => Self::NoRoom(why),
             WriteError::Object(error) => Self::Files(error),
             WriteError::Database(error) => Self::Store(error),
         }
@@ -77,6 +81,7 @@ impl<E> ReceiveError<E> {
         match error {
             WriteError::TooLarge(most) => Self::Base(BaseError::TooLarge(most)),
             WriteError::Source(error) => Self::Source(error),
+            WriteError::NoRoom(why) => Self::Base(why.into()),
             WriteError::Object(error) => Self::Base(error.into()),
             WriteError::Database(error) => Self::Base(error.into()),
         }

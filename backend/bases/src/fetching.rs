@@ -13,7 +13,7 @@ use axum::http::{
 };
 use bytes::Bytes;
 use colloquy_accounts::Tenant;
-use colloquy_blobs::{ObjectError, WriteError, Written};
+use colloquy_blobs::{NoRoom, ObjectError, WriteError, Written};
 use colloquy_digitize::Format;
 use colloquy_fetch::{Bounds, FetchError, Request};
 use futures_util::Stream;
@@ -48,6 +48,9 @@ pub(crate) enum FetchFailure {
     /// It may be there another time.
     #[error("{0}")]
     Later(String),
+    /// No connection can be made, which is tried a few times.
+    #[error("{0}")]
+    Unreachable(String),
     /// This server's own failure.
     #[error("storing it failed")]
     Own(#[source] anyhow::Error),
@@ -147,6 +150,8 @@ pub(crate) async fn write(
     written.map_err(|error| match error {
         WriteError::Source(error) => refused(error),
         WriteError::TooLarge(_) => refused(FetchError::TooLarge),
+        WriteError::NoRoom(why @ NoRoom::Partner { .. }) => FetchFailure::Refused(why.to_string()),
+        WriteError::NoRoom(why) => FetchFailure::Own(why.into()),
         WriteError::Object(error) => FetchFailure::Own(error.into()),
         WriteError::Database(error) => FetchFailure::Own(error.into()),
     })
@@ -154,9 +159,8 @@ pub(crate) async fn write(
 
 pub(crate) fn refused(error: FetchError) -> FetchFailure {
     match error {
-        FetchError::Timeout | FetchError::Connect(_) | FetchError::Broken(_) => {
-            FetchFailure::Later(error.to_string())
-        }
+        FetchError::Connect(_) => FetchFailure::Unreachable(error.to_string()),
+        FetchError::Timeout | FetchError::Broken(_) => FetchFailure::Later(error.to_string()),
         FetchError::Url(_)
         | FetchError::NotPublic
         | FetchError::TooLarge

@@ -1,4 +1,4 @@
-//! Outages: the database is away, files cannot be stored or read, no text can be recognized, or there is no room in the sandbox or the
+//! Outages: the database is away, files cannot be stored or read, the disk is nearly full, no text can be recognized, or there is no room in the sandbox or the
 //! embedder now.
 //!
 //! They say nothing about a document. Work that meets one waits for its end and loses none of its attempts, and what was done, and
@@ -6,7 +6,7 @@
 
 use std::{future::Future, time::Duration};
 
-use colloquy_blobs::ObjectError;
+use colloquy_blobs::{NoRoom, ObjectError};
 use colloquy_digitize::DigitizeError;
 use colloquy_kernel::jobs::{RunResult, is_database_away};
 use colloquy_providers::{ProviderError, ProviderErrorKind};
@@ -30,10 +30,13 @@ pub(crate) fn is_outage(error: &anyhow::Error) -> bool {
             match error {
                 BaseError::Store(error) => error.is_unavailable(),
                 BaseError::Files(error) => fails(error),
+                BaseError::NoRoom(why) => matches!(why, NoRoom::Disk(_)),
                 _ => false,
             }
         } else if let Some(error) = cause.downcast_ref() {
             fails(error)
+        } else if let Some(why) = cause.downcast_ref::<NoRoom>() {
+            matches!(why, NoRoom::Disk(_))
         } else if let Some(error) = cause.downcast_ref::<DigitizeError>() {
             error.may_pass()
         } else if let Some(error) = cause.downcast_ref::<ProviderError>() {
@@ -88,9 +91,21 @@ where
 mod tests {
     use anyhow::Context as _;
     use colloquy_blobs::WriteError;
+    use colloquy_kernel::disk::{DiskFull, DiskSpace};
 
     use super::*;
     use crate::fetching::FetchFailure;
+
+    fn disk_full() -> NoRoom {
+        NoRoom::Disk(DiskFull(DiskSpace {
+            free: 1,
+            reserve: 2,
+        }))
+    }
+
+    fn limit_reached() -> NoRoom {
+        NoRoom::Partner { used: 1, limit: 1 }
+    }
 
     fn full() -> ObjectError {
         ObjectError::Failed("no space left".to_owned())
@@ -104,6 +119,9 @@ mod tests {
         for (error, expected) in [
             (full().into(), true),
             (BaseError::Files(full()).into(), true),
+            (BaseError::NoRoom(disk_full()).into(), true),
+            (FetchFailure::Own(disk_full().into()).into(), true),
+            (BaseError::NoRoom(limit_reached()).into(), false),
             (FetchFailure::Own(full().into()).into(), true),
             (written.context("writing the manifest").unwrap_err(), true),
             (DigitizeError::Later("full".to_owned()).into(), true),

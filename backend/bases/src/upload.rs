@@ -109,7 +109,7 @@ impl Uploaded {
 }
 
 /// Takes a file as it comes, and looks whether it is what its name says.
-pub(crate) async fn receive<E>(
+pub(crate) async fn receive<E: Send>(
     bases: &Bases,
     tenant: &Tenant,
     file_name: &str,

@@ -30,7 +30,10 @@ where
             .as_ref()
             .repeat("removing files", SWEEP_EVERY, move |_| {
                 let blobs = blobs.clone();
-                async move { blobs.sweep().await.map(|_| ()) }
+                async move {
+                    blobs.sweep().await?;
+                    blobs.measure().await
+                }
             });
         Ok(())
     }

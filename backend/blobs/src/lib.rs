@@ -14,32 +14,41 @@ mod gathered;
 mod local;
 mod objects;
 mod reader;
+mod room;
 mod store;
 
-use std::{fmt, io::Read as _, sync::Arc, time::Duration};
+use std::{convert::Infallible, fmt, io::Read as _, pin::pin, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use bytes::Bytes;
+use colloquy_accounts::storage;
 use colloquy_base::identifiers::PartnerId;
-use colloquy_kernel::Base;
+use colloquy_kernel::{Base, disk::Disk};
 use colloquy_store::{StoreError, Transaction};
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt as _, stream};
 use tokio::task::spawn_blocking;
 
-use self::copies::Copies;
 pub use self::{
     bundle::{BundleError, bundle},
     capability::BlobsCapability,
     local::LocalFile,
     objects::{ObjectError, Objects, OpenError, OpenFile},
     reader::BlobReader,
+    room::NoRoom,
+};
+use self::{
+    copies::Copies,
+    room::{Owner, Refused, Room},
 };
 
-/// Whether a failure is that files can neither be stored nor read now.
+/// True if files can neither be stored nor read now, or the disk is nearly full.
 #[must_use]
 pub fn is_away(error: &anyhow::Error) -> bool {
     let mut causes = error.chain();
-    causes.any(|cause| matches!(cause.downcast_ref(), Some(ObjectError::Failed(_))))
+    causes.any(|cause| {
+        matches!(cause.downcast_ref(), Some(ObjectError::Failed(_)))
+            || matches!(cause.downcast_ref(), Some(NoRoom::Disk(_)))
+    })
 }
 
 /// How long a file may be pending. The longest upload takes a part of it (`http.body_ms`, ten minutes by default).
@@ -54,6 +63,7 @@ struct Parts {
     base: Base,
     objects: Objects,
     copies: Copies,
+    disk: Disk,
 }
 
 /// A file that was written and that nobody refers to yet.
@@ -101,12 +111,37 @@ pub enum WriteError<E> {
     /// It did not arrive.
     #[error("it did not arrive")]
     Source(E),
+    /// There is no room for it.
+    #[error("there is no room for it")]
+    NoRoom(#[from] NoRoom),
     /// It could not be stored.
     #[error("it could not be stored")]
     Object(#[from] ObjectError),
     /// The database's failure.
     #[error("the database does not know it")]
     Database(#[from] StoreError),
+}
+
+impl<E> WriteError<E> {
+    fn of_room(refused: Refused) -> Self {
+        match refused {
+            Refused::NoRoom(why) => Self::NoRoom(why.count()),
+            Refused::Database(error) => Self::Database(error),
+        }
+    }
+}
+
+impl<E> WriteError<WriteError<E>> {
+    /// What came of a file whose pieces fail as writing it does.
+    fn flatten(self) -> WriteError<E> {
+        match self {
+            Self::TooLarge(most) => WriteError::TooLarge(most),
+            Self::Source(error) => error,
+            Self::NoRoom(why) => WriteError::NoRoom(why),
+            Self::Object(error) => WriteError::Object(error),
+            Self::Database(error) => WriteError::Database(error),
+        }
+    }
 }
 
 impl Blobs {
@@ -117,59 +152,140 @@ impl Blobs {
     pub fn open(base: Base) -> anyhow::Result<Self> {
         let place = base.config.store.blob_place()?;
         let copies = base.config.store.dir.join(local::COPIES);
+        let disk = Disk::new(&base.config);
         let objects = Objects::open(&place, copies).context("store.blob_url")?;
         Ok(Self(Arc::new(Parts {
             base,
             objects,
             copies: Copies::default(),
+            disk,
         })))
     }
 
     /// Writes a file of a partner as its pieces come, `most` bytes of it; little of it is in memory at a time. It is pending until it
-    /// is kept, and goes away by itself when it is not.
+    /// is kept, and goes away by itself when it is not. Its bytes count from when they arrive.
     ///
     /// # Errors
-    /// When it is larger, does not arrive, or cannot be stored. Nothing of it is left then.
-    pub async fn write<E>(
+    /// When it is larger, does not arrive, has no room in the partner's storage or on the disk, or cannot be stored. Nothing of it is
+    /// left then.
+    pub async fn write<E: Send>(
         &self,
         owner: &PartnerId,
         pieces: impl Stream<Item = Result<Bytes, E>> + Send,
         most: u64,
     ) -> Result<Written, WriteError<E>> {
-        let Parts { base, objects, .. } = &*self.0;
-        let key = BlobKey(format!("{}/{}", owner.as_str(), base.clock.new_id()));
-        let now = base.clock.now_ms();
-        store::insert(base.store.db(), &key, owner.as_str(), now).await?;
-        let written = objects.write(&key, pieces, most).await;
-        let stored = match written {
-            Ok(stored) => stored,
-            Err(error) => {
-                // The sweeper would find it later; a failure here is no reason to hide the other one.
-                if let Err(error) = store::doom_pending(base.store.db(), &key, now).await {
-                    base.store.complain("forgetting a file", &error);
-                }
-                return Err(error);
-            }
+        let owner = Owner {
+            partner: owner,
+            most,
+            is_limited: true,
         };
-        Ok(Written {
-            key,
-            bytes: stored.bytes,
-            sha256: stored.sha256,
-        })
+        self.write_for(owner, pieces).await
     }
 
-    /// The same for a file that is in memory.
+    /// Like [`Self::write`], for a file that is in memory.
     ///
     /// # Errors
-    /// When it cannot be stored.
+    /// When it has no room or cannot be stored.
     pub async fn write_bytes(
         &self,
         owner: &PartnerId,
         bytes: Bytes,
-    ) -> Result<Written, WriteError<std::convert::Infallible>> {
+    ) -> Result<Written, WriteError<Infallible>> {
         let most = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         let pieces = futures_util::stream::iter([Ok(bytes)]);
         self.write(owner, pieces, most).await
+    }
+
+    /// Like [`Self::write_bytes`], for what must not be lost since it was paid for: it counts, and is not refused beyond the limit of the
+    /// partner. [`Self::check_room`] is asked before it is paid for.
+    ///
+    /// # Errors
+    /// When the disk has no room, or it cannot be stored.
+    pub async fn write_paid(
+        &self,
+        owner: &PartnerId,
+        bytes: Bytes,
+    ) -> Result<Written, WriteError<Infallible>> {
+        let owner = Owner {
+            partner: owner,
+            most: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            is_limited: false,
+        };
+        let pieces = futures_util::stream::iter([Ok(bytes)]);
+        self.write_for(owner, pieces).await
+    }
+
+    async fn write_for<E: Send>(
+        &self,
+        owner: Owner<'_>,
+        pieces: impl Stream<Item = Result<Bytes, E>> + Send,
+    ) -> Result<Written, WriteError<E>> {
+        let Parts {
+            base,
+            objects,
+            disk,
+            ..
+        } = &*self.0;
+        let key = BlobKey(format!(
+            "{}/{}",
+            owner.partner.as_str(),
+            base.clock.new_id()
+        ));
+        let mut pieces = pin!(pieces);
+        let first = pieces.next().await.transpose();
+        let first = first.map_err(WriteError::Source)?.unwrap_or_default();
+        let begun = Room::begin(base, disk, &key, owner, first.len() as u64).await;
+        let mut room = begun.map_err(WriteError::of_room)?;
+        let first = stream::iter([Ok(first)]);
+        let rest = stream::unfold((pieces, &mut room), move |(mut pieces, room)| async move {
+            let piece = match pieces.next().await? {
+                Ok(piece) => room
+                    .take(&piece)
+                    .await
+                    .map(|()| piece)
+                    .map_err(WriteError::of_room),
+                Err(error) => Err(WriteError::Source(error)),
+            };
+            Some((piece, (pieces, room)))
+        });
+        let written = objects.write(&key, first.chain(rest), owner.most).await;
+        let written = match written.map_err(WriteError::flatten) {
+            Ok(stored) => room
+                .settle(stored.bytes)
+                .await
+                .map(|()| stored)
+                .map_err(Into::into),
+            Err(error) => Err(error),
+        };
+        match written {
+            Ok(stored) => Ok(Written {
+                key,
+                bytes: stored.bytes,
+                sha256: stored.sha256,
+            }),
+            Err(error) => {
+                let now = base.clock.now_ms();
+                // The sweeper would find it later; a failure here is no reason to hide the other one.
+                if let Err(error) = store::doom_pending(base.store.db(), &key, now).await {
+                    base.store.complain("forgetting a file", &error);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Checks that a partner may store so many more bytes, before something is paid for that makes them.
+    ///
+    /// # Errors
+    /// When it may not, or the database fails.
+    pub async fn check_room(
+        &self,
+        owner: &PartnerId,
+        bytes: u64,
+    ) -> Result<(), WriteError<Infallible>> {
+        let Parts { base, disk, .. } = &*self.0;
+        let room = room::check(base, disk, owner, bytes).await;
+        room.map_err(WriteError::of_room)
     }
 
     /// Keeps a file, in the transaction that refers to it.
@@ -289,6 +405,26 @@ impl Blobs {
         removed
     }
 
+    /// The disks that files are written to.
+    #[must_use]
+    pub fn disk(&self) -> &Disk {
+        &self.0.disk
+    }
+
+    /// Sets the gauges of what is stored and of the free space of the disk.
+    ///
+    /// # Errors
+    /// The failure of the database or of the disk.
+    pub(crate) async fn measure(&self) -> anyhow::Result<()> {
+        let Parts { base, disk, .. } = &*self.0;
+        let stored = storage::total(base.store.db()).await?;
+        metrics::gauge!("colloquy_stored_bytes").set(stored as f64);
+        let space = disk.space().await?;
+        metrics::gauge!("colloquy_disk_free_bytes").set(space.free as f64);
+        metrics::gauge!("colloquy_disk_reserve_bytes").set(space.reserve as f64);
+        Ok(())
+    }
+
     /// Removes what is doomed or was pending for too long, and copies that nobody reads any more, and says how many files the first
     /// were.
     ///
@@ -299,6 +435,7 @@ impl Blobs {
             base,
             objects,
             copies,
+            ..
         } = &*self.0;
         copies.forget_unused(base.clock.instant());
         let now = base.clock.now_ms();
@@ -314,7 +451,9 @@ impl Blobs {
                 // The row goes after the file: without it nobody would know of the file.
                 objects.remove(&key).await?;
                 copies.forget(&key);
-                store::remove(base.store.db(), &key).await?;
+                let transaction = base.store.begin().await?;
+                store::remove(&transaction, &key).await?;
+                transaction.commit().await?;
                 removed += 1;
             }
         }

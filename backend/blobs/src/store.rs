@@ -1,6 +1,7 @@
 //! The SQL of files. A row outlives its partner until the file is gone: what has no owner any more is given up.
 
-use colloquy_store::{Executor, StoreError, statement};
+use colloquy_accounts::storage;
+use colloquy_store::{Executor, StoreError, Transaction, statement};
 
 use super::{BlobKey, Written};
 
@@ -11,15 +12,33 @@ pub(super) async fn insert(
     db: &impl Executor,
     key: &BlobKey,
     owner: &str,
+    bytes: i64,
     now: i64,
 ) -> Result<(), StoreError> {
-    let sql = "INSERT INTO blobs (key, owner, state, bytes, updated_at) VALUES ($1, $2, 'pending', 0, $3)";
-    db.execute(statement(
-        sql,
-        [key.as_str().into(), owner.into(), now.into()],
-    ))
-    .await?;
+    let sql = "INSERT INTO blobs (key, owner, state, bytes, updated_at) VALUES ($1, $2, 'pending', $4, $3)";
+    let values = [key.as_str().into(), owner.into(), now.into(), bytes.into()];
+    db.execute(statement(sql, values)).await?;
     Ok(())
+}
+
+/// Sets how many bytes a file has, or may get, that is being written.
+pub(super) async fn resize(
+    db: &impl Executor,
+    key: &BlobKey,
+    bytes: i64,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE blobs SET bytes = $2 WHERE key = $1 AND state = 'pending'";
+    let values = [key.as_str().into(), bytes.into()];
+    match db.execute(statement(sql, values)).await? {
+        0 => Err(StoreError::expired("the file did not arrive in time")),
+        _ => Ok(()),
+    }
+}
+
+/// How many bytes the files of a partner have that nobody refers to and that are not removed yet.
+pub(super) async fn doomed_bytes(db: &impl Executor, owner: &str) -> Result<u64, StoreError> {
+    let sql = "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM blobs WHERE owner = $1 AND state = 'doomed'";
+    db.fetch_count(statement(sql, [owner.into()])).await
 }
 
 pub(super) async fn keep(
@@ -93,8 +112,23 @@ struct KeyRow {
     key: BlobKey,
 }
 
-pub(super) async fn remove(db: &impl Executor, key: &BlobKey) -> Result<(), StoreError> {
-    let sql = "DELETE FROM blobs WHERE key = $1 AND state = 'doomed'";
-    db.execute(statement(sql, [key.as_str().into()])).await?;
-    Ok(())
+#[derive(sqlx::FromRow)]
+struct RemovedRow {
+    owner: Option<String>,
+    bytes: i64,
+}
+
+/// Removes the row of a file that is gone, whose bytes its partner no longer stores then.
+pub(super) async fn remove(transaction: &Transaction, key: &BlobKey) -> Result<(), StoreError> {
+    let sql = "DELETE FROM blobs WHERE key = $1 AND state = 'doomed' RETURNING owner, bytes";
+    let removed: Option<RemovedRow> = transaction
+        .fetch_one(statement(sql, [key.as_str().into()]))
+        .await?;
+    match removed {
+        Some(RemovedRow {
+            owner: Some(owner),
+            bytes,
+        }) => storage::release(transaction, &owner, bytes).await,
+        _ => Ok(()),
+    }
 }

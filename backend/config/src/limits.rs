@@ -40,6 +40,9 @@ pub struct LimitsConfig {
     pub completion_provider_seconds: u32,
     /// How many legacy completions a partner may have in progress.
     pub completions_in_progress: u32,
+    /// How many bytes the files of a partner may have together: what it brought, and what was made of it. The partner's setting
+    /// `storage_bytes` goes before it.
+    pub storage_bytes_per_partner: u64,
     /// How many days the usage of each request is kept in detail. The sums of days stay.
     pub usage_record_days: u32,
 }
@@ -63,6 +66,7 @@ impl Default for LimitsConfig {
             completion_audio_seconds: 600,
             completion_provider_seconds: 60,
             completions_in_progress: 100,
+            storage_bytes_per_partner: 100 * 1024 * 1024 * 1024,
             usage_record_days: 90,
         }
     }

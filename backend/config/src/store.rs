@@ -24,6 +24,9 @@ pub struct StoreConfig {
     /// Where the index of knowledge bases is: `postgres://..`, a database with pgvector, for one that all nodes share; unset, or `edge:`, for a copy
     /// of each node in its data folder.
     pub search_url: Option<Secret>,
+    /// How many bytes of the disks of the data folder and of the files stay free for deletion, at most a tenth of a disk. Files are refused
+    /// with 507 once they would need it, and other requests that store something once half of it is used.
+    pub disk_reserve_bytes: u64,
     /// The most database connections, at least 2; the ledger may have one more, and a shared index has as many of its own.
     pub max_connections: u32,
 }
@@ -35,6 +38,7 @@ impl Default for StoreConfig {
             database_url: None,
             blob_url: None,
             search_url: None,
+            disk_reserve_bytes: 1024 * 1024 * 1024,
             max_connections: 8,
         }
     }

@@ -13,7 +13,8 @@ const PATTERN_BYTES: usize = 1_024;
 
 /// The characters of a text: lines end in `\n`, and there is neither a mark at the begin nor a null. `told` is an encoding
 /// that came with the text, as the header `Content-Type` names it.
-pub(crate) fn decode(bytes: &[u8], told: Option<&str>) -> String {
+#[must_use]
+pub fn decode(bytes: &[u8], told: Option<&str>) -> String {
     let (encoding, mark) = encoding(bytes, told);
     // What is not of the encoding becomes U+FFFD.
     let (text, _) = encoding.decode_without_bom_handling(&bytes[mark..]);

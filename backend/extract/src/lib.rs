@@ -24,6 +24,7 @@ mod text;
 use std::{io::Cursor, thread};
 
 pub use self::{
+    characters::decode,
     detect::{DetectError, detect},
     document::{Document, UnreadPage, UnreadReason},
     error::{Bound, ExtractError},

@@ -3,7 +3,7 @@
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     ops::Deref,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -24,6 +24,8 @@ pub struct Parts {
     pub(super) clock: Arc<dyn Clock>,
     /// Cancelled when the server stops taking work.
     pub(super) shutdown: CancellationToken,
+    /// Whether the disk is so full that nothing but deletion may store anything.
+    pub(super) disk_low: AtomicBool,
     /// Room for bodies.
     pub(super) bodies: BodyMemory,
     /// The largest body that handlers get who set no bound of their own.
@@ -50,6 +52,7 @@ impl Edge {
         Self(Arc::new(Parts {
             clock,
             shutdown,
+            disk_low: AtomicBool::new(false),
             bodies: BodyMemory::new(config.limits.body_memory_bytes),
             body_bytes: config.limits.body_bytes,
             body_pause: Duration::from_millis(config.http.body_pause_ms.into()),

@@ -19,6 +19,7 @@ use super::{
     extract::too_large,
     memory,
     observe::{self, REQUEST_ID},
+    storing,
 };
 
 /// A family of routes.
@@ -91,8 +92,8 @@ impl Interface {
         rest.is_some_and(|rest| self.prefix.is_empty() || rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Its routes with what is around each of them: CORS, room for bodies, the shape of errors, the time of bodies, the end of
-    /// the server, panics, the size of bodies.
+    /// Its routes with what is around each of them: CORS, room for bodies, the shape of errors, the time of bodies, the free space of
+    /// the disk, the end of the server, panics, the size of bodies.
     pub fn wrap<S>(self, edge: &Edge, routes: Router<S>) -> Router<S>
     where
         S: Clone + Send + Sync + 'static,
@@ -103,6 +104,10 @@ impl Interface {
             .layer(middleware::from_fn_with_state(
                 edge.clone(),
                 draining::refuse_new,
+            ))
+            .layer(middleware::from_fn_with_state(
+                edge.clone(),
+                storing::refuse_without_space,
             ))
             .layer(middleware::from_fn_with_state(edge.clone(), bodies::bound))
             .layer(middleware::from_fn_with_state(self, shape))

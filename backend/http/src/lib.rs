@@ -17,6 +17,7 @@ pub mod memory;
 pub mod observe;
 mod page;
 mod shape;
+mod storing;
 
 pub use edge::Edge;
 pub use error::ApiError;

@@ -4,12 +4,14 @@
 //! - [`Kernel`]: a server's process: its [`node`], its tasks, and when it stops
 //! - [`jobs`]: durable background work
 //! - [`journal`]: the end of work that must not be lost although the database is away
+//! - [`disk`]: the free space of the disks that are written to
 //! - [`Capability`]: what a capability brings along: routes, jobs, background work
 //!
 //! A capability has a state of its own, cheap to clone, which knows the [`Kernel`] and the capabilities below. The state of
 //! the whole server gives each capability its own ([`axum::extract::FromRef`]).
 
 mod capability;
+pub mod disk;
 pub mod jobs;
 pub mod journal;
 pub mod node;

@@ -49,6 +49,24 @@ impl Capability<App> for Operations {
     }
 
     async fn start(&self, app: &App) -> anyhow::Result<()> {
+        let measured = app.clone();
+        app.kernel
+            .repeat("measuring the disk", UPKEEP_EVERY, move |_| {
+                let app = measured.clone();
+                async move {
+                    let space = app.blobs.disk().space().await?;
+                    app.edge.set_disk_low(space.is_low());
+                    if space.is_low() {
+                        let told = format!(
+                            "{} bytes are free, and store.disk_reserve_bytes keeps {}",
+                            space.free, space.reserve
+                        );
+                        app.store
+                            .complain("storing anything, since the disk is nearly full", &told);
+                    }
+                    Ok::<_, std::io::Error>(())
+                }
+            });
         let metrics = app.metrics.clone();
         for (model, bytes) in &app.providers.model_bytes {
             ::metrics::gauge!("colloquy_model_bytes", "model" => *model).set(*bytes as f64);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use colloquy_accounts::{AccessDenied, AccountError, ledger::LedgerError};
 use colloquy_base::invalid::InvalidField;
-use colloquy_blobs::{ObjectError, WriteError};
+use colloquy_blobs::{NoRoom, ObjectError, WriteError};
 use colloquy_http::ApiError;
 use colloquy_store::StoreError;
 
@@ -20,6 +20,9 @@ pub(super) enum AcceptError {
     /// The recording is larger than it may be.
     #[error("the recording has more than {0} bytes")]
     TooLarge(u64),
+    /// There is no room for the recording, in the partner's storage or on the disk.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
     /// The partner has no transcripts.
     #[error("transcription is switched off for this partner")]
     SwitchedOff,
@@ -51,6 +54,7 @@ impl From<WriteError<ApiError>> for AcceptError {
         match error {
             WriteError::TooLarge(most) => Self::TooLarge(most),
             WriteError::Source(error) => Self::Request(error),
+            WriteError::NoRoom(why) => Self::NoRoom(why),
             WriteError::Object(error) => Self::Files(error),
             WriteError::Database(error) => Self::Store(error),
         }
@@ -65,6 +69,7 @@ impl From<AcceptError> for ApiError {
                 let message = format!("has at most {} MiB", most / (1024 * 1024));
                 InvalidField::new("audio", message).into()
             }
+            AcceptError::NoRoom(why) => why.into(),
             AcceptError::SwitchedOff => {
                 Self::forbidden("Transcription is switched off for this partner")
             }

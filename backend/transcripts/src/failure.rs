@@ -16,9 +16,9 @@ pub(super) enum Failure {
     /// What is at the address will not be there another time either.
     #[error("{0}")]
     Refused(String),
-    /// It may be there another time.
-    #[error("{0}")]
-    NotFetched(String),
+    /// It may be there another time, and is tried so often.
+    #[error("{reason}")]
+    NotFetched { reason: String, most: u32 },
     /// What is at the address is something else.
     #[error("what is at audio_url is no recording of a supported type")]
     NoRecording,
@@ -39,7 +39,7 @@ pub(super) enum Failure {
 impl jobs::Failure for Failure {
     fn may_pass(&self) -> bool {
         match self {
-            Self::NotFetched(_) => true,
+            Self::NotFetched { .. } => true,
             Self::Transcription(error) => error.kind != ProviderErrorKind::Rejected,
             // Only what others have reserved is in the way.
             Self::Quota(LedgerError::Refused(refused)) => {
@@ -49,13 +49,20 @@ impl jobs::Failure for Failure {
             _ => false,
         }
     }
+
+    fn most_attempts(&self) -> u32 {
+        match self {
+            Self::NotFetched { most, .. } => *most,
+            _ => u32::MAX,
+        }
+    }
 }
 
 impl Failure {
     /// For the log and the metrics.
     pub(super) fn code(&self) -> &'static str {
         match self {
-            Self::Refused(_) | Self::NotFetched(_) => "not_fetched",
+            Self::Refused(_) | Self::NotFetched { .. } => "not_fetched",
             Self::NoRecording | Self::Unreadable(_) => "unreadable",
             Self::TooLong(_) => "too_long",
             Self::SwitchedOff => "switched_off",

@@ -8,7 +8,7 @@ use axum::http::{
 };
 use bytes::Bytes;
 use colloquy_accounts::Tenant;
-use colloquy_blobs::{WriteError, Written};
+use colloquy_blobs::{NoRoom, WriteError, Written};
 use colloquy_fetch::{Bounds, FetchError, Request};
 use url::Url;
 
@@ -52,7 +52,10 @@ pub(super) async fn fetch(
         let reason = format!("audio_url answers with status {}", status.as_u16());
         let is_passing = status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429);
         return Ok(Err(match is_passing {
-            true => Failure::NotFetched(reason),
+            true => Failure::NotFetched {
+                reason,
+                most: u32::MAX,
+            },
             false => Failure::Refused(reason),
         }));
     }
@@ -64,6 +67,10 @@ pub(super) async fn fetch(
         Ok(written) => Ok(Ok(written)),
         Err(WriteError::Source(error)) => Ok(Err(not_fetched(&error))),
         Err(WriteError::TooLarge(_)) => Ok(Err(not_fetched(&FetchError::TooLarge))),
+        Err(WriteError::NoRoom(why @ NoRoom::Partner { .. })) => {
+            Ok(Err(Failure::Refused(why.to_string())))
+        }
+        Err(WriteError::NoRoom(why)) => Err(why.into()),
         Err(WriteError::Object(error)) => Err(error.into()),
         Err(WriteError::Database(error)) => Err(error.into()),
     }
@@ -73,11 +80,26 @@ fn not_fetched(error: &FetchError) -> Failure {
     let reason = format!("audio_url: {error}");
     match error {
         FetchError::Timeout | FetchError::Connect(_) | FetchError::Broken(_) => {
-            Failure::NotFetched(reason)
+            let most = error.most_attempts();
+            Failure::NotFetched { reason, most }
         }
         FetchError::Url(_)
         | FetchError::NotPublic
         | FetchError::TooLarge
         | FetchError::Redirect => Failure::Refused(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use colloquy_kernel::jobs::Failure as _;
+
+    use super::*;
+
+    #[test]
+    fn an_address_that_nobody_answers_at_is_tried_three_times() {
+        let most = |error: FetchError| not_fetched(&error).most_attempts();
+        assert_eq!(most(FetchError::Connect("refused".to_owned())), 3);
+        assert_eq!(most(FetchError::Timeout), u32::MAX);
     }
 }

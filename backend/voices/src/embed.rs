@@ -4,7 +4,7 @@ use std::{collections::HashSet, time::Duration};
 
 use colloquy_accounts::{Tenant, begin_run};
 use colloquy_base::fair_queue::{Claim, Priority};
-use colloquy_blobs::{WriteError, Written};
+use colloquy_blobs::{NoRoom, WriteError, Written};
 use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_providers::{
     MadeVoice, ProviderError, ProviderErrorKind, VoiceFile, VoiceJob, VoiceProgress, VoiceSample,
@@ -21,6 +21,8 @@ use crate::Voices;
 
 /// How often a job is tried again after a failure of the worker, and after a process that died.
 const ATTEMPTS: u32 = 10;
+/// How often a worker is asked that no connection can be made to.
+const CONNECT_ATTEMPTS: u32 = 3;
 /// How long it takes between two questions after a job at first, and at most.
 const FIRST_WAIT: Duration = Duration::from_millis(300);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
@@ -46,7 +48,7 @@ pub struct Embed {
 enum Failure {
     #[error("the voice worker: {0}")]
     Refused(String),
-    #[error("the voice worker failed, also when it was asked again")]
+    #[error("the voice worker {}, also when it was asked again", worker_failure(.0))]
     Worker(#[source] ProviderError),
     #[error("the voice worker took longer than {0} s")]
     TooLong(u32),
@@ -54,13 +56,30 @@ enum Failure {
     Lost,
     #[error("this server has no voice worker any more")]
     NoWorker,
+    #[error("{0}")]
+    NoRoom(NoRoom),
     #[error("embedding was begun several times, and interrupted each time")]
     Interrupted,
+}
+
+/// What a partner is told of a worker's failure, without its words.
+fn worker_failure(error: &ProviderError) -> &'static str {
+    match error.kind {
+        ProviderErrorKind::Connect => "cannot be reached",
+        _ => "failed",
+    }
 }
 
 impl jobs::Failure for Failure {
     fn may_pass(&self) -> bool {
         matches!(self, Self::Worker(_))
+    }
+
+    fn most_attempts(&self) -> u32 {
+        match self {
+            Self::Worker(error) if error.kind == ProviderErrorKind::Connect => CONNECT_ATTEMPTS,
+            _ => u32::MAX,
+        }
     }
 }
 
@@ -73,6 +92,7 @@ impl Failure {
             Self::TooLong(_) => "too_long",
             Self::Lost => "lost",
             Self::NoWorker => "no_worker",
+            Self::NoRoom(_) => "no_room",
             Self::Interrupted => "interrupted",
         }
     }
@@ -384,6 +404,8 @@ async fn fetch(
             let message = format!("{} has more than {most} bytes", file.name());
             Failure::Refused(message).into()
         }
+        WriteError::NoRoom(why @ NoRoom::Partner { .. }) => Failure::NoRoom(why).into(),
+        WriteError::NoRoom(why) => why.into(),
         WriteError::Object(error) => error.into(),
         WriteError::Database(error) => error.into(),
     })
@@ -413,6 +435,17 @@ async fn fail(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_worker_that_cannot_be_reached_is_asked_three_times() {
+        use colloquy_kernel::jobs::Failure as _;
+        let failure = |kind| Failure::from(ProviderError::new("worker", kind, "no"));
+        let away = failure(ProviderErrorKind::Connect);
+        assert_eq!(away.most_attempts(), 3);
+        assert!(away.to_string().contains("cannot be reached"));
+        let other = failure(ProviderErrorKind::Failed);
+        assert_eq!(other.most_attempts(), u32::MAX);
+    }
 
     #[test]
     fn questions_become_rarer() {

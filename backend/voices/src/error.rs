@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::http::StatusCode;
 use colloquy_base::{fair_queue::Full, invalid::InvalidField};
-use colloquy_blobs::{ObjectError, WriteError};
+use colloquy_blobs::{NoRoom, ObjectError, WriteError};
 use colloquy_digitize::DigitizeError;
 use colloquy_http::ApiError;
 use colloquy_store::StoreError;
@@ -32,6 +32,9 @@ pub(super) enum VoiceError {
     /// A file is larger than it may be.
     #[error("a file has more than {0} bytes")]
     TooLarge(u64),
+    /// There is no room for a file, in the partner's storage or on the disk.
+    #[error("{0}")]
+    NoRoom(#[from] NoRoom),
     /// The partner has too many voices that are being processed.
     #[error("too many voices are being processed")]
     TooMany,
@@ -63,6 +66,7 @@ impl From<WriteError<ApiError>> for VoiceError {
         match error {
             WriteError::TooLarge(most) => Self::TooLarge(most),
             WriteError::Source(error) => Self::Request(error),
+            WriteError::NoRoom(why) => Self::NoRoom(why),
             WriteError::Object(error) => Self::Files(error),
             WriteError::Database(error) => Self::Store(error),
         }
@@ -84,6 +88,7 @@ impl From<VoiceError> for ApiError {
                     format!("A file has {most} bytes at most"),
                 )
             },
+            VoiceError::NoRoom(why) => why.into(),
             VoiceError::TooMany => Self::rate_limited(TRY_AGAIN),
             VoiceError::NoWorker => Self::unavailable(
                 "This server embeds no voices: it has neither the model ge2e nor the address of a voice worker",

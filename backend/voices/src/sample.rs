@@ -117,6 +117,7 @@ pub(super) async fn write(
 ) -> Result<Written, VoiceError> {
     let written = voices.blobs.write_bytes(tenant.partner(), file).await;
     written.map_err(|error| match error {
+        WriteError::NoRoom(why) => why.into(),
         WriteError::Object(error) => error.into(),
         WriteError::Database(error) => error.into(),
         WriteError::TooLarge(most) => VoiceError::TooLarge(most),

@@ -9,7 +9,7 @@ use colloquy_audio::{
     media::{Container, Window},
 };
 use colloquy_base::fair_queue::{Claim, Priority};
-use colloquy_blobs::Written;
+use colloquy_blobs::{NoRoom, Written};
 use colloquy_digitize::{DigitizeError, Input, is_without_room, sound};
 use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult, is_database_away};
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,8 @@ enum Failure {
     TooLong(u32),
     #[error("nobody speaks in the recording for a second or longer")]
     NoSpeech,
+    #[error("{0}")]
+    NoRoom(NoRoom),
     #[error("splitting was begun several times, and interrupted each time")]
     Interrupted,
 }
@@ -175,7 +177,18 @@ impl Split {
         let room = usize::try_from(row.max_samples)?.saturating_sub(known);
         let mut written: Vec<(Written, [i64; 2])> = Vec::new();
         for sample in splitting.samples.into_iter().take(room) {
-            let file = sample::write(voices, &tenant, sample.file).await?;
+            let file = match sample::write(voices, &tenant, sample.file).await {
+                Ok(file) => file,
+                Err(VoiceError::NoRoom(why @ NoRoom::Partner { .. })) => {
+                    for (file, _) in &written {
+                        voices.blobs.discard(file).await;
+                    }
+                    let failure = Failure::NoRoom(why);
+                    self.fail(voices, run, row, &failure).await?;
+                    return Ok(RunResult::Done);
+                }
+                Err(error) => return Err(error.into()),
+            };
             written.push((file, [sample.source_seconds, sample.milliseconds]));
         }
         let is_full = written.len() == room;

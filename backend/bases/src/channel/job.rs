@@ -68,7 +68,7 @@ impl Job for Discover {
         outage::outlast(&bases, ended, || async { Ok(()) }).await
     }
 
-    /// It is looked through again in a day, or when somebody wants it.
+    /// It is looked through again in an hour, or when somebody wants it: its process may have ended for another reason.
     async fn give_up(self, bases: Bases, _run: Run, why: GivenUp) -> anyhow::Result<()> {
         let reason = match why {
             GivenUp::Failed => {
@@ -79,7 +79,7 @@ impl Job for Discover {
         let status = ChannelStatus::Error;
         let transaction = bases.store.begin().await?;
         store::end_scan(&transaction, &self.folder, status, Some(reason)).await?;
-        self.schedule(&bases, &transaction, spread(SCAN_EVERY), false)
+        self.schedule(&bases, &transaction, spread(SCAN_AGAIN), false)
             .await?;
         transaction.commit().await?;
         Ok(())

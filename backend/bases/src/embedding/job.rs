@@ -10,7 +10,7 @@ use colloquy_accounts::Tenant;
 use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_blobs::{BlobKey, ObjectError, Written};
 use colloquy_index::chunking::{Chunk, ChunkId, ChunkOptions, chunk, table_of_contents};
-use colloquy_kernel::jobs::{GivenUp, Job, RetryRule, Run, RunResult};
+use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_providers::{
     EmbeddingRequest, Embeddings, ProviderError, ProviderErrorKind, TokenUsage,
 };
@@ -41,7 +41,7 @@ const MARKS: u64 = 8;
 pub(super) const ATTEMPTS: u32 = 6;
 /// The largest table of contents that is kept, in bytes; one that is larger has its highest headings.
 const MAX_CONTENTS: usize = 64 * 1024;
-/// After so many requests the vectors are put aside.
+/// After so many requests the vectors are put aside, and documents that wait come first.
 const PUT_ASIDE_AFTER: usize = 16;
 /// The vector of a chunk that is found by its words alone.
 const WORDS: [f32; 1] = [1.0];
@@ -59,6 +59,8 @@ enum NoManifest {
     Refused(String),
     /// It waits for room in a budget, and says so.
     Waits,
+    /// Others wait, who come first: another run goes on with it.
+    More,
 }
 
 impl Job for Embed {
@@ -133,6 +135,7 @@ impl Embed {
         let manifest = match self.manifest(bases, &owned, &profile, text, anew).await? {
             Ok(manifest) => manifest,
             Err(NoManifest::Waits) => return Ok(RunResult::Done),
+            Err(NoManifest::More) => return Ok(RunResult::Again(Duration::ZERO)),
             Err(NoManifest::Refused(refused)) => {
                 let now = bases.clock.now_ms();
                 store::refuse_embedding(db, &document.id, &refused, now).await?;
@@ -298,6 +301,10 @@ impl Embed {
             }
             if (number + 1) % PUT_ASIDE_AFTER == 0 {
                 put_aside(bases, owned, profile, &chunks, &known, anew).await?;
+                // A short document does not wait until all of a long one is embedded.
+                if jobs::count_due::<Self>(bases).await? > 0 {
+                    return Ok(Err(NoManifest::More));
+                }
             }
         }
         Ok(Ok(Manifest {
@@ -359,7 +366,7 @@ async fn settle(
 async fn write(bases: &Bases, tenant: &Tenant, manifest: &Manifest) -> anyhow::Result<Written> {
     let bytes = &manifest.to_bytes()?;
     outage::insist(bases, || async move {
-        let written = bases.blobs.write_bytes(tenant.partner(), bytes.clone());
+        let written = bases.blobs.write_paid(tenant.partner(), bytes.clone());
         written.await.context("writing the manifest")
     })
     .await

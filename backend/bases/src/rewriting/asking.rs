@@ -79,7 +79,7 @@ pub(super) async fn ask(
     models: &[Arc<Model>],
     part: Part<'_>,
 ) -> anyhow::Result<Result<Answer, NotWritten>> {
-    let mut unreached = "no model for rewriting is configured (rewriting.model)".to_owned();
+    let mut unreached = String::new();
     for model in models {
         let request = request(bases, model, part);
         // A token has at least a byte.

@@ -10,6 +10,7 @@ mod template;
 use std::time::Duration;
 
 use colloquy_accounts::{Tenant, ledger::budget};
+use colloquy_blobs::{NoRoom, WriteError};
 use colloquy_extract::format::{ContentType, Format};
 use colloquy_index::chunking::{Chunk, ChunkId, ChunkOptions, chunk};
 use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
@@ -24,6 +25,7 @@ use super::{
     Bases, accepting,
     content::{self, Content, NewContent, Variant},
     document::{ContentTypeChoice, Described, Document, Step},
+    error::BaseError,
     outage,
     store::{self, OwnedDocument, Rewrite as Progress},
     video,
@@ -37,6 +39,8 @@ const PROMPT_TOKENS: u64 = 300;
 const ATTEMPTS: u32 = 5;
 /// What stands between sections in a draft. It is no Markdown that anybody writes.
 pub(crate) const BETWEEN: &str = "\n\n<!-- section -->\n\n";
+/// What is told where no model is configured: trying again would change nothing.
+const NO_MODEL: &str = "no model for rewriting is configured (rewriting.model)";
 /// What is told when a process ended while a model was asked.
 const UNCERTAIN: &str = "the server stopped while a section was being rewritten; what became of it is not known, so it is not asked for again by itself";
 
@@ -116,6 +120,23 @@ pub(crate) async fn queue(
         store::set_rewrite_options(transaction, document, kind, person, now).await?;
     }
     store::forget_rewrite(transaction, document).await?;
+    store::set_rewriting(transaction, document, Step::Queued, None, now).await
+}
+
+/// Has a document rewritten from where that failed, in a transaction.
+pub(crate) async fn resume(
+    bases: &Bases,
+    transaction: &Transaction,
+    tenant: &Tenant,
+    document: &str,
+) -> Result<(), StoreError> {
+    let now = bases.clock.now_ms();
+    // Before the document, as the job itself locks them.
+    let job = Rewrite {
+        document: document.to_owned(),
+    };
+    jobs::enqueue(bases, transaction, Some(tenant.partner()), &job).await?;
+    store::resume_rewrite(transaction, document).await?;
     store::set_rewriting(transaction, document, Step::Queued, None, now).await
 }
 
@@ -211,6 +232,10 @@ impl Rewriting<'_> {
         let Some(digitized) = self.content(Variant::Digitized) else {
             return self.fail("the document has no text to rewrite").await;
         };
+        let models = asking::models(self.bases, document.model_tier);
+        if models.is_empty() {
+            return self.fail(NO_MODEL).await;
+        }
         let sections = self.sections(digitized).await?;
         let cut = cut_of(&sections);
         let begun = store::rewrite_of(db, &document.id).await?;
@@ -241,8 +266,10 @@ impl Rewriting<'_> {
         // Somebody may have taken the draft away; what is lost is rewritten again.
         parts.truncate(usize::try_from(progress.done).unwrap_or(0));
         progress.done = i64::try_from(parts.len()).unwrap_or(i64::MAX);
-        let models = asking::models(self.bases, document.model_tier);
         while let Some(section) = sections.get(parts.len()) {
+            if let Some(full) = self.storage_full(section).await? {
+                return self.fail(&full.to_string()).await;
+            }
             progress.asking = true;
             if !self.note(&progress).await? {
                 return Ok(RunResult::Again(Duration::ZERO));
@@ -286,6 +313,17 @@ impl Rewriting<'_> {
             }
         }
         self.finish(&progress, parts).await
+    }
+
+    /// Why what is made of a section, about as long as it is, has no room in the partner's storage.
+    async fn storage_full(&self, section: &Chunk) -> anyhow::Result<Option<NoRoom>> {
+        let bytes = section.text.len() as u64;
+        let blobs = &self.bases.blobs;
+        match blobs.check_room(self.tenant.partner(), bytes).await {
+            Ok(()) => Ok(None),
+            Err(WriteError::NoRoom(why @ NoRoom::Partner { .. })) => Ok(Some(why)),
+            Err(error) => Err(BaseError::from(error).into()),
+        }
     }
 
     /// Says why the text cannot be rewritten, unless somebody has written another one meanwhile.
@@ -342,7 +380,7 @@ impl Rewriting<'_> {
         let name = &format!("{}.md", self.document().id);
         outage::insist(bases, || async move {
             let (name, text) = (name.clone(), text.to_owned());
-            Ok(NewContent::of_text(bases, tenant, variant, name, text).await?)
+            Ok(NewContent::of_paid_text(bases, tenant, variant, name, text).await?)
         })
         .await
     }

@@ -233,7 +233,7 @@ pub(super) async fn statistics(
             *count += 1;
             *total += characters;
         }
-        statistics.error_count += usize::from(described.document.processing_error.is_some());
+        statistics.error_count += usize::from(described.error().is_some());
         statistics.embedded_count += usize::from(described.document.embedding == Step::Done);
     }
     Ok(Json(statistics))

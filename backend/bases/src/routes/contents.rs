@@ -68,9 +68,9 @@ pub(super) struct FormatQuery {
 /// A content.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ContentView {
-    /// The text. An original that is no text has its bytes read as UTF-8; `download` has them as they are.
+    /// The text; the bytes in base64 where an original is no text. `download` has them as they are.
     content: String,
-    /// `raw` or `markdown`: what it is.
+    /// `raw`, `markdown` or `base64`: what it is.
     format: &'static str,
 }
 
@@ -105,6 +105,13 @@ pub(super) async fn read(
     if content.bytes.unsigned_abs() > most {
         let message = format!("A content of more than {most} bytes can be downloaded only");
         return Err(ApiError::invalid("type", message));
+    }
+    if variant == Variant::Original {
+        let shown = content::shown(&bases, content, most).await?;
+        return Ok(Json(ContentView {
+            format: if shown.is_text { "raw" } else { "base64" },
+            content: shown.text,
+        }));
     }
     let mut content = content::text(&bases, content, most).await?;
     if format == "markdown" && variant == Variant::Draft {
@@ -253,7 +260,8 @@ pub(super) struct ContentFileForm {
     character_limit: Option<u64>,
 }
 
-/// Puts a file in the place of a content of a document. What an original says is read when it is asked for (`/api/queue/process`).
+/// Puts a file in the place of a content of a document. What an original says is read when it is asked for (`/api/queue/process`); until then
+/// `processing_warning` says that the text is that of an earlier original.
 #[utoipa::path(
     post, path = "/api/documents/{partner}/{kb}/{doc_id}/content/{type}", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = inline(Variant), Path)),

@@ -12,7 +12,7 @@ use crate::error::{BaseError, ReceiveError};
 const FILES_WAIT: Duration = Duration::from_secs(5);
 
 impl From<BaseError> for ApiError {
-    /// 400 that names the field, 404, 409, 413, 503.
+    /// 400 that names the field, 404, 409, 413, 503, 507.
     fn from(error: BaseError) -> Self {
         match error {
             BaseError::Invalid(invalid) => invalid.into(),
@@ -28,6 +28,7 @@ impl From<BaseError> for ApiError {
                     format!("A file has {most} bytes at most"),
                 )
             },
+            BaseError::NoRoom(why) => why.into(),
             BaseError::Detection(error) => Self::internal(error),
             BaseError::Files(ObjectError::Missing) => Self::not_found("Content"),
             BaseError::Files(error) => Self {

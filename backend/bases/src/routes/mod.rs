@@ -61,6 +61,7 @@ where
         .routes(routes!(processing::process))
         .routes(routes!(processing::rewrite_folder))
         .routes(routes!(processing::rewrite_base))
+        .routes(routes!(processing::retry_failed))
         .routes(routes!(embedding::read))
         .routes(routes!(embedding::retry))
         .routes(routes!(embedding::embed))

@@ -8,7 +8,7 @@ use colloquy_kernel::jobs;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{BasePath, FolderPath, base_of, views::DocumentView};
+use super::{BasePath, FolderPath, allowed, base_of, views::DocumentView};
 use crate::{
     Bases,
     base::{self, KnowledgeBase},
@@ -21,6 +21,8 @@ use crate::{
     store,
 };
 
+/// Why a document with final content is not rewritten.
+const HAS_FINAL: &str = "The document has final content (skip_rewritten)";
 /// How many documents are queued in a transaction.
 const AT_ONCE: usize = 100;
 
@@ -251,13 +253,24 @@ pub(crate) struct BulkView {
     status: &'static str,
     /// How many documents.
     queued: usize,
-    /// How many are left as they are: those that have final content, no text, or are being worked on.
+    /// How many are left as they are.
     skipped: usize,
     /// The documents that were queued.
     document_ids: Vec<String>,
+    /// The documents that are left as they are, and why.
+    skipped_documents: Vec<SkippedView>,
     /// What that would use, where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     estimate: Option<EstimateView>,
+}
+
+/// A document that is left as it is.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SkippedView {
+    /// Its id.
+    document_id: String,
+    /// Why it is not rewritten.
+    reason: &'static str,
 }
 
 /// Has the documents of a folder rewritten.
@@ -307,12 +320,16 @@ async fn bulk(
     let skips = query.skip_rewritten.unwrap_or(true);
     let listed = document::list(bases, base).await?;
     let of_folder = |found: &Described| folder.is_none_or(|it| found.document.folder_id == it);
-    let (mut queued, mut skipped) = (Vec::new(), 0);
+    let (mut queued, mut skipped) = (Vec::new(), Vec::new());
     let mut estimate = Estimate::default();
     for found in listed.into_iter().filter(of_folder) {
         let is_final = skips && found.content(Variant::Rewritten).is_some();
-        if is_final || cannot_rewrite(&found).is_some() {
-            skipped += 1;
+        let why = cannot_rewrite(&found).or(is_final.then_some(HAS_FINAL));
+        if let Some(reason) = why {
+            skipped.push(SkippedView {
+                document_id: found.document.id,
+                reason,
+            });
         } else {
             estimate.add(bases, &found);
             queued.push(found.document.id);
@@ -322,7 +339,8 @@ async fn bulk(
         return Ok(Json(BulkView {
             status: "dry_run",
             queued: 0,
-            skipped,
+            skipped: skipped.len(),
+            skipped_documents: skipped,
             estimate: Some(EstimateView {
                 documents: queued.len(),
                 input_tokens: estimate.tokens.input,
@@ -343,7 +361,80 @@ async fn bulk(
     Ok(Json(BulkView {
         status: "queued",
         queued: queued.len(),
-        skipped,
+        skipped: skipped.len(),
+        skipped_documents: skipped,
+        document_ids: queued,
+        estimate: None,
+    }))
+}
+
+/// Which rewritings are tried again.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct RetryQuery {
+    /// The name of a knowledge base; those of all bases of the partner where it is left out.
+    kb: Option<String>,
+    /// Whether only those are tried again that the end of a server's process interrupted.
+    #[serde(default)]
+    #[param(default = false)]
+    interrupted: bool,
+}
+
+/// Has documents rewritten again whose rewriting failed, from the section at which it failed. A section that was being asked for when a
+/// server's process ended is asked for again, and may be paid for twice.
+#[utoipa::path(
+    post, path = "/api/rewriting/{partner}/retry-failed", tag = "knowledge bases",
+    params(("partner" = String, Path), RetryQuery),
+    responses((status = 200, body = BulkView), (status = 404), (status = 409))
+)]
+pub(super) async fn retry_failed(
+    State(bases): State<Bases>,
+    ApiQuery(query): ApiQuery<RetryQuery>,
+    caller: PartnerTenant,
+) -> Result<Json<BulkView>, ApiError> {
+    let tenant = allowed(caller)?;
+    let open = match &query.kb {
+        Some(name) => vec![base::find(&bases, &tenant, name).await?.require_open()?],
+        None => {
+            let listed = store::list_bases(bases.store.db(), &tenant).await?;
+            let listed = listed.into_iter().map(|(base, _)| base);
+            listed
+                .filter(|base| base.deletion_requested_at.is_none())
+                .collect()
+        }
+    };
+    let (mut queued, mut skipped) = (Vec::new(), Vec::new());
+    for base in &open {
+        let mut failed = Vec::new();
+        for found in document::list(&bases, base).await? {
+            let is_meant = match query.interrupted {
+                true => found.is_rewriting_interrupted(),
+                false => found.document.rewriting == Step::Failed,
+            };
+            match cannot_rewrite(&found) {
+                _ if !is_meant => {}
+                Some(reason) => skipped.push(SkippedView {
+                    document_id: found.document.id,
+                    reason,
+                }),
+                None => failed.push(found.document.id),
+            }
+        }
+        for part in failed.chunks(AT_ONCE) {
+            let transaction = budget::begin_patient(&bases, &base.id).await?;
+            for id in part {
+                rewriting::resume(&bases, &transaction, &tenant, id).await?;
+            }
+            transaction.commit().await?;
+        }
+        queued.append(&mut failed);
+    }
+    bases.kernel.jobs.wake();
+    Ok(Json(BulkView {
+        status: "queued",
+        queued: queued.len(),
+        skipped: skipped.len(),
+        skipped_documents: skipped,
         document_ids: queued,
         estimate: None,
     }))

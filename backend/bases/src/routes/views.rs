@@ -12,6 +12,7 @@ use crate::{
     embedding::{EmbeddingInfo, UpdateStatus},
     erase::Deletion,
     spend::SpentByBase,
+    store::Rewrite,
 };
 
 /// A knowledge base.
@@ -248,7 +249,8 @@ pub(crate) struct DocumentView {
     embedding_status: Step,
     /// Why a step failed or waits.
     processing_error: Option<String>,
-    /// What is missing in its text, such as pages on which no text could be recognized; null where nothing is.
+    /// What is missing in its text, such as pages on which no text could be recognized, and which contents are older than what they are made
+    /// of, as after another original or address; null where nothing is.
     processing_warning: Option<String>,
     /// Who wrote it, as it says.
     author: Option<String>,
@@ -330,11 +332,13 @@ impl From<Described> for DocumentView {
         let original: Option<&Content> = described.content(Variant::Original);
         let rewrite = described.rewrite.as_ref();
         let spend = described.spend();
+        let error = described.error().map(str::to_owned);
+        let warning = described.warning();
         Self {
             spend_usd: spend.usd(),
             spend_display: spend.to_string(),
             rewrite_cost_usd: rewrite.map(|it| Usd(it.cost.unsigned_abs())),
-            rewrite_cost_complete: rewrite.map(|it| it.complete),
+            rewrite_cost_complete: rewrite.map(Rewrite::is_cost_known),
             rewrite_input_tokens_total: rewrite.map(|it| it.input_tokens),
             rewrite_output_tokens: rewrite.map(|it| it.output_tokens),
             rewrite_model: rewrite
@@ -361,14 +365,8 @@ impl From<Described> for DocumentView {
             digitize_status: described.document.digitizing,
             rewrite_status: described.document.rewriting,
             embedding_status: described.document.embedding,
-            processing_error: match described.document.embedding {
-                Step::Blocked => described.document.embedding_error,
-                _ => described
-                    .document
-                    .processing_error
-                    .or(described.document.embedding_error),
-            },
-            processing_warning: described.document.facts.warning(),
+            processing_error: error,
+            processing_warning: warning,
             missing_pages: described.document.facts.missing_pages(),
             author: described.document.facts.author,
             language: described.document.facts.language,

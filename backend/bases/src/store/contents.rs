@@ -9,7 +9,7 @@ use crate::{
     document::MOST_DUPLICATES,
 };
 
-const COLUMNS: &str = "c.document_id, c.variant, c.blob, c.file_name, c.media_type, c.bytes, c.characters, c.sha256, c.updated_at";
+const COLUMNS: &str = "c.document_id, c.variant, c.blob, c.file_name, c.media_type, c.bytes, c.characters, c.sha256, c.updated_at, c.revision";
 
 pub(crate) async fn list_contents(
     db: &impl Executor,
@@ -83,10 +83,10 @@ pub(crate) async fn put_content(
     content: &NewContent,
     now: i64,
 ) -> Result<(), StoreError> {
-    let sql = "INSERT INTO knowledge_contents (document_id, variant, blob, file_name, media_type, bytes, characters, sha256, updated_at) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (document_id, variant) DO UPDATE SET \
+    let sql = "INSERT INTO knowledge_contents (document_id, variant, blob, file_name, media_type, bytes, characters, sha256, updated_at, revision) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, (SELECT d.revision FROM knowledge_documents d WHERE d.id = $1)) ON CONFLICT (document_id, variant) DO UPDATE SET \
                blob = excluded.blob, file_name = excluded.file_name, media_type = excluded.media_type, bytes = excluded.bytes, \
-               characters = excluded.characters, sha256 = excluded.sha256, updated_at = excluded.updated_at";
+               characters = excluded.characters, sha256 = excluded.sha256, updated_at = excluded.updated_at, revision = excluded.revision";
     let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let values = [
         document.into(),

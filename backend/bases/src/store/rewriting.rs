@@ -46,6 +46,11 @@ impl Rewrite {
         }
     }
 
+    /// False if usage or cost of a section is not known: also that of a section that is being asked for, or was when its process ended.
+    pub(crate) fn is_cost_known(&self) -> bool {
+        self.complete && !self.asking
+    }
+
     /// Counts what a section used, where that is known.
     pub(crate) fn count(&mut self, used: Used) {
         self.complete &= used.tokens.is_some() && used.cost.is_some();
@@ -109,6 +114,14 @@ pub(crate) async fn was_asked(db: &impl Executor, document: &str) -> Result<bool
                WHERE u.document_id = $1 AND u.kind = 'rewrite' AND u.created_at >= r.updated_at";
     let asked = db.fetch_count(statement(sql, [document.into()])).await?;
     Ok(asked > 0)
+}
+
+/// Lets the next rewriting go on where the last one failed. A section whose outcome nobody knows is asked for again, and its cost stays
+/// unknown.
+pub(crate) async fn resume_rewrite(db: &impl Executor, document: &str) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_rewrites SET complete = (complete AND NOT asking), asking = FALSE WHERE document_id = $1";
+    db.execute(statement(sql, [document.into()])).await?;
+    Ok(())
 }
 
 /// Lets the next rewriting begin anew.

@@ -48,8 +48,12 @@ pub(crate) enum Video {
         title: Option<String>,
         facts: DocumentFacts,
     },
-    /// Its sound, which belongs to no document yet.
-    Sound(NewContent),
+    /// Its sound, which belongs to no document yet, and what the platform says of it.
+    Sound {
+        sound: NewContent,
+        title: Option<String>,
+        facts: DocumentFacts,
+    },
 }
 
 /// Whether an address is one of a video platform.
@@ -108,9 +112,12 @@ pub(crate) async fn get(bases: &Bases, tenant: &Tenant, url: &str) -> Result<Vid
         }));
     };
     let name = description.title.as_deref().unwrap_or("video");
-    keep_sound(bases, tenant, &sound.url, name, sound.format)
-        .await
-        .map(Video::Sound)
+    let sound = keep_sound(bases, tenant, &sound.url, name, sound.format).await?;
+    Ok(Video::Sound {
+        sound,
+        title: description.title.clone(),
+        facts: description.facts(None),
+    })
 }
 
 /// Reads something on a thread that may take its time.

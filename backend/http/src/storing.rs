@@ -1,0 +1,80 @@
+//! What a server whose disk is nearly full says to requests that would store something: what is left is for deletion and for the ends of
+//! calls.
+
+use std::sync::atomic::Ordering;
+
+use axum::{
+    extract::{Request, State},
+    http::{Method, StatusCode},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+
+use super::{ApiError, Edge};
+
+impl Edge {
+    /// Notes whether the disk is so full that nothing but deletion may store anything.
+    pub fn set_disk_low(&self, is_low: bool) {
+        self.disk_low.store(is_low, Ordering::Relaxed);
+    }
+}
+
+/// Refuses requests with a method that creates or changes something while the disk is low. `DELETE` and the sockets of calls pass.
+pub(super) async fn refuse_without_space(
+    State(edge): State<Edge>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let stores = matches!(
+        *request.method(),
+        Method::POST | Method::PUT | Method::PATCH
+    );
+    if stores && edge.disk_low.load(Ordering::Relaxed) {
+        let message = "The server's disk is nearly full, so that only deleting is possible; delete files, or have the operator make room \
+                       on the disk (store.disk_reserve_bytes)";
+        let status = StatusCode::INSUFFICIENT_STORAGE;
+        return ApiError::new(status, "insufficient_storage", message).into_response();
+    }
+    next.run(request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::{Router, body::Body, routing::get};
+    use colloquy_base::clock::SystemClock;
+    use colloquy_config::Config;
+    use tokio_util::sync::CancellationToken;
+    use tower::ServiceExt as _;
+
+    use super::*;
+    use crate::Interface;
+
+    #[tokio::test]
+    async fn a_disk_that_is_nearly_full_takes_deletions_alone() {
+        let clock = Arc::new(SystemClock);
+        let edge = Edge::new(&Config::default(), clock, CancellationToken::new());
+        let handler = async || "done";
+        let routes = get(handler).post(handler).put(handler).delete(handler);
+        let routes = Router::<()>::new().route("/api/documents", routes);
+        let routes = Interface::MANAGEMENT.wrap(&edge, routes);
+        let status = async |method: Method| {
+            let request = Request::builder().method(method).uri("/api/documents");
+            let request = request.body(Body::empty()).unwrap();
+            routes.clone().oneshot(request).await.unwrap().status()
+        };
+        assert_eq!(status(Method::POST).await, StatusCode::OK);
+        edge.set_disk_low(true);
+        for (method, expected) in [
+            (Method::POST, StatusCode::INSUFFICIENT_STORAGE),
+            (Method::PUT, StatusCode::INSUFFICIENT_STORAGE),
+            (Method::GET, StatusCode::OK),
+            (Method::DELETE, StatusCode::OK),
+        ] {
+            assert_eq!(status(method.clone()).await, expected, "{method}");
+        }
+        edge.set_disk_low(false);
+        assert_eq!(status(Method::POST).await, StatusCode::OK);
+    }
+}
