@@ -40,6 +40,8 @@ mod reconciliation;
 mod recordings;
 mod rewriting;
 mod searching;
+mod signs;
+mod storage;
 mod usage;
 mod vectorstores;
 mod videos;

@@ -413,3 +413,31 @@ async fn a_process_that_dies_leaves_nothing_out_and_nothing_twice() {
         );
     }
 }
+
+/// A process that dies during a scan may have died of something else: two of them cost an hour, not a day.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_whose_process_died_is_tried_again_within_two_hours() {
+    let zoo = Zoo::start(&TestDatabase::sqlite()).await;
+    zoo.platform.has("@zoo/videos", "UCzoo", &[("v1", None)]);
+    zoo.platform.has("@zoo/streams", "UCzoo", &[]);
+    zoo.follow("zoo", "@zoo").await.expect(201);
+    let details = zoo.becomes("zoo", "synced").await;
+    let job = colloquy::bases::Discover {
+        folder: details["id"].as_str().unwrap().to_owned(),
+    };
+    let run = colloquy::jobs::Run {
+        id: String::new(),
+        fence: 0,
+        attempt: 1,
+    };
+    let bases = zoo.app.app.bases.clone();
+    let died = colloquy::jobs::GivenUp::Died;
+    colloquy::jobs::Job::give_up(job, bases, run, died)
+        .await
+        .unwrap();
+    let details = zoo.details("zoo").await;
+    assert_eq!(details["status"], "error", "{details}");
+    let next: jiff::Timestamp = details["next_sync_at"].as_str().unwrap().parse().unwrap();
+    let wait = next.duration_since(zoo.app.app.clock.now());
+    assert!(wait.as_hours() < 2, "{details}");
+}

@@ -108,7 +108,7 @@ async fn a_failure_is_no_success_anywhere() {
         .expect(200);
     assert_eq!(
         (&stats["error_count"], &stats["embedded_count"]),
-        (&json!(1), &json!(0)),
+        (&json!(2), &json!(0)),
         "{stats}"
     );
 }

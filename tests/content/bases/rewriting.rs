@@ -311,11 +311,67 @@ async fn without_a_model_a_text_is_not_rewritten_and_says_so() {
     let app = app.with_decoder().quick_worker().start().await;
     let acme = furnished(&app).await;
     let id = add(&app, &acme.key, NOTES, &[]).await;
-    let path = format!("/api/document/{BASE}/{id}");
-    eventually("it says so", async || {
-        let made = app.get(&acme.key, &path).await.expect(200);
-        let error = made["processing_error"].as_str().unwrap_or_default();
-        error.contains("rewriting.model")
-    })
-    .await;
+    // At once: no attempt would find one.
+    let made = document(&app, &acme.key, &id).await;
+    assert_eq!(made["rewrite_status"], "failed", "{made}");
+    let error = made["processing_error"].as_str().unwrap();
+    assert!(error.contains("rewriting.model"), "{error}");
+    let job = jobs::find::<Rewrite>(app.app.store.db(), &id).await;
+    assert_eq!(job.unwrap().unwrap().attempts, 1);
+}
+
+/// A process that ended while a model was asked leaves an outcome that nobody knows. One request tries all of them again.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_interrupted_has_no_known_cost_and_is_tried_again() {
+    let upstream = Upstream::start().await;
+    let app = with(&upstream)(TestApp::builder(&TestDatabase::sqlite()));
+    let app = app.start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    upstream.set_default(Api::Chat, Script::fault(Fault::Status(400)));
+    let failed = add(&app, key, NOTES, &[]).await;
+    let interrupted = add(&app, key, NOTES, &[]).await;
+    let made = document(&app, key, &interrupted).await;
+    assert_eq!(made["rewrite_status"], "failed", "{made}");
+    let sql = format!(
+        "UPDATE knowledge_rewrites SET asking = TRUE, complete = TRUE WHERE document_id = '{interrupted}'"
+    );
+    app.app.store.db().execute(sql).await.unwrap();
+    let made = document(&app, key, &interrupted).await;
+    assert_eq!(made["spend_display"], "n/a", "{made}");
+    assert_eq!(made["rewrite_cost_complete"], false);
+
+    // Whole bases say what they leave as it is.
+    let empty = fields(&[("name", "Empty"), ("folder", "texts"), ("type", "file")]);
+    let empty = post(&app, key, &format!("/api/documents/{BASE}/empty"), empty).await;
+    let empty = empty.expect(201);
+    let path = format!("/api/bulk/rewrite/kb/{BASE}?dry_run=true");
+    let bulk = app.post(key, &path, json!({})).await.expect(200);
+    let skipped =
+        json!([{"document_id": empty["id"], "reason": "The document has no text to rewrite"}]);
+    assert_eq!(
+        (&bulk["skipped"], &bulk["skipped_documents"]),
+        (&json!(1), &skipped)
+    );
+
+    upstream.set_default(Api::Chat, Script::text("Lions eat meat."));
+    let path = "/api/rewriting/acme/retry-failed";
+    let only = format!("{path}?kb=manual&interrupted=true");
+    let again = app.post(key, &only, json!({})).await.expect(200);
+    assert_eq!(again["document_ids"], json!([interrupted]), "{again}");
+    let made = document(&app, key, &interrupted).await;
+    assert_eq!(made["status"], "ready", "{made}");
+    assert_eq!(
+        made["rewrite_cost_complete"], false,
+        "it may have been paid for twice"
+    );
+    let again = app.post(key, path, json!({})).await.expect(200);
+    assert_eq!(again["document_ids"], json!([failed]), "{again}");
+    assert_eq!(document(&app, key, &failed).await["status"], "ready");
+    let none = app.post(key, path, json!({})).await.expect(200);
+    assert_eq!(none["queued"], 0);
+    let unknown = format!("{path}?kb=none");
+    app.post(key, &unknown, json!({})).await.expect(404);
+    let other = app.partner("other").await;
+    app.post(&other.key, path, json!({})).await.expect(403);
 }

@@ -1,0 +1,188 @@
+//! What a document shows of contents that are not what they seem to be.
+
+use harness::{
+    TestDatabase, eventually,
+    upstream::{Api, Script, Upstream},
+};
+
+use super::{addresses::site, *};
+
+async fn warning(app: &TestApp, key: &str, id: &str) -> String {
+    let path = format!("/api/document/{BASE}/{id}");
+    let document = app.get(key, &path).await.expect(200);
+    let warning = document["processing_warning"].as_str();
+    warning.unwrap_or_default().to_owned()
+}
+
+async fn digitize(app: &TestApp, key: &str, id: &str) -> Value {
+    let process = "/api/queue/process?partner=acme&kb=manual";
+    let body = json!({"document": {"id": id}});
+    app.post(key, process, body).await.expect(200);
+    digitized(app, key, id).await
+}
+
+on_both_databases!(
+    contents_that_are_older_than_what_they_are_made_of_say_so,
+    |builder| builder
+        .config(|config| config.fetch.allow_private = true)
+        .with_decoder()
+        .quick_worker(),
+    |app| {
+        let (origin, _site) = site().await;
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let made = upload(&app, key, "a.txt", b"Lions sleep.".to_vec()).await;
+        let made = made.expect(201);
+        let id = made["id"].as_str().unwrap();
+        let document = digitized(&app, key, id).await;
+        assert_eq!(document["processing_warning"], Value::Null, "{document}");
+
+        // Another original.
+        let content = format!("/api/documents/{BASE}/{id}/content");
+        let original = format!("{content}/original");
+        let written = put(&app, key, &original, &[("content", "Tigers swim.")]).await;
+        let told = written.expect(200)["processing_warning"].clone();
+        assert!(
+            told.as_str().unwrap().contains("earlier original"),
+            "{told}"
+        );
+        let document = digitize(&app, key, id).await;
+        assert_eq!(document["processing_warning"], Value::Null, "{document}");
+
+        // Another text below a final content.
+        let written = format!("{content}/rewritten");
+        put(&app, key, &written, &[("content", "Tigers swim well.")])
+            .await
+            .expect(200);
+        settled(&app, key).await;
+        assert_eq!(warning(&app, key, id).await, "");
+        let text = format!("{content}/digitized");
+        put(&app, key, &text, &[("content", "Bears play.")])
+            .await
+            .expect(200);
+        let told = warning(&app, key, id).await;
+        assert!(told.contains("earlier text"), "{told}");
+        put(&app, key, &written, &[("content", "Bears play well.")])
+            .await
+            .expect(200);
+        assert_eq!(warning(&app, key, id).await, "");
+
+        // Another address.
+        let form = fields(&[
+            ("type", "url"),
+            ("folder", "texts"),
+            ("use_original_as_rewritten", "true"),
+            ("url", &format!("{origin}/latin")),
+        ]);
+        let made = post(&app, key, &format!("/api/documents/{BASE}"), form).await;
+        let made = made.expect(201);
+        let id = made["id"].as_str().unwrap();
+        settled(&app, key).await;
+        assert_eq!(warning(&app, key, id).await, "");
+        let path = format!("/api/documents/{BASE}/{id}/url");
+        let lions = format!("{origin}/lions");
+        let changed = put(&app, key, &path, &[("url", &lions)]).await;
+        let told = changed.expect(200)["processing_warning"].clone();
+        assert!(told.as_str().unwrap().contains("earlier address"), "{told}");
+        digitize(&app, key, id).await;
+        settled(&app, key).await;
+        assert_eq!(warning(&app, key, id).await, "");
+    }
+);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_nobody_answers_at_says_so_while_it_is_tried() {
+    let app = TestApp::builder(&TestDatabase::sqlite())
+        .config(|config| config.fetch.allow_private = true)
+        .with_decoder()
+        .quick_worker()
+        .start()
+        .await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let form = fields(&[
+        ("type", "url"),
+        ("folder", "texts"),
+        ("url", "http://127.0.0.1:1/a.txt"),
+    ]);
+    let made = post(&app, key, &format!("/api/documents/{BASE}"), form).await;
+    let path = format!(
+        "/api/document/{BASE}/{}",
+        made.expect(201)["id"].as_str().unwrap()
+    );
+    eventually("the document says why it waits", async || {
+        let document = app.get(key, &path).await.expect(200);
+        let error = document["processing_error"].as_str().unwrap_or_default();
+        error.contains("no connection") && error.contains("tried again")
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_original_that_is_no_text_is_shown_in_base64() {
+    let app = TestApp::builder(&TestDatabase::sqlite());
+    let app = app.without_worker().start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0\0".to_vec();
+    let made = upload(&app, key, "a.png", png).await.expect(201);
+    let shown = async |made: &Value| {
+        let id = made["id"].as_str().unwrap();
+        let path = format!("/api/documents/{BASE}/{id}/content/original");
+        app.get(key, &path).await.expect(200)
+    };
+    let picture = shown(&made).await;
+    assert_eq!(picture["format"], "base64", "{picture}");
+    let content = picture["content"].as_str().unwrap();
+    assert!(content.starts_with("iVBORw0KGgo"), "{content}");
+    let latin = upload(&app, key, "a.txt", b"L\xf6wen".to_vec()).await;
+    let text = shown(&latin.expect(201)).await;
+    assert_eq!(text["format"], "raw");
+    assert!(!text["content"].as_str().unwrap().contains('\u{fffd}'));
+}
+
+/// A short document is embedded between the parts of long ones, although these take all places that a partner gets.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_short_document_does_not_wait_for_all_of_a_long_one() {
+    const LONG: usize = 40;
+    let upstream = Upstream::start().await;
+    let slow = Script::default().delayed(Duration::from_millis(15), Duration::ZERO);
+    upstream.set_default(Api::Embeddings, slow);
+    let app = TestApp::builder(&TestDatabase::sqlite()).config(|config| {
+        upstream.embed(config, "scripted-embedder");
+        config.embedder.max_texts = 1;
+    });
+    let app = app.with_decoder().quick_worker().start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let add = async |name: &str, text: String| {
+        let form = fields(&[
+            ("type", "file"),
+            ("folder", "texts"),
+            ("use_original_as_rewritten", "true"),
+        ]);
+        let form = form.part("file", file(name, text));
+        let made = post(&app, key, &format!("/api/documents/{BASE}"), form).await;
+        made.expect(201);
+    };
+    for name in ["first", "second"] {
+        let section = |part| format!("# {name}{part}.\n\n{}\n\n", "Words of it. ".repeat(60));
+        add(&format!("{name}.md"), (0..LONG).map(section).collect()).await;
+    }
+    add("short.md", "# Short\n\nThe needle.".to_owned()).await;
+    settled(&app, key).await;
+    let asked: Vec<String> = upstream
+        .requests(Api::Embeddings)
+        .iter()
+        .map(|request| request.body["input"].to_string())
+        .collect();
+    let last = |word: &str| asked.iter().rposition(|text| text.contains(word)).unwrap();
+    let ends = [last("first"), last("second")];
+    assert!(
+        last("needle") < ends[0] && last("needle") < ends[1],
+        "{ends:?}"
+    );
+    let times = asked.iter().filter(|text| text.contains("first0.")).count();
+    assert_eq!(times, 1, "nothing is embedded twice");
+    assert_eq!(found(&app, key, "needle").await[0], "short.md");
+}
