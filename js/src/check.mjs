@@ -30,6 +30,18 @@ function areIceServers(iceServers) {
   }
 }
 
+/** Whether it is an address with its scheme. Without one, a browser would take it for a path below the page. */
+function isAddress(value) {
+  // An empty one is none.
+  if (value === "") return true;
+  try {
+    return /^https?:\/\//i.test(value) && Boolean(new URL(value).host);
+  } catch {
+    return false;
+  }
+}
+
+const ADDRESS = ["a URL that begins with https:// or http://", isAddress];
 const TEXT = ["a string", (value) => typeof value === "string"];
 const FLAG = ["a boolean", (value) => typeof value === "boolean"];
 
@@ -39,8 +51,8 @@ const CONFIG = {
   personRole: TEXT,
   microphoneId: TEXT,
   speakerId: TEXT,
-  backendUrl: TEXT,
-  BACKEND_URL: TEXT,
+  backendUrl: ADDRESS,
+  BACKEND_URL: ADDRESS,
   callTimeLimitSeconds: ["a whole number from 1 to 14400", (value) => Number.isInteger(value) && value >= 1 && value <= 14_400],
   characterParams: ["an object", hasJson],
   historyElement: ["an element or its id", (value) => typeof value === "string" || isObject(value)],

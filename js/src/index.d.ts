@@ -216,7 +216,7 @@ export interface CheckFailure {
   ok: false;
   /** What a call would fail with. */
   code: CallErrorCode;
-  /** What to do. */
+  /** What happened at which URL, and what to do. */
   message: string;
 }
 
@@ -235,7 +235,10 @@ export interface CheckReport {
   microphones: number;
   /** How many speakers there are to choose from. */
   speakers: number;
-  /** Whether the backend answers within 10 seconds, and after how many milliseconds. */
+  /**
+   * Whether the backend answers within 10 seconds, and after how many milliseconds, and whether a WebSocket to it opens: `NETWORK` where a
+   * proxy in front of it does not pass `Upgrade` on.
+   */
   backend: { ok: true; ms: number } | CheckFailure;
   /** Whether the backend's media port can be reached, after how many milliseconds, and how; see `CallStats`. */
   media: { ok: true; ms: number; candidateType: string | null; protocol: string | null } | CheckFailure;
@@ -295,7 +298,10 @@ export interface Config {
   microphoneId?: string | null;
   /** The speaker to use; the system's otherwise. */
   speakerId?: string | null;
-  /** Where calls are created with an API key; the page's origin otherwise. A signed URL needs none. */
+  /**
+   * Where calls are created with an API key, and what `preCallCheck` asks; the page's origin otherwise. A URL with its scheme, such as
+   * `https://calls.example.org`. A signed URL needs none.
+   */
   backendUrl?: string | null;
   /** The same as `backendUrl`, which wins. */
   BACKEND_URL?: string | null;

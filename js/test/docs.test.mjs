@@ -1,7 +1,7 @@
 // The documentation as a reader copies it: every block of code in the READMEs and the guides is checked against the
 // package's types, and the reference is the one that the types have.
 //
-// `js` is checked as JavaScript, `ts` and `tsx` strictly, `html` by its script, `css` and `json` by parsing. A comment
+// `js` is checked as JavaScript, `ts`, `tsx` and the scripts of `html` as strict TypeScript, `css` and `json` by parsing. A comment
 // right before a block holds what the reader need not see: <!-- with: const key = ""; -->. The examples in the comments of
 // the types are checked too, and with them those of the reference, which is made from there.
 
@@ -95,9 +95,11 @@ async function compile(t, given, extension, options) {
 }
 
 test("JavaScript in the documentation fits the types", (t) =>
-  compile(t, [...inLanguage("js"), ...scripts], "js", { allowJs: true, checkJs: true, strict: false }));
+  compile(t, inLanguage("js"), "js", { allowJs: true, checkJs: true, strict: true, noImplicitAny: false }));
 
-test("TypeScript in the documentation fits the types", (t) => compile(t, inLanguage("ts", "tsx"), undefined, { strict: true }));
+// Whoever uses TypeScript copies the scripts of pages as well.
+test("TypeScript and the scripts of pages in the documentation fit the types strictly", (t) =>
+  compile(t, [...inLanguage("ts", "tsx"), ...scripts.map((script) => ({ ...script, language: "ts" }))], undefined, { strict: true }));
 
 test("stylesheets and JSON in the documentation parse", async () => {
   for (const { name, code } of inLanguage("css")) {

@@ -60,6 +60,10 @@ test("a wrong key of the configuration is named when the manager is made", async
     [{ iceServers: {} }, "config.iceServers must be an array"],
     [{ iceTransportPolicy: "direct" }, "config.iceTransportPolicy must be all or relay"],
     [{ wakeLock: 1 }, "config.wakeLock must be a boolean"],
+    ...["calls.example.org", "localhost:8080", "//calls.example.org", "/voice", "wss://calls.example.org", "https://", "https:calls", 7].map(
+      (url) => [{ backendUrl: url }, "config.backendUrl must be a URL that begins with https:// or http://"],
+    ),
+    [{ BACKEND_URL: "localhost:8080" }, "config.BACKEND_URL must be a URL"],
     [{ historyElement: 1 }, "config.historyElement must be an element or its id"],
   ]) {
     const named = (error) => error instanceof CallError && error.code === "INVALID_ARGUMENT" && error.message.includes(name);
@@ -84,6 +88,9 @@ test("a wrong key of the configuration is named when the manager is made", async
   // Absent ones have their defaults, and a server has no elements. The longest limit is one.
   const absent = { callTimeLimitSeconds: 14_400, characterRole: null, audio: null, iceServers: undefined, historyElement: {}, characterParams: {} };
   assert.equal(new CallManager(callbacks(), absent).getState(), "idle");
+  for (const backendUrl of ["https://calls.example.org/voice/", "HTTP://localhost:8080", "http://[::1]:8080", "", null]) {
+    assert.equal(new CallManager(callbacks(), { backendUrl, BACKEND_URL: backendUrl }).getState(), "idle");
+  }
 });
 
 test("a name that nobody knows is a warning", (t) => {
@@ -333,4 +340,16 @@ test("JavaScript, worklet and wasm together keep the size budget", (t) => {
     assert.match(readme, new RegExp(`^\\| \`@colloquy/sdk${name}\` \\|.*\\| ${kilobytes(name)} \\|$`, "m"));
   }
   assert.ok(readFileSync(join(js, "..", "README.md"), "utf8").includes(kilobytes("")), kilobytes(""));
+});
+
+test("the package has its licences and its guides, and nothing of how they are made", () => {
+  const packed = execFileSync("npm", ["pack", "--dry-run", "--json", "--ignore-scripts"], { cwd: js, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+  const [{ files }] = JSON.parse(packed);
+  const paths = files.map(({ path }) => path);
+  for (const licence of ["LICENSE-APACHE", "LICENSE-MIT"]) {
+    assert.ok(paths.includes(licence), licence);
+    assert.equal(readFileSync(join(js, licence), "utf8"), readFileSync(join(js, "..", licence), "utf8"));
+  }
+  for (const guide of ["README.md", "CHANGELOG.md", "docs/README.md", "docs/first-call.md", "docs/api.md"]) assert.ok(paths.includes(guide), guide);
+  assert.deepEqual(paths.filter((path) => /\.mjs$/.test(path) && !path.startsWith("dist/")), []);
 });
