@@ -85,6 +85,16 @@ fn reference(partner: Option<&str>, name: &str) -> Result<String, CallError> {
     }
 }
 
+/// What came back from an address that did not say more.
+pub(crate) fn answered(status: u16, url: &str) -> String {
+    String::from_iter([
+        "HTTP status ",
+        &u32::from(status).to_string(),
+        " from POST ",
+        url,
+    ])
+}
+
 /// What the backend answered to `POST /v2/calls`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreateAnswer {
@@ -106,24 +116,25 @@ impl CreateAnswer {
             status,
             signed_url: data.and_then(|data| data.text("signedUrl")),
             code: text("code").unwrap_or_default(),
-            message: text("message").unwrap_or_else(|| {
-                String::from_iter(["HTTP status ", &u32::from(status).to_string()])
-            }),
+            message: text("message").unwrap_or_default(),
         }
     }
 
-    /// The signed URL, or why there is none.
-    pub(crate) fn signed_url(self) -> Result<String, CallError> {
+    /// The signed URL, or why there is none. `url` is where the request went.
+    pub(crate) fn signed_url(self, url: &str) -> Result<String, CallError> {
         if (200..300).contains(&self.status) {
             return self.signed_url.ok_or_else(|| {
-                CallError::with_detail(
-                    ErrorCode::Protocol,
-                    "the response to POST /v2/calls has no data.signedUrl",
-                )
+                let detail = ["the response to POST ", url, " has no data.signedUrl"];
+                CallError::with_detail(ErrorCode::Protocol, &String::from_iter(detail))
             });
         }
         let otherwise = ErrorCode::from_http_status(self.status);
-        Err(CallError::from_server(&self.code, &self.message, otherwise))
+        // A backend says itself what is wrong; anything else may be at another address than the one that was meant.
+        let message = match self.message.is_empty() {
+            true => answered(self.status, url),
+            false => self.message,
+        };
+        Err(CallError::from_server(&self.code, &message, otherwise))
     }
 }
 
@@ -205,7 +216,7 @@ mod tests {
     fn responses_become_a_url_or_a_stable_code() {
         let signed_url = |status, body: &str| {
             let body: Option<Value> = serde_json::from_str(body).ok();
-            CreateAnswer::read(status, body.as_ref()).signed_url()
+            CreateAnswer::read(status, body.as_ref()).signed_url("https://h/v2/calls")
         };
         let url = signed_url(
             200,
@@ -238,5 +249,8 @@ mod tests {
             ErrorCode::Server
         );
         assert_eq!(code(503, ""), ErrorCode::Capacity);
+        let message = |status, body| signed_url(status, body).unwrap_err().message;
+        assert!(message(404, "<html>").ends_with("(HTTP status 404 from POST https://h/v2/calls)"));
+        assert!(message(200, "{}").contains("https://h/v2/calls"));
     }
 }

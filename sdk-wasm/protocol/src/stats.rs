@@ -13,6 +13,12 @@ const POOR: (f64, f64) = (500.0, 0.08);
 const PACKET_SAMPLES: f64 = 960.0;
 const PAUSE_SAMPLES: f64 = 9_600.0;
 
+/// When the last packet of media came.
+const LAST_PACKET: &str = "lastPacketReceivedTimestamp";
+
+/// How long nothing may come from the other side, in milliseconds: a backend reports every second what it received.
+const SILENCE_MS: f64 = 3_000.0;
+
 /// The quality of a call since the last report, as `onStats` is given it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -49,12 +55,16 @@ struct Counts {
     packets_lost: f64,
     samples: f64,
     concealed: f64,
+    /// STUN messages and, where the browser does not tell when the last one came, packets of media.
+    messages_received: f64,
 }
 
 /// Compares one report with the last.
 #[derive(Debug, Default)]
 pub struct StatsMeter {
     last: Counts,
+    /// When something of the other side's last came, as far as the reports tell.
+    heard_at_ms: Option<f64>,
 }
 
 impl StatsMeter {
@@ -62,7 +72,8 @@ impl StatsMeter {
     pub fn read<F: Fields>(&mut self, entries: &[F]) -> CallStats {
         let inbound = of_type(entries, "inbound-rtp");
         let heard = of_type(entries, "remote-inbound-rtp");
-        let now = counts(inbound, of_type(entries, "outbound-rtp"));
+        let pair = selected_pair(entries);
+        let now = counts(inbound, of_type(entries, "outbound-rtp"), pair);
         let last = std::mem::replace(&mut self.last, now);
         let seconds = (now.at_ms - last.at_ms) / 1000.0;
         let rate = |now: f64, before: f64| {
@@ -70,7 +81,7 @@ impl StatsMeter {
             known.then(|| ((now - before) * 8.0 / seconds).max(0.0))
         };
         // ICE measures more often than RTCP.
-        let round_trip = selected_pair(entries)
+        let round_trip = pair
             .and_then(|pair| pair.number("currentRoundTripTime"))
             .or_else(|| heard?.number("roundTripTime"));
         let lost = (now.packets_lost - last.packets_lost).max(0.0);
@@ -92,12 +103,32 @@ impl StatsMeter {
             candidate_type,
             protocol,
         };
-        if stats.reaches(POOR) {
+        if stats.reaches(POOR) || self.is_silent(entries, &last, &now) {
             stats.quality = "poor";
         } else if stats.reaches(FAIR) {
             stats.quality = "fair";
         }
         stats
+    }
+
+    /// Returns true if the other side was sent something and has sent nothing for too long: neither RTCP nor STUN nor media.
+    fn is_silent<F: Fields>(&mut self, entries: &[F], last: &Counts, now: &Counts) -> bool {
+        let at = |kind, name| of_type(entries, kind)?.number(name);
+        let told = [
+            at("remote-inbound-rtp", "timestamp"),
+            at("remote-outbound-rtp", "timestamp"),
+            at("inbound-rtp", LAST_PACKET),
+            (now.messages_received != last.messages_received).then_some(now.at_ms),
+        ];
+        for at_ms in told.into_iter().flatten() {
+            if self.heard_at_ms.is_none_or(|heard| heard < at_ms) {
+                self.heard_at_ms = Some(at_ms);
+            }
+        }
+        now.bytes_sent > last.bytes_sent
+            && self
+                .heard_at_ms
+                .is_some_and(|heard| now.at_ms - heard >= SILENCE_MS)
     }
 }
 
@@ -143,8 +174,13 @@ fn selected_pair<F: Fields>(entries: &[F]) -> Option<&F> {
         })
 }
 
-fn counts<F: Fields>(inbound: Option<&F>, outbound: Option<&F>) -> Counts {
+fn counts<F: Fields>(inbound: Option<&F>, outbound: Option<&F>, pair: Option<&F>) -> Counts {
     let count = |entry: Option<&F>, name| entry.and_then(|e| e.number(name)).unwrap_or(0.0);
+    let tells_last_packet = inbound.and_then(|inbound| inbound.number(LAST_PACKET));
+    let media = match tells_last_packet {
+        Some(_) => 0.0,
+        None => count(inbound, "packetsReceived"),
+    };
     Counts {
         at_ms: count(outbound, "timestamp"),
         bytes_sent: count(outbound, "bytesSent"),
@@ -153,6 +189,9 @@ fn counts<F: Fields>(inbound: Option<&F>, outbound: Option<&F>) -> Counts {
         packets_lost: count(inbound, "packetsLost"),
         samples: count(inbound, "totalSamplesReceived"),
         concealed: count(inbound, "concealedSamples") - count(inbound, "silentConcealedSamples"),
+        messages_received: count(pair, "responsesReceived")
+            + count(pair, "requestsReceived")
+            + media,
     }
 }
 
@@ -268,6 +307,54 @@ mod tests {
         assert_eq!(trip(0.2), "good");
         assert_eq!(trip(0.248), "fair");
         assert_eq!(trip(0.498), "poor");
+    }
+
+    /// The qualities of reports two seconds apart, of which each has counters and times of its own: seconds since the call began.
+    fn qualities(reports: &[Value]) -> Vec<&'static str> {
+        let mut meter = StatsMeter::default();
+        let report = |(index, report): (usize, &Value)| {
+            let at_ms = 1_000.0 + 2_000.0 * index as f64;
+            let sent = report["sent"].as_f64().unwrap_or(at_ms);
+            let mut entries = vec![
+                json!({"type": "outbound-rtp", "timestamp": at_ms, "bytesSent": sent}),
+                json!({"type": "transport", "selectedCandidatePairId": "pair"}),
+                json!({"type": "candidate-pair", "id": "pair", "responsesReceived": report["stun"]}),
+                json!({"type": "inbound-rtp", "packetsReceived": report["media"],
+                    "lastPacketReceivedTimestamp": report["media_at"]}),
+            ];
+            if let Some(rtcp) = report["rtcp"].as_f64() {
+                entries.push(json!({"type": "remote-inbound-rtp", "timestamp": rtcp}));
+            }
+            meter.read(&entries).quality
+        };
+        reports.iter().enumerate().map(report).collect()
+    }
+
+    #[test]
+    fn a_backend_that_is_silent_for_three_seconds_is_poor() {
+        // Reports are made at 1, 3, 5 and 7 s. The last report of the backend came at 2.5 s, or at 1.9 s.
+        let rtcp = |times: [f64; 4]| qualities(&times.map(|at| json!({"rtcp": at})));
+        assert_eq!(
+            rtcp([500.0, 2_500.0, 2_500.0, 2_500.0]),
+            ["good", "good", "good", "poor"]
+        );
+        assert_eq!(
+            rtcp([500.0, 1_900.0, 1_900.0, 6_000.0]),
+            ["good", "good", "poor", "good"]
+        );
+        // Any sign of it will do.
+        let stun = [1, 2, 3, 3].map(|stun| json!({"rtcp": 500.0, "stun": stun}));
+        assert_eq!(qualities(&stun), ["good"; 4]);
+        let media = [1, 2, 3, 4].map(|media| json!({"rtcp": 500.0, "media": media}));
+        assert_eq!(qualities(&media), ["good"; 4]);
+        let last =
+            [900.0, 2_900.0, 2_900.0, 2_900.0].map(|at| json!({"media_at": at, "media": at}));
+        assert_eq!(qualities(&last), ["good", "good", "good", "poor"]);
+        // It reports on what it is sent, so a page that sends nothing does not wait for it.
+        let unsent = [500.0; 4].map(|at| json!({"rtcp": at, "sent": 7}));
+        assert_eq!(qualities(&unsent), ["good"; 4]);
+        // Before the first sign the call is not connected.
+        assert_eq!(qualities(&[json!({}), json!({}), json!({})]), ["good"; 3]);
     }
 
     #[test]

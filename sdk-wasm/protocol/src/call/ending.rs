@@ -47,6 +47,11 @@ impl Call {
 
     /// Releases everything and reports the end to the application. Every end of a call comes here.
     fn finish(&mut self, outcome: Result<HangUpReason, CallError>) {
+        // What the server would have said of them does not come any more; the log of the conversation is still there.
+        for mut line in std::mem::take(&mut self.open_lines) {
+            line.is_final = true;
+            self.event(Event::Transcript(line));
+        }
         self.command(Command::CloseEverything);
         let (last, reason) = match outcome {
             Ok(reason) => (SessionState::Completed, reason),

@@ -75,6 +75,8 @@ pub struct Call {
     playback_blocked: bool,
     /// What the server last said; `Starting` before it says anything.
     server_state: SessionState,
+    /// The lines of the transcript that may still change.
+    open_lines: Vec<TranscriptLine>,
     /// What the application last heard, or how a call ended that was never created.
     status: Option<SessionState>,
     outputs: VecDeque<Output>,
@@ -122,6 +124,7 @@ impl Call {
             person_role: options.person_role.unwrap_or_else(|| "You".to_owned()),
             muted: options.muted,
             server_state: SessionState::Starting,
+            open_lines: Vec::new(),
             status: None,
             outputs: VecDeque::new(),
         }
@@ -174,7 +177,7 @@ impl Call {
         match input {
             Input::Timeout => self.tick(now_ms),
             Input::CreateAnswered(answer) => self.create_answered(now_ms, answer),
-            Input::CreateFailed if self.is_creating() => self.fail(ErrorCode::Network.into()),
+            Input::CreateFailed if self.is_creating() => self.create_failed(),
             Input::MicrophoneReady if self.phase == Phase::AwaitingMicrophone => {
                 self.phase = Phase::Connecting;
                 self.event(Event::CallStarting);
@@ -273,7 +276,7 @@ impl Call {
             self.media.link_lost();
             self.update_status();
         } else {
-            self.fail(ErrorCode::Network.into());
+            self.socket_failed();
         }
     }
 

@@ -71,6 +71,10 @@ impl Call {
                     is_final,
                     at_ms: u32::try_from(at_ms).unwrap_or(u32::MAX),
                 };
+                self.open_lines.retain(|open| open.id != line.id);
+                if !line.is_final {
+                    self.open_lines.push(line.clone());
+                }
                 self.event(Event::Transcript(line));
             }
             ServerMessage::UserInfo { info } => self.event(Event::UserInfo(info)),

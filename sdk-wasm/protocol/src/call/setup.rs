@@ -42,7 +42,7 @@ impl Call {
             return;
         }
         let next = answer
-            .signed_url()
+            .signed_url(&self.create_url)
             .and_then(|url| self.created(now_ms, url));
         if let Err(error) = next {
             self.fail(error);
@@ -102,6 +102,27 @@ impl Call {
 
     pub(super) fn create_peer(&mut self) {
         self.command(Command::CreatePeer(Rc::clone(&self.ice_servers)));
+    }
+
+    /// The request that creates the call got no answer.
+    pub(super) fn create_failed(&mut self) {
+        let detail = String::from_iter(["POST ", &self.create_url]);
+        self.fail(CallError::with_detail(ErrorCode::Network, &detail));
+    }
+
+    /// The session's WebSocket did not open, or did not come back. Its signature is left out.
+    pub(super) fn socket_failed(&mut self) {
+        let url = &self.link.url;
+        let end = find(url, "?").unwrap_or(url.len());
+        let message = String::from_iter([
+            "No WebSocket opens at ",
+            url.get(..end).unwrap_or_default(),
+            ". Check the network, and that each proxy in front of the backend passes the headers Upgrade and Connection on.",
+        ]);
+        self.fail(CallError {
+            code: ErrorCode::Network,
+            message,
+        });
     }
 
     /// A policy of the page blocked a connection: this call's, or another one of the page, which is none of its business.

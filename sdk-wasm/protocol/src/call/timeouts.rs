@@ -3,7 +3,6 @@
 use super::link::LinkTick;
 use super::media::MediaTick;
 use super::{Call, Command, Phase, ending, frames};
-use crate::ErrorCode;
 
 impl Call {
     /// When to come back with [`Input::Timeout`](super::Input::Timeout) at the latest.
@@ -24,7 +23,7 @@ impl Call {
     pub(super) fn tick(&mut self, now_ms: u64) {
         match self.phase {
             Phase::Creating { until_ms } if now_ms >= until_ms => {
-                self.fail(ErrorCode::Network.into());
+                self.create_failed();
             }
             Phase::Creating { .. } | Phase::Ended => {}
             Phase::Opening | Phase::AwaitingMicrophone | Phase::Connecting | Phase::Connected => {
@@ -45,7 +44,7 @@ impl Call {
                 self.socket_closed(now_ms, 1006);
             }
             LinkTick::Retry => self.open_socket(now_ms),
-            LinkTick::GiveUp => self.fail(ErrorCode::Network.into()),
+            LinkTick::GiveUp => self.socket_failed(),
         }
     }
 

@@ -206,3 +206,70 @@ fn a_server_that_ends_without_bye_is_understood_too() {
         ["close", "error SERVER", "status error", "onHangUp error"]
     );
 }
+
+#[test]
+fn a_line_that_is_open_when_the_call_ends_becomes_final_before_its_log_is_closed() {
+    let line = |id: &str, is_final: bool| json!({"type": "transcript", "id": id, "originator": "bot", "text": id, "final": is_final, "at_ms": 7});
+    for (end, told) in [
+        (Input::HangUp, "onHangUp local"),
+        (Input::SocketClosed { code: 4503 }, "onHangUp error"),
+    ] {
+        let mut harness = Harness::talking();
+        harness.message(line("first", false));
+        harness.message(line("first", true));
+        harness.message(line("second", false));
+        harness.message(line("second", false));
+        harness.take();
+        harness.input(end);
+        let log = harness.take();
+        let finals = log.iter().filter(|event| event.contains("is_final"));
+        let finals: Vec<_> = finals.collect();
+        assert_eq!(finals.len(), 1, "{log:?}");
+        assert!(finals[0].contains("\"second\"") && finals[0].contains("is_final: true"));
+        let place = |wanted: &str| log.iter().position(|event| event == wanted).unwrap();
+        let shown = log.iter().position(|event| event == finals[0]).unwrap();
+        assert!(
+            shown < place("close") && place("close") < place(told),
+            "{log:?}"
+        );
+    }
+}
+
+#[test]
+fn a_backend_that_cannot_be_reached_is_named() {
+    let message = |call: &mut Call| {
+        let errors = std::iter::from_fn(|| call.poll()).filter_map(|output| match output {
+            Output::Event(Event::CallError { error, .. }) => Some(error),
+            _ => None,
+        });
+        let errors: Vec<_> = errors.collect();
+        assert_eq!(errors.len(), 1);
+        assert_eq!(errors[0].code, ErrorCode::Network);
+        errors[0].message.clone()
+    };
+    let mut created = Harness::client().call;
+    created.handle(0, Input::CreateFailed);
+    let failed = message(&mut created);
+    assert!(
+        failed.ends_with("(POST https://calls.example.org/v2/calls)"),
+        "{failed}"
+    );
+
+    let mut late = Harness::client().call;
+    late.handle(20_000, Input::Timeout);
+    assert_eq!(message(&mut late), failed);
+
+    // What signs the URL is not told.
+    let signed_url = "wss://h/v2/calls/1/session?expires=1&signature=hidden".to_owned();
+    let mut call = Harness::start(Start::Server { signed_url }, Options::default()).call;
+    call.handle(0, Input::SocketClosed { code: 1006 });
+    let failed = message(&mut call);
+    assert!(
+        failed.contains("at wss://h/v2/calls/1/session. Check"),
+        "{failed}"
+    );
+    assert!(
+        failed.contains("Upgrade") && !failed.contains("hidden"),
+        "{failed}"
+    );
+}
