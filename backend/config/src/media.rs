@@ -13,7 +13,8 @@ use super::Secret;
 pub struct MediaConfig {
     /// The one UDP port of all calls; 0: one that the system chooses at start.
     pub udp_port: u16,
-    /// The address that clients reach the node at; unset: the addresses of the machine's interfaces.
+    /// The address that clients reach the node at, IPv4 or IPv6, of the machine or of what stands in front of it; unset: the
+    /// addresses of the machine's interfaces.
     pub public_ip: Option<IpAddr>,
     /// STUN and TURN servers handed to clients: a JSON array of `{"urls": [..], "username": .., "credential": ..}`, or
     /// URLs separated by commas. A secret, since it may hold some.
@@ -46,6 +47,16 @@ impl Default for MediaConfig {
 
 impl MediaConfig {
     pub(super) fn validate(&self) -> anyhow::Result<()> {
+        if let Some(ip) = self.public_ip.map(|ip| ip.to_canonical()) {
+            let is_link_local = match ip {
+                IpAddr::V4(ip) => ip.is_link_local() || ip.is_broadcast(),
+                IpAddr::V6(ip) => ip.is_unicast_link_local(),
+            };
+            ensure!(
+                !ip.is_unspecified() && !ip.is_multicast() && !is_link_local,
+                "media.public_ip: {ip} is no address that clients can reach; leave it out for those of the interfaces"
+            );
+        }
         ensure!(self.max_calls >= 1, "media.max_calls: at least 1");
         ensure!(
             self.max_calls_per_partner != Some(0),
@@ -60,5 +71,43 @@ impl MediaConfig {
             "media.bitrate_bps: 6000 to 128000"
         );
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_public_address_is_one_that_clients_can_reach() {
+        let validated = |ip: &str| {
+            let config = MediaConfig {
+                public_ip: Some(ip.parse().unwrap()),
+                ..MediaConfig::default()
+            };
+            config.validate().map_err(|error| error.to_string())
+        };
+        for good in [
+            "203.0.113.7",
+            "2001:db8::7",
+            "127.0.0.2",
+            "10.0.0.7",
+            "fd00::7",
+        ] {
+            assert_eq!(validated(good), Ok(()));
+        }
+        for wrong in [
+            "0.0.0.0",
+            "::",
+            "::ffff:0.0.0.0",
+            "224.0.0.1",
+            "ff02::1",
+            "fe80::1",
+            "169.254.1.1",
+            "255.255.255.255",
+        ] {
+            let error = validated(wrong).unwrap_err();
+            assert!(error.starts_with("media.public_ip: "), "{wrong}: {error}");
+        }
     }
 }

@@ -73,7 +73,7 @@ impl Media {
         providers: Providers,
     ) -> anyhow::Result<Self> {
         let config = &calls.config;
-        let net = net::Net::open(&config.media, config.http.listen, &calls.kernel.tasks).await?;
+        let net = net::Net::open(&config.media, config.http.listen, &calls.kernel.tasks)?;
         Ok(Self(Arc::new(Parts {
             net: Arc::new(net),
             identity: peer::Identity::generate()?,
@@ -116,6 +116,12 @@ where
     /// Reads from the UDP port until the server has drained.
     async fn start(&self, state: &S) -> anyhow::Result<()> {
         let media = Media::from_ref(state);
+        let announced: Vec<_> = media.net.candidates().map(|address| address.ip()).collect();
+        tracing::info!(
+            udp_port = media.net.candidates().next().map(|address| address.port()),
+            ?announced,
+            "the media of calls comes to this port at these addresses, which clients have to reach"
+        );
         Arc::clone(&media.net).start(&media.kernel.drain_over);
         Ok(())
     }

@@ -79,7 +79,7 @@ pub struct Credentials {
 /// An address of the server's and one of the client's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Addresses {
-    /// The candidate of the server.
+    /// The server's, as its machine has it.
     pub local: SocketAddr,
     /// Where the client sends from.
     pub remote: SocketAddr,
@@ -298,6 +298,11 @@ impl Agent {
     /// Something came that only the client can have sent.
     pub fn heard(&mut self, now: Instant) {
         self.heard = Some(now);
+    }
+
+    /// When something authentic came last.
+    pub fn last_heard(&self) -> Option<Instant> {
+        self.heard
     }
 
     /// Where a datagram of this length goes now; counts it.

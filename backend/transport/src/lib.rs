@@ -2,12 +2,14 @@
 //! datagrams, session descriptions and Opus packets.
 //!
 //! - [`net`]: the one UDP port of all calls
+//! - `endpoint`: its sockets
 //! - [`peer`]: WebRTC of one call
 //! - [`offer`]: what an offer says about the transport, and its bounds
 //! - [`ice`]: which addresses the client is at, and what is sent to them
 //! - [`handshake`]: the DTLS handshake on a network that loses datagrams
 //! - `reassembly`: its messages that arrive in fragments
 
+pub(crate) mod endpoint;
 pub mod handshake;
 pub mod ice;
 pub mod net;

@@ -3,9 +3,8 @@
 //! A STUN binding request belongs to the call whose ICE user name fragment stands in it. Everything else belongs to the
 //! call that its path was bound to, which a call asks for once a request from there has shown the right password. A path
 //! that is bound stays with its call while the call hears from it, so that nobody takes it away by forging it; a call has
-//! few of them. One socket is bound per address of the machine's interfaces, since a socket bound to all of them cannot tell
-//! the address that a datagram was sent to. Where `media.public_ip` names the one address that clients use, one socket is
-//! bound to all IPv4 addresses instead.
+//! few of them. One socket is bound per address of the machine's interfaces, or one for `media.public_ip` (see
+//! [`endpoint`](crate::endpoint)).
 //!
 //! Anybody can fill that socket's buffer faster than it is read. So a path that is bound gets a socket of its own on the
 //! same port, connected to its client: the system puts what comes from there into a buffer that strangers do not reach, and
@@ -15,7 +14,7 @@ use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
     future::poll_fn,
     io,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -24,15 +23,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Context as _;
 use bytes::BytesMut;
 use colloquy_config::MediaConfig;
-use rtc::shared::ifaces::ifaces;
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::{net::UdpSocket, sync::mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::ice::{Addresses, MAX_PATHS};
+use super::{
+    endpoint::{self, Endpoint, MAX_DATAGRAM_BYTES},
+    ice::{Addresses, MAX_PATHS},
+};
 
 /// Datagrams from its own paths that may wait for a call's task, when they come by the port's socket. At 50 packets a second this is several seconds of audio;
 /// what comes beyond is lost as it would be on the network.
@@ -49,13 +48,7 @@ const BOUND: Duration = Duration::from_secs(15);
 /// there on, since a socket costs more than a datagram does.
 const MAX_SOCKETS: usize = 4 * MAX_PATHS;
 
-/// The largest datagram that WebRTC sends.
-const MAX_DATAGRAM_BYTES: usize = 2048;
-
-/// Datagrams that a buffer of the port has room for, before another is allocated.
-const PORT_BUFFER: usize = 64;
-
-/// The same for the buffer of one path.
+/// Datagrams that the buffer of a path has room for, before another is allocated.
 const PATH_BUFFER: usize = 8;
 
 /// Datagrams that are read in a row although they are not the call's own.
@@ -66,7 +59,7 @@ const READS_AT_ONCE: usize = 64;
 pub struct Datagram {
     /// The bytes.
     pub bytes: BytesMut,
-    /// The candidate that it was sent to, and where it came from.
+    /// The address of the machine that it was sent to, and where it came from.
     pub addresses: Addresses,
 }
 
@@ -79,13 +72,6 @@ pub struct Net {
     tasks: TaskTracker,
     /// How many places there were.
     places: AtomicU64,
-}
-
-#[derive(Debug)]
-struct Endpoint {
-    socket: UdpSocket,
-    /// The address that clients reach the socket at.
-    candidate: SocketAddr,
 }
 
 #[derive(Debug, Default)]
@@ -143,32 +129,17 @@ struct Path {
 }
 
 impl Net {
-    /// Binds the port on the addresses of [`bind_addresses`]; these tasks are to read it.
+    /// Binds the port on `media.public_ip`, or on the addresses of all interfaces; these tasks are to read it.
     ///
     /// # Errors
     /// When the interfaces cannot be listed, or the port is taken on one of them.
-    pub async fn open(
+    pub fn open(
         config: &MediaConfig,
         http_listen: SocketAddr,
         tasks: &TaskTracker,
     ) -> anyhow::Result<Self> {
-        let mut endpoints = Vec::new();
-        let mut port = config.udp_port;
-        for bind in bind_addresses(config, http_listen)? {
-            let socket = UdpSocket::bind((bind, port))
-                .await
-                .with_context(|| format!("media.udp_port: cannot bind {bind} port {port}"))?;
-            // Only now that nobody else has it may the port be shared, with the sockets of its paths.
-            SockRef::from(&socket)
-                .set_reuse_port(true)
-                .context("sharing the media port")?;
-            // With port 0 the first socket chooses and the others follow, so that one rule in a firewall will do.
-            port = socket.local_addr()?.port();
-            let candidate = SocketAddr::new(config.public_ip.unwrap_or(bind), port);
-            endpoints.push(Endpoint { socket, candidate });
-        }
         Ok(Self {
-            endpoints,
+            endpoints: endpoint::bind_all(config, http_listen)?,
             routes: Mutex::default(),
             tasks: tasks.clone(),
             places: AtomicU64::new(0),
@@ -177,7 +148,7 @@ impl Net {
 
     /// The addresses that clients reach this node at.
     pub fn candidates(&self) -> impl Iterator<Item = SocketAddr> + '_ {
-        self.endpoints.iter().map(|endpoint| endpoint.candidate)
+        self.endpoints.iter().map(Endpoint::candidate)
     }
 
     /// Reads from the sockets, in tasks of their own, until it is over.
@@ -186,40 +157,21 @@ impl Net {
             let net = Arc::clone(&self);
             let over = over.clone();
             self.tasks.spawn(async move {
-                let Some(Endpoint { socket, candidate }) = net.endpoints.get(index) else {
+                let Some(endpoint) = net.endpoints.get(index) else {
                     return;
                 };
                 tokio::select! {
                     () = over.cancelled() => {}
-                    () = net.read(socket, *candidate) => {}
+                    () = endpoint.read(|datagram| net.route(datagram)) => {}
                 }
             });
         }
     }
 
-    /// Reads a socket of the port for ever.
-    async fn read(&self, socket: &UdpSocket, candidate: SocketAddr) {
-        let mut buffer = BytesMut::with_capacity(PORT_BUFFER * MAX_DATAGRAM_BYTES);
-        loop {
-            buffer.reserve(MAX_DATAGRAM_BYTES);
-            match socket.recv_buf_from(&mut buffer).await {
-                Ok((_, from)) => self.route(Datagram {
-                    bytes: buffer.split(),
-                    addresses: Addresses {
-                        local: candidate,
-                        remote: from,
-                    },
-                }),
-                // A peer that has gone answers with ICMP, which the system reports on the next read.
-                Err(error) => tracing::debug!(%error, "reading from the media port"),
-            }
-        }
-    }
-
-    fn endpoint(&self, candidate: SocketAddr) -> io::Result<&Endpoint> {
+    fn endpoint(&self, local: SocketAddr) -> io::Result<&Endpoint> {
         self.endpoints
             .iter()
-            .find(|endpoint| endpoint.candidate == candidate)
+            .find(|endpoint| endpoint.has(local))
             .or(self.endpoints.first())
             .ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
     }
@@ -252,11 +204,10 @@ impl Net {
         lock(&self.routes)
     }
 
-    /// Sends a datagram from a candidate address. What the system cannot take at once is lost, as on the network.
-    pub fn send(&self, Addresses { local, remote }: Addresses, bytes: &[u8]) {
-        let sent = self
-            .endpoint(local)
-            .and_then(|endpoint| endpoint.socket.try_send_to(bytes, remote));
+    /// Sends a datagram from an address of the machine. What the system cannot take at once is lost, as on the network.
+    pub fn send(&self, addresses: Addresses, bytes: &[u8]) {
+        let endpoint = self.endpoint(addresses.local);
+        let sent = endpoint.and_then(|endpoint| endpoint.send(addresses, bytes));
         if let Err(error) = sent {
             tracing::trace!(%error, "sending a datagram");
         }
@@ -289,19 +240,6 @@ impl Net {
                 buffer: BytesMut::new(),
             },
         )
-    }
-}
-
-impl Endpoint {
-    /// Another socket of the same address, for what one client sends.
-    fn connect(&self, client: SocketAddr) -> io::Result<UdpSocket> {
-        let local = self.socket.local_addr()?;
-        let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
-        socket.set_nonblocking(true)?;
-        socket.set_reuse_port(true)?;
-        socket.bind(&local.into())?;
-        socket.connect(&client.into())?;
-        UdpSocket::from_std(socket.into())
     }
 }
 
@@ -462,7 +400,7 @@ impl Place {
         }
         self.sockets += 1;
         let endpoint = self.net.endpoint(path.local);
-        let socket = endpoint.and_then(|endpoint| endpoint.connect(path.remote));
+        let socket = endpoint.and_then(|endpoint| endpoint.connect(path));
         let socket = socket.inspect_err(|error| {
             tracing::debug!(%error, "a path of a call has no socket of its own");
         });
@@ -498,29 +436,6 @@ impl Drop for Place {
     }
 }
 
-/// The addresses to bind: the unspecified one where clients are told another, else those of all interfaces, and loopback only
-/// when nothing else is there or the HTTP server is local too.
-fn bind_addresses(config: &MediaConfig, http_listen: SocketAddr) -> anyhow::Result<Vec<IpAddr>> {
-    if config.public_ip.is_some() {
-        return Ok(vec![IpAddr::V4(Ipv4Addr::UNSPECIFIED)]);
-    }
-    let mut addresses: Vec<IpAddr> = ifaces()
-        .context("listing the network interfaces")?
-        .into_iter()
-        .filter_map(|interface| interface.addr.map(|address| address.ip()))
-        .filter(|ip| match ip {
-            IpAddr::V4(ip) => !ip.is_loopback() && !ip.is_link_local(),
-            IpAddr::V6(ip) => !ip.is_loopback() && !ip.is_unicast_link_local(),
-        })
-        .collect();
-    addresses.sort();
-    addresses.dedup();
-    if addresses.is_empty() || http_listen.ip().is_loopback() {
-        addresses.push(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    }
-    Ok(addresses)
-}
-
 /// The receiver's user name fragment in a STUN binding request (RFC 8489, RFC 8445 section 7.2.2): `USERNAME` is
 /// `<receiver's fragment>:<sender's fragment>`.
 fn stun_fragment(bytes: &[u8]) -> Option<&[u8]> {
@@ -545,4 +460,4 @@ fn stun_fragment(bytes: &[u8]) -> Option<&[u8]> {
 
 #[cfg(test)]
 #[path = "net_tests.rs"]
-mod tests;
+pub(crate) mod tests;

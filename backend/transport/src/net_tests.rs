@@ -1,12 +1,14 @@
 //! The port with datagrams that the tests make up.
 
+use std::net::Ipv4Addr;
+
 use super::*;
 use colloquy_base::clock::{Clock as _, SystemClock};
 
 async fn net() -> Arc<Net> {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let (config, tasks) = (MediaConfig::default(), TaskTracker::new());
-    Arc::new(Net::open(&config, listen, &tasks).await.unwrap())
+    Arc::new(Net::open(&config, listen, &tasks).unwrap())
 }
 
 fn datagram(bytes: &[u8], port: u16) -> Datagram {
@@ -130,12 +132,12 @@ async fn a_port_that_is_taken_is_not_shared() {
         udp_port: local.port(),
         ..MediaConfig::default()
     };
-    let second = Net::open(&config, local, &net.tasks).await;
+    let second = Net::open(&config, local, &net.tasks);
     let error = second.unwrap_err().to_string();
     assert!(error.contains("media.udp_port: cannot bind"), "{error}");
 }
 
-fn binding_request(username: &str) -> Vec<u8> {
+pub(crate) fn binding_request(username: &str) -> Vec<u8> {
     let mut bytes = vec![0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42];
     bytes.extend([7; 12]);
     bytes.extend([0x80, 0x22, 0, 3, b'a', b'b', b'c', 0]);

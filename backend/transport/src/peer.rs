@@ -386,6 +386,11 @@ impl Peer {
         .min()
     }
 
+    /// When something of the client's came last, media or a check.
+    pub fn last_heard(&self) -> Option<Instant> {
+        self.ice.last_heard()
+    }
+
     /// Queues a frame of the character's voice.
     pub fn send(&mut self, frame: OutgoingFrame, now: Instant) {
         self.now = now;

@@ -32,7 +32,7 @@ pub async fn connect_bare(stack: Stack) -> anyhow::Result<Duration> {
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let over = CancellationToken::new();
     let _end = over.clone().drop_guard();
-    let net = Net::open(&MediaConfig::default(), loopback, &TaskTracker::new()).await?;
+    let net = Net::open(&MediaConfig::default(), loopback, &TaskTracker::new())?;
     let net = Arc::new(net);
     Arc::clone(&net).start(&over);
     let identity = Identity::generate()?;
