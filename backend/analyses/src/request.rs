@@ -289,6 +289,11 @@ fn schema<'a>(
         ) {
             wrong.tell(format!("{path}.description"), "is a string");
         }
+        for (key, value) in described {
+            if !matches!(key.as_str(), "type" | "description") && json::is_nested(value) {
+                wrong.tell(format!("{path}.{key}"), "is nested; fields are flat");
+            }
+        }
         found.push((field, described));
     }
     found
@@ -409,7 +414,9 @@ mod tests {
         input["messages"][1] = json!({"text": 5, "originator": "me"});
         input["profile_schema"]["age"]["type"] = json!("integer");
         input["profile_schema"]["city"] = json!({"type": "string", "description": 7});
+        input["profile_schema"]["name"]["properties"] = json!({"first": {"type": "string"}});
         input["feedback_schema"]["mood"]["type"] = json!("object");
+        input["feedback_schema"]["mood"]["anyOf"] = json!([{"type": "string"}]);
         input["current_profile"]["height"] = json!("1.80");
         input["current_profile"]["name"] = json!(7);
         input["language"] = json!("");
@@ -419,12 +426,14 @@ mod tests {
         let expected = [
             "input.current_profile.height",
             "input.current_profile.name",
+            "input.feedback_schema.mood.anyOf",
             "input.feedback_schema.mood.type",
             "input.language",
             "input.messages.1.originator",
             "input.messages.1.text",
             "input.profile_schema.age.type",
             "input.profile_schema.city.description",
+            "input.profile_schema.name.properties",
             "input.prompt_extra_text",
         ];
         assert_eq!(fields, expected);

@@ -4,13 +4,20 @@
 //! its size. What a text will become is estimated in one pass before anything is parsed, at a small part of what parsing
 //! costs, and a text that would become too much for its size is refused. Depth is bounded by `serde_json`, at 128.
 
-use std::fmt::{self, Display};
+use std::fmt;
 
 use memchr::memchr2;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::invalid::InvalidField;
+
+mod objects;
+mod told;
+
+use objects::ObjectsOnly;
+pub use told::locate;
+use told::malformed;
 
 /// Any text may become this much, in bytes: what ordinary requests full of small values need.
 const FREE_BYTES: usize = 16 * 1024 * 1024;
@@ -46,7 +53,7 @@ impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooHeavy { .. } => f.write_str("too many small values for its size"),
-            Self::Malformed(error) => error.fmt(f),
+            Self::Malformed(error) => f.write_str(&malformed(error)),
         }
     }
 }
@@ -57,7 +64,7 @@ impl From<JsonError> for InvalidField {
     /// Names `body`, or the field that takes too much.
     fn from(error: JsonError) -> Self {
         match error {
-            JsonError::Malformed(error) => Self::new("body", format!("body is not JSON: {error}")),
+            JsonError::Malformed(error) => not_json(&error),
             JsonError::TooHeavy { ref field } => {
                 let field = field.clone().unwrap_or_else(|| "body".to_owned());
                 let message = format!("{field} is not taken: {error}");
@@ -67,7 +74,7 @@ impl From<JsonError> for InvalidField {
     }
 }
 
-/// Parses a text from outside as what it has to be.
+/// Parses a text from outside as what it has to be. Structs are objects, never arrays of their fields.
 ///
 /// # Errors
 /// When it is not JSON, is not what it has to be, or would become too much for its size. Names the field, such as
@@ -75,35 +82,58 @@ impl From<JsonError> for InvalidField {
 pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, InvalidField> {
     check(text)?;
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let (field, message) = locate(&error);
-        InvalidField::new(field.unwrap_or_else(|| "body".to_owned()), message)
+    let value = serde_path_to_error::deserialize(ObjectsOnly(&mut deserializer));
+    let value = value.map_err(|error| {
+        if !error.inner().is_data() {
+            return not_json(error.inner());
+        }
+        match locate(&error) {
+            (Some(field), message) => InvalidField::new(field, message),
+            (None, message) => InvalidField::new("body", format!("The body {message}")),
+        }
     })?;
-    deserializer
-        .end()
-        .map_err(|error| InvalidField::new("body", error.to_string()))?;
+    deserializer.end().map_err(|error| not_json(&error))?;
     Ok(value)
 }
 
-/// The field that an error is about, `None` for the whole, and the message. A missing or unknown field is known to
-/// serde's message only.
-pub fn locate<E: Display>(error: &serde_path_to_error::Error<E>) -> (Option<String>, String) {
-    let message = error.inner().to_string();
-    let path = error.path().to_string();
-    // A key may be empty, too.
-    let path = (path != "." && !path.is_empty()).then_some(path);
-    let named = ["missing field `", "unknown field `"]
-        .iter()
-        .find_map(|start| message.strip_prefix(start)?.split_once('`'))
-        .map(|(name, _)| name);
-    let field = match (path, named) {
-        (Some(path), Some(name)) if path == name || path.ends_with(&format!(".{name}")) => {
-            Some(path)
-        }
-        (Some(path), Some(name)) => Some(format!("{path}.{name}")),
-        (path, name) => path.or(name.map(str::to_owned)),
-    };
-    (field, message)
+/// The body is not JSON.
+fn not_json(error: &serde_json::Error) -> InvalidField {
+    InvalidField::new(
+        "body",
+        format!("The body is not JSON: {}", malformed(error)),
+    )
+}
+
+/// Reads a value that was parsed as what it has to be, as [`read`] does.
+///
+/// # Errors
+/// The path of what is wrong inside of it, `None` for the value itself, and the message.
+pub fn read_value<T: DeserializeOwned>(value: Value) -> Result<T, (Option<String>, String)> {
+    serde_path_to_error::deserialize(ObjectsOnly(value)).map_err(|error| locate(&error))
+}
+
+/// Returns true if a value is an object, or an array with more than plain values in it.
+#[must_use]
+pub fn is_nested(value: &Value) -> bool {
+    match value {
+        Value::Object(_) => true,
+        Value::Array(entries) => entries
+            .iter()
+            .any(|entry| entry.is_object() || entry.is_array()),
+        _ => false,
+    }
+}
+
+/// The integer that a number with a fraction or an exponent is, such as `1e3`; `None` where it is none, or is beyond what a double
+/// holds exactly.
+#[must_use]
+pub fn whole(number: f64) -> Option<i64> {
+    const MOST: f64 = 9_007_199_254_740_991.0;
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the number is whole and within the range"
+    )]
+    (number.fract() == 0.0 && number.abs() <= MOST).then_some(number as i64)
 }
 
 /// Parses a text from outside.
@@ -400,5 +430,128 @@ mod tests {
         assert_eq!(error.field, "inner");
         let error = read::<Vec<Outer>>(b"[{}]").unwrap_err();
         assert_eq!(error.field, "[0].inner");
+    }
+
+    #[derive(Debug, Default, PartialEq, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Limits {
+        #[serde(default)]
+        tokens: Option<u8>,
+        #[serde(default)]
+        inner: Option<Box<Limits>>,
+        #[serde(default)]
+        pair: Option<(u8, u8)>,
+        #[serde(default)]
+        mode: Option<Mode>,
+    }
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Mode {
+        Off,
+        On { tokens: u8 },
+        Like(Box<Limits>),
+    }
+
+    #[test]
+    fn an_array_is_no_object() {
+        for (text, field) in [
+            ("[7]", "body"),
+            (r#"{"inner": [7]}"#, "inner"),
+            (r#"{"inner": {"inner": [7]}}"#, "inner.inner"),
+            (r#"{"mode": {"on": [7]}}"#, "mode.on"),
+            (r#"{"mode": {"like": [7]}}"#, "mode.like"),
+        ] {
+            let error = read::<Limits>(text.as_bytes()).unwrap_err();
+            assert_eq!(error.field, field, "{text}");
+            let told = error.message.trim_start_matches("The body ");
+            assert_eq!(told, "must be an object, not an array", "{text}");
+            let value = serde_json::from_str(text).unwrap();
+            let (path, message) = read_value::<Limits>(value).unwrap_err();
+            assert_eq!(path.as_deref().unwrap_or("body"), field, "{text}");
+            assert_eq!(message, "must be an object, not an array", "{text}");
+        }
+        let error = read::<Vec<Limits>>(b"[{}, [7]]").unwrap_err();
+        assert_eq!(error.field, "[1]");
+        let text = r#"{"tokens": 7, "pair": [1, 2], "inner": {"mode": {"on": {"tokens": 1}}}}"#;
+        let expected = Limits {
+            tokens: Some(7),
+            pair: Some((1, 2)),
+            inner: Some(Box::new(Limits {
+                mode: Some(Mode::On { tokens: 1 }),
+                ..Limits::default()
+            })),
+            ..Limits::default()
+        };
+        assert_eq!(read::<Limits>(text.as_bytes()).unwrap(), expected);
+        let value = serde_json::from_str(text).unwrap();
+        assert_eq!(read_value::<Limits>(value).unwrap(), expected);
+        let exponent = read::<Limits>(br#"{"tokens": 1e2, "pair": [1.0, 20e-1]}"#).unwrap();
+        assert_eq!((exponent.tokens, exponent.pair), (Some(100), Some((1, 2))));
+        let text = br#"{"mode": "off"}"#;
+        assert_eq!(read::<Limits>(text).unwrap().mode, Some(Mode::Off));
+    }
+
+    #[test]
+    fn messages_tell_what_is_wrong_and_nothing_of_the_parser() {
+        for (text, field, message) in [
+            (
+                r#"{"tokens": "x"}"#,
+                "tokens",
+                r#"must be an integer, not string "x""#,
+            ),
+            (
+                r#"{"tokens": 300}"#,
+                "tokens",
+                "must be an integer in range, not integer `300`",
+            ),
+            (
+                r#"{"tokens": 1.5}"#,
+                "tokens",
+                "must be an integer, not floating point `1.5`",
+            ),
+            (
+                r#"{"pair": 1}"#,
+                "pair",
+                "must be an array, not integer `1`",
+            ),
+            (r#"{"pair": [1]}"#, "pair", "must have 2 entries"),
+            (
+                r#"{"inner": null, "mode": {"on": {}}}"#,
+                "mode.on.tokens",
+                "is required",
+            ),
+            (
+                r#"{"mode": "of"}"#,
+                "mode",
+                "must be one of `off`, `on`, `like`, not `of`",
+            ),
+            (
+                r#"{"more": 1}"#,
+                "more",
+                "is unknown: expected one of `tokens`, `inner`, `pair`, `mode`",
+            ),
+            (r#"{"tokens": 1, "tokens": 2}"#, "tokens", "is given twice"),
+            ("7", "body", "The body must be an object, not integer `7`"),
+            (
+                r#"{"tokens": 1"#,
+                "body",
+                "The body is not JSON: it breaks off",
+            ),
+            (
+                r#"{"tokens": 1} x"#,
+                "body",
+                "The body is not JSON: it is malformed from line 1, column 15 on",
+            ),
+            (
+                "{\n\"tokens\" 1}",
+                "body",
+                "The body is not JSON: it is malformed from line 2, column 10 on",
+            ),
+            ("", "body", "The body is not JSON: it is empty"),
+        ] {
+            let error = read::<Limits>(text.as_bytes()).unwrap_err();
+            assert_eq!((&*error.field, &*error.message), (field, message), "{text}");
+        }
     }
 }

@@ -3,10 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap, fmt::Display};
 
 use colloquy_accounts::PartnerId;
-use colloquy_base::{
-    invalid::InvalidField,
-    json::{self, locate},
-};
+use colloquy_base::{invalid::InvalidField, json};
 use serde_json::{Map, Value};
 
 use super::{Character, CharacterParameters, ProfileField, template};
@@ -28,8 +25,8 @@ const MAX_FIELD_CHARS: usize = 100;
 
 /// Reads parameters; `field` is what the request calls them.
 pub(super) fn parameters(field: &str, value: Value) -> Result<CharacterParameters, InvalidField> {
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        let (path, message) = locate(&error);
+    check_flat(field, value.get("profile_schema"))?;
+    json::read_value(value).map_err(|(path, message)| {
         let field = match path {
             None => field.to_owned(),
             Some(path) => format!("{field}.{path}"),
@@ -103,6 +100,20 @@ pub(super) fn character(character: &Character) -> Result<(), InvalidField> {
         check_profile_schema(schema)?;
     }
     template::check_syntax(character)
+}
+
+/// Refuses fields of a profile that have fields of their own, which would be passed over.
+fn check_flat(parameters: &str, schema: Option<&Value>) -> Result<(), InvalidField> {
+    let fields = schema.and_then(Value::as_object).into_iter().flatten();
+    for (name, described) in fields {
+        for (key, value) in described.as_object().into_iter().flatten() {
+            if !matches!(key.as_str(), "type" | "description") && json::is_nested(value) {
+                let field = format!("{parameters}.profile_schema.{name}.{key}");
+                return Err(InvalidField::new(field, "is nested; fields are flat"));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn check_profile_schema(schema: &BTreeMap<String, ProfileField>) -> Result<(), InvalidField> {
