@@ -239,6 +239,11 @@ on_both_databases!(
             &format!("{}?api_key={}", path("Anna"), acme.key),
         );
         send(by_query).await.expect(200);
+        let scopes = json!({"name": "calls", "scopes": ["calls"]});
+        let made = app.post(&acme.key, "/api/keys/acme", scopes).await;
+        let narrow = made.expect(201)["api_key"].as_str().unwrap().to_owned();
+        let denied = app.get(&narrow, &path("Anna")).await.expect(403);
+        assert_eq!(denied["detail"], "Access denied", "{denied}");
 
         // What no database stores is nowhere.
         let strange = [

@@ -13,8 +13,8 @@ use colloquy_http::{
 use super::{KeyRefused, PartnerId, Principal, Tenant, keys};
 use crate::Accounts;
 
-/// Whoever made the request. The key is in `X-Api-Key`, in `Authorization: Bearer` or in the query (`api_key`), looked
-/// for in this order. A publishable key passes on the call routes only, and from its origins only. Each request counts
+/// Whoever made the request. The key is in `X-Api-Key`, in `Authorization: Bearer` or, for the voice library, in the query
+/// (`api_key`), looked for in this order. A publishable key passes on the call routes only, and from its origins only. Each request counts
 /// against the key's rate limit.
 #[derive(Debug, Clone)]
 pub struct Caller(pub Principal);

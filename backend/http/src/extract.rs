@@ -20,11 +20,12 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::{
-    ApiError, Arrival,
+    ApiError, Arrival, Interface,
     memory::{self, Share},
 };
 
-/// The key that a request carries. An empty one is none.
+/// The key that a request carries: `X-Api-Key`, `Authorization: Bearer` or, where the interface takes it, `api_key` in the query.
+/// An empty one is none.
 pub fn key_text(parts: &Parts) -> Option<String> {
     let header = parts.headers.get("x-api-key");
     let header = header.and_then(|value| value.to_str().ok()).map(str::trim);
@@ -33,6 +34,10 @@ pub fn key_text(parts: &Parts) -> Option<String> {
     }
     if let Some(key) = bearer(&parts.headers) {
         return Some(key.to_owned());
+    }
+    let interface = parts.extensions.get::<Interface>();
+    if !interface.is_some_and(|interface| interface.takes_query_key()) {
+        return None;
     }
     url::form_urlencoded::parse(parts.uri.query()?.as_bytes())
         .find_map(|(name, value)| (name == "api_key").then(|| value.trim().to_owned()))
@@ -223,6 +228,28 @@ pub(super) fn forwarded_for(headers: &HeaderMap, trusted_proxies: usize) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_stands_in_the_query_of_the_voice_library_alone() {
+        let key = |interface: Interface, query: &str| {
+            let request = Request::get(format!("/x?{query}")).extension(interface);
+            key_text(
+                &request
+                    .body(axum::body::Body::empty())
+                    .unwrap()
+                    .into_parts()
+                    .0,
+            )
+        };
+        for interface in Interface::ALL {
+            let expected = (interface == Interface::VOICES).then(|| "k 1".to_owned());
+            assert_eq!(key(interface, "a=b&api_key=%20k+1"), expected);
+        }
+        assert_eq!(key(Interface::VOICES, "api_key=%20"), None);
+        let of = |path: &str| Interface::ALL.into_iter().find(|one| one.has(path));
+        assert_eq!(of("/api/voices/acme"), Some(Interface::VOICES));
+        assert_eq!(of("/api/voice-worker/jobs/1"), Some(Interface::MANAGEMENT));
+    }
 
     #[test]
     fn only_what_trusted_proxies_wrote_counts() {

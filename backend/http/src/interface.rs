@@ -30,9 +30,16 @@ pub struct Interface {
     errors: ErrorShape,
     /// Whether pages reach it: those of any origin, without cookies; a publishable key then says which origins it is for.
     for_pages: bool,
+    /// Whether a key may stand in the query, as `api_key`.
+    query_key: bool,
 }
 
 impl Interface {
+    /// `/api/voices`: the voice library.
+    pub const VOICES: Self = Self {
+        query_key: true,
+        ..Self::new("/api/voices", ErrorShape::Detail)
+    };
     /// `/api`: partners, keys, quotas, characters, webhooks.
     pub const MANAGEMENT: Self = Self::new("/api", ErrorShape::Detail);
     /// `/v2/calls`: calls and their sessions.
@@ -53,8 +60,9 @@ impl Interface {
     /// `/health`, `/metrics`, `/openapi.json`, and whatever has no other interface.
     pub const OPERATIONS: Self = Self::new("", ErrorShape::Detail);
 
-    /// All of them.
-    pub const ALL: [Self; 8] = [
+    /// All of them; of two that a path belongs to, the first is its interface.
+    pub const ALL: [Self; 9] = [
+        Self::VOICES,
         Self::MANAGEMENT,
         Self::CALLS,
         Self::SPEECH,
@@ -70,6 +78,7 @@ impl Interface {
             prefix,
             errors,
             for_pages: false,
+            query_key: false,
         }
     }
 
@@ -83,6 +92,12 @@ impl Interface {
     #[must_use]
     pub fn is_for_pages(self) -> bool {
         self.for_pages
+    }
+
+    /// Returns true if a key may stand in the query, as `api_key`.
+    #[must_use]
+    pub fn takes_query_key(self) -> bool {
+        self.query_key
     }
 
     /// Whether a path is this interface's, also when there is no route for it.

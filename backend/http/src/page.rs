@@ -110,7 +110,7 @@ fn names<T: IntoParams>() -> Vec<String> {
     parameters.into_iter().map(|it| it.name).collect()
 }
 
-/// Refuses names that are not known, and those that stand there twice. A key may stand in any query.
+/// Refuses names that are not known, and those that stand there twice. A key is no parameter: who asks is for the interface to say.
 fn refuse_unknown(query: &str, known: &[String]) -> Result<(), InvalidField> {
     const LONGEST_CHARS: usize = 100;
     let mut given = HashSet::new();

@@ -7,7 +7,9 @@ use utoipa::{
     openapi::{
         Content, Ref, RefOr, Response,
         path::{Operation, ParameterIn, PathItem},
-        security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme},
+        security::{
+            ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+        },
     },
 };
 
@@ -74,6 +76,25 @@ pub(super) fn add_errors(document: &mut utoipa::openapi::OpenApi, shape: ErrorSh
     }
 }
 
+/// Adds the key in the query to the ways in which a key is sent.
+pub(super) fn add_query_key(document: &mut utoipa::openapi::OpenApi) {
+    for item in document.paths.paths.values_mut() {
+        let PathItem {
+            get,
+            put,
+            post,
+            delete,
+            patch,
+            ..
+        } = item;
+        for operation in [get, put, post, delete, patch].into_iter().flatten() {
+            let ways = ["api_key", "bearer", "api_key_query"];
+            let ways = ways.map(|way| SecurityRequirement::new(way, [""; 0]));
+            operation.security.get_or_insert_with(|| ways.into());
+        }
+    }
+}
+
 fn complete(operation: &mut Operation, shape: ErrorShape) {
     // Those without a key say so.
     let has_key = operation.security.is_none();
@@ -114,6 +135,8 @@ impl Modify for Keys {
         let components = document.components.get_or_insert_default();
         let header = ApiKey::Header(ApiKeyValue::new("X-Api-Key"));
         components.add_security_scheme("api_key", SecurityScheme::ApiKey(header));
+        let query = ApiKey::Query(ApiKeyValue::new("api_key"));
+        components.add_security_scheme("api_key_query", SecurityScheme::ApiKey(query));
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
         components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
     }

@@ -42,6 +42,9 @@ pub(super) fn document() -> utoipa::openapi::OpenApi {
         for (interface, routes) in capability.routes() {
             let mut part = routes.into_openapi();
             openapi::add_errors(&mut part, interface.errors());
+            if interface.takes_query_key() {
+                openapi::add_query_key(&mut part);
+            }
             document.merge(part);
         }
     }

@@ -95,7 +95,10 @@ where
     }
 
     fn routes(&self) -> Vec<Routes<S>> {
-        vec![(Interface::MANAGEMENT, routes::routes())]
+        vec![
+            (Interface::VOICES, routes::routes()),
+            (Interface::MANAGEMENT, routes::of_worker()),
+        ]
     }
 
     fn jobs(&self, registry: jobs::Registry<S>) -> jobs::Registry<S> {

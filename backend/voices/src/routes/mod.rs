@@ -54,7 +54,15 @@ where
         .routes(routes!(embeddings::delete_test_files))
         .routes(routes!(embeddings::read_embedding))
         .routes(routes!(prefer_sample))
-        .routes(routes!(embeddings::call_back))
+}
+
+/// The route of the voice worker.
+pub(super) fn of_worker<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+where
+    Accounts: FromRef<S>,
+    Voices: FromRef<S>,
+{
+    OpenApiRouter::new().routes(routes!(embeddings::call_back))
 }
 
 /// A voice in the path.
@@ -63,9 +71,10 @@ struct VoicePath {
     voice: String,
 }
 
-/// The tenant of a caller who may work with the voice library.
+/// The tenant of a caller who may work with the voice library. Its document has one message for every 403.
 fn allowed(caller: PartnerTenant) -> Result<Tenant, ApiError> {
-    caller.principal.require(Scope::Voices)?;
+    let scoped = caller.principal.require(Scope::Voices);
+    scoped.map_err(|_| ApiError::forbidden("Access denied"))?;
     Ok(caller.tenant)
 }
 
