@@ -50,6 +50,9 @@ use colloquy_base::invalid::InvalidField;
 const FUEL: u64 = 10_000;
 /// The largest result of a character's templates together.
 const MAX_OUTPUT_BYTES: usize = 512 * 1024;
+/// The parameter that is set before the conversation, and its field.
+const PREFIX: &str = "conversation_prefix";
+const PREFIX_FIELD: &str = "parameters.conversation_prefix";
 /// What no template brings about: the engine writes text alone.
 const NOT_TEXT: &str = "the result is not text";
 /// Frames of the engine: one a loop.
@@ -60,10 +63,7 @@ fn templates(character: &Character) -> impl Iterator<Item = (String, &str)> {
     let parameters = &character.parameters;
     let single = [
         ("personality", Some(&character.personality)),
-        (
-            "parameters.conversation_prefix",
-            parameters.conversation_prefix.as_ref(),
-        ),
+        (PREFIX_FIELD, parameters.conversation_prefix.as_ref()),
         (
             "parameters.interruption_message",
             parameters.interruption_message.as_ref(),
@@ -108,21 +108,32 @@ fn render(
         language: Language::default(),
         fuel: FUEL,
         room: MAX_OUTPUT_BYTES,
+        used_prefix: false,
     };
     let mut rendered = RenderedCharacter {
         system: String::new(),
         greetings: Vec::with_capacity(character.parameters.greetings.len()),
         interruption_message: None,
     };
+    // The prefix stands behind the personality, unless that has a place for it.
+    let mut prefix = None;
+    if let Some(template) = &character.parameters.conversation_prefix {
+        let filled = filling.fill(PREFIX_FIELD, template)?;
+        if !params.contains_key(PREFIX) {
+            filling.set(PREFIX, filled.clone());
+        }
+        prefix = Some(filled).filter(|text| !text.is_empty());
+    }
     for (field, text) in templates(character) {
+        if field == PREFIX_FIELD {
+            continue;
+        }
         let text = filling.fill(&field, text)?;
         match field.as_str() {
-            "personality" => rendered.system = text,
-            "parameters.conversation_prefix" => {
-                if !rendered.system.is_empty() && !text.is_empty() {
-                    rendered.system.push_str("\n\n");
-                }
-                rendered.system.push_str(&text);
+            "personality" => {
+                let prefix = prefix.take().filter(|_| !filling.used_prefix);
+                let parts = Some(text).filter(|text| !text.is_empty()).into_iter();
+                rendered.system = parts.chain(prefix).collect::<Vec<_>>().join("\n\n");
             }
             "parameters.interruption_message" => rendered.interruption_message = Some(text),
             _ => rendered.greetings.push(text),
@@ -185,14 +196,24 @@ struct Filling {
     language: Language,
     fuel: u64,
     room: usize,
+    /// Whether the last template used the parameter that is set before the conversation.
+    used_prefix: bool,
 }
 
 impl Filling {
+    /// Gives a parameter another value.
+    fn set(&mut self, name: &str, text: String) {
+        self.known.insert(name.to_owned(), Json::String(text));
+        self.root = values::root(&self.known, &self.meter);
+    }
+
     fn fill(&mut self, field: &str, text: &str) -> Result<String, InvalidField> {
         self.language.check(field, text)?;
         let mut environment = self.environment.clone();
         environment.set_fuel(Some(self.fuel));
         let template = parse(&environment, field, text)?;
+        self.used_prefix =
+            text.contains(PREFIX) && template.undeclared_variables(false).contains(PREFIX);
         let mut output = Bounded {
             bytes: Vec::new(),
             room: self.room,

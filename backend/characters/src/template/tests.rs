@@ -69,6 +69,26 @@ fn prefix_greetings_and_interruption_are_templates_too() {
 }
 
 #[test]
+fn the_prefix_is_used_once() {
+    let prefix = json!({"conversation_prefix": "Talk to {{ guest }}"});
+    let guest = json!({"guest": "Bo"});
+    for (personality, expected) in [
+        ("P. {{ conversation_prefix }}. Q", "P. Talk to Bo. Q"),
+        ("P", "P\n\nTalk to Bo"),
+        (
+            "the conversation_prefix",
+            "the conversation_prefix\n\nTalk to Bo",
+        ),
+    ] {
+        let rendered = render_with(personality, prefix.clone(), guest.clone()).unwrap();
+        assert_eq!(rendered.system, expected);
+    }
+    let given = json!({"guest": "Bo", "conversation_prefix": "Hush"});
+    let rendered = render_with("{{ conversation_prefix }}", prefix, given).unwrap();
+    assert_eq!(rendered.system, "Hush");
+}
+
+#[test]
 fn values_are_not_templates() {
     let rendered = render_with("{{ a }}", json!({}), json!({"a": "{{ b }}"})).unwrap();
     assert_eq!(rendered.system, "{{ b }}");
