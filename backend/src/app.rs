@@ -154,9 +154,6 @@ impl App {
         let fetcher = Fetcher::new(&kernel.config.fetch)?;
         let blobs = Blobs::open(Base::clone(&kernel))?;
         let accounts = Accounts::open(kernel, directory).await?;
-        let characters = Characters::new(accounts.clone(), cache);
-        let webhooks = Webhooks::new(accounts.clone(), fetcher.clone());
-        let calls = Calls::open(characters.clone(), webhooks.clone(), providers.clone()).await?;
         let sandbox = Arc::new(Sandbox::new(&accounts.config.sandbox));
         let bases = Bases::open(
             accounts.clone(),
@@ -166,6 +163,9 @@ impl App {
             fetcher.clone(),
         )
         .await?;
+        let characters = Characters::new(accounts.clone(), cache, bases.for_characters());
+        let webhooks = Webhooks::new(accounts.clone(), fetcher.clone());
+        let calls = Calls::open(characters.clone(), webhooks.clone(), providers.clone()).await?;
         let analyses = Analyses::new(accounts.clone(), providers.clone());
         let transcripts = Transcripts::new(
             accounts.clone(),

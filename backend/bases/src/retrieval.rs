@@ -3,13 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use colloquy_accounts::Tenant;
+use colloquy_accounts::{PartnerId, Tenant};
 use colloquy_base::fair_queue::Claim;
 use colloquy_index::{
     fusion::FusionParameters,
     search::{self as found, Question, SearchRequest, SearchResponse, Stream},
 };
-use colloquy_knowledge::{KnowledgeBases, KnowledgeSource, Origin, Passage, Query, Reader};
+use colloquy_knowledge::{
+    KnowledgeBases, KnowledgeSource, Origin, Passage, Query, Reader, UnknownBase,
+};
 use colloquy_providers::{Embedder, EmbeddingRequest};
 use tokio::{task::spawn_blocking, time::timeout};
 use uuid::Uuid;
@@ -169,7 +171,14 @@ fn fits(passage: &found::Passage) -> bool {
 #[derive(Debug, Clone)]
 pub(super) struct CharacterBases(pub(super) Bases);
 
+#[async_trait]
 impl KnowledgeBases for CharacterBases {
+    async fn exists(&self, partner: &PartnerId, name: &str) -> anyhow::Result<bool> {
+        let tenant = Tenant::of_row(partner.as_str());
+        let found = store::find_base(self.0.store.db(), &tenant, name).await?;
+        Ok(found.is_some_and(|base| base.deletion_requested_at.is_none()))
+    }
+
     fn open(&self, name: &str, reader: Reader<'_>) -> Arc<dyn KnowledgeSource> {
         let partner = reader.partner.as_str();
         Arc::new(CharacterBase {
@@ -182,7 +191,7 @@ impl KnowledgeBases for CharacterBases {
     }
 }
 
-/// A base that a character looks things up in. A base that is not there has no passages.
+/// A base that a character looks things up in.
 #[derive(Debug)]
 struct CharacterBase {
     bases: Bases,
@@ -202,8 +211,8 @@ impl KnowledgeSource for CharacterBase {
     async fn search(&self, query: Query) -> anyhow::Result<Vec<Passage>> {
         let found = store::find_base(self.bases.store.db(), &self.tenant, &self.name).await?;
         let Some(base) = found.filter(|base| base.deletion_requested_at.is_none()) else {
-            tracing::info!("a character's knowledge base is not there");
-            return Ok(Vec::new());
+            let partner = self.tenant.partner().as_str();
+            return Err(UnknownBase(format!("{partner}/{}", self.name)).into());
         };
         let in_context = |text: String| match query.context.as_str() {
             "" => text,

@@ -20,6 +20,9 @@ pub enum CharacterError {
     /// It is not the newest version that was to be replaced.
     #[error("The newest version is {0}")]
     NewerVersion(i64),
+    /// The knowledge bases could not be asked.
+    #[error("{0}")]
+    Bases(anyhow::Error),
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -69,6 +72,10 @@ impl From<CharacterError> for ApiError {
             CharacterError::NameTaken | CharacterError::NewerVersion(_) => {
                 Self::conflict(error.to_string())
             }
+            CharacterError::Bases(error) => match error.downcast::<StoreError>() {
+                Ok(error) => error.into(),
+                Err(error) => Self::internal(error),
+            },
             CharacterError::Store(error) => error.into(),
         }
     }

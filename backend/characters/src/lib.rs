@@ -19,7 +19,7 @@ use colloquy_accounts::Accounts;
 use colloquy_base::language::language_tag;
 use colloquy_http::Interface;
 use colloquy_kernel::{Capability, Routes, State};
-use colloquy_knowledge::{CharacterDocument, CharacterDocuments};
+use colloquy_knowledge::{CharacterDocument, CharacterDocuments, KnowledgeBases};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -43,16 +43,23 @@ pub struct Characters(Arc<Parts>);
 pub struct Parts {
     accounts: Accounts,
     cache: Arc<CharacterCache>,
+    /// What characters name to look things up in.
+    bases: Arc<dyn KnowledgeBases>,
     renders: Renders,
 }
 
 impl Characters {
     /// Puts the parts together. The cache is one of the directory's dependents.
     #[must_use]
-    pub fn new(accounts: Accounts, cache: Arc<CharacterCache>) -> Self {
+    pub fn new(
+        accounts: Accounts,
+        cache: Arc<CharacterCache>,
+        bases: Arc<dyn KnowledgeBases>,
+    ) -> Self {
         Self(Arc::new(Parts {
             accounts,
             cache,
+            bases,
             renders: Renders::default(),
         }))
     }
@@ -137,7 +144,8 @@ pub struct CharacterParameters {
     pub max_new_tokens: Option<Value>,
     /// Whether it answers from knowledge.
     pub rag_enabled: bool,
-    /// The knowledge base, `<partner>/<knowledge_base_name>`.
+    /// The knowledge base, `<partner>/<knowledge_base_name>`. Where `rag_enabled` is true it has to be there when the character is saved;
+    /// replies go on without one that is not found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rag_index_required: Option<String>,
     /// Documents of its own.

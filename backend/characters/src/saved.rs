@@ -75,6 +75,34 @@ impl Content {
     }
 }
 
+/// Refuses a knowledge base that the partner does not have, where the character looks things up.
+async fn check_base(
+    characters: &Characters,
+    tenant: &Tenant,
+    parameters: &CharacterParameters,
+) -> Result<(), CharacterError> {
+    let index = parameters.rag_index_required.as_deref();
+    let Some(index) = index.filter(|_| parameters.rag_enabled) else {
+        return Ok(());
+    };
+    let own = tenant.partner();
+    let named = index.split_once('/');
+    let is_known = match named.filter(|(partner, _)| *partner == own.as_str()) {
+        Some((_, name)) => {
+            let found = characters.bases.exists(own, name).await;
+            found.map_err(CharacterError::Bases)?
+        }
+        None => false,
+    };
+    match is_known {
+        true => Ok(()),
+        false => {
+            let message = format!("there is no knowledge base {index}");
+            Err(InvalidField::new("parameters.rag_index_required", message).into())
+        }
+    }
+}
+
 /// A part of the partner's characters, by name.
 ///
 /// # Errors
@@ -98,6 +126,7 @@ pub async fn create(
     content: Content,
 ) -> Result<SavedCharacter, CharacterError> {
     let content = content.validated()?;
+    check_base(characters, tenant, &content.parameters).await?;
     let now_ms = characters.clock.now_ms();
     let saved = SavedCharacter {
         name,
@@ -147,6 +176,7 @@ pub async fn update(
     expected: Option<i64>,
 ) -> Result<SavedCharacter, CharacterError> {
     let content = content.validated()?;
+    check_base(characters, tenant, &content.parameters).await?;
     let now_ms = characters.clock.now_ms();
     let transaction = characters.store.begin().await?;
     let Some(head) = store::raise_version(&transaction, tenant, name, expected, now_ms).await?

@@ -4,6 +4,8 @@
 //! summarized by a chat completion, and the summary is put into an item that only this service can open: what seals and opens
 //! it is the caller's.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -75,6 +77,7 @@ impl Request {
             body,
             system: None,
             history: Vec::new(),
+            resolved: BTreeSet::new(),
         })
     }
 

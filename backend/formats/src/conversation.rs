@@ -1,9 +1,11 @@
 //! The conversation in a request: what was said, what is put in front of it, and how much of it there is.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{
-    ModelApi, Object, Request,
+    FormatError, ModelApi, Object, Request,
     fields::{entries, str_of},
     items, messages,
 };
@@ -74,6 +76,36 @@ impl Request {
     pub fn prepend_items(&mut self, items: Vec<Value>) {
         let behind = std::mem::replace(&mut self.history, items);
         self.history.extend(behind);
+    }
+
+    /// Refuses outputs of tools whose calls are not in the conversation, which no model takes. Where an item stands for a part of the
+    /// conversation, the calls in that part are not known. Chat completions are left to their models.
+    ///
+    /// # Errors
+    /// [`FormatError`] that names the output.
+    pub fn check_calls(&self) -> Result<(), FormatError> {
+        if self.api == ModelApi::Chat || self.has_compactions() {
+            return Ok(());
+        }
+        let input = self.conversation();
+        let call_id = |item: &Value, kinds: [&str; 2]| {
+            let item = item.as_object()?;
+            let kind = str_of(item, "type")?;
+            let id = kinds.contains(&kind).then(|| str_of(item, "call_id"))?;
+            id.map(str::to_owned)
+        };
+        let items = self.history.iter().chain(input);
+        let calls: HashSet<String> = items
+            .filter_map(|item| call_id(item, ["function_call", "custom_tool_call"]))
+            .collect();
+        let outputs = ["function_call_output", "custom_tool_call_output"];
+        for (index, item) in input.iter().enumerate() {
+            if call_id(item, outputs).is_some_and(|id| !calls.contains(&id)) {
+                let field = format!("input[{index}].call_id");
+                return Err(FormatError::new(field, "has no call in the conversation"));
+            }
+        }
+        Ok(())
     }
 
     /// The input as items, for storing; without what was put in front of it.

@@ -14,6 +14,35 @@ fn turn(role: ChatRole, content: &str) -> ChatMessage {
 }
 
 #[test]
+fn an_output_has_its_call_in_the_conversation() {
+    let call =
+        |id: &str| json!({"type": "function_call", "call_id": id, "name": "f", "arguments": "{}"});
+    let output = |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "7"});
+    let request = |input: Value| {
+        Request::read(ModelApi::Responses, json!({"model": "m", "input": input})).unwrap()
+    };
+    let mut going_on = request(json!([output("a"), output("b")]));
+    assert_eq!(
+        going_on.check_calls().unwrap_err().field,
+        "input[0].call_id"
+    );
+    going_on.prepend_items(vec![call("a")]);
+    assert_eq!(
+        going_on.check_calls().unwrap_err().field,
+        "input[1].call_id"
+    );
+    request(json!([call("a"), output("a")]))
+        .check_calls()
+        .unwrap();
+    request(json!("Hi")).check_calls().unwrap();
+    // What a compaction stands for is not known.
+    let compaction = json!({"type": "compaction", "encrypted_content": "x"});
+    request(json!([compaction, output("a")]))
+        .check_calls()
+        .unwrap();
+}
+
+#[test]
 fn turns_are_what_was_said() {
     let said = json!([
         {"role": "system", "content": "Be kind."},

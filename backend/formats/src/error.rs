@@ -70,6 +70,8 @@ pub struct ErrorBody {
     pub message: String,
     /// The field of the request that is wrong.
     pub param: Option<String>,
+    /// The request that failed, for whoever looks for it in a log; told where it is known.
+    pub request_id: Option<String>,
 }
 
 impl ErrorBody {
@@ -80,17 +82,22 @@ impl ErrorBody {
             code: code.into(),
             message: message.into(),
             param: None,
+            request_id: None,
         }
     }
 
-    /// `{type, code, message, param}`, as it stands in `{"error": ..}`.
+    /// `{type, code, message, param}`, as it stands in `{"error": ..}`, with `request_id` where it is known.
     pub fn to_value(&self) -> Value {
-        json!({
+        let mut value = json!({
             "type": self.kind,
             "code": self.code,
             "message": self.message,
             "param": self.param,
-        })
+        });
+        if let Some(id) = &self.request_id {
+            value["request_id"] = json!(id);
+        }
+        value
     }
 }
 
@@ -104,6 +111,7 @@ impl From<&UpstreamFailure> for ErrorBody {
             code: word(&failure.code, "upstream_error"),
             message: word(&failure.message, "The model failed while it answered"),
             param: failure.param.clone(),
+            request_id: None,
         }
     }
 }

@@ -46,11 +46,19 @@ pub(super) fn take_object(body: &mut Object, field: &str) -> Result<Option<Objec
 pub(super) fn take_tokens(body: &mut Object, field: &str) -> Result<Option<u64>, FormatError> {
     match take(body, field) {
         None => Ok(None),
-        Some(value) => match value.as_u64() {
+        Some(value) => match integer(&value).and_then(|tokens| u64::try_from(tokens).ok()) {
             Some(tokens @ 1..=MAX_TOKENS) => Ok(Some(tokens)),
             _ => Err(FormatError::new(field, "must be a positive integer")),
         },
     }
+}
+
+/// The integer that a number is, however it is written: `1e3` and `1000.0` are integers in JSON. `None` for other values, and for
+/// those beyond what a double holds exactly or an `i64` holds.
+pub(super) fn integer(value: &Value) -> Option<i64> {
+    value
+        .as_i64()
+        .or_else(|| colloquy_base::json::whole(value.as_f64()?))
 }
 
 /// The string of a field that has to be one.

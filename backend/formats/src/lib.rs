@@ -20,6 +20,7 @@ mod items;
 mod messages;
 mod plain;
 mod reasoning;
+mod references;
 mod request;
 #[cfg(test)]
 mod request_fuzz;

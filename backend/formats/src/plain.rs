@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     FormatError, ModelApi, Object, Request,
-    fields::{entries, str_of},
+    fields::{entries, integer, str_of},
     items::is_message,
 };
 
@@ -26,7 +26,7 @@ pub(super) fn check(request: &Request) -> Result<(), FormatError> {
     if body.get("logprobs") == Some(&json!(true)) {
         return Err(FormatError::unsupported("logprobs"));
     }
-    if body.get("top_logprobs").and_then(Value::as_u64) > Some(0) {
+    if body.get("top_logprobs").and_then(integer) > Some(0) {
         return Err(FormatError::unsupported("top_logprobs"));
     }
     match request.api {

@@ -32,12 +32,9 @@ pub(super) fn take_reasoning(
     let Some(mut object) = take_object(body, "reasoning")? else {
         return Ok(openai.map(Reasoning::Effort));
     };
-    if openai.is_some() {
-        return Err(FormatError::new(
-            "reasoning",
-            "and reasoning_effort exclude each other",
-        ));
-    }
+    let names_amount = ["effort", "max_tokens"]
+        .iter()
+        .any(|field| object.contains_key(*field));
     let effort = take_string(&mut object, "effort").map_err(|error| error.within("reasoning"))?;
     let budget =
         take_tokens(&mut object, "max_tokens").map_err(|error| error.within("reasoning"))?;
@@ -45,8 +42,8 @@ pub(super) fn take_reasoning(
     let reasoning = match (effort, budget) {
         (Some(effort), None) => Some(Reasoning::Effort(effort)),
         (None, Some(tokens)) => Some(Reasoning::MaxTokens(tokens)),
-        // A responses client may ask for a summary alone.
-        (None, None) if api == ModelApi::Responses => None,
+        // A responses client may ask for a summary alone, and null leaves the amount to the model.
+        (None, None) if api == ModelApi::Responses || names_amount => None,
         _ => {
             return Err(FormatError::new(
                 "reasoning",
@@ -57,7 +54,13 @@ pub(super) fn take_reasoning(
     if !object.is_empty() {
         body.insert("reasoning".to_owned(), Value::Object(object));
     }
-    Ok(reasoning)
+    if openai.is_some() && reasoning.is_some() {
+        return Err(FormatError::new(
+            "reasoning",
+            "and reasoning_effort exclude each other",
+        ));
+    }
+    Ok(reasoning.or(openai.map(Reasoning::Effort)))
 }
 
 impl Reasoning {

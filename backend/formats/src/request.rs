@@ -1,20 +1,20 @@
 //! A client's request, parsed and validated. What the service acts on are fields of [`Request`]; everything else stays as
 //! the client sent it and goes to the model.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use serde_json::Value;
 
 use super::{
     FormatError, ModelApi, Object, Reasoning,
-    fields::{take, take_bool, take_object, take_string, take_tokens},
+    fields::{integer, take, take_bool, take_object, take_string, take_tokens},
     items, messages,
     reasoning::take_reasoning,
     types,
 };
 
 /// The most choices of a chat completion.
-const MAX_CHOICES: u64 = 128;
+const MAX_CHOICES: u32 = 128;
 
 /// A request for text.
 #[derive(Clone)]
@@ -49,6 +49,8 @@ pub struct Request {
     pub(super) system: Option<String>,
     /// Items in front of the client's own; responses only.
     pub(super) history: Vec<Value>,
+    /// The places in the input of items that stood in a stored response.
+    pub(super) resolved: BTreeSet<usize>,
 }
 
 impl fmt::Debug for Request {
@@ -92,6 +94,7 @@ impl Request {
             body,
             system: None,
             history: Vec::new(),
+            resolved: BTreeSet::new(),
         };
         match api {
             ModelApi::Chat => request.take_chat()?,
@@ -109,10 +112,9 @@ impl Request {
         let compatible = take_tokens(body, "max_tokens")?;
         self.max_output_tokens = preferred.or(compatible);
         if let Some(choices) = take(body, "n") {
-            let choices = choices
-                .as_u64()
-                .filter(|choices| (1..=MAX_CHOICES).contains(choices))
-                .and_then(|choices| u32::try_from(choices).ok());
+            let choices = integer(&choices)
+                .and_then(|choices| u32::try_from(choices).ok())
+                .filter(|choices| (1..=MAX_CHOICES).contains(choices));
             self.choices =
                 choices.ok_or_else(|| FormatError::new("n", "must be an integer of 1 to 128"))?;
         }

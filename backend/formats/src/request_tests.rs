@@ -68,6 +68,30 @@ fn responses_are_stored_unless_told_otherwise() {
 }
 
 #[test]
+fn an_integer_may_have_an_exponent() {
+    let read = |text: &str| Request::read(ModelApi::Chat, serde_json::from_str(text).unwrap());
+    let with = |more: &str| {
+        read(&format!(
+            r#"{{"model": "m", "messages": [{{"role": "user", "content": "Hi"}}], {more}}}"#
+        ))
+    };
+    let request =
+        with(r#""max_tokens": 1e3, "n": 20e-1, "seed": -1E1, "top_logprobs": 2.0"#).unwrap();
+    assert_eq!(
+        (request.max_output_tokens, request.choices),
+        (Some(1_000), 2)
+    );
+    for (more, field) in [
+        (r#""max_tokens": 1.5"#, "max_tokens"),
+        (r#""max_tokens": 1e300"#, "max_tokens"),
+        (r#""n": 1e3"#, "n"),
+        (r#""top_logprobs": 2.5"#, "top_logprobs"),
+    ] {
+        assert_eq!(with(more).unwrap_err().field, field, "{more}");
+    }
+}
+
+#[test]
 fn openai_s_own_words_for_reasoning_are_understood() {
     let effort = |body: Value, api| parse(api, &body).unwrap().reasoning;
     let minimal = Some(Reasoning::Effort("minimal".to_owned()));
@@ -77,6 +101,17 @@ fn openai_s_own_words_for_reasoning_are_understood() {
     );
     let body = responses(json!({"reasoning": {"effort": "minimal", "summary": "auto"}}));
     assert_eq!(effort(body, ModelApi::Responses), minimal);
+    for nothing in [json!({"effort": null}), json!({"max_tokens": null})] {
+        let body = chat(json!({"reasoning": nothing}));
+        let request = parse(ModelApi::Chat, &body).unwrap();
+        assert_eq!(
+            (&request.reasoning, request.body.get("reasoning")),
+            (&None, None)
+        );
+        let body = chat(json!({"reasoning": nothing, "reasoning_effort": "low"}));
+        let low = Some(Reasoning::Effort("low".to_owned()));
+        assert_eq!(effort(body, ModelApi::Chat), low);
+    }
     let body = responses(json!({"reasoning": {"effort": null, "summary": "auto"}}));
     assert_eq!(effort(body, ModelApi::Responses), None);
 }

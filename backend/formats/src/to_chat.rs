@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     FormatError, Object, Request,
     compact::is_compaction,
-    fields::{entries, required_str, str_of, take},
+    fields::{entries, integer, required_str, str_of, take},
     items::{self, is_message},
     messages,
     shapes::{self, Target, joined_text, part_to_chat},
@@ -40,7 +40,7 @@ pub(super) fn translate(request: &Request) -> Result<Object, FormatError> {
     let include_logprobs = entries(&body, "include")
         .iter()
         .any(|include| include == "message.output_text.logprobs");
-    if include_logprobs || body.get("top_logprobs").and_then(Value::as_u64) > Some(0) {
+    if include_logprobs || body.get("top_logprobs").and_then(integer) > Some(0) {
         body.insert("logprobs".to_owned(), json!(true));
     } else {
         body.remove("top_logprobs");
@@ -94,8 +94,7 @@ fn conversation(request: &Request) -> Result<Vec<Value>, FormatError> {
             .push(json!({"role": "system", "content": instructions}));
     }
     for item in request.history.iter().filter_map(Value::as_object) {
-        // An earlier model may have used tools of its own; what came of them stands in its text.
-        if is_message(item) || call_kind(item).is_some() || output_kind(item).is_some() {
+        if is_said(item) {
             messages
                 .push(item)
                 .map_err(|error| error.within("previous_response_id"))?;
@@ -109,11 +108,20 @@ fn conversation(request: &Request) -> Result<Vec<Value>, FormatError> {
         .filter_map(Value::as_object)
         .enumerate()
     {
+        if request.resolved.contains(&index) && !is_said(item) && !is_compaction(item) {
+            continue;
+        }
         messages
             .push(item)
             .map_err(|error| error.within(format_args!("input[{index}]")))?;
     }
     Ok(messages.done)
+}
+
+/// Returns true if an item of an earlier response is part of the conversation in any API. An earlier model may have used tools of
+/// its own besides; what came of them stands in its text.
+fn is_said(item: &Object) -> bool {
+    is_message(item) || call_kind(item).is_some() || output_kind(item).is_some()
 }
 
 /// The messages so far.

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{FormatError, Object};
+use super::{FormatError, Object, fields::integer};
 
 /// What a value has to be.
 pub(super) enum Kind {
@@ -395,10 +395,8 @@ impl Kind {
             {
                 Ok(())
             }
-            (Integer(least, most), Value::Number(number))
-                if number
-                    .as_i64()
-                    .is_some_and(|number| (*least..=*most).contains(&number)) =>
+            (Integer(least, most), Value::Number(_))
+                if integer(value).is_some_and(|number| (*least..=*most).contains(&number)) =>
             {
                 Ok(())
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use colloquy_accounts::ledger::{Amounts, Measure, Outcome, Reservation, Standing};
+use colloquy_accounts::ledger::{Amounts, Limits, Measure, Outcome, Reservation, Standing};
 use colloquy_formats::{ModelApi, Request, Tally, TokenUsage};
 use colloquy_providers::Model;
 
@@ -50,6 +50,16 @@ impl Bounds {
         })
     }
 
+    /// The most output tokens of all answers of this model. `reserved` is what the quota has a limit of.
+    fn most_output(&self, reserved: Option<Amounts>, model: &Model) -> u64 {
+        let each = match (self.max_output_tokens, reserved) {
+            (Some(asked), _) => asked,
+            (None, Some(reserved)) => self.output_within(reserved, model),
+            (None, None) => model.settings.max_output_tokens,
+        };
+        each.saturating_mul(self.choices)
+    }
+
     /// The limit of an answer of this model for which so much is reserved.
     pub(super) fn output_within(&self, reserved: Amounts, model: &Model) -> u64 {
         let tokens = reserved.of(Measure::Tokens);
@@ -77,16 +87,19 @@ fn least_output(model: &Model) -> u64 {
 pub(super) struct Bill {
     reservation: Reservation,
     model: Arc<Model>,
+    /// What it was reserved for.
+    bounds: Bounds,
     /// What stands for the input where the model does not count, in bytes.
     input_bytes: u64,
 }
 
 impl Bill {
     /// A bill for the first model that will be asked.
-    pub(super) fn new(reservation: Reservation, model: Arc<Model>) -> Self {
+    pub(super) fn new(reservation: Reservation, model: Arc<Model>, bounds: Bounds) -> Self {
         Self {
             reservation,
             model,
+            bounds,
             input_bytes: 0,
         }
     }
@@ -136,11 +149,15 @@ impl Bill {
             .with(Measure::Cost, self.model.cost(tokens))
     }
 
-    /// A quarter of the bytes, rounded up; for a model that does not count, and for an answer that was cut short.
+    /// A quarter of the bytes, rounded up, and no more output than the answers may have; for a model that does not count, and for an
+    /// answer that was cut short.
     pub(super) fn estimate(&self, tally: &Tally) -> TokenUsage {
+        let output = tally.text_bytes.div_ceil(4);
+        let is_bounded = self.standing().limits != Limits::default();
+        let reserved = is_bounded.then(|| self.reserved());
         TokenUsage {
             input: self.input_bytes.div_ceil(4),
-            output: tally.text_bytes.div_ceil(4),
+            output: output.min(self.bounds.most_output(reserved, &self.model)),
             ..TokenUsage::default()
         }
     }
@@ -170,6 +187,13 @@ mod tests {
                     max_output_tokens: None,
                 };
                 let (least, most) = (bounds.least(&models), bounds.most(&models));
+                assert_eq!(bounds.most_output(None, &models[0]), 500 * choices);
+                assert_eq!(bounds.most_output(Some(least), &models[0]), choices);
+                let asked = Bounds {
+                    max_output_tokens: Some(7),
+                    ..bounds
+                };
+                assert_eq!(asked.most_output(Some(most), &models[0]), 7 * choices);
                 assert_eq!(bounds.output_within(least, &models[0]), 1);
                 assert_eq!(bounds.output_within(most, &models[0]), 500);
                 let range = |measure| (least.of(measure), most.of(measure));

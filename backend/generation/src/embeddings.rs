@@ -24,7 +24,6 @@ use utoipa::ToSchema;
 
 use super::{
     error::{AnswerError, PrepareError},
-    failure::Refusal,
     request::json_body,
     routes::body,
     schema::TextError,
@@ -143,7 +142,7 @@ pub(crate) async fn create_embeddings(
         answered = embedded(&generation, &quota, &arrival, &*embedder, wanted, bound) => answered,
         () = generation.kernel.drain_over.cancelled() => Err(AnswerError::Stopping),
     };
-    Ok(answered.unwrap_or_else(|error| Refusal::from(error).into_response()))
+    Ok(answered.unwrap_or_else(|error| ApiError::from(error).into_response()))
 }
 
 /// What a request wants.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use colloquy_accounts::{AccountError, ledger::LedgerError, quotas::NotAllowed};
 use colloquy_base::invalid::InvalidField;
 use colloquy_characters::{InvalidCharacter, RenderError, ResolveError};
@@ -44,6 +45,9 @@ pub(super) enum PrepareError {
     /// The conversation cannot be gone on from.
     #[error("{0}")]
     Unknown(&'static str),
+    /// The input refers to an item of this id, which no stored response has.
+    #[error("Item with id '{0}' not found.")]
+    UnknownItem(String),
     /// The database has not taken the response yet.
     #[error("the response is not stored yet")]
     NotStored,
@@ -78,9 +82,15 @@ impl From<PrepareError> for ApiError {
                     .with_code("model_not_found")
             }
             PrepareError::NoCharacter(invalid) => {
-                let error = in_svc(invalid.into());
+                let error = Self::from(invalid);
+                let named = error.field.clone().unwrap_or_default();
+                let error = in_svc(error);
                 let field = error.field.as_deref().unwrap_or_default();
-                let message = format!("{field}: {}", error.message);
+                // A message about a part of the character begins with its path.
+                let message = match error.message.strip_prefix(&named) {
+                    Some(rest) if rest.starts_with(' ') => format!("{field}{rest}"),
+                    _ => format!("{field}: {}", error.message),
+                };
                 Self { message, ..error }
             }
             PrepareError::Unresolved(error) => in_svc(error.into()),
@@ -88,6 +98,10 @@ impl From<PrepareError> for ApiError {
             PrepareError::Unknown(what) => {
                 Self::invalid("previous_response_id", what).with_code("previous_response_not_found")
             }
+            error @ PrepareError::UnknownItem(_) => Self {
+                field: Some("input".to_owned()),
+                ..Self::new(StatusCode::NOT_FOUND, "item_not_found", error.to_string())
+            },
             PrepareError::NotStored => Self::unavailable("The response is not stored yet", SOON),
             PrepareError::NoRoom(error) => error.into(),
             PrepareError::Unpaid(error) => error.into(),

@@ -5,88 +5,38 @@
 
 use std::time::Duration;
 
-use axum::{
-    Json,
-    http::{HeaderValue, StatusCode, header::RETRY_AFTER},
-    response::{IntoResponse, Response},
-};
+use axum::http::StatusCode;
 use colloquy_formats::ErrorBody;
-use colloquy_http::{ApiError, public_error};
+use colloquy_http::ApiError;
 use colloquy_providers::{ProviderError, ProviderErrorKind};
-use serde_json::{Value, json};
 
 use super::error::AnswerError;
 
-/// What a client is told instead of an answer.
-#[derive(Debug)]
-pub(super) enum Refusal {
-    /// The service's own error.
-    Service(ApiError),
-    /// A model's.
-    Model {
-        status: StatusCode,
-        error: ErrorBody,
-        /// When to ask again.
-        retry_after: Option<Duration>,
-    },
-}
-
-impl Refusal {
-    /// The error as the public APIs write it.
-    pub(super) fn public_error(&self) -> Value {
-        match self {
-            Self::Service(error) => public_error(error),
-            Self::Model { error, .. } => error.to_value(),
-        }
-    }
-}
-
-impl From<AnswerError> for Refusal {
+impl From<AnswerError> for ApiError {
     fn from(error: AnswerError) -> Self {
         match error {
-            AnswerError::Model(error) => Self::Model {
-                status: status(&error),
-                error: body(&error),
+            AnswerError::Model(error) => Self {
                 retry_after: retry_after(&error),
+                ..of_model(status(&error), kind_and_code(&error).1, &body(&error))
             },
-            AnswerError::NoAnswer(failure) => Self::Model {
-                status: StatusCode::BAD_GATEWAY,
-                error: (&*failure).into(),
-                retry_after: None,
-            },
-            AnswerError::Invalid(invalid) => Self::Service(invalid.into()),
-            AnswerError::Unpaid(error) => Self::Service(error.into()),
-            AnswerError::Store(error) => Self::Service(error.into()),
-            AnswerError::Stopping => Self::Service(stopping()),
-        }
-    }
-}
-
-impl From<ApiError> for Refusal {
-    fn from(error: ApiError) -> Self {
-        Self::Service(error)
-    }
-}
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        let public_error = self.public_error();
-        let (status, retry_after) = match self {
-            Self::Service(error) => return error.into_response(),
-            Self::Model {
-                status,
-                retry_after,
-                ..
-            } => (status, retry_after),
-        };
-        let mut response = (status, Json(json!({"error": public_error}))).into_response();
-        if let Some(wait) = retry_after {
-            let seconds = wait.as_secs_f64().ceil().clamp(1.0, 86_400.0);
-            if let Ok(value) = HeaderValue::from_str(&format!("{seconds:.0}")) {
-                response.headers_mut().insert(RETRY_AFTER, value);
+            AnswerError::NoAnswer(failure) => {
+                let body = ErrorBody::from(&*failure);
+                of_model(StatusCode::BAD_GATEWAY, "upstream_error", &body)
             }
+            AnswerError::Invalid(invalid) => invalid.into(),
+            AnswerError::Unpaid(error) => error.into(),
+            AnswerError::Store(error) => error.into(),
+            AnswerError::Stopping => stopping(),
         }
-        response
+    }
+}
+
+/// A model's failure: the service's code for it, and what the public APIs are told.
+fn of_model(status: StatusCode, code: &'static str, body: &ErrorBody) -> ApiError {
+    let error = ApiError::new(status, code, body.message.clone());
+    ApiError {
+        field: body.param.clone(),
+        ..error.with_public(body.to_value())
     }
 }
 
@@ -108,9 +58,9 @@ pub(super) fn not_stored() -> ErrorBody {
     ErrorBody::server("not_stored", "The response could not be stored; ask again")
 }
 
-/// What ends a stream that has begun.
-pub(super) fn body(error: &ProviderError) -> ErrorBody {
-    let (kind, code) = match error.kind {
+/// The kind and the code of a failure, where its model has told none.
+fn kind_and_code(error: &ProviderError) -> (&'static str, &'static str) {
+    match error.kind {
         ProviderErrorKind::Rejected => ("invalid_request_error", "upstream_rejected"),
         ProviderErrorKind::Misconfigured => ("server_error", "upstream_misconfigured"),
         ProviderErrorKind::RateLimited | ProviderErrorKind::Busy => {
@@ -123,15 +73,35 @@ pub(super) fn body(error: &ProviderError) -> ErrorBody {
         ProviderErrorKind::Failed | ProviderErrorKind::Malformed => {
             ("server_error", "upstream_error")
         }
+    }
+}
+
+/// Why a model that is not to be blamed on the request gave no answer. Its own words are the operator's business, its status is not.
+fn reason(error: &ProviderError) -> String {
+    let status = error.told.as_ref().and_then(|told| told.status);
+    let reason = match error.kind {
+        ProviderErrorKind::RateLimited => "The model has too many requests",
+        ProviderErrorKind::Busy => "The model has no room for another request now",
+        ProviderErrorKind::Timeout => "The model did not answer in time",
+        ProviderErrorKind::Connect => "The model's server cannot be reached",
+        ProviderErrorKind::Cut => "The model's answer was cut off",
+        ProviderErrorKind::Resting => "The model is not asked for a moment, after failures",
+        ProviderErrorKind::Malformed => "The model's answer is malformed",
+        ProviderErrorKind::Misconfigured | ProviderErrorKind::Rejected => {
+            "The settings of this model are wrong; the operator of this server has to look at them"
+        }
+        ProviderErrorKind::Failed => "The model failed",
     };
+    match status {
+        Some(status) => format!("{reason} (status {status})"),
+        None => reason.to_owned(),
+    }
+}
+
+/// What ends a stream that has begun.
+pub(super) fn body(error: &ProviderError) -> ErrorBody {
+    let (kind, code) = kind_and_code(error);
     if !error.is_of_request() {
-        let message = match error.kind {
-            ProviderErrorKind::RateLimited => "The model has too many requests",
-            ProviderErrorKind::Timeout => "The model did not answer in time",
-            ProviderErrorKind::Cut => "The model's answer was cut off",
-            ProviderErrorKind::Resting => "The model is not asked for a moment, after failures",
-            _ => "The model failed",
-        };
         let kind = if error.kind == ProviderErrorKind::Rejected {
             "server_error"
         } else {
@@ -140,8 +110,9 @@ pub(super) fn body(error: &ProviderError) -> ErrorBody {
         return ErrorBody {
             kind: kind.to_owned(),
             code: code.to_owned(),
-            message: message.to_owned(),
+            message: reason(error),
             param: None,
+            request_id: None,
         };
     }
     let told = error.told.as_deref().cloned().unwrap_or_default();
@@ -152,6 +123,7 @@ pub(super) fn body(error: &ProviderError) -> ErrorBody {
             .message
             .unwrap_or_else(|| "The model refused the request".to_owned()),
         param: told.param,
+        request_id: None,
     }
 }
 
@@ -179,12 +151,50 @@ fn retry_after(error: &ProviderError) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use axum::{
+        http::header::RETRY_AFTER,
+        response::{IntoResponse as _, Response},
+    };
+    use colloquy_http::{ErrorContext, ErrorShape};
     use colloquy_providers::UpstreamFailure;
+    use serde_json::json;
 
     use super::*;
 
     fn answer(error: ProviderError) -> Response {
-        Refusal::from(AnswerError::from(error)).into_response()
+        ApiError::from(AnswerError::from(error)).into_response()
+    }
+
+    #[test]
+    fn a_failure_tells_its_reason_and_its_request() {
+        let context = ErrorContext {
+            request_id: "r-1".to_owned(),
+            endpoint: "/v3/responses".to_owned(),
+        };
+        let shaped = |error: ProviderError| {
+            ErrorShape::Text.body(&ApiError::from(AnswerError::from(error)), &context)
+        };
+        let away = shaped(ProviderError::new(
+            "m",
+            ProviderErrorKind::Connect,
+            "refused",
+        ));
+        let message = "The model's server cannot be reached";
+        let expected = json!({
+            "detail": {
+                "code": "upstream_unreachable", "message": message,
+                "context": {"request_id": "r-1", "endpoint": "/v3/responses"},
+            },
+            "error": {
+                "type": "server_error", "code": "upstream_unreachable", "message": message, "param": null,
+            },
+        });
+        assert_eq!(away, expected);
+        let told = shaped(refused(400));
+        assert_eq!(told["error"]["code"], "context_length_exceeded");
+        assert_eq!(told["detail"]["code"], "upstream_rejected");
+        assert_eq!(told["detail"]["message"], "too long");
+        assert_eq!(told["detail"]["context"]["field"], "messages");
     }
 
     fn refused(status: u16) -> ProviderError {
@@ -219,7 +229,11 @@ mod tests {
         };
         for error in [key, refused(404)] {
             assert_eq!(status(&error), StatusCode::BAD_GATEWAY);
-            assert_eq!(body(&error).message, "The model failed");
+            let message = body(&error).message;
+            assert!(
+                message.starts_with("The settings of this model"),
+                "{message}"
+            );
             assert_eq!(body(&error).kind, "server_error");
         }
     }

@@ -4,21 +4,24 @@
 use std::sync::Arc;
 
 use axum::{
-    http::HeaderMap,
+    http::{HeaderMap, HeaderName, HeaderValue},
     response::{IntoResponse as _, Response},
 };
 use colloquy_formats::{Head, ModelApi};
+use colloquy_http::ApiError;
 
 use super::{
     answer,
     error::PrepareError,
-    failure::Refusal,
     prepare::{self, Prepared, Requester},
     request::ClientRequest,
     stored::Storing,
     streamed,
 };
 use crate::Generation;
+
+/// The header that tells what the answer goes without.
+const WARNING: HeaderName = HeaderName::from_static("x-colloquy-warning");
 
 /// A request that is paid for and has a name.
 pub(super) struct StartedRequest {
@@ -30,12 +33,18 @@ pub(super) struct StartedRequest {
 }
 
 impl StartedRequest {
-    /// How much of the quota is left.
-    pub(super) fn limits(&self, generation: &Generation) -> HeaderMap {
-        self.prepared
-            .bill
-            .standing()
-            .headers(generation.clock.now_ms())
+    /// What the head of the answer tells: how much of the quota is left, and a knowledge base that was not found.
+    pub(super) fn headers(&self, generation: &Generation) -> HeaderMap {
+        let standing = self.prepared.bill.standing();
+        let mut headers = standing.headers(generation.clock.now_ms());
+        let warning = self.prepared.unknown_base.as_ref();
+        let warning = warning.map(|unknown| HeaderValue::try_from(unknown.to_string()));
+        if let Some(value) = warning {
+            // A name that no header holds is told without it.
+            let value = value.unwrap_or(HeaderValue::from_static("unknown rag_index_required"));
+            headers.insert(WARNING, value);
+        }
+        headers
     }
 }
 
@@ -85,13 +94,13 @@ pub(super) async fn answer(
     request: ClientRequest,
 ) -> Result<Response, PrepareError> {
     let begun = begin(generation, asker, request).await?;
-    let limits = begun.limits(generation);
+    let limits = begun.headers(generation);
     let answered = if begun.prepared.request.stream {
         streamed::streamed(generation, begun).await
     } else {
         answer::whole(generation, begun).await
     };
-    let mut response = answered.unwrap_or_else(|error| Refusal::from(error).into_response());
+    let mut response = answered.unwrap_or_else(|error| ApiError::from(error).into_response());
     response.headers_mut().extend(limits);
     Ok(response)
 }

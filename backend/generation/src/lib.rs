@@ -48,7 +48,9 @@ use colloquy_base::{fair_queue::Priority, language::language_tag};
 use colloquy_characters::{Character, Characters, RenderedCharacter};
 use colloquy_http::{Edge, Interface};
 use colloquy_kernel::{Capability, Routes, State};
-use colloquy_knowledge::{CombinedSources, KnowledgeBases, KnowledgeSource, Passage, Reader};
+use colloquy_knowledge::{
+    CombinedSources, KnowledgeBases, KnowledgeSource, MissingBase, Passage, Reader,
+};
 use colloquy_providers::{Grounding, Providers};
 use colloquy_store::StoreError;
 
@@ -149,7 +151,7 @@ impl fmt::Debug for ReplyContext {
 
 impl ReplyContext {
     /// The character of a partner after its templates were filled in. Its documents are read when it looks something up first,
-    /// those of a saved one once for all who ask. A knowledge base that is another partner's is none.
+    /// those of a saved one once for all who ask. A knowledge base of another partner is not found.
     #[must_use]
     pub fn new(
         generation: &Generation,
@@ -164,16 +166,22 @@ impl ReplyContext {
             sources.push(Arc::new(generation.documents(character)));
         }
         let index = parameters.rag_index_required.as_deref();
-        let named = index.and_then(|index| index.split_once('/'));
-        if let Some((partner, name)) = named.filter(|_| parameters.rag_enabled)
-            && partner == tenant.partner().as_str()
-        {
-            let reader = Reader {
-                partner: tenant.partner(),
-                priority,
-                character: character.display_name(),
-            };
-            sources.push(generation.bases.open(name, reader));
+        if let Some(index) = index.filter(|_| parameters.rag_enabled) {
+            let own = tenant.partner();
+            let name = index
+                .split_once('/')
+                .filter(|(partner, _)| *partner == own.as_str());
+            sources.push(match name {
+                Some((_, name)) => {
+                    let reader = Reader {
+                        partner: own,
+                        priority,
+                        character: character.display_name(),
+                    };
+                    generation.bases.open(name, reader)
+                }
+                None => Arc::new(MissingBase(index.to_owned())),
+            });
         }
         let knowledge = (!sources.is_empty()).then_some(CombinedSources(sources));
         Self {

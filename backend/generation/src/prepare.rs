@@ -12,7 +12,7 @@ use colloquy_base::{fair_queue::Priority, invalid::InvalidField};
 use colloquy_characters::CharacterInput;
 use colloquy_formats::{Request, VisibleResult, VisibleRetrieval};
 use colloquy_http::{Arrival, memory::Share};
-use colloquy_knowledge::{Origin, Passage};
+use colloquy_knowledge::{Origin, Passage, UnknownBase};
 use colloquy_providers::{Model, ModelApi};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -36,6 +36,8 @@ use crate::Generation;
 pub(super) struct Prepared {
     /// When it came.
     pub(super) came_at: Instant,
+    /// Its id.
+    pub(super) request_id: String,
     /// What seals its compaction, or has opened those before it.
     pub(super) seal: Option<Sealer>,
     /// The request, with the character and its knowledge in it.
@@ -52,6 +54,8 @@ pub(super) struct Prepared {
     pub(super) bill: Bill,
     /// What was looked up, for the client; `None` when nothing was to be looked up.
     pub(super) retrieval: Option<VisibleRetrieval>,
+    /// The knowledge base that the character names and its partner does not have.
+    pub(super) unknown_base: Option<UnknownBase>,
 }
 
 /// Who asks, through which endpoint.
@@ -85,6 +89,7 @@ pub(super) async fn prepare(
     } = request;
     let models = models(generation, quota, &request)?;
     let character = character(generation, quota, svc).await?;
+    stored::resolve_references(generation, quota, &mut request, asker.memory).await?;
     let is_kept = request.store || asker.recent.is_some();
     let mut own_items = match request.api {
         ModelApi::Responses if is_kept => request.input_items(),
@@ -104,6 +109,7 @@ pub(super) async fn prepare(
         }
         request.prepend_items(before.items);
     }
+    request.check_calls()?;
     let seal = open_compactions(generation, quota, &mut request).await?;
     // A request that no model can be asked is refused before it is paid for.
     let models = dispatch::able(&request, models)?;
@@ -128,10 +134,11 @@ pub(super) async fn prepare(
         .ledger
         .reserve_within(quota, least, most, about)
         .await?;
-    let mut bill = Bill::new(reservation, Arc::clone(&models[0]));
+    let mut bill = Bill::new(reservation, Arc::clone(&models[0]), bounds);
 
     let mut grounding = None;
     let mut visible = None;
+    let mut unknown_base = None;
     if let Some(persona) = character {
         let found = persona.look_up(generation, &request).await;
         let passages = found.as_ref().map_or(&[][..], |found| &found.passages);
@@ -141,6 +148,7 @@ pub(super) async fn prepare(
             passages,
         ));
         visible = found.as_ref().map(|found| persona.visible(found));
+        unknown_base = found.as_ref().and_then(|found| found.unknown_base.clone());
         let passages = found.map(|found| found.passages).unwrap_or_default();
         grounding = Some(Arc::new(persona.speaker.grounding(passages)));
     }
@@ -159,6 +167,7 @@ pub(super) async fn prepare(
     );
     Ok(Prepared {
         came_at: asker.arrival.at,
+        request_id: asker.arrival.id.clone(),
         seal,
         dispatch,
         own_items,
@@ -166,6 +175,7 @@ pub(super) async fn prepare(
         model: Arc::clone(&models[0]),
         bill,
         retrieval: visible,
+        unknown_base,
         request,
     })
 }
@@ -189,6 +199,7 @@ pub(super) async fn input_tokens(
     if let Some(persona) = character(generation, quota, svc).await? {
         request.prepend_system(&prompt::system(&persona.speaker, PromptStyle::Written, &[]));
     }
+    stored::resolve_references(generation, quota, &mut request, memory).await?;
     if let Some(id) = &request.previous_response_id {
         let before = stored::conversation(generation, quota, id, None, memory).await?;
         request.prepend_items(before.items);

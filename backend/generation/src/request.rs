@@ -107,6 +107,9 @@ mod tests {
             assert_eq!(error.status.as_u16(), 400, "{svc}");
             assert_eq!(error.field.as_ref(), Some(&field), "{svc}");
             assert!(error.message.starts_with(&field), "{}", error.message);
+            let part = field.trim_start_matches("metadata.svc");
+            let named = error.message.matches(part).count();
+            assert!(part.is_empty() || named == 1, "{}", error.message);
         }
     }
 

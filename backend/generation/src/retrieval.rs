@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use colloquy_knowledge::{CombinedSources, MAX_QUESTION_BYTES, Passage, Query, terms};
+use colloquy_knowledge::{CombinedSources, MAX_QUESTION_BYTES, Passage, Query, UnknownBase, terms};
 use colloquy_providers::{ChatMessage, ChatRole, approximate_tokens};
 
 use crate::Generation;
@@ -69,6 +69,8 @@ pub(super) struct Found {
     pub(super) queries: Vec<String>,
     /// The passages, best first; none of sources that failed or were too slow.
     pub(super) passages: Vec<Passage>,
+    /// The knowledge base that the character names and its partner does not have.
+    pub(super) unknown_base: Option<UnknownBase>,
 }
 
 /// How long a reply waits for its knowledge: one without it in time is better than one with it too late.
@@ -86,8 +88,10 @@ pub(super) async fn search(
         return Found::default();
     };
     let (mut passages, failures) = knowledge.search(&query, patience).await;
+    let mut unknown_base = None;
     for error in failures {
         tracing::warn!(%error, "the reply goes on without a source of knowledge");
+        unknown_base = unknown_base.or_else(|| error.downcast::<UnknownBase>().ok());
     }
     passages.truncate(MAX_PASSAGES);
     for passage in &mut passages {
@@ -97,6 +101,7 @@ pub(super) async fn search(
     Found {
         queries: vec![query.text],
         passages,
+        unknown_base,
     }
 }
 

@@ -57,7 +57,8 @@ where
 }
 
 /// A chat completion, or a stream of its chunks when `stream` is true. The body is that of the public API; what this
-/// server adds stands in `fallback_model`, `reasoning` and `metadata.svc`.
+/// server adds stands in `fallback_model`, `reasoning` and `metadata.svc`. The header `X-Colloquy-Warning` names a knowledge base of
+/// the character that is not found.
 #[utoipa::path(
     post, path = "/v3/chat/completions", tag = "text",
     request_body = ChatCompletionRequest,
@@ -79,13 +80,16 @@ pub(crate) async fn chat_completions(
 
 /// A response, or a stream of its events when `stream` is true. The body is that of the public API; what this server adds
 /// stands in `fallback_model`, `reasoning` and `metadata.svc`. A character with knowledge adds items about what it looked
-/// up.
+/// up. A stream sends them before the model answers, and its status is 200 then: a failure of the model is its `error` event, whose
+/// `error` has the `request_id`. Every stream ends with `data: [DONE]` behind its last event, however that ended. The header
+/// `X-Colloquy-Warning` names a knowledge base of the character that is not found. An `item_reference` in the input stands for an
+/// item of a stored response.
 #[utoipa::path(
     post, path = "/v3/responses", tag = "text",
     request_body = ResponseRequest,
     responses(
         (status = 200, content((ResponseObject = "application/json"), (ResponseEvent = "text/event-stream"))),
-        (status = 400, body = TextError), (status = 401, body = TextError), (status = 403, body = TextError),
+        (status = 400, body = TextError), (status = 401, body = TextError), (status = 403, body = TextError), (status = 404, body = TextError),
         (status = 429, body = TextError), (status = 502, body = TextError), (status = 503, body = TextError),
         (status = 504, body = TextError)
     )
@@ -218,7 +222,7 @@ pub struct InputTokens {
     request_body = ResponseRequest,
     responses(
         (status = 200, body = InputTokens), (status = 400, body = TextError), (status = 401, body = TextError),
-        (status = 403, body = TextError)
+        (status = 403, body = TextError), (status = 404, body = TextError)
     )
 )]
 pub(crate) async fn count_input_tokens(
@@ -246,7 +250,7 @@ pub(crate) async fn count_input_tokens(
     request_body = CompactionRequest,
     responses(
         (status = 200, body = Compaction),
-        (status = 400, body = TextError), (status = 401, body = TextError), (status = 403, body = TextError),
+        (status = 400, body = TextError), (status = 401, body = TextError), (status = 403, body = TextError), (status = 404, body = TextError),
         (status = 429, body = TextError), (status = 502, body = TextError), (status = 503, body = TextError),
         (status = 504, body = TextError)
     )
@@ -407,21 +411,31 @@ pub struct ModelList {
     data: Vec<ModelView>,
 }
 
-/// The models that the key may use.
+/// The models that the key may use: those of text generation, and the one of `POST /v3/embeddings`.
 #[utoipa::path(get, path = "/v3/models", tag = "text", responses((status = 200, body = ModelList), (status = 401)))]
 pub(crate) async fn list_models(
     State(generation): State<Generation>,
     QuotaCaller(quota): QuotaCaller,
 ) -> Json<ModelList> {
-    let allowed = generation
-        .providers
-        .models
-        .all()
-        .filter(|model| quota.require_model(model.name()).is_ok());
+    let mut names: Vec<&str> = model_names(&generation).collect();
+    names.retain(|name| quota.require_model(name).is_ok());
+    names.sort_unstable();
+    names.dedup();
     Json(ModelList {
         object: "list",
-        data: allowed.map(|model| ModelView::new(model.name())).collect(),
+        data: names.into_iter().map(ModelView::new).collect(),
     })
+}
+
+/// The models of text generation, and the one of embeddings.
+fn model_names(generation: &Generation) -> impl Iterator<Item = &str> {
+    let providers = &generation.providers;
+    let embedder = providers.embedder.as_ref().map(|embedder| embedder.name());
+    providers
+        .models
+        .all()
+        .map(|model| model.name())
+        .chain(embedder)
 }
 
 /// A model that the key may use. The name may have a `/`, also an encoded one.
@@ -434,10 +448,11 @@ pub(crate) async fn read_model(
     QuotaCaller(quota): QuotaCaller,
     ApiPath(name): ApiPath<String>,
 ) -> Result<Json<ModelView>, ApiError> {
-    let model = generation.providers.models.get(&name);
-    let model = model.filter(|_| quota.require_model(&name).is_ok());
-    let model = model.ok_or_else(|| ApiError::not_found("Model").with_code("model_not_found"))?;
-    Ok(Json(ModelView::new(model.name())))
+    let is_known = model_names(&generation).any(|known| known == name);
+    if !is_known || quota.require_model(&name).is_err() {
+        return Err(ApiError::not_found("Model").with_code("model_not_found"));
+    }
+    Ok(Json(ModelView::new(&name)))
 }
 
 /// The same, of a model with a `/` in its name.

@@ -1,13 +1,71 @@
 //! The SQL of stored responses.
 
+use std::collections::{HashMap, HashSet};
+
 use colloquy_base::json;
-use colloquy_store::{Executor, StoreError, statement};
+use colloquy_store::{Executor, Store, StoreError, statement};
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::stored::{MAX_TURNS, StoredResponse};
+use super::stored::{MAX_TURNS, StoredResponse, identified};
 
-/// Leaves one alone that is stored.
+/// The most rows of one statement.
+const ROWS: usize = 500;
+/// The longest id of an item that can be referred to, in bytes.
+pub(super) const MAX_ITEM_ID: usize = 512;
+
+/// Inserts a response and the ids of its output items. A response that is stored stays as it is.
 pub(super) async fn insert(
+    store: &Store,
+    quota: &str,
+    row: &StoredResponse,
+    now: i64,
+    expires_at: i64,
+) -> Result<(), StoreError> {
+    let ids = item_ids(&row.response);
+    if ids.is_empty() {
+        return insert_response(store.db(), quota, row, now, expires_at).await;
+    }
+    let transaction = store.begin().await?;
+    insert_response(&transaction, quota, row, now, expires_at).await?;
+    for ids in ids.chunks(ROWS) {
+        insert_items(&transaction, quota, &row.id, ids).await?;
+    }
+    transaction.commit().await
+}
+
+/// The ids of the output items that can be referred to.
+fn item_ids(response: &Value) -> Vec<&str> {
+    let output = response.get("output").and_then(Value::as_array);
+    let items = output.into_iter().flatten();
+    items
+        .filter_map(|item| item.get("id")?.as_str())
+        .filter(|id| is_item_id(id))
+        .collect()
+}
+
+/// Returns true if an item of this id is found by it.
+pub(super) fn is_item_id(id: &str) -> bool {
+    !id.is_empty() && id.len() <= MAX_ITEM_ID && !id.contains('\0')
+}
+
+async fn insert_items(
+    db: &impl Executor,
+    quota: &str,
+    response: &str,
+    ids: &[&str],
+) -> Result<(), StoreError> {
+    let rows = (0..ids.len()).map(|row| format!("($1, ${}, $2)", row + 3));
+    let sql = format!(
+        "INSERT INTO response_items (quota, id, response) VALUES {} ON CONFLICT DO NOTHING",
+        rows.collect::<Vec<_>>().join(", ")
+    );
+    let values = [quota, response].into_iter().chain(ids.iter().copied());
+    db.execute(statement(sql, values.map(Into::into))).await?;
+    Ok(())
+}
+
+async fn insert_response(
     db: &impl Executor,
     quota: &str,
     row: &StoredResponse,
@@ -102,6 +160,101 @@ impl Chain {
     /// The responses, oldest first.
     pub(super) fn parsed(self) -> Result<Vec<StoredResponse>, StoreError> {
         self.0.into_iter().map(Row::parse).collect()
+    }
+}
+
+/// What holds the items of these ids: for each id the newest response with an output item of this id, and the input of the
+/// response that the id names. At most `most` characters of text are read in all.
+pub(super) async fn holding(
+    db: &impl Executor,
+    quota: &str,
+    ids: &[&str],
+    now: i64,
+    most: usize,
+) -> Result<Holding, StoreError> {
+    let Some(last) = ids.last() else {
+        return Ok(Holding(Vec::new()));
+    };
+    // Few lengths make few texts to prepare.
+    let padding = ids.len().next_power_of_two() - ids.len();
+    let padded = || ids.iter().chain(std::iter::repeat_n(last, padding));
+    let rows = (0..ids.len() + padding).map(|row| format!("(${}, ${})", 2 * row + 4, 2 * row + 5));
+    let sql = format!(
+        "WITH wanted (id, response) AS (VALUES {}), \
+         held (id, is_input, text) AS ( \
+           SELECT r.id, FALSE, r.response FROM responses r WHERE r.quota = $1 AND r.expires_at > $2 AND r.id IN ( \
+             SELECT (SELECT MAX(i.response) FROM response_items i WHERE i.quota = $1 AND i.id = w.id) FROM wanted w) \
+           UNION ALL \
+           SELECT r.id, TRUE, r.input FROM responses r WHERE r.quota = $1 AND r.expires_at > $2 \
+           AND r.id IN (SELECT w.response FROM wanted w)), \
+         counted AS (SELECT id, is_input, text, SUM(length(text)) OVER (ORDER BY id DESC, is_input) AS total FROM held) \
+         SELECT id, is_input, CASE WHEN total <= $3 THEN text END AS text FROM counted ORDER BY id DESC, is_input",
+        rows.collect::<Vec<_>>().join(", ")
+    );
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let mut values = vec![quota.into(), now.into(), most.into()];
+    for id in padded() {
+        values.push((*id).into());
+        // An empty name is no response's.
+        values.push(response_in(id).unwrap_or_default().into());
+    }
+    Ok(Holding(db.fetch_all(statement(sql, values)).await?))
+}
+
+/// The response whose input an item of this id is in, of the ids that [`identified`] gives.
+fn response_in(id: &str) -> Option<String> {
+    let (seed, _) = id.strip_prefix("item_")?.rsplit_once('_')?;
+    Some(format!("resp_{seed}"))
+}
+
+/// Texts with items in them, as they are stored; newest first.
+pub(super) struct Holding(Vec<Held>);
+
+#[derive(sqlx::FromRow)]
+struct Held {
+    id: String,
+    is_input: bool,
+    /// None of those that are too long with the newer ones.
+    text: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Output {
+    output: Vec<Value>,
+}
+
+impl Holding {
+    /// The memory that they take once they are parsed, in bytes; `None` when they are longer than was to be read.
+    pub(super) fn weight(&self) -> Option<usize> {
+        self.0.iter().try_fold(0_usize, |sum, held| {
+            let weight = json::weigh(held.text.as_ref()?.as_bytes()).bytes;
+            Some(sum.saturating_add(weight))
+        })
+    }
+
+    /// The items of these ids, the newest of each.
+    pub(super) fn items(self, ids: &[&str]) -> Result<HashMap<String, Value>, StoreError> {
+        let wanted: HashSet<&str> = ids.iter().copied().collect();
+        let mut found = HashMap::new();
+        for held in self.0 {
+            let text = held.text.unwrap_or_default();
+            let items = if held.is_input {
+                let input = serde_json::from_str(&text).map_err(StoreError::malformed)?;
+                identified(&held.id, input)
+            } else {
+                let Output { output } =
+                    serde_json::from_str(&text).map_err(StoreError::malformed)?;
+                output
+            };
+            for item in items {
+                if let Some(id) = item.get("id").and_then(Value::as_str)
+                    && wanted.contains(id)
+                {
+                    found.entry(id.to_owned()).or_insert(item);
+                }
+            }
+        }
+        Ok(found)
     }
 }
 

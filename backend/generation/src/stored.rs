@@ -10,7 +10,7 @@ use std::{
 
 use colloquy_accounts::quotas::Quota;
 use colloquy_base::{invalid::InvalidField, json};
-use colloquy_formats::output_items;
+use colloquy_formats::{Request, output_items};
 use colloquy_http::memory::{NoRoom, Share};
 use colloquy_kernel::journal::{self, Entry};
 use colloquy_store::StoreError;
@@ -27,6 +27,8 @@ use crate::Generation;
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
 /// The longest conversation that can be gone on from, in responses.
 pub(super) const MAX_TURNS: i64 = 1_000;
+/// The most stored items that a request may refer to.
+const MAX_REFERENCES: usize = 1_000;
 /// How often what was said before is held: by the request, and by what the model is sent that is asked.
 const COPIES: usize = 2;
 
@@ -44,18 +46,22 @@ pub(super) struct StoredResponse {
 }
 
 impl StoredResponse {
-    /// The input, each item with an id: clients give them none.
+    /// The input, each item with an id.
     pub(super) fn identified_input(self) -> Vec<Value> {
-        let mut input = self.input;
-        let of = self.id.trim_start_matches("resp_");
-        for (index, item) in input.iter_mut().enumerate() {
-            if let Value::Object(item) = item {
-                item.entry("id")
-                    .or_insert_with(|| format!("item_{of}_{index}").into());
-            }
-        }
-        input
+        identified(&self.id, self.input)
     }
+}
+
+/// The input items of a response, each with an id: clients give them none.
+pub(super) fn identified(response: &str, mut input: Vec<Value>) -> Vec<Value> {
+    let of = response.trim_start_matches("resp_");
+    for (index, item) in input.iter_mut().enumerate() {
+        if let Value::Object(item) = item {
+            item.entry("id")
+                .or_insert_with(|| format!("item_{of}_{index}").into());
+        }
+    }
+    input
 }
 
 /// What is known of a response before it is there.
@@ -175,8 +181,8 @@ impl Entry for StoredBody {
     }
 
     async fn store(&self, generation: &Generation) -> Result<(), StoreError> {
-        let db = generation.store.db();
-        store::insert(db, &self.quota, &self.row, self.created_at, self.expires_at).await
+        let (store, row) = (&generation.store, &self.row);
+        store::insert(store, &self.quota, row, self.created_at, self.expires_at).await
     }
 }
 
@@ -242,6 +248,46 @@ pub(super) async fn conversation(
         weight,
         is_stored: true,
     })
+}
+
+/// Replaces the references of a request by the stored items, those of responses of the same quota.
+///
+/// # Errors
+/// When an item is not found, there are too many references, the items are longer than a body may be or there is no room for
+/// them, or the database fails.
+pub(super) async fn resolve_references(
+    generation: &Generation,
+    quota: &Quota,
+    request: &mut Request,
+    memory: Option<&Share>,
+) -> Result<(), PrepareError> {
+    let ids = request.references();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    if ids.len() > MAX_REFERENCES {
+        let message = format!("input has more than {MAX_REFERENCES} items of type item_reference");
+        return Err(InvalidField::new("input", message).into());
+    }
+    if let Some(wrong) = ids.iter().find(|id| !store::is_item_id(id)) {
+        return Err(PrepareError::UnknownItem(wrong.chars().take(100).collect()));
+    }
+    let (db, now) = (generation.store.db(), generation.clock.now_ms());
+    let most = generation.config.limits.text_body_bytes;
+    let holding = store::holding(db, &quota.id, &ids, now, most).await?;
+    let weight = holding.weight().ok_or_else(|| {
+        let message = format!("the responses that input refers to are longer than {most} bytes");
+        InvalidField::new("input", message)
+    })?;
+    grow(memory, weight)?;
+    let items = holding.items(&ids)?;
+    let resolved = request.resolve_references(|id| items.get(id).cloned());
+    resolved.map_err(
+        |id| match generation.kernel.journal.holds_any::<StoredBody>() {
+            true => PrepareError::NotStored,
+            false => PrepareError::UnknownItem(id),
+        },
+    )
 }
 
 /// Each part of a conversation was accepted for itself; together they count like a body.

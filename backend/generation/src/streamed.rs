@@ -40,8 +40,9 @@ pub(super) enum StreamItem {
     Silence,
 }
 
-/// Answers event by event, in the body of a response. Its head is sent once the model's first event is there, or once the
-/// connection has to be kept open; before that, a failure has a status of its own.
+/// Answers event by event, in the body of a response. The head is sent once the model's first event is there, or once the
+/// connection has to be kept open; before that, a failure has a status of its own. An answer that begins with the items of a
+/// retrieval does not wait for the model.
 ///
 /// # Errors
 /// The failure before the head.
@@ -77,6 +78,7 @@ pub(super) async fn events(
     } = begun;
     let Prepared {
         came_at,
+        request_id,
         request,
         dispatch,
         model,
@@ -94,7 +96,7 @@ pub(super) async fn events(
         waited: Duration::ZERO,
         state: State::BeforeHead(
             Box::new(Unfinished {
-                encoder: Encoder::new(&request, model.chat.api(), &head),
+                encoder: Encoder::new(&request, model.chat.api(), &head).of_request(&request_id),
                 bill,
                 storing,
             }),
@@ -158,14 +160,24 @@ struct StreamedAnswer {
 enum State {
     /// The head of the response is not sent, so that a failure has a status of its own.
     BeforeHead(Box<Unfinished>, Beginning),
-    /// The head is sent, and nothing behind it; with the step that was taken before.
-    Opened(Box<Unfinished>, Beginning, Option<Step>),
+    /// The head is sent, and nothing behind it.
+    Opened(Box<Unfinished>, Beginning, First),
     /// The beginning is written, and there is no content of the model's yet, which answers.
     AwaitingContent(Box<Unfinished>, Arc<Model>),
     /// There is content.
     Streaming(Box<Unfinished>),
     /// It has ended and is settled.
     Over,
+}
+
+/// What opened a streamed answer.
+enum First {
+    /// A step of the model's.
+    Step(Step),
+    /// The connection had to be kept open.
+    Silence,
+    /// The items of a retrieval, which are shown before the model answers.
+    Retrieval,
 }
 
 /// What a streamed answer has until it ends.
@@ -183,25 +195,41 @@ struct Beginning {
 }
 
 impl StreamedAnswer {
-    /// Waits for the first event, or until the connection has to be kept open.
+    /// Waits for the first event, or until the connection has to be kept open; not at all when there are items to show. A
+    /// failure that is known by then still has a status of its own.
     async fn open(&mut self) -> Result<(), AnswerError> {
-        let first = match self.wait().await {
-            StreamEvent::Step(Step::Failed(error)) => {
+        let first = match self.shows_retrieval() {
+            true => self.wait().now_or_never(),
+            false => Some(self.wait().await),
+        };
+        let first = match first {
+            Some(StreamEvent::Step(Step::Failed(error))) => {
                 self.settle(Outcome::Failed);
                 return Err(error.into());
             }
-            StreamEvent::Stopping => {
+            Some(StreamEvent::Stopping) => {
                 self.settle(Outcome::Failed);
                 return Err(AnswerError::Stopping);
             }
-            StreamEvent::Step(step) => Some(step),
-            StreamEvent::Silence => None,
+            Some(StreamEvent::Step(step)) => First::Step(step),
+            Some(StreamEvent::Silence) => First::Silence,
+            None => First::Retrieval,
         };
         self.state = match mem::replace(&mut self.state, State::Over) {
             State::BeforeHead(answer, beginning) => State::Opened(answer, beginning, first),
             state => state,
         };
         Ok(())
+    }
+
+    /// Returns true if the answer begins with items that the client is shown.
+    fn shows_retrieval(&self) -> bool {
+        match &self.state {
+            State::BeforeHead(answer, Beginning { retrieval, .. }) => {
+                retrieval.is_some() && answer.encoder.shows_retrieval()
+            }
+            _ => false,
+        }
     }
 
     /// What comes next; `None` at the end.
@@ -230,11 +258,13 @@ impl StreamedAnswer {
                 if let Some(retrieval) = retrieval {
                     out.events(answer.encoder.retrieval(&retrieval));
                 }
-                if first.is_none() {
-                    out.silence();
-                }
                 self.state = State::AwaitingContent(answer, model);
-                first
+                match first {
+                    First::Step(step) => return Some(step),
+                    First::Silence => out.silence(),
+                    First::Retrieval => {}
+                }
+                None
             }
             state => {
                 self.state = state;

@@ -12,6 +12,7 @@ use axum::{
 };
 use colloquy_base::invalid::InvalidField;
 use colloquy_store::{StoreError, StoreErrorKind};
+use serde_json::Value;
 
 use super::{ErrorContext, ErrorShape};
 
@@ -48,6 +49,8 @@ pub struct Details {
     pub fields: Vec<InvalidField>,
     /// How much of the quota is left, for a client that has used it up.
     pub limits: Option<HeaderMap>,
+    /// The error of another service as the public APIs write it: `{type, code, message, param}`.
+    pub public: Option<Value>,
 }
 
 impl ApiError {
@@ -106,6 +109,19 @@ impl ApiError {
     pub fn with_limits(self, limits: HeaderMap) -> Self {
         let details = Details {
             limits: Some(limits),
+            ..Details::default()
+        };
+        Self {
+            details: Some(Box::new(details)),
+            ..self
+        }
+    }
+
+    /// Tells the error of another service in its own words, where the public APIs have a place for them.
+    #[must_use]
+    pub fn with_public(self, public: Value) -> Self {
+        let details = Details {
+            public: Some(public),
             ..Details::default()
         };
         Self {

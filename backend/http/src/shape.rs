@@ -120,6 +120,10 @@ impl ErrorShape {
 
 /// An error as the public APIs write it.
 pub fn public_error(error: &ApiError) -> Value {
+    let told = error.details.as_ref();
+    if let Some(public) = told.and_then(|details| details.public.clone()) {
+        return public;
+    }
     let kind = match error.status.as_u16() {
         401 => "authentication_error",
         403 => "permission_error",

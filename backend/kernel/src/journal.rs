@@ -90,6 +90,14 @@ impl Journal {
         pending.contains(&name::<E>(id))
     }
 
+    /// Returns true if this process has any end of this kind that the database has not taken yet.
+    #[must_use]
+    pub fn holds_any<E: Entry>(&self) -> bool {
+        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let prefix = name::<E>("");
+        pending.iter().any(|name| name.starts_with(&prefix))
+    }
+
     fn pending<E: Entry>(&self, id: &str) -> Pending {
         let name = name::<E>(id);
         let mut all = self.pending.lock().unwrap_or_else(PoisonError::into_inner);

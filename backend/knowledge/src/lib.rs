@@ -117,10 +117,37 @@ pub struct Reader<'a> {
     pub character: Option<&'a str>,
 }
 
+/// A character names a knowledge base that its partner does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the knowledge base {0} of rag_index_required is not found")]
+pub struct UnknownBase(pub String);
+
+/// A source in place of a base that is not there: searching it fails with [`UnknownBase`].
+#[derive(Debug)]
+pub struct MissingBase(pub String);
+
+#[async_trait]
+impl KnowledgeSource for MissingBase {
+    fn titles(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    async fn search(&self, _: Query) -> anyhow::Result<Vec<Passage>> {
+        Err(UnknownBase(self.0.clone()).into())
+    }
+}
+
 /// The knowledge bases of partners.
+#[async_trait]
 pub trait KnowledgeBases: std::fmt::Debug + Send + Sync + 'static {
-    /// A base by its name. It is looked for when it is searched: one that is not there has no passages.
+    /// A base by its name. It is looked for when it is searched: where it is not found, that fails with [`UnknownBase`].
     fn open(&self, name: &str, reader: Reader<'_>) -> Arc<dyn KnowledgeSource>;
+
+    /// Returns true if the partner has a base of this name.
+    ///
+    /// # Errors
+    /// When the database fails.
+    async fn exists(&self, partner: &PartnerId, name: &str) -> anyhow::Result<bool>;
 }
 
 /// Several sources as one: the best passages of each, in turn.

@@ -35,7 +35,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files, and SQL that both databases understand.
-const FILES: [(&str, &str); 30] = sql_files![
+const FILES: [(&str, &str); 31] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -66,6 +66,7 @@ const FILES: [(&str, &str); 30] = sql_files![
     "0028_voices",
     "0029_resumed_work",
     "0032_storage",
+    "0033_response_items",
 ];
 
 /// The migrations, numbered from 1.

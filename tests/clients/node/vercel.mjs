@@ -4,9 +4,10 @@ import assert from "node:assert/strict";
 
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import { APICallError, generateText, streamText } from "ai";
+import { APICallError, generateText, stepCountIs, streamText, tool } from "ai";
+import { z } from "zod";
 
-import { CHAT, MODELS, RESPONSES, keyOf, script, test, urlOf } from "./world.mjs";
+import { CHAT, MODELS, RESPONSES, keyOf, script, sent, test, urlOf } from "./world.mjs";
 
 // Each way in which this client asks: the name of its provider, and a model there.
 const ways = (key) => {
@@ -28,6 +29,38 @@ test("vercel: text and stream", async () => {
       for await (const piece of streamed.textStream) pieces.push(piece);
       assert.equal(pieces.join(""), "One two three.", `${way} ${model}`);
       assert.equal(await streamed.finishReason, "stop");
+    }
+  }
+});
+
+// The default provider sends what the server keeps as references: what the model thought and said, in every turn after the first.
+test("vercel: the default provider goes on", async () => {
+  const openai = createOpenAI({ baseURL: urlOf("v3"), apiKey: keyOf("all") });
+  const weather = tool({
+    description: "The weather in a city",
+    inputSchema: z.object({ city: z.string() }),
+    execute: ({ city }) => `Sunny in ${city}`,
+  });
+  for (const model of MODELS) {
+    // A model that is known to think gets its thoughts back; the names here are not OpenAI's.
+    for (const forceReasoning of [false, true]) {
+      const settings = { model: openai(model), maxRetries: 0, providerOptions: { openai: { forceReasoning } } };
+      const messages = [{ role: "user", content: "I am Ann." }];
+      await script(model, { text: "Hello, Ann.", thinking: "A greeting. " });
+      const first = await generateText({ ...settings, messages });
+      messages.push(...first.response.messages, { role: "user", content: "Who am I?" });
+      await script(model, { text: "You are Ann." });
+      const second = streamText({ ...settings, messages });
+      assert.equal(await second.text, "You are Ann.");
+      const asked = JSON.stringify(await sent(model));
+      assert.ok(asked.includes("Hello, Ann.") && !asked.includes("item_reference"), asked);
+
+      await script(model, { text: "", thinking: "The sky. ", tool: ["weather", '{"city": "Delft"}'] });
+      await script(model, { text: "It is sunny." });
+      const loop = await generateText({ ...settings, prompt: "Weather?", tools: { weather }, stopWhen: stepCountIs(3) });
+      assert.deepEqual([loop.text, loop.steps.length], ["It is sunny.", 2]);
+      const told = JSON.stringify(await sent(model));
+      assert.ok(told.includes("Sunny in Delft") && !told.includes("item_reference"), told);
     }
   }
 });

@@ -497,6 +497,12 @@ async fn embeddings_are_those_of_the_public_api_and_cost_what_they_use() {
         send(request.bearer_auth(&quota.key).json(&body)).await
     };
     let model = "scripted-embedder";
+    let models = app.get(&quota.key, "/v3/models").await.expect(200);
+    let listed = models["data"].as_array().unwrap().iter();
+    let listed: Vec<_> = listed.map(|model| model["id"].as_str().unwrap()).collect();
+    assert!(listed.is_sorted() && listed.contains(&model), "{models}");
+    let one = format!("/v3/models/{model}");
+    assert_eq!(app.get(&quota.key, &one).await.expect(200)["id"], model);
     let texts = ["a cat", "a feline", "the open door"];
     let list = ask(json!({"model": model, "input": texts}))
         .await

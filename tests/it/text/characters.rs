@@ -1,6 +1,8 @@
 //! Characters: their prompts, their knowledge, and what a client is shown of it.
 
-use super::*;
+use harness::upstream::{Fault, Script};
+
+use super::{sockets::Socket, *};
 
 const PERSONALITY: &str = "You are {{ robot_name }}, and you talk with {{ person_name }}.";
 
@@ -192,6 +194,74 @@ async fn what_was_looked_up_is_shown() {
         let last = events.last().unwrap().json();
         shown(last["response"]["output"].as_array().unwrap());
     }
+}
+
+/// A model that never answers holds nothing of it back, and one that fails does so in the stream.
+#[tokio::test]
+async fn what_was_looked_up_is_shown_before_the_model_answers() {
+    let text = Text::start().await;
+    let found = "response.file_search_call.completed";
+    for (model, api) in [
+        ("scripted-chat", Api::Chat),
+        ("scripted-responses", Api::Responses),
+    ] {
+        let mut body = ask(model, "When do you open?", &inline());
+        text.upstream
+            .script(api, Script::fault(Fault::Stall { after: 0 }));
+        let mut socket = Socket::open(&text).await;
+        socket.create(body.clone()).await;
+        while socket.event().await["type"] != found {}
+        drop(socket);
+        body["stream"] = json!(true);
+        text.upstream
+            .script(api, Script::fault(Fault::Stall { after: 0 }));
+        let response = text.open(RESPONSES, &body).await;
+        assert_eq!(response.status(), 200);
+        read_until(response, |so_far| so_far.contains("rs_svc_rag_found_")).await;
+
+        text.upstream.script(api, Script::fault(Fault::Status(500)));
+        let events = text.stream(RESPONSES, body.clone()).await;
+        let failed = events.last().unwrap().json();
+        assert_eq!(events.last().unwrap().name, "error", "{failed}");
+        assert_eq!(failed["code"], "upstream_error");
+        assert_eq!(failed["message"], "The model failed (status 500)");
+        assert!(failed["error"]["request_id"].is_string(), "{failed}");
+        assert!(events.iter().any(|event| event.name == found));
+        // Another model takes over behind the items.
+        text.upstream.script(api, Script::fault(Fault::Status(500)));
+        body["fallback_model"] = json!("builtin/extractive");
+        let events = text.stream(RESPONSES, body).await;
+        let last = events.last().unwrap().json();
+        assert_eq!(last["response"]["model"], "builtin/extractive");
+        shown(last["response"]["output"].as_array().unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_knowledge_base_that_is_not_there_is_told() {
+    let text = Text::start().await;
+    let mut character = inline();
+    for base in ["acme/none", "other/none"] {
+        character["parameters"]["rag_index_required"] = json!(base);
+        let body = ask("scripted-chat", "When do you open?", &character);
+        let answer = text.post(RESPONSES, body).await;
+        let expected = format!("the knowledge base {base} of rag_index_required is not found");
+        assert_eq!(answer.header("x-colloquy-warning"), expected);
+        answer.expect(200);
+        let saved = json!({
+            "name": "max", "personality": "P", "parameters": {"rag_enabled": true, "rag_index_required": base},
+        });
+        let path = "/api/characters/acme";
+        let refused = text.app.post(&text.partner, path, saved).await.expect(400);
+        assert_eq!(refused["field"], "parameters.rag_index_required");
+    }
+    let off = json!({"name": "max", "personality": "P", "parameters": {"rag_index_required": "acme/none"}});
+    let path = "/api/characters/acme";
+    text.app.post(&text.partner, path, off).await.expect(201);
+    let on = json!({"personality": "P", "parameters": {"rag_enabled": true, "rag_index_required": "acme/none"}});
+    let path = "/api/characters/acme/max";
+    let refused = text.app.call(&text.partner, Method::PUT, path, on).await;
+    refused.expect(400);
 }
 
 /// The three items of the document, then the answer.

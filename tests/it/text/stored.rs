@@ -186,6 +186,136 @@ async fn what_is_not_kept_is_not_there() {
     text.post(RESPONSES, go_on).await.expect(400);
 }
 
+fn refer(id: &Value) -> Value {
+    json!({"type": "item_reference", "id": id})
+}
+
+on_both_databases!(
+    an_item_is_referred_to_by_its_id,
+    |builder| builder.without_worker(),
+    |app| {
+        let partner = app.partner("acme").await;
+        let quota = json!({"kinds": ["text"], "period": "lifetime"});
+        let mut keys = Vec::new();
+        for _ in 0..2 {
+            let made = app.post(&partner.key, "/api/quotas/acme", quota.clone());
+            let made = made.await.expect(201);
+            keys.push(made["api_key"].as_str().unwrap().to_owned());
+        }
+        let (key, stranger) = (&keys[0], &keys[1]);
+        let ask = |input: Value| json!({"model": "builtin/extractive", "input": input});
+        let said = |text: &str| json!({"role": "user", "content": text});
+        let first = app
+            .post(key, RESPONSES, ask(json!("Hello!")))
+            .await
+            .expect(200);
+        let answer = first["output"][0].clone();
+        let given = |id: &Value| {
+            format!(
+                "/v3/responses/{}/input_items?order=asc",
+                id.as_str().unwrap()
+            )
+        };
+        let items = app.get(key, &given(&first["id"])).await.expect(200);
+        let question = items["data"][0].clone();
+
+        // Items of both sides, each once, in the place of their references; and they are kept so.
+        let input = json!([
+            refer(&question["id"]),
+            refer(&answer["id"]),
+            refer(&answer["id"]),
+            said("Thanks.")
+        ]);
+        let second = app
+            .post(key, RESPONSES, ask(input.clone()))
+            .await
+            .expect(200);
+        let items = app.get(key, &given(&second["id"])).await.expect(200);
+        let kept = items["data"].as_array().unwrap();
+        assert_eq!(kept.len(), 3, "{items}");
+        assert_eq!(
+            [&kept[0]["content"], &kept[1]],
+            [&question["content"], &answer]
+        );
+
+        // They are nobody else's, and gone with their response; the copy stays.
+        let unknown = |id: &Value| format!("Item with id '{}' not found.", id.as_str().unwrap());
+        let refused = app
+            .post(stranger, RESPONSES, ask(input.clone()))
+            .await
+            .expect(404);
+        assert_eq!(refused["error"]["message"], unknown(&question["id"]));
+        assert_eq!(refused["error"]["param"], "input");
+        app.delete(
+            key,
+            &format!("/v3/responses/{}", first["id"].as_str().unwrap()),
+        )
+        .await
+        .expect(200);
+        let refused = app.post(key, RESPONSES, ask(input)).await.expect(404);
+        assert_eq!(refused["error"]["message"], unknown(&question["id"]));
+        let mut on = ask(json!("And?"));
+        on["previous_response_id"] = second["id"].clone();
+        app.post(key, RESPONSES, on).await.expect(200);
+
+        // Neither an id that no database stores nor a thousand and one of them is looked for.
+        for id in ["\0".to_owned(), "x".repeat(1_000)] {
+            let odd = ask(json!([refer(&json!(id)), said("Hi")]));
+            app.post(key, RESPONSES, odd).await.expect(404);
+        }
+        let many: Vec<Value> = (0..1_001)
+            .map(|id| refer(&json!(format!("i{id}"))))
+            .collect();
+        let refused = app.post(key, RESPONSES, ask(json!(many))).await.expect(400);
+        assert_eq!(refused["error"]["param"], "input");
+        let counted = ask(json!([refer(&second["output"][0]["id"])]));
+        let counted = app
+            .post(key, "/v3/responses/input_tokens", counted)
+            .await
+            .expect(200);
+        assert!(counted["input_tokens"].as_u64().unwrap() > 10, "{counted}");
+    }
+);
+
+#[tokio::test]
+async fn references_reach_models_of_both_apis_as_items() {
+    let text = Text::start().await;
+    for (model, api) in [
+        ("scripted-chat", Api::Chat),
+        ("scripted-responses", Api::Responses),
+    ] {
+        let script = Script::text("Four.").thinking("Two and two. ");
+        text.upstream.set_default(api, script);
+        let first = json!({"model": model, "input": "2 + 2?"});
+        let first = text.post(RESPONSES, first).await.expect(200);
+        let output = first["output"].as_array().unwrap();
+        let mut input = vec![json!({"role": "user", "content": "2 + 2?"})];
+        input.extend(output.iter().map(|item| refer(&item["id"])));
+        input.push(json!({"role": "user", "content": "Sure?"}));
+        let second = json!({"model": model, "input": input});
+        text.post(RESPONSES, second).await.expect(200);
+        let asked = &text.asked(api).last().unwrap().body;
+        let told = match api {
+            Api::Responses => {
+                assert_eq!(asked["input"][1], output[0]);
+                assert_eq!(asked["input"][2], output[1]);
+                asked["input"].to_string()
+            }
+            _ => {
+                let answer = json!({"role": "assistant", "content": "Four."});
+                assert_eq!(asked["messages"][1], answer);
+                asked["messages"].to_string()
+            }
+        };
+        assert!(!told.contains("item_reference"), "{told}");
+    }
+    // An output of a tool that nobody called.
+    let output = json!([{"type": "function_call_output", "call_id": "call_9", "output": "7"}]);
+    let lost = json!({"model": "scripted-chat", "input": output});
+    let refused = text.post(RESPONSES, lost).await.expect(400);
+    assert_eq!(refused["error"]["param"], "input[0].call_id");
+}
+
 #[tokio::test]
 async fn items_about_a_search_are_not_told_to_the_model_again() {
     let text = Text::start().await;

@@ -38,6 +38,8 @@ pub struct Encoder {
     client: Client,
     stops: Stops,
     tally: Tally,
+    /// The request, which an error names.
+    request_id: Option<String>,
 }
 
 /// The stream that tells a stored response once more. Its texts are in one piece each, so that events have other numbers
@@ -110,6 +112,16 @@ impl Encoder {
             client,
             stops,
             tally: Tally::default(),
+            request_id: None,
+        }
+    }
+
+    /// Has errors name the request.
+    #[must_use]
+    pub fn of_request(self, id: &str) -> Self {
+        Self {
+            request_id: Some(id.to_owned()),
+            ..self
         }
     }
 
@@ -140,6 +152,12 @@ impl Encoder {
                 out.take()
             }
         }
+    }
+
+    /// Returns true if the client is shown what was looked up (see [`Self::retrieval`]).
+    #[must_use]
+    pub fn shows_retrieval(&self) -> bool {
+        matches!(self.client, Client::Responses(..))
     }
 
     /// Tells what was looked up, between the beginning and the model's events; chat completions never tell.
@@ -245,6 +263,10 @@ impl Encoder {
             return Vec::new();
         }
         self.tally.ending = Some(Ending::Failed);
+        let error = &ErrorBody {
+            request_id: self.request_id.clone(),
+            ..error.clone()
+        };
         match &mut self.client {
             Client::Chat(out, _) => out.fail(error),
             Client::Responses(out, reader) => {

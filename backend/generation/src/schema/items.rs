@@ -122,9 +122,10 @@ pub enum KnownInputItem {
         /// How far it is.
         status: Option<String>,
     },
-    /// An item that the model's server keeps.
+    /// An output or input item of a stored response of the same quota. The item takes the place of the reference; each item is
+    /// sent to the model once. At most 1,000 in a request.
     ItemReference {
-        /// Its id.
+        /// The item's id. An id that is not found is answered with 404.
         id: String,
     },
     /// What stands for a conversation that was compacted.

@@ -18,6 +18,7 @@ use colloquy_http::{
     ApiError, Arrival,
     memory::{self, Share, off_thread},
     observe::Observed,
+    public_error,
 };
 use colloquy_providers::ModelApi;
 use futures_util::{
@@ -28,7 +29,6 @@ use serde_json::{Value, json};
 
 use super::super::{
     error::PrepareError,
-    failure::Refusal,
     generate,
     prepare::Requester,
     request::{self, ClientRequest},
@@ -78,9 +78,8 @@ impl Running {
                     events.map(messages).boxed()
                 }
                 Err(refused) => {
-                    let Refused { refusal, limits } = *refused;
-                    let (message, response) =
-                        error_message(refusal, limits, Some(&seen.arrival.id));
+                    let Refused { error, limits } = *refused;
+                    let (message, response) = error_message(error, limits, Some(&seen.arrival.id));
                     seen.answered(&response);
                     stream::iter([vec![message]]).boxed()
                 }
@@ -100,14 +99,14 @@ impl Running {
 
 /// Why there is no response, and how much of the quota is left where that is known.
 struct Refused {
-    refusal: Refusal,
+    error: ApiError,
     limits: HeaderMap,
 }
 
 impl From<ApiError> for Box<Refused> {
     fn from(error: ApiError) -> Self {
         Self::new(Refused {
-            refusal: error.into(),
+            error,
             limits: HeaderMap::new(),
         })
     }
@@ -136,11 +135,11 @@ async fn begin(
     let begun = generate::begin(generation, &asker, request)
         .await
         .map_err(ApiError::from)?;
-    let limits = begun.limits(generation);
+    let limits = begun.headers(generation);
     let events = streamed::events(generation, begun).await;
     let events = events.map_err(|error| {
-        let refusal = error.into();
-        Box::new(Refused { refusal, limits })
+        let error = error.into();
+        Box::new(Refused { error, limits })
     })?;
     Ok(events.boxed())
 }
@@ -181,12 +180,12 @@ fn messages(items: Vec<StreamItem>) -> Vec<Message> {
 
 /// An error as a message, with the headers that it would have over HTTP, and as that answer.
 pub(super) fn error_message(
-    refusal: Refusal,
+    error: ApiError,
     limits: HeaderMap,
     request: Option<&str>,
 ) -> (Message, Response) {
-    let mut error = refusal.public_error();
-    let mut response = refusal.into_response();
+    let mut told = public_error(&error);
+    let mut response = error.into_response();
     response.headers_mut().extend(limits);
     let headers = response.headers().iter();
     let mut headers: serde_json::Map<String, Value> = headers
@@ -196,9 +195,9 @@ pub(super) fn error_message(
     if let Some(id) = request {
         headers.insert("x-request-id".to_owned(), id.into());
     }
-    error["headers"] = headers.into();
+    told["headers"] = headers.into();
     let status = response.status().as_u16();
-    let message = json!({"type": "error", "status": status, "error": error});
+    let message = json!({"type": "error", "status": status, "error": told});
     (Message::text(message.to_string()), response)
 }
 
@@ -239,7 +238,7 @@ mod tests {
     #[test]
     fn an_error_says_what_it_would_say_over_http() {
         let error = ApiError::rate_limited(Duration::from_secs(3));
-        let (message, response) = error_message(error.into(), HeaderMap::new(), Some("r-1"));
+        let (message, response) = error_message(error, HeaderMap::new(), Some("r-1"));
         assert_eq!(response.status(), 429);
         let told: Value = serde_json::from_str(message.to_text().unwrap()).unwrap();
         let expected = json!({

@@ -1,0 +1,144 @@
+//! Items of stored responses that a request refers to by their ids in place of sending them again.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::{ModelApi, Object, Request, fields::str_of};
+
+impl Request {
+    /// The ids that the input refers to, each once.
+    #[must_use]
+    pub fn references(&self) -> Vec<&str> {
+        let input = match self.api {
+            ModelApi::Responses => self.body.get("input").and_then(Value::as_array),
+            ModelApi::Chat => None,
+        };
+        let mut known = HashSet::new();
+        let ids = input.into_iter().flatten().filter_map(reference);
+        ids.filter(|id| known.insert(*id)).collect()
+    }
+
+    /// Replaces each reference by the item of its id. An item that the input has already is not repeated.
+    ///
+    /// # Errors
+    /// The id of the first item that is not found.
+    pub fn resolve_references(
+        &mut self,
+        item: impl Fn(&str) -> Option<Value>,
+    ) -> Result<(), String> {
+        let Some(Value::Array(input)) = self.body.get_mut("input") else {
+            return Ok(());
+        };
+        let sent = input.iter().filter(|item| reference(item).is_none());
+        let sent = sent.filter_map(|item| str_of(item.as_object()?, "id"));
+        let mut known: HashSet<String> = sent.map(str::to_owned).collect();
+        let mut items = Vec::with_capacity(input.len());
+        for entry in std::mem::take(input) {
+            let Some(id) = reference(&entry) else {
+                items.push(entry);
+                continue;
+            };
+            let found = item(id).ok_or_else(|| id.to_owned())?;
+            if known.insert(id.to_owned()) {
+                self.resolved.insert(items.len());
+                items.push(found);
+            }
+        }
+        *input = items;
+        Ok(())
+    }
+}
+
+/// The id in an item that is a reference.
+fn reference(item: &Value) -> Option<&str> {
+    let item: &Object = item.as_object()?;
+    let id = str_of(item, "id")?;
+    (str_of(item, "type") == Some("item_reference")).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Capabilities, upstream_body};
+
+    fn request(input: &Value) -> Request {
+        Request::read(ModelApi::Responses, json!({"model": "m", "input": input})).unwrap()
+    }
+
+    fn refer(id: &str) -> Value {
+        json!({"type": "item_reference", "id": id})
+    }
+
+    fn stored(id: &str) -> Option<Value> {
+        match id {
+            "rs_1" => Some(json!({"type": "reasoning", "id": id, "summary": [],
+                "content": [{"type": "reasoning_text", "text": "Hm."}]})),
+            "msg_1" => Some(json!({"type": "message", "id": id, "role": "assistant",
+                "content": [{"type": "output_text", "text": "Four."}]})),
+            "ws_1" => Some(json!({"type": "web_search_call", "id": id, "status": "completed"})),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_reference_is_replaced_by_the_item_for_models_of_both_apis() {
+        let asks = |text: &str| json!({"role": "user", "content": text});
+        let input = json!([
+            asks("2 + 2?"),
+            refer("rs_1"),
+            refer("ws_1"),
+            refer("msg_1"),
+            refer("msg_1"),
+            asks("Sure?"),
+        ]);
+        let mut request = request(&input);
+        assert_eq!(request.references(), ["rs_1", "ws_1", "msg_1"]);
+        request.resolve_references(stored).unwrap();
+        assert!(request.references().is_empty());
+        let body = |api| {
+            let abilities = Capabilities {
+                api,
+                ..Capabilities::default()
+            };
+            upstream_body(&request, &abilities, "up").unwrap()
+        };
+        let items = ["rs_1", "ws_1", "msg_1"].map(|id| stored(id).unwrap());
+        let [thought, search, message] = items;
+        assert_eq!(
+            body(ModelApi::Responses)["input"],
+            json!([asks("2 + 2?"), thought, search, message, asks("Sure?")])
+        );
+        assert_eq!(
+            body(ModelApi::Chat)["messages"],
+            json!([
+                asks("2 + 2?"),
+                {"role": "assistant", "content": "Four."},
+                asks("Sure?"),
+            ])
+        );
+        assert_eq!(request.turns().len(), 3);
+    }
+
+    #[test]
+    fn an_item_is_sent_once() {
+        let call = json!({"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": "{}"});
+        let mut request = request(&json!([refer("fc_1"), call]));
+        let found = |_: &str| Some(call.clone());
+        request.resolve_references(found).unwrap();
+        assert_eq!(request.input_items(), [call]);
+    }
+
+    #[test]
+    fn an_unknown_id_is_told() {
+        let mut request = request(&json!([refer("rs_1"), refer("rs_9")]));
+        assert_eq!(request.resolve_references(stored), Err("rs_9".to_owned()));
+        // What a client sends itself is held to the model's API.
+        let mut chat = self::request(&json!([stored("ws_1").unwrap()]));
+        chat.resolve_references(stored).unwrap();
+        let error = upstream_body(&chat, &Capabilities::default(), "up").unwrap_err();
+        assert_eq!(error.field, "input[0].type");
+    }
+}
