@@ -22,7 +22,7 @@ use crate::{
     observability,
     sandbox::child::{self, ChildLimits, ProgramArguments},
     server, speech,
-    store::Slice,
+    store::{Migrated, Slice, Store},
 };
 
 /// Voice calls with AI characters.
@@ -175,8 +175,10 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
     observability::init_logs(&config.log)?;
     match cli.command {
         Command::Serve => server::run(config).await,
-        // Opening it brings its schema up to date.
-        Command::Migrate => open(config).await.map(drop),
+        Command::Migrate => {
+            let (_, migrated) = migrate(&config).await?;
+            print(&migration_report(&migrated))
+        }
         Command::Partner(command) => {
             let directory = open(config).await?;
             partner(&directory, command).await
@@ -191,9 +193,19 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
     }
 }
 
-/// What a command works on. It says which database that is: in another folder, or without the server's settings, it is
-/// another one than the server's.
+/// What a command works on.
 async fn open(config: Config) -> anyhow::Result<Directory> {
+    let (store, _) = migrate(&config).await?;
+    Ok(app::directory(Base::new(
+        config,
+        store,
+        Arc::new(SystemClock),
+    )))
+}
+
+/// Opens the database and brings its schema up to date. Says which database that is: in another folder, or without the
+/// server's settings, it is another one than the server's.
+async fn migrate(config: &Config) -> anyhow::Result<(Store, Migrated)> {
     let place = config.store.place();
     let is_new = config.store.file().is_some_and(|file| !file.exists());
     let store = config.store.open().await?;
@@ -204,12 +216,25 @@ async fn open(config: Config) -> anyhow::Result<Directory> {
     } else {
         note(&format!("database: {place}"));
     }
-    store.migrate().await?;
-    Ok(app::directory(Base::new(
-        config,
-        store,
-        Arc::new(SystemClock),
-    )))
+    let migrated = store.migrate().await?;
+    Ok((store, migrated))
+}
+
+/// What a person reads of a migration.
+fn migration_report(migrated: &Migrated) -> String {
+    let Migrated { had, run } = migrated;
+    let version = had + run.len();
+    match run.len() {
+        0 => format!("nothing to do: the schema is at migration {version}"),
+        1 => format!(
+            "the schema is at migration {version} now; run: {}",
+            run.join(", ")
+        ),
+        count => format!(
+            "the schema is at migration {version} now; run, {count} of them: {}",
+            run.join(", ")
+        ),
+    }
 }
 
 /// Tells the person at the terminal, beside the output that a script reads.
@@ -276,6 +301,7 @@ async fn key(directory: &Directory, command: KeyCommand) -> anyhow::Result<()> {
         KeyCommand::Create(arguments) => create_key(directory, arguments).await,
         KeyCommand::List { partner } => {
             let tenant = partner.as_deref().map(tenant).transpose()?;
+            print(&KEY_COLUMNS.join("\t"))?;
             for key in keys::list(directory, tenant.as_ref(), &Slice::all()).await? {
                 print(&key_line(&key))?;
             }
@@ -309,20 +335,56 @@ async fn create_key(directory: &Directory, arguments: KeyCreate) -> anyhow::Resu
     print(&text)
 }
 
+/// The header of `key list`.
+const KEY_COLUMNS: [&str; 8] = [
+    "ID",
+    "KIND",
+    "CREATED",
+    "EXPIRES",
+    "LAST USED",
+    "SCOPES",
+    "ORIGINS",
+    "NAME",
+];
+
 fn key_line(key: &StoredKey) -> String {
-    let state = match (key.revoked_at, key.expires_at) {
+    let expires = match (key.revoked_at, key.expires_at) {
         (Some(at), _) => format!("revoked {}", rfc3339(at)),
-        (None, Some(at)) => format!("until {}", rfc3339(at)),
-        (None, None) => "no end".to_owned(),
+        (None, Some(at)) => rfc3339(at),
+        (None, None) => "never".to_owned(),
     };
     let used = key.last_used_at.map_or_else(|| "never".to_owned(), rfc3339);
-    format!(
-        "{}\t{:?}\t{}\t{state}\tused {used}\t{}",
-        key.id,
-        key.kind,
+    let scopes = key.scopes.as_ref().map_or_else(
+        || "all".to_owned(),
+        |scopes| {
+            let names: Vec<String> = scopes.iter().map(scope_name).collect();
+            names.join(",")
+        },
+    );
+    let origins = key.allowed_origins.as_deref().unwrap_or_default().join(",");
+    let columns: [String; KEY_COLUMNS.len()] = [
+        key.id.clone(),
+        format!("{:?}", key.kind).to_lowercase(),
         rfc3339(key.created_at),
-        key.name
-    )
+        expires,
+        used,
+        scopes,
+        if origins.is_empty() {
+            "-".to_owned()
+        } else {
+            origins
+        },
+        key.name.clone(),
+    ];
+    columns.join("\t")
+}
+
+/// The name as `--scope` takes it.
+fn scope_name(scope: &Scope) -> String {
+    match serde_json::to_value(scope) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => format!("{scope:?}"),
+    }
 }
 
 fn print(line: &str) -> anyhow::Result<()> {
@@ -338,6 +400,19 @@ mod tests {
     #[test]
     fn the_commands_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_migration_tells_what_it_did() {
+        let report = |had, run: &[&'static str]| {
+            migration_report(&Migrated {
+                had,
+                run: run.to_vec(),
+            })
+        };
+        assert!(report(30, &[]).starts_with("nothing to do"));
+        let done = report(28, &["0029_resumed_work", "0030_nodes"]);
+        assert!(done.contains("migration 30") && done.ends_with("0029_resumed_work, 0030_nodes"));
     }
 
     #[test]

@@ -10,8 +10,11 @@ use serde_json::json;
 
 /// The keys that the commands make are the ones that the server takes.
 async fn commands_make_keys(database: TestDatabase) {
-    run_ok(&database, &["migrate"]);
-    run_ok(&database, &["migrate"]);
+    let done = run_ok(&database, &["migrate"]);
+    assert!(
+        done.starts_with("nothing to do: the schema is at migration "),
+        "{done}"
+    );
     let admin = run_ok(
         &database,
         &["key", "create", "--admin", "--quiet", "--name", "ops"],
@@ -64,9 +67,25 @@ async fn commands_make_keys(database: TestDatabase) {
     assert!(page.starts_with("cqp_"));
 
     let list = run_ok(&database, &["key", "list", "--partner", "acme"]);
-    assert_eq!(list.lines().count(), 3, "{list}");
+    assert_eq!(list.lines().count(), 4, "{list}");
+    let columns = |line: &str| line.split('\t').map(str::to_owned).collect::<Vec<_>>();
+    let header = columns(list.lines().next().unwrap());
+    assert_eq!(header[5..], ["SCOPES", "ORIGINS", "NAME"]);
+    let scopes: Vec<_> = list.lines().skip(1).map(columns).collect();
+    assert!(
+        scopes.iter().all(|line| line.len() == header.len()),
+        "{list}"
+    );
+    let of = |kind: &str, scope: &str, origin: &str| {
+        scopes
+            .iter()
+            .any(|line| line[1] == kind && line[5] == scope && line[6] == origin)
+    };
+    assert!(of("secret", "all", "-"), "{list}");
+    assert!(of("secret", "calls,characters", "-"), "{list}");
+    assert!(of("publishable", "calls", "https://a.example"), "{list}");
     assert!(!list.contains(partner), "the list shows a key");
-    assert_eq!(run_ok(&database, &["key", "list"]).lines().count(), 1);
+    assert_eq!(run_ok(&database, &["key", "list"]).lines().count(), 2);
     assert!(run_ok(&database, &["partner", "list"]).starts_with("acme\t"));
 
     let app = TestApp::builder(&database).start().await;

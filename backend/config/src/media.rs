@@ -16,7 +16,7 @@ pub struct MediaConfig {
     /// The address that clients reach the node at, IPv4 or IPv6, of the machine or of what stands in front of it; unset: the
     /// addresses of the machine's interfaces.
     pub public_ip: Option<IpAddr>,
-    /// STUN and TURN servers handed to clients: a JSON array of `{"urls": [..], "username": .., "credential": ..}`, or
+    /// STUN and TURN servers handed to clients: a JSON array of `{"urls": .., "username": .., "credential": ..}`, with one URL or an array of them, or
     /// URLs separated by commas. A secret, since it may hold some.
     pub ice_servers: Option<Secret>,
     /// The most calls at once on this node. Where models of this machine hear or speak in calls, there are no more than they keep

@@ -80,18 +80,20 @@ impl StoreConfig {
     /// Opens the database, and makes the data folder when it is missing.
     ///
     /// # Errors
-    /// When the folder cannot be made or the database does not answer; the setting is named.
+    /// When the folder cannot be made or the database cannot be opened; the setting and the place are named.
     pub async fn open(&self) -> anyhow::Result<Store> {
         let settings = StoreSettings {
             url: self.url().reveal().to_owned(),
             max_connections: self.max_connections,
             folder: self.dir.clone(),
+            place: self.place(),
         };
         let opened = Store::open(&settings).await;
         opened.map_err(|error| {
             let setting = match &error {
                 OpenError::Folder { .. } => "store.dir",
-                OpenError::Database(_) => "store.database_url",
+                OpenError::Database { .. } if self.database_url.is_none() => "store.dir",
+                OpenError::Database { .. } => "store.database_url",
             };
             anyhow::Error::new(error).context(setting)
         })

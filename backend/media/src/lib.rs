@@ -35,6 +35,7 @@ use colloquy_protocol::IceServer;
 use colloquy_providers::Providers;
 use colloquy_speech::Speech;
 use colloquy_transport::{net, peer};
+use serde::Deserialize;
 use tokio::sync::Semaphore;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -131,6 +132,34 @@ where
     }
 }
 
+/// An ICE server as browsers take it (`RTCIceServer`): `urls` is one URL or several.
+#[derive(Deserialize)]
+struct GivenServer {
+    urls: OneOrMany,
+    username: Option<String>,
+    credential: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl From<GivenServer> for IceServer {
+    fn from(given: GivenServer) -> Self {
+        Self {
+            urls: match given.urls {
+                OneOrMany::One(url) => vec![url],
+                OneOrMany::Many(urls) => urls,
+            },
+            username: given.username,
+            credential: given.credential,
+        }
+    }
+}
+
 /// Reads `COLLOQUY_MEDIA_ICE_SERVERS`: a JSON array, or URLs separated by commas.
 fn parse_ice_servers(setting: Option<&Secret>) -> anyhow::Result<Vec<IceServer>> {
     let text = setting.map(|setting| setting.reveal().trim());
@@ -139,12 +168,13 @@ fn parse_ice_servers(setting: Option<&Secret>) -> anyhow::Result<Vec<IceServer>>
     };
     let servers = if text.starts_with('[') {
         // Its message may repeat what stands there.
-        serde_json::from_str(text).map_err(|error| {
+        let servers: Vec<GivenServer> = serde_json::from_str(text).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             anyhow::anyhow!(
                 "media.ice_servers: not an array of ICE servers (line {line}, column {column})"
             )
-        })?
+        })?;
+        servers.into_iter().map(IceServer::from).collect()
     } else {
         let server = |url: &str| IceServer {
             urls: vec![url.trim().to_owned()],
@@ -182,7 +212,15 @@ mod tests {
         assert_eq!(plain.len(), 2);
         let json = parsed(r#"[{"urls":["turn:b"],"username":"u","credential":"c"}]"#).unwrap();
         assert_eq!(json[0].username.as_deref(), Some("u"));
-        for wrong in ["http://a", "[{]", r#"[{"urls":["http://a"]}]"#] {
+        // As browsers take it.
+        let one = parsed(r#"[{"urls":"turn:b","username":"u","credential":"c"}]"#).unwrap();
+        assert_eq!(one, json);
+        for wrong in [
+            "http://a",
+            "[{]",
+            r#"[{"urls":["http://a"]}]"#,
+            r#"[{"urls":"http://a"}]"#,
+        ] {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }
     }
@@ -198,7 +236,9 @@ mod tests {
             );
             assert!(!error.contains("hid"), "{error}");
         }
-        let error = parsed(r#"[{"urls": "hidden"}]"#).unwrap_err().to_string();
+        let error = parsed(r#"[{"urls": {"hidden": 1}}]"#)
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains("line 1") && !error.contains("hidden"),
             "{error}"

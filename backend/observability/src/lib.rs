@@ -1,5 +1,6 @@
 //! Logs, metrics and traces: what this process tells its operators. Names of metrics stand beside the code that counts.
 
+mod help;
 mod memory;
 mod traces;
 
@@ -84,6 +85,7 @@ fn install() -> PrometheusHandle {
     if metrics::set_global_recorder(recorder).is_err() {
         tracing::warn!("another metrics recorder is installed; /metrics stays empty");
     }
+    help::describe();
     handle
 }
 
@@ -152,6 +154,12 @@ mod tests {
         let told = metrics.render();
         assert!(
             told.contains("colloquy_test_seconds_count 4000001"),
+            "{told}"
+        );
+        metrics::counter!("colloquy_calls_created_total").increment(1);
+        let told = metrics.render();
+        assert!(
+            told.contains("# HELP colloquy_calls_created_total Calls created."),
             "{told}"
         );
     }

@@ -11,6 +11,7 @@
 mod connection;
 mod error;
 mod migrations;
+mod remedy;
 mod repeated;
 mod script;
 mod slice;
@@ -30,7 +31,7 @@ use tokio::{
 pub use self::{
     connection::Db,
     error::{StoreError, StoreErrorKind},
-    migrations::MigrationError,
+    migrations::{Migrated, MigrationError},
     script::{BatchTransaction, Found, Rows, StatementBatch, Writer},
     slice::{Order, Slice},
     statement::{DbRow, Dialect, Executor, FromDbRow, Scalar, Statement, Value, statement},
@@ -52,6 +53,8 @@ pub struct StoreSettings {
     pub max_connections: u32,
     /// The data folder, made when it is missing.
     pub folder: PathBuf,
+    /// Where the database is, for people: errors name it. Without the password.
+    pub place: String,
 }
 
 /// Why the database was not opened.
@@ -65,9 +68,14 @@ pub enum OpenError {
         /// The reason.
         source: std::io::Error,
     },
-    /// The URL is malformed, or the database does not answer.
-    #[error("the database does not answer")]
-    Database(#[source] SqlxError),
+    /// The URL is malformed, or the database cannot be opened.
+    #[error("cannot open the database {place}{}", remedy::advice(source))]
+    Database {
+        /// Where the database is.
+        place: String,
+        /// The reason.
+        source: SqlxError,
+    },
 }
 
 /// How long a statement of work in the background may take that removes much.
@@ -81,6 +89,8 @@ pub struct Store {
     /// order, and leave the connections to those who read.
     turns: Option<Arc<Semaphore>>,
     complaints: Arc<RepeatedFailures>,
+    /// Where the database is, for people.
+    place: Arc<str>,
 }
 
 impl Store {
@@ -93,6 +103,7 @@ impl Store {
             url,
             max_connections,
             folder,
+            place,
         } = settings;
         tokio::fs::create_dir_all(folder)
             .await
@@ -100,9 +111,13 @@ impl Store {
                 folder: folder.clone(),
                 source,
             })?;
-        let pool = Pool::open(url, *max_connections)
-            .await
-            .map_err(OpenError::Database)?;
+        let pool =
+            Pool::open(url, *max_connections)
+                .await
+                .map_err(|source| OpenError::Database {
+                    place: place.clone(),
+                    source,
+                })?;
         let turns = match pool.dialect() {
             Dialect::Sqlite => Some(Arc::new(Semaphore::new(1))),
             Dialect::Postgres => None,
@@ -114,15 +129,21 @@ impl Store {
             },
             turns,
             complaints: Arc::default(),
+            place: place.as_str().into(),
         })
     }
 
-    /// Brings the schema up to date.
+    /// Brings the schema up to date and tells what was done.
     ///
     /// # Errors
-    /// When a migration fails: none of it is there then, and on SQLite none of those before it that were run with it.
-    pub async fn migrate(&self) -> Result<(), MigrationError> {
-        migrations::run(&self.db.pool).await
+    /// When a migration fails: none of it is there then, and on SQLite none of those before it that were run with it. When
+    /// a newer version made the database. The error names the database.
+    pub async fn migrate(&self) -> Result<Migrated, MigrationError> {
+        let migrated = migrations::run(&self.db.pool).await;
+        migrated.map_err(|problem| MigrationError {
+            place: self.place.to_string(),
+            problem,
+        })
     }
 
     /// The database, for single statements.

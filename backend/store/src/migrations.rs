@@ -6,26 +6,65 @@ use sqlx::{
     migrate::{Migrate as _, MigrateError, Migration, MigrationType, Migrator},
 };
 
-use crate::{StoreError, connection::Pool};
+use crate::{connection::Pool, remedy};
+
+/// The schema was not brought up to date.
+#[derive(Debug, thiserror::Error)]
+#[error("migrating the database {place}: {problem}")]
+pub struct MigrationError {
+    /// Where the database is, for people.
+    pub(crate) place: String,
+    /// The reason.
+    pub(crate) problem: MigrationProblem,
+}
 
 /// Why the schema was not brought up to date.
 #[derive(Debug, thiserror::Error)]
-pub enum MigrationError {
-    /// The database's failure.
-    #[error("migrating the database")]
-    Store(#[from] StoreError),
-    /// A migration failed, or is not the one that was run.
-    #[error("migrating the database")]
-    Migrate(#[from] MigrateError),
-    /// The database was made by something else, or by a later version.
-    #[error("migrating the database: it has the migration {0}, which this version does not know")]
+pub(crate) enum MigrationProblem {
+    /// A newer version has been here.
+    #[error(
+        "a newer version of Colloquy has changed it (migration {found}; this version knows {known}): run that version or a newer one, \
+         or restore a backup that was made before the upgrade"
+    )]
+    Newer {
+        /// The newest migration that the database has.
+        found: i64,
+        /// The newest one of this version.
+        known: i64,
+    },
+    /// A migration is not the one that was run.
+    #[error(
+        "its migration {0} is not the one of this version: another build made the database; run that build, or name another database"
+    )]
+    Changed(i64),
+    /// Something else made the database.
+    #[error("it has the migration {0}, which this version does not know")]
     Unknown(String),
+    /// The database's failure.
+    #[error("{error}{advice}", error = .0, advice = remedy::advice(.0))]
+    Database(#[from] sqlx::Error),
+    /// A migration failed.
+    #[error("{0}")]
+    Migrate(MigrateError),
 }
 
-impl From<sqlx::Error> for MigrationError {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Store(error.into())
+impl From<MigrateError> for MigrationProblem {
+    fn from(error: MigrateError) -> Self {
+        match error {
+            MigrateError::VersionMismatch(version) => Self::Changed(version),
+            MigrateError::Execute(error) => Self::Database(error),
+            error => Self::Migrate(error),
+        }
     }
+}
+
+/// What was done to the schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Migrated {
+    /// How many migrations the database had before.
+    pub had: usize,
+    /// The names of those that were run.
+    pub run: Vec<&'static str>,
 }
 
 macro_rules! sql_files {
@@ -35,7 +74,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files, and SQL that both databases understand.
-const FILES: [(&str, &str); 31] = sql_files![
+const FILES: [(&str, &str); 32] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -65,6 +104,7 @@ const FILES: [(&str, &str); 31] = sql_files![
     "0027_analyses",
     "0028_voices",
     "0029_resumed_work",
+    "0030_nodes",
     "0032_storage",
     "0033_response_items",
 ];
@@ -80,11 +120,11 @@ fn migrator() -> Migrator {
 }
 
 /// How many migrations have run by the names that an earlier version of the server noted, in order.
-fn noted(names: &[String]) -> Result<i64, MigrationError> {
+fn noted(names: &[String]) -> Result<i64, MigrationProblem> {
     let mut count = 0;
     for (place, name) in names.iter().enumerate() {
         if FILES.get(place).is_none_or(|(known, _)| known != name) {
-            return Err(MigrationError::Unknown(name.clone()));
+            return Err(MigrationProblem::Unknown(name.clone()));
         }
         count += 1;
     }
@@ -112,8 +152,41 @@ macro_rules! take_over_notes {
     };
 }
 
+/// The versions that have run, in order; none where the table of migrations is not there yet.
+macro_rules! versions {
+    ($connection:expr, exists: $exists:literal) => {
+        match sqlx::query($exists)
+            .fetch_optional(&mut *$connection)
+            .await?
+        {
+            Some(_) => {
+                sqlx::query_scalar("SELECT version FROM _sqlx_migrations ORDER BY version")
+                    .fetch_all(&mut *$connection)
+                    .await?
+            }
+            None => Vec::new(),
+        }
+    };
+}
+
+/// Tells what will be run of a database that has these versions.
+fn plan(had: &[i64]) -> Result<Migrated, MigrationProblem> {
+    let known = i64::try_from(FILES.len()).unwrap_or(i64::MAX);
+    match had.last() {
+        Some(&found) if found > known => Err(MigrationProblem::Newer { found, known }),
+        _ => Ok(Migrated {
+            had: had.len(),
+            run: (1..)
+                .zip(FILES)
+                .filter(|(version, _)| !had.contains(version))
+                .map(|(_, (name, _))| name)
+                .collect(),
+        }),
+    }
+}
+
 /// Runs what has not run yet. Of several processes, one does it and the others wait.
-pub(super) async fn run(pool: &Pool) -> Result<(), MigrationError> {
+pub(super) async fn run(pool: &Pool) -> Result<Migrated, MigrationProblem> {
     let migrator = migrator();
     match pool {
         Pool::Sqlite(pool) => {
@@ -125,9 +198,15 @@ pub(super) async fn run(pool: &Pool) -> Result<(), MigrationError> {
                 transaction,
                 exists: "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'seaql_migrations'"
             );
+            let had: Vec<i64> = versions!(
+                transaction,
+                exists: "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '_sqlx_migrations'"
+            );
+            let migrated = plan(&had)?;
             migrator.run(&mut *transaction).await?;
             transaction.commit().await?;
             connection.close().await?;
+            Ok(migrated)
         }
         Pool::Postgres(pool) => {
             // Locks end with their connection.
@@ -139,12 +218,17 @@ pub(super) async fn run(pool: &Pool) -> Result<(), MigrationError> {
                 transaction,
                 exists: "SELECT 1 WHERE to_regclass('seaql_migrations') IS NOT NULL"
             );
+            let had: Vec<i64> = versions!(
+                transaction,
+                exists: "SELECT 1 WHERE to_regclass('_sqlx_migrations') IS NOT NULL"
+            );
+            let migrated = plan(&had)?;
             transaction.commit().await?;
             migrator.run(&mut connection).await?;
             connection.close().await?;
+            Ok(migrated)
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -182,5 +266,22 @@ mod tests {
         );
         noted(&names(&["0002_characters"])).unwrap_err();
         noted(&names(&["0001_accounts", "0002_other"])).unwrap_err();
+    }
+
+    #[test]
+    fn what_is_missing_is_run_and_a_newer_database_is_named_as_such() {
+        let all: Vec<i64> = (1..).take(FILES.len()).collect();
+        let fresh = plan(&[]).unwrap();
+        assert_eq!((fresh.had, fresh.run.len()), (0, FILES.len()));
+        let behind = plan(&all[..FILES.len() - 1]).unwrap();
+        assert_eq!(behind.run, [FILES[FILES.len() - 1].0]);
+        assert_eq!(plan(&all).unwrap().run, [""; 0]);
+        let newer: Vec<i64> = (1..).take(FILES.len() + 2).collect();
+        let error = plan(&newer).unwrap_err().to_string();
+        assert!(error.contains("newer version of Colloquy"), "{error}");
+        assert!(
+            error.contains(&format!("migration {}", FILES.len() + 2)),
+            "{error}"
+        );
     }
 }

@@ -80,6 +80,18 @@ pub enum Dialect {
     Postgres,
 }
 
+impl Dialect {
+    /// The SQL of the database's own time, in milliseconds since 1970: one clock for all nodes.
+    #[must_use]
+    pub fn now_ms(self) -> &'static str {
+        match self {
+            Self::Sqlite => "CAST(unixepoch('subsec') * 1000 AS BIGINT)",
+            // Not that of the transaction's beginning.
+            Self::Postgres => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
+        }
+    }
+}
+
 /// A row of either database.
 #[derive(Debug)]
 pub enum DbRow {

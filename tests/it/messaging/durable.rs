@@ -146,8 +146,7 @@ async fn a_completion_outlives_a_process_that_is_killed_in_the_middle() {
     for database in TestDatabase::both().await {
         let upstream = Upstream::start().await;
         upstream.script(Api::Chat, Script::fault(Fault::Stall { after: 1 }));
-        let key = run_ok(&database, &["migrate"]);
-        assert_eq!(key, "");
+        run_ok(&database, &["migrate"]);
         let key = run_ok(&database, &["partner", "create", "acme", "--quiet"]);
         let key = key.trim();
         let first = Server::start(&database, &upstream);
