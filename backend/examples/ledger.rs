@@ -19,6 +19,7 @@ use colloquy::{
     },
     clock::{Clock, SystemClock},
     kernel::Base,
+    node::DataFolder,
     providers, server,
 };
 use tokio::task::JoinSet;
@@ -50,7 +51,9 @@ async fn open(config: Config) -> anyhow::Result<App> {
     let store = config.store.open().await?;
     store.migrate().await?;
     let providers = providers::from_config(&config)?;
-    App::open(Base::new(config, store, Arc::new(SystemClock)), providers).await
+    let clock = Arc::new(SystemClock);
+    let folder = DataFolder::claim(&config.store, &*clock).await?;
+    App::open(Base::new(config, store, clock), folder, providers).await
 }
 
 async fn make_quota(app: &App) -> anyhow::Result<Arc<Quota>> {

@@ -20,6 +20,7 @@ use crate::{
     kernel::{Base, Kernel},
     media::Media,
     messaging::Messaging,
+    node::DataFolder,
     observability::Metrics,
     providers::Providers,
     sandbox::Sandbox,
@@ -137,15 +138,19 @@ fn directory_with(base: Base, cache: &Arc<CharacterCache>) -> Directory {
 }
 
 impl App {
-    /// Prepares a server on a migrated database: it joins the installation as a node, takes the media port and reads the
+    /// Prepares a server on a migrated database and in its data folder: it joins the installation as a node, takes the media port and reads the
     /// keys of session URLs. Nothing runs yet: that begins with [`crate::server::start_background`].
     ///
     /// # Errors
     /// When the data folder or the database fails, the media port is taken, or a setting is malformed.
-    pub async fn open(base: Base, providers: Providers) -> anyhow::Result<Self> {
+    pub async fn open(
+        base: Base,
+        folder: DataFolder,
+        providers: Providers,
+    ) -> anyhow::Result<Self> {
         let cache = Arc::new(CharacterCache::new(Arc::clone(&base.clock)));
         let directory = directory_with(base.clone(), &cache);
-        let kernel = Kernel::open(base).await?;
+        let kernel = Kernel::open(base, folder).await?;
         let edge = Edge::new(
             &kernel.config,
             Arc::clone(&kernel.clock),

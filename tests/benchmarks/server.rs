@@ -70,6 +70,7 @@ impl Server {
             .arg(config)
             .env("COLLOQUY_STORE_DIR", data.path())
             .env("COLLOQUY_HTTP_LISTEN", "127.0.0.1:0")
+            .env("COLLOQUY_HTTP_LAME_DUCK_SECONDS", "0")
             .env("COLLOQUY_ADMIN_KEY", ADMIN_KEY)
             .envs(start.settings)
             .stdout(Stdio::piped())

@@ -11,6 +11,7 @@ use colloquy::{
     http::ApiError,
     jobs,
     kernel::Base,
+    node::DataFolder,
     providers::Providers,
     server,
 };
@@ -113,8 +114,12 @@ impl TestAppBuilder {
             Some(manual) => manual,
             None => Arc::new(SystemClock),
         };
+        let folder = DataFolder::claim(&self.config.store, &*clock);
+        let folder = folder.await.expect("the data folder");
         let base = Base::new(self.config, store, clock);
-        App::open(base, providers).await.expect("a server's parts")
+        App::open(base, folder, providers)
+            .await
+            .expect("a server's parts")
     }
 
     /// Migrates the database and serves.
@@ -253,6 +258,12 @@ impl TestApp {
             .as_ref()
             .expect("the test has a manual clock")
             .advance(by);
+    }
+
+    /// Sets the time of day of a server with [`TestAppBuilder::manual_clock`].
+    pub fn set_clock(&self, now: &str) {
+        let clock = self.manual.as_ref().expect("the test has a manual clock");
+        clock.set(now.parse().expect("a time"));
     }
 
     /// The address of a path.

@@ -170,6 +170,7 @@ impl Server {
     ) -> Self {
         let mut config = Config::default();
         config.http.listen = ([127, 0, 0, 1], 0).into();
+        config.http.lame_duck_seconds = 0;
         change(&mut config);
         let settings = tempfile::Builder::new().suffix(".toml").tempfile();
         let settings = settings.expect("a file");

@@ -320,7 +320,8 @@ on_both_databases!(
 /// Two servers on one database: what one revokes, the other refuses within five seconds.
 async fn revocation_reaches_the_other_node(database: TestDatabase) {
     let first = TestApp::builder(&database).start().await;
-    let second = TestApp::builder(&database).manual_clock().start().await;
+    let second = TestApp::builder(&database).node("second").manual_clock();
+    let second = second.start().await;
     first.partner("acme").await;
     let made = first.key("acme", json!({})).await;
     let (id, key) = (

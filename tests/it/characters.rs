@@ -276,7 +276,8 @@ on_both_databases!(a_reference_means_the_newest_version, |app| {
 
 async fn another_node_sees_an_update(database: TestDatabase) {
     let first = TestApp::builder(&database).start().await;
-    let second = TestApp::builder(&database).manual_clock().start().await;
+    let second = TestApp::builder(&database).node("second").manual_clock();
+    let second = second.start().await;
     let acme = first.partner("acme").await;
     first.character(&acme, "guide", "One", json!({})).await;
     let read = async |reference: &str| {

@@ -511,7 +511,8 @@ async fn a_call_outlives_sigterm_and_comes_back_to_its_server() {
     let told = Instant::now();
     server.terminate();
     eventually("the server drains", async || {
-        server.get(&partner.key, "/health").await["status"] == "draining"
+        let health = server.request(&partner.key, Method::GET, "/health");
+        send(health).await.json()["status"] == "draining"
     })
     .await;
     let refused = send(call()).await;

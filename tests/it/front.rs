@@ -1,6 +1,13 @@
 //! Connections: how many there may be, how long each may be silent, how they end, and what a stopping server says.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use harness::{
     TestApp, TestDatabase,
@@ -15,6 +22,7 @@ use tokio::{
     task::JoinSet,
     time::{Instant, timeout},
 };
+use tokio_util::sync::CancellationToken;
 
 /// More than anything here takes unless it is broken.
 const SOON: Duration = Duration::from_secs(10);
@@ -381,14 +389,14 @@ async fn a_stopping_server_answers_until_its_work_is_done() {
     fresh.write_all(HEALTH).await.unwrap();
     let (text, _) = rest(&mut fresh).await;
     assert!(
-        text.starts_with("HTTP/1.1 200 ") && text.contains("draining"),
+        text.starts_with("HTTP/1.1 503 ") && text.contains("draining"),
         "{text}"
     );
     assert!(text.contains("connection: close\r\n"), "{text}");
     assert_eq!(rest(&mut silent).await.0, "");
     // New connections are taken, and new work is not.
     let health = send(client().get(app.url("/health"))).await;
-    assert_eq!(health.expect(200)["status"], "draining");
+    assert_eq!(health.expect(503)["status"], "draining");
     let new = client().post(&url).header("x-api-key", ADMIN_KEY);
     let refused = send(new.json(&json!({"name": "x", "personality": "y"}))).await;
     assert_eq!(refused.expect(503)["code"], "unavailable");
@@ -412,4 +420,98 @@ async fn a_stopping_server_answers_until_its_work_is_done() {
     let address = app.address;
     timeout(SOON, app.stop()).await.unwrap();
     assert!(TcpStream::connect(address).await.is_err());
+}
+
+/// Between SIGTERM and the end: `/health` says so, and everything is served, on connections from before and on new ones, of
+/// which none outlives its answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_told_to_stop_serves_until_its_time_is_over() {
+    let app = start(|http| http.lame_duck_seconds = 60).await;
+    app.partner("acme").await;
+    let new = |name: &str| {
+        let body = json!({"name": name, "personality": "y"}).to_string();
+        format!(
+            "POST /api/characters/acme HTTP/1.1\r\nhost: a\r\nx-api-key: {ADMIN_KEY}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    let mut kept = connect(app.address).await;
+    exchange(&mut kept, HEALTH).await;
+    app.app.kernel.leaving.cancel();
+    let health = send(client().get(app.url("/health"))).await;
+    assert_eq!(health.expect(503)["status"], "draining");
+    let mut fresh = connect(app.address).await;
+    for (stream, name) in [(&mut kept, "a"), (&mut fresh, "b")] {
+        stream.write_all(new(name).as_bytes()).await.unwrap();
+        let (text, _) = rest(stream).await;
+        assert!(text.starts_with("HTTP/1.1 201 "), "{text}");
+        assert!(text.contains("connection: close\r\n"), "{text}");
+    }
+    app.app.kernel.shutdown.cancel();
+    let mut late = connect(app.address).await;
+    late.write_all(new("c").as_bytes()).await.unwrap();
+    assert!(rest(&mut late).await.0.starts_with("HTTP/1.1 503 "));
+    app.stop().await;
+}
+
+/// Clients with connections that they keep, behind what looks at `/health` as a load balancer does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rolling_restart_fails_no_request() {
+    let database = TestDatabase::sqlite();
+    let node = async |name: &str| {
+        let builder = TestApp::builder(&database).node(name);
+        let builder = builder.config(|config| config.http.lame_duck_seconds = 60);
+        builder.start().await
+    };
+    let (old, new) = (node("old").await, node("new").await);
+    old.partner("acme").await;
+    let is_old_up = Arc::new(AtomicBool::new(true));
+    let under_way = Arc::new(AtomicUsize::new(0));
+    let over = CancellationToken::new();
+    let mut clients = JoinSet::new();
+    for nth in 0..4 {
+        let (is_old_up, under_way) = (Arc::clone(&is_old_up), Arc::clone(&under_way));
+        let (over, http) = (over.clone(), client());
+        let urls = [&old, &new].map(|server| server.url("/api/characters/acme"));
+        clients.spawn(async move {
+            let mut statuses = Vec::new();
+            while !over.is_cancelled() {
+                under_way.fetch_add(1, Ordering::SeqCst);
+                let to_old = is_old_up.load(Ordering::SeqCst);
+                if !to_old {
+                    under_way.fetch_sub(1, Ordering::SeqCst);
+                }
+                let name = format!("c{nth}-{}", statuses.len());
+                let request = http.post(&urls[usize::from(!to_old)]);
+                let request = request.header("x-api-key", ADMIN_KEY);
+                let answer = request.json(&json!({"name": name, "personality": "y"}));
+                statuses.push((to_old, answer.send().await.unwrap().status()));
+                if to_old {
+                    under_way.fetch_sub(1, Ordering::SeqCst);
+                }
+            }
+            statuses
+        });
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    old.app.kernel.leaving.cancel();
+    let health = send(client().get(old.url("/health"))).await;
+    health.expect(503);
+    is_old_up.store(false, Ordering::SeqCst);
+    eventually("the old server has no request any more", async || {
+        under_way.load(Ordering::SeqCst) == 0
+    })
+    .await;
+    old.stop().await;
+    over.cancel();
+    let statuses = clients.join_all().await.concat();
+    assert!(
+        statuses.iter().all(|(_, status)| status.as_u16() == 201),
+        "{statuses:?}"
+    );
+    for to_old in [true, false] {
+        assert!(statuses.iter().any(|(to, _)| *to == to_old), "{to_old}");
+    }
+    new.stop().await;
 }

@@ -366,6 +366,44 @@ on_both_databases!(
 );
 
 on_both_databases!(
+    a_clock_that_went_forward_and_back_leaves_no_quota_exhausted,
+    |builder| builder.manual_clock(),
+    |app| {
+        let acme = app.partner("acme").await;
+        let body = json!({"kinds": ["text"], "limits": {"tokens": 100}, "period": "day"});
+        let quota = app.quota(&acme, body).await;
+        let caller = quota.caller(&app.app).await.unwrap();
+        let settled = async |tokens| {
+            let reserved = reserve(&app.app, &caller, tokens).await.unwrap();
+            reserved.settled(usage(tokens), Outcome::Completed).await;
+        };
+        settled(50).await;
+        let open = reserve(&app.app, &caller, 10).await.unwrap();
+
+        app.set_clock("2026-02-11T03:04:05Z");
+        settled(100).await;
+        let wrong = reserve(&app.app, &caller, 1).await.unwrap_err();
+        assert_eq!(wrong.code, "quota_exhausted");
+        app.set_clock("2026-01-02T04:00:00Z");
+        reserve(&app.app, &caller, 1).await.unwrap_err();
+
+        assert_eq!(ledger::put_back(&app.app).await.unwrap(), 1);
+        assert_eq!(counters(&app, &quota).await, (50, 10));
+        settled(40).await;
+        reserve(&app.app, &caller, 1).await.unwrap_err();
+        open.settled(usage(8), Outcome::Completed).await;
+        assert_eq!(counters(&app, &quota).await, (98, 0));
+
+        // The next day is begun a little early by a node whose clock is ahead, and stays.
+        app.set_clock("2026-01-03T00:00:01Z");
+        settled(100).await;
+        app.set_clock("2026-01-02T23:30:00Z");
+        assert_eq!(ledger::put_back(&app.app).await.unwrap(), 0);
+        assert_eq!(counters(&app, &quota).await, (100, 0));
+    }
+);
+
+on_both_databases!(
     usage_counts_for_the_day_of_its_reservation,
     |builder| builder.manual_clock(),
     |app| {

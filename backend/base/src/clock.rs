@@ -24,6 +24,12 @@ pub trait Clock: Debug + Send + Sync + 'static {
     fn now_ms(&self) -> i64 {
         self.now().as_millisecond()
     }
+
+    /// The time that stands for the database's own, in milliseconds since 1970: that of a test. `None` leaves it to the
+    /// database, whose clock all nodes share.
+    fn database_now_ms(&self) -> Option<i64> {
+        None
+    }
 }
 
 /// The clock of the machine.
@@ -65,6 +71,11 @@ impl ManualClock {
         }
     }
 
+    /// Sets the time of day, as an operator does; the monotonic time stays as it is.
+    pub fn set(&self, now: Timestamp) {
+        self.lock().0 = now;
+    }
+
     /// Moves the clock forward.
     pub fn advance(&self, by: Duration) {
         let mut state = self.lock();
@@ -90,6 +101,10 @@ impl Clock for ManualClock {
 
     fn new_id(&self) -> Uuid {
         SystemClock.new_id()
+    }
+
+    fn database_now_ms(&self) -> Option<i64> {
+        Some(self.now_ms())
     }
 }
 

@@ -421,7 +421,7 @@ pub(crate) async fn decide(
 /// # Errors
 /// The database's failure.
 pub(crate) async fn sweep(bases: &Bases) -> Result<(), StoreError> {
-    let before = node::lost_before(&bases.kernel);
+    let before = node::lost_before(&bases.kernel).await?;
     let lost = store::lost_usage(bases.store.db(), &bases.kernel.node.id, before).await?;
     for lost in lost {
         let transaction = budget::begin(bases, &lost.base_id).await?;

@@ -39,13 +39,19 @@ pub(super) async fn reserve(
 }
 
 /// What a call came to whose media flowed for so long: each second that was begun.
-pub(super) fn spent(calls: &Calls, call_time: Duration, completed: bool) -> DetachedUsage {
+pub(super) fn used(calls: &Calls, call_time: Duration, completed: bool) -> (Amounts, Outcome) {
     let seconds = call_time.as_secs_f64().ceil() as u64;
     let outcome = match completed {
         true => Outcome::Completed,
         false => Outcome::Failed,
     };
-    DetachedUsage::Used(amounts(calls, seconds), outcome)
+    (amounts(calls, seconds), outcome)
+}
+
+/// The same, to settle its reservation.
+pub(super) fn spent(calls: &Calls, call_time: Duration, completed: bool) -> DetachedUsage {
+    let (amounts, outcome) = used(calls, call_time, completed);
+    DetachedUsage::Used(amounts, outcome)
 }
 
 /// So many seconds, and what they cost.

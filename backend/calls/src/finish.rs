@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use colloquy_accounts::{Tenant, ledger};
 use colloquy_kernel::journal::{self, Entry};
-use colloquy_store::StoreError;
+use colloquy_store::{StoreError, Transaction};
 use colloquy_webhooks::Event;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
 use super::{
     CallState, Outcome, bill,
-    store::{self, End},
+    store::{self, CallRow, End},
     view,
 };
 use crate::Calls;
@@ -51,7 +51,8 @@ pub fn end(calls: &Calls, id: &str, outcome: Outcome) -> JoinHandle<()> {
 }
 
 /// Ends a call: state, durations, transcript and the webhook's job in one transaction. Ending it twice is harmless; the
-/// first end counts.
+/// first end counts, except for `NODE_LOST`: other nodes presume that of a node that they cannot hear, and whoever ran the
+/// call knows better. Then what it cost is corrected, too.
 ///
 /// The webhook is sent for calls that completed; a call that failed sends none, since the interface document promises
 /// one for completion only. A failed call has neither durations nor transcript.
@@ -78,13 +79,21 @@ async fn finish_at(calls: &Calls, id: &str, outcome: &Outcome, now: i64) -> Resu
         now,
     };
     let transaction = calls.store.begin().await?;
-    let Some(row) = store::end(&transaction, id, end).await? else {
+    let Some((row, lost_at)) = store_end(&transaction, id, &end).await? else {
         return Ok(());
     };
     // Its end takes a moment, which nobody pays for.
     let paid = outcome.call_time.min(row.time_limit());
-    let spent = bill::spent(calls, paid, completed);
-    ledger::settle_kept(calls, &transaction, id, spent).await?;
+    match lost_at {
+        None => {
+            let spent = bill::spent(calls, paid, completed);
+            ledger::settle_kept(calls, &transaction, id, spent).await?;
+        }
+        Some(lost_at) => {
+            let (amounts, outcome) = bill::used(calls, paid, completed);
+            ledger::correct_settled(&transaction, id, lost_at, amounts, outcome).await?;
+        }
+    }
     if let Some(url) = row.webhook_url.as_deref().filter(|_| completed) {
         let payload = serde_json::to_value(view::ended(&row)?).map_err(StoreError::other)?;
         let tenant = Tenant::of_row(&row.partner);
@@ -104,6 +113,42 @@ async fn finish_at(calls: &Calls, id: &str, outcome: &Outcome, now: i64) -> Resu
     let state = if completed { "completed" } else { "error" };
     metrics::counter!("colloquy_calls_ended_total", "state" => state).increment(1);
     Ok(())
+}
+
+/// Stores an end in the call's row. Returns the row, and when other nodes had presumed the call lost, if they had; `None`
+/// when another end counts, which is said in the log.
+async fn store_end(
+    transaction: &Transaction,
+    id: &str,
+    end: &End<'_>,
+) -> Result<Option<(CallRow, Option<i64>)>, StoreError> {
+    if let Some(row) = store::end(transaction, id, end).await? {
+        return Ok(Some((row, None)));
+    }
+    let Some(stored) = store::ended_call(transaction, id).await? else {
+        tracing::warn!(call = %id, "the outcome of a call was not stored: there is no such call any more");
+        return Ok(None);
+    };
+    if let Some(lost_at) = stored.presumed_lost_at()
+        && let Some(row) = store::end_presumed_lost(transaction, id, end).await?
+    {
+        tracing::warn!(
+            call = %id,
+            state = end.state.as_str(),
+            "a call that other nodes had presumed lost has ended; its outcome counts"
+        );
+        return Ok(Some((row, Some(lost_at))));
+    }
+    // The same end, from the journal.
+    if stored.ended_at != Some(end.now) {
+        tracing::warn!(
+            call = %id,
+            state = stored.state,
+            error = stored.error_code,
+            "the outcome of a call was not stored: the call had ended before"
+        );
+    }
+    Ok(None)
 }
 
 /// The nearest whole second.

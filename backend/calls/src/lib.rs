@@ -17,14 +17,18 @@ mod sign;
 mod store;
 mod view;
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use anyhow::Context as _;
 use axum::extract::FromRef;
 use colloquy_accounts::{Accounts, Tenant, partners::PartnerDependent};
 use colloquy_characters::{Character, Characters};
 use colloquy_http::Interface;
-use colloquy_kernel::{Capability, Routes, State, journal};
+use colloquy_kernel::{Capability, Routes, State, journal, node};
 use colloquy_protocol::{CloseCode, Originator};
 use colloquy_providers::Providers;
 use colloquy_store::{Executor, StoreError, Transaction};
@@ -231,19 +235,53 @@ pub async fn take(
 /// # Errors
 /// The database's failure.
 pub async fn mark_ongoing(calls: &Calls, id: &str) -> Result<(), StoreError> {
-    store::mark_ongoing(calls.store.db(), id, calls.clock.now_ms()).await
+    mark_ongoing_since(calls, id, calls.clock.instant()).await
+}
+
+async fn mark_ongoing_since(calls: &Calls, id: &str, since: Instant) -> Result<(), StoreError> {
+    let ago = calls.clock.instant().saturating_duration_since(since);
+    let ago_ms = i64::try_from(ago.as_millis()).unwrap_or(i64::MAX);
+    let (database_now, now) = (calls.clock.database_now_ms(), calls.clock.now_ms());
+    store::mark_ongoing(calls.store.db(), id, ago_ms, database_now, now).await
 }
 
 /// The same, tried again until it is stored. Nobody waits for it: the call's end does without.
 pub async fn connected(calls: Calls, id: String) {
-    let now = calls.clock.now_ms();
-    while let Err(error) = store::mark_ongoing(calls.store.db(), &id, now).await {
+    let since = calls.clock.instant();
+    while let Err(error) = mark_ongoing_since(&calls, &id, since).await {
         calls.store.complain("marking a call as ongoing", &error);
         if !error.is_unavailable() {
             return;
         }
         sleep(ONGOING_AGAIN).await;
     }
+}
+
+/// Another node that lives and holds a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The URL of the call's session there, with the signature of the request; `None` when the node has no address of its
+    /// own.
+    pub url: Option<String>,
+}
+
+/// Finds out whether another node that lives holds the call of a session URL.
+///
+/// # Errors
+/// The database's failure.
+pub async fn held_elsewhere(
+    calls: &Calls,
+    id: &str,
+    query: &SignedQuery,
+) -> Result<Option<Elsewhere>, StoreError> {
+    let lost_before = node::lost_before(&calls.kernel).await?;
+    let own_node = &calls.kernel.node.id;
+    let holder = store::holder(calls.store.db(), id, own_node, lost_before).await?;
+    Ok(holder.map(|holder| Elsewhere {
+        url: holder
+            .url
+            .map(|origin| sign::session_at(&origin, id, query)),
+    }))
 }
 
 /// When it is tried again that a call is ongoing.

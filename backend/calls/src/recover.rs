@@ -9,20 +9,16 @@ use crate::Calls;
 
 /// One round of the sweeper: ends the calls of nodes that are gone (`NODE_LOST`) and those whose signed URL expired unused
 /// (`NOT_JOINED`). Who pays for the former pays for the time until their node was heard last, and for the latter nothing.
-/// Safe on many nodes at once.
+/// A node that lives after all replaces `NODE_LOST` when it ends its call. Safe on many nodes at once.
 ///
 /// # Errors
 /// The database's failure.
 pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
     let now = calls.clock.now_ms();
+    let lost_before = node::lost_before(&calls.kernel).await?;
+    let own_node = &calls.kernel.node.id;
     let transaction = calls.store.begin().await?;
-    let lost = store::end_lost(
-        &transaction,
-        &calls.kernel.node.id,
-        node::lost_before(&calls.kernel),
-        now,
-    )
-    .await?;
+    let lost = store::end_lost(&transaction, own_node, lost_before, now).await?;
     for call in &lost {
         let spent = match call.call_time() {
             Some(flowed) => bill::spent(calls, flowed, false),

@@ -85,21 +85,28 @@ fn path(id: &str) -> String {
     format!("/v2/calls/{id}/session")
 }
 
+/// The session's URL at this origin, without signature.
+fn endpoint_at(origin: &str, id: &str) -> String {
+    // http -> ws, https -> wss.
+    format!("{}{}", origin.replacen("http", "ws", 1), path(id))
+}
+
 /// The session's URL without signature, as clients of this node reach it.
 pub(super) fn endpoint(calls: &Calls, id: &str) -> String {
-    // http -> ws, https -> wss.
-    let base = calls.config.http.origin().replacen("http", "ws", 1);
-    format!("{base}{}", path(id))
+    endpoint_at(&calls.config.http.origin(), id)
 }
 
 /// The signed URL of a call; `None` without any key, which no setting gives.
 #[must_use]
 pub fn session_url(calls: &Calls, id: &str, expires_s: i64) -> Option<String> {
-    let SignedQuery { exp, kid, sig } = calls.signing.sign(id, expires_s)?;
-    Some(format!(
-        "{}?exp={exp}&kid={kid}&sig={sig}",
-        endpoint(calls, id)
-    ))
+    let query = calls.signing.sign(id, expires_s)?;
+    Some(session_at(&calls.config.http.origin(), id, &query))
+}
+
+/// The signed URL of a call at this origin, with a signature that was made before.
+pub(super) fn session_at(origin: &str, id: &str, query: &SignedQuery) -> String {
+    let SignedQuery { exp, kid, sig } = query;
+    format!("{}?exp={exp}&kid={kid}&sig={sig}", endpoint_at(origin, id))
 }
 
 fn signature(key: &SigningKey, id: &str, expires_s: i64) -> Option<String> {

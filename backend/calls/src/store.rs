@@ -233,15 +233,26 @@ pub(super) async fn take(
     db.fetch_one(statement(sql, values)).await
 }
 
-pub(super) async fn mark_ongoing(db: &impl Executor, id: &str, now: i64) -> Result<(), StoreError> {
-    let sql = "UPDATE calls SET state = 'ongoing', ongoing_at = $2, updated_at = $2 \
-               WHERE id = $1 AND state = 'starting' AND taken_at IS NOT NULL";
-    db.execute(statement(sql, [id.into(), now.into()]))
-        .await
-        .map(|_| ())
+/// Marks a taken call as ongoing since `ago_ms` milliseconds. That time is the database's, as heartbeats are, so that both
+/// tell how long a lost call lasted; `database_now` stands for it in tests.
+pub(super) async fn mark_ongoing(
+    db: &impl Executor,
+    id: &str,
+    ago_ms: i64,
+    database_now: Option<i64>,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = format!(
+        "UPDATE calls SET state = 'ongoing', ongoing_at = {} - $3, updated_at = $4 \
+         WHERE id = $1 AND state = 'starting' AND taken_at IS NOT NULL",
+        node::database_time(db, 2)
+    );
+    let values = [id.into(), database_now.into(), ago_ms.into(), now.into()];
+    db.execute(statement(sql, values)).await.map(|_| ())
 }
 
 /// What a call leaves behind.
+#[derive(Debug, Clone)]
 pub(super) struct End<'a> {
     pub(super) state: CallState,
     pub(super) error_code: Option<&'a str>,
@@ -251,15 +262,62 @@ pub(super) struct End<'a> {
     pub(super) now: i64,
 }
 
+/// The error of a call whose node was taken for dead: a presumption, which the node's own word replaces.
+const NODE_LOST: &str = "NODE_LOST";
+
+/// A call that is over.
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct EndedCall {
+    pub(super) state: String,
+    pub(super) error_code: Option<String>,
+    pub(super) ended_at: Option<i64>,
+}
+
+impl EndedCall {
+    /// When the call was presumed lost; `None` when it was not.
+    pub(super) fn presumed_lost_at(&self) -> Option<i64> {
+        let is_lost = self.error_code.as_deref() == Some(NODE_LOST);
+        self.ended_at.filter(|_| is_lost)
+    }
+}
+
+/// How a call ended that is over; `None` when there is no such call.
+pub(super) async fn ended_call(
+    db: &impl Executor,
+    id: &str,
+) -> Result<Option<EndedCall>, StoreError> {
+    let sql = "SELECT state, error_code, ended_at FROM calls WHERE id = $1";
+    db.fetch_one(statement(sql, [id.into()])).await
+}
+
 /// Ends a call that is not over; `None` when it is.
 pub(super) async fn end(
     db: &impl Executor,
     id: &str,
-    end: End<'_>,
+    end: &End<'_>,
+) -> Result<Option<CallRow>, StoreError> {
+    end_where(db, id, end, "state IN ('starting', 'ongoing')").await
+}
+
+/// Ends a call that was presumed lost, which its node has ended in truth; `None` when it is another's end by now.
+pub(super) async fn end_presumed_lost(
+    db: &impl Executor,
+    id: &str,
+    end: &End<'_>,
+) -> Result<Option<CallRow>, StoreError> {
+    let condition = format!("state = 'error' AND error_code = '{NODE_LOST}'");
+    end_where(db, id, end, &condition).await
+}
+
+async fn end_where(
+    db: &impl Executor,
+    id: &str,
+    end: &End<'_>,
+    condition: &str,
 ) -> Result<Option<CallRow>, StoreError> {
     let sql = format!(
         "UPDATE calls SET state = $2, error_code = $3, call_seconds = $4, server_runtime_seconds = $5, transcript = $6, \
-         ended_at = $7, updated_at = $7 WHERE id = $1 AND state IN ('starting', 'ongoing') RETURNING {COLUMNS}"
+         ended_at = $7, updated_at = $7 WHERE id = $1 AND {condition} RETURNING {COLUMNS}"
     );
     let values = [
         id.into(),
@@ -267,9 +325,33 @@ pub(super) async fn end(
         end.error_code.map(str::to_owned).into(),
         end.call_seconds.into(),
         end.server_runtime_seconds.into(),
-        end.transcript.into(),
+        end.transcript.clone().into(),
         end.now.into(),
     ];
+    db.fetch_one(statement(sql, values)).await
+}
+
+/// The node that holds a call, if it lives and is not this one.
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct Holder {
+    /// Its own origin, if its settings name one.
+    pub(super) url: Option<String>,
+}
+
+/// Finds the living node that holds a call. A call that was presumed lost counts while its node lives.
+pub(super) async fn holder(
+    db: &impl Executor,
+    id: &str,
+    own_node: &str,
+    lost_before: i64,
+) -> Result<Option<Holder>, StoreError> {
+    let sql = format!(
+        "SELECT nodes.url AS url FROM calls JOIN nodes ON nodes.id = calls.node_id \
+         WHERE calls.id = $2 AND calls.node_id <> $3 AND nodes.id IN ({}) \
+         AND (calls.state IN ('starting', 'ongoing') OR calls.error_code = '{NODE_LOST}')",
+        node::LIVING
+    );
+    let values = [lost_before.into(), id.into(), own_node.into()];
     db.fetch_one(statement(sql, values)).await
 }
 
@@ -309,7 +391,8 @@ pub(super) struct LostCall {
 }
 
 impl LostCall {
-    /// How long media flowed as far as anybody knows: until its node was heard last. `None` when nobody knows.
+    /// How long media flowed as far as anybody knows: until its node was heard last, both on the database's clock. `None`
+    /// when nobody knows.
     pub(super) fn call_time(&self) -> Option<Duration> {
         let Some(ongoing_at) = self.ongoing_at else {
             return Some(Duration::ZERO);
@@ -328,7 +411,7 @@ pub(super) async fn end_lost(
     now: i64,
 ) -> Result<Vec<LostCall>, StoreError> {
     let sql = format!(
-        "UPDATE calls SET state = 'error', error_code = 'NODE_LOST', ended_at = $3, updated_at = $3 \
+        "UPDATE calls SET state = 'error', error_code = '{NODE_LOST}', ended_at = $3, updated_at = $3 \
          WHERE state IN ('starting', 'ongoing') AND taken_at IS NOT NULL AND node_id <> $2 AND node_id NOT IN ({}) \
          RETURNING id, time_limit_seconds, ongoing_at, \
          (SELECT heartbeat_at FROM nodes WHERE nodes.id = calls.node_id) AS heartbeat_at",

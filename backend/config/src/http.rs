@@ -16,6 +16,9 @@ pub struct HttpConfig {
     pub listen: SocketAddr,
     /// The origin as clients reach it; unset: `http://` and the address listened on.
     pub public_url: Option<Url>,
+    /// The origin of this node alone, past a load balancer: where a call whose connection came to another node is sent back
+    /// to; unset: its client tries the load balancer again until that picks this node.
+    pub node_url: Option<Url>,
     /// The number of reverse proxies in front whose `X-Forwarded-For` entry is trusted.
     pub trusted_proxies: usize,
     /// The most connections at once; fewer when the system allows too few open files.
@@ -37,7 +40,10 @@ pub struct HttpConfig {
     pub metrics_key: Option<Secret>,
     /// What `/health/deep` asks for as an API key, beside admin keys; unset: nothing.
     pub health_key: Option<Secret>,
-    /// How long running requests and calls may take to end after SIGTERM, in seconds.
+    /// How long the server goes on as before after SIGTERM, in seconds, while `/health` answers 503 `draining`, so that load
+    /// balancers turn to other nodes before any request is refused; as long as they take to notice. SIGINT skips it.
+    pub lame_duck_seconds: u64,
+    /// How long running requests and calls may take to end after that, in seconds.
     pub drain_seconds: u64,
     /// How long a stream of events may be silent before a comment keeps its connection open, in seconds.
     pub keep_alive_seconds: u32,
@@ -50,6 +56,7 @@ impl Default for HttpConfig {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             public_url: None,
+            node_url: None,
             trusted_proxies: 0,
             max_connections: 4_096,
             max_connections_per_address: 1_024,
@@ -60,6 +67,7 @@ impl Default for HttpConfig {
             write_stall_ms: 120_000,
             metrics_key: None,
             health_key: None,
+            lame_duck_seconds: 5,
             drain_seconds: 30,
             keep_alive_seconds: 15,
             static_dir: None,
@@ -79,6 +87,13 @@ impl HttpConfig {
             address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
         }
         format!("http://{address}")
+    }
+
+    /// The origin of this node alone, if the settings name one. No slash at its end.
+    #[must_use]
+    pub fn node_origin(&self) -> Option<String> {
+        let url = self.node_url.as_ref()?;
+        Some(url.as_str().trim_end_matches('/').to_owned())
     }
 
     pub(super) fn validate(&self) -> anyhow::Result<()> {
@@ -101,11 +116,14 @@ impl HttpConfig {
         }
         check_key("http.metrics_key", self.metrics_key.as_ref())?;
         check_key("http.health_key", self.health_key.as_ref())?;
-        if let Some(url) = &self.public_url {
-            ensure!(
-                matches!(url.scheme(), "http" | "https"),
-                "http.public_url: use an http or https URL"
-            );
+        for (field, url) in [
+            ("public_url", &self.public_url),
+            ("node_url", &self.node_url),
+        ] {
+            let is_http = url
+                .as_ref()
+                .is_none_or(|url| matches!(url.scheme(), "http" | "https"));
+            ensure!(is_http, "http.{field}: use an http or https URL");
         }
         Ok(())
     }

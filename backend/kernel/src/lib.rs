@@ -25,12 +25,16 @@ use std::{
 
 use colloquy_base::clock::Clock;
 use colloquy_config::Config;
-use colloquy_store::Store;
+use colloquy_store::{Executor as _, Store, StoreError};
 use tokio::time::sleep;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use self::capability::{Capability, Routes};
-use self::{jobs::JobSignal, journal::Journal, node::Node};
+use self::{
+    jobs::JobSignal,
+    journal::Journal,
+    node::{DataFolder, Node},
+};
 
 /// What commands and servers share; cheap to clone.
 #[derive(Debug, Clone)]
@@ -54,6 +58,21 @@ impl Base {
             clock,
         }
     }
+
+    /// The database's own time, in milliseconds since 1970. Nodes compare times of each other on it, however their own clocks
+    /// go.
+    ///
+    /// # Errors
+    /// The database's failure.
+    pub async fn database_now_ms(&self) -> Result<i64, StoreError> {
+        if let Some(now) = self.clock.database_now_ms() {
+            return Ok(now);
+        }
+        let db = self.store.db();
+        let now = db.fetch_scalar(format!("SELECT {}", db.dialect().now_ms()));
+        now.await?
+            .ok_or_else(|| StoreError::other("the database tells no time"))
+    }
 }
 
 /// A server's process; cheap to clone.
@@ -72,6 +91,8 @@ pub struct Parts {
     pub journal: Journal,
     /// Wakes the worker of background jobs.
     pub jobs: JobSignal,
+    /// Cancelled when the server is told to stop: it says so, and goes on as before until `shutdown`.
+    pub leaving: CancellationToken,
     /// Cancelled when the server stops taking work.
     pub shutdown: CancellationToken,
     /// Cancelled when the time to drain is over: what still runs ends now.
@@ -100,13 +121,14 @@ impl Kernel {
     /// Begins a server's process on a migrated database: it joins the installation as a node. Nothing runs yet.
     ///
     /// # Errors
-    /// When the data folder or the database fails.
-    pub async fn open(base: Base) -> anyhow::Result<Self> {
+    /// When the data folder or the database fails, or another process runs as the same node.
+    pub async fn open(base: Base, folder: DataFolder) -> anyhow::Result<Self> {
         Ok(Self(Arc::new(Parts {
-            node: node::join(&base).await?,
+            node: node::join(&base, folder).await?,
             started: base.clock.instant(),
             journal: Journal::open(&base.config.store.dir)?,
             jobs: JobSignal::default(),
+            leaving: CancellationToken::new(),
             shutdown: CancellationToken::new(),
             drain_over: CancellationToken::new(),
             tasks: TaskTracker::new(),

@@ -95,7 +95,7 @@ const REPEAT_FOR: Duration = Duration::from_secs(2);
 /// The process runs.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Health {
-    /// `ok`, or `draining` once the server takes no more calls.
+    /// `ok`, or `draining` once the server is told to stop; the status code is 503 then.
     status: &'static str,
     /// The server's version.
     version: &'static str,
@@ -152,22 +152,33 @@ pub(super) struct Check {
 #[derive(Debug, Default)]
 pub struct DeepHealth(Mutex<Option<(Instant, DeepReport)>>);
 
-/// Answers at once while the process runs.
-#[utoipa::path(get, path = "/health", tag = "operations", security(()), responses((status = 200, body = Health)))]
-pub(super) async fn health(State(app): State<App>) -> Json<Health> {
+/// Tells whether the server takes requests: 503 with `draining` once it is told to stop. It goes on as before for
+/// `http.lame_duck_seconds` then, so that load balancers turn to other servers in time.
+#[utoipa::path(
+    get,
+    path = "/health",
+    tag = "operations",
+    security(()),
+    responses(
+        (status = 200, body = Health),
+        (status = 503, body = Health, description = "The server is told to stop"),
+    )
+)]
+pub(super) async fn health(State(app): State<App>) -> (StatusCode, Json<Health>) {
     let uptime = app
         .clock
         .instant()
         .saturating_duration_since(app.kernel.started);
-    Json(Health {
-        status: if app.kernel.shutdown.is_cancelled() {
-            "draining"
-        } else {
-            "ok"
-        },
+    let (code, status) = match app.kernel.leaving.is_cancelled() {
+        true => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
+        false => (StatusCode::OK, "ok"),
+    };
+    let health = Health {
+        status,
         version: env!("CARGO_PKG_VERSION"),
         uptime_seconds: uptime.as_secs(),
-    })
+    };
+    (code, Json(health))
 }
 
 /// Asks the database, the place of files, the providers, all of which are needed, and the models of text generation. Where

@@ -1,16 +1,19 @@
 //! What runs in a server, and in which order it starts and stops.
 //!
-//! Start: logs, traces, the listening address, database, migrations, providers, the other parts of the [`App`] (node, media port,
-//! keys), background work, then the listener says that it is ready. Stop, after SIGTERM or SIGINT: new work is refused, open
-//! requests, calls and tasks get `http.drain_seconds`, then calls and answers are ended, the listener closes, and the process
-//! ends.
+//! Start: logs, traces, the listening address, the data folder, database, migrations, providers, the other parts of the [`App`] (node, media port,
+//! keys), background work, then the listener says that it is ready. Stop, after SIGTERM: `/health` says so, and everything
+//! goes on for `http.lame_duck_seconds`, which SIGINT and a second signal skip. Then new work is refused, open requests, calls
+//! and tasks get `http.drain_seconds`, then calls and answers are ended, the listener closes, and the process ends.
 
 use std::{io::Write as _, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use futures_util::future::join_all;
-use tokio::{net::TcpListener, time::timeout};
-use tokio_util::sync::CancellationToken;
+use tokio::{
+    net::TcpListener,
+    signal::unix::{Signal, SignalKind, signal},
+    time::{sleep, timeout},
+};
 use url::Url;
 
 use super::{capabilities, router};
@@ -21,6 +24,7 @@ use crate::{
     http::front::Front,
     jobs,
     kernel::Base,
+    node::DataFolder,
     observability::{Traces, resident_bytes},
     providers,
 };
@@ -38,6 +42,9 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
     install_tls_provider();
     let traces = Traces::open(&config.traces)?;
     let listener = bind(&mut config).await?;
+    let clock = Arc::new(SystemClock);
+    // Before the database: what another server uses is not migrated.
+    let folder = DataFolder::claim(&config.store, &*clock).await?;
     let store = config.store.open().await?;
     store.migrate().await?;
     // Reading models blocks.
@@ -74,8 +81,8 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
         models = ?providers.model_bytes,
         "memory, with the weights of models in bytes"
     );
-    let base = Base::new(config, store, Arc::new(SystemClock));
-    let app = App::open(base, providers).await?;
+    let base = Base::new(config, store, clock);
+    let app = App::open(base, folder, providers).await?;
     start_background(&app).await?;
     start_worker(&app, jobs::Settings::default()).await?;
     let store = app.store.clone();
@@ -143,7 +150,7 @@ pub async fn start_worker(app: &App, settings: jobs::Settings) -> anyhow::Result
     jobs::start(app, registry, settings).await
 }
 
-/// Serves until `app.kernel.shutdown` is cancelled or the process gets SIGTERM or SIGINT, then drains.
+/// Serves until `app.kernel.shutdown` or `app.kernel.leaving` is cancelled, or the process gets SIGTERM or SIGINT, then drains.
 ///
 /// # Errors
 /// When the listener has no address.
@@ -153,11 +160,30 @@ pub async fn serve(app: App, listener: TcpListener) -> anyhow::Result<()> {
         &app.config.http,
         listener,
         router(app.clone()),
-        app.kernel.shutdown.clone(),
+        app.kernel.leaving.clone(),
     );
     announce(address);
-    stop_signal(&app.kernel.shutdown).await;
-    app.kernel.shutdown.cancel();
+    let mut signals = Signals::new();
+    let kernel = &app.kernel;
+    let may_wait = tokio::select! {
+        stop = signals.next() => stop == Stop::Terminated,
+        () = kernel.leaving.cancelled() => true,
+        () = kernel.shutdown.cancelled() => false,
+    };
+    kernel.leaving.cancel();
+    let lame_duck = Duration::from_secs(app.config.http.lame_duck_seconds);
+    if may_wait && !lame_duck.is_zero() {
+        tracing::info!(
+            seconds = lame_duck.as_secs(),
+            "told to stop; /health says so, and requests are served meanwhile"
+        );
+        tokio::select! {
+            () = sleep(lame_duck) => {}
+            _ = signals.next() => {}
+            () = kernel.shutdown.cancelled() => {}
+        }
+    }
+    kernel.shutdown.cancel();
     app.kernel.tasks.close();
     tracing::info!("draining");
     let patience = Duration::from_secs(app.config.http.drain_seconds);
@@ -195,26 +221,52 @@ fn announce(address: SocketAddr) {
     }
 }
 
-/// Waits for SIGTERM, SIGINT, or a shutdown from inside.
-async fn stop_signal(shutdown: &CancellationToken) {
-    let terminate = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => {
-                signal.recv().await;
-            }
+/// A signal that ends the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    /// SIGTERM: a supervisor may have told a load balancer, too.
+    Terminated,
+    /// SIGINT: somebody waits at a terminal.
+    Interrupted,
+}
+
+/// The signals of the process; `None` where the system gives none.
+struct Signals {
+    terminate: Option<Signal>,
+    interrupt: Option<Signal>,
+}
+
+impl Signals {
+    fn new() -> Self {
+        let listen = |kind, name| match signal(kind) {
+            Ok(signal) => Some(signal),
             Err(error) => {
-                tracing::error!(%error, "cannot wait for SIGTERM");
-                std::future::pending::<()>().await;
+                tracing::error!(%error, "cannot wait for {name}");
+                None
             }
+        };
+        Self {
+            terminate: listen(SignalKind::terminate(), "SIGTERM"),
+            interrupt: listen(SignalKind::interrupt(), "SIGINT"),
         }
+    }
+
+    /// Waits for the next one.
+    async fn next(&mut self) -> Stop {
+        tokio::select! {
+            () = received(&mut self.terminate) => Stop::Terminated,
+            () = received(&mut self.interrupt) => Stop::Interrupted,
+        }
+    }
+}
+
+async fn received(signal: &mut Option<Signal>) {
+    let received = match signal {
+        Some(signal) => signal.recv().await,
+        None => None,
     };
-    tokio::select! {
-        () = terminate => {}
-        interrupted = tokio::signal::ctrl_c() => {
-            if let Err(error) = interrupted {
-                tracing::error!(%error, "cannot wait for SIGINT");
-            }
-        }
-        () = shutdown.cancelled() => {}
+    // No more will come.
+    if received.is_none() {
+        std::future::pending::<()>().await;
     }
 }

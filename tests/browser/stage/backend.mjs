@@ -67,6 +67,7 @@ export class Backend {
     const adminKey = randomBytes(24).toString("hex");
     backend.program = new Program(BINARY, ["serve"], {
       COLLOQUY_HTTP_LISTEN: `127.0.0.1:${port}`,
+      COLLOQUY_HTTP_LAME_DUCK_SECONDS: "0",
       COLLOQUY_HTTP_DRAIN_SECONDS: "1",
       COLLOQUY_STORE_DIR: path.join(folder, "data"),
       COLLOQUY_ADMIN_KEY: adminKey,

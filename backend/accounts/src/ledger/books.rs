@@ -140,7 +140,7 @@ impl Standing {
     }
 
     /// Begins the period of this time, unless it is the running one. It never goes back: the clock of another node may
-    /// be a little ahead of ours.
+    /// be a little ahead of ours. What begins far in the future, [`future`](super::future) puts back.
     pub(crate) fn roll_over(&mut self, now_ms: i64) {
         let start = self.period.start(now_ms);
         if start > self.period_start {
@@ -191,6 +191,14 @@ impl Standing {
         if period_start == self.period_start {
             self.reserved = self.reserved.minus(bound);
             self.used = self.used.plus(used);
+        }
+    }
+
+    /// Puts what was used in place of what a reservation of this time was settled with. One of another period than the
+    /// running one changes nothing.
+    pub(super) fn correct(&mut self, created_at: i64, settled: Amounts, used: Amounts) {
+        if self.period.start(created_at) == self.period_start {
+            self.used = self.used.minus(settled).plus(used);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! anything free. Only integers: money is counted in 1e-8 USD.
 //!
 //! One task a process, the [`writer`], stores all that waits in one transaction. [`books`] says who is admitted,
-//! [`mod@sweep`] settles what dead processes left. What is measured, [`measures`] lists: a line there is all that a further
+//! [`mod@sweep`] settles what dead processes left, [`correct`] what they had not left after all. What is measured, [`measures`] lists: a line there is all that a further
 //! measure takes here and in the database. What the bound of a request is, and what was used, the capabilities know;
 //! whose the quota is and what it is for, [`quotas`](super::quotas) knows.
 
@@ -14,7 +14,9 @@ mod books;
 #[cfg(test)]
 mod books_tests;
 pub mod budget;
+mod correct;
 mod error;
+mod future;
 mod measures;
 mod queue;
 mod report;
@@ -30,7 +32,9 @@ use tokio::sync::oneshot;
 
 pub use self::{
     books::{Period, Standing},
+    correct::correct_settled,
     error::{LedgerError, Refused},
+    future::put_back,
     measures::{Amounts, ByMeasure, Limits, Measure},
     report::{UsageFilter, UsageRow, usage},
     reservation::Reservation,
@@ -231,6 +235,9 @@ pub async fn start(accounts: &Accounts) -> anyhow::Result<()> {
     sweep(accounts)
         .await
         .context("settling lost reservations")?;
+    put_back(accounts)
+        .await
+        .context("putting quotas back into the running period")?;
     accounts
         .kernel
         .tasks

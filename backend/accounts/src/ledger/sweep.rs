@@ -6,7 +6,7 @@ use colloquy_kernel::node;
 use colloquy_store::StoreError;
 use tokio::sync::oneshot;
 
-use super::{Outcome, queue::Settlement, store};
+use super::{Outcome, put_back, queue::Settlement, store};
 use crate::Accounts;
 
 /// How many rows are looked at together.
@@ -22,7 +22,7 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 pub async fn sweep(accounts: &Accounts) -> Result<u64, StoreError> {
     let mut settled = 0;
     loop {
-        let before = node::lost_before(&accounts.kernel);
+        let before = node::lost_before(&accounts.kernel).await?;
         let lost = store::lost(accounts.store.db(), &accounts.kernel.node.id, before, MOST).await?;
         if lost.is_empty() {
             break;
@@ -90,6 +90,11 @@ pub(super) async fn keep_sweeping(accounts: Accounts) {
             accounts
                 .store
                 .complain("settling lost reservations", &error);
+        }
+        if let Err(error) = put_back(&accounts).await {
+            accounts
+                .store
+                .complain("putting quotas back into the running period", &error);
         }
     }
 }

@@ -42,7 +42,7 @@ pub(super) async fn serve(
         .serve_connection(TokioIo::new(io), requests)
         .with_upgrades();
     let mut served = pin!(served);
-    let mut draining = None;
+    let mut leaving = None;
     let mut look = pin!(sleep_until(runtime_now()));
     loop {
         tokio::select! {
@@ -53,7 +53,7 @@ pub(super) async fn serve(
                 }
                 break;
             }
-            () = look.as_mut() => match watch.look(&shared.limits, runtime_now(), draining) {
+            () = look.as_mut() => match watch.look(&shared.limits, runtime_now(), leaving) {
                 Verdict::Until(at) => look.as_mut().reset(at),
                 Verdict::Over(reason) => {
                     metrics::counter!("colloquy_http_connections_cut_total", "reason" => reason)
@@ -62,8 +62,8 @@ pub(super) async fn serve(
                     break;
                 }
             },
-            () = shared.draining.cancelled(), if draining.is_none() => {
-                draining = Some(runtime_now());
+            () = shared.leaving.cancelled(), if leaving.is_none() => {
+                leaving = Some(runtime_now());
                 // One that answers ends with that. One that is idle may have a request on its way, which would be lost; its
                 // answer ends the connection.
                 if watch.is_working() {
@@ -104,8 +104,7 @@ impl Service<Request<Incoming>> for Requests {
         let (shared, watch) = (Arc::clone(&self.shared), Arc::clone(&self.watch));
         Box::pin(async move {
             let mut response = answering.await?;
-            if shared.draining.is_cancelled()
-                && response.status() != StatusCode::SWITCHING_PROTOCOLS
+            if shared.leaving.is_cancelled() && response.status() != StatusCode::SWITCHING_PROTOCOLS
             {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(CONNECTION, close);

@@ -6,8 +6,9 @@
 //! makes no progress ([`watch`], [`io`]), and what is read of a connection that is ending ([`linger`]). The time for bodies
 //! is a matter of requests: `http/bodies.rs`.
 //!
-//! A server that stops keeps accepting until its calls and answers have ended, so that a call that lost its connection
-//! finds the server again; `http/draining.rs` refuses what is new.
+//! A server that is told to stop lets go of its connections: those that are idle end after a moment, and each answer ends
+//! its own, so that clients turn to another server while this one still serves them. It keeps accepting until its calls and
+//! answers have ended, so that a call that lost its connection finds the server again; `http/draining.rs` refuses what is new.
 
 mod admission;
 mod connection;
@@ -66,8 +67,8 @@ struct Shared {
     admission: Admission,
     linger: Linger,
     told: Arc<Semaphore>,
-    /// Cancelled when the server stops taking work: connections end after their answer.
-    draining: CancellationToken,
+    /// Cancelled when the server is told to stop: connections end after their answer.
+    leaving: CancellationToken,
     /// Cancelled when nobody is waited for any more.
     stop: CancellationToken,
     connections: TaskTracker,
@@ -76,19 +77,20 @@ struct Shared {
 }
 
 impl Front {
-    /// Accepts connections from now on and answers their requests with `router`.
+    /// Accepts connections from now on and answers their requests with `router`. From `leaving` on, no connection outlives its
+    /// next answer.
     pub fn open(
         config: &HttpConfig,
         listener: TcpListener,
         router: Router,
-        draining: CancellationToken,
+        leaving: CancellationToken,
     ) -> Self {
         let shared = Arc::new(Shared {
             limits: Limits::new(config),
             admission: Admission::new(config),
             linger: Linger::default(),
             told: Arc::new(Semaphore::new(TOLD)),
-            draining,
+            leaving,
             stop: CancellationToken::new(),
             connections: TaskTracker::new(),
             requests: TaskTracker::new(),

@@ -13,8 +13,8 @@ use colloquy_config::HttpConfig;
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// How long a client may take for the head of its request once the server stops.
-const WHILE_DRAINING: Duration = Duration::from_secs(1);
+/// How long a client may take for its next request, and for the head of one, once the server is told to stop.
+const WHILE_LEAVING: Duration = Duration::from_secs(1);
 
 /// The times of the settings.
 #[derive(Debug, Clone, Copy)]
@@ -153,9 +153,9 @@ impl Watch {
         self.phase.load(Ordering::Relaxed) != WAITING
     }
 
-    /// Whether its time is over. Once the server drains, since `draining`, a connection has a moment for a request that is on
-    /// its way.
-    pub(super) fn look(&self, limits: &Limits, now: Instant, draining: Option<Instant>) -> Verdict {
+    /// Whether its time is over. Once the server is told to stop, since `leaving`, a connection has a moment for a request that
+    /// is on its way.
+    pub(super) fn look(&self, limits: &Limits, now: Instant, leaving: Option<Instant>) -> Verdict {
         if self.is_working() {
             // Handlers have times of their own, and so has a write.
             return Verdict::Until(now + limits.header.min(limits.idle));
@@ -167,8 +167,8 @@ impl Watch {
             None => (state.since, limits.idle, "idle"),
         };
         let until = from + time;
-        let until = match draining {
-            Some(draining) => until.min(from.max(draining) + WHILE_DRAINING),
+        let until = match leaving {
+            Some(leaving) => until.min(from.max(leaving) + WHILE_LEAVING),
             None => until,
         };
         if until <= now {
@@ -197,10 +197,10 @@ mod tests {
     };
 
     /// Why the connection is over so many seconds from now, and otherwise after how many it is looked at again.
-    fn after(watch: &Watch, seconds: u64, draining: bool) -> Result<f64, &'static str> {
+    fn after(watch: &Watch, seconds: u64, leaving: bool) -> Result<f64, &'static str> {
         let begun = runtime_now();
         let now = begun + Duration::from_secs(seconds);
-        match watch.look(&LIMITS, now, draining.then_some(begun)) {
+        match watch.look(&LIMITS, now, leaving.then_some(begun)) {
             Verdict::Until(at) => Ok(at.duration_since(now).as_secs_f64().ceil()),
             Verdict::Over(reason) => Err(reason),
         }

@@ -301,7 +301,7 @@ impl<S: State> Worker<S> {
     /// Queues the jobs of processes that are gone.
     async fn release(&self) -> Result<(), StoreError> {
         let (db, now) = (self.kernel.store.db(), self.kernel.clock.now_ms());
-        let lost_before = node::lost_before(&self.kernel);
+        let lost_before = node::lost_before(&self.kernel).await?;
         let released = claim::release(db, &self.kernel.node.id, lost_before, now).await?;
         if released > 0 {
             tracing::warn!(released, "jobs of processes that are gone are queued again");

@@ -3,22 +3,28 @@
 //! A node's name stays with its data folder; its id is new for every process. Calls and leases carry the id, so what a
 //! killed process held can be told from what a living one holds. What happens to those is the business of `calls` and
 //! `jobs`.
+//!
+//! Heartbeats have the database's time, and are compared on it: a node whose clock is wrong lives like any other.
 
+mod folder;
+mod pulse;
 mod store;
+#[cfg(test)]
+mod tests;
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
-    io::{Read as _, Write as _},
-    path::Path,
-    sync::{Mutex, PoisonError},
+    fs::File,
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use anyhow::Context as _;
+use anyhow::bail;
 use colloquy_base::clock::runtime_now;
-use colloquy_store::StoreError;
+use colloquy_store::{Executor, StoreError};
 use tokio::time::sleep;
 
+pub use self::folder::DataFolder;
+use self::{pulse::Pulse, store::Card};
 use crate::{Base, Kernel};
 
 /// How often a node says that it lives.
@@ -27,6 +33,9 @@ pub const HEARTBEAT: Duration = Duration::from_secs(5);
 /// A node that was silent for this long is gone.
 pub const LOST_AFTER: Duration = Duration::from_secs(30);
 
+/// How often a process that starts looks whether its node runs elsewhere.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
 /// This process.
 #[derive(Debug)]
 pub struct Node {
@@ -34,83 +43,146 @@ pub struct Node {
     pub id: String,
     /// Stays with the data folder.
     pub name: String,
-    pulse: Mutex<Heartbeat>,
+    place: Option<String>,
+    url: Option<String>,
+    pulse: Mutex<Pulse>,
     /// Held while the process lives; the system lets go of it however the process ends.
     _lock: Option<File>,
 }
 
 /// Joins the installation. Nodes of the same name that came before are gone from now on: the lock on the data folder
-/// says that their process is dead, so nobody has to wait for their silence.
+/// says that their process is dead, so nobody has to wait for their silence. One that runs on another folder is not:
+/// then this folder is a copy.
 ///
 /// # Errors
-/// When the data folder or the database fails.
-pub async fn join(base: &Base) -> anyhow::Result<Node> {
-    let id = base.clock.new_id().to_string();
-    let fresh = base.clock.new_id().to_string();
-    let dir = base.config.store.dir.clone();
-    let (name, lock) = tokio::task::spawn_blocking(move || claim_name(&dir, fresh)).await??;
-    let now = base.clock.now_ms();
-    let transaction = base.store.begin().await?;
-    if lock.is_some() {
-        store::end_earlier(&transaction, &name, now).await?;
+/// When the data folder is a copy of that of a living node, or the database fails.
+pub(crate) async fn join(base: &Base, folder: DataFolder) -> anyhow::Result<Node> {
+    if folder.lock.is_some() && !folder.has_database {
+        refuse_copy(base, &folder).await?;
     }
-    store::insert(&transaction, &id, &name, now).await?;
+    let id = base.clock.new_id().to_string();
+    let url = base.config.http.node_origin();
+    let card = Card {
+        id: &id,
+        name: &folder.name,
+        place: folder.place.as_deref(),
+        url: url.as_deref(),
+    };
+    let at = base.clock.database_now_ms();
+    let transaction = base.store.begin().await?;
+    if folder.lock.is_some() {
+        store::end_earlier(&transaction, &folder.name, at).await?;
+    }
+    let beat = store::insert(&transaction, &card, at).await?;
+    // Of nodes that are gone nobody else would notice it.
+    store::bring_back(&transaction, beat).await?;
     transaction.commit().await?;
+    let name = folder.name;
     tracing::info!(node = id, name, "joined as a node");
     Ok(Node {
+        pulse: Mutex::new(Pulse::new(beat, base.clock.instant())),
         id,
         name,
-        pulse: Mutex::new(Heartbeat {
-            last: now,
-            outage: None,
-        }),
-        _lock: lock,
+        place: folder.place,
+        url,
+        _lock: folder.lock,
     })
 }
 
-/// What this node knows of its own heartbeat.
-#[derive(Debug)]
-struct Heartbeat {
-    /// When it was stored last, in milliseconds since 1970.
-    last: i64,
-    outage: Option<Outage>,
+/// Looks whether a node of this folder's name runs on another folder: its heartbeat goes on. One that died a moment ago is
+/// told from it by its silence, which takes [`LOST_AFTER`] at most.
+async fn refuse_copy(base: &Base, folder: &DataFolder) -> anyhow::Result<()> {
+    let Some(place) = folder.place.as_deref() else {
+        return Ok(());
+    };
+    let look = async || {
+        let lost_before = base.database_now_ms().await? - LOST_AFTER.as_millis() as i64;
+        store::elsewhere(base.store.db(), &folder.name, place, lost_before).await
+    };
+    let first = look().await?;
+    if first.is_empty() {
+        return Ok(());
+    }
+    let path = folder.path.display();
+    tracing::warn!(
+        name = folder.name,
+        "a node of the name that {path} has lived a moment ago on another folder; waiting until it is silent"
+    );
+    let begun = runtime_now();
+    while begun.elapsed() < LOST_AFTER {
+        sleep(LOOK_EVERY).await;
+        let now = look().await?;
+        if now.is_empty() {
+            break;
+        }
+        if now.iter().any(|beat| !first.contains(beat)) {
+            bail!(
+                "store.dir: {path} is a copy of the folder of a node that runs ({name}); give this server a folder of its own, or remove \
+                 {path}/node-id and {path}/journal from the copy",
+                name = folder.name
+            );
+        }
+    }
+    Ok(())
 }
 
-/// The database could not be told that this node lives, so nor could it by others.
-#[derive(Debug)]
-struct Outage {
-    /// The last heartbeat before.
-    before: i64,
-    /// The first one after.
-    over: Option<i64>,
+impl Node {
+    fn pulse(&self) -> MutexGuard<'_, Pulse> {
+        self.pulse.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// Says that this node lives.
+/// Says that this node lives. One that was taken for dead lives again.
 ///
 /// # Errors
 /// The database's failure.
 pub async fn heartbeat(kernel: &Kernel) -> Result<(), StoreError> {
-    let now = kernel.clock.now_ms();
-    let stored = store::heartbeat(kernel.store.db(), &kernel.node.id, now).await;
-    let mut pulse = kernel
-        .node
-        .pulse
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    let before = pulse.last;
-    match &stored {
-        Ok(()) => {
-            pulse.last = now;
-            if let Some(outage) = &mut pulse.outage {
-                outage.over.get_or_insert(now);
-            }
+    let stored = beat(kernel).await;
+    let now = kernel.clock.instant();
+    let jump = match &stored {
+        Ok(at) => kernel.node.pulse().stored(*at, now),
+        Err(_) => {
+            kernel.node.pulse().failed();
+            None
         }
-        Err(_) => match &mut pulse.outage {
-            Some(outage) if outage.over.is_none() => {}
-            outage => *outage = Some(Outage { before, over: None }),
-        },
+    };
+    let at = stored?;
+    if let Some(jump) = jump {
+        tracing::warn!(
+            ?jump,
+            "the database's clock has jumped; every node gets its time anew"
+        );
+        store::bring_back(kernel.store.db(), at).await?;
     }
-    stored
+    Ok(())
+}
+
+/// Stores a heartbeat and returns its time.
+async fn beat(kernel: &Kernel) -> Result<i64, StoreError> {
+    let (db, node) = (kernel.store.db(), &kernel.node);
+    let at = kernel.clock.database_now_ms();
+    match store::heartbeat(db, &node.id, at).await? {
+        Some(stored) => {
+            if stored.was_ended() {
+                tracing::error!(
+                    node = node.id,
+                    name = node.name,
+                    "this node was taken for dead and lives again; another process with a copy of its data folder may have started"
+                );
+                store::revive(db, &node.id).await?;
+            }
+            Ok(stored.heartbeat_at)
+        }
+        None => {
+            let card = Card {
+                id: &node.id,
+                name: &node.name,
+                place: node.place.as_deref(),
+                url: node.url.as_deref(),
+            };
+            store::insert(db, &card, at).await
+        }
+    }
 }
 
 /// Says that this node lives, until the server has drained: otherwise other nodes would end calls, and settle reservations,
@@ -137,13 +209,17 @@ pub fn start(kernel: &Kernel, open: impl Fn() -> usize + Send + 'static) {
             }
             if runtime_now() >= forget_at {
                 forget_at = runtime_now() + FORGET_EVERY;
-                let before = kernel.clock.now_ms() - FORGET_AFTER.as_millis() as i64;
-                if let Err(error) = store::forget(kernel.store.db(), before).await {
+                if let Err(error) = forget(&kernel).await {
                     kernel.store.complain("forgetting nodes", &error);
                 }
             }
         }
     });
+}
+
+async fn forget(kernel: &Kernel) -> Result<(), StoreError> {
+    let before = kernel.database_now_ms().await? - FORGET_AFTER.as_millis() as i64;
+    store::forget(kernel.store.db(), before).await
 }
 
 /// How often it is looked whether the last work of a stopping server has ended.
@@ -157,54 +233,18 @@ const FORGET_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How often. Not at the start: what they left behind is looked at first.
 const FORGET_EVERY: Duration = Duration::from_secs(3600);
 
-/// The time, in milliseconds since 1970, since which a living node has said so. After the database was away, when nobody
-/// could, all nodes get their time anew.
-#[must_use]
-pub fn lost_before(kernel: &Kernel) -> i64 {
-    let now = kernel.clock.now_ms();
-    let patience = LOST_AFTER.as_millis() as i64;
-    let pulse = kernel
-        .node
-        .pulse
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    match &pulse.outage {
-        Some(outage) if outage.over.is_none_or(|over| now - over < patience) => {
-            outage.before - patience
-        }
-        _ => now - patience,
-    }
+/// The database's time, in milliseconds since 1970, since which a living node has said so. After the database was away, when
+/// nobody could, and after its clock jumped, all nodes get their time anew.
+///
+/// # Errors
+/// The database's failure.
+pub async fn lost_before(kernel: &Kernel) -> Result<i64, StoreError> {
+    let now = kernel.database_now_ms().await?;
+    Ok(kernel.node.pulse().lost_before(now))
 }
 
-/// The folder's name for this node, and the lock on it. Another living process on the same folder is another node: this
-/// one then takes a name of its own and no lock.
-fn claim_name(dir: &Path, fresh: String) -> anyhow::Result<(String, Option<File>)> {
-    let path = dir.join("node-id");
-    let shown = path.display().to_string();
-    std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
-    let mut file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .read(true)
-        .write(true)
-        .open(&path)
-        .with_context(|| format!("opening {shown}"))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Ok((fresh, None)),
-        Err(TryLockError::Error(error)) => {
-            tracing::warn!(%error, "no lock on {shown}: two processes on one data folder would go unnoticed");
-        }
-    }
-    let mut name = String::new();
-    file.read_to_string(&mut name)
-        .with_context(|| format!("reading {shown}"))?;
-    let name = match name.trim() {
-        "" => {
-            writeln!(file, "{fresh}").with_context(|| format!("writing {shown}"))?;
-            fresh
-        }
-        known => known.to_owned(),
-    };
-    Ok((name, Some(file)))
+/// The SQL of the database's time in milliseconds since 1970, for what is compared with heartbeats: with
+/// [`colloquy_base::clock::Clock::database_now_ms`] bound at this place.
+pub fn database_time(db: &impl Executor, place: usize) -> String {
+    store::now(db, place)
 }

@@ -1,33 +1,116 @@
-//! The SQL of nodes.
+//! The SQL of nodes. Their times are the database's.
 
 use colloquy_store::{Executor, StoreError, statement};
 
+use super::pulse::DRIFT;
+
+/// The SQL of the database's time, in place of which a test has the time that is bound here.
+pub(super) fn now(db: &impl Executor, place: usize) -> String {
+    let now = db.dialect().now_ms();
+    format!("COALESCE(CAST(${place} AS BIGINT), {now})")
+}
+
+/// What a node says of itself.
+pub(super) struct Card<'a> {
+    pub(super) id: &'a str,
+    pub(super) name: &'a str,
+    pub(super) place: Option<&'a str>,
+    pub(super) url: Option<&'a str>,
+}
+
+/// Stores a node; returns the time of its first heartbeat.
 pub(super) async fn insert(
     db: &impl Executor,
-    id: &str,
-    name: &str,
-    now: i64,
-) -> Result<(), StoreError> {
-    let sql = "INSERT INTO nodes (id, name, started_at, heartbeat_at) VALUES ($1, $2, $3, $4)";
-    let values = [id.into(), name.into(), now.into(), now.into()];
-    db.execute(statement(sql, values)).await?;
-    Ok(())
+    card: &Card<'_>,
+    at: Option<i64>,
+) -> Result<i64, StoreError> {
+    let now = now(db, 5);
+    let sql = format!(
+        "INSERT INTO nodes (id, name, place, url, started_at, heartbeat_at) VALUES ($1, $2, $3, $4, {now}, {now}) \
+         RETURNING heartbeat_at"
+    );
+    let values = [
+        card.id.into(),
+        card.name.into(),
+        card.place.map(str::to_owned).into(),
+        card.url.map(str::to_owned).into(),
+        at.into(),
+    ];
+    let beat = db.fetch_scalar(statement(sql, values)).await?;
+    beat.ok_or_else(|| StoreError::other("the node was not stored"))
 }
 
 pub(super) async fn end_earlier(
     db: &impl Executor,
     name: &str,
-    now: i64,
+    at: Option<i64>,
 ) -> Result<(), StoreError> {
-    let sql = "UPDATE nodes SET ended_at = $2 WHERE name = $1 AND ended_at IS NULL";
-    db.execute(statement(sql, [name.into(), now.into()]))
-        .await?;
+    let now = now(db, 2);
+    let sql = format!("UPDATE nodes SET ended_at = {now} WHERE name = $1 AND ended_at IS NULL");
+    db.execute(statement(sql, [name.into(), at.into()])).await?;
     Ok(())
 }
 
-pub(super) async fn heartbeat(db: &impl Executor, id: &str, now: i64) -> Result<(), StoreError> {
-    let sql = "UPDATE nodes SET heartbeat_at = $2 WHERE id = $1";
-    db.execute(statement(sql, [id.into(), now.into()])).await?;
+/// A node as its last heartbeat left it.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub(super) struct Beat {
+    pub(super) id: String,
+    pub(super) heartbeat_at: i64,
+}
+
+/// The nodes of this name that count as living and run on another folder than this one.
+pub(super) async fn elsewhere(
+    db: &impl Executor,
+    name: &str,
+    place: &str,
+    lost_before: i64,
+) -> Result<Vec<Beat>, StoreError> {
+    let sql = "SELECT id, heartbeat_at FROM nodes \
+               WHERE name = $1 AND place <> $2 AND ended_at IS NULL AND heartbeat_at >= $3";
+    let values = [name.into(), place.into(), lost_before.into()];
+    db.fetch_all(statement(sql, values)).await
+}
+
+/// The row of a node after its heartbeat.
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct Stored {
+    pub(super) heartbeat_at: i64,
+    ended_at: Option<i64>,
+}
+
+impl Stored {
+    /// Whether somebody has taken the node for dead.
+    pub(super) fn was_ended(&self) -> bool {
+        self.ended_at.is_some()
+    }
+}
+
+/// Stores a heartbeat; `None` when the node has no row any more.
+pub(super) async fn heartbeat(
+    db: &impl Executor,
+    id: &str,
+    at: Option<i64>,
+) -> Result<Option<Stored>, StoreError> {
+    let now = now(db, 2);
+    let sql = format!(
+        "UPDATE nodes SET heartbeat_at = {now} WHERE id = $1 RETURNING heartbeat_at, ended_at"
+    );
+    db.fetch_one(statement(sql, [id.into(), at.into()])).await
+}
+
+/// Lets a node live again that was taken for dead.
+pub(super) async fn revive(db: &impl Executor, id: &str) -> Result<(), StoreError> {
+    let sql = "UPDATE nodes SET ended_at = NULL WHERE id = $1";
+    db.execute(statement(sql, [id.into()])).await?;
+    Ok(())
+}
+
+/// Heartbeats that are far ahead of this time become heartbeats of this time: the clock went back.
+pub(super) async fn bring_back(db: &impl Executor, now: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE nodes SET heartbeat_at = $1 WHERE heartbeat_at > $2";
+    let ahead = now + DRIFT.as_millis() as i64;
+    db.execute(statement(sql, [now.into(), ahead.into()]))
+        .await?;
     Ok(())
 }
 

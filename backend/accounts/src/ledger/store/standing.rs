@@ -1,6 +1,6 @@
 //! The SQL of how quotas stand: a row of `quota_amounts` for each measure that has a limit or was ever used.
 
-use colloquy_store::{Executor, StoreError, Transaction, statement};
+use colloquy_store::{Dialect, Executor, StoreError, Transaction, statement};
 
 use super::{
     Amounts, PUT, Standing, TAKE, Taken, insert, measure, parse_amounts, putting, stored, taking,
@@ -114,8 +114,46 @@ pub(crate) async fn set_limits(
     Ok(())
 }
 
-/// Counts the running period of a locked quota anew, after its sort of period was changed: what was used since the period
-/// began, and the reservations that were made since then.
+/// Some of the quotas whose period begins after this time.
+pub(crate) async fn ahead(
+    db: &impl Executor,
+    after: i64,
+    most: u64,
+) -> Result<Vec<String>, StoreError> {
+    let sql = "SELECT id FROM quotas WHERE period_start > $1 ORDER BY period_start LIMIT $2";
+    let rows: Vec<QuotaId> = db
+        .fetch_all(statement(sql, [after.into(), stored(most).into()]))
+        .await?;
+    Ok(rows.into_iter().map(|row| row.id).collect())
+}
+
+#[derive(sqlx::FromRow)]
+struct QuotaId {
+    id: String,
+}
+
+/// Locks a quota whose period begins after this time, and tells its sort of period; `None` when it does not any more.
+pub(crate) async fn lock_ahead(
+    transaction: &Transaction,
+    quota: &str,
+    after: i64,
+) -> Result<Option<Period>, StoreError> {
+    let lock = match transaction.dialect() {
+        Dialect::Postgres => " FOR UPDATE",
+        Dialect::Sqlite => "",
+    };
+    let sql = format!(
+        "SELECT period, period_start FROM quotas WHERE id = $1 AND period_start > $2{lock}"
+    );
+    let row: Option<StandingRow> = transaction
+        .fetch_one(statement(sql, [quota.into(), after.into()]))
+        .await?;
+    row.map(|row| row.parse().map(|standing| standing.period))
+        .transpose()
+}
+
+/// Counts the running period of a locked quota anew, after its sort of period was changed or it was ahead of time: what was
+/// used in the period of this time, and the reservations that were made in it.
 pub(crate) async fn recount(
     transaction: &Transaction,
     quota: &str,
@@ -123,16 +161,18 @@ pub(crate) async fn recount(
     now: i64,
 ) -> Result<(), StoreError> {
     let start = period.start(now);
-    let sql = "UPDATE reservations SET period_start = $2 WHERE quota = $1 AND created_at >= $2";
+    let end = period.end(start);
+    let sql = "UPDATE reservations SET period_start = $2 \
+               WHERE quota = $1 AND created_at >= $2 AND created_at < COALESCE(CAST($3 AS BIGINT), created_at + 1)";
     transaction
-        .execute(statement(sql, [quota.into(), start.into()]))
+        .execute(statement(sql, [quota.into(), start.into(), end.into()]))
         .await?;
     let taken = TAKE.run_in(transaction, taking([quota], [])?).await?;
     let mut taken = Taken::parse(taken)?;
     for account in taken.accounts.values_mut() {
         account.standing = Standing {
             period_start: start,
-            used: used_since(transaction, quota, start).await?,
+            used: used_in(transaction, quota, start, end).await?,
             reserved: reserved_in(transaction, quota, start).await?,
             ..account.standing
         };
@@ -148,15 +188,20 @@ struct UsageSum {
     amount: i64,
 }
 
-/// What was used of a quota since then, by the sums of its days.
-async fn used_since(
+/// What was used of a quota between these times, by the sums of its days; without an end since the first.
+async fn used_in(
     transaction: &Transaction,
     quota: &str,
     start: i64,
+    end: Option<i64>,
 ) -> Result<Amounts, StoreError> {
     let sql = "SELECT measure, CAST(SUM(amount) AS BIGINT) AS amount FROM usage_days \
-               WHERE quota = $1 AND day >= $2 GROUP BY measure";
-    let values = [quota.into(), books::day(start).into()];
+               WHERE quota = $1 AND day >= $2 AND (CAST($3 AS TEXT) IS NULL OR day < $3) GROUP BY measure";
+    let values = [
+        quota.into(),
+        books::day(start).into(),
+        end.map(books::day).into(),
+    ];
     let rows: Vec<UsageSum> = transaction.fetch_all(statement(sql, values)).await?;
     let mut used = Amounts::default();
     for row in rows {

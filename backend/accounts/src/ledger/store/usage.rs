@@ -3,8 +3,8 @@
 use colloquy_store::{Executor, StoreError, statement};
 use serde::Serialize;
 
-use super::{insert, measure, stored};
-use crate::ledger::{Amounts, Outcome, UsageFilter, UsageRow, reservation::Held};
+use super::{insert, measure, parse_amounts, stored};
+use crate::ledger::{Amounts, Measure, Outcome, UsageFilter, UsageRow, reservation::Held};
 
 /// The usage of a reservation that was settled.
 pub(in crate::ledger) struct NewRecord<'a> {
@@ -88,6 +88,98 @@ pub(super) fn day_rows<'a>(
             stored(amount),
         )
     })
+}
+
+/// The record of a reservation that was settled.
+pub(in crate::ledger) struct Record {
+    pub(in crate::ledger) quota: String,
+    pub(in crate::ledger) model: String,
+    pub(in crate::ledger) character: Option<String>,
+    pub(in crate::ledger) amounts: Amounts,
+    pub(in crate::ledger) created_at: i64,
+    settled_at: i64,
+}
+
+#[derive(sqlx::FromRow)]
+struct RecordRow {
+    quota: String,
+    model: String,
+    character_ref: Option<String>,
+    amounts: String,
+    created_at: i64,
+    settled_at: i64,
+}
+
+/// The record of a reservation that was settled at this time or later.
+pub(in crate::ledger) async fn record(
+    db: &impl Executor,
+    id: &str,
+    from: i64,
+) -> Result<Option<Record>, StoreError> {
+    let sql = "SELECT quota, model, character_ref, amounts, created_at, settled_at FROM usage_records \
+               WHERE settled_at >= $2 AND id = $1 ORDER BY settled_at LIMIT 1";
+    let row: Option<RecordRow> = db
+        .fetch_one(statement(sql, [id.into(), from.into()]))
+        .await?;
+    let read = |row: RecordRow| {
+        Ok(Record {
+            amounts: parse_amounts(&row.amounts)?,
+            quota: row.quota,
+            model: row.model,
+            character: row.character_ref,
+            created_at: row.created_at,
+            settled_at: row.settled_at,
+        })
+    };
+    row.map(read).transpose()
+}
+
+/// Gives a record other amounts and another outcome.
+pub(in crate::ledger) async fn replace_record(
+    db: &impl Executor,
+    id: &str,
+    record: &Record,
+    used: Amounts,
+    outcome: Outcome,
+) -> Result<(), StoreError> {
+    let sql =
+        "UPDATE usage_records SET amounts = $3, outcome = $4 WHERE settled_at = $1 AND id = $2";
+    let values = [
+        record.settled_at.into(),
+        id.into(),
+        serde_json::to_string(&used)
+            .map_err(StoreError::other)?
+            .into(),
+        outcome.as_str().into(),
+    ];
+    db.execute(statement(sql, values)).await.map(|_| ())
+}
+
+/// Puts what was used in place of what counted for a day so far, of a locked quota.
+pub(in crate::ledger) async fn correct_day(
+    db: &impl Executor,
+    key: &DayKey<'_>,
+    counted: Amounts,
+    used: Amounts,
+) -> Result<(), StoreError> {
+    for (measure, used) in used.iter() {
+        let more = stored(used).saturating_sub(stored(counted.of(measure)));
+        if more == 0 || measure == Measure::Requests {
+            continue;
+        }
+        let sql = "INSERT INTO usage_days (quota, day, model, character_ref, measure, amount) VALUES ($1, $2, $3, $4, $5, $6) \
+                   ON CONFLICT (quota, day, model, character_ref, measure) DO UPDATE SET amount = usage_days.amount + excluded.amount";
+        let values = [
+            key.quota.into(),
+            key.day.as_str().into(),
+            key.model.into(),
+            key.character.into(),
+            measure.stored_name().into(),
+            more.into(),
+        ];
+        db.execute(statement(sql, values)).await?;
+    }
+    Ok(())
 }
 
 /// Removes some of the records that were settled before. How many it removed.

@@ -1,0 +1,169 @@
+use std::{path::Path, sync::Arc, time::Instant};
+
+use colloquy_base::clock::{Clock, ManualClock, SystemClock};
+use colloquy_config::{Config, Secret, StoreConfig};
+use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
+
+use super::*;
+
+/// A machine's clock that is 45 s behind.
+#[derive(Debug)]
+struct Behind;
+
+impl Clock for Behind {
+    fn now(&self) -> Timestamp {
+        SystemClock.now() - SignedDuration::from_secs(45)
+    }
+
+    fn instant(&self) -> Instant {
+        SystemClock.instant()
+    }
+
+    fn new_id(&self) -> Uuid {
+        SystemClock.new_id()
+    }
+}
+
+fn manual() -> Arc<ManualClock> {
+    Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()))
+}
+
+/// Settings of a node with this data folder; the database is a file above it.
+fn config(dir: &Path, node: &str) -> StoreConfig {
+    StoreConfig {
+        dir: dir.join(node),
+        database_url: Some(Secret::new(format!(
+            "sqlite://{}",
+            dir.join("shared.db").display()
+        ))),
+        max_connections: 2,
+        ..StoreConfig::default()
+    }
+}
+
+async fn kernel(store: StoreConfig, clock: Arc<dyn Clock>) -> anyhow::Result<Kernel> {
+    let folder = DataFolder::claim(&store, &*clock).await?;
+    let opened = store.open().await?;
+    opened.migrate().await?;
+    let config = Config {
+        store,
+        ..Config::default()
+    };
+    Kernel::open(Base::new(config, opened, clock), folder).await
+}
+
+/// Whether this node counts as living for that one.
+async fn lives(node: &Kernel, judge: &Kernel) -> bool {
+    let before = lost_before(judge).await.unwrap();
+    let sql = format!("SELECT COUNT(*) FROM ({LIVING} AND id = $2)");
+    let values = [before.into(), node.node.id.as_str().into()];
+    let found = judge.store.db();
+    let found = found.fetch_count(colloquy_store::statement(sql, values));
+    found.await.unwrap() == 1
+}
+
+#[tokio::test]
+async fn a_node_whose_clock_is_behind_lives() {
+    let dir = tempfile::tempdir().unwrap();
+    let right = kernel(config(dir.path(), "right"), Arc::new(SystemClock));
+    let right = right.await.unwrap();
+    let wrong = kernel(config(dir.path(), "wrong"), Arc::new(Behind));
+    let wrong = wrong.await.unwrap();
+    heartbeat(&wrong).await.unwrap();
+    assert!(lives(&wrong, &right).await);
+    assert!(lives(&right, &wrong).await);
+}
+
+#[tokio::test]
+async fn a_copy_of_a_living_nodes_folder_is_refused_and_a_killed_process_starts_again_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = manual();
+    let start = |node: &str| kernel(config(dir.path(), node), clock.clone());
+    let original = start("original").await.unwrap();
+    std::fs::create_dir(dir.path().join("copy")).unwrap();
+    let file = |node: &str| dir.path().join(node).join("node-id");
+    std::fs::copy(file("original"), file("copy")).unwrap();
+
+    let beating = async {
+        for _ in 0..1_000 {
+            sleep(Duration::from_millis(5)).await;
+            clock.advance(Duration::from_millis(5));
+            heartbeat(&original).await.unwrap();
+        }
+    };
+    let refused = tokio::select! {
+        started = start("copy") => started.unwrap_err().to_string(),
+        () = beating => panic!("the copy waits"),
+    };
+    let copy = dir.path().join("copy");
+    assert!(
+        refused.contains(&format!("{} is a copy", copy.display())),
+        "{refused}"
+    );
+    assert!(lives(&original, &original).await);
+
+    // As after kill -9: nothing is said, the system lets go of the lock.
+    let killed = original.node.id.clone();
+    drop(original);
+    let begun = SystemClock.instant();
+    let next = start("original").await.unwrap();
+    assert!(begun.elapsed() < LOST_AFTER / 2);
+    assert_ne!(next.node.id, killed);
+    let ended = "SELECT COUNT(*) FROM nodes WHERE ended_at IS NOT NULL";
+    let ended = next.store.db().fetch_count(ended);
+    assert_eq!(ended.await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_copy_starts_once_the_node_is_silent() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = manual();
+    let start = |node: &str| kernel(config(dir.path(), node), clock.clone());
+    let original = start("original").await.unwrap();
+    std::fs::create_dir(dir.path().join("copy")).unwrap();
+    let file = |node: &str| dir.path().join(node).join("node-id");
+    std::fs::copy(file("original"), file("copy")).unwrap();
+    clock.advance(LOST_AFTER + Duration::from_secs(1));
+    let copy = start("copy").await.unwrap();
+    assert_eq!(copy.node.name, original.node.name);
+    assert!(!lives(&original, &copy).await);
+    // It was cut off, and is not dead: it lives again, and with it what it runs.
+    heartbeat(&original).await.unwrap();
+    assert!(lives(&original, &copy).await);
+}
+
+#[tokio::test]
+async fn a_node_whose_row_is_gone_stores_it_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = kernel(config(dir.path(), "a"), manual()).await.unwrap();
+    let db = node.store.db();
+    db.execute("DELETE FROM nodes").await.unwrap();
+    heartbeat(&node).await.unwrap();
+    assert!(lives(&node, &node).await);
+}
+
+#[tokio::test]
+async fn a_second_server_on_a_folder_with_sqlite_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = StoreConfig {
+        dir: dir.path().join("data"),
+        ..StoreConfig::default()
+    };
+    let claim = || DataFolder::claim_within(&store, &SystemClock, Duration::ZERO);
+    let first = claim().await.unwrap();
+    let refused = claim().await.unwrap_err().to_string();
+    let path = store.dir.display().to_string();
+    assert!(refused.contains("another server runs on"), "{refused}");
+    assert!(refused.contains(&path), "{refused}");
+    drop(first);
+    claim().await.unwrap();
+    // With PostgreSQL it is a node of another name.
+    let shared = StoreConfig {
+        database_url: Some(Secret::new("postgres://localhost/colloquy")),
+        ..store.clone()
+    };
+    let first = DataFolder::claim(&shared, &SystemClock).await.unwrap();
+    let second = DataFolder::claim(&shared, &SystemClock).await.unwrap();
+    assert_ne!(first.name, second.name);
+}
