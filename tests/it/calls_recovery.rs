@@ -14,9 +14,11 @@ use colloquy::{
     node,
     store::Executor as _,
 };
+use colloquy_protocol::{CloseCode, ServerMessage};
 use harness::{
     TestApp, TestAppBuilder, TestDatabase,
     app::TestPartner,
+    client::{FromServer, Socket},
     eventually,
     receiver::{Receiver, Reply},
 };
@@ -116,17 +118,170 @@ async fn calls_of_a_silent_node_end_in_error_and_those_of_living_nodes_go_on() {
         assert_eq!(state(&alive, &acme, &lost).await, "error");
         assert_eq!(state(&alive, &acme, &lost_early).await, "error");
         assert_eq!(state(&alive, &acme, &kept).await, "ongoing");
-        // The lost node comes back and finds its call over.
-        calls::finish(&silent.calls, bare(&lost), completed())
-            .await
-            .unwrap();
-        assert_eq!(state(&alive, &acme, &lost).await, "error");
+    }
+}
+
+/// A node that is cut off from the database for a while is taken for dead. It was not: what its calls came to counts, whether
+/// they end before or after the others hear of it again, and they cost what they took.
+#[tokio::test]
+async fn the_outcome_of_a_node_that_was_taken_for_dead_wins() {
+    for database in TestDatabase::both().await {
+        let receiver = Receiver::start().await;
+        let clock = Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()));
+        let node = |name: &str| serving(&database, name, &receiver).clock(clock.clone());
+        let alive = node("alive").start().await;
+        let (acme, _) = alive.acme_and_other().await;
+        let cut_off = node("cut-off").idle().await;
+        let quota = json!({"kinds": ["call"], "period": "day", "limits": {"seconds": 1000}});
+        let quota = alive.quota(&acme, quota).await;
+        let hook = format!("{}/hook", receiver.base);
+        let payer = TestPartner {
+            id: acme.id.clone(),
+            key: quota.key.clone(),
+        };
+        let mut paths = Vec::new();
+        for _ in 0..3 {
+            let path = create(&alive, &payer, Some(&hook)).await;
+            calls::take(&cut_off.calls, bare(&path), None)
+                .await
+                .unwrap()
+                .unwrap();
+            calls::mark_ongoing(&cut_off.calls, bare(&path))
+                .await
+                .unwrap();
+            paths.push(path);
+        }
+        clock.advance(Duration::from_secs(3));
+        node::heartbeat(&cut_off.kernel).await.unwrap();
+        clock.advance(Duration::from_secs(31));
+        calls::sweep(&alive.app.calls).await.unwrap();
+        let used = async || {
+            let read = alive.get(&acme.key, &quota.path).await.expect(200);
+            let usage = format!("{}/usage?from=2026-01-02&to=2026-01-02", quota.path);
+            let days = alive.get(&acme.key, &usage).await.expect(200);
+            (
+                read["used"]["seconds"].clone(),
+                read["reserved"]["seconds"].clone(),
+                days["total"]["seconds"].clone(),
+            )
+        };
+        // Until the last heartbeat.
+        assert_eq!(used().await, (json!(9), json!(0), json!(9)));
+        for path in &paths {
+            assert_eq!(state(&alive, &acme, path).await, "error");
+        }
+        receiver.stays_at(0).await;
+
+        let [ended, failed, said] = &paths[..] else {
+            unreachable!()
+        };
+        let finish = async |path: &str, outcome: Outcome| {
+            calls::finish(&cut_off.calls, bare(path), outcome)
+                .await
+                .unwrap();
+        };
+        finish(ended, completed()).await;
+        node::heartbeat(&cut_off.kernel).await.unwrap();
+        let outcome = Outcome {
+            error: Some("INTERNAL".into()),
+            call_time: Duration::from_secs(1),
+            ..completed()
+        };
+        finish(failed, outcome).await;
+        let outcome = Outcome {
+            call_time: Duration::from_secs(40),
+            transcript: vec![calls::TranscriptLine {
+                text: "Good-bye".to_owned(),
+                originator: colloquy_protocol::Originator::User,
+                at_ms: 1,
+            }],
+            ..completed()
+        };
+        finish(said, outcome).await;
+        // A second end changes nothing, and neither does another round of those who thought it dead.
+        finish(said, completed()).await;
+        calls::sweep(&alive.app.calls).await.unwrap();
+        assert_eq!(state(&alive, &acme, ended).await, "completed");
+        assert_eq!(state(&alive, &acme, failed).await, "error");
+        assert_eq!(state(&alive, &acme, said).await, "completed");
+        let read = alive.get(&acme.key, said).await.expect(200);
+        assert_eq!(read["data"]["duration"]["call_seconds"], 40);
+        let transcript = alive.get(&acme.key, &format!("{said}/transcript")).await;
+        assert_eq!(
+            transcript.expect(200)["data"]["transcript"][0]["text"],
+            "Good-bye"
+        );
+        // 5 s, 1 s and 40 s.
+        assert_eq!(used().await, (json!(46), json!(0), json!(46)));
+        let told = receiver.wait_for(2).await;
+        let told: Vec<_> = told
+            .iter()
+            .map(|hook| hook.json()["data"]["id"].clone())
+            .collect();
+        assert!(
+            told.contains(&json!(ended)) && told.contains(&json!(said)),
+            "{told:?}"
+        );
+        receiver.stays_at(2).await;
+        alive.stop().await;
+    }
+}
+
+/// Behind a load balancer a client comes back to any node.
+#[tokio::test]
+async fn a_client_that_comes_back_to_another_node_is_sent_to_the_one_that_holds_the_call() {
+    for database in TestDatabase::both().await {
+        let clock = Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()));
+        let node = |name: &str| TestApp::builder(&database).node(name).clock(clock.clone());
+        let asked = node("asked").without_worker().start().await;
+        let (acme, _) = asked.acme_and_other().await;
+        let body = json!({"character": "repo:acme/ada", "call_time_limit_seconds": 60});
+        let mut last = None;
+        for origin in [Some("https://node-2.example/"), None] {
+            let holder = node(if origin.is_some() { "known" } else { "unknown" });
+            let holder = holder.config(|config| {
+                config.http.node_url = origin.map(|origin| origin.parse().unwrap());
+            });
+            let holder = holder.idle().await;
+            let made = asked
+                .post(&acme.key, "/v2/calls", body.clone())
+                .await
+                .expect(200);
+            let of = |field: &str| made["data"][field].as_str().unwrap().to_owned();
+            let (path, url) = (of("id"), of("signedUrl"));
+            calls::take(&holder.calls, bare(&path), None)
+                .await
+                .unwrap()
+                .unwrap();
+            let mut socket = Socket::open(&url).await.unwrap();
+            socket.resume("token").await.unwrap();
+            if origin.is_some() {
+                let query = url.split_once('?').unwrap().1;
+                let url = format!("wss://node-2.example{path}/session?{query}");
+                let redirect = ServerMessage::Redirect { url };
+                assert_eq!(socket.next().await, FromServer::Message(redirect));
+            }
+            let elsewhere = CloseCode::CallElsewhere.number();
+            assert_eq!(socket.next().await, FromServer::Closed(Some(elsewhere)));
+            last = Some((holder, url));
+        }
+        // Nobody goes on with it: its node is dead.
+        let (_holder, url) = last.unwrap();
+        clock.advance(Duration::from_secs(31));
+        let mut socket = Socket::open(&url).await.unwrap();
+        socket.resume("token").await.unwrap();
+        let refused = socket.next().await;
+        assert!(
+            matches!(&refused, FromServer::Message(ServerMessage::Error { code, fatal: true, .. }) if code == "CALL_NOT_FOUND"),
+            "{refused:?}"
+        );
     }
 }
 
 #[tokio::test]
-async fn two_processes_on_one_data_folder_are_two_nodes() {
-    for database in TestDatabase::both().await {
+async fn two_processes_on_one_data_folder_are_two_nodes_of_one_postgresql() {
+    {
+        let database = TestDatabase::postgres().await;
         let start = || TestApp::builder(&database).quick_worker().start();
         let first = start().await;
         let (acme, _) = first.acme_and_other().await;

@@ -20,7 +20,7 @@ use axum::{
 };
 use colloquy_base::clock::Clock;
 use colloquy_calls::{
-    CallSetup, SignedQuery,
+    CallSetup, Elsewhere, SignedQuery,
     room::{self, CallSlot},
 };
 use colloquy_http::extract::ClientAddress;
@@ -80,6 +80,10 @@ pub(super) async fn session_socket(
                     tracing::info!(call = %id, code = refusal.code(), "session refused");
                     wire.refuse(refusal);
                 }
+                Ok(Entry::Elsewhere(elsewhere)) => {
+                    tracing::info!(call = %id, "a client of a call of another node is sent back");
+                    wire.redirect(elsewhere);
+                }
             }
         })
 }
@@ -133,6 +137,7 @@ impl Refusal {
             Self::Session(CloseCode::Capacity) => {
                 "the server has no room for another call; try again later"
             }
+            Self::Session(CloseCode::CallElsewhere) => "another node holds the call; try again",
             Self::Session(CloseCode::Normal | CloseCode::Protocol) => {
                 "the session's protocol was not followed"
             }
@@ -156,9 +161,12 @@ enum Entry {
     First(Box<CallSetup>, CallSlot),
     /// It continues a session of this node.
     Again(mpsc::Sender<Attach>),
+    /// It would continue a session of another node.
+    Elsewhere(Elsewhere),
 }
 
-/// Counts the attempts of an address. To come back with a resume token is none: after a cut, all pages of an office do.
+/// Counts the attempts of an address. To come back with a resume token is none, be it to the wrong node: after a cut, all pages
+/// of an office do.
 async fn admit(
     media: &Media,
     id: &str,
@@ -187,10 +195,13 @@ async fn admit(
     let resume = wire.hello().await?;
     drop(place);
     if let Some(token) = resume {
-        let refused = match media.live.resume(id, &token) {
-            Ok(session) => return Ok(Entry::Again(session)),
-            Err(NotAttached::NoSession) => CloseCode::CallNotFound,
-            Err(_) => CloseCode::InvalidSignature,
+        let refused = match (media.live.resume(id, &token), &query) {
+            (Ok(session), _) => return Ok(Entry::Again(session)),
+            (Err(NotAttached::NoSession), Some(query)) => match elsewhere(media, id, query).await {
+                Some(elsewhere) => return Ok(Entry::Elsewhere(elsewhere)),
+                None => CloseCode::CallNotFound,
+            },
+            (Err(_), _) => CloseCode::InvalidSignature,
         };
         count_attempt()?;
         return Err(refused.into());
@@ -213,6 +224,19 @@ async fn admit(
     let taken = colloquy_calls::take(media, id, wire.metadata.as_ref()).await;
     let setup = taken.map_err(failed)??;
     Ok(Entry::First(Box::new(setup), seat))
+}
+
+/// The other node that holds a call. While the database is away nobody knows whether there is one, so the client may ask again.
+async fn elsewhere(media: &Media, id: &str, query: &SignedQuery) -> Option<Elsewhere> {
+    match colloquy_calls::held_elsewhere(media, id, query).await {
+        Ok(elsewhere) => elsewhere,
+        Err(error) => {
+            media
+                .store
+                .complain("looking for the node of a call", &error);
+            Some(Elsewhere { url: None })
+        }
+    }
 }
 
 /// What an error of the socket says about the client: whether it broke the protocol or is gone. The socket takes what is sent
@@ -363,6 +387,15 @@ impl Wire {
         tasks.spawn(async move {
             let _ = tokio::time::timeout(LINGER, rest).await;
         });
+    }
+
+    /// Names the node that holds the call, if it has an address of its own, and closes. This is no error: the client comes back.
+    fn redirect(self, elsewhere: Elsewhere) {
+        if let Some(url) = elsewhere.url {
+            self.say(&ServerMessage::Redirect { url });
+        }
+        let code = CloseCode::CallElsewhere;
+        self.close(code.number(), code.code());
     }
 
     /// Says why and closes.

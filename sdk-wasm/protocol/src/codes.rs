@@ -20,6 +20,8 @@ pub enum CloseCode {
     CallInUse,
     /// The signed URL expired before a client connected.
     UrlExpired,
+    /// Another node holds the call: not an end. The client comes back, to the URL of a `redirect` if there was one.
+    CallElsewhere,
     /// Too many attempts came from the client's address.
     RateLimited,
     /// The node has no room for another call, or takes none any more because it is stopping.
@@ -27,13 +29,14 @@ pub enum CloseCode {
 }
 
 impl CloseCode {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Normal,
         Self::Protocol,
         Self::InvalidSignature,
         Self::CallNotFound,
         Self::CallInUse,
         Self::UrlExpired,
+        Self::CallElsewhere,
         Self::RateLimited,
         Self::Capacity,
     ];
@@ -48,6 +51,7 @@ impl CloseCode {
             Self::CallNotFound => 4404,
             Self::CallInUse => 4409,
             Self::UrlExpired => 4410,
+            Self::CallElsewhere => 4421,
             Self::RateLimited => 4429,
             Self::Capacity => 4503,
         }
@@ -63,6 +67,7 @@ impl CloseCode {
             Self::CallNotFound => "CALL_NOT_FOUND",
             Self::CallInUse => "CALL_IN_USE",
             Self::UrlExpired => "URL_EXPIRED",
+            Self::CallElsewhere => "CALL_ELSEWHERE",
             Self::RateLimited => "RATE_LIMITED",
             Self::Capacity => "CAPACITY",
         }

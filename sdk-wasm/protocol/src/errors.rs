@@ -200,11 +200,11 @@ mod tests {
     }
 
     #[test]
-    fn every_close_code_of_the_protocol_but_the_normal_one_is_an_error() {
+    fn every_close_code_that_ends_a_call_for_its_client_is_an_error() {
         for number in [4400, 4401, 4404, 4409, 4410, 4429, 4503] {
             assert!(ErrorCode::from_close_number(number).is_some(), "{number}");
         }
-        for number in [1000, 1001, 1006, 4999] {
+        for number in [1000, 1001, 1006, 4421, 4999] {
             assert_eq!(ErrorCode::from_close_number(number), None);
         }
     }

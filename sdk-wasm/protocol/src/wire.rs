@@ -77,6 +77,9 @@ fn read<F: Fields>(frame: &F) -> Option<ServerMessage> {
             count: integer(frame, "count"),
             total_tokens: integer(frame, "total_tokens")?,
         },
+        "redirect" => ServerMessage::Redirect {
+            url: frame.text("url")?,
+        },
         "bye" => ServerMessage::Bye {
             reason: match frame.text("reason")?.as_str() {
                 "hang_up" => ByeReason::HangUp,
@@ -279,6 +282,7 @@ pub(crate) mod tests {
             json!({"type": "rag_info", "total_tokens": 12, "count": 1,
                 "documents": [{"title": "Tea", "fusion_score": 0.25, "token_count": 12}]}),
             json!({"type": "rag_info", "total_tokens": 0, "documents": []}),
+            json!({"type": "redirect", "url": "wss://h/s"}),
             json!({"type": "bye", "reason": "error", "code": "SERVER"}),
             json!({"type": "error", "code": "SERVER", "message": "m", "fatal": true}),
             json!({"type": "ping", "t": 1.5}),

@@ -26,7 +26,7 @@ impl Call {
             last.insert(0, self.hello());
         }
         if matches!(self.link.state, LinkState::Waiting { .. }) {
-            self.command(Command::OpenSocket(self.link.url.clone()));
+            self.command(Command::OpenSocket(self.link.target().to_owned()));
         }
         // Without a session the URL is still unused, and the server ends the call when it expires.
         if !matches!(self.link.state, LinkState::Closed) {

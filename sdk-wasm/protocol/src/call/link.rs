@@ -48,6 +48,8 @@ pub(super) enum LinkTick {
 pub(super) struct Link {
     pub(super) state: LinkState,
     pub(super) url: String,
+    /// Where the node is reached that holds the call, until an attempt there fails.
+    moved_to: Option<String>,
     /// The token of the last `welcome`.
     pub(super) resume: Option<String>,
     /// The frames that wait for `welcome`.
@@ -63,6 +65,7 @@ impl Link {
         Self {
             state: LinkState::Closed,
             url: String::new(),
+            moved_to: None,
             resume: None,
             outbox: VecDeque::new(),
             lost_at_ms: None,
@@ -93,8 +96,27 @@ impl Link {
         };
     }
 
+    /// Where the next attempt goes, or the one that is made.
+    pub(super) fn target(&self) -> &str {
+        self.moved_to.as_ref().unwrap_or(&self.url)
+    }
+
+    /// Whether the next attempt goes to the node itself that holds the call.
+    pub(super) fn is_redirected(&self) -> bool {
+        self.moved_to.is_some()
+    }
+
+    /// The server named the node that holds the call.
+    pub(super) fn moved(&mut self, now_ms: u64, url: String) {
+        self.lost(now_ms);
+        self.moved_to = Some(url);
+    }
+
     /// The socket is gone: waits before the next attempt, longer after each that failed.
     pub(super) fn lost(&mut self, now_ms: u64) {
+        if !self.is_open() {
+            self.moved_to = None;
+        }
         let since_ms = *self.lost_at_ms.get_or_insert(now_ms);
         let backoff_ms = (FIRST_BACKOFF_MS << self.attempts.min(8)).min(LONGEST_BACKOFF_MS);
         self.attempts += 1;

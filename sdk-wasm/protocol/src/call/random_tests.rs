@@ -49,6 +49,7 @@ fn step() -> impl Strategy<Value = Step> {
         frame(r#"{"type":"candidate","candidate":"c"}"#),
         frame(r#"{"type":"status","state":"ongoing"}"#),
         frame(r#"{"type":"status","state":"reconnecting"}"#),
+        frame(r#"{"type":"redirect","url":"wss://n/s"}"#),
         frame(r#"{"type":"pong","t":1}"#),
         frame(r#"{"type":"ping","t":1}"#),
         frame(r#"{"type":"error","code":"SERVER","message":"","fatal":false}"#),

@@ -1,6 +1,7 @@
 //! What follows from the server's messages.
 
 use super::media::RemoteCandidate;
+use super::setup::is_socket_url;
 use super::{Call, Command, Event, HangUpReason, Phase, TranscriptLine, frames};
 use crate::{ByeReason, CallError, ErrorCode, ServerMessage, SessionState};
 
@@ -87,6 +88,14 @@ impl Call {
                 documents,
                 total_tokens,
             }),
+            ServerMessage::Redirect { url }
+                if self.link.resume.is_some() && is_socket_url(&url) =>
+            {
+                self.command(Command::CloseSocket);
+                self.link.moved(now_ms, url);
+                self.media.link_lost();
+                self.update_status();
+            }
             ServerMessage::Bye { reason, code } => self.bye(reason, code.as_deref()),
             ServerMessage::Error {
                 code,
@@ -101,7 +110,9 @@ impl Call {
                 }
             }
             ServerMessage::Ping { t } => self.command(Command::Send(frames::pong(t))),
-            ServerMessage::Pong { .. } | ServerMessage::Unknown => {}
+            ServerMessage::Redirect { .. }
+            | ServerMessage::Pong { .. }
+            | ServerMessage::Unknown => {}
         }
     }
 

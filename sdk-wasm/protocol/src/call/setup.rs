@@ -52,7 +52,7 @@ impl Call {
     /// The call exists. Its session is opened before the visitor is asked for the microphone: a URL that is spent or has
     /// expired shows there.
     fn created(&mut self, now_ms: u64, signed_url: String) -> Result<(), CallError> {
-        if !(signed_url.starts_with("wss://") || signed_url.starts_with("ws://")) {
+        if !is_socket_url(&signed_url) {
             return Err(CallError::with_detail(
                 ErrorCode::InvalidArgument,
                 "the signed URL must begin with wss://",
@@ -68,7 +68,7 @@ impl Call {
 
     pub(super) fn open_socket(&mut self, now_ms: u64) {
         self.link.opening(now_ms);
-        self.command(Command::OpenSocket(self.link.url.clone()));
+        self.command(Command::OpenSocket(self.link.target().to_owned()));
     }
 
     /// The first frame of a connection. What is the call's is said once: with a resume token beside it, the metadata could be too
@@ -129,7 +129,8 @@ impl Call {
     pub(super) fn blocked(&mut self, directive: &str, blocked: &str) {
         let target = match (self.phase, &self.link.state) {
             (Phase::Creating { .. }, _) => &self.create_url,
-            (_, LinkState::Opening { .. }) => &self.link.url,
+            // Where the node itself is out of reach, the address of all nodes is asked again.
+            (_, LinkState::Opening { .. }) if !self.link.is_redirected() => &self.link.url,
             _ => return,
         };
         let origin = origin_of(target);
@@ -150,6 +151,11 @@ impl Call {
             });
         }
     }
+}
+
+/// Whether a URL is one of a WebSocket.
+pub(super) fn is_socket_url(url: &str) -> bool {
+    url.starts_with("wss://") || url.starts_with("ws://")
 }
 
 /// The id in a signed URL, `/v2/calls/<id>`, as the REST interface has it.

@@ -340,3 +340,52 @@ fn a_handshake_that_does_not_finish_is_not_put_down_to_a_firewall() {
     assert!(error.message.contains("DTLS"), "{}", error.message);
     assert!(!error.message.contains("firewall") && !error.message.contains("  "));
 }
+
+/// The address of the socket that is opened next.
+fn next_socket(harness: &mut Harness) -> String {
+    while let Some(due_ms) = harness.call.next_timeout() {
+        harness.now_ms = harness.now_ms.max(due_ms);
+        harness.call.handle(harness.now_ms, Input::Timeout);
+        while let Some(output) = harness.call.poll() {
+            if let Output::Command(Command::OpenSocket(url)) = output {
+                return url;
+            }
+        }
+    }
+    panic!("no socket is opened");
+}
+
+#[test]
+fn a_redirect_leads_to_the_node_that_holds_the_call() {
+    let home = "wss://calls.example.org/s";
+    let node = "wss://node-2.example.org/s";
+    let mut harness = Harness::talking();
+    harness.input(Input::SocketClosed { code: 1006 });
+    assert_eq!(next_socket(&mut harness), home);
+    harness.input(Input::SocketOpened);
+    harness.take();
+    harness.message(json!({"type": "redirect", "url": node}));
+    assert_eq!(harness.take(), ["close socket"]);
+    assert_eq!(next_socket(&mut harness), node);
+    harness.input(Input::SocketOpened);
+    assert_eq!(harness.take(), ["send hello token-1"]);
+    harness.frame(WELCOME);
+    assert_eq!(harness.take().last().unwrap(), "status ongoing");
+    // The node still holds the call; when it is away, the address of all nodes is asked again.
+    harness.input(Input::SocketClosed { code: 1006 });
+    assert_eq!(next_socket(&mut harness), node);
+    harness.input(Input::SocketClosed { code: 1006 });
+    assert_eq!(next_socket(&mut harness), home);
+}
+
+#[test]
+fn a_call_that_another_node_holds_is_asked_for_again() {
+    let mut harness = Harness::talking();
+    harness.input(Input::SocketClosed { code: 1006 });
+    harness.pass(250);
+    harness.input(Input::SocketOpened);
+    harness.take();
+    harness.input(Input::SocketClosed { code: 4421 });
+    harness.pass(500);
+    assert_eq!(harness.take(), ["socket"]);
+}
