@@ -117,6 +117,36 @@ pub(crate) fn fenced(text: &str, language: &str) -> String {
     format!("{fence}{language}\n{text}\n{fence}\n")
 }
 
+/// Text of one line in which no mark of Markdown means anything.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    for (at, character) in text.char_indices() {
+        let is_mark = match character {
+            '\\' | '`' | '*' | '[' | ']' | '<' => true,
+            // Within a word, it is none.
+            '_' => {
+                let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+                !(is_word(text[..at].chars().next_back()) && is_word(text[at + 1..].chars().next()))
+            }
+            '#' | '>' | '+' | '-' | '~' => at == 0,
+            '.' | ')' => digits > 0 && at == digits && text[at + 1..].starts_with(' '),
+            _ => false,
+        };
+        if is_mark {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
+/// Text of several lines, likewise.
+pub(crate) fn escaped_lines(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| escaped(line.trim())).collect();
+    lines.join("\n")
+}
+
 /// A table, written row by row: its first row is its head.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
@@ -231,6 +261,22 @@ mod tests {
         table.row(&mut out, ["e"]);
         table.row(&mut out, ["f", "g", "h"]);
         assert_eq!(out, "| a\\|b | c d |\n| - | - |\n| e |  |\n| f | g |\n");
+    }
+
+    #[test]
+    fn marks_in_text_mean_nothing() {
+        for (text, expected) in [
+            ("a*b [c] `d` <e>", r"a\*b \[c\] \`d\` \<e>"),
+            ("snake_case _x_", r"snake_case \_x\_"),
+            ("# no", r"\# no"),
+            ("- no - 1", r"\- no - 1"),
+            ("12. no", r"12\. no"),
+            ("12.5 %", "12.5 %"),
+            ("", ""),
+        ] {
+            assert_eq!(escaped(text), expected);
+        }
+        assert_eq!(escaped_lines("a\n  # b\n"), "a\n\\# b");
     }
 
     #[test]

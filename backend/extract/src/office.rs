@@ -1,24 +1,40 @@
 //! Documents of Office, old and new. `undoc` reads them; what it is given was unpacked, counted, and written as it expects it here
 //! first.
 
-mod dates;
+mod chart;
+mod chunk;
+mod clock;
+mod diagram;
+mod drawings;
 mod equation;
+mod inserts;
+mod list_styles;
 mod notes;
+mod number_format;
+mod numbers;
+mod paragraphs;
+mod related;
+mod relations;
 mod rewrite;
+mod rtf;
+mod tables;
 
 use std::collections::HashSet;
 
 use quick_xml::{
     Reader,
-    events::{BytesStart, Event, attributes::Attribute},
+    events::{BytesRef, BytesStart, Event, attributes::Attribute},
 };
 use undoc::{
-    Block, ErrorKind, FormatType, Paragraph,
+    Block, ErrorKind, FormatType, Paragraph, Section,
     render::{RenderOptions, to_markdown},
 };
 
+use self::{
+    inserts::Inserts, list_styles::ListStyles, numbers::Numbers, related::Related, rewrite::Context,
+};
 use crate::{
-    document::Document,
+    document::{Document, UnreadPage, UnreadReason},
     error::{Bound, ExtractError},
     format::Format,
     limits::Bounds,
@@ -32,31 +48,49 @@ pub(crate) fn open_xml(
     format: Format,
     bounds: &Bounds,
 ) -> Result<(Document, bool), ExtractError> {
+    read_open_xml(bytes, format, bounds, true)
+}
+
+/// A document of Office Open XML, in which documents inside of it are read where it is in none itself.
+fn read_open_xml(
+    bytes: &[u8],
+    format: Format,
+    bounds: &Bounds,
+    is_outermost: bool,
+) -> Result<(Document, bool), ExtractError> {
     let mut package = Package::open(bytes, bounds)?;
     let has_pictures = package.has_pictures();
     let mut language = Language::default();
     let mut slides = 0;
     let mut cells = 0;
-    let mut from_1904 = HashSet::new();
-    if format == Format::Xlsx
-        && let Some(workbook) = package.read_xml("xl/workbook.xml")?
-        && dates::are_from_1904(&workbook)
-        && let Some(styles) = package.read_xml("xl/styles.xml")?
-    {
-        let none = HashSet::new();
-        from_1904 = dates::styles(&rewrite::rewritten("xl/styles.xml", styles, &none)?);
-    }
-    let notes = match format {
-        Format::Pptx => Some(notes::places(&mut package)?),
-        _ => None,
+    let mut context = Context::default();
+    let (mut notes, mut drawings) = (None, vec![]);
+    let mut related = match format {
+        Format::Docx => {
+            let part = |name| plain_part(&mut package, name);
+            let [styles, numbering] = ["word/styles.xml", "word/numbering.xml"].map(part);
+            context.lists = ListStyles::read(&styles?, &numbering?);
+            Related::of_word(&mut package, bounds, &mut cells, is_outermost)?
+        }
+        Format::Pptx => {
+            notes = Some(notes::places(&mut package)?);
+            Related::of_slides(&mut package, bounds, &mut cells)?
+        }
+        _ => {
+            let workbook = plain_part(&mut package, "xl/workbook.xml")?;
+            context.numbers = Numbers::read(&workbook, &plain_part(&mut package, "xl/styles.xml")?);
+            drawings = drawings::of_sheets(&mut package, &workbook, bounds, &mut cells)?;
+            Related::default()
+        }
     };
+    context.marks = std::mem::take(&mut related.marks);
     let counted = package.counted(|name, xml| {
-        let xml = rewrite::rewritten(&name, xml, &from_1904)?;
+        let xml = rewrite::rewritten(&name, xml, &context)?;
         language.look(&name, &xml);
         if name.starts_with("ppt/slides/slide") && name.ends_with(".xml") {
             slides += 1;
         }
-        if name.starts_with("xl/worksheets/") && name.ends_with(".xml") {
+        if format == Format::Xlsx && rewrite::is_sheet(&xml) {
             count_cells(&xml, &mut cells, bounds.cells)?;
         }
         let name = match &notes {
@@ -70,10 +104,38 @@ pub(crate) fn open_xml(
         Format::Pptx => undoc::pptx::PptxParser::from_bytes(counted).and_then(|mut p| p.parse()),
         _ => undoc::xlsx::XlsxParser::from_bytes(counted).and_then(|mut p| p.parse()),
     };
-    let mut document = written(&mut read.map_err(|error| refusal(&error))?)?;
+    let mut read = read.map_err(|error| refusal(&error))?;
+    for (section, drawings) in read.sections.iter_mut().zip(drawings) {
+        if let Some(mark) = related.inserts.add(drawings) {
+            section.add_paragraph(Paragraph::with_text(mark));
+        }
+    }
+    let mut document = written(&mut read, related.inserts)?;
     document.language = language.named.or(language.default);
     document.pages = document.pages.or((slides > 0).then_some(slides));
+    let is_empty = !document.markdown.contains(char::is_alphanumeric);
+    if is_empty && format == Format::Pptx {
+        document.markdown = drawings::of_templates(&mut package)?;
+    }
+    match related.unread {
+        Some(error) if is_empty => return Err(error),
+        // Nobody can look at a document inside of another, but it is told that there is one.
+        _ => document
+            .unread
+            .extend((1..=related.unread_count).map(|page| UnreadPage {
+                page,
+                begin: document.markdown.len(),
+                end: document.markdown.len(),
+                reason: UnreadReason::Unreadable,
+            })),
+    }
     Ok((document, has_pictures))
+}
+
+/// A part with the prefixes of Office; empty where it is not there.
+fn plain_part(package: &mut Package<'_>, name: &str) -> Result<String, ExtractError> {
+    let xml = package.read_xml(name)?.unwrap_or_default();
+    rewrite::rewritten(name, xml, &Context::default())
 }
 
 /// A document of Office 97 to 2003.
@@ -86,11 +148,12 @@ pub(crate) fn binary(bytes: &[u8], format: Format) -> Result<(Document, bool), E
     };
     let mut read = read.map_err(|error| refusal(&error))?;
     let has_pictures = !read.resources.is_empty();
-    Ok((written(&mut read)?, has_pictures))
+    Ok((written(&mut read, Inserts::default())?, has_pictures))
 }
 
-fn written(read: &mut undoc::Document) -> Result<Document, ExtractError> {
+fn written(read: &mut undoc::Document, inserts: Inserts) -> Result<Document, ExtractError> {
     for section in &mut read.sections {
+        put_margins_in(section);
         // A slide without a name is given its number, which is no heading.
         let is_number = |name: &str| {
             name.strip_prefix("Slide ")
@@ -105,6 +168,7 @@ fn written(read: &mut undoc::Document) -> Result<Document, ExtractError> {
         ..RenderOptions::default()
     };
     let text = to_markdown(read, &options).map_err(|error| refusal(&error))?;
+    let text = inserts.put(text);
     // The name of a sheet says nothing where the sheet is empty.
     let is_sheets = matches!(read.format, FormatType::Xlsx | FormatType::Xls);
     let is_name = |line: &str| line.is_empty() || line.starts_with("## ");
@@ -147,14 +211,34 @@ fn keep_words_apart(block: &mut Block) {
     };
     match block {
         Block::Paragraph(one) => paragraph(one),
-        Block::Table(table) => table
-            .rows
-            .iter_mut()
-            .flat_map(|row| &mut row.cells)
-            .flat_map(|cell| &mut cell.content)
-            .for_each(paragraph),
+        Block::Table(table) => {
+            tables::repeat_merged(table);
+            table
+                .rows
+                .iter_mut()
+                .flat_map(|row| &mut row.cells)
+                .flat_map(|cell| &mut cell.content)
+                .for_each(paragraph);
+        }
         _ => {}
     }
+}
+
+/// Puts what stands above and below all pages before and behind the text, once. The number of a page says nothing there.
+fn put_margins_in(section: &mut Section) {
+    let mut seen = HashSet::new();
+    let mut told = |paragraphs: Option<Vec<Paragraph>>| {
+        let mut paragraphs = paragraphs.unwrap_or_default();
+        paragraphs.retain(|one| {
+            let text = one.plain_text();
+            text.contains(char::is_alphabetic) && seen.insert(text)
+        });
+        paragraphs.into_iter().map(Block::Paragraph)
+    };
+    let above = told(section.header.take());
+    let below = told(section.footer.take());
+    section.content.splice(..0, above);
+    section.content.extend(below);
 }
 
 fn refusal(error: &undoc::Error) -> ExtractError {
@@ -192,22 +276,37 @@ pub(crate) fn element_text(xml: &str, name: &str) -> Option<String> {
             Event::Start(start) if start.local_name().as_ref() == name => inside = true,
             Event::End(end) if inside && end.local_name().as_ref() == name => break,
             Event::Text(part) if inside => text.push_str(&part),
-            Event::GeneralRef(reference) if inside => {
-                let known = reference.resolve_char_ref().ok().flatten();
-                let named: &str = &reference;
-                let named = quick_xml::escape::resolve_predefined_entity(named);
-                match (known, named) {
-                    (Some(character), _) => text.push(character),
-                    (None, Some(named)) => text.push_str(named),
-                    (None, None) => {}
-                }
-            }
+            Event::GeneralRef(reference) if inside => push_reference(&mut text, &reference),
             Event::Eof => return None,
             _ => {}
         }
     }
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Adds the character that a reference stands for, where it stands for one.
+fn push_reference(text: &mut String, reference: &BytesRef<'_>) {
+    let known = reference.resolve_char_ref().ok().flatten();
+    let named: &str = reference;
+    let named = quick_xml::escape::resolve_predefined_entity(named);
+    match (known, named) {
+        (Some(character), _) => text.push(character),
+        (None, Some(named)) => text.push_str(named),
+        (None, None) => {}
+    }
+}
+
+/// What a part is made of, up to where it is damaged.
+fn events(xml: &str) -> impl Iterator<Item = Event<'_>> {
+    let mut reader = Reader::from_str(xml);
+    let settings = reader.config_mut();
+    settings.check_end_names = false;
+    settings.allow_unmatched_ends = true;
+    std::iter::from_fn(move || match reader.read_event() {
+        Ok(Event::Eof) | Err(_) => None,
+        Ok(event) => Some(event),
+    })
 }
 
 /// An attribute of the first element of a name that has it, whatever their prefixes.

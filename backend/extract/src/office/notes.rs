@@ -3,13 +3,8 @@
 
 use std::collections::{HashMap, hash_map::Entry};
 
-use quick_xml::{Reader, events::Event};
-
-use super::attributes;
-use crate::{
-    error::ExtractError,
-    package::{Package, resolve},
-};
+use super::relations;
+use crate::{error::ExtractError, package::Package};
 
 /// What `undoc` puts the name of notes in place of.
 const SLIDE: &str = "slides/slide";
@@ -27,17 +22,18 @@ pub(super) fn places(package: &mut Package<'_>) -> Result<HashMap<String, String
             continue;
         };
         let place = slide.replace(SLIDE, NOTES);
+        let mut related = relations::read(&slide, &xml).into_iter();
         // The notes of two slides would be those of neither.
-        if let Some(target) = notes(&xml)
+        if let Some(notes) = related.find(|one| one.kind == "notesSlide")
             && place != slide
-            && let Entry::Vacant(vacant) = places.entry(resolve(&slide, &target))
+            && let Entry::Vacant(vacant) = places.entry(notes.target)
         {
             vacant.insert(place);
         }
     }
     let relations: Vec<(String, String)> = places
         .iter()
-        .map(|(from, to)| (relations_of(from), relations_of(to)))
+        .map(|(from, to)| (relations::name_of(from), relations::name_of(to)))
         .collect();
     places.extend(relations);
     Ok(places)
@@ -56,34 +52,4 @@ fn slide_of(relations: &str) -> Option<String> {
     let (folder, name) = relations.rsplit_once("/_rels/")?;
     let slide = format!("{folder}/{}", name.strip_suffix(".rels")?);
     slide.contains(SLIDE).then_some(slide)
-}
-
-/// The part that holds the relationships of another.
-fn relations_of(part: &str) -> String {
-    let (folder, name) = part.rsplit_once('/').unwrap_or(("", part));
-    format!("{folder}/_rels/{name}.rels")
-}
-
-/// The part that relationships name as notes.
-fn notes(relations: &str) -> Option<String> {
-    let mut reader = Reader::from_str(relations);
-    loop {
-        match reader.read_event().ok()? {
-            Event::Start(start) | Event::Empty(start)
-                if start.local_name().as_ref() == "Relationship" =>
-            {
-                let value = |name: &str| {
-                    let mut all = attributes(&start);
-                    let found = all.find(|one| one.key.as_ref() == name)?;
-                    let value = quick_xml::escape::unescape(&found.value).ok()?;
-                    Some(value.into_owned())
-                };
-                if value("Type").is_some_and(|kind| kind.ends_with("/notesSlide")) {
-                    return value("Target");
-                }
-            }
-            Event::Eof => return None,
-            _ => {}
-        }
-    }
 }

@@ -1,11 +1,12 @@
 //! Parts of Office documents, written as `undoc` expects them. It compares names with the prefixes that Office uses, where a
 //! document may bind any other prefix to a namespace; it reads phonetic readings as text, and prompts of a layout as the text of a
-//! slide; and it knows neither equations, nor the date system of 1904, nor CDATA.
+//! slide; and it knows neither equations, nor CDATA, nor lists that a style makes, nor what Excel shows of a number: cells with numbers
+//! become cells with text.
 //!
-//! Most parts need nothing of this, and stay as they are. Sources: ECMA-376 parts 1 and 4 (namespaces, transitional and strict),
-//! Namespaces in XML 1.0.
+//! Most parts of documents need nothing of this, and stay as they are. Sources: ECMA-376 parts 1 and 4 (namespaces, transitional and
+//! strict), Namespaces in XML 1.0.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use memchr::memmem;
 use quick_xml::{
@@ -13,7 +14,10 @@ use quick_xml::{
     events::{BytesStart, Event, attributes::Attribute},
 };
 
-use super::{attributes, dates, equation::Equation};
+use super::{
+    attributes, equation::Equation, list_styles::ListStyles, numbers::Numbers,
+    paragraphs::Paragraphs,
+};
 use crate::error::ExtractError;
 
 /// Namespaces, by the prefix that `undoc` knows them by.
@@ -81,15 +85,33 @@ const REWRITTEN: [&str; 6] = [
     "<![CDATA[",
 ];
 
-/// A part as `undoc` expects it. Cells of the styles in `from_1904` hold dates of the system of 1904.
+/// What parts are written with.
+#[derive(Debug, Default)]
+pub(super) struct Context {
+    /// How cells of a sheet show numbers.
+    pub(super) numbers: Numbers,
+    /// Styles that make list items.
+    pub(super) lists: ListStyles,
+    /// The marks of what is put in, by the part that names it and the name that it has there.
+    pub(super) marks: HashMap<String, HashMap<String, String>>,
+}
+
+/// A part as `undoc` expects it.
 pub(super) fn rewritten(
     name: &str,
     xml: String,
-    from_1904: &HashSet<usize>,
+    context: &Context,
 ) -> Result<String, ExtractError> {
-    let has_dates = !from_1904.is_empty() && name.starts_with("xl/worksheets/");
+    let is_sheet = is_sheet(&xml);
     let holds = |what: &&str| memmem::find(xml.as_bytes(), what.as_bytes()).is_some();
-    if !has_dates && !REWRITTEN.iter().any(holds) && !has_other_prefixes(&xml) {
+    let marks = context.marks.get(name);
+    let has_lists = !context.lists.is_empty() && holds(&"pStyle");
+    if !is_sheet
+        && !has_lists
+        && marks.is_none()
+        && !REWRITTEN.iter().any(holds)
+        && !has_other_prefixes(&xml)
+    {
         return Ok(xml);
     }
     let mut reader = Reader::from_str(&xml);
@@ -103,9 +125,10 @@ pub(super) fn rewritten(
         left_out: 0,
         is_template: false,
         equation: None,
-        from_1904: has_dates.then_some(from_1904),
-        is_date: false,
-        date: None,
+        numbers: is_sheet.then_some(&context.numbers),
+        style: None,
+        number: None,
+        paragraphs: Paragraphs::new(&context.lists, marks),
     };
     loop {
         match reader.read_event() {
@@ -121,6 +144,11 @@ pub(super) fn rewritten(
             Err(error) => return Err(ExtractError::damaged(format!("{name}: {error}"))),
         }
     }
+}
+
+/// Whether a part is a sheet of a workbook, wherever it stands.
+pub(super) fn is_sheet(xml: &str) -> bool {
+    memmem::find(xml.as_bytes(), b"sheetData").is_some()
 }
 
 /// Whether a prefix is bound to a namespace that `undoc` knows by another one, or a prefix that it knows to another namespace.
@@ -223,11 +251,14 @@ struct Part<'a> {
     is_template: bool,
     /// The equation that is read, and how many elements are open around it.
     equation: Option<(usize, Equation)>,
-    from_1904: Option<&'a HashSet<usize>>,
-    /// Whether the cell holds a date of the system of 1904,
-    is_date: bool,
-    /// and its value, as far as it was read.
-    date: Option<String>,
+    /// How a sheet shows numbers,
+    numbers: Option<&'a Numbers>,
+    /// the style of the cell, where it holds a number,
+    style: Option<usize>,
+    /// and the number, as far as it was read.
+    number: Option<String>,
+    /// What is added to paragraphs.
+    paragraphs: Paragraphs<'a>,
 }
 
 impl Part<'_> {
@@ -248,6 +279,8 @@ impl Part<'_> {
             |one: Attribute<'_>| one.key.as_ref() == "type" && &*one.value == "slidenum";
         let is_left_out = match written.as_str() {
             "rPh" => true,
+            // What a paragraph was before somebody changed it.
+            "w:pPrChange" => true,
             "a:p" => self.is_template,
             "a:fld" => attributes(start).any(is_number),
             _ => false,
@@ -262,15 +295,15 @@ impl Part<'_> {
         } else if written == "m:oMath" {
             self.equation = (!is_empty).then(|| (self.open.len(), Equation::default()));
         } else {
+            self.paragraphs
+                .start(&written, start, is_empty, &mut self.written);
             self.mark(&written, start, is_empty);
         }
         if is_empty {
             self.names.release(&prefixes);
-            // A cell without a value.
-            self.is_date &= written != "c";
         } else {
-            if written == "v" && self.is_date {
-                self.date = Some(String::new());
+            if written == "v" && self.style.is_some() {
+                self.number = Some(String::new());
             }
             self.open.push(Open {
                 name,
@@ -282,14 +315,18 @@ impl Part<'_> {
 
     /// Writes the mark that opens an element.
     fn mark(&mut self, written: &str, start: &BytesStart<'_>, is_empty: bool) {
-        if let (Some(styles), "c") = (self.from_1904, written) {
-            self.is_date = dates::is_date(start, styles);
-        }
         self.written.push('<');
         self.written.push_str(written);
-        let all = || attributes(start);
+        if self.numbers.is_some() && written == "c" {
+            self.style = Numbers::style(start);
+        }
+        let is_number = self.style.is_some() && written == "c";
+        if is_number {
+            self.written.push_str(r#" t="str""#);
+        }
+        let all = || attributes(start).filter(|one| !is_number || one.key.as_ref() != "t");
         let is_other = |name: &str| self.names.expected(name, true).is_some();
-        if all().any(|attribute| is_other(attribute.key.as_ref())) {
+        if is_number || all().any(|attribute| is_other(attribute.key.as_ref())) {
             for attribute in all() {
                 let name = attribute.key.as_ref();
                 let name = self.names.expected(name, true);
@@ -337,19 +374,22 @@ impl Part<'_> {
             self.equation = None;
             return;
         }
-        if let Some(date) = self.date.take() {
-            self.written.push_str(&dates::from_1900(&date));
+        if let (Some(numbers), Some(number)) = (self.numbers, self.number.take()) {
+            let text = numbers.text(&number, self.style.unwrap_or_default());
+            self.written.push_str(&text);
         }
+        self.paragraphs.ends(written, &mut self.written);
         self.written.push_str(&format!("</{written}>"));
+        self.paragraphs.ended(written, &mut self.written);
     }
 
     fn text(&mut self, text: &str) {
         if self.left_out > 0 {
             return;
         }
-        match (&mut self.equation, &mut self.date) {
+        match (&mut self.equation, &mut self.number) {
             (Some((_, equation)), _) => equation.add(text),
-            (None, Some(date)) => date.push_str(text),
+            (None, Some(number)) => number.push_str(text),
             (None, None) => self.written.push_str(text),
         }
     }
@@ -363,7 +403,7 @@ mod tests {
     const WORDS: &str = "http://purl.oclc.org/ooxml/wordprocessingml/main";
 
     fn of(xml: &str) -> String {
-        rewritten("word/document.xml", xml.to_owned(), &HashSet::new()).unwrap()
+        rewritten("word/document.xml", xml.to_owned(), &Context::default()).unwrap()
     }
 
     #[test]

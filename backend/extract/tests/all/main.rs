@@ -5,9 +5,13 @@ mod books;
 #[cfg(test)]
 mod bounds;
 #[cfg(test)]
+mod embedded;
+#[cfg(test)]
 mod fuzz;
 #[cfg(test)]
 mod made;
+#[cfg(test)]
+mod numbers;
 #[cfg(test)]
 mod office;
 #[cfg(test)]

@@ -1,0 +1,126 @@
+//! What is added to a Word document or a slide while it is written: the lists that styles make of paragraphs, and marks where text
+//! of other parts belongs.
+
+use std::collections::{HashMap, HashSet};
+
+use quick_xml::events::BytesStart;
+
+use super::{list_styles::ListStyles, relations::value};
+
+/// What is added to a part.
+#[derive(Debug)]
+pub(super) struct Paragraphs<'a> {
+    lists: &'a ListStyles,
+    /// The marks of parts, by the names that this one has for them.
+    marks: Option<&'a HashMap<String, String>>,
+    /// A part is put in once, however often it is named.
+    used: HashSet<&'a str>,
+    /// Marks that are written once the paragraph or the frame ends.
+    waiting: Vec<&'a str>,
+    open: Vec<Paragraph<'a>>,
+}
+
+/// A paragraph that is open.
+#[derive(Debug, Default)]
+struct Paragraph<'a> {
+    /// The list and the level that its style has,
+    list: Option<(&'a str, u8)>,
+    /// which count where it has none of its own.
+    has_list: bool,
+}
+
+impl<'a> Paragraphs<'a> {
+    pub(super) fn new(lists: &'a ListStyles, marks: Option<&'a HashMap<String, String>>) -> Self {
+        Self {
+            lists,
+            marks,
+            used: HashSet::new(),
+            waiting: vec![],
+            open: vec![],
+        }
+    }
+
+    /// An element begins, whose mark is not written yet.
+    pub(super) fn start(
+        &mut self,
+        name: &str,
+        start: &BytesStart<'_>,
+        is_empty: bool,
+        to: &mut String,
+    ) {
+        match name {
+            "w:p" if !is_empty => self.open.push(Paragraph::default()),
+            "w:pStyle" => {
+                let style = value(start, "val").unwrap_or_default();
+                if let Some(paragraph) = self.open.last_mut() {
+                    paragraph.list = self.lists.of(&style);
+                }
+            }
+            "w:numPr" => {
+                if let Some(paragraph) = self.open.last_mut() {
+                    paragraph.has_list = true;
+                }
+            }
+            "w:altChunk" => {
+                if let Some(mark) = value(start, "id").and_then(|id| self.mark(&id)) {
+                    push_paragraph(to, mark);
+                }
+            }
+            _ => {
+                let id = match start.local_name().as_ref() {
+                    "relIds" => value(start, "dm"),
+                    "chart" => value(start, "id"),
+                    _ => None,
+                };
+                let mark = id.and_then(|id| self.mark(&id));
+                self.waiting.extend(mark);
+            }
+        }
+    }
+
+    /// The mark of a part, at its first use.
+    fn mark(&mut self, id: &str) -> Option<&'a str> {
+        let (_, mark) = self.marks?.get_key_value(id)?;
+        self.used.insert(mark).then_some(mark)
+    }
+
+    /// An element ends, which is not written yet.
+    pub(super) fn ends(&mut self, name: &str, to: &mut String) {
+        if name == "w:pPr"
+            && let Some(paragraph) = self.open.last_mut()
+            && let Some((list, level)) = paragraph.list.take()
+            && !paragraph.has_list
+        {
+            let list = quick_xml::escape::escape(list);
+            to.push_str(&format!(
+                r#"<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{list}"/></w:numPr>"#
+            ));
+        }
+    }
+
+    /// The end of an element was written.
+    pub(super) fn ended(&mut self, name: &str, to: &mut String) {
+        match name {
+            "w:p" => {
+                self.open.pop();
+                if self.open.is_empty() {
+                    self.waiting
+                        .drain(..)
+                        .for_each(|mark| push_paragraph(to, mark));
+                }
+            }
+            "p:graphicFrame" => {
+                for mark in self.waiting.drain(..) {
+                    to.push_str(&format!(
+                        "<p:sp><p:txBody><a:p><a:r><a:t>{mark}</a:t></a:r></a:p></p:txBody></p:sp>"
+                    ));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn push_paragraph(to: &mut String, mark: &str) {
+    to.push_str(&format!("<w:p><w:r><w:t>{mark}</w:t></w:r></w:p>"));
+}

@@ -1,0 +1,257 @@
+//! Text of Office documents that stands beside their body: in diagrams, shapes, margins, styles, and documents inside of them.
+
+use colloquy_extract::{Document, ExtractError, Format, Options, extract};
+
+use super::made::{
+    docx, docx_of, paragraph, placeholder, pptx, relation, relations, slide, xlsx_of,
+};
+
+const WORDS: &str = r#"xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships""#;
+
+fn read(bytes: &[u8], format: Format) -> Result<Document, ExtractError> {
+    extract(bytes, format, &Options::default())
+}
+
+fn text(bytes: &[u8], format: Format) -> String {
+    read(bytes, format).unwrap().markdown
+}
+
+/// The data of a diagram of two shapes, one below the other.
+const DIAGRAM: &str = r#"<dgm:dataModel xmlns:dgm="http://schemas.openxmlformats.org/drawingml/2006/diagram" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><dgm:ptLst><dgm:pt modelId="0" type="doc"/><dgm:pt modelId="1"><dgm:t><a:p><a:r><a:t>Collect</a:t></a:r></a:p></dgm:t></dgm:pt><dgm:pt modelId="2"><dgm:t><a:p><a:r><a:t>Sort</a:t></a:r></a:p></dgm:t></dgm:pt></dgm:ptLst><dgm:cxnLst><dgm:cxn modelId="9" srcId="0" destId="1" srcOrd="0"/><dgm:cxn modelId="8" srcId="1" destId="2" srcOrd="0"/></dgm:cxnLst></dgm:dataModel>"#;
+const FRAME: &str = r#"<a:graphic xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><a:graphicData uri="http://schemas.openxmlformats.org/drawingml/2006/diagram"><dgm:relIds xmlns:dgm="http://schemas.openxmlformats.org/drawingml/2006/diagram" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" r:dm="d1" r:lo="d2"/></a:graphicData></a:graphic>"#;
+
+#[test]
+fn diagrams_are_lists_where_they_stand() {
+    let drawing = format!("<w:r><w:drawing><wp:inline>{FRAME}</wp:inline></w:drawing></w:r>");
+    let body = format!(
+        "{}<w:p>{drawing}<w:r><w:t>The figure</w:t></w:r>{drawing}</w:p>{}",
+        paragraph("before"),
+        paragraph("after")
+    );
+    let related = relations(&relation("d1", "diagramData", "diagrams/data1.xml"));
+    let more: [(&str, &[u8]); 2] = [
+        ("word/_rels/document.xml.rels", related.as_bytes()),
+        ("word/diagrams/data1.xml", DIAGRAM.as_bytes()),
+    ];
+    assert_eq!(
+        text(&docx(&body, &more), Format::Docx),
+        "before\n\nThe figure\n\n- Collect\n  - Sort\n\nafter\n"
+    );
+    let frame = format!("<p:graphicFrame>{FRAME}</p:graphicFrame>");
+    let related = relation("d1", "diagramData", "../diagrams/data1.xml");
+    let shapes = placeholder("title", &["Steps"]) + &frame;
+    let data: (&str, &[u8]) = ("ppt/diagrams/data1.xml", DIAGRAM.as_bytes());
+    assert_eq!(
+        text(&pptx(&[(&shapes, &related)], &[data]), Format::Pptx),
+        "# Steps\n\n- Collect\n  - Sort\n"
+    );
+}
+
+#[test]
+fn margins_are_read_once() {
+    let margin = |root: &str, text: &str| {
+        format!(
+            "<w:{root} {WORDS}>{}<w:p><w:r><w:t>7</w:t></w:r></w:p></w:{root}>",
+            paragraph(text)
+        )
+    };
+    let reference =
+        |kind: &str, id: &str| format!(r#"<w:{kind}Reference w:type="default" r:id="{id}"/>"#);
+    let section = format!(
+        "<w:sectPr>{}{}</w:sectPr>",
+        reference("header", "h1"),
+        reference("footer", "f1")
+    );
+    let first = format!(
+        "<w:p><w:pPr><w:sectPr>{}</w:sectPr></w:pPr><w:r><w:t>body</w:t></w:r></w:p>",
+        reference("header", "h2")
+    );
+    let document = format!(r#"<w:document {WORDS}><w:body>{first}{section}</w:body></w:document>"#);
+    let related = [("h1", "header"), ("h2", "header"), ("f1", "footer")];
+    let related: String = related
+        .map(|(id, kind)| relation(id, kind, &format!("{id}.xml")))
+        .concat();
+    let related = relations(&related);
+    let (header, footer) = (
+        margin("hdr", "Acme, internal"),
+        margin("ftr", "Valid from May"),
+    );
+    let more: [(&str, &[u8]); 4] = [
+        ("word/_rels/document.xml.rels", related.as_bytes()),
+        ("word/h1.xml", header.as_bytes()),
+        ("word/h2.xml", header.as_bytes()),
+        ("word/f1.xml", footer.as_bytes()),
+    ];
+    assert_eq!(
+        text(&docx_of(&document, &more), Format::Docx),
+        "Acme, internal\n\nbody\n\nValid from May\n"
+    );
+}
+
+#[test]
+fn styles_make_list_items() {
+    let styles = format!(
+        r#"<w:styles {WORDS}><w:style w:type="paragraph" w:styleId="b"><w:name w:val="List Bullet"/><w:pPr><w:numPr><w:numId w:val="1"/></w:numPr></w:pPr></w:style><w:style w:type="paragraph" w:styleId="c"><w:name w:val="My list"/><w:basedOn w:val="b"/></w:style></w:styles>"#
+    );
+    let level = |level: u8| {
+        format!(
+            r#"<w:lvl w:ilvl="{level}"><w:start w:val="1"/><w:numFmt w:val="bullet"/><w:lvlText w:val="•"/></w:lvl>"#
+        )
+    };
+    let numbering = format!(
+        r#"<w:numbering {WORDS}><w:abstractNum w:abstractNumId="0">{}{}</w:abstractNum><w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num></w:numbering>"#,
+        level(0),
+        level(1)
+    );
+    let item = |style: &str, more: &str, text: &str| {
+        format!(
+            r#"<w:p><w:pPr><w:pStyle w:val="{style}"/>{more}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"#
+        )
+    };
+    let none = r#"<w:numPr><w:ilvl w:val="0"/><w:numId w:val="0"/></w:numPr>"#;
+    let deep = r#"<w:numPr><w:ilvl w:val="1"/><w:numId w:val="1"/></w:numPr>"#;
+    let body = [
+        item("b", "", "one"),
+        item("c", deep, "two"),
+        item("c", "", "three"),
+        item("b", none, "text"),
+    ];
+    let related = relations(
+        &(relation("s", "styles", "styles.xml") + &relation("n", "numbering", "numbering.xml")),
+    );
+    let more: [(&str, &[u8]); 3] = [
+        ("word/_rels/document.xml.rels", related.as_bytes()),
+        ("word/styles.xml", styles.as_bytes()),
+        ("word/numbering.xml", numbering.as_bytes()),
+    ];
+    let read = text(&docx(&body.concat(), &more), Format::Docx);
+    let lines: Vec<&str> = read.lines().filter(|line| !line.is_empty()).collect();
+    assert_eq!(lines, ["- one", "  - two", "- three", "text"]);
+}
+
+#[test]
+fn text_in_pictures_is_read_once() {
+    let inside = format!("<w:txbxContent>{}</w:txbxContent>", paragraph("in the box"));
+    let boxed = format!(
+        r#"<w:p><w:r><mc:AlternateContent xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"><mc:Choice Requires="wps"><w:drawing><wp:anchor><a:graphic><a:graphicData><wps:wsp><wps:txbx>{inside}</wps:txbx></wps:wsp></a:graphicData></a:graphic></wp:anchor></w:drawing></mc:Choice><mc:Fallback><w:pict><v:textbox>{inside}</v:textbox></w:pict></mc:Fallback></mc:AlternateContent></w:r></w:p>"#
+    );
+    let old = format!(
+        "<w:p><w:r><w:pict><v:shape><v:textbox>{inside}</v:textbox></v:shape></w:pict></w:r></w:p>"
+    );
+    for body in [boxed, old] {
+        assert_eq!(text(&docx(&body, &[]), Format::Docx), "in the box\n");
+    }
+}
+
+#[test]
+fn documents_inside_of_a_document_are_read() {
+    let document = |chunks: &[&str]| {
+        let chunks: String = chunks
+            .iter()
+            .map(|id| format!(r#"<w:altChunk r:id="{id}"/>"#))
+            .collect();
+        format!(
+            r#"<w:document {WORDS}><w:body>{}{chunks}{}</w:body></w:document>"#,
+            paragraph("first"),
+            paragraph("last")
+        )
+    };
+    let parts: [(&str, &[u8]); 4] = [
+        (
+            "a.html",
+            b"<html><body><h2>Terms</h2><p>Pay in May.</p></body></html>",
+        ),
+        ("b.rtf", br"{\rtf1\ansi Caf\'e9 \b open\b0\par}"),
+        ("c.docx", &docx(&paragraph("inner"), &[])),
+        ("d.bin", b"\0\0"),
+    ];
+    let related: String = parts
+        .map(|(name, _)| relation(&name[..1], "aFChunk", name))
+        .concat();
+    let related = relations(&related);
+    let mut more: Vec<(String, &[u8])> = vec![(
+        "word/_rels/document.xml.rels".to_owned(),
+        related.as_bytes(),
+    )];
+    more.extend(parts.map(|(name, bytes)| (format!("word/{name}"), bytes)));
+    let more: Vec<(&str, &[u8])> = more
+        .iter()
+        .map(|(name, bytes)| (name.as_str(), *bytes))
+        .collect();
+    let whole = docx_of(&document(&["a", "b", "c", "d"]), &more);
+    let whole = read(&whole, Format::Docx).unwrap();
+    assert_eq!(
+        whole.markdown,
+        "first\n\n## Terms\n\nPay in May.\n\nCafé open\n\ninner\n\nlast\n"
+    );
+    // One that cannot be read is told of,
+    assert_eq!(whole.unread.len(), 1);
+    // and is the reason where there is nothing else.
+    let only =
+        format!(r#"<w:document {WORDS}><w:body><w:altChunk r:id="d"/></w:body></w:document>"#);
+    let refused = read(&docx_of(&only, &more), Format::Docx)
+        .unwrap_err()
+        .to_string();
+    assert!(refused.contains(r#"type "bin" is embedded"#), "{refused}");
+}
+
+#[test]
+fn shapes_and_charts_of_sheets_are_read() {
+    let space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
+    let workbook = format!(
+        r#"<workbook xmlns="{space}" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>"#
+    );
+    let sheet = format!(
+        r#"<worksheet xmlns="{space}"><sheetData><row><c><v>1</v></c></row></sheetData><drawing r:id="r1"/></worksheet>"#
+    );
+    let drawing = r#"<xdr:wsDr><xdr:twoCellAnchor><xdr:sp><xdr:txBody><a:p><a:r><a:t>Call Ann *first*</a:t></a:r></a:p></xdr:txBody></xdr:sp></xdr:twoCellAnchor><xdr:graphicFrame><a:graphicData><c:chart r:id="c1"/></a:graphicData></xdr:graphicFrame></xdr:wsDr>"#;
+    let chart = "<c:chartSpace><c:chart><c:title><c:tx><c:rich><a:p><a:r><a:t>Sales</a:t></a:r></a:p></c:rich></c:tx></c:title></c:chart></c:chartSpace>";
+    let of_sheet = relations(&relation("r1", "drawing", "../drawings/drawing1.xml"));
+    let of_drawing = relations(&relation("c1", "chart", "../charts/chart1.xml"));
+    let more: [(&str, &[u8]); 4] = [
+        ("xl/worksheets/_rels/sheet1.xml.rels", of_sheet.as_bytes()),
+        ("xl/drawings/drawing1.xml", drawing.as_bytes()),
+        ("xl/drawings/_rels/drawing1.xml.rels", of_drawing.as_bytes()),
+        ("xl/charts/chart1.xml", chart.as_bytes()),
+    ];
+    let read = text(&xlsx_of(&workbook, &sheet, &more), Format::Xlsx);
+    assert_eq!(
+        read,
+        "## S\n\n| 1 |\n| --- |\n\nCall Ann \\*first\\*\n\nSales\n"
+    );
+}
+
+#[test]
+fn slides_show_the_text_of_their_master() {
+    let own =
+        "<p:sp><p:txBody><a:p><a:r><a:t>Open house on Monday</a:t></a:r></a:p></p:txBody></p:sp>";
+    let shapes = placeholder("title", &["Click to edit"]) + own;
+    let layout = slide("sldLayout", &placeholder("body", &["Edit the text"]));
+    let master = slide("sldMaster", &shapes);
+    let of_layout = relations(&relation(
+        "r1",
+        "slideMaster",
+        "../slideMasters/slideMaster1.xml",
+    ));
+    let more: [(&str, &[u8]); 4] = [
+        ("ppt/slideLayouts/slideLayout1.xml", layout.as_bytes()),
+        (
+            "ppt/slideLayouts/_rels/slideLayout1.xml.rels",
+            of_layout.as_bytes(),
+        ),
+        ("ppt/slideMasters/slideMaster1.xml", master.as_bytes()),
+        ("ppt/media/image1.png", b"a picture"),
+    ];
+    let related = relation("r1", "slideLayout", "../slideLayouts/slideLayout1.xml");
+    let empty = placeholder("title", &[]);
+    assert_eq!(
+        text(&pptx(&[(&empty, &related)], &more), Format::Pptx),
+        "Open house on Monday\n"
+    );
+    // Beside text of the slide, it is decoration.
+    let filled = placeholder("title", &["Hours"]);
+    assert_eq!(
+        text(&pptx(&[(&filled, &related)], &more), Format::Pptx),
+        "# Hours\n"
+    );
+}

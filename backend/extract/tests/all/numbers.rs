@@ -1,0 +1,73 @@
+//! Numbers of workbooks: as Excel shows them, not as they are stored.
+
+use colloquy_extract::{Format, Options, extract};
+
+use super::made::xlsx_of;
+
+fn text(bytes: &[u8], format: Format) -> String {
+    extract(bytes, format, &Options::default())
+        .unwrap()
+        .markdown
+}
+
+/// The parts of a workbook that Excel writes for cells of these formats.
+#[test]
+fn numbers_of_excel_are_those_that_it_shows() {
+    let workbook = r#"<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+<workbook xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><fileVersion appName="xl" lastEdited="7" lowestEdited="7" rupBuild="28127"/><workbookPr defaultThemeVersion="202300"/><sheets><sheet name="Rates" sheetId="1" r:id="r1"/></sheets><calcPr calcId="191029"/></workbook>"#;
+    let styles = r##"<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+<styleSheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006" mc:Ignorable="x14ac" xmlns:x14ac="http://schemas.microsoft.com/office/spreadsheetml/2009/9/ac"><numFmts count="5"><numFmt numFmtId="44" formatCode="_-* #,##0.00\ &quot;DM&quot;_-;\-* #,##0.00\ &quot;DM&quot;_-;_-* &quot;-&quot;??\ &quot;DM&quot;_-;_-@_-"/><numFmt numFmtId="164" formatCode="0\ &quot;days&quot;"/><numFmt numFmtId="165" formatCode="0.00\ &quot;USD per day&quot;"/><numFmt numFmtId="166" formatCode="[$-F400]h:mm:ss\ AM/PM"/><numFmt numFmtId="167" formatCode="[h]:mm"/></numFmts><cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs><cellXfs count="10"><xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/><xf numFmtId="164" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/><xf numFmtId="165" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/><xf numFmtId="44" fontId="0" fillId="0" borderId="0" xfId="0" applyFont="1"><alignment horizontal="left"/></xf><xf numFmtId="20" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/><xf numFmtId="166" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/><xf numFmtId="167" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/><xf numFmtId="10" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/><xf numFmtId="22" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/><xf numFmtId="14" fontId="0" fillId="0" borderId="0" xfId="0" applyNumberFormat="1"/></cellXfs></styleSheet>"##;
+    let sheet = r#"<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><dimension ref="A1:E3"/><sheetData><row r="1" spans="1:5" x14ac:dyDescent="0.25"><c r="A1" s="1"><v>14</v></c><c r="B1" s="2"><v>4.3499999999999996</v></c><c r="C1" s="3"><v>1234.5</v></c><c r="D1"><v>4.3499999999999996</v></c><c r="E1"><f>D1*2</f><v>0.30000000000000004</v></c></row><row r="2"><c r="A2" s="4"><v>0.35416666666666669</v></c><c r="B2" s="5"><v>0.85416666666666663</v></c><c r="C2" s="6"><v>1.5</v></c><c r="D2" s="7"><v>0.125</v></c><c r="E2" s="8"><v>42735.5</v></c></row><row r="3"><c r="A3" s="9"><v>42735</v></c><c r="B3" s="1"/><c r="C3" s="9" t="str"><f>"14"</f><v>14</v></c><c r="D3" t="b"><v>1</v></c><c r="E3" s="1" t="e"><v>#N/A</v></c></row></sheetData></worksheet>"#;
+    let styles: (&str, &[u8]) = ("xl/styles.xml", styles.as_bytes());
+    let read = text(&xlsx_of(workbook, sheet, &[styles]), Format::Xlsx);
+    for row in [
+        "| 14 | 4.35 | 1234.5 | 4.35 | 0.3 |",
+        "| 8:30 | 8:30:00 PM | 36:00 | 12.5% | 2016-12-31T12:00:00 |",
+        "| 2016-12-31 |  | 14 | TRUE | #ERROR:#N/A |",
+    ] {
+        assert!(read.replace('\\', "").contains(row), "{row}: {read}");
+    }
+}
+
+/// What LibreOffice Calc 7.4 made of one table, as a workbook of either kind.
+#[test]
+fn numbers_of_libreoffice_are_those_that_it_shows() {
+    let xlsx = text(
+        include_bytes!("../data/numbers_libreoffice.xlsx"),
+        Format::Xlsx,
+    );
+    let rows = [
+        ("days", "14"),
+        ("per day", "4.35"),
+        ("accounting", "1234.5"),
+        ("sum", "4.35"),
+        ("third", "0.333333333333333"),
+        ("big", "123456789012"),
+        ("time", "8:30"),
+        ("evening", "8:30 PM"),
+        ("elapsed", "36:00:00"),
+        ("percent", "12.5%"),
+        ("whole percent", "7%"),
+        ("date", "2016-12-31"),
+        ("moment", "2016-12-31T12:00:00"),
+        ("red", "-2.5"),
+        ("euro", "9.95"),
+        ("science", "0.00012345"),
+        ("escaped", "3"),
+    ];
+    for (name, value) in rows {
+        let row = format!("| {name} | {value} |");
+        assert!(xlsx.contains(&row), "{row}: {xlsx}");
+    }
+    let xls = text(
+        include_bytes!("../data/numbers_libreoffice.xls"),
+        Format::Xls,
+    );
+    for (name, value) in [
+        rows[0], rows[1], rows[2], rows[3], rows[5], rows[11], rows[12], rows[13],
+    ] {
+        let row = format!("| {name} | {value} |");
+        assert!(xls.contains(&row), "{row}: {xls}");
+    }
+}
