@@ -12,6 +12,7 @@ use unpdf::{
 
 use crate::{
     cleanup,
+    detect::pdf_from_mark,
     document::{Document, UnreadPage, UnreadReason},
     error::{Bound, ExtractError},
     limits::Bounds,
@@ -33,6 +34,7 @@ const BAD_SHARE: f64 = 0.1;
 
 /// A document.
 pub(crate) fn document(bytes: &[u8], bounds: &Bounds) -> Result<Document, ExtractError> {
+    let bytes = pdf_from_mark(bytes);
     check_depth(bytes, bounds)?;
     let typed = annotations::texts(bytes);
     let parser = open(bytes, bounds)?;
@@ -74,7 +76,7 @@ pub(crate) fn images(
     bounds: &Bounds,
     mut give: impl FnMut(PageImage),
 ) -> Result<(), ExtractError> {
-    let parser = open(bytes, bounds)?;
+    let parser = open(pdf_from_mark(bytes), bounds)?;
     let sizes = sizes(&parser, pages)?;
     for page in pages {
         let Some(size) = sizes.get(page) else {

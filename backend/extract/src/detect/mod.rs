@@ -70,6 +70,7 @@ pub fn agrees(expected: Format, file: &mut (impl Read + Seek)) -> Result<(), Det
             Characters::Rtf => mismatch(kind.words().to_owned()),
             _ => Ok(()),
         },
+        Found::Characters(Characters::Pdf) if expected == Format::Pdf => Ok(()),
         Found::Characters(kind) => mismatch(kind.words().to_owned()),
         Found::MpegFile => match expected {
             Format::Mp4 | Format::Mov | Format::M4v | Format::M4a => Ok(()),
@@ -120,6 +121,8 @@ enum Characters {
     Html,
     Xml,
     Rtf,
+    /// All of it is text, and it may be a PDF.
+    Pdf,
     Plain,
 }
 
@@ -129,7 +132,7 @@ impl Characters {
             Self::Html => "HTML",
             Self::Xml => "XML",
             Self::Rtf => "RTF",
-            Self::Plain => "plain text",
+            Self::Pdf | Self::Plain => "plain text",
         }
     }
 }
@@ -169,6 +172,9 @@ fn found(file: &mut (impl Read + Seek)) -> io::Result<Found> {
     }
     if let Some(found) = by_signature(head) {
         return Ok(found);
+    }
+    if is_ebcdic(head) {
+        return Ok(Found::Other("text in EBCDIC, which is not read".to_owned()));
     }
     if let Some(kind) = characters(file, head)? {
         return Ok(Found::Characters(kind));
@@ -273,6 +279,49 @@ fn has_pdf_mark(head: &[u8]) -> bool {
     memchr::memmem::find(&head[..head.len().min(PDF_WITHIN)], PDF_MARK).is_some()
 }
 
+/// A PDF without the bytes that may stand before its mark: a byte order mark, blank lines, the header of an answer. Places in a PDF
+/// count from its mark.
+pub(crate) fn pdf_from_mark(bytes: &[u8]) -> &[u8] {
+    let head = &bytes[..bytes.len().min(PDF_WITHIN)];
+    let at = memchr::memmem::find(head, PDF_MARK).unwrap_or_default();
+    &bytes[at..]
+}
+
+/// Whether text goes on as a PDF does, and does not merely speak of one: a line begins with the mark and a version, and an object
+/// follows.
+fn is_pdf_of_text(head: &[u8]) -> bool {
+    if !has_pdf_mark(head) {
+        return false;
+    }
+    let pdf = pdf_from_mark(head);
+    let before = head.len().checked_sub(pdf.len() + 1).map(|at| head[at]);
+    let begins_line = matches!(before, None | Some(b'\r' | b'\n'));
+    let version = pdf.get(PDF_MARK.len()..PDF_MARK.len() + 3);
+    let has_version =
+        matches!(version, Some([a, b'.', b]) if a.is_ascii_digit() && b.is_ascii_digit());
+    begins_line && has_version && memchr::memmem::find(pdf, b" obj").is_some()
+}
+
+/// Whether bytes are text in EBCDIC: its blanks and letters, and no blank of ASCII.
+fn is_ebcdic(head: &[u8]) -> bool {
+    let count = |of: fn(u8) -> bool| head.iter().filter(|byte| of(**byte)).count();
+    let letters = count(|byte| {
+        let is_half = |byte: u8| matches!(byte & 0x0F, 1..=9);
+        matches!(byte, 0x80..0xB0 | 0xC0..0xFA)
+            && (is_half(byte) || matches!(byte, 0xF0 | 0xC0 | 0xD0))
+    });
+    // A blank, the marks of HTML, and the ends of lines.
+    let marks = count(
+        |byte| matches!(byte, 0x40 | 0x4B..=0x50 | 0x5A..=0x61 | 0x6B..=0x6F | 0x7A..=0x7F | 0x15 | 0x25 | 0x0D),
+    );
+    let blanks = count(|byte| byte == 0x40);
+    let is_ascii = count(|byte| matches!(byte, b' ' | b'\n')) > 0;
+    !is_ascii
+        && blanks * 50 >= head.len()
+        && letters * 2 >= head.len()
+        && (letters + marks) * 20 >= head.len() * 19
+}
+
 /// What follows a byte order mark and blanks.
 fn without_blanks(head: &[u8]) -> &[u8] {
     head.strip_prefix(b"\xEF\xBB\xBF")
@@ -313,6 +362,8 @@ fn characters(file: &mut (impl Read + Seek), head: &[u8]) -> io::Result<Option<C
         Characters::Html
     } else if begin.starts_with("<?xml") {
         Characters::Xml
+    } else if is_pdf_of_text(head) {
+        Characters::Pdf
     } else {
         Characters::Plain
     }))

@@ -214,6 +214,66 @@ fn words_are_no_signature() {
 }
 
 #[test]
+fn a_pdf_may_be_all_text() {
+    let file = |before: &str| format!("{before}%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\n");
+    for before in [
+        "HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\n\r\n",
+        "\n \n",
+        "a line\n",
+    ] {
+        let file = file(before);
+        assert_eq!(
+            tell("a.pdf", file.as_bytes()),
+            Ok(Format::Pdf),
+            "{before:?}"
+        );
+    }
+    // A text may show how a PDF begins.
+    assert!(tell("a.txt", file("Such a file begins with\n").as_bytes()).is_ok());
+    for text in [
+        file("It begins with "),
+        file(&"long\n".repeat(300)),
+        "about\n%PDF-x.y and 1 0 obj".to_owned(),
+        "about\n%PDF-1.7 alone".to_owned(),
+    ] {
+        assert!(tell("a.pdf", text.as_bytes()).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn ebcdic_is_named() {
+    // `<html><body>Hello, world</body></html>` in code page 037, in one line and in several.
+    let page: Vec<u8> = [
+        "4C88A394936E4C829684A86E",
+        "4C976EC8859393966B40A6969993844B40E38889A240898940819540964D9340978187854B4C61976E",
+        "4C61829684A86E4C6188A394936E",
+    ]
+    .concat()
+    .as_bytes()
+    .as_chunks::<2>()
+    .0
+    .iter()
+    .map(|hex| u8::from_str_radix(std::str::from_utf8(hex).unwrap(), 16).unwrap())
+    .collect();
+    let lines = [&page[..], b"\x15", &page].concat();
+    for file in [&page, &lines] {
+        for name in ["a.html", "a.txt"] {
+            let refused = tell(name, file).unwrap_err().to_string();
+            assert!(
+                refused.ends_with("text in EBCDIC, which is not read"),
+                "{refused}"
+            );
+        }
+    }
+    // Text of other alphabets has bytes of these values.
+    let cyrillic = encoding_rs::WINDOWS_1251
+        .encode("Привет,мир!@@Как@дела?")
+        .0
+        .into_owned();
+    assert!(tell("a.txt", &[&cyrillic[..], b" \n"].concat()).is_ok());
+}
+
+#[test]
 fn a_stray_byte_does_not_make_text_something_else() {
     for stray in [0, 8, 0x7F] {
         let with = |text: &[u8]| [text, &[stray], b" and on"].concat();

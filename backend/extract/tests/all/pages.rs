@@ -76,3 +76,21 @@ fn what_is_typed_on_a_page_is_read() {
         "What stands on page 1.\n\nPaid — in full\nby Ann\n\nA form to be filled in.\n\nZoë: 5 €\n"
     );
 }
+
+#[test]
+fn a_pdf_begins_at_its_mark() {
+    let file = pages(&[lines(&["The lions sleep all day."])]);
+    for before in [
+        &b"\xEF\xBB\xBF"[..],
+        b"\r\n\n",
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\n\r\n",
+        b"\0\0\0\0",
+    ] {
+        let file = [before, &file].concat();
+        assert_eq!(
+            read(&file).markdown,
+            "The lions sleep all day.\n",
+            "{before:?}"
+        );
+    }
+}
