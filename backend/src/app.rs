@@ -5,6 +5,7 @@
 
 use std::{ops::Deref, sync::Arc};
 
+use anyhow::Context as _;
 use axum::extract::FromRef;
 
 use crate::{
@@ -159,7 +160,8 @@ impl App {
         let fetcher = Fetcher::new(&kernel.config.fetch)?;
         let blobs = Blobs::open(Base::clone(&kernel))?;
         let accounts = Accounts::open(kernel, directory).await?;
-        let sandbox = Arc::new(Sandbox::new(&accounts.config.sandbox));
+        let sandbox = Sandbox::new(&accounts.config.sandbox).hiding(&accounts.config.store.dir);
+        let sandbox = Arc::new(sandbox.context("store.dir")?);
         let bases = Bases::open(
             accounts.clone(),
             blobs.clone(),

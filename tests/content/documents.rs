@@ -10,7 +10,7 @@ use colloquy::{
         child::page_images, digitize,
     },
     fair_queue::{Claim, Priority},
-    sandbox::{Limit, Limits, Sandbox, SandboxError},
+    sandbox::{Limit, Limits, Program, Sandbox, SandboxError},
 };
 use harness::process::binary;
 
@@ -18,6 +18,7 @@ fn sandbox() -> Sandbox {
     Sandbox::new(&SandboxConfig {
         processes: 2,
         program: Some(binary().clone()),
+        ..SandboxConfig::default()
     })
 }
 
@@ -287,14 +288,13 @@ async fn run(
     let input = Bytes::copy_from_slice(input);
     let environment = [("GREETING", "hello")];
     let claim = claim();
-    let ran = sandbox.run_program(
-        &claim,
-        Path::new(program),
+    let program = Program {
+        path: Path::new(program),
         arguments,
-        &environment,
-        limits,
-        input,
-    );
+        environment: &environment,
+        port: None,
+    };
+    let ran = sandbox.run_program(&claim, program, limits, input);
     ran.await.map_err(|error| match error {
         SandboxError::Limit(limit) => format!("{limit:?}"),
         SandboxError::Crashed(why) => why,
@@ -327,7 +327,12 @@ async fn programs_have_the_limits_of_children() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     let write = shell(&format!("echo 1 > {}", file.display()), PLENTY).await;
-    assert!(write.is_err() && fs::metadata(&file).map_or(0, |file| file.len()) == 0);
+    assert!(write.is_err() && !file.exists());
+    // It starts nothing else, and reads nothing of others.
+    assert!(shell("/bin/true; echo started", PLENTY).await.is_err());
+    fs::write(&file, "secret").unwrap();
+    let read = shell(&format!("read -r line < {}", file.display()), PLENTY).await;
+    assert!(read.is_err(), "{read:?}");
     assert!(shell("exit 3", PLENTY).await.unwrap_err().contains('3'));
     let short = Limits {
         output_bytes: 10,
@@ -341,7 +346,10 @@ async fn programs_have_the_limits_of_children() {
         time: Duration::from_secs(1),
         ..PLENTY
     };
-    assert_eq!(shell("sleep 30", quick).await, Err("Time".to_owned()));
+    assert_eq!(
+        run("/bin/sleep", &["30"], quick, b"").await,
+        Err("Time".to_owned())
+    );
     let idle = Limits {
         cpu_seconds: 1,
         ..PLENTY

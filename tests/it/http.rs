@@ -302,6 +302,14 @@ on_both_databases!(
             .await
             .expect(200);
         assert_eq!(deep["status"], "ok");
+        let missing = deep["missing_protection"].as_array().unwrap();
+        let known = ["seccomp", "landlock", "landlock_tcp"];
+        assert!(
+            missing
+                .iter()
+                .all(|it| known.contains(&it.as_str().unwrap())),
+            "{missing:?}"
+        );
         for name in ["database", "chat", "transcriber", "synthesizer"] {
             assert_eq!(deep["checks"][name]["state"], "up", "{name}");
             assert!(deep["checks"][name]["time_ms"].is_u64(), "{name}");

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::Write as _,
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
@@ -16,7 +16,10 @@ use colloquy::{
     sandbox::{Limit, Limits, Sandbox, SandboxError},
     speech::OggError,
 };
-use harness::{eventually, process::binary};
+use harness::{
+    TestDatabase, eventually,
+    process::{Server, binary},
+};
 use tokio::time::Instant;
 
 const PLENTY: Limits = Limits {
@@ -32,6 +35,7 @@ fn sandbox(program: &Path) -> Sandbox {
     Sandbox::new(&SandboxConfig {
         processes: 2,
         program: Some(program.to_owned()),
+        ..SandboxConfig::default()
     })
 }
 
@@ -236,4 +240,15 @@ async fn a_child_takes_its_limits_first_and_ends_with_its_parent() {
     let mut working = Orphan::start();
     working.send(&silence(600));
     working.ends().await;
+}
+
+/// What the kernel hides of a process belongs to the administrator, whoever runs it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_memory_of_the_server_is_not_for_other_processes_of_its_user() {
+    let server = Server::start_unprivileged(&TestDatabase::sqlite(), |_| {}).await;
+    let process = format!("/proc/{}", server.pid());
+    let owner = |path: &str| fs::metadata(path).unwrap().uid();
+    assert_ne!(owner(&process), 0);
+    assert_eq!(owner(&format!("{process}/environ")), 0);
+    assert_eq!(owner(&format!("{process}/mem")), 0);
 }

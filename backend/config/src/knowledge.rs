@@ -6,12 +6,27 @@ use anyhow::ensure;
 use colloquy_base::money::Usd;
 use serde::{Deserialize, Serialize};
 
-/// The platforms that are known without a setting.
-const VIDEO_HOSTS: [&str; 4] = [
+/// The hosts of the platforms that are known without a setting.
+const VIDEO_HOSTS: [&str; 10] = [
     "youtube.com",
+    "www.youtube.com",
+    "m.youtube.com",
+    "music.youtube.com",
     "youtu.be",
     "youtube-nocookie.com",
+    "www.youtube-nocookie.com",
     "vimeo.com",
+    "www.vimeo.com",
+    "player.vimeo.com",
+];
+/// Their extractors, by yt-dlp's names. None of them follows an address in the address that it is given.
+const VIDEO_EXTRACTORS: [&str; 6] = [
+    "youtube",
+    "youtube:tab",
+    "youtube:playlist",
+    "vimeo",
+    "vimeo:event",
+    "vimeo:review",
 ];
 
 /// Knowledge bases.
@@ -38,8 +53,10 @@ pub struct KnowledgeConfig {
     pub max_sound_seconds: u32,
     /// The program yt-dlp, which says what there is at the pages of video platforms; unset: the one on the path, if there is one.
     pub yt_dlp: Option<PathBuf>,
-    /// The hosts of video platforms, with all that is below them.
+    /// The hosts of video platforms; of each, the very name alone, and nothing below it.
     pub video_hosts: Vec<String>,
+    /// The extractors that yt-dlp may use, by its names for them; those of the platforms in `video_hosts`.
+    pub video_extractors: Vec<String>,
     /// What it costs a base to have a channel of a video platform looked through once, in USD.
     pub discovery_usd: Usd,
     /// The languages of text on scanned pages, by their three letters; the likeliest first. Each needs its package of Tesseract.
@@ -60,6 +77,7 @@ impl Default for KnowledgeConfig {
             max_sound_seconds: 4 * 3_600,
             yt_dlp: None,
             video_hosts: VIDEO_HOSTS.map(str::to_owned).into(),
+            video_extractors: VIDEO_EXTRACTORS.map(str::to_owned).into(),
             discovery_usd: Usd::default(),
             ocr_languages: vec!["eng".to_owned()],
         }
@@ -89,6 +107,18 @@ impl KnowledgeConfig {
         ensure!(
             (1..=4 * 1024 * 1024 * 1024).contains(&self.max_page_bytes),
             "knowledge.max_page_bytes: 1 to 4294967296"
+        );
+        // An empty list, a pattern or a group of yt-dlp's would allow more than what is named.
+        let is_name = |name: &String| {
+            let is_letter = |c: char| c.is_ascii_alphanumeric() || ":_-".contains(c);
+            !name.is_empty()
+                && name.chars().all(is_letter)
+                && !name.starts_with('-')
+                && !matches!(name.as_str(), "all" | "default" | "generic" | "end")
+        };
+        ensure!(
+            !self.video_extractors.is_empty() && self.video_extractors.iter().all(is_name),
+            "knowledge.video_extractors: one or more names of extractors, such as youtube:tab, without patterns, all, default and generic"
         );
         ensure!(
             self.max_text_bytes >= 1_024,

@@ -13,6 +13,8 @@ pub struct SandboxConfig {
     pub processes: u32,
     /// The program that is run, a `colloquy` of this version; unset: the running one.
     pub program: Option<PathBuf>,
+    /// Files and folders that helper programs (yt-dlp, Tesseract) may read besides what belongs to the system and to themselves.
+    pub readable: Vec<PathBuf>,
 }
 
 impl SandboxConfig {
@@ -20,6 +22,9 @@ impl SandboxConfig {
         ensure!(self.processes <= 1_024, "sandbox.processes: at most 1024");
         if let Some(program) = &self.program {
             ensure!(program.is_absolute(), "sandbox.program: an absolute path");
+        }
+        for path in &self.readable {
+            ensure!(path.is_absolute(), "sandbox.readable: absolute paths");
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use colloquy_extract::{MOST_PIXELS, PageImage};
-use colloquy_sandbox::{Caller, Sandbox, SandboxError};
+use colloquy_sandbox::{Caller, Program, Sandbox, SandboxError};
 use tokio::{process::Command, time::timeout};
 
 use crate::limits;
@@ -116,16 +116,13 @@ impl Ocr {
             MOST_TEXT_BYTES,
         );
         let image = Bytes::from(image.to_pgm());
-        let text = sandbox
-            .run_program(
-                caller,
-                &self.program,
-                &arguments,
-                &ENVIRONMENT,
-                limits,
-                image,
-            )
-            .await?;
+        let program = Program {
+            path: &self.program,
+            arguments: &arguments,
+            environment: &ENVIRONMENT,
+            port: None,
+        };
+        let text = sandbox.run_program(caller, program, limits, image).await?;
         Ok(paragraphs(&String::from_utf8_lossy(&text)))
     }
 }

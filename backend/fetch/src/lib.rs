@@ -4,10 +4,13 @@
 //! It connects to public addresses only, unless `fetch.allow_private` is set. A literal address is checked in the URL, a
 //! name after its resolution (the connection uses the very addresses that were checked), and every redirect anew. It
 //! uses no proxy, and time and size are bounded. What is requested and what the answer means is the caller's business.
+//!
+//! A program that is not ours and fetches by itself does so through a [`Proxy`], which resolves and connects by the same rules.
 
 mod address;
+mod proxy;
 
-use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+use std::{fmt, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use bytes::{Bytes, BytesMut};
@@ -25,6 +28,7 @@ use tokio::time::{timeout, timeout_at};
 use url::{Host, Url};
 
 pub use address::is_public;
+pub use proxy::{Proxy, ProxyBounds};
 
 use colloquy_base::clock::runtime_now;
 use colloquy_config::FetchConfig;
@@ -319,16 +323,20 @@ impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let allow_private = self.allow_private;
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let allowed: Vec<SocketAddr> = found
-                .filter(|address| allow_private || is_public(address.ip()))
-                .collect();
+            let allowed = resolve(name.as_str(), 0, allow_private).await?;
             if allowed.is_empty() {
                 return Err(NotPublic.into());
             }
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }
+}
+
+/// The addresses of a host that may be connected to; none where all of them are refused.
+async fn resolve(name: &str, port: u16, allow_private: bool) -> io::Result<Vec<SocketAddr>> {
+    let found = tokio::net::lookup_host((name, port)).await?;
+    let allowed = found.filter(|address| allow_private || is_public(address.ip()));
+    Ok(allowed.collect())
 }
 
 /// The resolver's refusal, to be found again in reqwest's chain of causes.

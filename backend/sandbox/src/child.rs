@@ -14,11 +14,14 @@ use anyhow::{Context as _, ensure};
 use clap::Args;
 use rustix::{
     param::page_size,
-    process::{Resource, Rlimit, setrlimit},
+    process::{Resource, Rlimit, getrlimit, setrlimit},
 };
 use serde::Serialize;
 
-use super::frame;
+use super::{
+    confine::{Confined, confine, enter_domain, filter_calls, hide_memory, installation, systems},
+    frame,
+};
 
 /// All that a child finds in its environment: the allocator is not to set memory aside, which would count as used.
 pub(super) const ENVIRONMENT: [(&str, &str); 1] = [("MIMALLOC_ARENA_RESERVE", "0")];
@@ -39,7 +42,7 @@ pub fn run<E: Serialize>(
     limits: &ChildLimits,
     decode: impl FnOnce(Vec<u8>) -> Result<Vec<u8>, E>,
 ) -> anyhow::Result<ExitCode> {
-    confine(limits)?;
+    confine_decoder(limits)?;
     let input = read_input()?;
     end_with_parent()?;
     let output = BufWriter::new(io::stdout().lock());
@@ -50,7 +53,8 @@ pub fn run<E: Serialize>(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Limits this process and becomes another program, which is given the same limits: `memory_bytes` is all that it may have.
+/// Limits and confines this process and becomes another program, for which both hold: `memory_bytes` is all that it may have. It may read
+/// what belongs to the system and to itself, write to its pipes, and connect to the port that it is given; it starts no other process.
 ///
 /// # Errors
 /// When the limits cannot be set, or the program does not start.
@@ -58,7 +62,15 @@ pub fn become_program(
     limits: &ChildLimits,
     program: &ProgramArguments,
 ) -> anyhow::Result<ExitCode> {
+    be_ended_first();
     limit(limits.memory_bytes, limits.cpu_seconds, PROGRAM_FILES)?;
+    let mut readable = systems(&program.hidden);
+    readable.extend(installation(&program.program, &program.hidden));
+    readable.extend(program.readable.iter().cloned());
+    // Its own process is the one that this process becomes.
+    readable.push(PathBuf::from("/proc/self"));
+    let port = program.port;
+    confine(&Confined::Program { readable, port }).context("confining the process")?;
     let error = Command::new(&program.program)
         .args(&program.arguments)
         .exec();
@@ -68,6 +80,15 @@ pub fn become_program(
 /// A program that is not ours, and what it is told.
 #[derive(Debug, Clone, Args)]
 pub struct ProgramArguments {
+    /// A file or folder that it may read besides; may be repeated.
+    #[arg(long)]
+    readable: Vec<PathBuf>,
+    /// A folder that it may not read, also where it lies in one that it may; may be repeated.
+    #[arg(long)]
+    hidden: Vec<PathBuf>,
+    /// The one TCP port that it may connect to; it has no network without.
+    #[arg(long)]
+    port: Option<u16>,
     /// Its path.
     program: PathBuf,
     /// Its arguments.
@@ -78,16 +99,30 @@ pub struct ProgramArguments {
 /// How many files a program may have open: libraries, and data of its own.
 const PROGRAM_FILES: u64 = 64;
 
-/// Takes away what decoding does not need. A hard limit cannot be raised again.
-fn confine(limits: &ChildLimits) -> anyhow::Result<()> {
+/// How many threads and processes the server's user may have once a child is there. Where system calls cannot be filtered, this bounds what a
+/// child can start; an administrator is exempt of it.
+const MOST_THREADS: u64 = 4_096;
+
+/// Takes away what decoding does not need, for good. What the kernel lacks for that is told at the start of the server.
+fn confine_decoder(limits: &ChildLimits) -> anyhow::Result<()> {
     let memory = own_memory()?.saturating_add(limits.memory_bytes);
+    be_ended_first();
+    // Its memory has what partners sent: no other process of the same user is to read it.
+    hide_memory().context("hiding its memory")?;
+    let whom = Confined::Decoder;
+    enter_domain(&whom).context("leaving the files")?;
     // What is open stays open: the three standard streams.
-    limit(memory, limits.cpu_seconds, 0)
+    limit(memory, limits.cpu_seconds, 0)?;
+    filter_calls(&whom).context("filtering system calls")?;
+    Ok(())
+}
+
+/// Where the system runs out of memory, it is to end this process, and not the server. Some systems have no such file.
+fn be_ended_first() {
+    let _ = fs::write("/proc/self/oom_score_adj", "1000");
 }
 
 fn limit(memory: u64, cpu_seconds: u64, files: u64) -> anyhow::Result<()> {
-    // Where the system runs out of memory, it is to end this process, and not the server. Some systems have no such file.
-    let _ = fs::write("/proc/self/oom_score_adj", "1000");
     for (resource, most, spare) in [
         (Resource::As, memory, 0),
         // The soft limit sends SIGXCPU, which tells the parent why; the hard one would send SIGKILL.
@@ -95,10 +130,16 @@ fn limit(memory: u64, cpu_seconds: u64, files: u64) -> anyhow::Result<()> {
         (Resource::Core, 0, 0),
         (Resource::Fsize, 0, 0),
         (Resource::Nofile, files, 0),
+        (Resource::Nproc, MOST_THREADS, 0),
     ] {
+        // One that is lower already cannot be raised.
+        let bound = |limit: u64| {
+            let lower = getrlimit(resource).maximum;
+            Some(lower.map_or(limit, |lower| lower.min(limit)))
+        };
         let limit = Rlimit {
-            current: Some(most),
-            maximum: Some(most + spare),
+            current: bound(most),
+            maximum: bound(most + spare),
         };
         setrlimit(resource, limit).with_context(|| format!("limiting {resource:?}"))?;
     }

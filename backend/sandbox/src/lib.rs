@@ -3,17 +3,22 @@
 //! A decoder that is fed by a stranger may want gigabytes, run for ever, or crash, and an allocation that fails ends its
 //! process. So the server's own program is run again for each file ([`child`]): it limits itself before it reads anything,
 //! takes the file from its standard input and gives the result, or a typed error, to its standard output, in frames
-//! ([`frame`]). It gets no environment, no files and no way to open one, and it ends with its parent, whatever happens to
-//! that. The parent bounds time and output once more, and how many children there are; who waits for one is served fairly. Where
+//! ([`frame`]). It gets no environment, no files and no way to open one, no network, no other process ([`confine`]), and it ends with its
+//! parent, whatever happens to that. Programs that are not ours are confined, too, whether a child becomes one for a single input, or a
+//! capability keeps one ([`Launcher`]). The parent bounds time and output once more, and how many children there are; who waits for one is served fairly. Where
 //! the system runs out of memory, it ends children before the server, and a child that it ends again and again needs too much.
 //!
 //! What is decoded, and how, belongs to the capability that asks.
 
 pub mod child;
+mod confine;
 mod frame;
+mod launcher;
+mod program;
 
 use std::{
     convert::Infallible,
+    fs,
     future::Future,
     io,
     num::NonZero,
@@ -23,6 +28,12 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
     thread,
     time::Duration,
+};
+
+pub use self::{
+    confine::{Protection, hide_memory, missing},
+    launcher::Launcher,
+    program::{MOST_TOLD, Program, ProgramEnd},
 };
 
 use bytes::Bytes;
@@ -200,6 +211,9 @@ enum Open {
 pub struct Sandbox {
     program: PathBuf,
     queue: FairQueue,
+    /// What programs that are not ours may read besides what belongs to them, and what they may not.
+    readable: Vec<PathBuf>,
+    hidden: Vec<PathBuf>,
 }
 
 impl Sandbox {
@@ -220,7 +234,18 @@ impl Sandbox {
         Self {
             program: config.program.clone().unwrap_or_else(own),
             queue: FairQueue::new("sandbox", bounds),
+            readable: config.readable.clone(),
+            hidden: Vec::new(),
         }
+    }
+
+    /// Hides a folder, which has to exist, from programs that are not ours: the server's data.
+    ///
+    /// # Errors
+    /// When there is no such folder.
+    pub fn hiding(mut self, folder: &Path) -> io::Result<Self> {
+        self.hidden.push(fs::canonicalize(folder)?);
+        Ok(self)
     }
 
     /// Runs `colloquy decode WHAT` on an input, and gives what it made of it.
@@ -245,60 +270,6 @@ impl Sandbox {
         };
         metrics::counter!("colloquy_sandbox_runs_total", "outcome" => outcome).increment(1);
         result
-    }
-
-    /// Runs a program that is not ours on an input, and gives what it writes. Its limits are its own: `memory_bytes` is all that it
-    /// has, and it may read files, but write none. It finds nothing in its environment but what it is given.
-    ///
-    /// # Errors
-    /// A limit that it went beyond; whatever else went wrong with it.
-    pub async fn run_program(
-        &self,
-        caller: impl Into<Caller<'_>>,
-        program: &Path,
-        arguments: &[&str],
-        environment: &[(&str, &str)],
-        limits: Limits,
-        input: Bytes,
-    ) -> Result<Vec<u8>, SandboxError<Infallible>> {
-        let run = async || {
-            let command = self.program_command(program, arguments, environment, limits);
-            let ended = run_to_end(command, limits, input.clone()).await?;
-            match ended.status.success() {
-                true => Ok(ended.output),
-                false => Err(of_status(ended.status)),
-            }
-        };
-        self.in_place(caller.into(), run).await
-    }
-
-    /// The same for a program that says on its standard error why it fails, which is then no error here.
-    ///
-    /// # Errors
-    /// A limit that it went beyond; whatever else went wrong with it.
-    pub async fn run_program_telling(
-        &self,
-        caller: impl Into<Caller<'_>>,
-        program: &Path,
-        arguments: &[&str],
-        environment: &[(&str, &str)],
-        limits: Limits,
-        input: Bytes,
-    ) -> Result<ProgramEnd, SandboxError<Infallible>> {
-        let run = async || {
-            let mut command = self.program_command(program, arguments, environment, limits);
-            command.stderr(Stdio::piped());
-            let ended = run_to_end(command, limits, input.clone()).await?;
-            match ended.status.code() {
-                Some(code) => Ok(ProgramEnd {
-                    is_success: code == 0,
-                    output: ended.output,
-                    told: ended.told,
-                }),
-                None => Err(of_status(ended.status)),
-            }
-        };
-        self.in_place(caller.into(), run).await
     }
 
     /// Runs a child when there is a place for it. In the background one that somebody else ended, as the system does without memory, runs
@@ -331,23 +302,6 @@ impl Sandbox {
                 result => return result,
             }
         }
-    }
-
-    fn program_command(
-        &self,
-        program: &Path,
-        arguments: &[&str],
-        environment: &[(&str, &str)],
-        limits: Limits,
-    ) -> Command {
-        let mut command = self.command(limits);
-        command
-            .arg("program")
-            .arg("--")
-            .arg(program)
-            .args(arguments);
-        command.envs(environment.iter().copied());
-        command
     }
 
     async fn run<E: DeserializeOwned>(
@@ -418,85 +372,6 @@ impl Sandbox {
             .stderr(Stdio::null())
             .kill_on_drop(true);
         command
-    }
-}
-
-/// How a program ended that says itself why it fails.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProgramEnd {
-    /// Whether it says that it succeeded.
-    pub is_success: bool,
-    /// What it wrote.
-    pub output: Vec<u8>,
-    /// What it wrote to its standard error, the first [`MOST_TOLD`] bytes.
-    pub told: Vec<u8>,
-}
-
-/// How much of what a program says of itself is kept.
-pub const MOST_TOLD: usize = 16 * 1024;
-
-/// How a program ended within its limits.
-struct Ended {
-    status: ExitStatus,
-    output: Vec<u8>,
-    told: Vec<u8>,
-}
-
-async fn run_to_end(
-    mut command: Command,
-    limits: Limits,
-    input: Bytes,
-) -> Result<Ended, SandboxError<Infallible>> {
-    let mut child = command.spawn().map_err(SandboxError::NotStarted)?;
-    let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-        return Err(SandboxError::Crashed("it has no pipes".to_owned()));
-    };
-    let stderr = child.stderr.take();
-    // One more than it may give tells that it gives more.
-    let mut stdout = stdout.take(limits.output_bytes as u64 + 1);
-    let (mut output, mut told) = (vec![], vec![]);
-    let work = async {
-        let feed = async {
-            // A program that takes no more says why by its end.
-            let _: io::Result<()> = stdin.write_all(&input).await;
-            drop(stdin);
-            std::future::pending::<Infallible>().await
-        };
-        let listen = async {
-            if let Some(mut stderr) = stderr {
-                let mut first = (&mut stderr).take(MOST_TOLD as u64);
-                let _: io::Result<usize> = first.read_to_end(&mut told).await;
-                // It is to go on, whatever else it says.
-                let _: io::Result<u64> = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;
-            }
-        };
-        let read = async { tokio::join!(stdout.read_to_end(&mut output), listen).0 };
-        tokio::select! {
-            read = read => read,
-            never = feed => match never {},
-        }
-    };
-    let Ok(read) = timeout(limits.time, work).await else {
-        end(&mut child).await;
-        return Err(SandboxError::Limit(Limit::Time));
-    };
-    if output.len() > limits.output_bytes {
-        end(&mut child).await;
-        return Err(SandboxError::Limit(Limit::Output));
-    }
-    let ended = timeout(LAST_MOMENT, child.wait()).await;
-    end(&mut child).await;
-    match (read, ended) {
-        (Ok(_), Ok(Ok(status))) => Ok(Ended {
-            status,
-            output,
-            told,
-        }),
-        (_, Ok(Ok(status))) => Err(of_status(status)),
-        (Err(error), _) | (_, Ok(Err(error))) => {
-            Err(SandboxError::Crashed(error.kind().to_string()))
-        }
-        (_, Err(_)) => Err(SandboxError::Crashed("it closed its output".to_owned())),
     }
 }
 

@@ -17,6 +17,7 @@ fn sandbox(folder: &Path, does: &str) -> Sandbox {
     Sandbox::new(&SandboxConfig {
         processes: 1,
         program: Some(program),
+        ..SandboxConfig::default()
     })
 }
 
@@ -87,4 +88,31 @@ async fn time_is_counted_from_when_a_child_has_its_place() {
     assert!(one.as_millis() >= 400 && other.as_millis() >= 400);
     // There is one place, for which one of them waited.
     assert!(one + other <= in_all, "{one:?}, {other:?} of {in_all:?}");
+}
+
+/// One that goes on, keeps its standard error open, and takes longer than anybody waits.
+#[tokio::test]
+async fn a_program_that_gives_too_much_ends_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let sandbox = sandbox(folder.path(), "while :; do echo more; done; exec sleep 60");
+    let program = Program {
+        path: Path::new("/no/matter"),
+        arguments: &[],
+        environment: &[],
+        port: None,
+    };
+    let claim = Claim::new(Priority::Request, "acme");
+    let input = Bytes::new();
+    let outcome = sandbox
+        .run_program_telling(&claim, program, LIMITS, input.clone())
+        .await;
+    assert!(
+        matches!(outcome, Err(SandboxError::Limit(Limit::Output))),
+        "{outcome:?}"
+    );
+    let outcome = sandbox.run_program(&claim, program, LIMITS, input).await;
+    assert!(
+        matches!(outcome, Err(SandboxError::Limit(Limit::Output))),
+        "{outcome:?}"
+    );
 }

@@ -28,6 +28,7 @@ use crate::{
     kernel::{Capability, Routes},
     observability::resident_bytes,
     providers::VoiceSpeed,
+    sandbox,
 };
 
 /// What operators ask.
@@ -114,6 +115,9 @@ pub(super) struct DeepReport {
     models: BTreeMap<String, Check>,
     /// The memory of this process.
     memory: Memory,
+    /// Protections that the kernel lacks for confining decoding processes and helper programs: `seccomp`, `landlock` or `landlock_tcp`; or
+    /// `confinement` when no process can be confined, and nothing is decoded.
+    missing_protection: Vec<&'static str>,
 }
 
 /// Memory in bytes.
@@ -296,6 +300,10 @@ async fn ask(app: &App) -> DeepReport {
         memory: Memory {
             resident_bytes: resident_bytes(),
             models: providers.model_bytes.clone(),
+        },
+        missing_protection: match sandbox::missing() {
+            Ok(missing) => missing.iter().map(|it| it.name()).collect(),
+            Err(_) => vec!["confinement"],
         },
     }
 }

@@ -26,7 +26,7 @@ use crate::{
     kernel::Base,
     node::DataFolder,
     observability::{Traces, resident_bytes},
-    providers,
+    providers, sandbox,
 };
 
 /// What calls and answers get beyond the time to drain, to be ended and stored.
@@ -39,6 +39,9 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 /// # Errors
 /// When something does not start; a failure of the listener later on.
 pub async fn run(mut config: Config) -> anyhow::Result<()> {
+    // Before there are secrets in memory, and processes that work on what strangers sent.
+    sandbox::hide_memory().context("hiding the memory of the server")?;
+    warn_of_missing_protection();
     install_tls_provider();
     let traces = Traces::open(&config.traces)?;
     let listener = bind(&mut config).await?;
@@ -95,6 +98,21 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
         traces.close().await;
     }
     served
+}
+
+/// Tells what decoding processes and helper programs lack here for being confined.
+fn warn_of_missing_protection() {
+    match sandbox::missing() {
+        Ok(missing) => {
+            for protection in missing {
+                let consequence = protection.consequence();
+                tracing::warn!(%protection, consequence, "this kernel lacks a protection");
+            }
+        }
+        Err(error) => {
+            tracing::error!(%error, "no process can be confined, so that nothing will be decoded");
+        }
+    }
 }
 
 /// Takes the listening address, so that port 0 becomes a real one, and settles how clients reach the server.

@@ -79,6 +79,7 @@ pub(crate) async fn run(options: ExtractOptions) -> anyhow::Result<Report> {
     let sandbox = Sandbox::new(&SandboxConfig {
         processes: 1,
         program: Some(program),
+        ..SandboxConfig::default()
     });
     let ocr = Ocr::open(&["eng"]).await.ok();
     let claim = Claim::own(Priority::Background);

@@ -5,7 +5,7 @@ use std::{os::unix::fs::PermissionsExt as _, path::PathBuf};
 use harness::{TestDatabase, eventually};
 use tempfile::TempDir;
 
-use super::*;
+use super::{videos::PRINT, *};
 
 const CHANNEL: &str = "/api/folders/acme/manual/zoo/channel";
 const SYNC: &str = "/api/folders/acme/manual/zoo/sync";
@@ -22,12 +22,12 @@ impl Platform {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().display();
         let script = format!(
-            "#!/bin/sh\nfor last; do :; done\n\
+            "#!/bin/sh\n{PRINT}for last; do :; done\n\
              case \"$last\" in\n*watch*) echo 'ERROR: [x] y: Private video' >&2; exit 1;;\nesac\n\
-             echo \"$@\" | grep -q -e '--flat-playlist' || exit 9\n\
-             if [ -e {place}/down ]; then cat {place}/down >&2; exit 1; fi\n\
+             case \" $* \" in *\" --flat-playlist \"*) ;; *) exit 9;; esac\n\
+             if [ -e {place}/down ]; then print {place}/down >&2; exit 1; fi\n\
              list={place}/${{last#https://www.youtube.com/}}.json\n\
-             if [ -e \"$list\" ]; then cat \"$list\"; else echo 'ERROR: [x] y: This channel does not have a list' >&2; exit 1; fi\n"
+             if [ -e \"$list\" ]; then print \"$list\"; else echo 'ERROR: [x] y: This channel does not have a list' >&2; exit 1; fi\n"
         );
         let program = folder.path().join("yt-dlp");
         fs::write(&program, script).unwrap();

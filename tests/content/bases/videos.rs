@@ -21,6 +21,9 @@ const JSON3: &str = r#"{"events": [{"tStartMs": 2000, "segs": [{"utf8": "Lions "
     {"tStartMs": 62000, "segs": [{"utf8": "They hunt at night."}]}]}"#;
 const VTT: &str = "WEBVTT\n\n00:00:03.000 --> 00:00:05.000\nTigers swim.\n";
 
+/// Prints a file by the shell alone: a program that is confined starts no other.
+pub(super) const PRINT: &str = "print() { while IFS= read -r line || [ -n \"$line\" ]; do printf '%s\\n' \"$line\"; done < \"$1\"; }\n";
+
 /// What a program prints and how it ends, by a word in the address.
 fn program(folder: &TempDir, answers: &[(&str, String, i32)]) -> std::path::PathBuf {
     let mut cases = String::new();
@@ -28,11 +31,11 @@ fn program(folder: &TempDir, answers: &[(&str, String, i32)]) -> std::path::Path
         let file = folder.path().join(format!("{at}.json"));
         fs::write(&file, printed).unwrap();
         let to = if *code == 0 { "" } else { " >&2" };
-        cases += &format!("  *{word}*) cat {}{to}; exit {code};;\n", file.display());
+        cases += &format!("  *{word}*) print {}{to}; exit {code};;\n", file.display());
     }
     let script = format!(
-        "#!/bin/sh\nfor last; do :; done\necho \"$@\" | grep -q -e '--dump-single-json' || exit 9\n\
-         echo \"$@\" | grep -q -e '--no-cache-dir' || exit 9\ncase \"$last\" in\n{cases}esac\nexit 3\n"
+        "#!/bin/sh\n{PRINT}for last; do :; done\nfor option in --dump-single-json --no-cache-dir --proxy --use-extractors; do\n  \
+         case \" $* \" in *\" $option \"*) ;; *) exit 9;; esac\ndone\ncase \"$last\" in\n{cases}esac\nexit 3\n"
     );
     let path = folder.path().join("yt-dlp");
     fs::write(&path, script).unwrap();
@@ -128,7 +131,7 @@ async fn videos_are_read_by_their_captions_or_their_sound() {
     let app = TestApp::builder(&TestDatabase::sqlite()).config(|config| {
         config.fetch.allow_private = true;
         config.knowledge.yt_dlp = Some(program);
-        config.knowledge.video_hosts = vec!["videos.example".to_owned()];
+        config.knowledge.video_hosts = vec!["www.videos.example".to_owned()];
         config.transcriber = listening;
     });
     let app = app.providers(providers::from_config(&settings).unwrap());

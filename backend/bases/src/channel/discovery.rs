@@ -3,8 +3,6 @@
 use std::collections::HashSet;
 
 use async_trait::async_trait;
-use colloquy_base::fair_queue::Claim;
-use colloquy_sandbox::Sandbox;
 use serde::Deserialize;
 
 use super::address::{ChannelAddress, LISTS, is_video};
@@ -57,11 +55,7 @@ pub(crate) struct ListedVideo {
 }
 
 /// The program yt-dlp.
-pub(crate) struct ByProgram<'a> {
-    pub(crate) program: YtDlp,
-    pub(crate) sandbox: &'a Sandbox,
-    pub(crate) claim: Claim,
-}
+pub(crate) struct ByProgram<'a>(pub(crate) YtDlp<'a>);
 
 #[async_trait]
 impl ChannelDiscovery for ByProgram<'_> {
@@ -70,7 +64,7 @@ impl ChannelDiscovery for ByProgram<'_> {
         let mut missing = None;
         for list in LISTS {
             let url = channel.list(list);
-            match self.program.list(self.sandbox, &self.claim, &url).await {
+            match self.0.list(&url).await {
                 Ok(json) => match List::read(&json) {
                     Some(read) => lists.push(read),
                     None => missing = Some(format!("the list of {list} cannot be understood")),

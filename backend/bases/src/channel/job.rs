@@ -124,11 +124,9 @@ impl Discover {
         let Ok(admission) = admission::admit(bases, payer, request).await? else {
             return Ok(RunResult::Done);
         };
-        let discovery = ByProgram {
-            program: YtDlp::of_settings(&bases.config.knowledge),
-            sandbox: &bases.sandbox,
-            claim: Claim::new(Priority::Background, owned.tenant().partner().as_str()),
-        };
+        let claim = Claim::new(Priority::Background, owned.tenant().partner().as_str());
+        let settings = &bases.config.knowledge;
+        let discovery = ByProgram(YtDlp::new(settings, &bases.sandbox, &bases.fetcher, claim));
         let found = discovery.discover(&address(&owned.channel)).await;
         let used = Used {
             tokens: None,

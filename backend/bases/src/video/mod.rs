@@ -56,24 +56,32 @@ pub(crate) enum Video {
     },
 }
 
-/// Whether an address is one of a video platform.
+/// True for an address of a video platform: one of its hosts by its very name, at the port of its scheme.
 pub(crate) fn is_video_address(bases: &Bases, url: &str) -> bool {
-    let url = Url::parse(url).ok();
-    let host = url.as_ref().and_then(Url::host_str);
-    host.is_some_and(|host| {
-        let hosts = bases.config.knowledge.video_hosts.iter();
-        hosts.map(String::as_str).any(|known| {
-            let before = host.strip_suffix(known);
-            before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
-        })
-    })
+    is_of(&bases.config.knowledge.video_hosts, url)
+}
+
+fn is_of(hosts: &[String], url: &str) -> bool {
+    let Ok(url) = Url::parse(url) else {
+        return false;
+    };
+    let is_plain = url.port().is_none() && url.username().is_empty() && url.password().is_none();
+    let mut hosts = hosts.iter().map(String::as_str);
+    matches!(url.scheme(), "http" | "https")
+        && is_plain
+        && hosts.any(|host| url.host_str() == Some(host))
 }
 
 /// Gets what is said in a video, or its sound.
 pub(crate) async fn get(bases: &Bases, tenant: &Tenant, url: &str) -> Result<Video, FetchFailure> {
     let claim = Claim::new(Priority::Background, tenant.partner().as_str());
-    let program = YtDlp::of_settings(&bases.config.knowledge);
-    let described = program.describe(&bases.sandbox, &claim, url).await;
+    let program = YtDlp::new(
+        &bases.config.knowledge,
+        &bases.sandbox,
+        &bases.fetcher,
+        claim,
+    );
+    let described = program.describe(url).await;
     let described = described.map_err(|failure| match failure {
         failure @ ProgramFailure::TooLong => FetchFailure::Later(failure.to_string()),
         failure if failure.may_pass() => FetchFailure::Later(failure.to_string()),
@@ -193,4 +201,40 @@ async fn keep_sound(
         media_type: format.media_type().to_owned(),
         characters: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use colloquy_config::KnowledgeConfig;
+
+    use super::*;
+
+    #[test]
+    fn videos_are_at_the_very_hosts_of_platforms() {
+        let hosts = KnowledgeConfig::default().video_hosts;
+        for url in [
+            "https://www.youtube.com/watch?v=x",
+            "http://youtube.com/watch?v=x",
+            "https://m.YouTube.com:443/watch?v=x",
+            "https://youtu.be/x",
+            "https://vimeo.com/1",
+            "https://player.vimeo.com/video/1",
+        ] {
+            assert!(is_of(&hosts, url), "{url}");
+        }
+        for url in [
+            "https://consent.youtube.com/m?continue=http://169.254.169.254/latest/meta-data/",
+            "https://accounts.youtube.com/x",
+            "https://www.youtube.com.example.com/watch?v=x",
+            "https://notyoutube.com/watch?v=x",
+            "https://www.youtube.com./watch?v=x",
+            "https://www.youtube.com:8443/watch?v=x",
+            "https://user@www.youtube.com/watch?v=x",
+            "ftp://www.youtube.com/watch?v=x",
+            "https://api.vimeo.com/videos/1",
+            "nothing",
+        ] {
+            assert!(!is_of(&hosts, url), "{url}");
+        }
+    }
 }

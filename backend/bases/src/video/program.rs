@@ -1,17 +1,16 @@
-//! The program yt-dlp: it says what there is at an address of a video platform, as JSON, and fetches nothing for us.
+//! The program yt-dlp: it says what there is at an address of a video platform, as JSON, and stores nothing for us.
 //!
-//! It runs with limits of memory, time and output, writes no files, and is told to read no settings of its own.
+//! It runs confined, with limits of memory, time and output, writes no files, and is told to read no settings of its own. It uses the extractors
+//! of the wanted platforms alone, since others follow addresses wherever they lead, and all that it fetches goes through a proxy of the guarded
+//! client, which is there for as long as it runs.
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{env, path::PathBuf, time::Duration};
 
 use bytes::Bytes;
 use colloquy_base::fair_queue::Claim;
 use colloquy_config::KnowledgeConfig;
-use colloquy_sandbox::{Limit, Limits, Sandbox, SandboxError};
+use colloquy_fetch::{Fetcher, ProxyBounds};
+use colloquy_sandbox::{Limit, Limits, Program, Sandbox, SandboxError};
 
 /// What it is called, where the settings name no other.
 const NAME: &str = "yt-dlp";
@@ -22,6 +21,11 @@ const CPU_SECONDS: u64 = 60;
 const TIME: Duration = Duration::from_secs(120);
 /// The longest description.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
+/// What it may fetch: pages and programs of a platform are some megabytes, and the lists of a large channel some tens of them.
+const PROXY: ProxyBounds = ProxyBounds {
+    connections: 8,
+    bytes: 256 * 1024 * 1024,
+};
 /// The longest reason that is told of a failure, in characters.
 const LONGEST_REASON: usize = 200;
 
@@ -54,63 +58,79 @@ impl ProgramFailure {
     }
 }
 
-/// The program.
-#[derive(Debug, Clone)]
-pub(crate) struct YtDlp(Option<PathBuf>);
+/// The program, and what it runs with.
+#[derive(Debug)]
+pub(crate) struct YtDlp<'a> {
+    program: Option<PathBuf>,
+    extractors: String,
+    sandbox: &'a Sandbox,
+    fetcher: &'a Fetcher,
+    claim: Claim,
+}
 
-impl YtDlp {
-    /// The program that the settings name, or the one on the path.
-    pub(crate) fn of_settings(settings: &KnowledgeConfig) -> Self {
-        let named = settings.yt_dlp.clone();
-        Self(named.or_else(|| {
+impl<'a> YtDlp<'a> {
+    /// The program that the settings name, or the one on the path, working for somebody.
+    pub(crate) fn new(
+        settings: &KnowledgeConfig,
+        sandbox: &'a Sandbox,
+        fetcher: &'a Fetcher,
+        claim: Claim,
+    ) -> Self {
+        let found = || {
             let path = env::var_os("PATH")?;
             let mut found = env::split_paths(&path).map(|folder| folder.join(NAME));
             found.find(|program| program.is_file())
-        }))
+        };
+        Self {
+            program: settings.yt_dlp.clone().or_else(found),
+            extractors: settings.video_extractors.join(","),
+            sandbox,
+            fetcher,
+            claim,
+        }
     }
 
     /// The description of the video at an address, JSON that nobody has looked at.
     ///
     /// # Errors
     /// When it is not installed, finds nothing, or takes too much.
-    pub(crate) async fn describe(
-        &self,
-        sandbox: &Sandbox,
-        claim: &Claim,
-        url: &str,
-    ) -> Result<Vec<u8>, ProgramFailure> {
-        self.run(sandbox, claim, &["--no-playlist"], url).await
+    pub(crate) async fn describe(&self, url: &str) -> Result<Vec<u8>, ProgramFailure> {
+        self.run("--no-playlist", url).await
     }
 
     /// The videos in a list of a channel, each in short, JSON that nobody has looked at.
     ///
     /// # Errors
     /// When it is not installed, finds nothing, or takes too much.
-    pub(crate) async fn list(
-        &self,
-        sandbox: &Sandbox,
-        claim: &Claim,
-        url: &str,
-    ) -> Result<Vec<u8>, ProgramFailure> {
-        self.run(sandbox, claim, &["--flat-playlist"], url).await
+    pub(crate) async fn list(&self, url: &str) -> Result<Vec<u8>, ProgramFailure> {
+        self.run("--flat-playlist", url).await
     }
 
-    /// Runs it on an address, with options beside those that it always gets.
-    async fn run(
-        &self,
-        sandbox: &Sandbox,
-        claim: &Claim,
-        options: &[&str],
-        url: &str,
-    ) -> Result<Vec<u8>, ProgramFailure> {
-        let Some(program) = self.0.as_deref().filter(|program| program.is_file()) else {
+    /// Runs it on an address, with an option beside those that it always gets.
+    async fn run(&self, option: &str, url: &str) -> Result<Vec<u8>, ProgramFailure> {
+        let Some(program) = self.program.as_deref().filter(|program| program.is_file()) else {
             return Err(ProgramFailure::NotInstalled);
         };
-        let common = ["--ignore-config", "--no-cache-dir", "--no-warnings"];
-        let mut arguments = [&common[..], &["--dump-single-json"], options].concat();
-        arguments.extend(["--", url]);
+        let proxy = self.fetcher.proxy(PROXY).await;
+        let proxy = proxy.map_err(|error| ProgramFailure::Later(error.to_string()))?;
+        let proxy_url = proxy.url();
+        let arguments = [
+            "--ignore-config",
+            "--no-plugin-dirs",
+            "--no-remote-components",
+            "--no-cache-dir",
+            "--no-warnings",
+            "--use-extractors",
+            &self.extractors,
+            "--proxy",
+            &proxy_url,
+            "--dump-single-json",
+            option,
+            "--",
+            url,
+        ];
         let path = env::var("PATH").unwrap_or_default();
-        // Its interpreter is found by the path; it has no home.
+        // Its interpreter is found by the path; it has no home, and no other proxy.
         let environment = [
             ("PATH", path.as_str()),
             ("HOME", "/nonexistent"),
@@ -123,16 +143,19 @@ impl YtDlp {
             time: TIME,
             output_bytes: MOST_BYTES,
         };
-        let program: &Path = program;
-        let ran = sandbox.run_program_telling(
-            claim,
-            program,
-            &arguments,
-            &environment,
-            limits,
-            Bytes::new(),
-        );
-        let ended = ran.await.map_err(|error| match error {
+        let program = Program {
+            path: program,
+            arguments: &arguments,
+            environment: &environment,
+            port: Some(proxy.port()),
+        };
+        let sandbox = self.sandbox;
+        let running = sandbox.run_program_telling(&self.claim, program, limits, Bytes::new());
+        let ran = tokio::select! {
+            ran = running => ran,
+            never = proxy.serve() => match never {},
+        };
+        let ended = ran.map_err(|error| match error {
             SandboxError::Limit(Limit::Time) => ProgramFailure::TooLong,
             SandboxError::Limit(_) => ProgramFailure::Limit,
             SandboxError::Crashed(why) => ProgramFailure::Refused(why),
@@ -148,11 +171,12 @@ impl YtDlp {
 
 /// What passes, by what the program says of it in lower case. Nothing else does: videos that are private, gone, for members or of an age, and
 /// addresses of none.
-const PASSING: [(&str, &str); 16] = [
+const PASSING: [(&str, &str); 17] = [
     ("not a bot", ASKS_FOR_LESS),
     ("too many requests", ASKS_FOR_LESS),
     ("rate-limited", ASKS_FOR_LESS),
     ("try again later", ASKS_FOR_LESS),
+    ("tunnel connection failed: 502", NO_ANSWER),
     ("timed out", NO_ANSWER),
     ("temporary failure in name resolution", NO_ANSWER),
     ("failed to resolve", NO_ANSWER),
@@ -168,6 +192,9 @@ const PASSING: [(&str, &str); 16] = [
 ];
 const ASKS_FOR_LESS: &str = "the video's platform refuses to answer so many requests";
 const NO_ANSWER: &str = "the video's platform could not be reached";
+/// What the program says of an address that the proxy refuses, in lower case.
+const FORBIDDEN: &str = "tunnel connection failed: 403";
+const NOT_ALLOWED: &str = "it leads to an address that is not allowed";
 /// What stands before the status with which a platform answers.
 const STATUS: &str = "http error ";
 
@@ -179,7 +206,11 @@ fn failure(told: &[u8]) -> ProgramFailure {
         .filter_map(|line| line.strip_prefix("ERROR:"))
         .next_back();
     let line = line.unwrap_or("the program failed").trim();
-    match passing(&line.to_lowercase()) {
+    let lower = line.to_lowercase();
+    if lower.contains(FORBIDDEN) {
+        return ProgramFailure::Refused(NOT_ALLOWED.to_owned());
+    }
+    match passing(&lower) {
         Some(reason) => ProgramFailure::Later(reason),
         None => {
             let clean = line.chars().filter(|c| !c.is_control());
@@ -203,66 +234,4 @@ fn passing(line: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn reason(told: &[u8]) -> String {
-        match failure(told) {
-            ProgramFailure::Refused(reason) => reason,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_reason_is_one_line() {
-        let told = b"WARNING: old\nERROR: [platform] abc: Private video. Sign in\x1b[0m\n";
-        assert_eq!(reason(told), "[platform] abc: Private video. Sign in[0m");
-        assert_eq!(reason(b"\xff\xfe"), "the program failed");
-        assert_eq!(
-            reason(&[b"ERROR: ", &[b'x'; 5_000][..]].concat()).len(),
-            LONGEST_REASON
-        );
-    }
-
-    /// As yt-dlp says it.
-    #[test]
-    fn what_passes_is_told_from_what_stays() {
-        for line in [
-            "[youtube] x: Sign in to confirm you\u{2019}re not a bot. Use --cookies-from-browser or --cookies for the authentication.",
-            "[youtube] x: Video unavailable. This content isn't available, try again later. The current session has been rate-limited by YouTube for up to an hour.",
-            "[vimeo] x: Unable to download JSON metadata: HTTP Error 429: Too Many Requests (caused by <HTTPError 429: Too Many Requests>)",
-            "[generic] Unable to download webpage: HTTP Error 503: Service Unavailable (caused by <HTTPError 503: Service Unavailable>)",
-            "[youtube] x: Unable to download API page: [Errno -3] Temporary failure in name resolution (caused by TransportError('[Errno -3] ..'))",
-            "[vimeo] x: Unable to download webpage: HTTPSConnection(host='vimeo.example', port=443): Failed to resolve 'vimeo.example' ([Errno -2] Name or service not known)",
-            "[youtube] x: Unable to download webpage: <urlopen error [Errno 111] Connection refused> (caused by URLError(..))",
-            "[youtube] x: Unable to download webpage: ('Connection aborted.', RemoteDisconnected('Remote end closed connection without response'))",
-            "[youtube] x: Unable to download webpage: The read operation timed out",
-        ] {
-            let failure = failure(format!("ERROR: {line}\n").as_bytes());
-            assert!(failure.may_pass(), "{line}: {failure:?}");
-            let words = failure.to_string();
-            assert!(words.starts_with("the video's platform"), "{words}");
-        }
-        for line in [
-            "[youtube] x: Private video. Sign in if you've been granted access to this video.",
-            "[youtube] x: Sign in to confirm your age. This video may be inappropriate for some users.",
-            "[youtube] x: Video unavailable. This video has been removed by the uploader",
-            "[youtube] x: Join this channel to get access to members-only content like this video.",
-            "[generic] Unable to download webpage: HTTP Error 404: Not Found (caused by <HTTPError 404: Not Found>)",
-            "Unsupported URL: https://videos.example/x",
-            "[youtube:tab] x: This channel does not have a streams tab",
-        ] {
-            assert_eq!(reason(format!("ERROR: {line}\n").as_bytes()), line);
-        }
-    }
-
-    #[test]
-    fn a_program_that_is_not_there_is_not_installed() {
-        let settings = KnowledgeConfig {
-            yt_dlp: Some("/no/such/program".into()),
-            ..KnowledgeConfig::default()
-        };
-        let program = YtDlp::of_settings(&settings);
-        assert!(!program.0.unwrap().is_file());
-    }
-}
+mod tests;

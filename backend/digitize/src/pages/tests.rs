@@ -82,6 +82,7 @@ impl Scan {
         let config = SandboxConfig {
             processes: 2,
             program: Some(program),
+            ..SandboxConfig::default()
         };
         let ocr = Ocr::of_program(&tesseract, &["eng"]).await.unwrap();
         Self {

@@ -14,6 +14,7 @@ mod phonemes;
 mod piper;
 mod pocketsphinx;
 mod pool;
+mod programs;
 mod speaker;
 mod turns;
 mod voice_maker;
@@ -174,21 +175,4 @@ fn not_understood(provider: &str, unknown: &NotUnderstood) -> ProviderError {
         ProviderErrorKind::Misconfigured,
         unknown.to_string(),
     )
-}
-
-/// A program did not start.
-fn not_started(program: &str, error: &std::io::Error) -> ProviderError {
-    match error.kind() {
-        // Asking again does not install it.
-        std::io::ErrorKind::NotFound => ProviderError::new(
-            program,
-            ProviderErrorKind::Misconfigured,
-            format!("the program {program} is not installed"),
-        ),
-        kind => ProviderError::new(
-            program,
-            ProviderErrorKind::Failed,
-            format!("the program {program} does not start: {kind}"),
-        ),
-    }
 }

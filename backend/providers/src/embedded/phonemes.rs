@@ -9,14 +9,14 @@ use std::{process::Stdio, time::Duration};
 
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
-    process::{Child, ChildStdin, ChildStdout, Command},
+    process::{Child, ChildStdin, ChildStdout},
     sync::Mutex,
     time::timeout,
 };
 
 use super::{
     super::{ProviderError, ProviderErrorKind},
-    not_started,
+    programs::start,
 };
 
 const PROGRAM: &str = "espeak-ng";
@@ -87,16 +87,15 @@ async fn bounded<T>(
 
 impl Process {
     async fn start(voice: &str) -> Result<Self, ProviderError> {
-        let mut child = Command::new(LINES)
-            .args(["-oL", PROGRAM, "-q", "--ipa"])
-            .args(["-b", "1"]) // the text is UTF-8
-            .args(["-v", voice])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|error| not_started(LINES, &error))?;
+        let mut child = start(LINES, |command| {
+            command
+                .args(["-oL", PROGRAM, "-q", "--ipa"])
+                .args(["-b", "1"]) // the text is UTF-8
+                .args(["-v", voice])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null());
+        })?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed("the program has no pipes"));
         };

@@ -23,7 +23,7 @@ use colloquy_base::fair_queue::{FairQueue, Slot};
 use futures_util::{StreamExt as _, stream};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    process::{Child, ChildStdout, Command},
+    process::{Child, ChildStdout},
     sync::{OnceCell, mpsc},
 };
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
@@ -34,7 +34,9 @@ use super::{
         NotSpoken, Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer,
         VoiceList,
     },
-    busy, not_started, queue,
+    busy,
+    programs::start,
+    queue,
 };
 
 const PROGRAM: &str = "espeak-ng";
@@ -179,18 +181,17 @@ struct SpeechProcess {
 impl SpeechProcess {
     /// Starts the program, and gives it the text.
     async fn start(voice: &str, words_a_minute: f32, text: &str) -> Result<Self, ProviderError> {
-        let mut child = Command::new(PROGRAM)
-            .arg("--stdout")
-            .arg("--stdin")
-            .args(["-b", "1"]) // the text is UTF-8
-            .args(["-v", voice])
-            .args(["-s", &format!("{:.0}", words_a_minute)])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|error| not_started(PROGRAM, &error))?;
+        let mut child = start(PROGRAM, |command| {
+            command
+                .arg("--stdout")
+                .arg("--stdin")
+                .args(["-b", "1"]) // the text is UTF-8
+                .args(["-v", voice])
+                .args(["-s", &format!("{:.0}", words_a_minute)])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
+        })?;
         let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed("the program has no pipes"));
         };

@@ -3,11 +3,13 @@
 use std::{collections::HashMap, process::Stdio};
 
 use colloquy_base::language::{self, language_codes};
-use tokio::process::Command;
 
 use super::{
-    super::super::{Gender, ProviderError, VoiceInfo},
-    PROGRAM, failed, not_started,
+    super::{
+        super::{Gender, ProviderError, VoiceInfo},
+        programs::{not_started, start},
+    },
+    PROGRAM, failed,
 };
 
 /// The voice where neither voice nor language is known.
@@ -39,13 +41,15 @@ struct Listed {
 impl Voices {
     pub(super) async fn ask() -> Result<Self, ProviderError> {
         let list = |kind: &'static str| async move {
-            let output = Command::new(PROGRAM)
-                .arg(kind)
-                .stdin(Stdio::null())
-                .kill_on_drop(true)
-                .output()
-                .await
-                .map_err(|error| not_started(PROGRAM, &error))?;
+            let child = start(PROGRAM, |command| {
+                command
+                    .arg(kind)
+                    .stdin(Stdio::null())
+                    .stdout(Stdio::piped())
+                    .stderr(Stdio::null());
+            })?;
+            let output = child.wait_with_output().await;
+            let output = output.map_err(|error| not_started(PROGRAM, &error))?;
             if !output.status.success() {
                 return Err(failed(format!("listing the voices: {}", output.status)));
             }

@@ -1,0 +1,124 @@
+//! The programs of this machine that speak and listen, confined: what they are given was written by strangers.
+
+use std::{
+    env, io,
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
+
+use colloquy_sandbox::Launcher;
+use tokio::process::{Child, Command};
+
+use super::super::{ProviderError, ProviderErrorKind};
+
+/// Sound that needs no disk, where the system has it.
+const MEMORY_FOLDER: &str = "/dev/shm";
+
+/// Those that run on this machine, one way or another.
+static LAUNCHER: LazyLock<Launcher> = LazyLock::new(|| {
+    let programs = ["espeak-ng", "stdbuf", "pocketsphinx_batch"];
+    Launcher::new(&programs, vec![sound_folder()])
+});
+
+/// Where the sound lies that programs are given as a file.
+pub(super) fn sound_folder() -> PathBuf {
+    let memory = Path::new(MEMORY_FOLDER);
+    match memory.is_dir() {
+        true => memory.to_owned(),
+        false => env::temp_dir(),
+    }
+}
+
+/// Starts a program without a network, which writes no files.
+///
+/// # Errors
+/// When it is not installed, or does not start.
+pub(super) fn start(
+    program: impl AsRef<Path>,
+    prepare: impl FnOnce(&mut Command),
+) -> Result<Child, ProviderError> {
+    let program = program.as_ref();
+    let started = LAUNCHER.start(program, prepare);
+    started.map_err(|error| not_started(&program.to_string_lossy(), &error))
+}
+
+/// A program did not start.
+pub(super) fn not_started(program: &str, error: &io::Error) -> ProviderError {
+    match error.kind() {
+        // Asking again does not install it.
+        io::ErrorKind::NotFound => ProviderError::new(
+            program,
+            ProviderErrorKind::Misconfigured,
+            format!("the program {program} is not installed"),
+        ),
+        kind => ProviderError::new(
+            program,
+            ProviderErrorKind::Failed,
+            format!("the program {program} does not start: {kind}"),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use super::*;
+
+    /// What a program does that an attacker has taken over; the shell does each by itself, without another process.
+    async fn tries(script: &str) -> (bool, String) {
+        let child = start("/bin/bash", |command| {
+            let command = command.args(["-c", script]).env("LC_ALL", "C");
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        });
+        let output = child.unwrap().wait_with_output().await.unwrap();
+        let told = [output.stdout, output.stderr].concat();
+        let told = String::from_utf8_lossy(&told).into_owned();
+        (output.status.success(), told)
+    }
+
+    #[tokio::test]
+    async fn a_program_has_no_network_and_no_files_but_those_of_the_system() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let folder = tempfile::tempdir().unwrap();
+        let secret = folder.path().join("secret");
+        std::fs::write(&secret, "hunter2").unwrap();
+        let secret = secret.display();
+        let this = std::process::id();
+        for script in [
+            format!("exec 3<>/dev/tcp/127.0.0.1/{port}"),
+            format!("exec 3<>/dev/udp/127.0.0.1/{port}"),
+            format!("read -r line <{secret} && echo $line"),
+            format!("echo gone >{secret}"),
+            format!("echo new >{secret}.new"),
+            format!("read -r line </proc/{this}/environ && echo read"),
+            format!("kill -0 {this}"),
+            "(exit 0)".to_owned(),
+        ] {
+            let (succeeds, told) = tries(&script).await;
+            assert!(!succeeds, "{script}: {told}");
+            assert!(!told.contains("hunter2"), "{script}: {told}");
+        }
+        assert_eq!(
+            std::fs::read_to_string(secret.to_string()).unwrap(),
+            "hunter2"
+        );
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        // What is left is what programs need.
+        let (succeeds, told) =
+            tries("read -r line </etc/hosts; echo ok >/dev/null && echo ok").await;
+        assert!(succeeds && told == "ok\n", "{told}");
+    }
+
+    #[tokio::test]
+    async fn a_program_knows_nothing_of_the_environment() {
+        let (succeeds, told) = tries("compgen -e").await;
+        assert!(succeeds, "{told}");
+        let names: Vec<&str> = told.split_whitespace().collect();
+        assert!(
+            names.len() < 8 && !names.contains(&"HOME") && !names.contains(&"CARGO"),
+            "{names:?}"
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! Programs of this machine that a capability keeps, such as synthesizers. What they are given was written by strangers, so they are started by a
+//! thread that is confined, and inherit that: they read what belongs to the system, write no files, and have no network.
+
+use std::{
+    env, io,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError, mpsc},
+    thread,
+};
+
+use tokio::{
+    process::{Child, Command},
+    runtime::Handle,
+};
+
+use super::confine::{Confined, confine, installation, systems};
+
+/// A program to start, and where its process goes.
+struct Launch {
+    command: Command,
+    runtime: Handle,
+    started: mpsc::SyncSender<io::Result<Child>>,
+}
+
+/// Starts programs by a confined thread.
+#[derive(Debug)]
+pub struct Launcher {
+    programs: Vec<PathBuf>,
+    readable: Vec<PathBuf>,
+    thread: Mutex<Option<mpsc::Sender<Launch>>>,
+}
+
+impl Launcher {
+    /// A launcher of these programs, which may read below these paths besides what belongs to the system and to them. Nothing is started
+    /// before it is needed.
+    #[must_use]
+    pub fn new(programs: &[&str], readable: Vec<PathBuf>) -> Self {
+        Self {
+            programs: programs.iter().map(PathBuf::from).collect(),
+            readable,
+            thread: Mutex::default(),
+        }
+    }
+
+    /// Starts a program, found by the path of this process, in an environment of its own, which has no secrets. It ends when it is dropped.
+    ///
+    /// # Errors
+    /// When the thread cannot be confined; when the program does not start.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    pub fn start(&self, program: &Path, prepare: impl FnOnce(&mut Command)) -> io::Result<Child> {
+        let mut command = Command::new(found(program)?);
+        command.env_clear().kill_on_drop(true);
+        for name in ["PATH", "LANG", "LC_ALL"] {
+            command.envs(env::var_os(name).map(|value| (name, value)));
+        }
+        prepare(&mut command);
+        let (started, start) = mpsc::sync_channel(1);
+        let launch = Launch {
+            command,
+            runtime: Handle::current(),
+            started,
+        };
+        let gone = || io::Error::other("the thread that starts programs is gone");
+        self.thread()?.send(launch).map_err(|_| gone())?;
+        start.recv().map_err(|_| gone())?
+    }
+
+    /// The thread, which is started unless it is there.
+    fn thread(&self) -> io::Result<mpsc::Sender<Launch>> {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(thread) = &*thread {
+            return Ok(thread.clone());
+        }
+        let begun = self.begin()?;
+        Ok(thread.insert(begun).clone())
+    }
+
+    fn begin(&self) -> io::Result<mpsc::Sender<Launch>> {
+        let mut readable = systems(&[]);
+        for program in &self.programs {
+            readable.extend(
+                found(program)
+                    .map(|program| installation(&program, &[]))
+                    .unwrap_or_default(),
+            );
+        }
+        readable.extend(self.readable.iter().cloned());
+        let (launches, launch) = mpsc::channel::<Launch>();
+        let (ready, confined) = mpsc::sync_channel(1);
+        thread::Builder::new()
+            .name("launcher".to_owned())
+            .spawn(move || {
+                // What the kernel lacks is told at the start of the server.
+                let is_confined = confine(&Confined::Launcher { readable }).map(|_| ());
+                let may_begin = is_confined.is_ok();
+                let waits = ready.send(is_confined).is_ok();
+                if may_begin && waits {
+                    launch.iter().for_each(Launch::start);
+                }
+            })?;
+        confined.recv().map_err(io::Error::other)??;
+        Ok(launches)
+    }
+}
+
+impl Launch {
+    fn start(mut self) {
+        let _runtime = self.runtime.enter();
+        // Who does not wait any more loses it, and with that it is killed.
+        let _ = self.started.send(self.command.spawn());
+    }
+}
+
+/// The file of a program. Its path is absolute, so that it is started without a copy of this process, which a confined thread cannot make.
+fn found(program: &Path) -> io::Result<PathBuf> {
+    if program.is_absolute() {
+        return Ok(program.to_owned());
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut files = env::split_paths(&path).map(|folder| folder.join(program));
+    files
+        .find(|file| file.is_absolute() && file.is_file())
+        .ok_or_else(|| io::ErrorKind::NotFound.into())
+}
