@@ -8,6 +8,7 @@
 //! - [`identifiers`]: of partners and of saved characters
 //! - [`invalid`]: what is wrong with something that was given
 //! - [`language`]: languages by name and by tag
+//! - [`markup`]: marks inside of a line of Markdown or HTML
 //! - [`names`]: what people may call things
 //! - [`json`]: JSON from outside, with a bound on the memory that it becomes
 
@@ -19,5 +20,6 @@ pub mod identifiers;
 pub mod invalid;
 pub mod json;
 pub mod language;
+pub mod markup;
 pub mod money;
 pub mod names;

@@ -127,6 +127,9 @@ pub struct CharacterParameters {
     /// What it says when it was interrupted by a sound without words; a template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interruption_message: Option<String>,
+    /// What it says in a call while the model lets the visitor wait; a template. Unset: the server's `calls.patience_message`; empty: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patience_message: Option<String>,
     /// Questions it answers easily.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub easy_questions: Vec<Value>,
@@ -188,6 +191,8 @@ pub struct RenderedCharacter {
     pub greetings: Vec<String>,
     /// What it says when it was interrupted by a sound without words.
     pub interruption_message: Option<String>,
+    /// What it says while the model lets the visitor wait; `None` where the character does not say.
+    pub patience_message: Option<String>,
 }
 
 impl CharacterParameters {

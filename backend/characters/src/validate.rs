@@ -57,6 +57,11 @@ pub(super) fn character(character: &Character) -> Result<(), InvalidField> {
             &parameters.interruption_message,
             MAX_LINE_CHARS,
         ),
+        (
+            "patience_message",
+            &parameters.patience_message,
+            MAX_LINE_CHARS,
+        ),
     ] {
         if text
             .as_ref()

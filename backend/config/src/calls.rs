@@ -45,8 +45,16 @@ pub struct CallsConfig {
     pub pause_ms: u32,
     /// How long a provider may be silent before it counts as failed, in milliseconds.
     pub provider_timeout_ms: u32,
+    /// Whether a service elsewhere that says nothing for half of that is asked once more, beside the first request. Turn it off for
+    /// a model whose machine has no room for two.
+    pub second_request: bool,
     /// What the character says when a provider failed.
     pub apology: String,
+    /// What the character says while its model lets the visitor wait, where it has no `patience_message` of its own; unset: "One moment, please." in
+    /// the language of the call; empty: nothing.
+    pub patience_message: Option<String>,
+    /// How long the visitor waits for the first words of a reply before that is said, in milliseconds.
+    pub patience_ms: u32,
     /// What calls find out of their visitors and tell the page (`onUserInfo`), where the character has no `profile_schema`: names of fields,
     /// and what they mean. Empty: nothing; unset: `name`, `age`, `city`, `occupation` and `interests`.
     pub user_info: Option<BTreeMap<String, String>>,
@@ -72,7 +80,10 @@ impl Default for CallsConfig {
             interim_ms: None,
             pause_ms: 80,
             provider_timeout_ms: 10_000,
+            second_request: true,
             apology: "Sorry, I can't answer right now. Please try again in a moment.".to_owned(),
+            patience_message: None,
+            patience_ms: 3_000,
             user_info: None,
             usd_per_hour: Usd(0),
         }
@@ -156,6 +167,15 @@ impl CallsConfig {
             "calls.interim_ms: 0, or at least 100"
         );
         ensure!(self.pause_ms <= 10_000, "calls.pause_ms: at most 10000");
+        ensure!(
+            (500..=60_000).contains(&self.patience_ms),
+            "calls.patience_ms: 500 to 60000"
+        );
+        let patience = self.patience_message.as_ref();
+        ensure!(
+            patience.is_none_or(|message| message.chars().count() <= 4_000),
+            "calls.patience_message: at most 4000 characters"
+        );
         ensure!(
             self.provider_timeout_ms >= 100,
             "calls.provider_timeout_ms: at least 100"

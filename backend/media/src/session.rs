@@ -32,9 +32,9 @@ use tokio_util::task::AbortOnDropHandle;
 use self::{
     offers::Offers,
     replay::ReplayBuffer,
-    turns::turn_settings,
+    turns::{patience_message, turn_settings},
     visitor::Visitor,
-    words::{rag_info, server_message, stored_line},
+    words::{conversation, rag_info, server_message, stored_line},
 };
 use super::{
     live::Attach,
@@ -227,6 +227,12 @@ impl Session {
             greetings: rendered.greetings.clone(),
             interruption_message: rendered.interruption_message.clone(),
             apology: settings.apology.clone(),
+            patience_message: patience_message(
+                rendered.patience_message.as_deref(),
+                settings.patience_message.as_deref(),
+                voice.language.as_deref(),
+            ),
+            patience_after: Duration::from_millis(settings.patience_ms.into()),
             time_limit: setup.time_limit,
             // The providers' own time-out comes first and says what happened; this one is for what they miss.
             provider_timeout: Duration::from_millis(settings.provider_timeout_ms.into())
@@ -443,7 +449,7 @@ impl Session {
                 Output::CancelPrediction(pause) => self.requests.cancel_prediction(pause),
                 Output::Reply(reply) => self
                     .requests
-                    .reply(reply, self.engine.transcript().to_vec()),
+                    .reply(reply, conversation(self.engine.transcript())),
                 Output::CancelReply(reply) => self.requests.cancel_reply(reply),
                 Output::Speak { sentence, text } => self.requests.speak(sentence, text),
                 Output::CancelSpeech(sentence) => self.requests.cancel_speech(sentence),
@@ -471,7 +477,7 @@ impl Session {
     /// Finds out what the visitor tells of themselves, where it is time to.
     fn ask_of_visitor(&mut self) {
         if let Some(known) = self.visitor.ask() {
-            let lines = self.engine.transcript().to_vec();
+            let lines = conversation(self.engine.transcript());
             self.requests.profile(known, lines);
         }
     }

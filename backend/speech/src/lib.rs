@@ -6,6 +6,7 @@
 
 mod bill;
 mod cache;
+mod directions;
 mod error;
 mod library;
 mod recording;

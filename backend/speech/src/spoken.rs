@@ -1,6 +1,10 @@
 //! What of a written text is spoken.
 
-/// The text without marks that cannot be heard: Markdown, HTML tags, addresses beyond their host, emoji.
+use colloquy_base::markup::{entity, is_emphasis, link, tag};
+
+use super::directions;
+
+/// The text without what cannot be heard: stage directions, Markdown, HTML tags, addresses beyond their host, emoji.
 #[must_use]
 pub fn spoken(text: &str) -> String {
     let mut lines = Vec::new();
@@ -18,7 +22,7 @@ pub fn spoken(text: &str) -> String {
         if in_code || is_rule {
             continue;
         }
-        lines.push(inline(without_prefix(line)));
+        lines.push(inline(&directions::removed(without_prefix(line))));
     }
     let joined = lines.join(" ");
     let words = joined.split_whitespace().collect::<Vec<_>>();
@@ -82,28 +86,6 @@ fn inline(line: &str) -> String {
     spoken
 }
 
-/// Marks beside a word are emphasis; between words or digits (`3 * 4`, `snake_case`) they belong to the text.
-fn is_emphasis(mark: char, before: Option<char>, after: Option<char>) -> bool {
-    let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
-    let is_space = |c: Option<char>| c.is_none_or(char::is_whitespace);
-    let stands_alone = is_space(before) && is_space(after);
-    let in_a_word = is_word(before) && is_word(after) && mark != '*';
-    // One tilde before a number means "about".
-    let about = mark == '~' && after.is_some_and(|c| c.is_ascii_digit());
-    !stands_alone && !in_a_word && !about
-}
-
-/// `[text](address)` and `![text](address)`: the text, and what follows.
-fn link(text: &str) -> Option<(&str, &str)> {
-    let inner = text.strip_prefix("![").or_else(|| text.strip_prefix('['))?;
-    let (label, after) = inner.split_once("](")?;
-    if label.contains(['[', ']']) {
-        return None;
-    }
-    let (_, after) = after.split_once(')')?;
-    Some((label, after))
-}
-
 /// A bare address: its host, and what follows.
 fn address(text: &str) -> Option<(&str, &str)> {
     let after = ["https://", "http://"]
@@ -119,31 +101,6 @@ fn address(text: &str) -> Option<(&str, &str)> {
         host.strip_prefix("www.").unwrap_or(host),
         &after[whole.len()..],
     ))
-}
-
-/// An HTML tag: what follows it.
-fn tag(text: &str) -> Option<&str> {
-    let inner = text.strip_prefix('<')?;
-    let begins = inner
-        .strip_prefix('/')
-        .unwrap_or(inner)
-        .starts_with(|c: char| c.is_ascii_alphabetic());
-    let (inside, after) = inner.split_once('>')?;
-    (begins && inside.len() <= 200).then_some(after)
-}
-
-fn entity(text: &str) -> Option<(&'static str, &str)> {
-    const ENTITIES: &[(&str, &str)] = &[
-        ("&amp;", "&"),
-        ("&lt;", "<"),
-        ("&gt;", ">"),
-        ("&quot;", "\""),
-        ("&#39;", "'"),
-        ("&nbsp;", " "),
-    ];
-    ENTITIES
-        .iter()
-        .find_map(|(name, meant)| Some((*meant, text.strip_prefix(name)?)))
 }
 
 /// Pictures, joiners and control characters.
@@ -179,6 +136,9 @@ mod tests {
             ),
             ("_so_ and __so__", "so and so"),
             ("snake_case and 3 * 4", "snake_case and 3 * 4"),
+            ("3*4 is 12", "3*4 is 12"),
+            ("*smiles* Hello, *you* there! *waves*", "Hello, you there!"),
+            ("*smiles*", ""),
             ("about ~5 km", "about ~5 km"),
             ("Use `cargo run` now", "Use cargo run now"),
             ("## Opening hours", "Opening hours"),

@@ -27,6 +27,8 @@ fn engine() -> Result<Engine, Box<dyn Error>> {
         greetings: Vec::new(),
         interruption_message: None,
         apology: String::new(),
+        patience_message: None,
+        patience_after: Duration::from_secs(3),
         time_limit: Duration::from_secs(3600),
         provider_timeout: Duration::from_secs(3600),
         bitrate_bps: 32_000,

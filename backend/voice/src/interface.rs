@@ -118,6 +118,10 @@ pub struct EngineConfig {
     pub interruption_message: Option<String>,
     /// What the character says when a provider failed.
     pub apology: String,
+    /// What the character says while the model lets the visitor wait; `None` for nothing.
+    pub patience_message: Option<String>,
+    /// How long the visitor waits for the first words of a reply before that is said.
+    pub patience_after: Duration,
     /// The longest the call may last, counted from [`Input::Connected`].
     pub time_limit: Duration,
     /// How long a provider may take to its first result, and between results, before it counts as failed.
@@ -312,6 +316,8 @@ pub struct Line {
     pub at: Duration,
     /// Whether the visitor spoke over it, so that it is shorter than the model meant it.
     pub interrupted: bool,
+    /// Whether it is an apology or a word of patience: it was said, but it is no part of the conversation that a model replies to.
+    pub is_aside: bool,
 }
 
 /// Who said a line.

@@ -1,8 +1,6 @@
 //! What was really heard and said, in the order in which it began.
 
-use std::time::Duration;
-
-use crate::interface::{Line, LineId, Originator};
+use crate::interface::{Line, LineId};
 
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
@@ -28,30 +26,16 @@ impl Transcript {
         self.lines.insert(place, line);
     }
 
-    /// Sets the words of a line of the character; the line appears with its first words and goes with its last.
-    pub(crate) fn set_bot(
-        &mut self,
-        id: LineId,
-        at: Duration,
-        text: String,
-        interrupted: bool,
-    ) -> Line {
-        let line = Line {
-            id,
-            originator: Originator::Bot,
-            text,
-            at,
-            interrupted,
-        };
+    /// Sets a line of the character; it appears with its first words and goes with its last.
+    pub(crate) fn set_bot(&mut self, line: Line) {
         // The line that changes is nearly always the last one.
-        let place = self.lines.iter().rposition(|other| other.id == id);
+        let place = self.lines.iter().rposition(|other| other.id == line.id);
         match place {
             Some(place) if line.text.is_empty() => drop(self.lines.remove(place)),
-            Some(place) => self.lines[place] = line.clone(),
+            Some(place) => self.lines[place] = line,
             None if line.text.is_empty() => {}
-            None => self.insert(line.clone()),
+            None => self.insert(line),
         }
-        line
     }
 }
 
@@ -91,7 +75,10 @@ pub(crate) fn is_ideographic(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::interface::Originator;
 
     #[test]
     fn spoken_part_keeps_whole_words() {
@@ -124,6 +111,7 @@ mod tests {
             text: "x".to_owned(),
             at: Duration::from_secs(at),
             interrupted: false,
+            is_aside: false,
         };
         transcript.insert(line(1, 5));
         transcript.insert(line(0, 2));

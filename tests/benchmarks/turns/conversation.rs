@@ -98,6 +98,8 @@ pub(super) async fn hear(
         greetings: Vec::new(),
         interruption_message: None,
         apology: String::new(),
+        patience_message: None,
+        patience_after: Duration::from_secs(3),
         time_limit: Duration::from_secs(600),
         provider_timeout: Duration::from_secs(60),
         bitrate_bps: 32_000,

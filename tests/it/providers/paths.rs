@@ -45,6 +45,7 @@ fn guide(rag_enabled: bool) -> (Character, RenderedCharacter) {
         system: "You are Max.".to_owned(),
         greetings: Vec::new(),
         interruption_message: None,
+        patience_message: None,
     };
     (character, rendered)
 }

@@ -68,6 +68,10 @@ fn templates(character: &Character) -> impl Iterator<Item = (String, &str)> {
             "parameters.interruption_message",
             parameters.interruption_message.as_ref(),
         ),
+        (
+            "parameters.patience_message",
+            parameters.patience_message.as_ref(),
+        ),
     ];
     let single = single
         .into_iter()
@@ -114,6 +118,7 @@ fn render(
         system: String::new(),
         greetings: Vec::with_capacity(character.parameters.greetings.len()),
         interruption_message: None,
+        patience_message: None,
     };
     // The prefix stands behind the personality, unless that has a place for it.
     let mut prefix = None;
@@ -136,6 +141,7 @@ fn render(
                 rendered.system = parts.chain(prefix).collect::<Vec<_>>().join("\n\n");
             }
             "parameters.interruption_message" => rendered.interruption_message = Some(text),
+            "parameters.patience_message" => rendered.patience_message = Some(text),
             _ => rendered.greetings.push(text),
         }
     }

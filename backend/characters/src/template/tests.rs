@@ -58,6 +58,7 @@ fn prefix_greetings_and_interruption_are_templates_too() {
             "robot_name": "Ada",
             "greetings": ["Hi {{ guest }}", "I am {{ robot_name }} <b>"],
             "interruption_message": "Sorry, {{ guest }}?",
+            "patience_message": "One moment, {{ guest }}.",
             "conversation_prefix": "Talk to {{ guest }}",
         }),
         json!({"guest": "Bo"}),
@@ -66,6 +67,8 @@ fn prefix_greetings_and_interruption_are_templates_too() {
     assert_eq!(rendered.system, "P\n\nTalk to Bo");
     assert_eq!(rendered.greetings, ["Hi Bo", "I am Ada <b>"]);
     assert_eq!(rendered.interruption_message.as_deref(), Some("Sorry, Bo?"));
+    let patience = rendered.patience_message.as_deref();
+    assert_eq!(patience, Some("One moment, Bo."));
 }
 
 #[test]

@@ -1,11 +1,47 @@
 //! When turns begin and end, and when what is said in them is transcribed: the settings of a server's calls.
 
+use colloquy_base::language::primary;
 use colloquy_voice::{PredictedHold, TurnSettings};
 
 use crate::Media;
 
 /// How often running utterances are transcribed by those that may start early.
 const EARLY_INTERIM_MS: u32 = 1_000;
+
+/// "One moment", by language.
+const PATIENCE: [(&str, &str); 17] = [
+    ("ar", "لحظة من فضلك."),
+    ("cs", "Okamžik, prosím."),
+    ("de", "Einen Moment, bitte."),
+    ("en", "One moment, please."),
+    ("es", "Un momento, por favor."),
+    ("fr", "Un instant, s'il vous plaît."),
+    ("he", "רגע אחד, בבקשה."),
+    ("hi", "एक क्षण, कृपया।"),
+    ("it", "Un momento, per favore."),
+    ("ja", "少々お待ちください。"),
+    ("ko", "잠시만 기다려 주세요."),
+    ("nl", "Een moment, alstublieft."),
+    ("pl", "Chwileczkę, proszę."),
+    ("pt", "Um momento, por favor."),
+    ("ru", "Одну минуту, пожалуйста."),
+    ("tr", "Bir dakika, lütfen."),
+    ("zh", "请稍等。"),
+];
+
+/// What is said while the model lets the visitor wait: the character's words, else the server's, else "One moment" in the language of
+/// the call, where it is known.
+pub(super) fn patience_message(
+    of_character: Option<&str>,
+    of_server: Option<&str>,
+    language: Option<&str>,
+) -> Option<String> {
+    let tag = language.unwrap_or("en").to_ascii_lowercase();
+    let known = PATIENCE.iter().find(|(known, _)| *known == primary(&tag));
+    let message = of_character.or(of_server);
+    let message = message.or(known.map(|(_, message)| *message))?.trim();
+    (!message.is_empty()).then(|| message.to_owned())
+}
 
 /// The settings for a call in this language. What is transcribed before the end of an utterance depends on who transcribes.
 pub(super) fn turn_settings(media: &Media, language: Option<&str>) -> TurnSettings {
@@ -26,5 +62,24 @@ pub(super) fn turn_settings(media: &Media, language: Option<&str>) -> TurnSettin
             incomplete_ms: settings.incomplete_stop_ms,
         }),
         ..TurnSettings::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_words_of_patience_says_them() {
+        let said = |of_character, of_server, language| {
+            patience_message(of_character, of_server, language).unwrap_or_default()
+        };
+        assert_eq!(said(Some("Wait."), Some("Moment."), None), "Wait.");
+        assert_eq!(said(None, Some("Moment."), Some("de")), "Moment.");
+        assert_eq!(said(None, None, Some("de-AT")), "Einen Moment, bitte.");
+        assert_eq!(said(None, None, None), "One moment, please.");
+        assert_eq!(said(Some(" "), Some("Moment."), None), "");
+        assert_eq!(said(None, Some(""), None), "");
+        assert_eq!(said(None, None, Some("tlh")), "", "English would be wrong");
     }
 }

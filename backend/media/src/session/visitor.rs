@@ -143,6 +143,7 @@ mod tests {
             text: text.to_owned(),
             at: Duration::ZERO,
             interrupted: false,
+            is_aside: false,
         };
         Event::Transcript { line, is_final }
     }

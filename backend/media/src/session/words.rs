@@ -54,6 +54,12 @@ pub(super) fn stored_line(line: &Line) -> TranscriptLine {
     }
 }
 
+/// The lines that models are told: an apology or a word of patience is nothing that the character has to say.
+pub(super) fn conversation(transcript: &[Line]) -> Vec<Line> {
+    let said = transcript.iter().filter(|line| !line.is_aside);
+    said.cloned().collect()
+}
+
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -89,4 +95,34 @@ pub(crate) fn excerpt(error: &anyhow::Error) -> String {
         cut.push('…');
     }
     cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use colloquy_voice::LineId;
+
+    #[test]
+    fn models_are_told_of_no_asides() {
+        let line = |id, text: &str, is_aside| Line {
+            id: LineId(id),
+            originator: colloquy_voice::Originator::Bot,
+            text: text.to_owned(),
+            at: Duration::ZERO,
+            interrupted: false,
+            is_aside,
+        };
+        let transcript = [
+            line(0, "Hello.", false),
+            line(1, "One moment.", true),
+            line(2, "Sorry.", true),
+            line(3, "We open at nine.", false),
+        ];
+        let told: Vec<_> = conversation(&transcript)
+            .into_iter()
+            .map(|line| line.id.0)
+            .collect();
+        assert_eq!(told, [0, 3]);
+        assert_eq!(stored_line(&transcript[2]).text, "Sorry.", "it was said");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::turn::Source;
+use super::turn::{Source, Turn};
 use super::{CallPhase, Engine};
 use crate::inbound::activity::Change;
 use crate::inbound::{RATE_HZ, Sink as _, duration_of, samples_of_ms};
@@ -224,10 +224,7 @@ impl Engine {
 
     /// Whether what is heard may be the character's own voice.
     fn echo_is_likely(&self) -> bool {
-        let audible = self
-            .turn
-            .as_ref()
-            .is_some_and(|turn| turn.audible_at.is_some());
+        let audible = self.turn.as_ref().is_some_and(Turn::is_audible);
         audible && self.frames_sent < ECHO_WARM_UP_FRAMES
     }
 
@@ -459,6 +456,7 @@ impl Utterance {
             text: text.to_owned(),
             at: self.at,
             interrupted: false,
+            is_aside: false,
         }
     }
 }

@@ -233,6 +233,8 @@ impl Engine {
             self.awaiting.iter().map(|awaiting| awaiting.deadline).min(),
             turn.and_then(|turn| turn.text_deadline(timeout)),
             turn.and_then(|turn| turn.speech_deadline(timeout)),
+            turn.and_then(Turn::clause_deadline),
+            turn.and_then(|turn| turn.patience_deadline(&self.config)),
             self.pacer.deadline(self.frame_ready),
         ]
         .into_iter()
@@ -289,13 +291,15 @@ impl Engine {
     fn advance(&mut self) {
         self.hear();
         self.check_providers();
+        self.bridge_silence();
         self.play();
         // Each round pays a debt, and paying makes none, so this ends.
         while self.take_floor() {
             self.play();
         }
-        if self.turn.is_none() {
-            self.set_agent(AgentState::Listening);
+        match &mut self.turn {
+            Some(turn) => turn.note_silence(self.now),
+            None => self.set_agent(AgentState::Listening),
         }
     }
 
@@ -341,6 +345,7 @@ impl Engine {
             text,
             at,
             interrupted: false,
+            is_aside: false,
         };
         self.transcript.insert(line.clone());
         self.tell(Event::Transcript {

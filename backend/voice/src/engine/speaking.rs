@@ -2,7 +2,9 @@
 
 use super::Engine;
 use super::turn::{Source, Turn};
-use crate::interface::{AgentState, Event, FailedProvider, Output, ReplyId, SentenceId};
+use crate::interface::{
+    AgentState, Event, FailedProvider, Line, Originator, Output, ReplyId, SentenceId,
+};
 use crate::outbound::FRAME_SAMPLES;
 use crate::outbound::pacer::MAX_BURST;
 
@@ -106,6 +108,27 @@ impl Engine {
         }
     }
 
+    /// Does something about a silence in which a model writes: after a while the visitor gets a clause instead of a sentence, and before the
+    /// first words a word of patience.
+    pub(super) fn bridge_silence(&mut self) {
+        let now = self.now;
+        let Some(turn) = &mut self.turn else { return };
+        turn.note_silence(now);
+        if turn.clause_deadline().is_some_and(|at| at <= now) {
+            turn.hurry();
+            self.ask_speech();
+        }
+        let Some(turn) = &mut self.turn else { return };
+        let is_due = turn
+            .patience_deadline(&self.config)
+            .is_some_and(|at| at <= now);
+        if let Some(text) = self.config.patience_message.clone().filter(|_| is_due) {
+            let (sentence, line) = (self.ids.sentence(), self.transcript.reserve());
+            turn.speak_aside(now, sentence, text.clone(), line);
+            self.outputs.push_back(Output::Speak { sentence, text });
+        }
+    }
+
     /// Lets the character speak if it has something to say and nobody else speaks. Says whether it begins.
     pub(super) fn take_floor(&mut self) -> bool {
         if self.turn.is_some() || self.visitor_has_floor() {
@@ -135,14 +158,16 @@ impl Engine {
 
     /// Breaks off what the character says or is about to say. The line keeps the words that were played.
     pub(super) fn stop_turn(&mut self, interrupted: bool) {
-        let Some(turn) = self.turn.take() else { return };
+        let Some(mut turn) = self.turn.take() else {
+            return;
+        };
         self.pacer.cut();
         if let Some(reply) = turn.open_reply() {
             self.outputs.push_back(Output::CancelReply(reply));
         }
         self.outputs
             .extend(turn.unfinished_speech().map(Output::CancelSpeech));
-        self.tell_line(&turn, true, interrupted);
+        self.tell_line(&mut turn, true, interrupted);
     }
 
     /// Sends the frames that are due, and silence where it is due.
@@ -166,11 +191,23 @@ impl Engine {
             return;
         }
         self.pacer.pause();
-        if self.turn.as_ref().is_some_and(Turn::is_over) {
-            self.finish_turn();
+        match &self.turn {
+            Some(turn) if turn.is_over() => self.finish_turn(),
+            // Only a word of patience was heard.
+            Some(turn) if turn.is_idle() && turn.audible_at.is_none() => self.patience_ended(),
+            _ => {}
         }
         self.outputs
             .extend(self.pacer.send_silence(self.now).map(Output::Send));
+    }
+
+    /// A word of patience was heard, and the reply is still awaited.
+    fn patience_ended(&mut self) {
+        if let Some(mut turn) = self.turn.take() {
+            self.tell_aside(&mut turn, true, false);
+            self.turn = Some(turn);
+        }
+        self.set_agent(AgentState::Thinking);
     }
 
     fn start_reply(&mut self) {
@@ -215,30 +252,80 @@ impl Engine {
         let Some(turn) = &mut self.turn else { return };
         let mut samples = [0; FRAME_SAMPLES];
         let began = turn.fill_frame(&mut samples, &mut self.spare_resampler);
-        turn.audible_at.get_or_insert(at);
+        if began.sentence {
+            turn.audible_at.get_or_insert(at);
+        }
+        if let Some(aside) = turn.aside.as_mut().filter(|_| began.aside) {
+            aside.at = Some(at);
+        }
+        let aside_is_over = turn.has_untold_aside();
         let frame = self
             .pacer
             .send_speech(self.now, self.encoder.encode(&samples));
         self.frames_sent += 1;
         self.outputs.push_back(Output::Send(frame));
         self.set_agent(AgentState::Speaking);
-        if began && let Some(turn) = self.turn.take() {
-            self.tell_line(&turn, false, false);
+        if let Some(mut turn) = self.turn.take() {
+            if began.aside || aside_is_over {
+                self.tell_aside(&mut turn, aside_is_over, false);
+            }
+            if began.sentence {
+                self.tell_line(&mut turn, false, false);
+            }
             self.turn = Some(turn);
         }
     }
 
     fn finish_turn(&mut self) {
-        let Some(turn) = self.turn.take() else { return };
-        self.tell_line(&turn, true, false);
+        let Some(mut turn) = self.turn.take() else {
+            return;
+        };
+        // A reply without a word that can be spoken is none.
+        let is_silent = turn.audible_at.is_none() && !turn.failed;
+        if is_silent && matches!(turn.source, Source::Reply(_)) {
+            turn.failed = true;
+            self.tell(Event::ProviderFailed(FailedProvider::Model));
+        }
+        self.tell_line(&mut turn, true, false);
         self.pending.apology |= turn.failed && turn.source != Source::Apology;
     }
 
     /// Records what the character said by now. Nothing of a turn that was not heard is recorded or told.
-    fn tell_line(&mut self, turn: &Turn, is_final: bool, interrupted: bool) {
+    fn tell_line(&mut self, turn: &mut Turn, is_final: bool, interrupted: bool) {
+        if is_final {
+            self.tell_aside(turn, true, interrupted);
+        }
         let Some(at) = turn.audible_at else { return };
-        let text = turn.text(is_final);
-        let line = self.transcript.set_bot(turn.line, at, text, interrupted);
+        let line = Line {
+            id: turn.line,
+            originator: Originator::Bot,
+            text: turn.text(is_final),
+            at,
+            interrupted,
+            is_aside: turn.source == Source::Apology,
+        };
+        self.transcript.set_bot(line.clone());
+        self.tell(Event::Transcript { line, is_final });
+    }
+
+    /// Records the word of patience, as far as it was heard.
+    fn tell_aside(&mut self, turn: &mut Turn, is_final: bool, interrupted: bool) {
+        let text = turn.aside_text(is_final);
+        let Some(aside) = turn.aside.as_mut().filter(|aside| !aside.is_told) else {
+            return;
+        };
+        let Some(at) = aside.at else { return };
+        aside.is_told = is_final;
+        let line = Line {
+            id: aside.line,
+            originator: Originator::Bot,
+            text,
+            at,
+            // What was over was not cut.
+            interrupted: interrupted && turn.audible_at.is_none(),
+            is_aside: true,
+        };
+        self.transcript.set_bot(line.clone());
         self.tell(Event::Transcript { line, is_final });
     }
 }

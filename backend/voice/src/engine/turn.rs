@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::interface::{LineId, ReplyId, SentenceId};
+use crate::interface::{EngineConfig, LineId, ReplyId, SentenceId};
 use crate::outbound::FRAME_SAMPLES;
 use crate::outbound::resample::Resampler;
 use crate::outbound::sentences::Splitter;
@@ -13,6 +13,8 @@ use crate::transcript::spoken_part;
 
 /// Sentences asked for ahead of the one that plays: enough to speak without a pause, little to waste in a barge-in.
 const SENTENCES_AHEAD: usize = 2;
+/// How long the visitor hears nothing before a clause is said instead of a whole sentence.
+const CLAUSE_AFTER: Duration = Duration::from_millis(1_500);
 /// How long a character of text takes to speak, at 48 kHz: about 15 a second. Stands in for the length of a sentence
 /// whose speech is not complete.
 const SAMPLES_PER_CHARACTER: u64 = 3200;
@@ -34,6 +36,8 @@ struct Sentence {
     speech: Speech,
     begun: bool,
     failed: bool,
+    /// The word of patience, which is no part of the reply.
+    is_aside: bool,
 }
 
 impl Sentence {
@@ -48,10 +52,31 @@ impl Sentence {
     }
 }
 
+/// A word of patience before a reply, which is a line of its own.
+pub(super) struct Aside {
+    pub(super) line: LineId,
+    /// When its first frame went out, in call time.
+    pub(super) at: Option<Duration>,
+    /// Whether the client has its final words.
+    pub(super) is_told: bool,
+    /// Its words, once they are over.
+    said: Option<String>,
+}
+
+/// What began in a frame.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Began {
+    /// A sentence of the turn.
+    pub(super) sentence: bool,
+    /// The word of patience.
+    pub(super) aside: bool,
+}
+
 pub(super) struct Turn {
     pub(super) source: Source,
     pub(super) line: LineId,
-    /// When its first frame went out, in call time.
+    pub(super) aside: Option<Aside>,
+    /// When its first own frame went out, in call time.
     pub(super) audible_at: Option<Duration>,
     /// Whether to apologise when it is over.
     pub(super) failed: bool,
@@ -63,6 +88,10 @@ pub(super) struct Turn {
     /// When a provider last gave something, or was first asked.
     text_progress_at: Duration,
     speech_progress_at: Duration,
+    /// Since when nothing is there to be heard while the reply is being written.
+    idle_since: Option<Duration>,
+    /// Whether the visitor has waited long enough for a clause.
+    is_hurried: bool,
 }
 
 impl Turn {
@@ -70,6 +99,7 @@ impl Turn {
         Self {
             source: Source::Reply(reply),
             line,
+            aside: None,
             audible_at: None,
             failed: false,
             text_open: true,
@@ -78,6 +108,8 @@ impl Turn {
             said: String::new(),
             text_progress_at: now,
             speech_progress_at: now,
+            idle_since: Some(now),
+            is_hurried: false,
         }
     }
 
@@ -129,6 +161,29 @@ impl Turn {
     }
 
     pub(super) fn speak(&mut self, now: Duration, id: SentenceId, text: String) {
+        self.push_sentence(now, id, text, false);
+    }
+
+    /// Says a word of patience before the reply.
+    pub(super) fn speak_aside(
+        &mut self,
+        now: Duration,
+        id: SentenceId,
+        text: String,
+        line: LineId,
+    ) {
+        self.aside = Some(Aside {
+            line,
+            at: None,
+            is_told: false,
+            said: None,
+        });
+        self.push_sentence(now, id, text, true);
+    }
+
+    fn push_sentence(&mut self, now: Duration, id: SentenceId, text: String, is_aside: bool) {
+        self.idle_since = None;
+        self.is_hurried = false;
         if self.unfinished_speech().next().is_none() {
             self.speech_progress_at = now;
         }
@@ -139,7 +194,66 @@ impl Turn {
             speech,
             begun: false,
             failed: false,
+            is_aside,
         });
+    }
+
+    /// Looks whether something is there to be heard, now.
+    pub(super) fn note_silence(&mut self, now: Duration) {
+        match self.is_idle() {
+            true => _ = self.idle_since.get_or_insert(now),
+            false => self.idle_since = None,
+        }
+    }
+
+    /// Whether all that was written of a reply was said, and more is to come.
+    pub(super) fn is_idle(&self) -> bool {
+        self.open_reply().is_some() && self.sentences.is_empty()
+    }
+
+    /// When a clause is enough.
+    pub(super) fn clause_deadline(&self) -> Option<Duration> {
+        let since = self.idle_since.filter(|_| self.is_idle())?;
+        (!self.is_hurried).then(|| since.saturating_add(CLAUSE_AFTER))
+    }
+
+    /// Lets the next sentence end at a clause.
+    pub(super) fn hurry(&mut self) {
+        self.is_hurried = true;
+        self.splitter.hurry();
+    }
+
+    /// When a word of patience is due: before the first words of a reply, and once.
+    pub(super) fn patience_deadline(&self, config: &EngineConfig) -> Option<Duration> {
+        let since = self.idle_since.filter(|_| self.is_idle())?;
+        let is_due =
+            self.audible_at.is_none() && self.aside.is_none() && config.patience_message.is_some();
+        is_due.then(|| since.saturating_add(config.patience_after))
+    }
+
+    /// Whether something of the turn was heard.
+    pub(super) fn is_audible(&self) -> bool {
+        self.audible_at.is_some() || self.aside.as_ref().is_some_and(|aside| aside.at.is_some())
+    }
+
+    /// The words of the word of patience: of all of it, or only the part that was played.
+    pub(super) fn aside_text(&self, only_played: bool) -> String {
+        let said = self.aside.as_ref().and_then(|aside| aside.said.clone());
+        let text = said.unwrap_or_else(|| {
+            let aside = self.sentences.iter().find(|sentence| sentence.is_aside);
+            let text = aside.map(|sentence| match only_played {
+                true => sentence.spoken(),
+                false => &sentence.text,
+            });
+            text.unwrap_or_default().to_owned()
+        });
+        text.trim().to_owned()
+    }
+
+    /// Whether the word of patience is over and nobody was told so.
+    pub(super) fn has_untold_aside(&self) -> bool {
+        let over = |aside: &Aside| aside.said.is_some() && aside.at.is_some() && !aside.is_told;
+        self.aside.as_ref().is_some_and(over)
     }
 
     /// The speech that is still being made under this id.
@@ -164,8 +278,10 @@ impl Turn {
         };
         sentence.failed = true;
         sentence.speech.end();
+        // Nobody misses a word of patience.
+        let is_missed = !sentence.is_aside;
         self.speech_progress_at = now;
-        self.failed = true;
+        self.failed |= is_missed;
         true
     }
 
@@ -213,22 +329,25 @@ impl Turn {
         have > 0
     }
 
-    /// Fills a frame. Says whether a sentence began in it.
+    /// Fills a frame. Says what began in it.
     pub(super) fn fill_frame(
         &mut self,
         frame: &mut [i16; FRAME_SAMPLES],
         spare: &mut Option<Resampler>,
-    ) -> bool {
+    ) -> Began {
         frame.fill(0);
         let mut filled = 0;
-        let mut began = false;
+        let mut began = Began::default();
         while filled < FRAME_SAMPLES
             && let Some(sentence) = self.sentences.front_mut()
         {
             let taken = sentence.speech.take(&mut frame[filled..]);
             if taken > 0 && !sentence.begun {
                 sentence.begun = true;
-                began = true;
+                match sentence.is_aside {
+                    true => began.aside = true,
+                    false => began.sentence = true,
+                }
             }
             filled += taken;
             if !sentence.speech.is_drained() {
@@ -242,7 +361,8 @@ impl Turn {
     /// The words so far: of every sentence that began, or only the part that was played.
     pub(super) fn text(&self, only_played: bool) -> String {
         let mut text = self.said.clone();
-        for sentence in self.sentences.iter().filter(|sentence| sentence.begun) {
+        let own = |sentence: &&Sentence| sentence.begun && !sentence.is_aside;
+        for sentence in self.sentences.iter().filter(own) {
             text.push_str(if only_played {
                 sentence.spoken()
             } else {
@@ -266,7 +386,11 @@ impl Turn {
             let Some(sentence) = self.sentences.pop_front() else {
                 return;
             };
-            if sentence.begun {
+            if sentence.is_aside {
+                if let Some(aside) = &mut self.aside {
+                    aside.said = Some(sentence.spoken().to_owned());
+                }
+            } else if sentence.begun {
                 self.said.push_str(sentence.spoken());
             }
             *spare = sentence.speech.into_resampler().or_else(|| spare.take());

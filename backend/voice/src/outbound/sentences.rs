@@ -5,6 +5,10 @@ use crate::transcript::is_ideographic;
 
 /// The first sentence may end at a clause from here on, so that the character begins to speak early.
 const FIRST_CLAUSE_WIDTH: usize = 40;
+/// A clause that somebody waits for has at least this width.
+const HURRIED_CLAUSE_WIDTH: usize = 10;
+/// The longest stage direction (`*smiles. Then waves.*`) that is kept together, in bytes.
+const MAX_DIRECTION_BYTES: usize = 200;
 /// Longer sentences are cut: a synthesizer takes its time for them, and a barge-in wastes them.
 const MAX_CHARACTERS: usize = 300;
 const CLAUSE_ENDS: [char; 9] = [',', ';', ':', '–', '—', '，', '；', '：', '、'];
@@ -36,12 +40,19 @@ pub struct Splitter {
     text: String,
     /// Whether a sentence was given out already.
     begun: bool,
+    /// Whether the next one may end at any clause.
+    hurried: bool,
 }
 
 impl Splitter {
     /// Takes the next piece of the text.
     pub fn push(&mut self, delta: &str) {
         self.text.push_str(delta);
+    }
+
+    /// Lets the next sentence end at a clause: somebody has waited for it.
+    pub(crate) fn hurry(&mut self) {
+        self.hurried = true;
     }
 
     /// How much text waits.
@@ -64,8 +75,15 @@ impl Splitter {
         rest.contains(char::is_alphanumeric).then_some(rest)
     }
 
+    /// Whether a clause of this width may be said by itself.
+    fn may_end_clause(&self, width: usize) -> bool {
+        let is_first = !self.begun && width >= FIRST_CLAUSE_WIDTH;
+        is_first || self.hurried && width >= HURRIED_CLAUSE_WIDTH
+    }
+
     fn cut(&mut self, end: usize) -> String {
         self.begun = true;
+        self.hurried = false;
         let rest = self.text.split_off(end);
         std::mem::replace(&mut self.text, rest)
     }
@@ -90,7 +108,17 @@ impl Splitter {
             width += if is_ideographic(character) { 3 } else { 1 };
             speakable |= character.is_alphanumeric();
             let after = at + character.len_utf8();
-            if !speakable || at < skip_to {
+            if at < skip_to {
+                continue;
+            }
+            if character == '*' {
+                match direction(text[..at].chars().next_back(), &text[after..]) {
+                    Direction::Ends(length) => skip_to = after + length,
+                    Direction::None => {}
+                    Direction::Unknown => return None,
+                }
+            }
+            if !speakable {
                 continue;
             }
             if character == '\n' {
@@ -107,8 +135,7 @@ impl Splitter {
                     // The limit holds all the same, but text this short never reaches it.
                     Verdict::Unknown => return None,
                 }
-            } else if !self.begun && width >= FIRST_CLAUSE_WIDTH && CLAUSE_ENDS.contains(&character)
-            {
+            } else if CLAUSE_ENDS.contains(&character) && self.may_end_clause(width) {
                 match text[after..].chars().next() {
                     None => return None,
                     Some(next) if next.is_whitespace() || is_ideographic(character) => {
@@ -120,6 +147,38 @@ impl Splitter {
             }
         }
         None
+    }
+}
+
+/// Whether a stage direction begins at an asterisk. It is kept in one sentence, since only whole it is told from emphasis.
+enum Direction {
+    /// It ends so many bytes behind the asterisk.
+    Ends(usize),
+    None,
+    /// The text that decides has not come yet.
+    Unknown,
+}
+
+/// Judges an asterisk between these.
+fn direction(before: Option<char>, after: &str) -> Direction {
+    let begins = before.is_none_or(|c| c.is_whitespace() || matches!(c, '(' | '"' | '“' | '—'));
+    if !begins || after.starts_with(|c: char| c == '*' || c.is_whitespace()) {
+        return Direction::None;
+    }
+    let near = &after[..after.floor_char_boundary(MAX_DIRECTION_BYTES)];
+    let Some(end) = near.find(['*', '\n']) else {
+        return match near.len() < after.len() {
+            true => Direction::None,
+            false => Direction::Unknown,
+        };
+    };
+    let behind = &near[end..];
+    let is_open = behind.starts_with('\n') || near[..end].ends_with(char::is_whitespace);
+    match after[end + 1..].chars().next() {
+        _ if is_open => Direction::None,
+        None => Direction::Unknown,
+        Some(next) if next == '*' || next.is_alphanumeric() => Direction::None,
+        Some(_) => Direction::Ends(end + 1),
     }
 }
 

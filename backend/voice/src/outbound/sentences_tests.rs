@@ -143,6 +143,46 @@ fn the_first_sentence_may_end_at_a_clause() {
 }
 
 #[test]
+fn whoever_waited_gets_a_clause() {
+    let mut splitter = Splitter::default();
+    splitter.push("Well, if it rains, we stay");
+    assert_eq!(splitter.next_sentence(), None);
+    splitter.hurry();
+    assert_eq!(
+        splitter.next_sentence().as_deref(),
+        Some("Well, if it rains,"),
+        "a word alone is too little"
+    );
+    splitter.push(" in the house, I think");
+    assert_eq!(splitter.next_sentence(), None, "that was one clause");
+    splitter.hurry();
+    assert_eq!(
+        splitter.next_sentence().as_deref(),
+        Some(" we stay in the house,")
+    );
+}
+
+#[test]
+fn stage_directions_stay_whole() {
+    assert_eq!(
+        split("Hello! *smiles. Then waves.* How are you? *sits down*"),
+        [
+            "Hello!",
+            "*smiles. Then waves.* How are you?",
+            "*sits down*"
+        ]
+    );
+    // Marks that open nothing.
+    assert_eq!(split("2 * 3 is 6. Yes."), ["2 * 3 is 6.", "Yes."]);
+    assert_eq!(
+        split("*a list\nof two. Yes."),
+        ["*a list", "of two.", "Yes."]
+    );
+    let open = format!("*{}", "It goes on. ".repeat(30));
+    assert_eq!(split(&open).len(), 30);
+}
+
+#[test]
 fn long_sentences_are_cut_between_words() {
     let words = "word ".repeat(200);
     let parts = split(&words);
@@ -170,8 +210,8 @@ proptest! {
     #[test]
     fn nothing_is_lost_and_pieces_do_not_matter(
         text in concat!(
-            "([A-Za-z]{1,7}|[0-9.]{1,4}|Mr\\.|e\\.g\\.|「はい。」|“Oh!”)",
-            "([ ,;:.!?\n—]{1,3}([A-Za-z]{1,9}|[0-9]{1,3}|etc\\.|世界)){0,60}",
+            "([A-Za-z]{1,7}|[0-9.]{1,4}|Mr\\.|e\\.g\\.|「はい。」|“Oh!”|[*]smiles[*])",
+            "([ ,;:.!?\n—]{1,3}([A-Za-z]{1,9}|[0-9]{1,3}|etc\\.|世界|[*]{1,2}[a-z]{1,9}|[a-z][*])){0,60}",
         ),
         sizes in prop::collection::vec(1_usize..9, 1..40),
     ) {

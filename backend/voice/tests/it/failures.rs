@@ -224,14 +224,36 @@ fn a_model_without_end_is_stopped() {
 }
 
 #[test]
-fn an_empty_reply_is_over_at_once() {
+fn a_reply_without_words_that_can_be_spoken_is_apologised_for() {
+    // Without words, and with words that the synthesizer has no sound for.
+    for (text, has_sound) in [(" ** ", true), ("*smiles*", false)] {
+        let mut harness = Harness::connected(config());
+        harness.script.reply = vec![text];
+        harness.script.speech = has_sound;
+        typed(&mut harness);
+        harness.run_until(ms(1));
+        if !has_sound {
+            let sentence = harness.spoken()[0].1.0;
+            harness.script.speech = true;
+            harness.input(Input::SpeechEnded { sentence });
+        }
+        harness.run_until(ms(10_000));
+        assert_eq!(harness.failures(), [FailedProvider::Model], "{text}");
+        assert_eq!(bot_lines(&harness), [APOLOGY], "{text}");
+        let last = harness.engine.transcript().last().unwrap();
+        assert!(last.is_aside, "no part of the conversation");
+    }
+    // What was said is no apology, whatever stands beside it.
     let mut harness = Harness::connected(config());
-    harness.script.reply = vec![" ** "];
+    harness.script.reply = vec!["Hello."];
     typed(&mut harness);
-    harness.run_until(ms(1));
-    assert_eq!(
-        harness.agent(),
-        [AgentState::Thinking, AgentState::Listening]
+    harness.run_until(ms(10_000));
+    assert!(harness.failures().is_empty());
+    assert!(
+        harness
+            .engine
+            .transcript()
+            .iter()
+            .all(|line| !line.is_aside)
     );
-    assert!(harness.spoken().is_empty() && bot_lines(&harness).is_empty());
 }

@@ -13,4 +13,5 @@ mod hearing;
 mod life;
 mod playout;
 mod random;
+mod slow_models;
 mod turns;

@@ -28,6 +28,8 @@ pub(crate) fn config() -> EngineConfig {
         greetings: Vec::new(),
         interruption_message: None,
         apology: "Sorry, something went wrong.".to_owned(),
+        patience_message: None,
+        patience_after: Duration::from_secs(3),
         time_limit: Duration::from_secs(600),
         provider_timeout: Duration::from_secs(5),
         bitrate_bps: 32_000,
