@@ -12,7 +12,7 @@ use colloquy_accounts::{
 };
 use colloquy_kernel::jobs::Run;
 use colloquy_providers::{
-    Model, ModelAnswer, ModelRequest, ProviderError, ProviderErrorKind, TokenUsage,
+    Model, ModelAnswer, ModelRequest, ProviderError, ProviderErrorKind, TokenUsage, without_thought,
 };
 use colloquy_store::{StoreError, Transaction};
 use tokio::time::timeout;
@@ -151,7 +151,8 @@ pub(super) async fn answer(
         return error(ProviderErrorKind::Failed, "it reports a failure", used);
     }
     // What was cut short or filtered does not fit the schemas, which is told like anything else that does not.
-    Ok((event.text().unwrap_or_default(), used))
+    let text = event.text().map(without_thought);
+    Ok((text.unwrap_or_default(), used))
 }
 
 /// Settles the question that somebody asked and nobody settled, in a transaction.

@@ -14,6 +14,7 @@ use super::{
     fields::{entries, required_str, str_of, take_string},
     items, to_chat, types,
     upstream::same_responses,
+    without_thought,
 };
 
 /// What a model is told that summarizes. It stands behind the conversation.
@@ -160,7 +161,8 @@ pub fn compaction(
     tally.observe(&answer);
     let output = match &answer.0 {
         ApiEvent::Chat(_) => {
-            let summary = answer.text().filter(|text| !text.trim().is_empty());
+            let summary = answer.text().map(without_thought);
+            let summary = summary.filter(|text| !text.trim().is_empty());
             let sealed = summary.and_then(|summary| seal(summary.trim()));
             let mut items = user_messages(request, head);
             items.push(json!({

@@ -29,6 +29,7 @@ mod shapes;
 pub mod sse;
 mod stop;
 mod tally;
+mod thought;
 mod to_chat;
 mod to_responses;
 mod types;
@@ -50,6 +51,7 @@ pub use self::{
     request::Request,
     retrieval::{VisibleResult, VisibleRetrieval, output_items},
     tally::{Ending, Tally},
+    thought::{ThoughtFilter, without_thought},
     upstream::{Capabilities, check_upstream, upstream_body},
     usage::TokenUsage,
 };

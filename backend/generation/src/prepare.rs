@@ -12,7 +12,7 @@ use colloquy_base::{fair_queue::Priority, invalid::InvalidField};
 use colloquy_characters::CharacterInput;
 use colloquy_formats::{Request, VisibleResult, VisibleRetrieval};
 use colloquy_http::{Arrival, memory::Share};
-use colloquy_knowledge::{Origin, Passage, UnknownBase};
+use colloquy_knowledge::{CharacterDocuments, Origin, Passage, UnknownBase};
 use colloquy_providers::{Model, ModelApi};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -115,6 +115,13 @@ pub(super) async fn prepare(
     let models = dispatch::able(&request, models)?;
 
     let added = character.as_ref().map_or(0, Persona::added_bytes);
+    if let Some(memory) = asker.memory {
+        let read = request.bound_bytes().saturating_add(added);
+        let indexing = character
+            .as_ref()
+            .map_or(0, |persona| persona.indexing_bytes);
+        memory.grow(working_bytes(&models, read, indexing))?;
+    }
     let about = UsageContext {
         endpoint: asker.endpoint,
         model: models[0].name().to_owned(),
@@ -208,6 +215,17 @@ pub(super) async fn input_tokens(
     Ok(request.bound_bytes().div_ceil(4))
 }
 
+/// The memory that answering a request of so many bytes takes besides its body: that of the model which takes most, since one answers at
+/// a time, and that of the index of its character's documents.
+fn working_bytes(models: &[Arc<Model>], request_bytes: u64, indexing_bytes: u64) -> usize {
+    let of_models = models.iter().map(|it| it.chat.working_bytes(request_bytes));
+    let bytes = of_models
+        .max()
+        .unwrap_or_default()
+        .saturating_add(indexing_bytes);
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
 /// Puts summaries in the place of the compaction items of this service. The partner's seal, for a request that has to do with
 /// compactions.
 ///
@@ -260,6 +278,8 @@ struct Persona {
     reference: Option<String>,
     /// Whose documents it has.
     owner: String,
+    /// What the index of its documents takes of memory, where that is made for this request.
+    indexing_bytes: u64,
 }
 
 async fn character(
@@ -293,7 +313,13 @@ async fn resolved(
     let partner = quota.tenant.partner().as_str();
     let name = character.display_name().unwrap_or_default();
     let reference = character.reference.clone();
+    let documents = match (&reference, character.parameters.rag_enabled) {
+        (None, true) => character.parameters.documents.as_slice(),
+        // That of a saved character is made once for all who ask.
+        _ => &[],
+    };
     Ok(Persona {
+        indexing_bytes: CharacterDocuments::index_bytes(documents),
         owner: reference
             .clone()
             .unwrap_or_else(|| format!("{partner}\n{name}")),
@@ -369,7 +395,31 @@ impl Persona {
 
 #[cfg(test)]
 mod tests {
+    use colloquy_config::ModelConfig;
+    use colloquy_knowledge::CharacterDocument;
+    use colloquy_providers::embedded::Extractive;
+
     use super::*;
+
+    #[test]
+    fn what_an_answer_takes_of_memory_counts() {
+        let embedded = Model::new(Arc::new(Extractive), ModelConfig::default());
+        let models = [Arc::new(embedded)];
+        let working = |bytes| working_bytes(&models, bytes, 0);
+        assert!(working(10_000) > 100_000);
+        assert!(working(100 << 20) < 10 << 20, "it reads a part");
+        let document = CharacterDocument {
+            title: "Hours".to_owned(),
+            text: "x".repeat(1_000_000),
+        };
+        let indexing = CharacterDocuments::index_bytes(&[document]);
+        assert!(working_bytes(&[], 1_000, indexing) > 4_000_000);
+        assert_eq!(
+            working_bytes(&[], 1_000, 0),
+            0,
+            "a model elsewhere takes none"
+        );
+    }
 
     #[test]
     fn a_document_has_one_id_and_no_other_has_it() {
@@ -377,6 +427,7 @@ mod tests {
             speaker: ReplyContext::default(),
             reference: None,
             owner: owner.to_owned(),
+            indexing_bytes: 0,
         };
         let id = |owner: &str, title: &str, document: Origin| {
             let title = title.to_owned();

@@ -36,7 +36,8 @@ pub struct ReplyRequest<'a> {
 
 /// A reply that has begun.
 pub struct Reply {
-    /// What was looked up; `None` for a character without knowledge.
+    /// What was looked up; `None` for a character without knowledge. Of a model that can tell, what the reply rests on: nothing of a
+    /// refusal.
     pub retrieval: Option<Retrieval>,
     /// The text. Dropping it cancels the model.
     pub text: TextStream,
@@ -56,8 +57,14 @@ impl fmt::Debug for Reply {
 /// # Errors
 /// When the model gives no first piece, after its retry.
 pub async fn reply(generation: &Generation, ask: ReplyRequest<'_>) -> Result<Reply, ProviderError> {
-    let (request, retrieval) = request(generation, ask).await;
-    let text = generation.providers.chat.text(&request).await?;
+    let (request, mut retrieval) = request(generation, ask).await;
+    let chat = &generation.providers.chat;
+    let text = chat.text(&request).await?;
+    if let Some(retrieval) = &mut retrieval
+        && let Some(used) = chat.passages_of(&request)
+    {
+        retrieval.keep(&used);
+    }
     Ok(Reply { retrieval, text })
 }
 

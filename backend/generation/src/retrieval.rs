@@ -60,6 +60,14 @@ impl Retrieval {
             total_tokens,
         }
     }
+
+    /// Keeps the passages of these numbers.
+    pub(super) fn keep(&mut self, numbers: &[usize]) {
+        let documents = std::mem::take(&mut self.documents).into_iter().enumerate();
+        let kept = documents.filter(|(number, _)| numbers.contains(number));
+        self.documents = kept.map(|(_, document)| document).collect();
+        self.total_tokens = self.documents.iter().map(|it| it.token_count).sum();
+    }
 }
 
 /// What was looked for, and the passages that were found.
@@ -156,6 +164,22 @@ mod tests {
             role,
             content: content.to_owned(),
         }
+    }
+
+    #[test]
+    fn what_a_reply_does_not_rest_on_is_not_told() {
+        let passage = |title: &str| Passage {
+            title: title.to_owned(),
+            text: "Eight letters and more.".to_owned(),
+            ..Passage::default()
+        };
+        let passages = ["Hours", "Lions", "Prices"].map(passage);
+        let mut found = Retrieval::of(&passages);
+        found.keep(&[1]);
+        assert_eq!(found.documents[0].title, "Lions");
+        assert_eq!((found.documents.len(), found.total_tokens), (1, 6));
+        found.keep(&[]);
+        assert_eq!(found, Retrieval::default());
     }
 
     struct Slow(Duration);

@@ -12,14 +12,17 @@ const B_OF_SENTENCES: f64 = 0.3;
 /// The part of its weight that a word counts which stands nowhere.
 const UNKNOWN: f64 = 0.5;
 
-/// The statistics of a small collection, in memory.
+/// The statistics of a small collection, in memory. A term is kept once, and each text as numbers of terms, so that an index takes about
+/// as much memory as its text.
 #[derive(Debug, Clone, Default)]
 pub struct Bm25 {
-    /// For each text, how often each term stands in it.
-    counts: Vec<HashMap<String, f64>>,
+    /// The number of each term.
+    numbers: HashMap<String, u32>,
+    /// By the number of the term, in how many texts it stands.
+    frequency: Vec<u32>,
+    /// For each text, the numbers of its terms in ascending order, and how often each stands in it.
+    counts: Vec<Box<[(u32, u32)]>>,
     lengths: Vec<f64>,
-    /// In how many texts a term stands.
-    frequency: HashMap<String, f64>,
     mean_length: f64,
     b: f64,
 }
@@ -33,18 +36,39 @@ impl Bm25 {
         };
         for terms in texts {
             index.lengths.push(terms.len() as f64);
-            let mut counts = HashMap::new();
-            for term in terms {
-                *counts.entry(term).or_insert(0.0) += 1.0;
-            }
-            for term in counts.keys() {
-                *index.frequency.entry(term.clone()).or_insert(0.0) += 1.0;
+            let mut numbers: Vec<u32> = terms.into_iter().map(|term| index.number(term)).collect();
+            numbers.sort_unstable();
+            let same = numbers.chunk_by(|one, other| one == other);
+            let counts: Box<[(u32, u32)]> = same
+                .filter_map(|same| Some((*same.first()?, same.len() as u32)))
+                .collect();
+            for (number, _) in &counts {
+                index.frequency[*number as usize] += 1;
             }
             index.counts.push(counts);
         }
         let total: f64 = index.lengths.iter().sum();
         index.mean_length = (total / index.lengths.len().max(1) as f64).max(1.0);
         index
+    }
+
+    /// The number of a term, which is new if nobody has asked for it.
+    fn number(&mut self, term: String) -> u32 {
+        let next = self.frequency.len() as u32;
+        let number = *self.numbers.entry(term).or_insert(next);
+        if number == next {
+            self.frequency.push(0);
+        }
+        number
+    }
+
+    /// How often a term stands in a text.
+    fn count(&self, text: usize, term: &str) -> u32 {
+        let (Some(number), Some(counts)) = (self.numbers.get(term), self.counts.get(text)) else {
+            return 0;
+        };
+        let found = counts.binary_search_by_key(number, |(number, _)| *number);
+        found.map_or(0, |at| counts[at].1)
     }
 
     /// Counts the terms of these sentences.
@@ -71,22 +95,21 @@ impl Bm25 {
     #[must_use]
     pub fn weight(&self, term: &str) -> f64 {
         let texts = self.counts.len() as f64;
-        let with = self.frequency.get(term).copied().unwrap_or(0.0);
+        let with = self.numbers.get(term);
+        let with = with.map_or(0.0, |number| f64::from(self.frequency[*number as usize]));
         (1.0 + (texts - with + 0.5) / (with + 0.5)).ln()
     }
 
     /// Whether the term stands in any text.
     #[must_use]
     pub fn knows(&self, term: &str) -> bool {
-        self.frequency.contains_key(term)
+        self.numbers.contains_key(term)
     }
 
     /// Whether the term stands in this text.
     #[must_use]
     pub fn has(&self, text: usize, term: &str) -> bool {
-        self.counts
-            .get(text)
-            .is_some_and(|counts| counts.contains_key(term))
+        self.count(text, term) > 0
     }
 
     /// How much a word of a question tells: as much as the best of its variants that stand somewhere.
@@ -119,12 +142,12 @@ impl Bm25 {
 
     /// The score of a text for the words of a question, of which the best variant counts; 0 when none of them stands in it.
     pub fn score<'a>(&self, text: usize, query: impl IntoIterator<Item = &'a Concept>) -> f64 {
-        let (Some(counts), Some(length)) = (self.counts.get(text), self.lengths.get(text)) else {
+        let Some(length) = self.lengths.get(text) else {
             return 0.0;
         };
         let norm = K1 * (1.0 - self.b + self.b * length / self.mean_length);
         let score = |(term, weight): (&str, f64)| {
-            let count = counts.get(term).copied().unwrap_or(0.0);
+            let count = f64::from(self.count(text, term));
             weight * self.weight(term) * count * (K1 + 1.0) / (count + norm)
         };
         let best = |concept: &Concept| concept.variants().map(score).fold(0.0, f64::max);

@@ -6,12 +6,18 @@ use async_trait::async_trait;
 use tokio::task::spawn_blocking;
 
 use super::{
-    Bm25, CharacterDocument, Concept, KnowledgeSource, Learned, Origin, Passage, Query, sentences,
-    terms,
+    Bm25, CharacterDocument, Concept, KnowledgeSource, Learned, Origin, Passage, Query,
+    prose::{BlockKind, blocks},
+    sentences, terms,
 };
 
-/// A passage ends with the sentence that makes it at least this long.
-const PASSAGE_CHARS: usize = 500;
+/// A passage ends with the sentence that makes it at least this long, in bytes.
+const PASSAGE_BYTES: usize = 500;
+/// A longer heading is not repeated above the further passages of its section, in bytes.
+const MAX_HEADING_BYTES: usize = 200;
+/// How many times its text a document takes with its index: the text itself, its passages, and eight bytes a word with the words of each
+/// passage's title.
+const INDEX_FACTOR: u64 = 5;
 /// What the words of the context count, where those of the question count 1.
 const CONTEXT_WEIGHT: f64 = 0.3;
 /// The most words of a question that are compared, and of its context.
@@ -56,6 +62,16 @@ impl CharacterDocuments {
 }
 
 impl CharacterDocuments {
+    /// The memory that documents and their index take once they are read, in bytes, about.
+    #[must_use]
+    pub fn index_bytes(documents: &[CharacterDocument]) -> u64 {
+        let bytes = documents.iter().map(|document| {
+            let passages = 1 + document.text.len() / (PASSAGE_BYTES / 2);
+            (document.text.len() + passages * document.title.len()) as u64
+        });
+        INDEX_FACTOR * bytes.sum::<u64>()
+    }
+
     /// Whether it is these.
     pub(super) fn are(&self, documents: &[CharacterDocument]) -> bool {
         self.indexed.documents == documents
@@ -155,30 +171,116 @@ impl Index {
     }
 }
 
-/// Whole sentences, together about [`PASSAGE_CHARS`] long; a paragraph ends a passage that is half full.
+/// Cuts a document into passages of about [`PASSAGE_BYTES`], as it is written: whole blocks, of a longer one whole sentences. What stands
+/// below a heading or in a table comes with the heading and the names of the columns.
 fn passages(text: &str) -> Vec<String> {
-    let mut passages = Vec::new();
-    let mut passage = String::new();
-    for paragraph in text.split("\n\n") {
-        for sentence in sentences(paragraph) {
-            if !passage.is_empty() {
-                // Lines without a full stop, such as headings, stay lines of their own.
-                let ended = passage.ends_with(['.', '!', '?', '。', '！', '？', '।', '؟']);
-                passage.push(if ended { ' ' } else { '\n' });
+    let mut cutting = Cutting::default();
+    for block in blocks(text) {
+        match block.kind {
+            BlockKind::Heading => {
+                cutting.heading(block.source);
+                continue;
             }
-            passage.push_str(sentence);
-            if passage.len() >= PASSAGE_CHARS {
-                passages.push(std::mem::take(&mut passage));
+            BlockKind::Row { columns } => cutting.row(columns, block.source),
+            BlockKind::Text if block.source.len() > PASSAGE_BYTES => {
+                for sentence in sentences(&block.text) {
+                    cutting.add(" ", sentence);
+                }
+            }
+            BlockKind::Text => cutting.add(" ", block.source),
+            BlockKind::Code => {
+                for line in block.source.lines() {
+                    cutting.add("\n", line);
+                }
             }
         }
-        if passage.len() >= PASSAGE_CHARS / 2 {
-            passages.push(std::mem::take(&mut passage));
+        cutting.block_ended();
+    }
+    cutting.cut();
+    cutting.passages
+}
+
+/// A document that is being cut.
+#[derive(Default)]
+struct Cutting<'a> {
+    passages: Vec<String>,
+    passage: String,
+    /// The heading that what comes stands below.
+    heading: &'a str,
+    /// The names of the columns that the passage has last.
+    columns: &'a str,
+    /// Whether something stands below the headings of the passage.
+    has_text: bool,
+    /// Whether what comes is another block than what came.
+    begins_block: bool,
+}
+
+impl<'a> Cutting<'a> {
+    fn heading(&mut self, heading: &'a str) {
+        self.join("\n\n", heading);
+        self.heading = match heading.len() <= MAX_HEADING_BYTES {
+            true => heading,
+            false => "",
+        };
+        self.columns = "";
+        self.begins_block = true;
+    }
+
+    fn row(&mut self, columns: &'a str, row: &str) {
+        let goes_on = !self.columns.is_empty() && self.columns == columns;
+        if !goes_on {
+            self.begin();
+            self.join("\n\n", columns);
+            self.columns = columns;
+        }
+        self.begins_block = columns.is_empty();
+        self.add("\n", row);
+    }
+
+    /// Adds text behind `between`, or behind an empty line where it begins a block.
+    fn add(&mut self, between: &str, text: &str) {
+        self.begin();
+        let between = match std::mem::take(&mut self.begins_block) {
+            true => "\n\n",
+            false => between,
+        };
+        self.join(between, text);
+        self.has_text = true;
+        if self.passage.len() >= PASSAGE_BYTES {
+            self.cut();
         }
     }
-    if !passage.is_empty() {
-        passages.push(passage);
+
+    fn begin(&mut self) {
+        if self.passage.is_empty() && !self.heading.is_empty() {
+            self.passage.push_str(self.heading);
+            self.begins_block = true;
+        }
     }
-    passages
+
+    fn join(&mut self, between: &str, text: &str) {
+        if !self.passage.is_empty() && !text.is_empty() {
+            self.passage.push_str(between);
+        }
+        self.passage.push_str(text);
+    }
+
+    /// A block ends a passage that is half full.
+    fn block_ended(&mut self) {
+        self.begins_block = true;
+        if self.has_text && self.passage.len() >= PASSAGE_BYTES / 2 {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        if self.has_text {
+            self.passages.push(std::mem::take(&mut self.passage));
+        }
+        self.passage.clear();
+        self.columns = "";
+        self.has_text = false;
+    }
 }
 
 #[cfg(test)]
@@ -223,6 +325,28 @@ mod tests {
         let lions = zoo().search(query("lions", "")).await.unwrap();
         assert_eq!(lions.len(), 3);
         assert!(lions.iter().all(|passage| passage.text.len() < 600));
+    }
+
+    #[test]
+    fn passages_keep_what_they_stand_below() {
+        let document = "# Updates\n\nReplace the program and start it again, whichever way it was installed, and wait until\nit \
+                        has started.\n\n## Words\n\n| Word | Meaning |\n|---|---|\n";
+        let row = |at: usize| format!("| Word {at} | {} |\n", "what it means ".repeat(10));
+        let document = format!("{document}{}\n\nEnd.", (0..6).map(row).collect::<String>());
+        let passages = passages(&document);
+        let (first, tables) = passages.split_first().unwrap();
+        assert!(
+            first.starts_with("# Updates\n\nReplace the program"),
+            "{first}"
+        );
+        assert!(first.contains("wait until\nit has started."), "{first}");
+        assert_eq!(tables.len(), 3, "{tables:?}");
+        for table in tables {
+            let names = table.find("| Word | Meaning |\n|---|---|\n| Word ");
+            assert!(names.is_some() && table.contains("## Words"), "{table}");
+            assert!(table.len() < 800);
+        }
+        assert!(tables[2].ends_with("\n\nEnd."), "{tables:?}");
     }
 
     #[tokio::test]

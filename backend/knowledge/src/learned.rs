@@ -3,7 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{sentences, terms};
+use super::{
+    prose::{BlockKind, blocks},
+    terms,
+};
 
 /// What a part of a long name counts for its abbreviation, and the other way round, where the word itself counts 1.
 const ABBREVIATION: f64 = 0.7;
@@ -16,14 +19,14 @@ const LETTERS: std::ops::RangeInclusive<usize> = 2..=8;
 const LONG_NAME_WORDS: usize = 14;
 /// How far from a bracket it is looked at, in characters.
 const NEAR: usize = 120;
-/// The most words of a heading.
-const HEADING_WORDS: usize = 6;
 /// How many words of a section belong to its heading: those that it says most often, and no other section says.
 const SECTION_WORDS: usize = 5;
 /// How often a section says such a word.
 const SECTION_COUNT: usize = 2;
 /// The most words that belong to one.
 const MOST_VARIANTS: usize = 8;
+/// How much is read of all documents, in bytes: what is counted of their sections takes many times as much.
+const MOST_BYTES: usize = 1024 * 1024;
 /// The most words that something is learned about.
 const MOST_WORDS: usize = 4_096;
 
@@ -40,13 +43,34 @@ struct Section {
 }
 
 impl Learned {
-    /// Reads documents.
+    /// Reads documents, of which the first [`MOST_BYTES`] together are learned from.
     pub fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut learned = Self::default();
         let mut all = Vec::new();
+        let mut room = MOST_BYTES;
         for text in texts {
-            learned.abbreviations(text);
-            all.extend(sections(text));
+            let text = &text[..text.floor_char_boundary(room)];
+            room -= text.len();
+            let mut section = None;
+            for block in blocks(text) {
+                learned.abbreviations(&block.text);
+                let words = terms(&block.text);
+                if block.kind == BlockKind::Heading {
+                    all.extend(section.take());
+                    let heading: HashSet<_> = words.into_iter().collect();
+                    let mut heading: Vec<_> = heading.into_iter().collect();
+                    heading.sort();
+                    section = Some(Section {
+                        heading,
+                        words: HashMap::new(),
+                    });
+                } else if let Some(section) = &mut section {
+                    for word in words {
+                        *section.words.entry(word).or_default() += 1;
+                    }
+                }
+            }
+            all.extend(section);
         }
         learned.headings(&all);
         learned
@@ -75,34 +99,32 @@ impl Learned {
     }
 
     /// "Long Name (LN)", and "LN (Long Name)".
-    fn abbreviations(&mut self, text: &str) {
-        for line in text.lines() {
-            let mut searched = 0;
-            while let Some(open) = line[searched..].find('(').map(|at| searched + at) {
-                searched = open + 1;
-                let mut near = line[searched..].char_indices().take(NEAR);
-                let Some((length, _)) = near.find(|(_, c)| *c == ')') else {
-                    continue;
-                };
-                let near = line[..open].char_indices().rev().take(NEAR).last();
-                let before = &line[near.map_or(open, |(at, _)| at)..open];
-                let inside = line[searched..searched + length].trim();
-                let pair = match is_abbreviation(inside) {
-                    true => spelled(inside, before).map(|name| (inside, name)),
-                    false => {
-                        let short = before.split_whitespace().next_back().unwrap_or_default();
-                        let is_whole = |name: &String| words(inside).count() == words(name).count();
-                        is_abbreviation(short)
-                            .then(|| spelled(short, inside).filter(is_whole))
-                            .flatten()
-                            .map(|name| (short, name))
-                    }
-                };
-                if let Some((short, name)) = pair {
-                    for short in terms(short) {
-                        for word in terms(&name) {
-                            self.both(&short, &word, ABBREVIATION);
-                        }
+    fn abbreviations(&mut self, line: &str) {
+        let mut searched = 0;
+        while let Some(open) = line[searched..].find('(').map(|at| searched + at) {
+            searched = open + 1;
+            let mut near = line[searched..].char_indices().take(NEAR);
+            let Some((length, _)) = near.find(|(_, c)| *c == ')') else {
+                continue;
+            };
+            let near = line[..open].char_indices().rev().take(NEAR).last();
+            let before = &line[near.map_or(open, |(at, _)| at)..open];
+            let inside = line[searched..searched + length].trim();
+            let pair = match is_abbreviation(inside) {
+                true => spelled(inside, before).map(|name| (inside, name)),
+                false => {
+                    let short = before.split_whitespace().next_back().unwrap_or_default();
+                    let is_whole = |name: &String| words(inside).count() == words(name).count();
+                    is_abbreviation(short)
+                        .then(|| spelled(short, inside).filter(is_whole))
+                        .flatten()
+                        .map(|name| (short, name))
+                }
+            };
+            if let Some((short, name)) = pair {
+                for short in terms(short) {
+                    for word in terms(&name) {
+                        self.both(&short, &word, ABBREVIATION);
                     }
                 }
             }
@@ -166,39 +188,6 @@ fn spelled(short: &str, text: &str) -> Option<String> {
     }
     name.reverse();
     letters.peek().is_none().then(|| name.join(" "))
-}
-
-/// The sections of a text that have a heading.
-fn sections(text: &str) -> Vec<Section> {
-    let mut sections: Vec<Section> = Vec::new();
-    for line in text.lines() {
-        if is_heading(line) {
-            let heading: HashSet<_> = terms(line).into_iter().collect();
-            let mut heading: Vec<_> = heading.into_iter().collect();
-            heading.sort();
-            sections.push(Section {
-                heading,
-                words: HashMap::new(),
-            });
-        } else if let Some(section) = sections.last_mut() {
-            for word in terms(line) {
-                *section.words.entry(word).or_default() += 1;
-            }
-        }
-    }
-    sections
-}
-
-/// A line of a few words that is no sentence.
-fn is_heading(line: &str) -> bool {
-    let marked = line.trim_start().starts_with('#');
-    let [line] = sentences(line)[..] else {
-        return false;
-    };
-    let ends = line.ends_with(['.', '!', '?', '。', '！', '？', '।', '؟', ':', ';', ',']);
-    let few = line.split_whitespace().count() <= HEADING_WORDS;
-    let tells = line.contains(':') || line.bytes().any(|byte| byte.is_ascii_digit());
-    marked || few && !ends && !tells
 }
 
 #[cfg(test)]

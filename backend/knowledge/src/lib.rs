@@ -9,6 +9,7 @@ mod concept;
 mod documents;
 mod learned;
 mod numbers;
+pub mod prose;
 mod text;
 
 use std::{sync::Arc, time::Duration};

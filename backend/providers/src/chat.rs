@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use colloquy_formats::{ChatMessage, ChatRole, ModelApi, ModelEvent};
+use colloquy_formats::{
+    ChatMessage, ChatRole, ModelApi, ModelEvent, ThoughtFilter, without_thought,
+};
 use colloquy_knowledge::Passage;
 use futures_util::{
     StreamExt as _, future,
@@ -28,6 +30,17 @@ pub trait ChatModel: Send + Sync + 'static {
     /// Whether it answers with plain text alone: it calls no tools, writes no JSON on demand, and reads texts only.
     fn is_plain_text(&self) -> bool {
         false
+    }
+
+    /// The most memory of this process that an answer to a request of so many bytes takes, besides the request; none for a model
+    /// elsewhere.
+    fn working_bytes(&self, _request_bytes: u64) -> u64 {
+        0
+    }
+
+    /// The numbers of the passages that the reply to a request rests on, where the model can tell.
+    fn passages_of(&self, _request: &ChatRequest) -> Option<Vec<usize>> {
+        None
     }
 
     /// Sends a request. It returns with the head of the answer; a stream ends with the answer, and an answer that was
@@ -161,25 +174,41 @@ impl ChatRequest {
     }
 }
 
-/// The text of an answer, without empty pieces.
+/// The text of an answer, without the thoughts before it and without empty pieces.
 fn text_of(provider: String, answer: ModelAnswer) -> TextStream {
     let malformed =
         move |what: &str| ProviderError::new(&provider, ProviderErrorKind::Malformed, what);
     match answer {
-        ModelAnswer::Whole(answer) => match answer.text() {
+        ModelAnswer::Whole(answer) => match answer.text().map(without_thought) {
             Some(text) if text.is_empty() => stream::empty().boxed(),
             Some(text) => stream::iter([Ok(text)]).boxed(),
             None => stream::iter([Err(malformed("an answer without text"))]).boxed(),
         },
-        ModelAnswer::Events(events) => events
-            .filter_map(|event| {
+        ModelAnswer::Events(events) => {
+            let pieces = events.filter_map(|event| {
                 let piece = match event {
-                    Ok(event) => event.text().filter(|text| !text.is_empty()).map(Ok),
+                    Ok(event) => event.text().map(Ok),
                     Err(error) => Some(Err(error)),
                 };
                 future::ready(piece)
-            })
-            .boxed(),
+            });
+            let spoken = stream::unfold(
+                (pieces.boxed(), Some(ThoughtFilter::default())),
+                |(mut pieces, filter)| async move {
+                    let mut filter = filter?;
+                    let (piece, filter) = match pieces.next().await {
+                        Some(Ok(piece)) => (Ok(filter.push(piece)), Some(filter)),
+                        Some(Err(error)) => (Err(error), Some(filter)),
+                        None => (Ok(filter.finish()), None),
+                    };
+                    Some((piece, (pieces, filter)))
+                },
+            );
+            let is_something = |piece: &Result<String, ProviderError>| {
+                future::ready(!matches!(piece, Ok(text) if text.is_empty()))
+            };
+            spoken.filter(is_something).boxed()
+        }
     }
 }
 
@@ -226,6 +255,32 @@ mod tests {
         assert_eq!(request.body["instructions"], *system);
         assert_eq!(request.body["input"].as_array().unwrap().len(), 3);
         assert!(request.streams());
+    }
+
+    #[tokio::test]
+    async fn thoughts_before_the_answer_are_no_text() {
+        let pieces = ["", " <th", "ink>Hm", ". </thi", "nk>\n", "\nHi ", "you", ""];
+        let delta = |piece| json!({"choices": [{"delta": {"content": piece}}]});
+        let text = async |pieces: Vec<Value>| {
+            let events = pieces
+                .into_iter()
+                .map(|event| Ok(read(ModelApi::Chat, event)));
+            let events = ModelAnswer::Events(stream::iter(events).boxed());
+            let pieces = text_of(String::new(), events).map(Result::unwrap);
+            pieces.collect::<Vec<_>>().await
+        };
+        assert_eq!(text(pieces.map(delta).to_vec()).await, ["Hi ", "you"]);
+        // What was all thought is empty, which counts as no answer.
+        assert!(
+            text(pieces[..4].iter().copied().map(delta).collect())
+                .await
+                .is_empty()
+        );
+        let whole =
+            json!({"choices": [{"message": {"content": "<think>Hm.</think>\n{\"a\": 1}"}}]});
+        let whole = ModelAnswer::Whole(read(ModelApi::Chat, whole));
+        let mut whole = text_of(String::new(), whole);
+        assert_eq!(whole.next().await.unwrap().unwrap(), "{\"a\": 1}");
     }
 
     #[tokio::test]

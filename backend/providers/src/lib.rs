@@ -25,7 +25,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use colloquy_audio::Pcm;
-pub use colloquy_formats::{ChatMessage, ChatRole, ModelApi, TokenUsage, UpstreamFailure};
+pub use colloquy_formats::{
+    ChatMessage, ChatRole, ModelApi, TokenUsage, UpstreamFailure, without_thought,
+};
 
 pub use self::{
     chat::{ChatModel, ChatRequest, EventStream, Grounding, ModelAnswer, ModelRequest, TextStream},
@@ -372,22 +374,28 @@ fn load(config: &Config, pool: &embedded::Pool) -> anyhow::Result<Providers> {
     let batch = Duration::from_secs(config.limits.completion_provider_seconds.into());
     let models = Models::from_config(config)?;
     let of_calls = models.of_calls();
-    let chat_distance = Locality::of(of_calls.settings.base_url.is_some());
+    let remote = Locality::Remote {
+        second_request: config.calls.second_request,
+    };
+    let chat_distance = match of_calls.settings.base_url {
+        Some(_) => remote,
+        None => Locality::Local,
+    };
     let chat = |silence| chat_distance.resilient(&of_calls.chat, silence, Some(&of_calls.health));
     let (transcriber, transcriber_distance): (Arc<dyn Transcriber>, _) =
         match openai::Transcription::from_config(&config.transcriber)? {
-            Some(transcription) => (Arc::new(transcription), Locality::Remote),
+            Some(transcription) => (Arc::new(transcription), remote),
             None => (embedded::transcriber(config, pool)?, Locality::Local),
         };
     let (synthesizer, synthesizer_distance): (Arc<dyn Synthesizer>, _) =
         match openai::Speech::from_config(&config.synthesizer)? {
-            Some(speech) => (Arc::new(speech), Locality::Remote),
+            Some(speech) => (Arc::new(speech), remote),
             None => (embedded::synthesizer(config, pool)?, Locality::Local),
         };
     let embedder = match openai::Embeddings::from_config(&config.embedder)? {
         Some(embeddings) => {
             let embeddings = Arc::new(embeddings) as Arc<dyn Embedder>;
-            Some((embeddings, Locality::Remote))
+            Some((embeddings, remote))
         }
         None => embedded::embedder(config, pool)?.map(|model| (model, Locality::Local)),
     };
@@ -446,21 +454,20 @@ fn max_calls(threads: usize, threads_a_call: f64) -> Option<u32> {
 #[derive(Clone, Copy)]
 enum Locality {
     Local,
-    Remote,
+    Remote {
+        /// Whether it is asked once more when it says nothing.
+        second_request: bool,
+    },
 }
 
 impl Locality {
-    fn of(is_remote: bool) -> Self {
-        if is_remote { Self::Remote } else { Self::Local }
-    }
-
     /// How long what nobody waits for on the line may take, whose services elsewhere have this long. What computes here waits for its turn
     /// behind all calls, which is no failure; how long it computes is bounded where it does.
     fn patience(self, elsewhere: Duration) -> Duration {
         const TURN: Duration = Duration::from_secs(900);
         match self {
             Self::Local => elsewhere.max(TURN),
-            Self::Remote => elsewhere,
+            Self::Remote { .. } => elsewhere,
         }
     }
 
@@ -472,8 +479,10 @@ impl Locality {
         health: Option<&Arc<Health>>,
     ) -> Arc<Resilient<P>> {
         let patience = match self {
-            Self::Local => Patience::local(silence),
-            Self::Remote => Patience::remote(silence),
+            Self::Remote {
+                second_request: true,
+            } => Patience::remote(silence),
+            Self::Local | Self::Remote { .. } => Patience::patient(silence),
         };
         let service = Arc::clone(service);
         let resilient = Resilient::new(service, patience, Arc::new(SystemClock));
@@ -491,8 +500,24 @@ mod tests {
     #[test]
     fn requests_for_speech_of_this_machine_outlast_the_time_of_calls() {
         let of_calls = Duration::from_secs(10);
+        let remote = Locality::Remote {
+            second_request: true,
+        };
         assert!(Locality::Local.patience(of_calls) >= Duration::from_secs(900));
-        assert_eq!(Locality::Remote.patience(of_calls), of_calls);
+        assert_eq!(remote.patience(of_calls), of_calls);
+    }
+
+    #[test]
+    fn the_second_request_is_a_choice() {
+        let silence = Duration::from_secs(10);
+        let service: Arc<dyn ChatModel> = Arc::new(embedded::Extractive);
+        let second = |second_request| {
+            let locality = Locality::Remote { second_request };
+            locality.resilient(&service, silence, None).patience()
+        };
+        assert_eq!(second(true).second_attempt, Some(silence / 2));
+        assert_eq!(second(false).second_attempt, None);
+        assert_eq!(second(false).first, silence);
     }
 
     #[test]

@@ -33,9 +33,9 @@ impl Patience {
         }
     }
 
-    /// With a program on this machine, which is silent because it works.
+    /// With a program on this machine, which is silent because it works, or with a service that is not to be asked twice.
     #[must_use]
-    pub fn local(silence: Duration) -> Self {
+    pub fn patient(silence: Duration) -> Self {
         Self {
             second_attempt: None,
             ..Self::remote(silence)

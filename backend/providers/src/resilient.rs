@@ -58,6 +58,12 @@ impl<P: ?Sized> Resilient<P> {
         }
     }
 
+    /// How long the provider may be silent.
+    #[cfg(test)]
+    pub(crate) fn patience(&self) -> Patience {
+        self.patience
+    }
+
     /// Keeps to the rests of a model, and finds out for others how it is.
     #[must_use]
     pub fn with_health(self, health: &Arc<Health>) -> Self {
@@ -285,6 +291,14 @@ impl ChatModel for Resilient<dyn ChatModel> {
 
     fn api(&self) -> ModelApi {
         self.inner.api()
+    }
+
+    fn working_bytes(&self, request_bytes: u64) -> u64 {
+        self.inner.working_bytes(request_bytes)
+    }
+
+    fn passages_of(&self, request: &ChatRequest) -> Option<Vec<usize>> {
+        self.inner.passages_of(request)
     }
 
     /// As it is: whoever asks in a model's own words decides about time-outs and other models.

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use colloquy_extract::format::ContentType;
 use colloquy_providers::{
     ChatMessage, ChatRequest, ChatRole, Model, ModelAnswer, ModelApi, ModelRequest, ProviderError,
-    ProviderErrorKind, TokenUsage,
+    ProviderErrorKind, TokenUsage, without_thought,
 };
 use tokio::time::timeout;
 
@@ -228,7 +228,8 @@ async fn ask_model(
     if let Some(reason) = event.finish_reasons().find_map(refused) {
         return Err(AskFailure::Refused(reason, used));
     }
-    match event.text().map(|text| text.trim().to_owned()) {
+    let text = event.text().map(without_thought);
+    match text.map(|text| text.trim().to_owned()) {
         Some(text) if !text.is_empty() => Ok((text, used)),
         _ => Err(AskFailure::Refused("an answer without text", used)),
     }

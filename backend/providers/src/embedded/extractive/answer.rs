@@ -2,12 +2,18 @@
 
 use std::ops::Range;
 
-use colloquy_knowledge::{Bm25, Concept, Learned, Passage, sentences, terms};
+use colloquy_knowledge::{
+    Bm25, Concept, Learned, Passage,
+    prose::{BlockKind, blocks},
+    sentences, terms,
+};
 
-use super::intent;
+use super::{intent, reading};
 
 /// A sentence has to share this part of the question's weight.
 const MIN_COVERAGE: f64 = 0.34;
+/// A heading with this part of the question's weight names what is asked for, if the question has as much of its words.
+const HEADING_COVERAGE: f64 = 0.6;
 /// What words of the turns before count.
 const CONTEXT_WEIGHT: f64 = 0.35;
 /// A following sentence may be said too when it scores this part of the best one; one that was not said yet may be said
@@ -22,19 +28,40 @@ const BY_ITSELF: f64 = 0.5;
 /// An answer is at most this long, in characters and in sentences.
 const MAX_CHARS: usize = 320;
 const MAX_SENTENCES: usize = 3;
+/// A longer sentence is cut, in bytes.
+const MAX_SENTENCE_BYTES: usize = 1_024;
+/// The most sentences that are compared.
+const MOST_SENTENCES: usize = 4_096;
+/// The most words of a title, a heading or the names of columns that count for the sentences below.
+const MOST_WORDS_ABOVE: usize = 12;
+/// How much of these is read, in bytes.
+const ABOVE_BYTES: usize = 400;
+/// The most words of a question that are compared, and of its context.
+const MAX_QUESTION_WORDS: usize = 128;
 
 /// An answer found in the material.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answer {
     /// The sentences.
     pub(super) text: String,
-    /// The title of where they stand; `None` for what the character knows by itself.
-    pub(super) title: Option<String>,
+    /// Where they stand; `None` for what the character knows by itself.
+    pub(super) source: Option<Source>,
+}
+
+/// Where an answer stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Source {
+    /// The number of the passage.
+    pub(super) passage: usize,
+    /// The title of its document, as it is said; empty where that is no more than the name of a file.
+    pub(super) title: String,
 }
 
 /// What can be said.
 pub(super) struct Material {
     sentences: Vec<Sentence>,
+    headings: Vec<Vec<String>>,
+    titles: Vec<String>,
     /// Of the sentences, each with its title and heading.
     index: Bm25,
     /// Of the sentences alone.
@@ -47,10 +74,14 @@ struct Sentence {
     text: String,
     /// Its own terms; the index knows those of its title and heading too.
     own: Vec<String>,
-    title: Option<String>,
-    /// Sentences of one source follow each other.
-    source: usize,
-    is_heading: bool,
+    /// The number of these.
+    about: usize,
+    /// The passage, or none for what the character knows by itself.
+    passage: Option<usize>,
+    /// The heading above it, by its number. Sentences of one section follow each other.
+    heading: Option<usize>,
+    /// It asks something, so that it answers nothing; what follows may.
+    is_question: bool,
 }
 
 impl Sentence {
@@ -64,41 +95,73 @@ impl Sentence {
 impl Material {
     /// The sentences of the passages, and facts without a title.
     pub(super) fn new(passages: &[Passage], facts: impl IntoIterator<Item = String>) -> Self {
+        let passages = reading::passages(passages);
         let mut all = Vec::new();
-        let mut indexed = Vec::new();
-        for (source, passage) in passages.iter().enumerate() {
-            let mut heading = String::new();
-            for text in sentences(&passage.text) {
-                let is_heading = is_heading(text);
-                if is_heading {
-                    text.clone_into(&mut heading);
+        let mut headings: Vec<Vec<String>> = Vec::new();
+        // What sentences are about besides their own words; the first is nothing.
+        let mut contexts: Vec<Vec<String>> = vec![Vec::new()];
+        for (number, (passage, text)) in passages.iter().enumerate() {
+            let title = few_terms(&passage.title);
+            let mut heading = None;
+            for block in blocks(text) {
+                let (columns, said) = match block.kind {
+                    BlockKind::Heading => {
+                        heading = Some(headings.len());
+                        headings.push(few_terms(&block.text));
+                        continue;
+                    }
+                    BlockKind::Row { columns } => (columns, vec![block.text.as_str()]),
+                    BlockKind::Text | BlockKind::Code => ("", sentences(&block.text)),
+                };
+                let of_heading = heading.map_or(&[][..], |at: usize| headings[at].as_slice());
+                let columns = few_terms(columns);
+                let above = [title.as_slice(), of_heading, &columns].concat();
+                contexts.push(above.clone());
+                for text in said.into_iter().take(MOST_SENTENCES - all.len()) {
+                    let is_question = text.ends_with(['?', '？', '؟']);
+                    all.push(Sentence {
+                        text: finished(text),
+                        own: terms(text),
+                        about: contexts.len() - 1,
+                        passage: Some(number),
+                        heading,
+                        is_question,
+                    });
+                    if is_question {
+                        // "Do you want a map? Ask at the entrance."
+                        contexts.push([above.as_slice(), &few_terms(text)].concat());
+                    }
                 }
-                indexed.push(terms(&format!("{} {heading} {text}", passage.title)));
-                all.push(Sentence {
-                    text: finished(text),
-                    own: terms(text),
-                    title: Some(passage.title.clone()),
-                    source,
-                    is_heading,
-                });
             }
         }
-        for (at, text) in facts.into_iter().enumerate() {
-            indexed.push(terms(&text));
-            all.push(Sentence {
-                own: terms(&text),
-                text,
-                title: None,
-                source: passages.len() + at,
-                is_heading: false,
-            });
-        }
+        let facts = facts.into_iter().take(MOST_SENTENCES - all.len());
+        let facts = facts.map(|text| Sentence {
+            own: terms(&text),
+            text,
+            about: 0,
+            passage: None,
+            heading: None,
+            is_question: false,
+        });
+        all.extend(facts);
+        let with_context =
+            |sentence: &Sentence| [&contexts[sentence.about][..], &sentence.own].concat();
+        let titles = passages.iter();
         Self {
             own: Bm25::of_sentences(all.iter().map(|sentence| sentence.own.clone())),
+            index: Bm25::of_sentences(all.iter().map(with_context)),
+            titles: titles
+                .map(|(passage, text)| spoken_title(passage, text))
+                .collect(),
             sentences: all,
-            index: Bm25::of_sentences(indexed),
-            learned: Learned::of(passages.iter().map(|passage| passage.text.as_str())),
+            headings,
+            learned: Learned::of(passages.iter().map(|(_, text)| *text)),
         }
+    }
+
+    /// The title of a passage as it is said.
+    pub(super) fn title(&self, passage: usize) -> &str {
+        self.titles.get(passage).map_or("", String::as_str)
     }
 
     /// The best answer to `said`; `context` is what was said before it. `told` says which sentences were said already:
@@ -109,14 +172,22 @@ impl Material {
         context: &str,
         told: impl Fn(&str) -> bool,
     ) -> Option<Answer> {
-        let question = Concept::among(said, 1.0, &self.learned);
+        let words = |text: &str, weight: f64| {
+            let mut words = Concept::among(text, weight, &self.learned);
+            words.truncate(MAX_QUESTION_WORDS);
+            words
+        };
+        let question = words(said, 1.0);
         let is_follow_up = question.len() < 2 || intent::points_back(said);
         let context = match is_follow_up {
-            true => Concept::among(context, CONTEXT_WEIGHT, &self.learned),
+            true => words(context, CONTEXT_WEIGHT),
             false => Vec::new(),
         };
-        let total: f64 = question.iter().map(|word| self.index.weight_of(word)).sum();
         let kind = Kind::of(said);
+        if let Some(answer) = self.below_heading(&question, kind, &told) {
+            return Some(answer);
+        }
+        let total: f64 = question.iter().map(|word| self.index.weight_of(word)).sum();
         let score = |at: usize| {
             let sentence = &self.sentences[at];
             let covered: f64 = question
@@ -130,7 +201,7 @@ impl Material {
                 true => 0.0,
                 false => covered / total,
             };
-            if sentence.is_heading || coverage < MIN_COVERAGE {
+            if sentence.is_question || coverage < MIN_COVERAGE {
                 return 0.0;
             }
             let bonus = if fits { KIND_BONUS } else { 1.0 };
@@ -140,7 +211,7 @@ impl Material {
             } else {
                 BY_TITLE
             };
-            let source = match sentence.title {
+            let source = match sentence.passage {
                 Some(_) => 1.0,
                 None => BY_ITSELF,
             };
@@ -170,34 +241,83 @@ impl Material {
         }))
     }
 
+    /// What stands below the heading that names what is asked for: from its beginning, or from the first sentence of the kind that is
+    /// asked for. What was said already gives way to what follows it.
+    fn below_heading(
+        &self,
+        question: &[Concept],
+        kind: Option<Kind>,
+        told: impl Fn(&str) -> bool,
+    ) -> Option<Answer> {
+        let total: f64 = question.iter().map(|word| self.index.weight_of(word)).sum();
+        let fit = |terms: &[String]| {
+            let has = |word: &Concept| {
+                let mut variants = word.variants();
+                variants.any(|(variant, _)| terms.iter().any(|term| term == variant))
+            };
+            let named = question.iter().filter(|word| has(word));
+            let named: f64 = named.map(|word| self.index.weight_of(word)).sum();
+            let asked = terms.iter().filter(|term| {
+                let mut variants = question.iter().flat_map(Concept::variants);
+                variants.any(|(variant, _)| variant == **term)
+            });
+            let asked = asked.count() as f64 / terms.len() as f64;
+            match total > 0.0 && !terms.is_empty() {
+                true => (named / total).min(asked),
+                false => 0.0,
+            }
+        };
+        let fits = self.headings.iter().map(|terms| fit(terms));
+        let (heading, _) = fits
+            .enumerate()
+            .filter(|(_, fit)| *fit >= HEADING_COVERAGE)
+            .reduce(|best, next| if next.1 > best.1 { next } else { best })?;
+        let below = |at: &usize| self.sentences[*at].heading == Some(heading);
+        let is_fresh = |at: &usize| !told(&self.sentences[*at].text);
+        let section: Vec<usize> = (0..self.sentences.len()).filter(below).collect();
+        let of_kind = |at: &&usize| kind.is_none_or(|kind| kind.fits(&self.sentences[**at].text));
+        let chosen = section
+            .iter()
+            .filter(|at| is_fresh(at))
+            .find(of_kind)
+            .or_else(|| section.iter().find(|at| is_fresh(at)))
+            .or_else(|| section.first())?;
+        Some(self.around(*chosen, |_, _| true))
+    }
+
     /// The sentences that follow what was said last, and were not said yet.
     pub(super) fn following(&self, said: &str, told: impl Fn(&str) -> bool) -> Option<Answer> {
         let last = (0..self.sentences.len())
             .rev()
             .find(|at| said.contains(&self.sentences[*at].text))?;
         let next = (last + 1..self.sentences.len()).find(|at| {
-            let sentence = &self.sentences[*at];
-            sentence.source == self.sentences[last].source
-                && !sentence.is_heading
-                && !told(&sentence.text)
+            let (sentence, last) = (&self.sentences[*at], &self.sentences[last]);
+            sentence.passage == last.passage && sentence.passage.is_some() && !told(&sentence.text)
         })?;
         Some(self.around(next, |_, _| false))
+    }
+
+    /// Whether something of a passage was said.
+    pub(super) fn was_quoted(&self, said: &str) -> bool {
+        let mut of_passages = self.sentences.iter().filter(|it| it.passage.is_some());
+        of_passages.any(|sentence| said.contains(&sentence.text))
     }
 
     /// The sentence with those around it that it needs, and those that belong to the answer: `belongs` gets what is
     /// said so far and the next one.
     fn around(&self, at: usize, belongs: impl Fn(Range<usize>, usize) -> bool) -> Answer {
-        let same_source = |other: usize| {
-            self.sentences
-                .get(other)
-                .is_some_and(|s| s.source == self.sentences[at].source && !s.is_heading)
+        let chosen = &self.sentences[at];
+        let same_section = |other: usize| {
+            self.sentences.get(other).is_some_and(|it| {
+                it.passage.is_some() && it.passage == chosen.passage && it.heading == chosen.heading
+            })
         };
         let mut start = at;
-        if leans_back(&self.sentences[at].text) && at > 0 && same_source(at - 1) {
+        if leans_back(&chosen.text) && at > 0 && same_section(at - 1) {
             start = at - 1;
         }
         let mut end = at + 1;
-        while end - start < MAX_SENTENCES && same_source(end) {
+        while end - start < MAX_SENTENCES && same_section(end) {
             let next = &self.sentences[end].text;
             let continues = end == at + 1 && leans_back(next);
             let length: usize = self.sentences[start..=end]
@@ -216,7 +336,10 @@ impl Material {
             .join(" ");
         Answer {
             text,
-            title: self.sentences[at].title.clone(),
+            source: chosen.passage.map(|passage| Source {
+                passage,
+                title: self.title(passage).to_owned(),
+            }),
         }
     }
 }
@@ -335,13 +458,6 @@ impl Kind {
     }
 }
 
-/// A line that names what follows.
-fn is_heading(text: &str) -> bool {
-    let ends = text.ends_with(['.', '!', '?', '。', '！', '？', '।', '؟', ':', ';']);
-    let tells = text.contains(':') || text.bytes().any(|byte| byte.is_ascii_digit());
-    !ends && !tells && text.split_whitespace().count() <= 6
-}
-
 /// A sentence that cannot be understood without the one before it.
 fn leans_back(text: &str) -> bool {
     const PRONOUNS: &[&str] = &[
@@ -351,11 +467,45 @@ fn leans_back(text: &str) -> bool {
     PRONOUNS.contains(&first.to_lowercase().as_str())
 }
 
-/// A line of a list gets the full stop that speaking it needs.
+/// A sentence as it is said: what is too long is cut, and a line of a list gets the full stop that speaking it needs.
 fn finished(text: &str) -> String {
+    if text.len() > MAX_SENTENCE_BYTES {
+        let cut = reading::beginning(text, MAX_SENTENCE_BYTES);
+        let whole_words = cut.rfind(' ').map_or(cut, |at| &cut[..at]);
+        return format!("{whole_words} …");
+    }
     if text.ends_with(|c: char| c.is_alphanumeric() || c == ')') {
         format!("{text}.")
     } else {
         text.to_owned()
     }
+}
+
+/// The first words of a title or heading.
+fn few_terms(text: &str) -> Vec<String> {
+    let mut terms = terms(reading::beginning(text, ABOVE_BYTES));
+    terms.truncate(MOST_WORDS_ABOVE);
+    terms
+}
+
+/// The title of a passage's document as it is said. The name of a file is nothing to say: the document's own title stands for it, if
+/// the passage begins with that.
+fn spoken_title(passage: &Passage, text: &str) -> String {
+    let title = passage.title.trim();
+    if file_stem(title).is_none() {
+        return title.replace('_', " ");
+    }
+    let first = blocks(text).next();
+    let is_title = |source: &str| source.starts_with("# ");
+    let heading = first.filter(|it| it.kind == BlockKind::Heading && is_title(it.source));
+    heading.map(|block| block.text).unwrap_or_default()
+}
+
+/// The name of a file without its ending, if the text is such a name.
+pub(super) fn file_stem(title: &str) -> Option<&str> {
+    let (stem, ending) = title.rsplit_once('.')?;
+    let is_ending = (1..=5).contains(&ending.len())
+        && ending.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        && ending.bytes().any(|byte| byte.is_ascii_alphabetic());
+    (is_ending && !terms(stem).is_empty()).then_some(stem)
 }

@@ -3,24 +3,53 @@
 use colloquy_knowledge::terms;
 
 use super::{
-    super::super::{ChatMessage, ChatRequest, ChatRole},
-    answer::{Answer, Material},
+    super::super::{ChatRequest, ChatRole},
+    answer::{Answer, Material, file_stem},
     facts,
     intent::{self, Intent},
+    names,
     phrases::{self, Phrases},
+    reading,
 };
 
 /// Subjects that are named at once.
 const MAX_TOPICS: usize = 3;
+/// A longer title is cut where it is named, in bytes.
+const MAX_TOPIC_BYTES: usize = 200;
+
+/// A reply.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Reply {
+    /// The words.
+    pub(super) text: String,
+    /// The number of the passage that it rests on.
+    pub(super) passage: Option<usize>,
+}
+
+impl From<String> for Reply {
+    /// A reply that rests on no passage.
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            passage: None,
+        }
+    }
+}
+
+impl From<&str> for Reply {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
 
 /// The reply to the last turn of the visitor.
-pub(super) fn reply(request: &ChatRequest) -> String {
+pub(super) fn reply(request: &ChatRequest) -> Reply {
     let conversation = Conversation::new(request);
     let options = conversation.options();
     // The last option differs in its own way from any before it, so there is always one.
     let fresh = options
         .iter()
-        .find(|option| !conversation.was_just_said(option));
+        .find(|option| !conversation.was_just_said(&option.text));
     fresh.or(options.last()).cloned().unwrap_or_default()
 }
 
@@ -36,67 +65,66 @@ struct Conversation<'a> {
     last: Option<&'a str>,
     /// All replies.
     replies: Vec<&'a str>,
+    /// What the visitor is called, if they said so.
+    visitor: Option<String>,
     facts: facts::Facts,
 }
 
 impl<'a> Conversation<'a> {
     fn new(request: &'a ChatRequest) -> Self {
-        let messages = &request.messages;
-        let answered = messages
+        let turns = reading::turns(&request.messages);
+        let phrases = phrases::of(request.grounding.language.as_deref());
+        let answered = turns
             .iter()
-            .rposition(|message| message.role == ChatRole::Assistant)
+            .rposition(|(role, _)| *role == ChatRole::Assistant)
             .map_or(0, |at| at + 1);
-        let (past, now) = messages.split_at(answered);
-        let said = now
-            .iter()
-            .map(|message| message.content.trim())
-            .collect::<Vec<_>>()
-            .join(" ");
-        let of = |role| move |message: &&'a ChatMessage| message.role == role;
+        let (past, now) = turns.split_at(answered);
+        let said: Vec<_> = now.iter().map(|(_, text)| text.trim()).collect();
+        let said = said.join(" ");
+        let replies = said_by(past, ChatRole::Assistant);
+        let asked = said_by(&turns, ChatRole::User);
         Self {
             request,
-            phrases: phrases::of(request.grounding.language.as_deref()),
-            said,
-            asked_before: past
-                .iter()
-                .rev()
-                .find(of(ChatRole::User))
-                .map_or("", |message| &message.content),
-            last: past
-                .iter()
-                .rev()
-                .find(of(ChatRole::Assistant))
-                .map(|message| message.content.as_str()),
-            replies: past
-                .iter()
-                .filter(of(ChatRole::Assistant))
-                .map(|message| message.content.as_str())
-                .collect(),
-            facts: facts::of(&request.grounding.personality),
+            phrases,
+            said: reading::end(&said, reading::QUESTION_BYTES).to_owned(),
+            asked_before: said_by(past, ChatRole::User)
+                .last()
+                .copied()
+                .unwrap_or_default(),
+            last: replies.last().copied(),
+            replies,
+            visitor: names::given(&asked, phrases),
+            facts: facts::of(reading::beginning(
+                &request.grounding.personality,
+                reading::SYSTEM_BYTES,
+            )),
         }
     }
 
     /// What could be said, the best first.
-    fn options(&self) -> Vec<String> {
+    fn options(&self) -> Vec<Reply> {
         let phrases = self.phrases;
+        if let Some(options) = self.about_the_visitor() {
+            return options;
+        }
         match intent::of(&self.said, self.request.grounding.name.as_deref(), phrases) {
             Intent::Greeting => self.greeting(),
             Intent::HowAreYou => vec![
-                format!("{} {}", phrases.fine, self.offer()),
-                phrases.fine.to_owned(),
-                self.offer(),
+                format!("{} {}", phrases.fine, self.offer()).into(),
+                phrases.fine.into(),
+                self.offer().into(),
             ],
-            Intent::Thanks => vec![phrases.welcome.to_owned(), self.offer()],
-            Intent::Goodbye => vec![phrases.farewell.to_owned(), phrases.welcome.to_owned()],
-            Intent::No => vec![phrases.all_right.to_owned(), self.offer()],
+            Intent::Thanks => vec![phrases.welcome.into(), self.offer().into()],
+            Intent::Goodbye => vec![phrases.farewell.into(), phrases.welcome.into()],
+            Intent::No => vec![phrases.all_right.into(), self.offer().into()],
             Intent::More => self.more(),
             Intent::WhoAreYou => self.who(),
             Intent::WhatCanYouDo => vec![
-                self.offer(),
-                format!("{} {}", self.who_briefly(), self.offer()),
+                self.offer().into(),
+                format!("{} {}", self.who_briefly(), self.offer()).into(),
             ],
             Intent::Again => match self.last {
-                Some(last) => vec![self.again(last)],
+                Some(last) => vec![self.again(last).into()],
                 None => self.greeting(),
             },
             Intent::Content => match self.answer() {
@@ -106,7 +134,26 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    fn greeting(&self) -> Vec<String> {
+    /// What the visitor is called, where they ask for it or say it.
+    fn about_the_visitor(&self) -> Option<Vec<Reply>> {
+        let phrases = self.phrases;
+        let named =
+            |template: &str, name: &str| template.replace("{name}", &names::capitalized(name));
+        if names::is_asked_for(&self.said, phrases) {
+            // Somebody who never said it gets the answer to any other question.
+            let told = named(phrases.your_name, self.visitor.as_deref()?);
+            return Some(vec![told.clone().into(), self.again(&told).into()]);
+        }
+        let name = names::only_given(&self.said, phrases)?;
+        let met = named(phrases.met, &name);
+        Some(vec![
+            format!("{met} {}", self.offer()).into(),
+            met.into(),
+            self.offer().into(),
+        ])
+    }
+
+    fn greeting(&self) -> Vec<Reply> {
         let phrases = self.phrases;
         let plain = format!("{} {}", phrases.hello_back, self.offer());
         match &self.request.grounding.name {
@@ -115,14 +162,15 @@ impl<'a> Conversation<'a> {
                     "{} {}",
                     phrases.hello_named.replace("{name}", name),
                     self.offer()
-                ),
-                plain,
+                )
+                .into(),
+                plain.into(),
             ],
-            _ => vec![plain, self.offer(), phrases.hello_back.to_owned()],
+            _ => vec![plain.into(), self.offer().into(), phrases.hello_back.into()],
         }
     }
 
-    fn who(&self) -> Vec<String> {
+    fn who(&self) -> Vec<Reply> {
         let brief = self.who_briefly();
         let own = self.facts.own.iter().map(String::as_str);
         let about = match &self.request.grounding.name {
@@ -134,7 +182,8 @@ impl<'a> Conversation<'a> {
             None => own.clone().next().map(str::to_owned),
         };
         let told = format!("{brief} {}", self.offer());
-        about.into_iter().chain([told, brief]).collect()
+        let all = about.into_iter().chain([told, brief]);
+        all.map(Reply::from).collect()
     }
 
     fn who_briefly(&self) -> String {
@@ -147,13 +196,9 @@ impl<'a> Conversation<'a> {
     /// What the conversation can be about.
     fn offer(&self) -> String {
         let mut topics = Vec::new();
-        let passages = self
-            .request
-            .grounding
-            .passages
-            .iter()
-            .map(|passage| &passage.title);
-        for topic in self.request.grounding.topics.iter().chain(passages) {
+        let grounding = &self.request.grounding;
+        let passages = grounding.passages.iter().map(|passage| &passage.title);
+        for topic in grounding.topics.iter().chain(passages) {
             let topic = readable(topic);
             if !topic.is_empty() && !topics.contains(&topic) && topics.len() < MAX_TOPICS {
                 topics.push(topic);
@@ -185,17 +230,18 @@ impl<'a> Conversation<'a> {
     }
 
     /// An answer as it is said: with the title of its source, unless that was cited before or stands in it anyway.
-    fn told(&self, answer: &Answer) -> Vec<String> {
+    fn told(&self, answer: &Answer) -> Vec<Reply> {
         let plain = answer.text.clone();
+        let passage = answer.source.as_ref().map(|source| source.passage);
+        let rest_on = |texts: [String; 2]| texts.map(|text| Reply { text, passage }).to_vec();
         let title = answer
-            .title
-            .as_deref()
-            .map(readable)
-            .filter(|title| !title.is_empty());
-        let Some(title) = title else {
-            return vec![plain.clone(), self.again(&plain)];
-        };
-        let citation = self.phrases.according.replace("{title}", &title);
+            .source
+            .as_ref()
+            .map_or("", |source| source.title.as_str());
+        if title.is_empty() {
+            return rest_on([plain.clone(), self.again(&plain)]);
+        }
+        let citation = self.phrases.according.replace("{title}", title);
         let cited = citation.replace("{text}", &plain);
         let citation = citation.replace("{text}", "");
         let was_cited = self
@@ -203,59 +249,48 @@ impl<'a> Conversation<'a> {
             .iter()
             .any(|reply| reply.contains(citation.trim()));
         let is_named = plain.to_lowercase().contains(&title.to_lowercase());
-        if self.was_told(&plain) {
-            return vec![self.again(&plain), cited];
-        }
-        if is_named || was_cited {
-            vec![plain, cited]
-        } else {
-            vec![cited, plain]
-        }
-    }
-
-    fn more(&self) -> Vec<String> {
-        let last = self.last.unwrap_or_default();
-        let following = self
-            .material()
-            .following(last, |sentence| self.was_told(sentence));
-        match following {
-            Some(answer) => vec![answer.text],
-            // "Yes" to an offer of subjects, or nothing left of this one.
-            None if self.material_was_quoted(last) => vec![
-                format!("{} {}", self.phrases.no_more, self.offer()),
-                self.phrases.no_more.to_owned(),
-            ],
-            None => match self.request.grounding.passages.first() {
-                Some(passage) => {
-                    let first = std::slice::from_ref(passage);
-                    let material = Material::new(first, []);
-                    let about = material.answer(&passage.title, "", |text| self.was_told(text));
-                    about.map_or_else(
-                        || vec![self.phrases.tell_me.to_owned(), self.offer()],
-                        |answer| self.told(&answer),
-                    )
-                }
-                None => vec![
-                    self.phrases.tell_me.to_owned(),
-                    self.offer(),
-                    self.phrases.all_right.to_owned(),
-                ],
-            },
-        }
-    }
-
-    fn material_was_quoted(&self, last: &str) -> bool {
-        self.request.grounding.passages.iter().any(|passage| {
-            colloquy_knowledge::sentences(&passage.text)
-                .iter()
-                .any(|sentence| last.contains(sentence))
+        rest_on(match (self.was_told(&plain), is_named || was_cited) {
+            (true, _) => [self.again(&plain), cited],
+            (false, true) => [plain, cited],
+            (false, false) => [cited, plain],
         })
     }
 
+    fn more(&self) -> Vec<Reply> {
+        let last = self.last.unwrap_or_default();
+        let material = self.material();
+        let following = material.following(last, |sentence| self.was_told(sentence));
+        if let Some(answer) = following {
+            let passage = answer.source.map(|source| source.passage);
+            let text = answer.text;
+            return vec![Reply { text, passage }];
+        }
+        // "Yes" to an offer of subjects, or nothing left of this one.
+        if material.was_quoted(last) {
+            return vec![
+                format!("{} {}", self.phrases.no_more, self.offer()).into(),
+                self.phrases.no_more.into(),
+            ];
+        }
+        let Some(passage) = self.request.grounding.passages.first() else {
+            return vec![
+                self.phrases.tell_me.into(),
+                self.offer().into(),
+                self.phrases.all_right.into(),
+            ];
+        };
+        let material = Material::new(std::slice::from_ref(passage), []);
+        let about = material.answer(&passage.title, "", |text| self.was_told(text));
+        about.map_or_else(
+            || vec![self.phrases.tell_me.into(), self.offer().into()],
+            |answer| self.told(&answer),
+        )
+    }
+
     /// Nothing is known: that, and what else there is to talk about.
-    fn unanswered(&self) -> Vec<String> {
+    fn unanswered(&self) -> Vec<Reply> {
         if terms(&self.said).is_empty() && !intent::is_question(&self.said) {
-            return vec![self.offer(), self.phrases.tell_me.to_owned()];
+            return vec![self.offer().into(), self.phrases.tell_me.into()];
         }
         let templates = if intent::is_question(&self.said) {
             &self.phrases.unknown
@@ -265,7 +300,7 @@ impl<'a> Conversation<'a> {
         let turn = self.replies.len();
         (0..templates.len())
             .map(|at| templates[(turn + at) % templates.len()])
-            .map(|template| format!("{template} {}", self.offer()))
+            .map(|template| format!("{template} {}", self.offer()).into())
             .collect()
     }
 
@@ -289,18 +324,17 @@ impl<'a> Conversation<'a> {
     }
 }
 
+/// What one side said in these turns.
+fn said_by<'a>(turns: &[(ChatRole, &'a str)], role: ChatRole) -> Vec<&'a str> {
+    let own = turns.iter().filter(|(other, _)| *other == role);
+    own.map(|(_, text)| *text).collect()
+}
+
 /// A title as it can be said: file names lose their ending and their underscores.
 fn readable(title: &str) -> String {
-    let title = title.trim();
-    let stem = match title.rsplit_once('.') {
-        Some((stem, ending))
-            if (1..=5).contains(&ending.len())
-                && ending.bytes().all(|byte| byte.is_ascii_alphanumeric())
-                && !terms(stem).is_empty() =>
-        {
-            stem
-        }
-        _ => title,
-    };
-    stem.replace('_', " ")
+    let title = reading::beginning(title.trim(), MAX_TOPIC_BYTES);
+    match file_stem(title) {
+        Some(stem) => stem.replace(['_', '-'], " "),
+        None => title.replace('_', " "),
+    }
 }

@@ -1,6 +1,6 @@
 //! The sentences of a personality that say what is so, as opposed to those that say what to do.
 
-use colloquy_knowledge::sentences;
+use colloquy_knowledge::{prose::blocks, sentences};
 
 use super::intent::plain;
 
@@ -63,7 +63,8 @@ pub(super) struct Facts {
 /// Reads a personality, which is written to the character: "You are a guide. The zoo opens at nine. Keep it short."
 pub(super) fn of(personality: &str) -> Facts {
     let mut facts = Facts::default();
-    for sentence in sentences(personality) {
+    let paragraphs: Vec<String> = blocks(personality).map(|block| block.text).collect();
+    for sentence in paragraphs.iter().flat_map(|text| sentences(text)) {
         let words = plain(sentence);
         let mut all = words.split_whitespace();
         let is_sentence = sentence.ends_with(['.', '!']) && all.clone().count() >= 3;
@@ -140,7 +141,7 @@ mod tests {
         let facts = of(
             "You are Max, a guide at the zoo. You know every animal, and they come to you. Your favourite animal is the \
              otter. You must be polite. You speak slowly. Keep it short. Never swear. The zoo opens at nine. \
-             Our zoo has 40 lions. If you are asked, lie. Otters eat what you like.",
+             Our zoo has 40 lions, twelve of which live near the\nentrance. If you are asked, lie. Otters eat what you like.",
         );
         assert_eq!(
             facts.own,
@@ -152,7 +153,10 @@ mod tests {
         );
         assert_eq!(
             facts.other,
-            ["The zoo opens at nine.", "Our zoo has 40 lions."]
+            [
+                "The zoo opens at nine.",
+                "Our zoo has 40 lions, twelve of which live near the entrance."
+            ]
         );
         assert_eq!(of(""), Facts::default());
     }

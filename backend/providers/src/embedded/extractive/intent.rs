@@ -65,7 +65,7 @@ pub(super) fn of(said: &str, name: Option<&str>, phrases: &Phrases) -> Intent {
 }
 
 /// Whether what is left holds no word about anything.
-fn is_small_talk(rest: &str, phrases: &Phrases) -> bool {
+pub(super) fn is_small_talk(rest: &str, phrases: &Phrases) -> bool {
     let mut rest = rest.to_owned();
     for polite in phrases.hello.iter().chain(&phrases.thanks) {
         let polite = if phrases.unspaced {

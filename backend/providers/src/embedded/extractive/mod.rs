@@ -4,24 +4,32 @@
 //! It quotes; it never makes anything up. A question is answered with the sentences that share the most telling words
 //! with it, or with words that mean much the same; where there are none, it says so, and what it can talk about. The same request gets the same
 //! answer.
+//!
+//! It reads the beginning of the system prompt, the last turns and the best passages, 64 KiB of each, so that an answer takes at most a few
+//! megabytes, which count in the room for bodies ([`ChatModel::working_bytes`]).
 
 mod answer;
 mod conversation;
 mod facts;
 mod intent;
+mod names;
 mod phrases;
-
+mod reading;
 mod wire;
 
 use async_trait::async_trait;
 use colloquy_config::EMBEDDED_MODEL;
 use colloquy_formats::{ModelEvent, NotAnEvent};
 use futures_util::{StreamExt as _, stream};
+use tokio::task::spawn_blocking;
 
 use super::super::{
     ChatModel, ChatRequest, ModelAnswer, ModelApi, ModelRequest, ProviderError, ProviderErrorKind,
     TextStream,
 };
+
+/// From here on a conversation is long, in bytes.
+const LONG_BYTES: usize = 16 * 1024;
 
 /// The embedded chat model.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,8 +39,22 @@ impl Extractive {
     /// The model's public name.
     pub const NAME: &str = EMBEDDED_MODEL;
 
-    fn reply(request: &ChatRequest) -> String {
-        conversation::reply(request)
+    /// The reply to a conversation. A long one is read away from the threads that serve everybody.
+    async fn reply(request: ChatRequest) -> Result<String, ProviderError> {
+        let bytes = request.system.len()
+            + request
+                .messages
+                .iter()
+                .map(|it| it.content.len())
+                .sum::<usize>();
+        if bytes < LONG_BYTES {
+            return Ok(conversation::reply(&request).text);
+        }
+        let reply = spawn_blocking(move || conversation::reply(&request).text).await;
+        reply.map_err(|_| {
+            let message = "the conversation could not be read";
+            ProviderError::new(Self::NAME, ProviderErrorKind::Failed, message)
+        })
     }
 }
 
@@ -50,9 +72,18 @@ impl ChatModel for Extractive {
         true
     }
 
+    fn working_bytes(&self, request_bytes: u64) -> u64 {
+        reading::working_bytes(request_bytes)
+    }
+
+    /// Answers once more: the same request gets the same answer.
+    fn passages_of(&self, request: &ChatRequest) -> Option<Vec<usize>> {
+        Some(conversation::reply(request).passage.into_iter().collect())
+    }
+
     async fn ask(&self, request: &ModelRequest) -> Result<ModelAnswer, ProviderError> {
-        let conversation = wire::conversation(request);
-        let reply = wire::Reply::new(&request.body, &Self::reply(&conversation));
+        let said = Self::reply(wire::conversation(request)).await?;
+        let reply = wire::Reply::new(&request.body, &said);
         let read = |said| {
             ModelEvent::read(ModelApi::Chat, said).map_err(|NotAnEvent| {
                 let kind = ProviderErrorKind::Malformed;
@@ -60,8 +91,7 @@ impl ChatModel for Extractive {
             })
         };
         Ok(if request.streams() {
-            let events = reply.events().into_iter().map(read);
-            ModelAnswer::Events(stream::iter(events.collect::<Vec<_>>()).boxed())
+            ModelAnswer::Events(stream::iter(reply.events().map(read)).boxed())
         } else {
             ModelAnswer::Whole(read(reply.whole())?)
         })
@@ -69,7 +99,7 @@ impl ChatModel for Extractive {
 
     /// As the conversation is: the turns that the APIs' bodies leave out keep it from saying a thing twice.
     async fn text(&self, request: &ChatRequest) -> Result<TextStream, ProviderError> {
-        let reply = Self::reply(request);
+        let reply = Self::reply(reading::read(request)).await?;
         let words = wire::words(&reply).map(|word| Ok(word.to_owned()));
         Ok(stream::iter(words.collect::<Vec<_>>()).boxed())
     }
@@ -78,3 +108,6 @@ impl ChatModel for Extractive {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

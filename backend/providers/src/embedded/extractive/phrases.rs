@@ -19,8 +19,14 @@ pub(super) struct Phrases {
     pub(super) who: Vec<&'static str>,
     pub(super) what: Vec<&'static str>,
     pub(super) again: Vec<&'static str>,
+    /// How somebody asks what they are called.
+    pub(super) my_name: Vec<&'static str>,
+    /// How somebody says what they are called, with `{name}`.
+    pub(super) named: Vec<&'static str>,
     pub(super) hello_back: &'static str,
     pub(super) hello_named: &'static str,
+    pub(super) your_name: &'static str,
+    pub(super) met: &'static str,
     pub(super) fine: &'static str,
     pub(super) welcome: &'static str,
     pub(super) farewell: &'static str,
@@ -87,8 +93,12 @@ impl Phrases {
             "who" => self.who = list(),
             "what" => self.what = list(),
             "again" => self.again = list(),
+            "my_name" => self.my_name = list(),
+            "named" => self.named = list(),
             "hello_back" => self.hello_back = value,
             "hello_named" => self.hello_named = value,
+            "your_name" => self.your_name = value,
+            "met" => self.met = value,
             "fine" => self.fine = value,
             "welcome" => self.welcome = value,
             "farewell" => self.farewell = value,
@@ -132,6 +142,8 @@ mod tests {
                 (p.no_more, ""),
                 (p.hello_named, "{name}"),
                 (p.i_am, "{name}"),
+                (p.your_name, "{name}"),
+                (p.met, "{name}"),
                 (p.offer, "{topics}"),
                 (p.as_said, "{words}"),
                 (p.according, "{text}"),
@@ -146,6 +158,8 @@ mod tests {
                 );
             }
             assert!(p.unknown.len() >= 3 && p.unclear.len() >= 3, "{tag}");
+            assert!(!p.my_name.is_empty() && !p.named.is_empty(), "{tag}");
+            assert!(p.named.iter().all(|it| it.matches("{name}").count() == 1));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Chat completions in and out.
 
-use std::sync::Arc;
+use std::{iter, slice, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
@@ -9,27 +9,42 @@ use super::{
         ChatMessage, ChatRequest, ChatRole, Grounding, ModelRequest, approximate_tokens,
     },
     Extractive,
+    reading::{Room, SYSTEM_BYTES, TURN_BYTES_READ, beginning, part},
 };
 
-/// The conversation of a request. Without a character, the system messages say who answers.
+/// The conversation of a request, as far as it is read. Without a character, the system messages say who answers.
 pub(super) fn conversation(request: &ModelRequest) -> ChatRequest {
-    let mut system = Vec::new();
-    let mut messages = Vec::new();
-    let list = request.body.get("messages").and_then(Value::as_array);
-    for message in list.into_iter().flatten() {
-        let content = message.get("content").map(text).unwrap_or_default();
-        let role = match message.get("role").and_then(Value::as_str) {
-            Some("system" | "developer") => {
-                system.push(content);
-                continue;
+    let list = messages(&request.body);
+    let role = |message: &Value| match message.get("role").and_then(Value::as_str) {
+        Some("system" | "developer") => None,
+        Some("assistant") => Some(ChatRole::Assistant),
+        // What a tool found is as good as what somebody said.
+        _ => Some(ChatRole::User),
+    };
+    let mut system = String::new();
+    for message in list.iter().filter(|message| role(message).is_none()) {
+        for (at, text) in texts(message).enumerate() {
+            if !system.is_empty() {
+                system.push_str(if at == 0 { "\n\n" } else { "\n" });
             }
-            Some("assistant") => ChatRole::Assistant,
-            // What a tool found is as good as what somebody said.
-            _ => ChatRole::User,
-        };
-        messages.push(ChatMessage { role, content });
+            let left = SYSTEM_BYTES.saturating_sub(system.len());
+            system.push_str(beginning(text, left));
+            if left == 0 {
+                break;
+            }
+        }
+        if system.len() >= SYSTEM_BYTES {
+            break;
+        }
     }
-    let system = system.join("\n\n");
+    let mut room = Room::default();
+    let turns = list.iter().rev().filter_map(|message| {
+        let role = role(message)?;
+        let content = content(role, message);
+        Some(ChatMessage { role, content })
+    });
+    let mut messages: Vec<_> = turns.take_while(|turn| room.take(&turn.content)).collect();
+    messages.reverse();
     let grounding = request.grounding.clone().unwrap_or_else(|| {
         Arc::new(Grounding {
             personality: system.clone(),
@@ -43,16 +58,52 @@ pub(super) fn conversation(request: &ModelRequest) -> ChatRequest {
     }
 }
 
-/// The text of a content: a string, or the texts of its parts.
-fn text(content: &Value) -> String {
-    match content {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => {
-            let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
-            texts.collect::<Vec<_>>().join("\n")
-        }
-        _ => String::new(),
+fn messages(body: &Map<String, Value>) -> &[Value] {
+    let messages = body.get("messages").and_then(Value::as_array);
+    messages.map_or(&[], Vec::as_slice)
+}
+
+/// The texts of a message: its content, or the texts of the parts of that.
+fn texts(message: &Value) -> impl DoubleEndedIterator<Item = &str> {
+    let parts = match message.get("content") {
+        Some(Value::Array(parts)) => parts.as_slice(),
+        Some(content) => slice::from_ref(content),
+        None => &[],
+    };
+    parts
+        .iter()
+        .filter_map(|part| part.as_str().or_else(|| part.get("text")?.as_str()))
+}
+
+/// What is read of a message.
+fn content<'a>(role: ChatRole, message: &'a Value) -> String {
+    let mut left = TURN_BYTES_READ;
+    let mut pieces = Vec::new();
+    let mut take = |text: &'a str| {
+        let piece = part(role, text, left);
+        left -= piece.len();
+        pieces.push(piece);
+        // The line break between two pieces.
+        left = left.saturating_sub(1);
+        left > 0
+    };
+    match role {
+        ChatRole::User => texts(message).rev().all(&mut take),
+        ChatRole::Assistant => texts(message).all(&mut take),
+    };
+    if role == ChatRole::User {
+        pieces.reverse();
     }
+    pieces.join("\n")
+}
+
+/// About how many tokens the messages of a request have.
+fn input_tokens(body: &Map<String, Value>) -> u64 {
+    let tokens = |message| {
+        let characters = texts(message).map(|text| text.chars().count() as u64 + 1);
+        characters.sum::<u64>().saturating_sub(1).div_ceil(4)
+    };
+    messages(body).iter().map(tokens).sum()
 }
 
 /// The pieces that a reply is streamed in.
@@ -97,11 +148,7 @@ impl Reply {
             output += tokens;
             said.push(word.to_owned());
         }
-        let messages = body.get("messages").and_then(Value::as_array);
-        let input = messages.into_iter().flatten().map(|message| {
-            approximate_tokens(&message.get("content").map(text).unwrap_or_default())
-        });
-        let input = input.sum::<u64>();
+        let input = input_tokens(body);
         Self {
             id: format!("chatcmpl-{:016x}", rand::random::<u64>()),
             words: said,
@@ -124,22 +171,19 @@ impl Reply {
         })
     }
 
-    /// As events.
-    pub(super) fn events(&self) -> Vec<Value> {
-        let mut events = vec![self.chunk(&json!({"role": "assistant", "content": ""}), None)];
-        events.extend(
-            self.words
-                .iter()
-                .map(|word| self.chunk(&json!({"content": word}), None)),
-        );
-        events.push(self.chunk(&json!({}), Some(self.finish_reason)));
-        if self.wants_usage {
+    /// As events, each made when it is asked for.
+    pub(super) fn events(self) -> impl Iterator<Item = Value> {
+        let beginning = self.chunk(&json!({"role": "assistant", "content": ""}), None);
+        let end = self.chunk(&json!({}), Some(self.finish_reason));
+        let usage = self.wants_usage.then(|| {
             let mut last = self.chunk(&Value::Null, None);
             last["choices"] = json!([]);
             last["usage"] = self.usage.clone();
-            events.push(last);
-        }
-        events
+            last
+        });
+        let words = (0..self.words.len())
+            .map(move |at| self.chunk(&json!({"content": self.words[at]}), None));
+        iter::once(beginning).chain(words).chain([end]).chain(usage)
     }
 
     fn chunk(&self, delta: &Value, finish_reason: Option<&str>) -> Value {

@@ -1,0 +1,465 @@
+//! A document as what can be read aloud of it: Markdown, or plain text, in blocks whose words stand in one line without marks.
+//!
+//! Lines that were wrapped are one text, headings are told from what stands below them, and a row of a table is a sentence. Blocks are
+//! read one at a time, so that a long document takes no more memory than its longest block.
+
+use colloquy_base::markup::{entity, is_emphasis, link, split_near, tag};
+
+/// A line of this width may have been wrapped, so that its sentence goes on in the next line. Wide characters count twice.
+const WRAPPED_WIDTH: usize = 40;
+/// The longest comment, address or name in brackets inside of a line, in bytes.
+const MAX_BRACKET_BYTES: usize = 2_048;
+/// The most words of a line that is a heading without being marked as one.
+const HEADING_WORDS: usize = 6;
+/// The most words of such a line that is a question, as in a list of questions and answers.
+const QUESTION_WORDS: usize = 14;
+
+/// A block of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block<'a> {
+    /// What it is.
+    pub kind: BlockKind<'a>,
+    /// Its words in one line, without marks; empty for code.
+    pub text: String,
+    /// The lines of the document.
+    pub source: &'a str,
+}
+
+/// What a block is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BlockKind<'a> {
+    /// A line that names what follows.
+    Heading,
+    /// A paragraph, or an item of a list.
+    Text,
+    /// A row of a table.
+    Row {
+        /// The names of the columns, as the lines of the document; empty for a table without.
+        columns: &'a str,
+    },
+    /// Lines between fences.
+    Code,
+}
+
+/// Reads the blocks of a document, in their order.
+#[must_use]
+pub fn blocks(document: &str) -> Blocks<'_> {
+    Blocks {
+        document,
+        at: 0,
+        columns: None,
+    }
+}
+
+/// The blocks of a document.
+#[derive(Debug, Clone)]
+pub struct Blocks<'a> {
+    document: &'a str,
+    /// Where the next line begins.
+    at: usize,
+    /// The names of the columns of the table that is being read, and their lines.
+    columns: Option<(Vec<String>, &'a str)>,
+}
+
+impl<'a> Iterator for Blocks<'a> {
+    type Item = Block<'a>;
+
+    fn next(&mut self) -> Option<Block<'a>> {
+        loop {
+            let start = self.at;
+            let (line, after) = self.line(start)?;
+            let content = unquoted(line);
+            if content.is_empty() || is_rule(content) || is_definition(content) {
+                self.at = after;
+                self.columns = None;
+                continue;
+            }
+            if let Some(row) = self.row(content, after) {
+                match row {
+                    Some(row) => return Some(row),
+                    None => continue,
+                }
+            }
+            self.columns = None;
+            self.at = after;
+            if let Some(fence) = fence(content) {
+                return Some(self.code(start, fence));
+            }
+            if let Some(title) = marked_heading(content) {
+                let text = plain(title);
+                if text.is_empty() {
+                    continue;
+                }
+                let source = line.trim();
+                return Some(Block {
+                    kind: BlockKind::Heading,
+                    text,
+                    source,
+                });
+            }
+            let block = self.text(start, line, content);
+            if !block.text.is_empty() {
+                return Some(block);
+            }
+        }
+    }
+}
+
+impl<'a> Blocks<'a> {
+    /// The line that begins here, and where the next one does.
+    fn line(&self, at: usize) -> Option<(&'a str, usize)> {
+        let rest = self.document.get(at..).filter(|rest| !rest.is_empty())?;
+        let line = rest.split_inclusive('\n').next()?;
+        Some((line.trim_end_matches(['\n', '\r']), at + line.len()))
+    }
+
+    /// Reads a line of a table: `Some(None)` for one that is no row.
+    fn row(&mut self, content: &'a str, after: usize) -> Option<Option<Block<'a>>> {
+        if !content.contains('|') {
+            return None;
+        }
+        if is_delimiter(content) {
+            self.at = after;
+            return Some(None);
+        }
+        if self.columns.is_none() {
+            let next = self.line(after);
+            let delimiter = next.filter(|(line, _)| is_delimiter(unquoted(line)));
+            if let Some((line, behind)) = delimiter {
+                let source = &self.document[offset(self.document, content)..];
+                let source = &source[..offset(source, line) + line.len()];
+                self.columns = Some((cells(content), source));
+                self.at = behind;
+                return Some(None);
+            }
+            if !content.starts_with('|') {
+                return None;
+            }
+        }
+        self.at = after;
+        let (names, columns) = match &self.columns {
+            Some((names, source)) => (names.as_slice(), *source),
+            None => (&[][..], ""),
+        };
+        let text = row_text(names, &cells(content));
+        let block = Block {
+            kind: BlockKind::Row { columns },
+            text,
+            source: content,
+        };
+        Some(Some(block).filter(|block| !block.text.is_empty()))
+    }
+
+    fn code(&mut self, start: usize, fence: &str) -> Block<'a> {
+        while let Some((line, after)) = self.line(self.at) {
+            self.at = after;
+            let content = unquoted(line);
+            let mark = fence.chars().next();
+            if content.starts_with(fence) && content.chars().all(|c| Some(c) == mark) {
+                break;
+            }
+        }
+        Block {
+            kind: BlockKind::Code,
+            text: String::new(),
+            source: self.document[start..self.at].trim(),
+        }
+    }
+
+    /// Reads a paragraph or an item of a list, whose first line this is.
+    fn text(&mut self, start: usize, first: &'a str, content: &'a str) -> Block<'a> {
+        let item = item(content);
+        let mut text = item.unwrap_or(content).to_owned();
+        let mut last = first;
+        let mut kind = BlockKind::Text;
+        let mut lines = 1;
+        let mut end = self.at;
+        while let Some((line, after)) = self.line(self.at) {
+            let next = unquoted(line);
+            let underlines = lines == 1 && item.is_none() && is_underline(next);
+            if underlines {
+                kind = BlockKind::Heading;
+                self.at = after;
+                end = after;
+                break;
+            }
+            if !goes_on(next) || !is_soft(last, next) {
+                break;
+            }
+            if !(ends_wide(&text) && next.starts_with(is_wide)) {
+                text.push(' ');
+            }
+            text.push_str(next);
+            last = line;
+            lines += 1;
+            self.at = after;
+            end = after;
+        }
+        let text = plain(text.trim_end_matches('\\'));
+        let names_what_follows = kind == BlockKind::Text && item.is_none() && lines == 1;
+        if names_what_follows && looks_like_heading(&text) && self.has_more() {
+            kind = BlockKind::Heading;
+        }
+        Block {
+            kind,
+            text,
+            source: self.document[start..end].trim(),
+        }
+    }
+
+    fn has_more(&self) -> bool {
+        self.document
+            .get(self.at..)
+            .is_some_and(|rest| rest.contains(|c: char| !c.is_whitespace()))
+    }
+}
+
+/// Where a part of a text begins in it.
+fn offset(text: &str, part: &str) -> usize {
+    part.as_ptr().addr() - text.as_ptr().addr()
+}
+
+/// A line without its indentation and the marks of quotations.
+fn unquoted(line: &str) -> &str {
+    line.trim().trim_start_matches(['>', ' ', '\t'])
+}
+
+fn marked_heading(line: &str) -> Option<&str> {
+    let title = line.trim_start_matches('#');
+    let level = line.len() - title.len();
+    let is_marked = (1..=6).contains(&level) && title.starts_with([' ', '\t']);
+    is_marked.then(|| title.trim().trim_end_matches('#').trim_end())
+}
+
+/// The words of an item of a list.
+fn item(line: &str) -> Option<&str> {
+    for mark in ["- [ ] ", "- [x] ", "- [X] ", "- ", "* ", "+ ", "• ", "– "] {
+        if let Some(item) = line.strip_prefix(mark) {
+            return Some(item.trim_start());
+        }
+    }
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    let rest = &line[digits..];
+    let is_numbered = (1..=3).contains(&digits);
+    let rest = rest.strip_prefix(". ").or_else(|| rest.strip_prefix(") "));
+    rest.filter(|_| is_numbered).map(str::trim_start)
+}
+
+fn fence(line: &str) -> Option<&str> {
+    let mark = line
+        .chars()
+        .next()
+        .filter(|mark| matches!(mark, '`' | '~'))?;
+    let length = line.len() - line.trim_start_matches(mark).len();
+    // A code span is closed in its line.
+    (length >= 3 && !line[length..].contains('`')).then(|| &line[..length])
+}
+
+fn is_rule(line: &str) -> bool {
+    let marks = line.chars().filter(|c| !c.is_whitespace());
+    let same = ['-', '*', '_']
+        .into_iter()
+        .any(|mark| line.chars().all(|c| c == mark || c.is_whitespace()));
+    same && marks.count() >= 3
+}
+
+fn is_underline(line: &str) -> bool {
+    let same = |mark: char| line.chars().all(|c| c == mark);
+    line.len() >= 2 && (same('=') || same('-'))
+}
+
+fn is_delimiter(line: &str) -> bool {
+    let marks = line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' '));
+    marks && line.contains('|') && line.contains('-')
+}
+
+/// `[label]: address`, which stands for nothing that is read.
+fn is_definition(line: &str) -> bool {
+    let inner = line
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("]: "));
+    inner.is_some_and(|(label, target)| !label.contains('[') && !target.contains(' '))
+}
+
+/// Whether a line may belong to the paragraph before it.
+fn goes_on(line: &str) -> bool {
+    let begins_another = marked_heading(line).is_some()
+        || item(line).is_some()
+        || fence(line).is_some()
+        || is_rule(line)
+        || line.starts_with('|');
+    !line.is_empty() && !begins_another
+}
+
+/// Whether a sentence goes on over the end of a line.
+fn is_soft(line: &str, next: &str) -> bool {
+    if line.ends_with("  ") || line.ends_with('\\') {
+        return false;
+    }
+    let width = |c: char| if is_wide(c) { 2 } else { 1 };
+    let line = line.trim();
+    let is_long = line.chars().map(width).sum::<usize>() >= WRAPPED_WIDTH;
+    is_long || line.ends_with(',') || next.starts_with(char::is_lowercase)
+}
+
+fn is_wide(c: char) -> bool {
+    matches!(c, '\u{2e80}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}')
+}
+
+fn ends_wide(text: &str) -> bool {
+    text.chars().next_back().is_some_and(is_wide)
+}
+
+fn looks_like_heading(text: &str) -> bool {
+    let words = text.split_whitespace().count();
+    if text.ends_with(['?', '？', '؟']) {
+        return words <= QUESTION_WORDS;
+    }
+    if let Some(title) = text.strip_suffix(':') {
+        return words <= HEADING_WORDS && !title.contains(['.', ':']);
+    }
+    let ends = text.ends_with(['.', '!', '。', '！', '।', ';']);
+    let tells = text.contains(':') || text.bytes().any(|byte| byte.is_ascii_digit());
+    words <= HEADING_WORDS && !ends && !tells
+}
+
+fn cells(row: &str) -> Vec<String> {
+    let row = row.strip_prefix('|').unwrap_or(row);
+    let row = row.strip_suffix('|').unwrap_or(row);
+    let mut cells = Vec::new();
+    let mut cell = String::new();
+    let mut escaped = false;
+    for c in row.chars() {
+        if c == '|' && !escaped {
+            cells.push(plain(&cell));
+            cell.clear();
+        } else {
+            cell.push(c);
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    cells.push(plain(&cell));
+    cells
+}
+
+/// Whether a cell says something; "-" does not.
+fn is_told(cell: &str) -> bool {
+    cell.contains(char::is_alphanumeric)
+}
+
+/// A row as a sentence: the first cell is what the others tell of. Where there are several others, each is named by its column.
+fn row_text(names: &[String], cells: &[String]) -> String {
+    let named = |at: usize, cell: &String| match names.get(at) {
+        Some(name) if is_told(name) && names.len() > 2 => format!("{name} {cell}"),
+        _ => cell.clone(),
+    };
+    let mut told = cells.iter().enumerate().filter(|(_, cell)| is_told(cell));
+    let Some((_, subject)) = told.next() else {
+        return String::new();
+    };
+    let told: Vec<String> = told.map(|(at, cell)| named(at, cell)).collect();
+    match told.is_empty() {
+        true => subject.clone(),
+        false => format!("{subject}: {}", told.join(", ")),
+    }
+}
+
+/// The words of a line of Markdown: without emphasis, code marks and tags, of a link its label, of a picture nothing.
+#[must_use]
+pub fn plain(line: &str) -> String {
+    let mut marked = String::with_capacity(line.len());
+    write_plain(line, &mut marked);
+    let mut words = String::with_capacity(marked.len());
+    for word in marked.split_whitespace() {
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.push_str(word);
+    }
+    words
+}
+
+fn write_plain(line: &str, words: &mut String) {
+    let mut rest = line;
+    while let Some(c) = rest.chars().next() {
+        if rest.starts_with("![")
+            && let Some((_, after)) = link(rest)
+        {
+            rest = after;
+            continue;
+        }
+        if c == '[' {
+            if let Some((label, after)) = link(rest) {
+                // A label has no links inside, so this goes no deeper.
+                write_plain(label, words);
+                rest = after;
+                continue;
+            }
+            if let Some((label, after)) = reference(rest) {
+                write_plain(label, words);
+                rest = after;
+                continue;
+            }
+        }
+        if c == '<' {
+            if let Some((address, after)) = autolink(rest) {
+                words.push_str(address);
+                rest = after;
+                continue;
+            }
+            if let Some(after) = rest
+                .strip_prefix("<!--")
+                .and_then(|comment| Some(split_near(comment, "-->", MAX_BRACKET_BYTES)?.1))
+                .or_else(|| tag(rest))
+            {
+                words.push(' ');
+                rest = after;
+                continue;
+            }
+        }
+        if c == '&'
+            && let Some((meant, after)) = entity(rest)
+        {
+            words.push_str(meant);
+            rest = after;
+            continue;
+        }
+        rest = &rest[c.len_utf8()..];
+        let next = rest.chars().next();
+        match c {
+            '\\' if next.is_some_and(|next| next.is_ascii_punctuation()) => {
+                if let Some(next) = next {
+                    words.push(next);
+                    rest = &rest[next.len_utf8()..];
+                }
+            }
+            '`' => {}
+            '*' | '_' if is_emphasis(c, words.chars().next_back(), next) => {}
+            '~' if rest.starts_with('~') => rest = &rest[1..],
+            _ => words.push(c),
+        }
+    }
+}
+
+/// `[label][name]` and `[^note]`: the label, or nothing.
+fn reference(text: &str) -> Option<(&str, &str)> {
+    let (label, after) = split_near(text.strip_prefix('[')?, "]", MAX_BRACKET_BYTES)?;
+    if label.starts_with('^') {
+        return Some(("", after));
+    }
+    let (name, after) = split_near(after.strip_prefix('[')?, "]", MAX_BRACKET_BYTES)?;
+    (!label.contains('[') && !name.contains('[')).then_some((label, after))
+}
+
+/// `<https://example.org>`.
+fn autolink(text: &str) -> Option<(&str, &str)> {
+    let (address, after) = split_near(text.strip_prefix('<')?, ">", MAX_BRACKET_BYTES)?;
+    let is_address = ["http://", "https://", "mailto:"]
+        .iter()
+        .any(|scheme| address.starts_with(scheme));
+    is_address.then(|| (address.trim_start_matches("mailto:"), after))
+}
+
+#[cfg(test)]
+#[path = "prose_tests.rs"]
+mod tests;

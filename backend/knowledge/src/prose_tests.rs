@@ -1,0 +1,151 @@
+//! What is read of documents.
+
+use super::*;
+
+fn read(document: &str) -> Vec<(char, String)> {
+    let kind = |kind: &BlockKind<'_>| match kind {
+        BlockKind::Heading => '#',
+        BlockKind::Text => 'T',
+        BlockKind::Row { .. } => '|',
+        BlockKind::Code => '`',
+    };
+    blocks(document)
+        .map(|block| (kind(&block.kind), block.text))
+        .collect()
+}
+
+fn is_read(document: &str, expected: &[(char, &str)]) {
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|(kind, text)| (*kind, (*text).to_owned()))
+        .collect();
+    assert_eq!(read(document), expected, "{document}");
+}
+
+#[test]
+fn wrapped_lines_are_one_text() {
+    is_read(
+        "## Updates\n\nReplace the program and start it again. The server finishes the calls that are running before it stops, and \
+         brings the database up to date\nwhen it starts.\n\n> Quoted words that were wrapped because the line\n> was too long.\n",
+        &[
+            ('#', "Updates"),
+            (
+                'T',
+                "Replace the program and start it again. The server finishes the calls that are running before it stops, and \
+                 brings the database up to date when it starts.",
+            ),
+            (
+                'T',
+                "Quoted words that were wrapped because the line was too long.",
+            ),
+        ],
+    );
+    is_read(
+        "- one item that goes on\n  in the next line\n- two\n3. three\n\nHouse of the Sun\nMain Street 5  \n12345 Town\n",
+        &[
+            ('T', "one item that goes on in the next line"),
+            ('T', "two"),
+            ('T', "three"),
+            ('#', "House of the Sun"),
+            ('T', "Main Street 5"),
+            ('T', "12345 Town"),
+        ],
+    );
+    is_read(
+        "営業時間は午前九時から午後六時までです。ただし月曜日は\n休みです。",
+        &[(
+            'T',
+            "営業時間は午前九時から午後六時までです。ただし月曜日は休みです。",
+        )],
+    );
+}
+
+#[test]
+fn headings_name_what_follows() {
+    is_read(
+        "Title\n=====\nText below it.\n\nSub\n---\n\nWhich browsers work?\n\nAll of them.\n\nOpening hours:\n- Daily at nine\n\n\
+         # Marked #\n#hashtag goes on.\n\nThe end",
+        &[
+            ('#', "Title"),
+            ('T', "Text below it."),
+            ('#', "Sub"),
+            ('#', "Which browsers work?"),
+            ('T', "All of them."),
+            ('#', "Opening hours:"),
+            ('T', "Daily at nine"),
+            ('#', "Marked"),
+            ('T', "#hashtag goes on."),
+            ('T', "The end"),
+        ],
+    );
+}
+
+#[test]
+fn rows_are_sentences() {
+    is_read(
+        "| Word | Meaning |\n|---|:--|\n| Barge-in | The visitor *speaks* while the character does |\n| | |\n| a\\|b | c |\n\n\
+         | Animal | Food | Age |\n| --- | --- | --- |\n| Lion | meat | 12 |\n| Owl | - | 3 |\n\n| lone | row |\n\na | b is no table",
+        &[
+            ('|', "Barge-in: The visitor speaks while the character does"),
+            ('|', "a|b: c"),
+            ('|', "Lion: Food meat, Age 12"),
+            ('|', "Owl: Age 3"),
+            ('|', "lone: row"),
+            ('T', "a | b is no table"),
+        ],
+    );
+    let columns = blocks("Text\n\n| A | B |\n|---|---|\n| 1 | 2 |").last();
+    assert_eq!(
+        columns.map(|block| block.kind),
+        Some(BlockKind::Row {
+            columns: "| A | B |\n|---|---|"
+        })
+    );
+}
+
+#[test]
+fn marks_are_no_words() {
+    for (line, words) in [
+        (
+            "**Bold** and *slanted* and __so__ on",
+            "Bold and slanted and so on",
+        ),
+        (
+            "see [the manual](manual.md#part) first",
+            "see the manual first",
+        ),
+        (
+            "[**the** manual][1] and a note[^2]",
+            "the manual and a note",
+        ),
+        ("![a lion](lion.png)", ""),
+        ("run `colloquy serve` now", "run colloquy serve now"),
+        ("<b>so</b> &amp; <!-- not --> on<br>", "so & on"),
+        (
+            "<https://example.org/a> or https://example.org",
+            "https://example.org/a or https://example.org",
+        ),
+        (
+            "2 * 3 and 4*5 and snake_case and \\*stars\\*",
+            "2 * 3 and 4*5 and snake_case and *stars*",
+        ),
+        ("~~gone~~ about ~5", "gone about ~5"),
+        ("an [open bracket", "an [open bracket"),
+    ] {
+        assert_eq!(plain(line), words, "{line}");
+    }
+}
+
+#[test]
+fn what_says_nothing_is_left_out() {
+    is_read(
+        "---\n\n```sh\nrm -rf /\n```\n\n[1]: https://example.org\n\n![](a.png)\n\n***\n\n~~~\nopen to the end\n# no heading",
+        &[('`', ""), ('`', "")],
+    );
+    for odd in [
+        "", "\n\n", "|", "||", "#", "# ", "-", "- ", "[", "\r\n", "|-", ">",
+    ] {
+        let blocks = read(odd);
+        assert!(blocks.len() <= 1, "{odd:?}: {blocks:?}");
+    }
+}

@@ -1,0 +1,231 @@
+//! What visitors say that they are called.
+
+use super::{
+    intent::{is_small_talk, plain},
+    phrases::Phrases,
+};
+
+/// The longest name, in characters.
+const MAX_NAME_CHARS: usize = 40;
+/// The longest name in a script without spaces, which tells nothing about where a name ends.
+const MAX_UNSPACED_CHARS: usize = 12;
+/// The most words of a name.
+const MAX_WORDS: usize = 3;
+/// Words that go on where a name would stand: "my name is not important".
+const NO_NAMES: &[&str] = &[
+    "a",
+    "an",
+    "another",
+    "hard",
+    "important",
+    "in",
+    "irrelevant",
+    "kein",
+    "nicht",
+    "no",
+    "none",
+    "not",
+    "on",
+    "pas",
+    "secret",
+    "so",
+    "spelled",
+    "the",
+    "unimportant",
+    "what",
+    "what's",
+    "your",
+];
+const PUNCTUATION: [char; 14] = [
+    ',', '.', '!', '?', ';', ':', '\n', '。', '，', '！', '？', '、', '；', '(',
+];
+
+/// The name that was given last in these turns of the visitor, which are in order.
+pub(super) fn given(turns: &[&str], phrases: &Phrases) -> Option<String> {
+    let told = turns
+        .iter()
+        .rev()
+        .filter(|turn| !is_asked_for(turn, phrases));
+    told.filter_map(|turn| find(turn, phrases))
+        .map(|found| found.name)
+        .next()
+}
+
+/// The name in a turn that says nothing else.
+pub(super) fn only_given(said: &str, phrases: &Phrases) -> Option<String> {
+    if is_asked_for(said, phrases) {
+        return None;
+    }
+    let found = find(said, phrases)?;
+    let rest = plain(&format!("{} {}", found.before, found.after));
+    is_small_talk(&rest, phrases).then_some(found.name)
+}
+
+/// Whether a turn asks what the visitor is called.
+pub(super) fn is_asked_for(said: &str, phrases: &Phrases) -> bool {
+    let text = plain(said);
+    phrases.my_name.iter().any(|question| {
+        let question = match phrases.unspaced {
+            true => (*question).to_owned(),
+            false => plain(question),
+        };
+        text.contains(&question) && is_small_talk(&text.replace(&question, " "), phrases)
+    })
+}
+
+struct Found<'a> {
+    name: String,
+    before: &'a str,
+    after: &'a str,
+}
+
+fn find<'a>(turn: &'a str, phrases: &Phrases) -> Option<Found<'a>> {
+    let patterns = phrases.named.iter();
+    let mut patterns = patterns.filter_map(|pattern| pattern.split_once("{name}"));
+    patterns.find_map(|(before, after)| named(turn, before, after, phrases.unspaced))
+}
+
+/// The name between two parts of a phrase.
+fn named<'a>(turn: &'a str, opens: &str, closes: &str, unspaced: bool) -> Option<Found<'a>> {
+    let (before, rest) = match opens {
+        // The name is what stands before, up to the sign before that.
+        "" => {
+            let end = turn.find(closes)?;
+            let begin = turn[..end].rfind(PUNCTUATION);
+            let begin = begin.map_or(0, |at| turn.ceil_char_boundary(at + 1));
+            (&turn[..begin], &turn[begin..])
+        }
+        _ => behind(turn, opens, unspaced)?,
+    };
+    let stop = rest.find(PUNCTUATION).unwrap_or(rest.len());
+    let phrase = &rest[..stop];
+    let phrase = match closes {
+        "" => phrase,
+        _ => &phrase[..phrase.find(closes)?],
+    };
+    let name = match unspaced {
+        true => {
+            let name = phrase.trim();
+            (name.chars().count() <= MAX_UNSPACED_CHARS).then(|| name.to_owned())?
+        }
+        false => words(phrase)?,
+    };
+    let is_name = name.starts_with(char::is_alphabetic) && name.chars().count() <= MAX_NAME_CHARS;
+    let end = rest.find(&name).map_or(stop, |at| at + name.len());
+    let after = rest[end..].trim_start();
+    let after = after.strip_prefix(closes.trim()).unwrap_or(after);
+    is_name.then_some(Found {
+        name,
+        before,
+        after,
+    })
+}
+
+/// The text before a phrase and behind it, however its letters are written.
+fn behind<'a>(turn: &'a str, phrase: &str, unspaced: bool) -> Option<(&'a str, &'a str)> {
+    let begins_word = |at: usize| {
+        let before = turn[..at].chars().next_back();
+        unspaced || !before.is_some_and(char::is_alphanumeric)
+    };
+    let starts = turn
+        .char_indices()
+        .map(|(at, _)| at)
+        .filter(|at| begins_word(*at));
+    let mut found = starts.filter_map(|at| {
+        let mut rest = turn[at..].chars();
+        let is_here = phrase.chars().all(|wanted| {
+            let c = rest.next().map(|c| if c == '’' { '\'' } else { c });
+            c.is_some_and(|c| c.to_lowercase().eq(wanted.to_lowercase()))
+        });
+        is_here.then(|| (&turn[..at], rest.as_str()))
+    });
+    found.next()
+}
+
+/// The first word, and those behind it that are written with a capital. What was only heard may be written small.
+fn words(phrase: &str) -> Option<String> {
+    let mut name = String::new();
+    for word in phrase.split_whitespace().take(MAX_WORDS) {
+        let is_capital = word.starts_with(char::is_uppercase);
+        if name.is_empty() {
+            if NO_NAMES.contains(&word.to_lowercase().as_str()) {
+                return None;
+            }
+        } else if is_capital {
+            name.push(' ');
+        } else {
+            break;
+        }
+        name.push_str(word);
+        if !is_capital {
+            break;
+        }
+    }
+    (!name.is_empty()).then_some(name)
+}
+
+/// A name as it is said back: what was heard in small letters gets its capital.
+pub(super) fn capitalized(name: &str) -> String {
+    let mut letters = name.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::phrases, *};
+
+    #[test]
+    fn names_are_found_where_they_are_given() {
+        for (language, said, name) in [
+            ("en", "My name is Maria.", "Maria"),
+            ("en", "hi my name is maria", "maria"),
+            (
+                "en",
+                "Well, my name’s Anna Maria Lopez and I am lost",
+                "Anna Maria Lopez",
+            ),
+            ("en", "You can call me Jean-Luc, please.", "Jean-Luc"),
+            ("de", "Hallo, ich heiße Jörg.", "Jörg"),
+            ("fr", "Je m'appelle Chloé !", "Chloé"),
+            ("ko", "제 이름은 마리아입니다.", "마리아"),
+            ("hi", "मेरा नाम मारिया है", "मारिया"),
+            ("zh", "你好，我叫玛丽亚。", "玛丽亚"),
+            ("ja", "私の名前はマリアです。", "マリア"),
+            ("ja", "はじめまして、田中と申します。", "田中"),
+            ("he", "שמי מריה", "מריה"),
+        ] {
+            let phrases = phrases::of(Some(language));
+            assert_eq!(given(&[said], phrases).as_deref(), Some(name), "{said}");
+            assert!(!is_asked_for(said, phrases), "{said}");
+        }
+        let english = phrases::of(None);
+        for said in [
+            "My name is not important.",
+            "Call me.",
+            "What is my name?",
+            "The enemy name is known",
+            "",
+        ] {
+            assert_eq!(given(&[said], english), None, "{said}");
+        }
+        let both = ["My name is Maria.", "Sorry, my name is Anna.", "Who am I?"];
+        assert_eq!(given(&both, english).as_deref(), Some("Anna"));
+    }
+
+    #[test]
+    fn a_name_alone_is_told_from_a_question_with_one() {
+        let english = phrases::of(None);
+        let alone = |said| only_given(said, english);
+        assert_eq!(alone("Hello! My name is Maria.").as_deref(), Some("Maria"));
+        assert_eq!(alone("My name is Maria, when do you open?"), None);
+        assert!(is_asked_for("So what's my name?", english));
+        assert!(is_asked_for("Do you remember my name", english));
+        assert!(!is_asked_for("Who am I talking to?", english));
+        assert!(!is_asked_for("What is my name in Greek letters?", english));
+        assert!(is_asked_for("我叫什么名字？", phrases::of(Some("zh"))));
+        assert_eq!(capitalized("maria"), "Maria");
+    }
+}

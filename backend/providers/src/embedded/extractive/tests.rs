@@ -1,0 +1,241 @@
+//! What is answered from the documents of the demo, and what an answer takes.
+
+use std::sync::Arc;
+
+use colloquy_knowledge::{CharacterDocument, CharacterDocuments, KnowledgeSource as _, Query};
+use futures_util::TryStreamExt as _;
+use serde_json::json;
+
+use super::*;
+use crate::{ChatMessage, ChatRole, Grounding};
+
+const RUNNING: &str = include_str!("../../../../../examples/knowledge/running.md");
+const QUESTIONS: &str = include_str!("../../../../../examples/knowledge/questions.html");
+const WORDS: &str = include_str!("../../../../../examples/knowledge/words.csv");
+
+/// The demo's files as they are once they are digitized.
+fn documents() -> Vec<CharacterDocument> {
+    let document = |title: &str, text: String| CharacterDocument {
+        title: title.to_owned(),
+        text,
+    };
+    let article = QUESTIONS.split("<article>").nth(1).unwrap();
+    let article = article.split("</article>").next().unwrap();
+    let marks = [("<h1>", "# "), ("<h2>", "\n## "), ("<p>", "\n")];
+    let mut article = article
+        .replace("</h1>", "")
+        .replace("</h2>", "")
+        .replace("</p>", "");
+    for (tag, mark) in marks {
+        article = article.replace(tag, mark);
+    }
+    let row = |line: &str| format!("| {} |\n", line.replace(',', " | "));
+    let mut rows = WORDS.lines().map(row);
+    let names = rows.next().unwrap();
+    let table = format!("{names}| --- | --- |\n{}", rows.collect::<String>());
+    vec![
+        document("running.md", RUNNING.to_owned()),
+        document("questions.html", article),
+        document("words.csv", table),
+    ]
+}
+
+/// A conversation about documents.
+struct Dialogue {
+    documents: CharacterDocuments,
+    request: ChatRequest,
+}
+
+impl Dialogue {
+    fn new(documents: &[CharacterDocument]) -> Self {
+        Self {
+            documents: CharacterDocuments::new(documents),
+            request: ChatRequest::default(),
+        }
+    }
+
+    async fn say(&mut self, words: &str) -> String {
+        let turn = |role, content: &str| ChatMessage {
+            role,
+            content: content.to_owned(),
+        };
+        let query = Query {
+            text: words.to_owned(),
+            context: String::new(),
+            limit: 4,
+        };
+        self.request.grounding = Arc::new(Grounding {
+            name: Some("Guide".to_owned()),
+            topics: self.documents.titles(),
+            passages: self.documents.search(query).await.unwrap(),
+            ..Grounding::default()
+        });
+        self.request.messages.push(turn(ChatRole::User, words));
+        let pieces = Extractive.text(&self.request).await.unwrap();
+        let pieces: Vec<String> = pieces.try_collect().await.unwrap();
+        let reply = pieces.concat();
+        self.request
+            .messages
+            .push(turn(ChatRole::Assistant, &reply));
+        reply
+    }
+
+    /// The passages that the last reply rests on.
+    fn rested_on(&self) -> Vec<usize> {
+        let mut request = self.request.clone();
+        request.messages.pop();
+        Extractive.passages_of(&request).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn the_demos_documents_answer() {
+    for (question, parts) in [
+        (
+            "How do I update it?",
+            &[
+                "Replace the program and start it again.",
+                "brings the database up to date when it starts.",
+            ][..],
+        ),
+        (
+            "Which browsers work?",
+            &["Calls work in Chrome, Edge, Firefox and Safari, on desks and on phones."],
+        ),
+        (
+            "How long can a call last?",
+            &["A call may last four hours."],
+        ),
+        ("Which port does it use?", &["8080"]),
+        ("Can I type instead?", &["Typed words are a turn"]),
+        (
+            "What does barge-in mean?",
+            &["Barge-in: The visitor speaks while the character does"],
+        ),
+        (
+            "What is a signed URL?",
+            &["An address that opens one call once"],
+        ),
+    ] {
+        let mut dialogue = Dialogue::new(&documents());
+        let reply = dialogue.say(question).await;
+        println!("> {question}\n  {reply}");
+        for part in parts {
+            assert!(reply.contains(part), "{question}: {reply}");
+        }
+        assert!(!reply.contains(['|', '*', '#', '?']), "{question}: {reply}");
+        for file in ["According to running", ".html", ".md", ".csv"] {
+            assert!(!reply.contains(file), "{question}: {reply}");
+        }
+        assert_eq!(dialogue.rested_on().len(), 1, "{question}");
+    }
+}
+
+#[tokio::test]
+async fn what_marks_a_text_is_not_said() {
+    let documents = [CharacterDocument {
+        title: "guide.md".to_owned(),
+        text: "# The zoo\n\n## Do you have *lions*?\n\n**Twelve** of them, see [the map](map.md).\n\n## Prices\n\n\
+               | Who | Price | Note |\n|---|---|---|\n| Adults | 12 euros | - |\n| Children | 5 euros | under `six` free |\n\n\
+               Do you come by bus? Take line four to the\nlast stop."
+            .to_owned(),
+    }];
+    for (question, answer) in [
+        (
+            "Do you have lions?",
+            "According to The zoo: Twelve of them, see the map.",
+        ),
+        (
+            "What about children?",
+            "According to The zoo: Children: Price 5 euros, Note under six free.",
+        ),
+        (
+            "Which bus is it?",
+            "According to The zoo: Take line four to the last stop.",
+        ),
+    ] {
+        assert_eq!(Dialogue::new(&documents).say(question).await, answer);
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_rests_on_nothing() {
+    let mut dialogue = Dialogue::new(&documents());
+    for question in [
+        "Hello!",
+        "What is the capital of France?",
+        "What is my name?",
+    ] {
+        let reply = dialogue.say(question).await;
+        assert_eq!(dialogue.rested_on(), [0; 0], "{question}: {reply}");
+    }
+}
+
+#[tokio::test]
+async fn it_remembers_what_the_visitor_is_called() {
+    let mut dialogue = Dialogue::new(&documents());
+    let reply = dialogue.say("What's my name?").await;
+    assert!(reply.contains("don't know"), "{reply}");
+    let reply = dialogue.say("my name is maria").await;
+    assert!(reply.starts_with("Nice to meet you, Maria."), "{reply}");
+    assert_eq!(dialogue.say("What's my name?").await, "Your name is Maria.");
+    dialogue.say("Which browsers work?").await;
+    let reply = dialogue.say("So, do you remember my name?").await;
+    assert_eq!(reply, "Your name is Maria.");
+}
+
+/// The peak of this process's memory since it was asked for last, in bytes; where that cannot be told, since it began.
+fn peak_bytes() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM:"))
+        .unwrap();
+    let kib: usize = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+    kib * 1024
+}
+
+#[tokio::test]
+async fn what_an_answer_takes_does_not_grow_with_its_request() {
+    const REQUEST_BYTES: usize = 8 * 1024 * 1024;
+    let long = |text: &str| text.repeat(REQUEST_BYTES / text.len());
+    let ask = |role: &str, content: String| {
+        let question = json!({"role": "user", "content": "Which browsers work?"});
+        json!({"messages": [{"role": role, "content": content}, question], "stream": true})
+    };
+    let bodies = [
+        ask("system", long("The zoo opens at nine. ")),
+        ask("system", long("a b c. ")),
+        ask("assistant", long("# A\n\n| b | c |\n")),
+        ask("user", long("What is it? ")),
+        json!({"messages": vec![json!({"role": "user", "content": "a"}); 20_000]}),
+        json!({"messages": [{"role": "user", "content": vec![json!({"text": "a b"}); 20_000]}]}),
+    ];
+    for body in bodies {
+        let serde_json::Value::Object(body) = body else {
+            unreachable!("it was written as an object")
+        };
+        let request = ModelRequest {
+            body,
+            ..ModelRequest::default()
+        };
+        peak_bytes();
+        let before = peak_bytes();
+        match Extractive.ask(&request).await.unwrap() {
+            ModelAnswer::Whole(_) => {}
+            ModelAnswer::Events(events) => {
+                let events: Vec<_> = events.try_collect().await.unwrap();
+                assert!(events.len() > 2);
+            }
+        }
+        let grown = (peak_bytes() - before) as u64;
+        println!("{grown} bytes");
+        assert!(
+            grown <= Extractive.working_bytes(REQUEST_BYTES as u64),
+            "{grown}"
+        );
+    }
+    assert!(Extractive.working_bytes(REQUEST_BYTES as u64) < 10 << 20);
+    assert!(Extractive.working_bytes(1_000) < 100_000);
+}
