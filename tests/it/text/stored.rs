@@ -294,7 +294,7 @@ async fn references_reach_models_of_both_apis_as_items() {
         input.push(json!({"role": "user", "content": "Sure?"}));
         let second = json!({"model": model, "input": input});
         text.post(RESPONSES, second).await.expect(200);
-        let asked = &text.asked(api).last().unwrap().body;
+        let asked = text.asked(api).last().unwrap().body.clone();
         let told = match api {
             Api::Responses => {
                 assert_eq!(asked["input"][1], output[0]);
