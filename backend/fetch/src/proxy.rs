@@ -184,7 +184,7 @@ impl Proxy {
     /// Reads a request and connects to its origin. Returns what the origin gets first.
     async fn open(&self, client: &mut TcpStream) -> Result<(TcpStream, Vec<u8>), Refusal> {
         let read = timeout(HEAD_TIME, read_head(client)).await;
-        let (head, mut rest) = read.unwrap_or(Err(Refusal::TooSlow))?;
+        let (head, rest) = read.unwrap_or(Err(Refusal::TooSlow))?;
         let target = self.target(&head)?;
         let origin = self.connect(&target).await?;
         let beginning = match target.head {
@@ -194,7 +194,7 @@ impl Proxy {
                     .write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
                     .await;
                 established.map_err(|_| Refusal::NoConnection)?;
-                std::mem::take(&mut rest)
+                rest
             }
         };
         Ok((origin, beginning))

@@ -68,7 +68,8 @@ mod tests {
     /// What a program does that an attacker has taken over; the shell does each by itself, without another process.
     async fn tries(script: &str) -> (bool, String) {
         let child = start("/bin/bash", |command| {
-            let command = command.args(["-c", script]).env("LC_ALL", "C");
+            command.args(["--norc", "-c", script]).env("LC_ALL", "C");
+            command.stdin(Stdio::null());
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
         });
         let output = child.unwrap().wait_with_output().await.unwrap();
