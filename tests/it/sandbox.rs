@@ -245,7 +245,10 @@ async fn a_child_takes_its_limits_first_and_ends_with_its_parent() {
 /// What the kernel hides of a process belongs to the administrator, whoever runs it.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_memory_of_the_server_is_not_for_other_processes_of_its_user() {
-    let server = Server::start_unprivileged(&TestDatabase::sqlite(), |_| {}).await;
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    let database = TestDatabase::sqlite_in(folder.path().join("data"));
+    let server = Server::start_unprivileged(&database, |_| {}).await;
     let process = format!("/proc/{}", server.pid());
     let owner = |path: &str| fs::metadata(path).unwrap().uid();
     assert_ne!(owner(&process), 0);
