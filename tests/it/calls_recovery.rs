@@ -170,7 +170,6 @@ async fn the_outcome_of_a_node_that_was_taken_for_dead_wins() {
         for path in &paths {
             assert_eq!(state(&alive, &acme, path).await, "error");
         }
-        receiver.stays_at(0).await;
 
         let [ended, failed, said] = &paths[..] else {
             unreachable!()
@@ -222,7 +221,7 @@ async fn the_outcome_of_a_node_that_was_taken_for_dead_wins() {
             told.contains(&json!(ended)) && told.contains(&json!(said)),
             "{told:?}"
         );
-        receiver.stays_at(2).await;
+        assert_eq!(told.len(), 2);
         alive.stop().await;
     }
 }
