@@ -227,7 +227,12 @@ impl World {
             return false;
         }
         tally.refused += 1;
-        if status != StatusCode::SERVICE_UNAVAILABLE || !headers.contains_key("retry-after") {
+        // The second where the server knows that the disk is full.
+        let expected = [
+            StatusCode::SERVICE_UNAVAILABLE,
+            StatusCode::INSUFFICIENT_STORAGE,
+        ];
+        if !expected.contains(&status) || !headers.contains_key("retry-after") {
             let body = String::from_utf8_lossy(&body).into_owned();
             seen.wrong.push(format!("{sort:?}: {status} {body}"));
         }

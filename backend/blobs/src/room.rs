@@ -3,6 +3,9 @@
 //! A partner's limit counts the bytes that rows of `blobs` have, so a row gets them before they are written: those of its first piece when it
 //! is made, more in steps that double, and what it has in the end. So files that arrive at the same time cannot pass the limit together.
 
+use std::time::Duration;
+
+use axum::http::StatusCode;
 use bytes::Bytes;
 use colloquy_accounts::storage;
 use colloquy_base::identifiers::PartnerId;
@@ -17,6 +20,9 @@ use super::{BlobKey, store};
 
 /// The least that is reserved at once behind the first piece of a file, in bytes, and the most.
 const STEPS: (u64, u64) = (256 * 1024, 4 * 1024 * 1024);
+
+/// When a disk that is full may have room again.
+const DISK_WAIT: Duration = Duration::from_secs(10);
 
 /// Why there is no room for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -52,16 +58,23 @@ impl NoRoom {
 /// 413 for the limit of the partner, 507 for the disk.
 impl From<NoRoom> for ApiError {
     fn from(error: NoRoom) -> Self {
-        use axum::http::StatusCode;
-        let (status, code) = match &error {
-            NoRoom::Partner { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "storage_limit_reached"),
-            NoRoom::Disk(_) => (StatusCode::INSUFFICIENT_STORAGE, "insufficient_storage"),
+        let (status, code, retry_after) = match &error {
+            NoRoom::Partner { .. } => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "storage_limit_reached", None)
+            }
+            NoRoom::Disk(_) => {
+                let status = StatusCode::INSUFFICIENT_STORAGE;
+                (status, "insufficient_storage", Some(DISK_WAIT))
+            }
         };
         let mut message = error.to_string();
         if let Some(first) = message.get_mut(..1) {
             first.make_ascii_uppercase();
         }
-        Self::new(status, code, message)
+        Self {
+            retry_after,
+            ..Self::new(status, code, message)
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a server whose disk is nearly full says to requests that would store something: what is left is for deletion and for the ends of
 //! calls.
 
-use std::sync::atomic::Ordering;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use axum::{
     extract::{Request, State},
@@ -11,6 +11,9 @@ use axum::{
 };
 
 use super::{ApiError, Edge};
+
+/// When a disk that is full may have room again.
+const RETRY: Duration = Duration::from_secs(10);
 
 impl Edge {
     /// Notes whether the disk is so full that nothing but deletion may store anything.
@@ -33,7 +36,11 @@ pub(super) async fn refuse_without_space(
         let message = "The server's disk is nearly full, so that only deleting is possible; delete files, or have the operator make room \
                        on the disk (store.disk_reserve_bytes)";
         let status = StatusCode::INSUFFICIENT_STORAGE;
-        return ApiError::new(status, "insufficient_storage", message).into_response();
+        let refused = ApiError {
+            retry_after: Some(RETRY),
+            ..ApiError::new(status, "insufficient_storage", message)
+        };
+        return refused.into_response();
     }
     next.run(request).await
 }

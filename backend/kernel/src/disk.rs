@@ -57,7 +57,8 @@ impl DiskSpace {
     /// True if so many bytes can be written without the reserve.
     #[must_use]
     pub fn has_room_for(self, bytes: u64) -> bool {
-        self.free.saturating_sub(bytes) >= self.reserve
+        let left = self.free.checked_sub(bytes);
+        left.is_some_and(|left| left >= self.reserve)
     }
 
     /// True if half of the reserve is used, so that nothing but deletion should store anything.

@@ -425,6 +425,8 @@ async fn a_scan_whose_process_died_is_tried_again_within_two_hours() {
     let job = colloquy::bases::Discover {
         folder: details["id"].as_str().unwrap().to_owned(),
     };
+    let sql = "UPDATE knowledge_channels SET status = 'syncing'";
+    zoo.app.app.store.db().execute(sql).await.unwrap();
     let run = colloquy::jobs::Run {
         id: String::new(),
         fence: 0,

@@ -33,7 +33,8 @@ async fn bring(server: &Server, key: &str, number: usize) -> Option<String> {
     let answer = send(request.multipart(form)).await;
     match answer.status.as_u16() {
         201 => Some(answer.json()["id"].as_str().unwrap().to_owned()),
-        503 => {
+        // 507 where the disk is what is full.
+        503 | 507 => {
             assert!(!answer.header("retry-after").is_empty());
             None
         }

@@ -1,6 +1,6 @@
 //! How much a partner may store.
 
-use harness::{TestDatabase, app::ADMIN_KEY};
+use harness::app::ADMIN_KEY;
 
 use super::*;
 

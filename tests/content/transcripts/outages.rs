@@ -26,7 +26,8 @@ async fn analyze(server: &Server, key: &str) -> Answer {
 fn accepted(answer: Answer) -> Option<Value> {
     match answer.status.as_u16() {
         200 => Some(answer.json()),
-        503 => {
+        // 507 where the disk is what is full.
+        503 | 507 => {
             assert!(!answer.header("retry-after").is_empty());
             None
         }
