@@ -167,7 +167,10 @@ export interface TranscriptLine {
   role: string;
   /** The words; empty when they were taken back, because nothing was understood in the end. */
   text: string;
-  /** Whether the line will not change any more. */
+  /**
+   * Whether the line will not change any more. A line that is open when the call ends becomes final with the words that it has, before
+   * `onHangUp`: of the character's, they may hold the rest of a sentence that was not heard, which the stored transcript leaves out.
+   */
   final: boolean;
   /** Milliseconds since the audio connected. */
   atMs: number;
@@ -187,7 +190,8 @@ export interface Levels {
 /** The quality of the call over the last two seconds, from the browser's WebRTC statistics. */
 export interface CallStats {
   /**
-   * `fair` from 250 ms of round trip or 2 % of loss or concealment on; `poor` from 500 ms or 8 % on.
+   * `fair` from 250 ms of round trip or 2 % of loss or concealment on; `poor` from 500 ms or 8 % on, and when nothing came from the
+   * backend for 3 seconds.
    */
   quality: "good" | "fair" | "poor";
   /** The round trip to the backend in milliseconds; null until it was measured. */

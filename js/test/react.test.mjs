@@ -1,6 +1,7 @@
 // The hook with the real React, in its development build and under StrictMode, and on a server.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -57,3 +58,52 @@ for (const [version, alias] of [["newest", {}], ["oldest", { react: "react18", "
     });
   });
 }
+
+test("the guide's component takes a double click for one call", inBrowsers, async (t) => {
+  const guide = readFileSync(join(here, "..", "docs", "react.md"), "utf8").match(/^```tsx\n([\s\S]*?)^```$/m)[1];
+  const script = `
+    import { createRoot } from "react-dom/client";
+    import { Backend, wait } from "../../sdk-wasm/tests/fake_backend.js";
+    import { reporting } from "./call.mjs";
+    reporting(async () => {
+      const backend = new Backend();
+      const { fetch } = window;
+      let calls = 0;
+      window.fetch = async (url, init) => {
+        if (url !== "/api/call") return fetch(url, init);
+        calls += 1;
+        await wait(50);
+        return new Response(JSON.stringify({ signedUrl: "wss://calls.invalid/session" }));
+      };
+      createRoot(document.body.appendChild(document.createElement("main"))).render(<Guide />);
+      const until = async (wanted) => {
+        for (let i = 0; i < 200 && !wanted(document.body.textContent); i += 1) await wait(20);
+        return document.body.textContent;
+      };
+      await until((text) => text.includes("Call"));
+      for (let i = 0; i < 2; i += 1) {
+        document.querySelector("button").click();
+        await wait(1);
+      }
+      await until((text) => text.includes("Hang up") && !text.startsWith("starting"));
+      document.querySelectorAll("button")[1].click();
+      const text = await until((text) => text.endsWith("Call"));
+      // Fails for a rejection that nobody caught.
+      backend.uninstall();
+      return calls + " " + text;
+    });
+  `;
+  const { outputFiles } = await build({
+    stdin: { contents: guide + script, resolveDir: here, loader: "tsx" },
+    bundle: true,
+    write: false,
+    format: "esm",
+    jsx: "automatic",
+    alias: { "@colloquy/sdk/react": join(here, "..", "dist", "react.mjs") },
+    define: { "process.env.NODE_ENV": '"development"' },
+    logLevel: "warning",
+  });
+  const pages = { "/index.html": page("/page.js"), "/page.js": outputFiles[0].text };
+  const report = await visit(t, files([join(here, "..", "dist")], { pages }));
+  assert.equal(report, "1 completedCall");
+});
