@@ -65,7 +65,7 @@ test("retries", async () => {
   // And in the end the client says why.
   await script(CHAT, { fault: { status: 500 } });
   const failed = await throws(OpenAI.InternalServerError, () => chat(client()));
-  assert.deepEqual([failed.status, failed.code, failed.message], [502, "upstream_error", "502 The model failed"]);
+  assert.deepEqual([failed.status, failed.code, failed.message], [502, "upstream_error", "502 The model failed (status 500)"]);
   await script(CHAT, { fault: { rate_limited: { retry_after: 7 } } });
   const limited = await throws(OpenAI.RateLimitError, () => chat(client()));
   assert.deepEqual([limited.code, limited.headers.get("retry-after")], ["upstream_rate_limited", "7"]);
