@@ -107,7 +107,8 @@ async fn files_that_arrive_together_do_not_pass_the_limit() {
     let written = join_all((0..4).map(|_| place.write(8))).await;
     let refused = written.iter().filter(|file| is_over_limit(file)).count();
     let stored = written.iter().filter(|file| file.is_ok()).count();
-    assert!((2..4).contains(&refused), "{written:?}");
+    // Two fit, where the others do not come between with what they began.
+    assert!(stored <= 2, "{written:?}");
     assert_eq!(stored + refused, 4, "{written:?}");
     place.blobs.sweep().await.unwrap();
     assert_eq!(place.stored().await, stored as u64 * 400_000);
