@@ -176,10 +176,12 @@ async fn settled(app: &TestApp, key: &str) -> Value {
 }
 
 async fn search(app: &TestApp, key: &str, question: &str) -> Value {
+    search_answer(app, key, question).await.expect(200)
+}
+
+async fn search_answer(app: &TestApp, key: &str, question: &str) -> Answer {
     let body = json!({"partner": "acme", "kb": "manual", "user_message": question});
-    app.post(key, "/api/rag-test/search", body)
-        .await
-        .expect(200)
+    app.post(key, "/api/rag-test/search", body).await
 }
 
 /// The names of the documents that a search finds.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use colloquy_base::fair_queue::{Claim, Priority};
-use colloquy_blobs::NoRoom;
+use colloquy_blobs::{NoRoom, ObjectError};
 use colloquy_digitize::{DigitizeError, DigitizeOptions, Format, digitize, sound};
 use colloquy_fetch::CONNECT_ATTEMPTS;
 use colloquy_kernel::jobs::{GivenUp, Job, RetryRule, Run, RunResult};
@@ -286,7 +286,10 @@ impl Digitize {
             return Ok(Outcome::None(reason));
         };
         let most = bases.config.knowledge.max_file_bytes;
-        let file = bases.blobs.local(&blob, most).await?;
+        let file = match bases.blobs.local(&blob, most).await {
+            Err(error @ ObjectError::Damaged) => return Ok(Outcome::None(error.to_string())),
+            file => file?,
+        };
         let input = Input::File(file.path().to_owned());
         if let Some(container) = sound::container(format) {
             let recording = Recording {

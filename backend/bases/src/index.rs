@@ -5,11 +5,17 @@
 //! after is applied in order. So any number of nodes find the same, and an index that is lost, or has missed too much, is made again without
 //! anything being embedded again. An index that nodes share is changed by one of them at a time, and the others look how far it has come.
 //!
+//! An index whose files are damaged is made again in the same way. Until it is complete it is not searched, since it would find too little.
+//!
 //! A server without documents opens no index.
 
+mod condition;
 mod open;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use colloquy_index::search::{Change, IndexError, IndexedDocument, SearchIndex, Space};
@@ -21,7 +27,8 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use self::open::OpenIndex;
+pub(crate) use self::condition::IndexAway;
+use self::{condition::Condition, open::OpenIndex};
 use super::{
     Bases,
     embedding::Manifest,
@@ -58,6 +65,7 @@ struct Parts {
     changed: Notify,
     /// The last change that is in the index.
     position: watch::Sender<i64>,
+    condition: StdMutex<Condition>,
 }
 
 impl Default for NodeIndex {
@@ -67,6 +75,7 @@ impl Default for NodeIndex {
             applying: Mutex::default(),
             changed: Notify::new(),
             position: watch::Sender::new(0),
+            condition: StdMutex::default(),
         }))
     }
 }
@@ -82,7 +91,10 @@ impl NodeIndex {
         let alone = bases.store.db().dialect() == Dialect::Sqlite;
         let look_again = if alone { LOOK_AGAIN_ALONE } else { LOOK_AGAIN };
         loop {
-            let pause = match self.catch_up(&bases).await {
+            let advanced = self.advance(&bases).await;
+            let failure = advanced.as_ref().err().map(|error| format!("{error:#}"));
+            self.condition().follow(failure);
+            let pause = match advanced {
                 Ok(()) => look_again,
                 Err(error) => {
                     tracing::warn!("the index does not follow: {error:#}");
@@ -99,6 +111,9 @@ impl NodeIndex {
 
     /// The index with all that was changed until now, or, when that takes longer than `patience`, with what it has. `None`: nothing was ever
     /// embedded.
+    ///
+    /// # Errors
+    /// [`IndexAway`] when the index cannot be opened, or is being made again and not complete yet.
     pub(crate) async fn current(
         &self,
         bases: &Bases,
@@ -111,24 +126,85 @@ impl NodeIndex {
         let mut position = self.0.position.subscribe();
         if *position.borrow() < last {
             self.wake();
-            // Whoever asks while the index is being made finds what is there of it.
             let _ = timeout(patience, position.wait_for(|position| *position >= last)).await;
         }
-        Ok(self.0.open.get().map(OpenIndex::index))
+        match self.0.open.get() {
+            Some(open) if self.condition().is_searchable() => Ok(Some(open.index())),
+            _ => Err(IndexAway(None).into()),
+        }
+    }
+
+    /// Notes that a search failed for no reason of its own: the files are verified.
+    pub(crate) fn suspect(&self) {
+        self.condition().suspect();
+        self.wake();
+    }
+
+    /// Why the index is not as it should be, if it is not.
+    pub(crate) fn degraded(&self) -> Option<String> {
+        self.condition().reason()
+    }
+
+    fn condition(&self) -> MutexGuard<'_, Condition> {
+        let condition = self.0.condition.lock();
+        condition.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn advance(&self, bases: &Bases) -> anyhow::Result<()> {
+        self.repair(bases).await?;
+        self.catch_up(bases).await
+    }
+
+    /// Verifies the files when it is time to, and empties an index that is damaged.
+    async fn repair(&self, bases: &Bases) -> anyhow::Result<()> {
+        let Some(open) = self.0.open.get() else {
+            return Ok(());
+        };
+        let _applying = self.0.applying.lock().await;
+        if self.condition().begin_verifying(bases.clock.instant()) {
+            match open.verify().await {
+                Err(IndexError::Damaged(reason)) => {
+                    tracing::error!(reason, "the search index is damaged; it is made again");
+                    self.condition().damage();
+                }
+                verified => verified?,
+            }
+        }
+        if self.condition().is_damaged() {
+            let last = store::sequence(bases.store.db()).await?.last;
+            open.clear().await?;
+            self.0.position.send_replace(0);
+            self.condition().begin_making(last);
+        }
+        Ok(())
+    }
+
+    /// Says that the index has come to this change.
+    fn reach(&self, position: i64) {
+        // Before the position, for which searches wait.
+        if self.condition().reach(position) {
+            tracing::info!("the search index is complete");
+        }
+        self.0.position.send_replace(position);
     }
 
     /// Applies the changes that are not in the index yet.
     async fn catch_up(&self, bases: &Bases) -> anyhow::Result<()> {
         let _applying = self.0.applying.lock().await;
         let db = bases.store.db();
-        if store::sequence(db).await?.last == 0 {
+        let last = store::sequence(db).await?.last;
+        if last == 0 {
             return Ok(());
         }
-        let open = self.open(bases).await?;
+        let open = self.open(bases, last).await?;
         let mut position = *self.0.position.borrow();
         if let Some(reached) = open.position().await? {
+            if reached < position {
+                // Another node makes it again.
+                self.condition().begin_making(last);
+            }
             position = reached;
-            self.0.position.send_replace(position);
+            self.reach(position);
         }
         // Read after the position, so that an index that is ahead is one of another past, such as before a backup was put back.
         let sequence = store::sequence(db).await?;
@@ -148,7 +224,7 @@ impl NodeIndex {
             apply(bases, open.index(), &steps(manifests, removals)).await?;
             position = next;
             open.note(position).await?;
-            self.0.position.send_replace(position);
+            self.reach(position);
         }
         Ok(())
     }
@@ -158,7 +234,7 @@ impl NodeIndex {
         for _ in 0..WATCHES {
             sleep(WATCH).await;
             let position = open.position().await?.unwrap_or(last);
-            self.0.position.send_replace(position);
+            self.reach(position);
             if position >= last {
                 break;
             }
@@ -168,10 +244,17 @@ impl NodeIndex {
         Ok(())
     }
 
-    async fn open(&self, bases: &Bases) -> anyhow::Result<&OpenIndex> {
+    /// Opens the index; `last` is the last change that there is.
+    async fn open(&self, bases: &Bases, last: i64) -> anyhow::Result<&OpenIndex> {
         let opened = self.0.open.get_or_try_init(|| async {
             let (opened, position) = OpenIndex::open(bases).await?;
-            self.0.position.send_replace(position);
+            let mut condition = self.condition();
+            condition.open(bases.clock.instant());
+            if position == 0 {
+                condition.begin_making(last);
+            }
+            drop(condition);
+            self.reach(position);
             anyhow::Ok(opened)
         });
         opened.await
@@ -239,6 +322,7 @@ fn steps(manifests: Vec<ChangedManifest>, removals: Vec<Removal>) -> Vec<Step> {
 struct Refusal(&'static str);
 
 const LOST: Refusal = Refusal("the file with its vectors is lost");
+const DAMAGED: Refusal = Refusal("the file with its vectors is damaged; they can be made anew");
 
 impl Refusal {
     fn of(error: &IndexError) -> Option<Self> {
@@ -250,7 +334,7 @@ impl Refusal {
             IndexError::Vector => Some(Self(
                 "its vectors have another length than those of the other documents; they can be made anew by force",
             )),
-            IndexError::Failed(_) => None,
+            IndexError::Failed(_) | IndexError::Damaged(_) => None,
         }
     }
 }
@@ -303,7 +387,7 @@ async fn change(bases: &Bases, step: &Step) -> anyhow::Result<Result<Option<Chan
         false => match file(bases, manifest).await? {
             Ok(Some(bytes)) => match spawn_blocking(move || Manifest::read(bytes)).await? {
                 Ok(read) => read,
-                Err(_) => return Ok(Err(LOST)),
+                Err(_) => return Ok(Err(DAMAGED)),
             },
             Ok(None) => return Ok(Ok(None)),
             Err(refusal) => return Ok(Err(refusal)),
@@ -374,6 +458,7 @@ async fn file(
                 manifest.document_id
             )
         }
+        Err(colloquy_blobs::ObjectError::Damaged) => Ok(Err(DAMAGED)),
         Err(error) => Err(error.into()),
     }
 }

@@ -29,6 +29,7 @@ mod budget;
 mod bundle;
 mod channel;
 mod content;
+mod cutting;
 mod digitizing;
 mod document;
 mod embedding;
@@ -158,6 +159,12 @@ impl Bases {
     #[must_use]
     pub fn vectorstore(&self) -> Option<&VectorStore> {
         self.vectorstore.as_ref()
+    }
+
+    /// Why the search index of this node finds nothing, or does not follow; `None` where it is as it should be.
+    #[must_use]
+    pub fn degraded_index(&self) -> Option<String> {
+        self.index.degraded()
     }
 
     /// The bases, for characters that look things up in them.

@@ -7,7 +7,7 @@ use colloquy_accounts::{PartnerId, Tenant};
 use colloquy_base::fair_queue::Claim;
 use colloquy_index::{
     fusion::FusionParameters,
-    search::{self as found, Question, SearchRequest, SearchResponse, Stream},
+    search::{self as found, IndexError, Question, SearchRequest, SearchResponse, Stream},
 };
 use colloquy_knowledge::{
     KnowledgeBases, KnowledgeSource, Origin, Passage, Query, Reader, UnknownBase,
@@ -17,7 +17,12 @@ use tokio::{task::spawn_blocking, time::timeout};
 use uuid::Uuid;
 
 use super::{
-    Bases, base::KnowledgeBase, embedding::Profile, index::space, replacing::replaced, store,
+    Bases,
+    base::KnowledgeBase,
+    embedding::Profile,
+    index::{IndexAway, space},
+    replacing::replaced,
+    store,
 };
 
 /// How long a character waits for what was embedded a moment ago.
@@ -59,7 +64,7 @@ pub(crate) struct BaseAnswer {
     pub(crate) without_vectors: Option<&'static str>,
 }
 
-/// Looks for passages. Without the vectors of the question, which the embedder may fail to give, the words are compared alone.
+/// Looks for passages; [`IndexAway`] where the index cannot be searched now. Without the vectors of the question, which the embedder may fail to give, the words are compared alone.
 pub(crate) async fn search(
     bases: &Bases,
     base: &KnowledgeBase,
@@ -100,8 +105,15 @@ pub(crate) async fn search(
         }),
         fusion: query.fusion,
     };
+    let found = match index.search(request).await {
+        Err(error @ (IndexError::Failed(_) | IndexError::Damaged(_))) => {
+            bases.index.suspect();
+            return Err(IndexAway(Some(error)).into());
+        }
+        found => found?,
+    };
     Ok(BaseAnswer {
-        found: Some(index.search(request).await?),
+        found: Some(found),
         profile: Some(profile),
         embedding,
         without_vectors,

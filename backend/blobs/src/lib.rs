@@ -5,6 +5,8 @@
 //! transaction that refers to it keeps it ([`Blobs::keep`]), and *doomed* once nothing does ([`Blobs::doom`]). A sweeper removes
 //! what is doomed, and what stayed pending because its process died.
 //!
+//! A file that is kept is compared with its length and its hash when it is read ([`ObjectError::Damaged`]).
+//!
 //! What a file means, and who may read it, belongs to the capability that keeps it.
 
 mod bundle;
@@ -16,6 +18,7 @@ mod objects;
 mod reader;
 mod room;
 mod store;
+mod verifying;
 
 use std::{convert::Infallible, fmt, io::Read as _, pin::pin, sync::Arc, time::Duration};
 
@@ -26,6 +29,7 @@ use colloquy_base::identifiers::PartnerId;
 use colloquy_kernel::{Base, disk::Disk};
 use colloquy_store::{StoreError, Transaction};
 use futures_util::{Stream, StreamExt as _, stream};
+use sha2::{Digest as _, Sha256};
 use tokio::task::spawn_blocking;
 
 pub use self::{
@@ -38,7 +42,9 @@ pub use self::{
 };
 use self::{
     copies::Copies,
+    objects::hex,
     room::{Owner, Refused, Room},
+    verifying::{Expected, Verified},
 };
 
 /// True if files can neither be stored nor read now, or the disk is nearly full.
@@ -51,6 +57,8 @@ pub fn is_away(error: &anyhow::Error) -> bool {
     })
 }
 
+/// The hash of a file of so many bytes is computed where it is read; that takes a millisecond.
+const HASHED_AT_ONCE: usize = 256 * 1024;
 /// How long a file may be pending. The longest upload takes a part of it (`http.body_ms`, ten minutes by default).
 const PENDING: Duration = Duration::from_secs(2 * 3_600);
 
@@ -64,6 +72,7 @@ struct Parts {
     objects: Objects,
     copies: Copies,
     disk: Disk,
+    verified: Verified,
 }
 
 /// A file that was written and that nobody refers to yet.
@@ -159,6 +168,7 @@ impl Blobs {
             objects,
             copies: Copies::default(),
             disk,
+            verified: Verified::default(),
         })))
     }
 
@@ -367,20 +377,58 @@ impl Blobs {
         read.map_err(|error| ObjectError::Failed(error.to_string()))
     }
 
-    /// Opens a file for reading, a piece at a time.
+    /// Opens a file for reading, a piece at a time. In the place of its last piece is [`ObjectError::Damaged`] when the file is not what was
+    /// written.
     ///
     /// # Errors
-    /// When it is not there or cannot be read.
+    /// When it is not there, has another length than it was written with, or cannot be read.
     pub async fn read(&self, key: &BlobKey) -> Result<OpenFile, ObjectError> {
-        self.0.objects.read(key).await
+        let expected = self.expected(key).await?;
+        let open = self.0.objects.read(key).await?;
+        self.compare_length(key, &expected, open.bytes)?;
+        Ok(self.verifying(key, expected, open))
     }
 
     /// A whole file of `most` bytes at most.
     ///
     /// # Errors
-    /// When it is not there, is larger, or cannot be read.
+    /// When it is not there, is larger, is not what was written, or cannot be read.
     pub async fn read_whole(&self, key: &BlobKey, most: u64) -> Result<Bytes, ObjectError> {
-        self.0.objects.read_whole(key, most).await
+        let expected = self.expected(key).await?;
+        let read = self.0.objects.read_whole(key, most, expected.bytes);
+        let bytes = match read.await? {
+            Ok(bytes) => bytes,
+            Err(length) => {
+                self.compare_length(key, &expected, length)?;
+                return Err(ObjectError::Damaged);
+            }
+        };
+        if expected.sha256.is_some() {
+            let hashed = bytes.clone();
+            let hash = move || hex(&Sha256::digest(&hashed));
+            let sha256 = match bytes.len() {
+                ..=HASHED_AT_ONCE => hash(),
+                _ => spawn_blocking(hash)
+                    .await
+                    .map_err(|error| ObjectError::other(error.to_string()))?,
+            };
+            self.compare(key, &expected, bytes.len() as u64, &sha256)?;
+        }
+        Ok(bytes)
+    }
+
+    /// How many files this process knows to be damaged.
+    #[must_use]
+    pub fn damaged(&self) -> usize {
+        self.0.verified.damaged_count()
+    }
+
+    /// What a file was kept with.
+    async fn expected(&self, key: &BlobKey) -> Result<Expected, ObjectError> {
+        let expected = store::expected(self.0.base.store.db(), key).await;
+        // Without the database nobody can tell whether a file is whole.
+        let expected = expected.map_err(|error| ObjectError::other(error.to_string()))?;
+        Ok(expected.unwrap_or_default())
     }
 
     /// Whether files can be written and read.
@@ -397,9 +445,9 @@ impl Blobs {
             Err(WriteError::Object(error)) => return Err(error),
             Err(other) => return Err(ObjectError::other(other.to_string())),
         }
-        let read = self.0.objects.read_whole(&key, 8).await;
+        let read = self.0.objects.read_whole(&key, 8, None).await;
         let removed = self.0.objects.remove(&key).await;
-        if read? != content {
+        if read? != Ok(content) {
             return Err(ObjectError::other("what was stored is not what is read"));
         }
         removed
@@ -435,9 +483,16 @@ impl Blobs {
             base,
             objects,
             copies,
+            verified,
             ..
         } = &*self.0;
         copies.forget_unused(base.clock.instant());
+        for key in verified.damaged() {
+            // Another node may have removed it.
+            if store::expected(base.store.db(), &key).await?.is_none() {
+                verified.forget(&key);
+            }
+        }
         let now = base.clock.now_ms();
         let pending = i64::try_from(PENDING.as_millis()).unwrap_or(i64::MAX);
         store::doom_abandoned(base.store.db(), now - pending, now).await?;
@@ -451,6 +506,7 @@ impl Blobs {
                 // The row goes after the file: without it nobody would know of the file.
                 objects.remove(&key).await?;
                 copies.forget(&key);
+                verified.forget(&key);
                 let transaction = base.store.begin().await?;
                 store::remove(&transaction, &key).await?;
                 transaction.commit().await?;

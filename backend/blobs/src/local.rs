@@ -39,24 +39,36 @@ impl LocalFile {
     }
 }
 
+fn failed(error: std::io::Error) -> ObjectError {
+    ObjectError::Failed(error.to_string())
+}
+
 impl Blobs {
     /// A file of `most` bytes at most as a path of this machine: where it lies, or a copy of what lies elsewhere, which
     /// stays for a while. Little of it is in memory at a time.
     ///
     /// # Errors
-    /// When it is not there, is larger, or cannot be copied.
+    /// When it is not there, is larger, is not what was written, or cannot be copied.
     pub async fn local(&self, key: &BlobKey, most: u64) -> Result<LocalFile, ObjectError> {
         let parts = &*self.0;
         if let Some(path) = parts.objects.local_path(key) {
+            let expected = self.expected(key).await?;
             return match tokio::fs::metadata(&path).await {
-                Ok(metadata) if metadata.len() > most => Err(ObjectError::TooLarge(most)),
-                Ok(_) => Ok(LocalFile {
-                    place: Place::Here(path),
-                }),
+                Ok(metadata) => {
+                    self.compare_length(key, &expected, metadata.len())?;
+                    if metadata.len() > most {
+                        return Err(ObjectError::TooLarge(most));
+                    }
+                    let changed = metadata.modified().map_err(failed)?;
+                    self.verify_local(key, changed).await?;
+                    Ok(LocalFile {
+                        place: Place::Here(path),
+                    })
+                }
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                     Err(ObjectError::Missing)
                 }
-                Err(error) => Err(ObjectError::Failed(error.to_string())),
+                Err(error) => Err(failed(error)),
             };
         }
         let now = || parts.base.clock.instant();
@@ -79,7 +91,6 @@ impl Blobs {
 
     /// Copies a file of `most` bytes at most to this machine.
     async fn copy(&self, key: &BlobKey, most: u64) -> Result<Copy, ObjectError> {
-        let failed = |error: std::io::Error| ObjectError::Failed(error.to_string());
         let folder = self.0.base.config.store.dir.join(COPIES);
         let copy = tokio::task::spawn_blocking(move || {
             std::fs::create_dir_all(&folder)?;

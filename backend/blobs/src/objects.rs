@@ -60,6 +60,9 @@ pub enum ObjectError {
     /// It is not there.
     #[error("the file is not there")]
     Missing,
+    /// It is not what was written: it is shorter or longer, or its hash is another.
+    #[error("the file is damaged: it is not what was stored")]
+    Damaged,
     /// It is larger than who reads it can take.
     #[error("the file has more than {0} bytes")]
     TooLarge(u64),
@@ -252,10 +255,9 @@ impl Objects {
                 }
             }
         }
-        let sha256 = hash.finalize();
         Ok(Stored {
             bytes,
-            sha256: sha256.iter().map(|byte| format!("{byte:02x}")).collect(),
+            sha256: hex(&hash.finalize()),
         })
     }
 
@@ -299,12 +301,22 @@ impl Objects {
         })
     }
 
-    pub(super) async fn read_whole(&self, key: &BlobKey, most: u64) -> Result<Bytes, ObjectError> {
+    /// A whole file of `most` bytes at most, if it has as many as expected; otherwise how many it has.
+    pub(super) async fn read_whole(
+        &self,
+        key: &BlobKey,
+        most: u64,
+        expected: Option<u64>,
+    ) -> Result<Result<Bytes, u64>, ObjectError> {
         let found = self.store.get(&self.path(key)).await?;
-        if found.meta.size > most {
+        let bytes = found.meta.size;
+        if expected.is_some_and(|expected| expected != bytes) {
+            return Ok(Err(bytes));
+        }
+        if bytes > most {
             return Err(ObjectError::TooLarge(most));
         }
-        Ok(found.bytes().await?)
+        Ok(Ok(found.bytes().await?))
     }
 
     /// Some bytes of a file.
@@ -333,6 +345,11 @@ impl Objects {
         }
         Ok(())
     }
+}
+
+/// Bytes as lower-case hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What was gathered, with the piece that fills it.

@@ -56,6 +56,16 @@ impl Read for BlobReader {
             let range = self.position..end;
             let read = self.blobs.0.objects.read_range(&self.key, range);
             self.piece = self.runtime.block_on(read).map_err(io::Error::other)?;
+            if self.piece.len() as u64 != end - self.position {
+                let key = &self.key;
+                let damaged = self
+                    .blobs
+                    .0
+                    .verified
+                    .report(key, "it is shorter than it was");
+                self.piece = Bytes::new();
+                return Err(io::Error::other(damaged));
+            }
             self.begin = self.position;
         }
         let rest = self.rest();

@@ -3,7 +3,7 @@
 use colloquy_accounts::storage;
 use colloquy_store::{Executor, StoreError, Transaction, statement};
 
-use super::{BlobKey, Written};
+use super::{BlobKey, Written, verifying::Expected};
 
 /// How many files are removed in one go.
 const AT_ONCE: i64 = 100;
@@ -46,13 +46,39 @@ pub(super) async fn keep(
     written: &Written,
     now: i64,
 ) -> Result<(), StoreError> {
-    let sql = "UPDATE blobs SET state = 'kept', bytes = $2, updated_at = $3 WHERE key = $1 AND state = 'pending'";
+    let sql = "UPDATE blobs SET state = 'kept', bytes = $2, sha256 = $3, updated_at = $4 WHERE key = $1 AND state = 'pending'";
     let bytes = i64::try_from(written.bytes).map_err(StoreError::other)?;
-    let values = [written.key.as_str().into(), bytes.into(), now.into()];
+    let sha256 = written.sha256.as_str();
+    let values = [
+        written.key.as_str().into(),
+        bytes.into(),
+        sha256.into(),
+        now.into(),
+    ];
     match db.execute(statement(sql, values)).await? {
         0 => Err(StoreError::expired("the file was not kept in time")),
         _ => Ok(()),
     }
+}
+
+/// What a file was kept with; nothing is known of one that was not kept. `None`: there is no such file.
+pub(super) async fn expected(
+    db: &impl Executor,
+    key: &BlobKey,
+) -> Result<Option<Expected>, StoreError> {
+    let sql = "SELECT state, bytes, sha256 FROM blobs WHERE key = $1";
+    let row: Option<FactsRow> = db.fetch_one(statement(sql, [key.as_str().into()])).await?;
+    Ok(row.map(|row| Expected {
+        bytes: (row.state == "kept").then_some(row.bytes.unsigned_abs()),
+        sha256: row.sha256,
+    }))
+}
+
+#[derive(sqlx::FromRow)]
+struct FactsRow {
+    state: String,
+    bytes: i64,
+    sha256: Option<String>,
 }
 
 pub(super) async fn doom(db: &impl Executor, key: &BlobKey, now: i64) -> Result<(), StoreError> {

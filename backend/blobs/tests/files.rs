@@ -14,7 +14,7 @@ use colloquy_base::{
     clock::{Clock as _, ManualClock, SystemClock},
     identifiers::PartnerId,
 };
-use colloquy_blobs::{Blobs, ObjectError, WriteError, Written};
+use colloquy_blobs::{Blobs, BundleError, ObjectError, WriteError, Written};
 use colloquy_config::Config;
 use colloquy_kernel::Base;
 use colloquy_store::{Executor as _, StoreError, statement};
@@ -237,6 +237,117 @@ in_both!(files_go_with_their_partner, |place| {
     assert_eq!(place.blobs.sweep().await.unwrap(), 1);
     assert_eq!((place.rows().await, place.files().await.len()), (0, 0));
 });
+
+impl Place {
+    /// Puts other bytes in the place of a file, as a disk or a bucket may do that fails.
+    async fn damage(&self, written: &Written, bytes: &[u8]) {
+        let Some(url) = &self.bucket else {
+            let path = self.folder.path().join("blobs").join(written.key.as_str());
+            std::fs::write(path, bytes).unwrap();
+            return;
+        };
+        let bucket = AmazonS3Builder::from_env().with_bucket_name(url.host_str().unwrap());
+        let prefix = ObjectPath::from_url_path(url.path()).unwrap();
+        let key = ObjectPath::from(written.key.as_str());
+        let path: ObjectPath = prefix.parts().chain(key.parts()).collect();
+        let payload = object_store::PutPayload::from(bytes.to_vec());
+        let bucket = bucket.build().unwrap();
+        bucket.put(&path, payload).await.unwrap();
+    }
+
+    /// The bytes that a reader gets of a file until it breaks off.
+    async fn served(&self, written: &Written) -> (usize, Result<(), ObjectError>) {
+        let mut open = match self.blobs.read(&written.key).await {
+            Ok(open) => open,
+            Err(error) => return (0, Err(error)),
+        };
+        let mut served = 0;
+        while let Some(piece) = open.pieces.next().await {
+            match piece {
+                Ok(piece) => served += piece.len(),
+                Err(error) => return (served, Err(error)),
+            }
+        }
+        (served, Ok(()))
+    }
+}
+
+in_both!(a_damaged_file_is_never_served_as_complete, |place| {
+    let content: Vec<u8> = (0..300_000_u32).map(|at| (at % 251) as u8).collect();
+    let pieces = content.chunks(50_000).map(Bytes::copy_from_slice);
+    let pieces = stream::iter(pieces.map(Ok::<_, &str>).collect::<Vec<_>>());
+    let written = place.blobs.write(&place.acme, pieces, 300_000).await;
+    let written = written.unwrap();
+    place.keep(&written).await.unwrap();
+    assert!(place.served(&written).await.1.is_ok());
+
+    let mut altered = content.clone();
+    altered[150_000] ^= 1;
+    let mut longer = content.clone();
+    longer.push(0);
+    for damaged in [&content[..299_999], &altered, &longer, &[]] {
+        place.damage(&written, damaged).await;
+        let (served, ended) = place.served(&written).await;
+        assert!(served < content.len(), "{served} of {}", content.len());
+        assert!(matches!(ended, Err(ObjectError::Damaged)), "{ended:?}");
+        let whole = place.blobs.read_whole(&written.key, 300_000).await;
+        assert!(matches!(whole, Err(ObjectError::Damaged)), "{whole:?}");
+        let local = place.blobs.local(&written.key, 300_000).await;
+        assert!(matches!(local, Err(ObjectError::Damaged)), "{local:?}");
+        assert_eq!(place.blobs.damaged(), 1);
+    }
+
+    // Somebody puts it back.
+    place.damage(&written, &content).await;
+    let (served, ended) = place.served(&written).await;
+    assert!(served == content.len() && ended.is_ok());
+    assert_eq!(place.blobs.damaged(), 0);
+    place.blobs.local(&written.key, 300_000).await.unwrap();
+
+    // One that goes is no reason to complain any more.
+    place.damage(&written, &altered).await;
+    place.served(&written).await.1.unwrap_err();
+    let transaction = place.base.store.begin().await.unwrap();
+    let keys = [written.key.clone()];
+    place.blobs.doom(&transaction, &keys).await.unwrap();
+    transaction.commit().await.unwrap();
+    place.blobs.sweep().await.unwrap();
+    assert_eq!(place.blobs.damaged(), 0);
+});
+
+/// A bundle is sent while it is made, so it breaks off where a file in it is damaged.
+#[tokio::test]
+async fn a_bundle_breaks_off_at_a_damaged_file() {
+    let place = Place::in_folder().await;
+    let written = place.write(b"hello").await;
+    place.keep(&written).await.unwrap();
+    let bundle = || {
+        let files = [("a.md".to_owned(), written.key.clone())].into();
+        let info = ("info.json", "{}".to_owned());
+        colloquy_blobs::bundle(place.blobs.clone(), info, files).try_collect::<Vec<_>>()
+    };
+    bundle().await.unwrap();
+    place.damage(&written, b"hellO").await;
+    let broken = bundle().await;
+    assert!(matches!(
+        broken,
+        Err(BundleError::Object(ObjectError::Damaged))
+    ));
+}
+
+/// Files from before hashes were kept have their length alone.
+#[tokio::test]
+async fn a_file_without_a_hash_has_its_length() {
+    let place = Place::in_folder().await;
+    let written = place.write(b"hello").await;
+    place.keep(&written).await.unwrap();
+    let sql = "UPDATE blobs SET sha256 = NULL";
+    place.base.store.db().execute(sql).await.unwrap();
+    assert_eq!(place.read(&written).await.unwrap(), "hello");
+    place.damage(&written, b"hell").await;
+    let short = place.read(&written).await;
+    assert!(matches!(short, Err(ObjectError::Damaged)), "{short:?}");
+}
 
 #[tokio::test]
 async fn the_check_notices_a_folder_that_is_not_there() {

@@ -212,6 +212,9 @@ pub enum IndexError {
     /// It could not be read or written. Nothing of the change is kept.
     #[error("the index failed: {0}")]
     Failed(String),
+    /// Its files are not those that were written. It has to be made again.
+    #[error("the index is damaged: {0}")]
+    Damaged(String),
 }
 
 /// An index of chunks. Its methods may be called from any task: what computes or waits for a disk does so on other threads.

@@ -5,7 +5,7 @@ mod contract;
 use std::{
     collections::BTreeMap,
     io::{BufRead as _, BufReader, Write as _},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::Arc,
 };
@@ -157,6 +157,109 @@ async fn calls_at_once_are_written_together_and_searched_whole() {
         unreachable!()
     };
     tokio::join!(a, b, c, d, reading);
+    assert_eq!(index.usage().await.unwrap().chunks, 10);
+}
+
+/// An index of ten documents in a folder, closed.
+async fn ten_documents(folder: &Path) {
+    let index = open(folder).unwrap();
+    let put = |id| {
+        Change::Put(
+            space(1, 0),
+            document(id, &format!("A bear of number bear{id}.")),
+        )
+    };
+    index.apply((0..10).map(put).collect()).await.unwrap();
+    let gone = Change::RemoveDocument {
+        base: space(1, 0).base,
+        document: Uuid::from_u128(3),
+    };
+    index.apply(vec![gone]).await.unwrap();
+}
+
+/// The files in which the content of an index is.
+fn content(folder: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(folder).unwrap();
+    let files = files.map(|entry| entry.unwrap().path());
+    let is_content = |path: &PathBuf| !path.to_string_lossy().ends_with(".lock");
+    files.filter(is_content).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damaged_files_are_found_when_it_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    ten_documents(folder.path()).await;
+    let files = content(folder.path());
+    assert!(files.len() > 5, "{files:?}");
+    for path in files {
+        let whole = std::fs::read(&path).unwrap();
+        let half = whole[..whole.len() / 2].to_vec();
+        let zeros = vec![0; whole.len()];
+        let mut garbled = whole.clone();
+        if path.extension().is_none_or(|kind| kind != "json") {
+            garbled[whole.len() / 3] ^= 0x55;
+        } else {
+            garbled.insert(1, b'}');
+        }
+        for damaged in [half, zeros, garbled, Vec::new()] {
+            std::fs::write(&path, damaged).unwrap();
+            let opened = open(folder.path());
+            assert!(
+                matches!(opened, Err(IndexError::Damaged(_))),
+                "{}: {opened:?}",
+                path.display()
+            );
+        }
+        std::fs::write(&path, whole).unwrap();
+    }
+    let index = open(folder.path()).unwrap();
+    assert_eq!(index.usage().await.unwrap().chunks, 9);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_that_is_damaged_while_it_is_open_can_be_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    ten_documents(folder.path()).await;
+    let index = open(folder.path()).unwrap();
+    index.verify().await.unwrap();
+    let put = |id| {
+        Change::Put(
+            space(1, 0),
+            document(id, &format!("A bear of number bear{id}.")),
+        )
+    };
+    for cut in [false, true] {
+        let path = content(folder.path()).into_iter();
+        let path = path.filter(|path| path.extension().is_some_and(|kind| kind == "store"));
+        let path = path.max().unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        match cut {
+            // As a mapping of the file sees it, too.
+            false => {
+                let at = bytes.len() / 3;
+                bytes[at] ^= 0x55;
+                let mut file = std::fs::File::options().write(true).open(&path).unwrap();
+                file.write_all(&bytes).unwrap();
+            }
+            true => {
+                let file = std::fs::File::options().write(true).open(&path).unwrap();
+                file.set_len(bytes.len() as u64 / 2).unwrap();
+            }
+        }
+        let damaged = index.verify().await;
+        assert!(
+            matches!(damaged, Err(IndexError::Damaged(_))),
+            "{damaged:?}"
+        );
+        index.clear().await.unwrap();
+        assert_eq!(index.usage().await.unwrap().chunks, 0);
+        index.verify().await.unwrap();
+        index.apply((0..10).map(put).collect()).await.unwrap();
+        let found = ask(&index, space(1, 0), "bear3").await.unwrap();
+        assert_eq!(found[0].place.document.as_u128(), 3);
+    }
+    drop(index);
+    let index = open(folder.path()).unwrap();
     assert_eq!(index.usage().await.unwrap().chunks, 10);
 }
 

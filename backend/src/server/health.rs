@@ -107,9 +107,10 @@ pub(super) struct Health {
 /// The dependencies, asked a moment ago.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct DeepReport {
-    /// `ok`, or `down` when a dependency does not answer; the status code is 503 then.
+    /// `ok`; `degraded` when all dependencies answer and something of one is damaged; `down` when one does not answer, and the status code is 503
+    /// then.
     status: &'static str,
-    /// `database`, `files`, `chat`, `transcriber`, `synthesizer`, and `embedder`, `vectorstore` and `voice_worker` where there is one.
+    /// `database`, `files`, `search_index`, `chat`, `transcriber`, `synthesizer`, and `embedder`, `vectorstore` and `voice_worker` where there is one.
     checks: BTreeMap<&'static str, Check>,
     /// The models of text generation by name. One that is down is no reason for 503: others may serve.
     models: BTreeMap<String, Check>,
@@ -133,7 +134,8 @@ pub(super) struct Memory {
 /// One dependency.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Check {
-    /// `up` or `down`.
+    /// `up`, `degraded` or `down`. Files are degraded while one is known to be damaged, and the search index while it is made again or does not
+    /// follow the documents.
     state: &'static str,
     /// How long it took to answer, in milliseconds.
     time_ms: u64,
@@ -211,8 +213,8 @@ pub(super) async fn deep(State(app): State<App>, request: Request) -> Result<Res
         _ => last.insert((now, ask(&app).await)).1.clone(),
     };
     let status = match report.status {
-        "ok" => StatusCode::OK,
-        _ => StatusCode::SERVICE_UNAVAILABLE,
+        "down" => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::OK,
     };
     Ok((status, Json(report)).into_response())
 }
@@ -270,7 +272,11 @@ async fn ask(app: &App) -> DeepReport {
     let understood = providers.transcriber.understands();
     let mut checks = BTreeMap::from([
         ("database", database),
-        ("files", files),
+        ("files", files.degraded_if(app.blobs.damaged() > 0)),
+        (
+            "search_index",
+            Check::answered().degraded_if(app.bases.degraded_index().is_some()),
+        ),
         ("chat", chat.of(providers.chat.name())),
         (
             "transcriber",
@@ -292,9 +298,14 @@ async fn ask(app: &App) -> DeepReport {
     let (vectorstore, voice_worker) = others;
     checks.extend(vectorstore.map(|check| ("vectorstore", check)));
     checks.extend(voice_worker.map(|check| ("voice_worker", check)));
-    let all_up = checks.values().all(|check| check.state == "up");
+    let is_any = |state| checks.values().any(|check| check.state == state);
+    let status = match (is_any("down"), is_any("degraded")) {
+        (true, _) => "down",
+        (false, true) => "degraded",
+        (false, false) => "ok",
+    };
     DeepReport {
-        status: if all_up { "ok" } else { "down" },
+        status,
         checks,
         models: models.into_iter().collect(),
         memory: Memory {
@@ -309,6 +320,27 @@ async fn ask(app: &App) -> DeepReport {
 }
 
 impl Check {
+    /// The check of a part of this process, which is not asked.
+    fn answered() -> Self {
+        Self {
+            state: "up",
+            time_ms: 0,
+            model: None,
+            voices: Vec::new(),
+        }
+    }
+
+    /// The check of something that answers and is damaged, if it is.
+    fn degraded_if(self, is_damaged: bool) -> Self {
+        match self.state {
+            "up" if is_damaged => Self {
+                state: "degraded",
+                ..self
+            },
+            _ => self,
+        }
+    }
+
     /// The check of this provider.
     fn of(self, model: &str) -> Self {
         Self {

@@ -74,7 +74,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files, and SQL that both databases understand.
-const FILES: [(&str, &str); 32] = sql_files![
+const FILES: [(&str, &str); 33] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -105,6 +105,7 @@ const FILES: [(&str, &str); 32] = sql_files![
     "0028_voices",
     "0029_resumed_work",
     "0030_nodes",
+    "0031_blob_hashes",
     "0032_storage",
     "0033_response_items",
 ];

@@ -101,6 +101,10 @@ impl From<VoiceError> for ApiError {
             },
             VoiceError::Unreadable(error) => Self::invalid("file", format!("file: {error}")),
             VoiceError::Files(ObjectError::Missing) => Self::not_found("Sample"),
+            VoiceError::Files(error @ ObjectError::Damaged) => Self {
+                message: "The stored recording is damaged; upload it again".to_owned(),
+                ..Self::internal(error)
+            },
             VoiceError::Files(error) => Self {
                 source: Some(Arc::new(error)),
                 ..Self::unavailable("Files cannot be stored or read now", TRY_AGAIN)

@@ -104,7 +104,8 @@ async fn files_that_are_all_away_are_waited_for() {
     fs::rename(&files, &aside).unwrap();
     let app = start(&database).await;
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(found(&app, key, "lions").await, [""; 0]);
+    // An index that cannot be made finds nothing, which is not what the base has.
+    search_answer(&app, key, "lions").await.expect(503);
     let waits = document(&app, key, &lions).await;
     assert_eq!(waits["embedding_status"], "done", "{waits}");
     app.stop().await;
@@ -114,6 +115,36 @@ async fn files_that_are_all_away_are_waited_for() {
     fs::rename(&aside, &files).unwrap();
     let app = start(&database).await;
     finds(&app, key, "lions", "Lions").await;
+}
+
+/// Files of an index are written half on a disk that is full, or changed by one that fails.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_is_damaged_is_made_again_and_hides_nothing() {
+    let database = TestDatabase::sqlite();
+    let mut app = start(&database).await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    add(&app, key, "Lions", LIONS).await;
+    add(&app, key, "Hours", HOURS).await;
+    settled(&app, key).await;
+    for kind in ["store", "idx", "json", "position"] {
+        app.stop().await;
+        let files = walk(&database.config().dir.join("index")).into_iter();
+        for file in files.filter(|file| file.to_string_lossy().ends_with(kind)) {
+            let bytes = fs::read(&file).unwrap();
+            fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+        }
+        app = start(&database).await;
+        let answer = search_answer(&app, key, "lions").await;
+        if answer.status == 503 {
+            finds(&app, key, "lions", "Lions").await;
+        } else {
+            assert_eq!(answer.json()["total_results"], 1, "{kind}: {}", answer.text);
+        }
+        assert_eq!(best(&app, key, "open").await, "Hours");
+        let deep = app.get("", "/health/deep").await.json();
+        assert_eq!(deep["checks"]["search_index"]["state"], "up", "{deep}");
+    }
 }
 
 /// All files below a folder.

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use colloquy_accounts::Tenant;
 use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_blobs::{BlobKey, ObjectError, Written};
-use colloquy_index::chunking::{Chunk, ChunkId, ChunkOptions, chunk, table_of_contents};
+use colloquy_index::chunking::{Chunk, ChunkId, ChunkOptions, NotCut, table_of_contents};
 use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_providers::{
     EmbeddingRequest, Embeddings, ProviderError, ProviderErrorKind, TokenUsage,
@@ -28,6 +28,7 @@ use crate::{
     },
     budget,
     content::{self, Variant},
+    cutting,
     document::Step,
     outage,
     store::{self, NewManifest, OwnedDocument},
@@ -61,6 +62,8 @@ enum NoManifest {
     Waits,
     /// Others wait, who come first: another run goes on with it.
     More,
+    /// The document is deleted, or has another content.
+    Changed,
 }
 
 impl Job for Embed {
@@ -135,7 +138,9 @@ impl Embed {
         let manifest = match self.manifest(bases, &owned, &profile, text, anew).await? {
             Ok(manifest) => manifest,
             Err(NoManifest::Waits) => return Ok(RunResult::Done),
-            Err(NoManifest::More) => return Ok(RunResult::Again(Duration::ZERO)),
+            Err(NoManifest::More | NoManifest::Changed) => {
+                return Ok(RunResult::Again(Duration::ZERO));
+            }
             Err(NoManifest::Refused(refused)) => {
                 let now = bases.clock.now_ms();
                 store::refuse_embedding(db, &document.id, &refused, now).await?;
@@ -211,16 +216,16 @@ impl Embed {
     ) -> anyhow::Result<Result<Manifest, NoManifest>> {
         let language = owned.document.facts.language_of(&text);
         let cutter = Cutter(bases.providers.embedder.clone());
-        let title = owned.document.name.clone();
-        let cut = move || {
-            let options = ChunkOptions::of(cutter.max_tokens());
-            chunk(&text, &title, options, &|text| cutter.count(text))
+        let options = ChunkOptions::of(cutter.max_tokens());
+        let count = move |text: &str| cutter.count(text);
+        let chunks = match cutting::cut(bases, &owned.document, text, options, count).await? {
+            Ok(chunks) => chunks,
+            Err(NotCut::Stopped) => return Ok(Err(NoManifest::Changed)),
+            Err(NotCut::TooMany) => {
+                let reason = "the document is too long to be searched";
+                return Ok(Err(NoManifest::Refused(reason.to_owned())));
+            }
         };
-        let chunks = spawn_blocking(cut).await?;
-        if chunks.len() > colloquy_index::search::MAX_DOCUMENT_CHUNKS {
-            let reason = "the document is too long to be searched";
-            return Ok(Err(NoManifest::Refused(reason.to_owned())));
-        }
         let most = u64::from(bases.config.knowledge.max_chunks);
         let (tenant, db) = (owned.tenant(), bases.store.db());
         let others = store::count_chunks(db, &tenant, profile.id, &owned.document.id).await?;
@@ -476,8 +481,8 @@ async fn vectors_in(
         return Ok(HashMap::new());
     };
     let bytes = match bases.blobs.read_whole(&blob, u64::MAX).await {
-        // What is lost is made again.
-        Err(ObjectError::Missing) => return Ok(HashMap::new()),
+        // What is lost or damaged is made again.
+        Err(ObjectError::Missing | ObjectError::Damaged) => return Ok(HashMap::new()),
         read => read?,
     };
     let manifest = spawn_blocking(move || Manifest::read(bytes)).await?;

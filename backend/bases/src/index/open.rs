@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use colloquy_config::Secret;
 use colloquy_index::{
     embedded::{EmbeddedIndex, EmbeddedOptions},
-    search::SearchIndex,
+    search::{IndexError, SearchIndex},
 };
 use colloquy_pgvector::{PgIndex, PgOptions, Writer};
 use tokio::task::spawn_blocking;
@@ -81,11 +81,22 @@ impl OpenIndex {
             let (folder, lock) = take_folder(&folder)?;
             let position = position(&folder, &installation)?.filter(|it| is_known(*it));
             let content = folder.join("content");
-            if position.is_none() && content.exists() {
-                std::fs::remove_dir_all(&content)?;
+            // Without its files an index has not come to any change.
+            let position = position.filter(|_| EmbeddedIndex::exists(&content));
+            if position.is_none() {
+                empty(&folder, &content)?;
             }
+            let open = || EmbeddedIndex::open(&content, EmbeddedOptions::default(), clock.clone());
+            let (index, position) = match open() {
+                Err(IndexError::Damaged(reason)) => {
+                    tracing::error!(reason, "the search index is damaged; it is made again");
+                    empty(&folder, &content)?;
+                    (open()?, None)
+                }
+                opened => (opened?, position),
+            };
             let copy = NodeCopy {
-                index: EmbeddedIndex::open(&content, EmbeddedOptions::default(), clock)?,
+                index,
                 folder,
                 installation,
                 _lock: lock,
@@ -100,6 +111,26 @@ impl OpenIndex {
         match self {
             Self::Copy(copy) => &copy.index,
             Self::Shared(index) => &**index,
+        }
+    }
+
+    /// Compares the files with their checksums. PostgreSQL sees to its own.
+    pub(super) async fn verify(&self) -> Result<(), IndexError> {
+        match self {
+            Self::Copy(copy) => copy.index.verify().await,
+            Self::Shared(_) => Ok(()),
+        }
+    }
+
+    /// Removes all that is in the index.
+    pub(super) async fn clear(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Copy(copy) => {
+                // First, so that a process that dies does not take an empty index for a full one.
+                remove_position(&copy.folder)?;
+                Ok(copy.index.clear().await?)
+            }
+            Self::Shared(index) => Ok(index.clear().await?),
         }
     }
 
@@ -167,6 +198,22 @@ impl NodeCopy {
     }
 }
 
+/// Removes what is in a folder of an index.
+fn empty(folder: &Path, content: &Path) -> io::Result<()> {
+    remove_position(folder)?;
+    match std::fs::remove_dir_all(content) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn remove_position(folder: &Path) -> io::Result<()> {
+    match std::fs::remove_file(folder.join(POSITION)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// A folder that no other process uses: each that shares the data folder has one of its own.
 fn take_folder(parent: &Path) -> anyhow::Result<(PathBuf, File)> {
     for number in 0..FOLDERS {
@@ -183,14 +230,53 @@ fn take_folder(parent: &Path) -> anyhow::Result<(PathBuf, File)> {
     anyhow::bail!("more than {FOLDERS} processes use {}", parent.display())
 }
 
-/// Up to which change the index in a folder has come; `None` where it is of another database, or that is not known.
+/// Up to which change the index in a folder has come; `None` where it is of another database, or that is not known, as where the file was
+/// written half.
 fn position(folder: &Path, installation: &str) -> io::Result<Option<i64>> {
     let text = match std::fs::read_to_string(folder.join(POSITION)) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::InvalidData
+            ) =>
+        {
+            return Ok(None);
+        }
         Err(error) => return Err(error),
     };
-    let (name, position) = text.split_once('\n').unwrap_or_default();
-    let position = position.trim().parse().ok();
+    // A number without its end may be the beginning of another.
+    let whole = text.strip_suffix('\n').unwrap_or_default();
+    let (name, position) = whole.split_once('\n').unwrap_or_default();
+    let position = position.parse().ok();
     Ok(position.filter(|_| name == installation))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_counts_that_was_written_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |bytes: &[u8]| {
+            std::fs::write(folder.path().join(POSITION), bytes).unwrap();
+            position(folder.path(), "here").unwrap()
+        };
+        assert_eq!(read(b"here\n1234\n"), Some(1_234));
+        for broken in [
+            &b"here\n12"[..],
+            b"here\n",
+            b"here",
+            b"",
+            b"\0\0\0\0",
+            b"\xff\xfe\n1\n",
+            b"there\n1234\n",
+        ] {
+            assert_eq!(read(broken), None, "{broken:?}");
+        }
+        remove_position(folder.path()).unwrap();
+        assert_eq!(position(folder.path(), "here").unwrap(), None);
+        remove_position(folder.path()).unwrap();
+    }
 }

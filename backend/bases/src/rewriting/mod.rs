@@ -12,18 +12,18 @@ use std::time::Duration;
 use colloquy_accounts::{Tenant, ledger::budget};
 use colloquy_blobs::{NoRoom, WriteError};
 use colloquy_extract::format::{ContentType, Format};
-use colloquy_index::chunking::{Chunk, ChunkId, ChunkOptions, chunk};
+use colloquy_index::chunking::{Chunk, ChunkId, ChunkOptions, NotCut};
 use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_providers::TokenUsage;
 use colloquy_store::{StoreError, Transaction};
 use serde::{Deserialize, Serialize};
-use tokio::task::spawn_blocking;
 
 pub(crate) use self::asking::models;
 use self::asking::{Answer, NotWritten, Part};
 use super::{
     Bases, accepting,
     content::{self, Content, NewContent, Variant},
+    cutting,
     document::{ContentTypeChoice, Described, Document, Step},
     error::BaseError,
     outage,
@@ -236,7 +236,15 @@ impl Rewriting<'_> {
         if models.is_empty() {
             return self.fail(NO_MODEL).await;
         }
-        let sections = self.sections(digitized).await?;
+        let sections = match self.sections(digitized).await? {
+            Ok(sections) => sections,
+            Err(NotCut::Stopped) => return Ok(RunResult::Again(Duration::ZERO)),
+            Err(NotCut::TooMany) => {
+                return self
+                    .fail("the document has too many sections to rewrite")
+                    .await;
+            }
+        };
         let cut = cut_of(&sections);
         let begun = store::rewrite_of(db, &document.id).await?;
         // What was asked about an earlier text says nothing about this one.
@@ -337,14 +345,12 @@ impl Rewriting<'_> {
     }
 
     /// The sections of the text, each small enough for the model.
-    async fn sections(&self, digitized: &Content) -> anyhow::Result<Vec<Chunk>> {
-        let (text, title) = (self.text(digitized).await?, self.document().name.clone());
+    async fn sections(&self, digitized: &Content) -> anyhow::Result<Result<Vec<Chunk>, NotCut>> {
+        let text = self.text(digitized).await?;
         let tokens = self.bases.config.rewriting.section_tokens as usize;
-        let cut = move || {
-            let count = |text: &str| text.len().div_ceil(4);
-            chunk(&text, &title, ChunkOptions::sections(tokens), &count)
-        };
-        Ok(spawn_blocking(cut).await?)
+        let options = ChunkOptions::sections(tokens);
+        let count = |text: &str| text.len().div_ceil(4);
+        cutting::cut(self.bases, self.document(), text, options, count).await
     }
 
     fn content_type(&self) -> ContentType {

@@ -18,10 +18,12 @@ use colloquy_http::{
 };
 use colloquy_store::Transaction;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    BasePath, FIELD_BYTES, base_of, bases::optional, uploads::positive, views::DocumentView,
+    BasePath, FIELD_BYTES, base_of, bases::optional, content_json::content_json, uploads::positive,
+    views::DocumentView,
 };
 use crate::{
     Bases,
@@ -29,10 +31,10 @@ use crate::{
     base::KnowledgeBase,
     budget::{self, BudgetState},
     bundle,
-    content::{self, Content, NewContent, Variant},
+    content::{Content, NewContent, Variant},
     document::{self, Described, Document, Fetching},
     error::BaseError,
-    rewriting, store,
+    store,
     upload::{self, Uploaded},
 };
 
@@ -66,7 +68,8 @@ pub(super) struct FormatQuery {
 }
 
 /// A content.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only its shape is used, in the API document")]
 pub(crate) struct ContentView {
     /// The text; the bytes in base64 where an original is no text. `download` has them as they are.
     content: String,
@@ -74,7 +77,8 @@ pub(crate) struct ContentView {
     format: &'static str,
 }
 
-/// A content of a document. What is longer than `knowledge.max_text_bytes` can be downloaded only.
+/// A content of a document. What is longer than `knowledge.max_text_bytes` can be downloaded only. It is sent while it
+/// is read; when that fails, it breaks off.
 #[utoipa::path(
     get, path = "/api/documents/{partner}/{kb}/{doc_id}/content/{type}", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = inline(Variant), Path), FormatQuery),
@@ -85,7 +89,7 @@ pub(super) async fn read(
     ApiPath(path): ApiPath<ContentPath>,
     ApiQuery(query): ApiQuery<FormatQuery>,
     caller: PartnerTenant,
-) -> Result<Json<ContentView>, ApiError> {
+) -> Result<Response, ApiError> {
     let is_final = matches!(path.variant()?, Variant::Rewritten | Variant::Draft);
     let format = match query.format.as_deref() {
         None | Some("raw") => "raw",
@@ -108,17 +112,17 @@ pub(super) async fn read(
     }
     if variant == Variant::Original {
         let shown = content::shown(&bases, content, most).await?;
-        return Ok(Json(ContentView {
-            format: if shown.is_text { "raw" } else { "base64" },
-            content: shown.text,
-        }));
+        let format = if shown.is_text { "raw" } else { "base64" };
+        let view = json!({"content": shown.text, "format": format});
+        return Ok(Json(view).into_response());
     }
-    let mut content = content::text(&bases, content, most).await?;
-    if format == "markdown" && variant == Variant::Draft {
-        // The marks between its sections are nobody's words.
-        content = content.replace(rewriting::BETWEEN, "\n\n");
-    }
-    Ok(Json(ContentView { content, format }))
+    let is_draft = format == "markdown" && variant == Variant::Draft;
+    let file = bases.blobs.read(&content.blob).await;
+    let file = file.map_err(BaseError::from)?;
+    let mut response = Body::from_stream(content_json(file, format, is_draft)).into_response();
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    Ok(response)
 }
 
 async fn found(

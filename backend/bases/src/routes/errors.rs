@@ -31,6 +31,10 @@ impl From<BaseError> for ApiError {
             BaseError::NoRoom(why) => why.into(),
             BaseError::Detection(error) => Self::internal(error),
             BaseError::Files(ObjectError::Missing) => Self::not_found("Content"),
+            BaseError::Files(error @ ObjectError::Damaged) => Self {
+                message: "The stored file is damaged; upload it again".to_owned(),
+                ..Self::internal(error)
+            },
             BaseError::Files(error) => Self {
                 source: Some(Arc::new(error)),
                 ..Self::unavailable("Files cannot be stored or read now", FILES_WAIT)

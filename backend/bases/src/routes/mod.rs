@@ -2,6 +2,7 @@
 
 mod bases;
 mod channels;
+mod content_json;
 mod contents;
 mod documents;
 mod embedding;

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -22,6 +23,7 @@ use crate::{
     Bases,
     base::{self, KnowledgeBase},
     error::BaseError,
+    index::IndexAway,
     replacing,
     retrieval::{self, BaseAnswer, BaseQuery},
     store,
@@ -31,6 +33,8 @@ use crate::{
 const LONGEST: usize = 20_000;
 /// How long it is waited for what was embedded a moment ago.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// When an index may be searched again that cannot be now.
+const INDEX_WAIT: Duration = Duration::from_secs(5);
 /// The most passages that are asked for, and that a stream gives for each of them.
 const MOST_PASSAGES: u64 = 200;
 const MOST_MULTIPLIER: u64 = 50;
@@ -236,7 +240,10 @@ pub(crate) struct RoutingView {
 /// `dense`, the cosine with the question itself. A passage gets from each of them `weight / (rrf_k + rank)`. Passages of the same text are one.
 #[utoipa::path(
     post, path = "/api/rag-test/search", tag = "knowledge bases", request_body = SearchBody,
-    responses((status = 200, body = SearchView), (status = 400), (status = 403), (status = 404))
+    responses(
+        (status = 200, body = SearchView), (status = 400), (status = 403), (status = 404),
+        (status = 503, description = "the search index cannot be searched now, as while it is made again; retry after `Retry-After` seconds"),
+    )
 )]
 pub(super) async fn search(
     State(bases): State<Bases>,
@@ -267,7 +274,7 @@ pub(super) async fn search(
     };
     let answer = retrieval::search(&bases, &base, query)
         .await
-        .map_err(ApiError::internal)?;
+        .map_err(refused)?;
     let names = names(&bases, &base, &answer).await?;
     let total = bases.clock.instant().saturating_duration_since(began);
     let BaseAnswer {
@@ -305,6 +312,17 @@ pub(super) async fn search(
         without_vectors,
         routing,
     }))
+}
+
+/// What a client is told of a search that failed.
+fn refused(error: anyhow::Error) -> ApiError {
+    match error.downcast::<IndexAway>() {
+        Ok(away) => ApiError {
+            source: Some(Arc::new(away)),
+            ..ApiError::unavailable("The search index cannot be searched now", INDEX_WAIT)
+        },
+        Err(error) => ApiError::internal(error),
+    }
 }
 
 fn ms(duration: Duration) -> f64 {

@@ -174,6 +174,7 @@ impl Sync<'_> {
             },
             // Somebody wrote another content meanwhile, which is queued; or else it is lost.
             Err(ObjectError::Missing) => return Err(StepFailure::Gone("its content is gone")),
+            Err(ObjectError::Damaged) => return Err(StepFailure::Gone("its content is damaged")),
             Err(error) => return Err(StepFailure::Own(error.into())),
         };
         self.pace.turn().await;

@@ -136,7 +136,7 @@ pub struct Chunk {
     pub index: usize,
     /// The document's title and the headings that the chunk stands under, the highest first.
     pub path: Vec<String>,
-    /// The headings that begin after the chunk before and until the end of this one: each of the document is in one chunk.
+    /// The headings that begin after the chunk before and until the end of this one: each of the document is in one chunk, up to the first 50,000.
     pub headings: Vec<Heading>,
     /// The text, as Markdown. Rows from the middle of a table come with the row of its names.
     pub text: String,
@@ -163,8 +163,43 @@ pub fn passage(path: &[String], text: &str) -> String {
     }
 }
 
+/// What ends cutting a document early.
+pub struct CutLimits<'a> {
+    /// The most chunks.
+    pub max_chunks: usize,
+    /// True once nobody wants the chunks any more. It is asked for each block.
+    pub is_stopped: &'a dyn Fn() -> bool,
+}
+
+/// Why a document was not cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotCut {
+    /// [`CutLimits::is_stopped`] was true.
+    #[error("cutting the document was stopped")]
+    Stopped,
+    /// It has more than [`CutLimits::max_chunks`].
+    #[error("the document has too many parts")]
+    TooMany,
+}
+
 /// Cuts a document. `count` tells the tokens of a text; the tokens of a text may be no more than those of its parts together, as with any
 /// tokenizer that cuts at white space, else a chunk may have more than it should.
+///
+/// The document is parsed a piece at a time, so beside the chunks this takes a bounded amount of memory, whatever stands in the document.
+///
+/// # Errors
+/// [`NotCut`], when a limit is reached.
+pub fn try_chunk(
+    markdown: &str,
+    title: &str,
+    options: ChunkOptions,
+    count: &dyn Fn(&str) -> usize,
+    limits: &CutLimits<'_>,
+) -> Result<Vec<Chunk>, NotCut> {
+    packing::Packer::new(markdown, title, options, count).pack(limits)
+}
+
+/// Like [`try_chunk`], without limits: for documents that are known.
 #[must_use]
 pub fn chunk(
     markdown: &str,
@@ -172,7 +207,11 @@ pub fn chunk(
     options: ChunkOptions,
     count: &dyn Fn(&str) -> usize,
 ) -> Vec<Chunk> {
-    packing::Packer::new(markdown, title, options, count).pack()
+    let limits = CutLimits {
+        max_chunks: usize::MAX,
+        is_stopped: &|| false,
+    };
+    try_chunk(markdown, title, options, count, &limits).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::{
-    Chunk, ChunkId, ChunkOptions, Heading,
-    blocks::{Block, Kind, blocks, title, trim},
+    Chunk, ChunkId, ChunkOptions, CutLimits, Heading, NotCut,
+    blocks::{Block, Blocks, Kind, PieceLimits, title, trim},
     passage,
 };
 
@@ -18,6 +18,8 @@ const TINY: usize = 12;
 const ANNOUNCEMENT_SHARE: usize = 4;
 /// A token counts for no more bytes than this, so that a chunk has a bound in bytes, too.
 const MAX_TOKEN_BYTES: usize = 16;
+/// The most headings of a document that are told from its text; those beyond are text. Each takes many times its bytes.
+const MAX_DOCUMENT_HEADINGS: usize = 50_000;
 /// The most headings of a chunk.
 const MAX_HEADINGS: usize = 128;
 
@@ -60,6 +62,8 @@ pub(super) struct Packer<'a> {
     above: Vec<Heading>,
     /// Headings below which nothing has stood yet.
     pending: Vec<Heading>,
+    /// How many headings there were.
+    headings: usize,
     open: Option<Open>,
     chunks: Vec<Chunk>,
 }
@@ -85,27 +89,44 @@ impl<'a> Packer<'a> {
             title: title(document),
             above: Vec::new(),
             pending: Vec::new(),
+            headings: 0,
             open: None,
             chunks: Vec::new(),
         }
     }
 
-    pub(super) fn pack(mut self) -> Vec<Chunk> {
-        for block in blocks(self.markdown) {
-            match block.kind {
-                Kind::Heading { level, title } => self.heading(Heading {
-                    level,
-                    title,
-                    start: block.range.start,
-                }),
-                _ => self.block(&block),
+    /// Cuts the document, a piece of it after another.
+    pub(super) fn pack(mut self, limits: &CutLimits<'_>) -> Result<Vec<Chunk>, NotCut> {
+        let mut blocks = Blocks::new(self.markdown, PieceLimits::default());
+        while let Some(piece) = blocks.next_piece() {
+            for block in piece {
+                if (limits.is_stopped)() {
+                    return Err(NotCut::Stopped);
+                }
+                match block.kind {
+                    Kind::Heading { level, title } if self.headings < MAX_DOCUMENT_HEADINGS => {
+                        self.headings += 1;
+                        self.heading(Heading {
+                            level,
+                            title,
+                            start: block.range.start,
+                        });
+                    }
+                    _ => self.block(&block),
+                }
+                if self.chunks.len() > limits.max_chunks {
+                    return Err(NotCut::TooMany);
+                }
             }
         }
         self.flush();
         if !self.pending.is_empty() {
             self.headings_alone(self.markdown.len());
         }
-        self.chunks
+        match self.chunks.len() > limits.max_chunks {
+            true => Err(NotCut::TooMany),
+            false => Ok(self.chunks),
+        }
     }
 
     /// A section begins.
@@ -148,6 +169,12 @@ impl<'a> Packer<'a> {
     }
 
     fn block(&mut self, block: &Block) {
+        if let Kind::Table { names, .. } = &block.kind
+            && names.start < block.range.start
+        {
+            // The rest of a table, whose names stand far above.
+            return self.cut(block);
+        }
         if let Some(open) = &self.open {
             // Headings between two blocks of a chunk belong to its text.
             let start = open.range.end;
@@ -277,13 +304,15 @@ impl<'a> Packer<'a> {
             Kind::Table { names, rows } => {
                 let whole = self.tokens(names) * NAMES_SHARE <= self.options.max_tokens;
                 let repeated = whole.then(|| names.clone());
-                self.pieces(names, None);
+                if names.start >= block.range.start {
+                    self.pieces(names, None);
+                }
                 for row in rows {
                     self.pieces(row, repeated.as_ref());
                 }
             }
             Kind::Lines => {
-                let lines = lines(self.markdown, &block.range);
+                let lines: Vec<_> = lines(self.markdown, &block.range).collect();
                 self.parts(block, &lines);
             }
             Kind::Text | Kind::Heading { .. } => self.pieces(&block.range, None),
@@ -307,9 +336,9 @@ impl<'a> Packer<'a> {
         if range.is_empty() || self.fits(&range, names) {
             return;
         }
-        let lines = lines(self.markdown, &range);
-        if lines.len() > 1 {
-            return lines.iter().for_each(|line| self.pieces(line, names));
+        let markdown = self.markdown;
+        if markdown[range.clone()].contains('\n') {
+            return lines(markdown, &range).for_each(|line| self.pieces(&line, names));
         }
         let sentences = sentences(self.markdown, &range);
         if sentences.len() > 1 {
@@ -429,7 +458,12 @@ impl<'a> Packer<'a> {
 
     /// What a text counts. A tokenizer may take a word for one that it does not know, however long it is.
     fn tokens_of(&self, text: &str) -> usize {
-        (self.count)(text).max(text.len() / self.token_bytes)
+        let least = text.len() / self.token_bytes;
+        match least > self.options.max_tokens {
+            // It fits nowhere, so its tokens need not be counted, which would take memory for all of them.
+            true => least,
+            false => (self.count)(text).max(least),
+        }
     }
 
     /// Whether the text of a chunk may go on up to here. White space between what is counted belongs to it, and is no token.
@@ -439,17 +473,18 @@ impl<'a> Packer<'a> {
 }
 
 /// The lines of a range.
-fn lines(markdown: &str, range: &Range<usize>) -> Vec<Range<usize>> {
+fn lines<'a>(
+    markdown: &'a str,
+    range: &Range<usize>,
+) -> impl Iterator<Item = Range<usize>> + use<'a> {
     let mut start = range.start;
-    let line = |line: &str| {
-        let from = start;
-        start += line.len();
-        from..start
-    };
     markdown[range.clone()]
         .split_inclusive('\n')
-        .map(line)
-        .collect()
+        .map(move |line| {
+            let from = start;
+            start += line.len();
+            from..start
+        })
 }
 
 /// The sentences of a range, each up to where the next one begins.

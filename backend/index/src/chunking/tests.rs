@@ -2,7 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::*;
+use super::{
+    blocks::{Blocks, Kind, PieceLimits},
+    *,
+};
 use crate::{indexing, search::IndexedDocument};
 
 /// Words and signs, as a tokenizer would begin.
@@ -298,6 +301,95 @@ fn strange_documents_become_chunks_that_an_index_takes() {
     }
 }
 
+/// The kinds and texts of all blocks, parsed in pieces of this size.
+fn blocks(markdown: &str, usual: usize, most: usize) -> Vec<(Kind, &str)> {
+    let mut blocks = Blocks::new(markdown, PieceLimits { usual, most });
+    std::iter::from_fn(|| blocks.next_piece())
+        .flatten()
+        .map(|block| (block.kind, &markdown[block.range]))
+        .collect()
+}
+
+#[test]
+fn a_table_that_is_larger_than_a_piece_keeps_its_names() {
+    let rows: Vec<_> = (0..20_000)
+        .map(|n| format!("| thing {n} | {n} |"))
+        .collect();
+    let names = "| name | price |\n|---|---|";
+    let text = format!("# Prices\n\n{names}\n{}\n\nThat is all.", rows.join("\n"));
+    assert!(text.len() > 2 * PieceLimits::default().most);
+    let chunks = cut(&text, "", 80);
+    let (last, tables) = chunks.split_last().unwrap();
+    assert_eq!(last.text, "That is all.");
+    let mut found = Vec::new();
+    for chunk in tables {
+        assert_eq!(chunk.path, ["Prices"]);
+        let rows = chunk.text.strip_prefix(names).unwrap();
+        found.extend(rows.lines().filter(|row| !row.is_empty()));
+    }
+    assert_eq!(found, rows);
+}
+
+#[test]
+fn code_and_lists_that_are_larger_than_a_piece_stay_what_they_are() {
+    let lines: String = (0..9_000).map(|n| format!("# line {n}\n")).collect();
+    let code = format!("```sh\n{lines}```\n\n# After it\n");
+    let found = blocks(&code, 1_024, 16 * 1_024);
+    let (after, parts) = found.split_last().unwrap();
+    assert!(parts.len() > 4 && parts.iter().all(|(kind, _)| *kind == Kind::Lines));
+    assert!(matches!(&after.0, Kind::Heading { title, .. } if title == "After it"));
+    let items: String = (0..9_000)
+        .map(|n| format!("- item {n}\n\n  of it\n"))
+        .collect();
+    let found = blocks(&items, 1_024, 16 * 1_024);
+    assert!(found.len() > 4);
+    let of_list = |(kind, text): &(Kind, &str)| match kind {
+        Kind::List(items) => text.starts_with("- item") && !items.is_empty(),
+        _ => false,
+    };
+    assert!(found.iter().all(of_list));
+}
+
+#[test]
+fn a_link_may_be_defined_in_another_piece() {
+    let text = format!(
+        "## [1.0.0] - [2026]\n\n{}\n\n[1.0.0]: https://example.com/\n",
+        "A change.\n\n".repeat(9_000)
+    );
+    let (kind, _) = blocks(&text, 1_024, 4_096).swap_remove(0);
+    assert!(matches!(kind, Kind::Heading { title, .. } if title == "1.0.0 - [2026]"));
+}
+
+#[test]
+fn cutting_ends_when_nobody_wants_the_chunks_or_there_are_too_many() {
+    let text = "A paragraph of several words.\n\n".repeat(50_000);
+    let asked = std::cell::Cell::new(0);
+    let is_stopped = || {
+        asked.set(asked.get() + 1);
+        asked.get() > 10
+    };
+    let counted = std::cell::Cell::new(0);
+    let counting = |text: &str| {
+        counted.set(counted.get() + text.len());
+        count(text)
+    };
+    let mut limits = CutLimits {
+        max_chunks: usize::MAX,
+        is_stopped: &is_stopped,
+    };
+    let options = ChunkOptions::of(64);
+    let stopped = try_chunk(&text, "", options, &counting, &limits);
+    assert_eq!(stopped, Err(NotCut::Stopped));
+    assert!(counted.get() < 10_000, "{}", counted.get());
+    limits = CutLimits {
+        max_chunks: 100,
+        is_stopped: &|| false,
+    };
+    let many = try_chunk(&text, "", options, &counting, &limits);
+    assert_eq!(many, Err(NotCut::TooMany));
+    assert!(counted.get() < 200_000, "{}", counted.get());
+}
+
 fn markdown() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         "#{1,6} [a-z]{1,9}( [a-z]{1,30})?",
@@ -315,6 +407,43 @@ fn markdown() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #[test]
+    fn blocks_are_those_of_the_whole_document(text in markdown(), usual in 1..200_usize) {
+        // Whether the white space in front of a first line belongs to a block depends on what stands before it.
+        let read = |usual, most| {
+            let shape = |(kind, text): (Kind, &str)| {
+                let parts = match &kind {
+                    Kind::List(items) => items.len(),
+                    Kind::Table { rows, .. } => rows.len(),
+                    _ => 0,
+                };
+                let title = match &kind {
+                    Kind::Heading { level, title } => Some((*level, title.clone())),
+                    _ => None,
+                };
+                (std::mem::discriminant(&kind), parts, title, text.trim_start().to_owned())
+            };
+            blocks(&text, usual, most).into_iter().map(shape).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(read(usual, 1 << 20), read(usize::MAX, usize::MAX));
+    }
+
+    #[test]
+    fn nothing_is_lost_of_blocks_that_are_cut(text in markdown(), usual in 1..60_usize) {
+        let mut rest = text.clone().into_bytes();
+        let mut reader = Blocks::new(&text, PieceLimits { usual, most: usual * 2 });
+        let mut end = 0;
+        while let Some(piece) = reader.next_piece() {
+            for block in piece {
+                prop_assert!(block.range.start >= end, "they overlap");
+                end = block.range.end;
+                rest[block.range].fill(b' ');
+            }
+        }
+        let rest = String::from_utf8(rest).unwrap();
+        prop_assert!(!rest.contains(|c: char| c.is_alphanumeric()), "lost: {rest:?} of {text:?}");
+    }
+
     #[test]
     fn every_word_is_in_a_chunk_of_bounded_size(text in markdown(), max_tokens in 16..120_usize) {
         let chunks = cut(&text, "A title", max_tokens);

@@ -6,7 +6,11 @@
 //!
 //! One thread writes. What waits for it when it is ready is one commit, so that many documents that come at once wait for the disk once. Searches
 //! read a state of words and vectors that belong together; it is replaced after a commit.
+//!
+//! Files are compared with their checksums when the index is opened, and when [`EmbeddedIndex::verify`] is called. An index that is damaged
+//! can be emptied ([`EmbeddedIndex::clear`]); whoever owns it knows what belongs into it.
 
+mod damage;
 mod dense;
 mod lexical;
 mod record;
@@ -27,7 +31,7 @@ use tokio::{sync::oneshot, task::spawn_blocking};
 use self::{
     dense::Partition,
     lexical::Lexical,
-    writing::{Job, Writing},
+    writing::{Changes, Job, Writing},
 };
 use crate::{
     chunking::{ChunkId, passage},
@@ -40,8 +44,12 @@ use crate::{
     },
 };
 
+/// What is said of a chunk that is not there, or is none.
+const UNREADABLE: &str = "a chunk cannot be read";
 /// From so many chunks on, vectors and words are compared on two threads.
 const PARALLEL: usize = 20_000;
+/// The file that names the segments of the last commit.
+const META: &str = "meta.json";
 /// How many calls may wait for the writer with their documents in memory.
 const QUEUE: usize = 16;
 
@@ -106,7 +114,8 @@ impl EmbeddedIndex {
     /// Opens the index in a folder, or makes one there, and reads its vectors: some seconds for a million chunks.
     ///
     /// # Errors
-    /// When the folder cannot be used, or another process uses it.
+    /// [`IndexError::Damaged`] when its files are not those that were written; another error when the folder cannot be used, or another
+    /// process uses it.
     pub fn open(
         folder: &Path,
         options: EmbeddedOptions,
@@ -132,6 +141,45 @@ impl EmbeddedIndex {
             jobs,
             _writer: Arc::new(Writer(Some(writer.map_err(failed)?))),
         })
+    }
+
+    /// True if there is an index in a folder.
+    #[must_use]
+    pub fn exists(folder: &Path) -> bool {
+        folder.join(META).is_file()
+    }
+
+    /// Compares the files of the last commit with their checksums; it reads all of them.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`] names the first file that is damaged.
+    pub async fn verify(&self) -> Result<(), IndexError> {
+        let shared = self.shared.clone();
+        let verified = spawn_blocking(move || damage::verify(&shared.folder));
+        verified.await.map_err(failed)?
+    }
+
+    /// Removes all files and begins with an empty index, also when the files are damaged. Searches that are under way end first.
+    ///
+    /// # Errors
+    /// When the folder cannot be used. Then the index can still be cleared again.
+    pub async fn clear(&self) -> Result<(), IndexError> {
+        self.send(Job::Clear).await
+    }
+
+    async fn send(
+        &self,
+        job: impl FnOnce(oneshot::Sender<Result<(), IndexError>>) -> Job,
+    ) -> Result<(), IndexError> {
+        let (done, acknowledged) = oneshot::channel();
+        let (jobs, job) = (self.jobs.clone(), job(done));
+        let sent = spawn_blocking(move || jobs.send(job).is_ok()).await;
+        match sent {
+            Ok(true) => acknowledged
+                .await
+                .unwrap_or_else(|_| Err(failed("the writer ended"))),
+            _ => Err(failed("the writer ended")),
+        }
     }
 }
 
@@ -336,7 +384,7 @@ impl Search<'_> {
         let found = self
             .lexical
             .best(self.space, self.partition, terms, self.depth);
-        found.map_err(failed)
+        found.map_err(damage::failure)
     }
 
     /// The passages nearest to a question, by the rankings of vectors and words.
@@ -404,7 +452,7 @@ impl Search<'_> {
             };
             let terms = feedback::expanded(&asked.terms, &sources, space);
             match failure {
-                Some(error) => Err(failed(error)),
+                Some(error) => Err(damage::failure(error)),
                 None => self.words(&terms),
             }
         })
@@ -414,24 +462,21 @@ impl Search<'_> {
         let Some(number) = self.partition.number(place) else {
             return Ok(None);
         };
-        let kept = self.lexical.kept(number).map_err(failed)?;
+        // Words and vectors are of the same commit, so what has a vector is on disk, too.
+        let kept = self.lexical.kept(number).map_err(damage::failure)?;
         let record = kept.as_deref().and_then(record::read);
-        Ok(record.and_then(|read| read.shown()))
+        match record.and_then(|read| read.shown()) {
+            Some(shown) => Ok(Some(shown)),
+            None => Err(IndexError::Damaged(UNREADABLE.to_owned())),
+        }
     }
 }
 
 #[async_trait]
 impl SearchIndex for EmbeddedIndex {
     async fn apply(&self, changes: Vec<Change>) -> Result<(), IndexError> {
-        let (done, acknowledged) = oneshot::channel();
-        let jobs = self.jobs.clone();
-        let sent = spawn_blocking(move || jobs.send(Job { changes, done }).is_ok()).await;
-        match sent {
-            Ok(true) => acknowledged
-                .await
-                .unwrap_or_else(|_| Err(failed("the writer ended"))),
-            _ => Err(failed("the writer ended")),
-        }
+        self.send(|done| Job::Changes(Changes { changes, done }))
+            .await
     }
 
     async fn vectors(

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::{
-    EmbeddedOptions, Shared, State,
+    EmbeddedOptions, Shared, State, UNREADABLE, damage,
     dense::{Codes, Partition, Row},
     failed,
     lexical::{self, Fields, Key, Lexical},
@@ -32,8 +32,15 @@ const MERGED: usize = 6;
 /// Segments of which more than this part was removed are written again.
 const MOST_REMOVED: f32 = 0.3;
 
+/// What the thread is asked for.
+pub(super) enum Job {
+    Changes(Changes),
+    /// Begin with an empty index.
+    Clear(oneshot::Sender<Result<(), IndexError>>),
+}
+
 /// Changes, and who waits for them.
-pub(super) struct Job {
+pub(super) struct Changes {
     pub(super) changes: Vec<Change>,
     pub(super) done: oneshot::Sender<Result<(), IndexError>>,
 }
@@ -58,18 +65,25 @@ pub(super) struct Writing {
     dimensions: HashMap<Space, (usize, usize)>,
 }
 
+/// Opens an index, or makes one, whose files are those that were written.
+fn open_files(folder: &Path) -> Result<(Index, Fields, IndexReader), IndexError> {
+    let (index, fields) = lexical::open(folder).map_err(damage::failure)?;
+    damage::verify(folder)?;
+    let reader = index
+        .reader_builder()
+        .reload_policy(ReloadPolicy::Manual)
+        .try_into();
+    Ok((index, fields, reader.map_err(damage::failure)?))
+}
+
 impl Writing {
     pub(super) fn open(
         folder: &Path,
         options: EmbeddedOptions,
     ) -> Result<(Self, State), IndexError> {
-        let (index, fields) = lexical::open(folder).map_err(failed)?;
-        let reader = index
-            .reader_builder()
-            .reload_policy(ReloadPolicy::Manual)
-            .try_into();
+        let (index, fields, reader) = open_files(folder)?;
         let mut writing = Self {
-            reader: reader.map_err(failed)?,
+            reader,
             writer: None,
             index,
             fields,
@@ -81,6 +95,27 @@ impl Writing {
         writing.begin()?;
         let state = writing.read()?;
         Ok((writing, state))
+    }
+
+    /// Begins with an empty index.
+    fn clear(&mut self, shared: &Shared) -> Result<(), IndexError> {
+        if let Some(writer) = self.writer.take() {
+            // Nothing writes in the folder after this, not even a merge.
+            if let Err(error) = writer.wait_merging_threads() {
+                tracing::debug!(%error, "a merge of an index that is cleared failed");
+            }
+        }
+        match std::fs::remove_dir_all(&shared.folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(failed(error));
+            }
+            _ => std::fs::create_dir_all(&shared.folder).map_err(failed)?,
+        }
+        (self.index, self.fields, self.reader) = open_files(&shared.folder)?;
+        self.begin()?;
+        let state = self.read()?;
+        *shared.state.write().unwrap_or_else(PoisonError::into_inner) = state;
+        Ok(())
     }
 
     /// Takes the folder for writing. What was not committed is forgotten.
@@ -102,17 +137,19 @@ impl Writing {
 
     /// Reads the last commit.
     fn read(&mut self) -> Result<State, IndexError> {
-        self.reader.reload().map_err(failed)?;
+        self.reader.reload().map_err(damage::failure)?;
         let searcher = self.reader.searcher();
         let mut spaces: HashMap<Space, Partition> = HashMap::new();
         let mut chunks = 0;
         for segment in searcher.segment_readers() {
-            let store = segment.get_store_reader(0).map_err(failed)?;
+            let store = segment
+                .get_store_reader(0)
+                .map_err(|error| damage::failure(error.into()))?;
             for document in store.iter::<TantivyDocument>(segment.alive_bitset()) {
-                let document = document.map_err(failed)?;
+                let document = document.map_err(damage::failure)?;
                 let bytes = self.fields.record(&document);
                 let read = bytes.and_then(record::read);
-                let read = read.ok_or_else(|| failed("a chunk cannot be read"))?;
+                let read = read.ok_or_else(|| IndexError::Damaged(UNREADABLE.to_owned()))?;
                 self.next_number = self.next_number.max(read.row.number + 1);
                 spaces
                     .entry(read.space)
@@ -122,7 +159,7 @@ impl Writing {
             }
         }
         let state = State {
-            lexical: Lexical::new(searcher, self.fields).map_err(failed)?,
+            lexical: Lexical::new(searcher, self.fields).map_err(damage::failure)?,
             spaces,
             chunks,
         };
@@ -143,15 +180,31 @@ impl Writing {
     /// Writes what comes until nobody is left who could send something.
     pub(super) fn run(mut self, waiting: &mpsc::Receiver<Job>, shared: &Shared) {
         while let Ok(first) = waiting.recv() {
-            let mut jobs = vec![first];
+            let (mut gathered, mut cleared) = (Vec::new(), None);
             let mut changes = 0;
-            while changes < MAX_COMMIT
-                && let Ok(next) = waiting.try_recv()
-            {
-                changes += next.changes.len();
-                jobs.push(next);
+            let mut next = Some(first);
+            while let Some(job) = next.take() {
+                match job {
+                    Job::Changes(job) => {
+                        // The first call is taken whatever it brings.
+                        if !gathered.is_empty() {
+                            changes += job.changes.len();
+                        }
+                        gathered.push(job);
+                    }
+                    Job::Clear(done) => {
+                        cleared = Some(done);
+                        break;
+                    }
+                }
+                if changes < MAX_COMMIT {
+                    next = waiting.try_recv().ok();
+                }
             }
-            self.commit(jobs, shared);
+            self.commit(gathered, shared);
+            if let Some(done) = cleared {
+                let _ = done.send(self.clear(shared));
+            }
         }
         if let Some(writer) = self.writer.take() {
             // Merges that are under way may end, or be lost; nothing depends on them.
@@ -160,7 +213,7 @@ impl Writing {
     }
 
     /// Makes these changes, those of a job that does not fit excepted.
-    fn commit(&mut self, jobs: Vec<Job>, shared: &Shared) {
+    fn commit(&mut self, jobs: Vec<Changes>, shared: &Shared) {
         let mut steps = Vec::new();
         let mut waiting = Vec::new();
         let mut failure = None;
