@@ -108,6 +108,9 @@ setup_recordings() {
 # Processors that can do less than this one.
 setup_emulator() { debian qemu-user; }
 
+# What makes and connects network namespaces.
+setup_namespaces() { debian iproute2 util-linux; }
+
 # What recognizes text on the images of pages.
 setup_ocr() { debian tesseract-ocr; }
 

@@ -96,7 +96,7 @@ fn command(words: &[&str], place: &Path) -> Command {
 
 /// Says that something was not tested, where whoever runs the tests finds it.
 #[expect(clippy::print_stdout, reason = "the report says what was not tested")]
-fn not_tested(what: &str) {
+pub(crate) fn not_tested(what: &str) {
     println!("not tested: {what}");
     if let Some(path) = env::var_os(NOT_TESTED) {
         let mut file = OpenOptions::new()

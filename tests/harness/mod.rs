@@ -14,6 +14,7 @@ pub mod database;
 pub mod disk;
 pub mod doubles;
 pub mod lost_commits;
+pub mod namespaces;
 pub mod neural;
 pub mod process;
 pub mod receiver;

@@ -230,7 +230,7 @@ async fn a_body_that_is_refused_unread_leaves_its_connection_in_order() {
 }
 
 #[tokio::test]
-async fn pages_of_any_origin_may_ask_the_call_routes_only() {
+async fn pages_of_any_origin_may_ask_the_call_routes_and_read_what_has_no_route() {
     let app = app().await;
     let preflight = |path: &str| {
         app.request(Method::OPTIONS, path)
@@ -238,7 +238,14 @@ async fn pages_of_any_origin_may_ask_the_call_routes_only() {
             .header("access-control-request-method", "POST")
             .header("access-control-request-headers", "content-type,x-api-key")
     };
-    for path in ["/v2/calls", "/v2/calls/123/transcript"] {
+    // A page whose backend URL has a path too many asks where there is no route.
+    for path in [
+        "/v2/calls",
+        "/v2/calls/123/transcript",
+        "/v2/callsx",
+        "/api/v2/calls",
+        "/voice/v2/calls",
+    ] {
         let answer = send(preflight(path)).await;
         assert_eq!(answer.status, 200);
         assert_eq!(
@@ -258,25 +265,20 @@ async fn pages_of_any_origin_may_ask_the_call_routes_only() {
         );
         assert_eq!(answer.header("access-control-allow-credentials"), "");
     }
-    for path in ["/api/partners", "/v2/callsx", "/health"] {
+    for path in ["/api/partners", "/v2/audio/voices", "/health"] {
         let answer = send(preflight(path)).await;
         assert_eq!(answer.header("access-control-allow-origin"), "", "{path}");
     }
     // A page must be able to read the error of a call route.
-    let answer = send(
-        app.request(Method::POST, "/v2/calls/x/y/z")
-            .header("origin", "https://a.example"),
-    )
-    .await;
-    assert_eq!(
-        answer.header("access-control-allow-origin"),
-        "https://a.example"
-    );
-    assert!(
-        answer
-            .header("access-control-expose-headers")
-            .contains("retry-after")
-    );
+    for path in ["/v2/calls/x/y/z", "/voice/v2/calls"] {
+        let page = app.request(Method::POST, path);
+        let answer = send(page.header("origin", "https://a.example")).await;
+        assert_eq!(answer.status, 404, "{path}");
+        let allowed = answer.header("access-control-allow-origin");
+        assert_eq!(allowed, "https://a.example", "{path}");
+        let exposed = answer.header("access-control-expose-headers");
+        assert!(exposed.contains("retry-after"), "{path}: {exposed}");
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Live calls: native clients against a server in this process that asks a scripted upstream.
 //!
+//! - [`addresses`]: the address that clients are told
 //! - [`check`]: the check before a call
 //! - [`talk`]: what a visitor hears and reads
 //! - [`neural`]: turns that models listen to
@@ -8,6 +9,7 @@
 //! - [`visitor`]: what becomes known of the visitor
 //! - [`webrtc`]: calls with a client that is not made as the server is
 
+mod addresses;
 mod check;
 mod neural;
 mod session;
@@ -67,6 +69,7 @@ impl Stage {
         upstream.set_default(Api::Chat, Script::text(REPLY));
         upstream.set_default(Api::Transcription, Script::text(HEARD));
         let mut scripted = Config::default();
+        scripted.http.listen = ([127, 0, 0, 1], 0).into();
         scripted.calls.turn_stop_ms = 200;
         upstream.configure(&mut scripted);
         upstream.offer(&mut scripted);
@@ -80,6 +83,7 @@ impl Stage {
                 config.analyses = scripted.analyses;
                 config.media = scripted.media;
                 config.limits.attempts_per_minute = scripted.limits.attempts_per_minute;
+                config.http.listen = scripted.http.listen;
                 config.http.drain_seconds = scripted.http.drain_seconds.min(5);
             });
         let app = builder.start().await;

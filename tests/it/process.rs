@@ -1,5 +1,7 @@
 //! The binary's commands, on both databases, and the keys they make.
 
+use std::{process::Stdio, time::Duration};
+
 use harness::{
     TestApp, TestDatabase,
     app::send,
@@ -7,6 +9,7 @@ use harness::{
 };
 use reqwest::Method;
 use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 /// The keys that the commands make are the ones that the server takes.
 async fn commands_make_keys(database: TestDatabase) {
@@ -187,4 +190,35 @@ async fn a_log_that_cannot_be_written_costs_no_request() {
     let acme = server.partner("acme").await;
     let request = server.request(&acme.key, Method::GET, "/v2/calls/none");
     send(request).await.expect(404);
+}
+
+/// A machine without models and programs has a server that starts, and says what its calls lack.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_hears_and_says_nothing_warns_of_it_with_the_commands_that_help() {
+    let nothing = tempfile::tempdir().unwrap();
+    let mut command = command(&TestDatabase::sqlite(), &["serve"]);
+    command
+        .env("PATH", nothing.path())
+        .env("COLLOQUY_MODELS_DIR", nothing.path())
+        .env("COLLOQUY_HTTP_LISTEN", "127.0.0.1:0")
+        .env("COLLOQUY_MEDIA_PUBLIC_IP", "127.0.0.2")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut server = tokio::process::Command::from(command);
+    let mut server = server.kill_on_drop(true).spawn().unwrap();
+    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+    let mut wanted = vec![
+        ("MUTE", "apt-get install espeak-ng"),
+        ("DEAF", "colloquy models pull"),
+        ("announced", "127.0.0.2"),
+        ("yt-dlp", "pipx install yt-dlp"),
+    ];
+    let told = async {
+        while !wanted.is_empty() {
+            let line = lines.next_line().await.unwrap().expect("it runs on");
+            wanted.retain(|(what, command)| !(line.contains(what) && line.contains(command)));
+        }
+    };
+    let told = tokio::time::timeout(Duration::from_secs(20), told).await;
+    assert!(told.is_ok(), "not told: {wanted:?}");
 }

@@ -113,7 +113,28 @@ impl Interface {
     where
         S: Clone + Send + Sync + 'static,
     {
-        let routes = routes
+        let routes = self.without_cors(edge, routes);
+        if self.for_pages {
+            routes.layer(cors())
+        } else {
+            routes
+        }
+    }
+
+    /// What answers its paths that have no route, with the same around it. Any page may read the answer: one whose backend URL has a
+    /// mistake would be told of CORS instead.
+    pub fn wrap_unmatched<S>(self, edge: &Edge, routes: Router<S>) -> Router<S>
+    where
+        S: Clone + Send + Sync + 'static,
+    {
+        self.without_cors(edge, routes).layer(cors())
+    }
+
+    fn without_cors<S>(self, edge: &Edge, routes: Router<S>) -> Router<S>
+    where
+        S: Clone + Send + Sync + 'static,
+    {
+        routes
             .layer(DefaultBodyLimit::max(edge.body_bytes))
             .layer(CatchPanicLayer::custom(observe::panicked))
             .layer(middleware::from_fn_with_state(
@@ -126,12 +147,7 @@ impl Interface {
             ))
             .layer(middleware::from_fn_with_state(edge.clone(), bodies::bound))
             .layer(middleware::from_fn_with_state(self, shape))
-            .layer(middleware::from_fn_with_state(edge.clone(), memory::hold));
-        if self.for_pages {
-            routes.layer(cors())
-        } else {
-            routes
-        }
+            .layer(middleware::from_fn_with_state(edge.clone(), memory::hold))
     }
 }
 

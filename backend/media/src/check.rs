@@ -9,8 +9,12 @@ use std::{
 
 use axum::{
     Json,
-    extract::{FromRef, FromRequestParts, State},
+    extract::{
+        FromRef, FromRequestParts, State,
+        ws::{CloseFrame, Message, close_code},
+    },
     http::request::Parts,
+    response::Response,
 };
 use colloquy_http::{
     ApiError,
@@ -25,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use utoipa::ToSchema;
 
-use super::session::excerpt;
+use super::{session::excerpt, upgrade::SessionUpgrade};
 use crate::Media;
 
 /// How long a check may take.
@@ -112,6 +116,22 @@ pub(crate) async fn check_path(
     Ok(Json(CheckEnvelope {
         data: CheckView { sdp: answer },
     }))
+}
+
+/// Opens a WebSocket that says nothing and is closed at once, so that a page learns before a call whether one gets through. Its path has
+/// the shape of a session's, since proxies are set up by path.
+pub(crate) async fn check_socket(_: Attempt, SessionUpgrade(upgrade): SessionUpgrade) -> Response {
+    upgrade.on_upgrade(|mut socket| async move {
+        let close = CloseFrame {
+            code: close_code::NORMAL,
+            reason: "CHECKED".into(),
+        };
+        // A client that is gone already needs no answer.
+        let _ = socket.send(Message::Close(Some(close))).await;
+        // What it answers is read, since a socket that is closed with something unread is reset.
+        let rest = async { while let Some(Ok(_)) = socket.recv().await {} };
+        let _ = tokio::time::timeout(LINGER, rest).await;
+    })
 }
 
 /// An attempt that the address may make. It comes before the body, which anybody can send.

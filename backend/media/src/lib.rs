@@ -20,6 +20,7 @@ mod live;
 mod provider_requests;
 mod session;
 mod signalling;
+mod upgrade;
 mod waiting;
 
 use std::sync::Arc;
@@ -109,7 +110,8 @@ where
     fn routes(&self) -> Vec<Routes<S>> {
         let routes = OpenApiRouter::new()
             .routes(routes!(check::check_path))
-            // A WebSocket, which OpenAPI cannot describe; its contract is the crate `colloquy-protocol`.
+            // WebSockets, which OpenAPI cannot describe; their contract is the crate `colloquy-protocol`.
+            .route("/v2/calls/check/session", get(check::check_socket::<S>))
             .route("/v2/calls/{id}/session", get(session_socket));
         vec![(Interface::CALLS, routes)]
     }

@@ -552,6 +552,7 @@ impl Session {
         let now = self.media.clock.instant();
         // The engine settles the transcript; after its own end this changes nothing.
         self.tell_engine(Input::HangUp, now);
+        let ended = self.client_left(now);
         if let Some(mut peer) = self.peer.take() {
             peer.close(&self.media.net);
         }
@@ -561,11 +562,12 @@ impl Session {
             .take()
             .unwrap_or_else(|| End::completed(ByeReason::HangUp));
         tracing::info!(?end, "session ended");
-        let since = |start: Instant| now.saturating_duration_since(start);
         let outcome = Outcome {
             error: end.failure.map(|failure| failure.code().into()),
-            call_time: self.connected_at.map(since).unwrap_or_default(),
-            server_time: since(self.epoch),
+            call_time: self
+                .connected_at
+                .map_or(Duration::ZERO, |at| ended.saturating_duration_since(at)),
+            server_time: now.saturating_duration_since(self.epoch),
             transcript: self.engine.transcript().iter().map(stored_line).collect(),
         };
         // A client that is told of the end finds it stored, unless the database is away.

@@ -12,7 +12,7 @@ use std::{
 
 use axum::{
     extract::{
-        Path, Query, State, WebSocketUpgrade,
+        Path, Query, State,
         rejection::QueryRejection,
         ws::{CloseFrame, Message, WebSocket, close_code},
     },
@@ -37,6 +37,7 @@ use tokio_util::task::TaskTracker;
 use super::{
     live::{Attach, NotAttached},
     session::Session,
+    upgrade::SessionUpgrade,
 };
 use crate::Media;
 
@@ -58,7 +59,7 @@ pub(super) async fn session_socket(
     Path(id): Path<String>,
     query: Result<Query<SignedQuery>, QueryRejection>,
     ClientAddress(address): ClientAddress,
-    upgrade: WebSocketUpgrade,
+    SessionUpgrade(upgrade): SessionUpgrade,
 ) -> Response {
     upgrade
         .read_buffer_size(READ_AHEAD_BYTES)

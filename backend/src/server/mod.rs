@@ -1,6 +1,7 @@
 //! The server: which capabilities it has, what is made of their list, and in which order it starts and stops.
 
 mod capabilities;
+mod equipment;
 mod health;
 mod heartbeat;
 pub mod openapi;

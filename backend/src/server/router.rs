@@ -79,7 +79,7 @@ fn unmatched(
             }
             _ => Router::new().fallback(async || ApiError::not_found("Route")),
         };
-        (interface, interface.wrap::<()>(&app.edge, routes))
+        (interface, interface.wrap_unmatched::<()>(&app.edge, routes))
     });
     move |request| {
         let path = request.uri().path();

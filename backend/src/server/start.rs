@@ -16,7 +16,7 @@ use tokio::{
 };
 use url::Url;
 
-use super::{capabilities, router};
+use super::{capabilities, equipment, router};
 use crate::{
     app::App,
     clock::SystemClock,
@@ -88,6 +88,15 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
     let app = App::open(base, folder, providers).await?;
     start_background(&app).await?;
     start_worker(&app, jobs::Settings::default()).await?;
+    // Beside the first requests: programs are started for it.
+    let reported = equipment::report(app.clone());
+    let shutdown = app.kernel.shutdown.clone();
+    app.kernel.tasks.spawn(async move {
+        tokio::select! {
+            () = shutdown.cancelled() => {}
+            () = reported => {}
+        }
+    });
     let store = app.store.clone();
     let served = serve(app, listener).await;
     // SQLite puts its log into the database when the last connection ends.

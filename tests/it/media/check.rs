@@ -85,3 +85,30 @@ async fn few_run_at_a_time_and_few_come_from_one_address() {
     assert_eq!(statuses.last(), Some(&429), "{statuses:?}");
     app.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_socket_opens_without_a_call_and_a_request_without_an_upgrade_is_told_what_dropped_it() {
+    let app = app(|_| {}).await;
+    let ws = app.url("/v2/calls/check/session").replacen("http", "ws", 1);
+    let (mut socket, _) = tokio_tungstenite::connect_async(&ws).await.unwrap();
+    let closed = futures_util::StreamExt::next(&mut socket).await;
+    let closed = closed.unwrap().unwrap();
+    assert!(closed.is_close(), "{closed:?}");
+    for path in ["/v2/calls/check/session", "/v2/calls/0197/session"] {
+        let through_a_proxy = app
+            .request(Method::GET, path)
+            .header("via", "1.1 edge.example")
+            .header("origin", "https://a.example");
+        let answer = harness::app::send(through_a_proxy).await;
+        let error = answer.expect(426)["error"].clone();
+        assert_eq!(error["code"], "UPGRADE_REQUIRED");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("(1.1 edge.example)"), "{message}");
+        assert_eq!(answer.header("upgrade"), "websocket");
+        assert_eq!(
+            answer.header("access-control-allow-origin"),
+            "https://a.example"
+        );
+    }
+    app.stop().await;
+}

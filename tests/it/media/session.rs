@@ -454,17 +454,24 @@ async fn a_client_that_is_lost_before_media_may_use_the_url_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_stays_away_has_ended_the_call() {
     let stage = Stage::with(|config| config.calls.reconnect_seconds = 1).await;
+    let joined = now();
     let (call, client) = stage.join().await;
     let token = client.resume_token().unwrap();
     stage.reaches(&call, "ongoing").await;
     let gone = now();
+    let most = (gone - joined + Duration::from_millis(100))
+        .as_secs_f64()
+        .round();
     drop(client);
     assert_eq!(stage.status(&call).await["state"], "ongoing");
-    stage.reaches(&call, "completed").await;
+    let ended = stage.reaches(&call, "completed").await;
     assert!(
         now() - gone >= Duration::from_secs(1),
         "ended before its client could come back"
     );
+    // Nobody pays for the wait.
+    let charged = ended["duration"]["call_seconds"].as_f64().unwrap();
+    assert!(charged <= most, "{charged} of {most} s: {ended}");
     let mut socket = Socket::open(&call.url).await.unwrap();
     socket.resume(&token).await.unwrap();
     assert_eq!(

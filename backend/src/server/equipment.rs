@@ -1,0 +1,156 @@
+//! What this machine lacks for calls and documents, and the commands that get it: logged at the start, since a server without models and
+//! programs starts all the same.
+
+use std::{env, path::Path, time::Duration};
+
+use colloquy_digitize::ocr::Ocr;
+use tokio::time::timeout;
+
+use crate::{
+    App,
+    config::Config,
+    providers::{ProviderError, ProviderErrorKind},
+};
+
+/// The embedded defaults, which are programs.
+const POCKETSPHINX: &str = "pocketsphinx";
+const ESPEAK: &str = "espeak-ng";
+/// The embedded default for replies.
+const EXTRACTIVE: &str = "builtin/extractive";
+
+/// How long a program may take to show that it is there.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Logs what is missing. Programs are started to find out.
+pub(super) async fn report(app: App) {
+    let providers = &app.providers;
+    let config = &app.config;
+    let models = config.inference.models_folder(&config.store.dir);
+    // A neural voice gets its phonemes from espeak-ng; a service elsewhere is not asked.
+    if config.synthesizer.base_url.is_none() {
+        let checked = timeout(PATIENCE, providers.synthesizer.check()).await;
+        if let Some(lack) = speech_lack(checked.unwrap_or(Ok(())), &models) {
+            tracing::warn!("{lack}");
+        }
+    }
+    if providers.transcriber.name() == POCKETSPHINX {
+        let checked = timeout(PATIENCE, providers.transcriber.check()).await;
+        match hearing_lack(checked.unwrap_or(Ok(())), &models) {
+            Ok(advice) => tracing::info!("{advice}"),
+            Err(lack) => tracing::warn!("{lack}"),
+        }
+    }
+    if providers.chat.name() == EXTRACTIVE {
+        tracing::info!(
+            "calls are answered by {EXTRACTIVE}, which says what stands in a character's own text and documents; COLLOQUY_CHAT_BASE_URL and \
+             COLLOQUY_CHAT_MODEL name a model"
+        );
+    }
+    for lack in document_lacks(config).await {
+        tracing::info!("{lack}");
+    }
+}
+
+/// Returns why no character can speak.
+fn speech_lack(checked: Result<(), ProviderError>, models: &Path) -> Option<String> {
+    let reason = not_there(checked)?;
+    Some(format!(
+        "calls are MUTE: {reason}. {ESPEAK} speaks by itself, and says to the voices in {} how words sound. Run `apt-get install \
+         {ESPEAK}`, and for a neural voice `colloquy models pull piper-en_US-joe-medium`; or name a service with \
+         COLLOQUY_SYNTHESIZER_BASE_URL",
+        models.display()
+    ))
+}
+
+/// Returns why no visitor is understood, or else how they would be understood better.
+fn hearing_lack(checked: Result<(), ProviderError>, models: &Path) -> Result<String, String> {
+    let folder = models.display();
+    let Some(reason) = not_there(checked) else {
+        return Ok(format!(
+            "no Whisper model is in {folder}, so visitors are understood by PocketSphinx, in English and not well; `colloquy models pull` \
+             gets one (77 MB)"
+        ));
+    };
+    Err(format!(
+        "calls are DEAF: no Whisper model is in {folder}, and {reason}. Run `colloquy models pull` (English, 77 MB; `colloquy models list` \
+         has those of other languages) and start again, or `apt-get install pocketsphinx pocketsphinx-en-us`; or name a service with \
+         COLLOQUY_TRANSCRIBER_BASE_URL"
+    ))
+}
+
+/// Returns the reason of a check that failed for good.
+fn not_there(checked: Result<(), ProviderError>) -> Option<String> {
+    let error = checked.err()?;
+    // One that is only busy is there.
+    let is_final =
+        error.kind == ProviderErrorKind::Misconfigured || error.kind == ProviderErrorKind::Failed;
+    is_final.then_some(error.message)
+}
+
+/// What documents want that is not here.
+async fn document_lacks(config: &Config) -> Vec<String> {
+    let knowledge = &config.knowledge;
+    let mut lacks = Vec::new();
+    let languages: Vec<&str> = knowledge.ocr_languages.iter().map(String::as_str).collect();
+    if let Err(reason) = Ocr::open(&languages).await {
+        lacks.push(format!(
+            "scanned documents are not read: {reason}; `apt-get install tesseract-ocr`, and a package such as `tesseract-ocr-deu` for each \
+             further language of knowledge.ocr_languages"
+        ));
+    }
+    if knowledge.yt_dlp.is_none() && !is_on_the_path("yt-dlp") {
+        lacks.push(
+            "videos of platforms are not read: the program yt-dlp is not installed; `pipx install yt-dlp` gets the newest one"
+                .to_owned(),
+        );
+    }
+    lacks
+}
+
+fn is_on_the_path(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn missing() -> Result<(), ProviderError> {
+        let message = "the program x is not installed";
+        Err(ProviderError::new(
+            "x",
+            ProviderErrorKind::Misconfigured,
+            message,
+        ))
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_the_commands_that_get_it() {
+        let models = Path::new("/srv/models");
+        let mute = speech_lack(missing(), models).unwrap();
+        assert!(
+            mute.contains("MUTE: the program x is not installed. "),
+            "{mute}"
+        );
+        assert!(mute.contains("`apt-get install espeak-ng`"), "{mute}");
+        assert!(
+            mute.contains("`colloquy models pull piper-en_US-joe-medium`"),
+            "{mute}"
+        );
+        assert_eq!(speech_lack(Ok(()), models), None);
+        let busy = ProviderError::new("x", ProviderErrorKind::Busy, "busy");
+        assert_eq!(speech_lack(Err(busy), models), None);
+
+        let deaf = hearing_lack(missing(), models).unwrap_err();
+        assert!(
+            deaf.contains("/srv/models") && deaf.contains("`colloquy models pull`"),
+            "{deaf}"
+        );
+        assert!(
+            hearing_lack(Ok(()), models)
+                .unwrap()
+                .contains("`colloquy models pull`")
+        );
+    }
+}
