@@ -111,7 +111,7 @@ where
         let routes = OpenApiRouter::new()
             .routes(routes!(check::check_path))
             // WebSockets, which OpenAPI cannot describe; their contract is the crate `colloquy-protocol`.
-            .route("/v2/calls/check/session", get(check::check_socket::<S>))
+            .route("/v2/calls/check/session", get(check::check_socket))
             .route("/v2/calls/{id}/session", get(session_socket));
         vec![(Interface::CALLS, routes)]
     }
