@@ -91,7 +91,7 @@ pub struct Parts {
     pub journal: Journal,
     /// Wakes the worker of background jobs.
     pub jobs: JobSignal,
-    /// Cancelled when the server is told to stop: it says so, and goes on as before until `shutdown`.
+    /// Cancelled when the server is told to stop: it says so, and goes on as before until `shutdown`, which cancels this, too.
     pub leaving: CancellationToken,
     /// Cancelled when the server stops taking work.
     pub shutdown: CancellationToken,
@@ -123,13 +123,14 @@ impl Kernel {
     /// # Errors
     /// When the data folder or the database fails, or another process runs as the same node.
     pub async fn open(base: Base, folder: DataFolder) -> anyhow::Result<Self> {
+        let shutdown = CancellationToken::new();
         Ok(Self(Arc::new(Parts {
             node: node::join(&base, folder).await?,
             started: base.clock.instant(),
             journal: Journal::open(&base.config.store.dir)?,
             jobs: JobSignal::default(),
-            leaving: CancellationToken::new(),
-            shutdown: CancellationToken::new(),
+            leaving: shutdown.child_token(),
+            shutdown,
             drain_over: CancellationToken::new(),
             tasks: TaskTracker::new(),
             base,

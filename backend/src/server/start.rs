@@ -193,9 +193,10 @@ pub async fn serve(app: App, listener: TcpListener) -> anyhow::Result<()> {
     let mut signals = Signals::new();
     let kernel = &app.kernel;
     let may_wait = tokio::select! {
-        stop = signals.next() => stop == Stop::Terminated,
-        () = kernel.leaving.cancelled() => true,
+        biased;
         () = kernel.shutdown.cancelled() => false,
+        () = kernel.leaving.cancelled() => true,
+        stop = signals.next() => stop == Stop::Terminated,
     };
     kernel.leaving.cancel();
     let lame_duck = Duration::from_secs(app.config.http.lame_duck_seconds);
