@@ -182,6 +182,8 @@ async fn stopping_stores_what_was_settled_and_waits_for_what_is_open() {
         assert_eq!(parts.ledger.open(), 0);
         let error = reserve(&parts, &caller, 1).await.unwrap_err();
         assert_eq!(error.status.as_u16(), 503);
+        // It holds the data folder.
+        drop(parts);
 
         let next = TestApp::builder(&database).start().await;
         assert_eq!(counters(&next, &quota).await, (2_991, 0));
