@@ -327,6 +327,8 @@ impl Check {
             time_ms: 0,
             model: None,
             voices: Vec::new(),
+            languages: None,
+            warning: None,
         }
     }
 

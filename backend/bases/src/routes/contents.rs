@@ -31,7 +31,7 @@ use crate::{
     base::KnowledgeBase,
     budget::{self, BudgetState},
     bundle,
-    content::{Content, NewContent, Variant},
+    content::{self, Content, NewContent, Variant},
     document::{self, Described, Document, Fetching},
     error::BaseError,
     store,
