@@ -86,6 +86,7 @@ mod tests {
             settings: colloquy_accounts::PartnerSettings::default(),
             created_at,
             updated_at: created_at,
+            stored_bytes: 0,
         })
     }
 
