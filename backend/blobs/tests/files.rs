@@ -19,7 +19,9 @@ use colloquy_config::Config;
 use colloquy_kernel::Base;
 use colloquy_store::{Executor as _, StoreError, statement};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use object_store::{ObjectStore as _, ObjectStoreExt as _, aws::AmazonS3Builder, path::Path as ObjectPath};
+use object_store::{
+    ObjectStore as _, ObjectStoreExt as _, aws::AmazonS3Builder, path::Path as ObjectPath,
+};
 use tempfile::TempDir;
 use url::Url;
 
