@@ -75,6 +75,9 @@ impl Endpoint {
         if address.is_ipv6() {
             socket.set_only_v6(true)?;
         }
+        if let Bind::All { announced } = bind {
+            speak_from_any_address(&socket, announced)?;
+        }
         socket.bind(&address.into())?;
         // Only now that nobody else has it may the port be shared, with the sockets of its paths.
         SockRef::from(&socket).set_reuse_port(true)?;
@@ -201,11 +204,24 @@ impl Endpoint {
             address.set_ip(local.ip());
         }
         let socket = new_socket(address)?;
+        if self.info.is_some() {
+            speak_from_any_address(&socket, address.ip())?;
+        }
         socket.set_reuse_port(true)?;
         socket.bind(&address.into())?;
         socket.connect(&remote.into())?;
         UdpSocket::from_std(socket.into())
     }
+}
+
+/// Permits a socket to send from an IPv6 address that the machine gets datagrams for and has on no interface, as behind a load balancer. An
+/// IPv4 route is permission enough.
+fn speak_from_any_address(socket: &Socket, address: IpAddr) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if address.is_ipv6() {
+        socket.set_freebind_v6(true)?;
+    }
+    Ok(())
 }
 
 fn new_socket(address: SocketAddr) -> io::Result<Socket> {
