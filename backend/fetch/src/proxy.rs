@@ -142,13 +142,17 @@ impl Proxy {
     /// Serves requests until it is dropped, which closes all connections.
     pub async fn serve(&self) -> Infallible {
         let mut open = FuturesUnordered::new();
+        let mut has_failed = false;
         loop {
             let has_place = open.len() < self.bounds.connections;
             tokio::select! {
                 accepted = self.listener.accept(), if has_place => match accepted {
                     Ok((client, _)) => open.push(self.connection(client)),
                     Err(error) => {
-                        tracing::warn!(%error, "the proxy of a program accepts no connection");
+                        // Once: it lasts for as long as the server has no files left.
+                        if !std::mem::replace(&mut has_failed, true) {
+                            tracing::warn!(%error, "the proxy of a program accepts no connection");
+                        }
                         sleep(AFTER_FAILURE).await;
                     }
                 },

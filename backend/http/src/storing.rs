@@ -22,7 +22,11 @@ impl Edge {
     }
 }
 
-/// Refuses requests with a method that creates or changes something while the disk is low. `DELETE` and the sockets of calls pass.
+/// What an operator changes to make room, which takes next to none itself: limits of partners and quotas, and keys.
+const ALWAYS: [&str; 3] = ["/api/partners", "/api/quotas", "/api/keys"];
+
+/// Refuses requests with a method that creates or changes something while the disk is low. `DELETE`, the sockets of calls, and changes of
+/// partners, quotas and keys pass.
 pub(super) async fn refuse_without_space(
     State(edge): State<Edge>,
     request: Request,
@@ -32,7 +36,9 @@ pub(super) async fn refuse_without_space(
         *request.method(),
         Method::POST | Method::PUT | Method::PATCH
     );
-    if stores && edge.disk_low.load(Ordering::Relaxed) {
+    let path = request.uri().path();
+    let is_management = ALWAYS.iter().any(|prefix| path.starts_with(prefix));
+    if stores && !is_management && edge.disk_low.load(Ordering::Relaxed) {
         let message = "The server's disk is nearly full, so that only deleting is possible; delete files, or have the operator make room \
                        on the disk (store.disk_reserve_bytes)";
         let status = StatusCode::INSUFFICIENT_STORAGE;
@@ -64,13 +70,16 @@ mod tests {
         let edge = Edge::new(&Config::default(), clock, CancellationToken::new());
         let handler = async || "done";
         let routes = get(handler).post(handler).put(handler).delete(handler);
-        let routes = Router::<()>::new().route("/api/documents", routes);
+        let routes = Router::<()>::new()
+            .route("/api/documents", routes.clone())
+            .route("/api/partners/acme", routes);
         let routes = Interface::MANAGEMENT.wrap(&edge, routes);
-        let status = async |method: Method| {
-            let request = Request::builder().method(method).uri("/api/documents");
+        let asked = async |method: Method, path: &str| {
+            let request = Request::builder().method(method).uri(path);
             let request = request.body(Body::empty()).unwrap();
             routes.clone().oneshot(request).await.unwrap().status()
         };
+        let status = async |method: Method| asked(method, "/api/documents").await;
         assert_eq!(status(Method::POST).await, StatusCode::OK);
         edge.set_disk_low(true);
         for (method, expected) in [
@@ -81,6 +90,8 @@ mod tests {
         ] {
             assert_eq!(status(method.clone()).await, expected, "{method}");
         }
+        let lowered = asked(Method::PUT, "/api/partners/acme").await;
+        assert_eq!(lowered, StatusCode::OK, "a limit can be lowered");
         edge.set_disk_low(false);
         assert_eq!(status(Method::POST).await, StatusCode::OK);
     }

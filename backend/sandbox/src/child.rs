@@ -19,7 +19,9 @@ use rustix::{
 use serde::Serialize;
 
 use super::{
-    confine::{Confined, confine, enter_domain, filter_calls, hide_memory, installation, systems},
+    confine::{
+        Confined, confine, enter_domain, filter_calls, hide_memory, installation, named, systems,
+    },
     frame,
 };
 
@@ -66,7 +68,7 @@ pub fn become_program(
     limit(limits.memory_bytes, limits.cpu_seconds, PROGRAM_FILES)?;
     let mut readable = systems(&program.hidden);
     readable.extend(installation(&program.program, &program.hidden));
-    readable.extend(program.readable.iter().cloned());
+    readable.extend(named(&program.readable, &program.hidden));
     // Its own process is the one that this process becomes.
     readable.push(PathBuf::from("/proc/self"));
     let port = program.port;

@@ -52,7 +52,7 @@ impl Capability<App> for Operations {
     async fn start(&self, app: &App) -> anyhow::Result<()> {
         let measured = app.clone();
         app.kernel
-            .repeat("measuring the disk", UPKEEP_EVERY, move |_| {
+            .repeat("measuring the disk", MEASURED_EVERY, move |_| {
                 let app = measured.clone();
                 async move {
                     let space = app.blobs.disk().space().await?;
@@ -85,6 +85,8 @@ impl Capability<App> for Operations {
     }
 }
 
+/// How often the free space of the disk is measured: so long after it is there again, requests are still refused.
+const MEASURED_EVERY: Duration = Duration::from_secs(1);
 /// How often samples of metrics are put together.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 

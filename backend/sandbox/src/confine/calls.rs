@@ -218,8 +218,10 @@ pub(super) fn filter(whom: &Confined, process: i32) -> Checked<BpfProgram> {
     // Threads, and no processes.
     let (has, threads) = bits(CLONE_THREAD, CLONE_THREAD);
     allowed.when(libc::SYS_clone, &[(0, has, threads)])?;
-    // Signals to itself: this is how a process aborts.
-    allowed.either(libc::SYS_tgkill, 0, [process])?;
+    // Signals to itself: this is how a process aborts. What a launcher starts has its filter, and is another process.
+    if !matches!(whom, Confined::Launcher { .. }) {
+        allowed.either(libc::SYS_tgkill, 0, [process])?;
+    }
     // Names of threads and of memory.
     let names = [PR_SET_NAME, PR_SET_VMA].map(|option| u64::from(option.cast_unsigned()));
     allowed.either(libc::SYS_prctl, 0, names)?;

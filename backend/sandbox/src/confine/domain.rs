@@ -109,6 +109,15 @@ pub(crate) fn systems(hidden: &[PathBuf]) -> Vec<PathBuf> {
     paths
 }
 
+/// What a setting lets a program read, without what is hidden.
+pub(crate) fn named(named: &[PathBuf], hidden: &[PathBuf]) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for path in named {
+        add(path, hidden, &mut paths);
+    }
+    paths
+}
+
 /// What belongs to a program and to the interpreters that it names: their folders, and what is installed beside them.
 pub(crate) fn installation(program: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
     let mut paths = Vec::new();
