@@ -464,11 +464,12 @@ async fn a_rolling_restart_fails_no_request() {
     let (old, new) = (node("old").await, node("new").await);
     old.partner("acme").await;
     let is_old_up = Arc::new(AtomicBool::new(true));
-    let under_way = Arc::new(AtomicUsize::new(0));
+    let (under_way, answered) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
     let over = CancellationToken::new();
     let mut clients = JoinSet::new();
     for nth in 0..4 {
         let (is_old_up, under_way) = (Arc::clone(&is_old_up), Arc::clone(&under_way));
+        let answered = Arc::clone(&answered);
         let (over, http) = (over.clone(), client());
         let urls = [&old, &new].map(|server| server.url("/api/characters/acme"));
         clients.spawn(async move {
@@ -484,6 +485,7 @@ async fn a_rolling_restart_fails_no_request() {
                 let request = request.header("x-api-key", ADMIN_KEY);
                 let answer = request.json(&json!({"name": name, "personality": "y"}));
                 statuses.push((to_old, answer.send().await.unwrap().status()));
+                answered.fetch_add(1, Ordering::SeqCst);
                 if to_old {
                     under_way.fetch_sub(1, Ordering::SeqCst);
                 }
@@ -491,7 +493,10 @@ async fn a_rolling_restart_fails_no_request() {
             statuses
         });
     }
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    eventually("each client is served", async || {
+        answered.load(Ordering::SeqCst) >= 8
+    })
+    .await;
     old.app.kernel.leaving.cancel();
     let health = send(client().get(old.url("/health"))).await;
     health.expect(503);

@@ -33,7 +33,7 @@ pub async fn release(
     partner: &str,
     bytes: i64,
 ) -> Result<(), StoreError> {
-    let sql = "UPDATE partner_storage SET bytes = bytes - $2 WHERE partner = $1";
+    let sql = "UPDATE partner_storage SET bytes = CASE WHEN bytes > $2 THEN bytes - $2 ELSE 0 END WHERE partner = $1";
     let values = [partner.into(), bytes.into()];
     transaction.execute(statement(sql, values)).await?;
     Ok(())

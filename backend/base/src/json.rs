@@ -538,6 +538,8 @@ mod tests {
                 "body",
                 "The body is not JSON: it breaks off",
             ),
+            ("{\n", "body", "The body is not JSON: it breaks off"),
+            ("", "body", "The body is not JSON: it is empty"),
             (
                 r#"{"tokens": 1} x"#,
                 "body",

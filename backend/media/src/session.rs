@@ -231,6 +231,7 @@ impl Session {
                 rendered.patience_message.as_deref(),
                 settings.patience_message.as_deref(),
                 voice.language.as_deref(),
+                voice.id.as_deref(),
             ),
             patience_after: Duration::from_millis(settings.patience_ms.into()),
             time_limit: setup.time_limit,

@@ -153,6 +153,24 @@ const ACTIONS: &[&str] = &[
     "wipes",
     "yawns",
 ];
+/// Words that are said alone, and emphasized.
+const ANSWERS: &[&str] = &[
+    "absolutely",
+    "definitely",
+    "exactly",
+    "genau",
+    "ja",
+    "maybe",
+    "nein",
+    "no",
+    "non",
+    "oui",
+    "perhaps",
+    "sí",
+    "sì",
+    "sure",
+    "yes",
+];
 /// How they do it, before the action.
 const MANNERS: &[&str] = &[
     "awkwardly",
@@ -241,7 +259,8 @@ fn is_direction(inside: &str, before: &str, after: &str) -> bool {
         let begins_small = inside.starts_with(char::is_lowercase);
         // In "*apples* are red" the sentence goes on.
         let goes_on = follows.starts_with(char::is_lowercase);
-        return does || begins_small && !goes_on;
+        let answers = ANSWERS.contains(&inside.to_lowercase().as_str());
+        return does || begins_small && !goes_on && !answers;
     }
     if !does {
         return false;
@@ -319,6 +338,8 @@ mod tests {
             "*This is important.*",
             "*Please* be quiet.",
             "*apples* are red.",
+            "*yes*",
+            "Really? *Genau*.",
             "Red, *green*, and blue.",
             "**smiles** are strong",
             "***both*** of them",

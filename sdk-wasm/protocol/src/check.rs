@@ -15,9 +15,10 @@ pub fn check_request(backend_url: &str, offer: &str) -> (String, String) {
 /// The URL of a WebSocket that says and takes nothing; its path is like that of a session.
 #[must_use]
 pub fn check_socket_url(backend_url: &str) -> String {
-    let (scheme, rest) = match backend_url.strip_prefix("http") {
-        Some(rest) => ("ws", rest),
-        None => ("", backend_url),
+    // A scheme may be written in capitals.
+    let (scheme, rest) = match backend_url.split_at_checked(4) {
+        Some((http, rest)) if http.eq_ignore_ascii_case("http") => ("ws", rest),
+        _ => ("", backend_url),
     };
     let rest = rest.trim_end_matches('/');
     String::from_iter([scheme, rest, "/v2/calls/check/session"])

@@ -8,8 +8,8 @@ use serde_path_to_error::{Path, Segment};
 pub(super) fn malformed(error: &serde_json::Error) -> String {
     let (line, column) = (error.line(), error.column());
     if error.is_eof() {
-        return match column {
-            0 => "it is empty".to_owned(),
+        return match (line, column) {
+            (0 | 1, 0) => "it is empty".to_owned(),
             _ => "it breaks off".to_owned(),
         };
     }

@@ -86,7 +86,7 @@ async fn a_copy_of_a_living_nodes_folder_is_refused_and_a_killed_process_starts_
     std::fs::copy(file("original"), file("copy")).unwrap();
 
     let beating = async {
-        for _ in 0..1_000 {
+        for _ in 0..10_000 {
             sleep(Duration::from_millis(5)).await;
             clock.advance(Duration::from_millis(5));
             heartbeat(&original).await.unwrap();

@@ -29,14 +29,24 @@ const PATIENCE: [(&str, &str); 17] = [
     ("zh", "请稍等。"),
 ];
 
-/// What is said while the model lets the visitor wait: the character's words, else the server's, else "One moment" in the language of
-/// the call, where it is known.
+/// The message for a visitor who waits for the model: the character's words, else the server's, else "One moment" in the language of
+/// the call, else in that of the voice where its name begins with one, as `de+f3` does, else in English.
 pub(super) fn patience_message(
     of_character: Option<&str>,
     of_server: Option<&str>,
     language: Option<&str>,
+    voice: Option<&str>,
 ) -> Option<String> {
-    let tag = language.unwrap_or("en").to_ascii_lowercase();
+    let begins_voice = || {
+        let name = voice?.split(|letter: char| !letter.is_ascii_alphabetic());
+        let name = name.into_iter().next()?.to_ascii_lowercase();
+        PATIENCE
+            .iter()
+            .any(|(known, _)| *known == name)
+            .then_some(name)
+    };
+    let tag = language.map(str::to_ascii_lowercase).or_else(begins_voice);
+    let tag = tag.unwrap_or_else(|| "en".to_owned());
     let known = PATIENCE.iter().find(|(known, _)| *known == primary(&tag));
     let message = of_character.or(of_server);
     let message = message.or(known.map(|(_, message)| *message))?.trim();
@@ -72,7 +82,7 @@ mod tests {
     #[test]
     fn who_has_words_of_patience_says_them() {
         let said = |of_character, of_server, language| {
-            patience_message(of_character, of_server, language).unwrap_or_default()
+            patience_message(of_character, of_server, language, None).unwrap_or_default()
         };
         assert_eq!(said(Some("Wait."), Some("Moment."), None), "Wait.");
         assert_eq!(said(None, Some("Moment."), Some("de")), "Moment.");
@@ -81,5 +91,14 @@ mod tests {
         assert_eq!(said(Some(" "), Some("Moment."), None), "");
         assert_eq!(said(None, Some(""), None), "");
         assert_eq!(said(None, None, Some("tlh")), "", "English would be wrong");
+    }
+
+    #[test]
+    fn a_voice_of_a_language_asks_for_patience_in_it() {
+        let said = |language, voice| patience_message(None, None, language, Some(voice)).unwrap();
+        assert_eq!(said(None, "de+f3"), "Einen Moment, bitte.");
+        assert_eq!(said(None, "en_US-joe-medium"), "One moment, please.");
+        assert_eq!(said(None, "alloy"), "One moment, please.");
+        assert_eq!(said(Some("fr"), "de"), "Un instant, s'il vous plaît.");
     }
 }
