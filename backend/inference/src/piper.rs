@@ -4,7 +4,10 @@
 //! is made in pieces, so that it can be heard while the rest is made: with so many frames of context on both sides a piece is, bit
 //! for bit, what it is in the whole.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 use serde::Deserialize;
 
@@ -41,7 +44,8 @@ const SHORTEST: f32 = 0.1;
 pub struct Piper {
     network: Box<dyn Network>,
     settings: Settings,
-    pace: Pace,
+    /// Measured when it is first needed.
+    pace: OnceLock<Pace>,
 }
 
 /// How the length of an utterance follows from the scale that the network multiplies the length of each phoneme by. The network rounds each
@@ -128,17 +132,29 @@ impl Piper {
             return Err(malformed("the sample rate is out of range".to_owned()));
         }
         let network = runtime.load(model)?;
-        let mut piper = Self {
+        Ok(Self {
             network,
             settings,
-            pace: Pace { scaled_part: 1.0 },
-        };
-        let ids = piper.ids(MEASURED);
+            pace: OnceLock::new(),
+        })
+    }
+
+    /// What the length of each phoneme is multiplied by at this speed.
+    fn scale(&self, speed: f32) -> Result<f32, InferenceError> {
+        if speed == 1.0 {
+            return Ok(1.0);
+        }
+        if let Some(pace) = self.pace.get() {
+            return Ok(pace.scale(speed));
+        }
+        let ids = self.ids(MEASURED);
         // Without noise the same phonemes always take as long.
-        let frames = |scale| piper.frames(&ids, scale, 0.0);
+        let frames = |scale| self.frames(&ids, scale, 0.0);
         let [normal, half] = [frames(1.0)?, frames(0.5)?].map(|frames| frames.shape[2]);
-        piper.pace = Pace::of(normal, half);
-        Ok(piper)
+        Ok(self
+            .pace
+            .get_or_init(|| Pace::of(normal, half))
+            .scale(speed))
     }
 
     /// How many bytes its weights have.
@@ -179,7 +195,7 @@ impl Piper {
             return Err(InferenceError::Cancelled);
         }
         let noise_w = self.settings.inference.noise_w;
-        let frames = self.frames(&ids, self.pace.scale(speed), noise_w)?;
+        let frames = self.frames(&ids, self.scale(speed)?, noise_w)?;
         Ok(Speaking {
             count: frames.shape[2],
             piper: Arc::clone(self),
