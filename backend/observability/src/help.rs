@@ -29,6 +29,10 @@ const COUNTERS: &[(&str, &str)] = &[
         "Settled cost of models in 1e-9 US dollars, by model.",
     ),
     (
+        "colloquy_damaged_files_total",
+        "Files of partners found to differ from what was stored.",
+    ),
+    (
         "colloquy_generation_failures_total",
         "Failed requests to models of text generation, by model and reason.",
     ),
@@ -101,6 +105,10 @@ const COUNTERS: &[(&str, &str)] = &[
         "Characters spoken by the speech interface, by outcome.",
     ),
     (
+        "colloquy_storage_refusals_total",
+        "Files refused for want of storage, by reason.",
+    ),
+    (
         "colloquy_tokens_total",
         "Settled tokens, by model and kind (input or output).",
     ),
@@ -121,6 +129,14 @@ const COUNTERS: &[(&str, &str)] = &[
 /// The names of gauges and what they show.
 const GAUGES: &[(&str, &str)] = &[
     ("colloquy_calls_active", "Calls that run on this node."),
+    (
+        "colloquy_disk_free_bytes",
+        "Free space of the disk that has the least above its reserve, in bytes.",
+    ),
+    (
+        "colloquy_disk_reserve_bytes",
+        "Reserve of that disk, in bytes.",
+    ),
     (
         "colloquy_generation_sockets",
         "Open WebSockets of text generation.",
@@ -154,6 +170,7 @@ const GAUGES: &[(&str, &str)] = &[
         "colloquy_reservations_open",
         "Reservations of this process that are not settled.",
     ),
+    ("colloquy_stored_bytes", "Files of all partners, in bytes."),
 ];
 
 /// The names of histograms and what they measure.

@@ -38,7 +38,7 @@ async fn bodies_that_are_none_are_refused_in_the_same_shape() {
         ("[]", "body"),
         ("null", "body"),
         ("{} x", "body"),
-        ("{\"model\": ", "model"),
+        ("{\"model\": ", "body"),
     ] {
         let refused = send(post(body, "application/json")).await.expect(400);
         assert!(refused["errors"][field][0].is_string(), "{body}: {refused}");
