@@ -161,6 +161,10 @@ async fn calls_at_once_are_written_together_and_searched_whole() {
 }
 
 /// An index of ten documents in a folder, closed.
+#[expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say where"
+)]
 async fn ten_documents(folder: &Path) {
     let index = open(folder).unwrap();
     let put = |id| {
@@ -178,6 +182,10 @@ async fn ten_documents(folder: &Path) {
 }
 
 /// The files in which the content of an index is.
+#[expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say where"
+)]
 fn content(folder: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(folder).unwrap();
     let files = files.map(|entry| entry.unwrap().path());

@@ -4,7 +4,7 @@
 //! call that its path was bound to, which a call asks for once a request from there has shown the right password. A path
 //! that is bound stays with its call while the call hears from it, so that nobody takes it away by forging it; a call has
 //! few of them. One socket is bound per address of the machine's interfaces, or one for `media.public_ip` (see
-//! [`endpoint`](crate::endpoint)).
+//! [`crate::endpoint`]).
 //!
 //! Anybody can fill that socket's buffer faster than it is read. So a path that is bound gets a socket of its own on the
 //! same port, connected to its client: the system puts what comes from there into a buffer that strangers do not reach, and

@@ -112,7 +112,7 @@ impl NumberFormat {
             (None, 0) => value > 0.0,
             (None, _) => value < 0.0,
         };
-        let found = self.sections.iter().enumerate().position(|one| holds(one));
+        let found = self.sections.iter().enumerate().position(holds);
         self.sections.get(found.unwrap_or(count.saturating_sub(1)))
     }
 }
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn numbers_have_the_digits_that_excel_shows() {
         for (value, expected) in [
-            (4.3499999999999996, "4.35"),
+            (4.35, "4.35"),
             (0.1 + 0.2, "0.3"),
             (-1.0 / 3.0, "-0.333333333333333"),
             (0.0, "0"),
@@ -344,7 +344,7 @@ mod tests {
     fn text_in_a_format_makes_no_date() {
         for (code, value, expected) in [
             (r#"0 "days""#, 14.0, "14"),
-            (r#"0.00 "USD per day""#, 4.3499999999999996, "4.35"),
+            (r#"0.00 "USD per day""#, 4.35, "4.35"),
             (
                 r#"_-* #,##0.00\ "DM"_-;\-* #,##0.00\ "DM"_-;_-* "-"??\ "DM"_-;_-@_-"#,
                 1234.5,

@@ -283,7 +283,7 @@ impl Connection {
                 "response_already_in_flight",
                 "A response is being made on this connection; wait for its end, or open another connection",
             );
-            let (message, _) = create::error_message(error.into(), HeaderMap::new(), None);
+            let (message, _) = create::error_message(error, HeaderMap::new(), None);
             return self.send([message]).await;
         }
         self.check_time()?;
@@ -387,7 +387,7 @@ impl Connection {
         self.renew_room();
         let parting = async {
             if let Some(error) = end.error {
-                let (message, _) = create::error_message((*error).into(), HeaderMap::new(), None);
+                let (message, _) = create::error_message(*error, HeaderMap::new(), None);
                 self.socket.feed(message).await?;
             }
             let frame = CloseFrame {
