@@ -230,8 +230,7 @@ impl Session {
             patience_message: patience_message(
                 rendered.patience_message.as_deref(),
                 settings.patience_message.as_deref(),
-                voice.language.as_deref(),
-                voice.id.as_deref(),
+                &voice,
             ),
             patience_after: Duration::from_millis(settings.patience_ms.into()),
             time_limit: setup.time_limit,

@@ -1,6 +1,7 @@
 //! When turns begin and end, and when what is said in them is transcribed: the settings of a server's calls.
 
 use colloquy_base::language::primary;
+use colloquy_speech::Voice;
 use colloquy_voice::{PredictedHold, TurnSettings};
 
 use crate::Media;
@@ -34,17 +35,20 @@ const PATIENCE: [(&str, &str); 17] = [
 pub(super) fn patience_message(
     of_character: Option<&str>,
     of_server: Option<&str>,
-    language: Option<&str>,
-    voice: Option<&str>,
+    voice: &Voice,
 ) -> Option<String> {
     let begins_voice = || {
-        let name = voice?.split(|letter: char| !letter.is_ascii_alphabetic());
+        let name = voice
+            .id
+            .as_deref()?
+            .split(|letter: char| !letter.is_ascii_alphabetic());
         let name = name.into_iter().next()?.to_ascii_lowercase();
         PATIENCE
             .iter()
             .any(|(known, _)| *known == name)
             .then_some(name)
     };
+    let language = voice.language.as_deref();
     let tag = language.map(str::to_ascii_lowercase).or_else(begins_voice);
     let tag = tag.unwrap_or_else(|| "en".to_owned());
     let known = PATIENCE.iter().find(|(known, _)| *known == primary(&tag));
@@ -79,10 +83,18 @@ pub(super) fn turn_settings(media: &Media, language: Option<&str>) -> TurnSettin
 mod tests {
     use super::*;
 
+    fn voice(id: Option<&str>, language: Option<&str>) -> Voice {
+        Voice {
+            id: id.map(str::to_owned),
+            language: language.map(str::to_owned),
+            ..Voice::default()
+        }
+    }
+
     #[test]
     fn who_has_words_of_patience_says_them() {
         let said = |of_character, of_server, language| {
-            patience_message(of_character, of_server, language, None).unwrap_or_default()
+            patience_message(of_character, of_server, &voice(None, language)).unwrap_or_default()
         };
         assert_eq!(said(Some("Wait."), Some("Moment."), None), "Wait.");
         assert_eq!(said(None, Some("Moment."), Some("de")), "Moment.");
@@ -95,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_voice_of_a_language_asks_for_patience_in_it() {
-        let said = |language, voice| patience_message(None, None, language, Some(voice)).unwrap();
+        let said = |language, id| patience_message(None, None, &voice(Some(id), language)).unwrap();
         assert_eq!(said(None, "de+f3"), "Einen Moment, bitte.");
         assert_eq!(said(None, "en_US-joe-medium"), "One moment, please.");
         assert_eq!(said(None, "alloy"), "One moment, please.");
