@@ -68,7 +68,7 @@ trapPanics(join(bindings, "colloquy_sdk_bg.wasm"), panicless, wasmOpt);
 const optimize = [
   ...wasmOpt,
   // The second time finds a little more.
-  "-Oz", "-Oz",
+  "--flatten", "--rereloop", "-Oz", "--flatten", "--rereloop", "-Oz", "-Oz",
   // Functions inlined where they are called once make the wasm smaller, but its compressed form larger.
   "--flexible-inline-max-function-size", "0",
   "--one-caller-inline-max-function-size", "20",
