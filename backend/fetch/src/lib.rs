@@ -393,12 +393,11 @@ mod tests {
         assert!(refused("https://[::ffff:10.0.0.1]/", true));
     }
 
-    #[tokio::test]
-    async fn a_name_that_resolves_to_a_private_address_is_refused() {
-        let fetcher = Fetcher::new(&FetchConfig::default()).unwrap();
+    /// The failure of a request to an address.
+    async fn failure(fetcher: &Fetcher, url: &str) -> FetchError {
         let request = Request {
             method: Method::GET,
-            url: Url::parse("http://localhost:9/").unwrap(),
+            url: Url::parse(url).unwrap(),
             headers: HeaderMap::new(),
             body: Bytes::new(),
         };
@@ -408,7 +407,13 @@ mod tests {
             redirects: 0,
             https_only: false,
         };
-        let error = fetcher.send(request, bounds).await.unwrap_err();
+        fetcher.send(request, bounds).await.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_name_that_resolves_to_a_private_address_is_refused() {
+        let fetcher = Fetcher::new(&FetchConfig::default()).unwrap();
+        let error = failure(&fetcher, "http://localhost:9/").await;
         assert!(matches!(error, FetchError::NotPublic), "{error:?}");
     }
 
@@ -424,19 +429,7 @@ mod tests {
         let refused = format!("http://{}/", listener.local_addr().unwrap());
         drop(listener);
         for url in [refused.as_str(), "http://no-such-host.invalid/"] {
-            let request = Request {
-                method: Method::GET,
-                url: Url::parse(url).unwrap(),
-                headers: HeaderMap::new(),
-                body: Bytes::new(),
-            };
-            let bounds = Bounds {
-                time: Duration::from_secs(5),
-                bytes: 10,
-                redirects: 0,
-                https_only: false,
-            };
-            let error = fetcher.send(request, bounds).await.unwrap_err();
+            let error = failure(&fetcher, url).await;
             assert!(matches!(error, FetchError::Connect(_)), "{url}: {error:?}");
             assert_eq!(error.most_attempts(), 3);
         }

@@ -19,7 +19,7 @@ impl Request {
         ids.filter(|id| known.insert(*id)).collect()
     }
 
-    /// Replaces each reference by the item of its id. An item that the input has already is not repeated.
+    /// Replaces each reference by the item of its id. An item that the input, or the conversation before it, has already is not repeated.
     ///
     /// # Errors
     /// The id of the first item that is not found.
@@ -31,6 +31,7 @@ impl Request {
             return Ok(());
         };
         let sent = input.iter().filter(|item| reference(item).is_none());
+        let sent = sent.chain(&self.history);
         let sent = sent.filter_map(|item| str_of(item.as_object()?, "id"));
         let mut known: HashSet<String> = sent.map(str::to_owned).collect();
         let mut items = Vec::with_capacity(input.len());
@@ -129,6 +130,15 @@ mod tests {
         let found = |_: &str| Some(call.clone());
         request.resolve_references(found).unwrap();
         assert_eq!(request.input_items(), [call]);
+    }
+
+    #[test]
+    fn an_item_of_the_conversation_before_is_not_repeated() {
+        let asked = json!({"role": "user", "content": "Sure?"});
+        let mut request = request(&json!([refer("rs_1"), refer("msg_1"), asked]));
+        request.prepend_items(vec![stored("msg_1").unwrap()]);
+        request.resolve_references(stored).unwrap();
+        assert_eq!(request.input_items(), [stored("rs_1").unwrap(), asked]);
     }
 
     #[test]

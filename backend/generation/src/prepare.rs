@@ -89,13 +89,9 @@ pub(super) async fn prepare(
     } = request;
     let models = models(generation, quota, &request)?;
     let character = character(generation, quota, svc).await?;
-    stored::resolve_references(generation, quota, &mut request, asker.memory).await?;
     let is_kept = request.store || asker.recent.is_some();
-    let mut own_items = match request.api {
-        ModelApi::Responses if is_kept => request.input_items(),
-        ModelApi::Responses | ModelApi::Chat => Vec::new(),
-    };
     let mut previous_id = request.previous_response_id.clone();
+    let mut items_before = Vec::new();
     if let Some(id) = &previous_id {
         let recent = asker.recent.map(Arc::as_ref);
         let before = stored::conversation(generation, quota, id, recent, asker.memory).await?;
@@ -104,11 +100,20 @@ pub(super) async fn prepare(
             if let Some(memory) = asker.memory {
                 memory.grow(before.weight)?;
             }
-            own_items.splice(0..0, before.items.iter().cloned());
+            items_before = before.items.clone();
             previous_id = None;
         }
         request.prepend_items(before.items);
     }
+    // What stands in the conversation already is not repeated for a reference.
+    stored::resolve_references(generation, quota, &mut request, asker.memory).await?;
+    let own_items = match request.api {
+        ModelApi::Responses if is_kept => {
+            items_before.extend(request.input_items());
+            items_before
+        }
+        ModelApi::Responses | ModelApi::Chat => Vec::new(),
+    };
     request.check_calls()?;
     let seal = open_compactions(generation, quota, &mut request).await?;
     // A request that no model can be asked is refused before it is paid for.
@@ -206,11 +211,11 @@ pub(super) async fn input_tokens(
     if let Some(persona) = character(generation, quota, svc).await? {
         request.prepend_system(&prompt::system(&persona.speaker, PromptStyle::Written, &[]));
     }
-    stored::resolve_references(generation, quota, &mut request, memory).await?;
     if let Some(id) = &request.previous_response_id {
         let before = stored::conversation(generation, quota, id, None, memory).await?;
         request.prepend_items(before.items);
     }
+    stored::resolve_references(generation, quota, &mut request, memory).await?;
     open_compactions(generation, quota, &mut request).await?;
     Ok(request.bound_bytes().div_ceil(4))
 }

@@ -228,8 +228,7 @@ impl Session {
             interruption_message: rendered.interruption_message.clone(),
             apology: settings.apology.clone(),
             patience_message: patience_message(
-                rendered.patience_message.as_deref(),
-                settings.patience_message.as_deref(),
+                [&rendered.patience_message, &settings.patience_message],
                 &voice,
             ),
             patience_after: Duration::from_millis(settings.patience_ms.into()),

@@ -59,9 +59,9 @@ const ANY: [(&str, &str); 1] = [(
     "The server stops, or has no room now; Retry-After says when to ask again",
 )];
 
-/// Adds the errors that no route has of its own to those that the routes say.
-pub(super) fn add_errors(document: &mut utoipa::openapi::OpenApi, shape: ErrorShape) {
-    for item in document.paths.paths.values_mut() {
+/// The operations of a document that routes here have.
+fn operations(document: &mut utoipa::openapi::OpenApi) -> impl Iterator<Item = &mut Operation> {
+    document.paths.paths.values_mut().flat_map(|item| {
         let PathItem {
             get,
             put,
@@ -70,28 +70,23 @@ pub(super) fn add_errors(document: &mut utoipa::openapi::OpenApi, shape: ErrorSh
             patch,
             ..
         } = item;
-        for operation in [get, put, post, delete, patch].into_iter().flatten() {
-            complete(operation, shape);
-        }
+        [get, put, post, delete, patch].into_iter().flatten()
+    })
+}
+
+/// Adds the errors that no route has of its own to those that the routes say.
+pub(super) fn add_errors(document: &mut utoipa::openapi::OpenApi, shape: ErrorShape) {
+    for operation in operations(document) {
+        complete(operation, shape);
     }
 }
 
 /// Adds the key in the query to the ways in which a key is sent.
 pub(super) fn add_query_key(document: &mut utoipa::openapi::OpenApi) {
-    for item in document.paths.paths.values_mut() {
-        let PathItem {
-            get,
-            put,
-            post,
-            delete,
-            patch,
-            ..
-        } = item;
-        for operation in [get, put, post, delete, patch].into_iter().flatten() {
-            let ways = ["api_key", "bearer", "api_key_query"];
-            let ways = ways.map(|way| SecurityRequirement::new(way, [""; 0]));
-            operation.security.get_or_insert_with(|| ways.into());
-        }
+    for operation in operations(document) {
+        let ways = ["api_key", "bearer", "api_key_query"];
+        let ways = ways.map(|way| SecurityRequirement::new(way, [""; 0]));
+        operation.security.get_or_insert_with(|| ways.into());
     }
 }
 

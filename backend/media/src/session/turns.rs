@@ -30,13 +30,9 @@ const PATIENCE: [(&str, &str); 17] = [
     ("zh", "请稍等。"),
 ];
 
-/// The message for a visitor who waits for the model: the character's words, else the server's, else "One moment" in the language of
-/// the call, else in that of the voice where its name begins with one, as `de+f3` does, else in English.
-pub(super) fn patience_message(
-    of_character: Option<&str>,
-    of_server: Option<&str>,
-    voice: &Voice,
-) -> Option<String> {
+/// The message for a visitor who waits for the model: the first of these, the character's and the server's, else "One moment" in the language
+/// of the call, else in that of the voice where its name begins with one, as `de+f3` does, else in English.
+pub(super) fn patience_message(messages: [&Option<String>; 2], voice: &Voice) -> Option<String> {
     let begins_voice = || {
         let name = voice
             .id
@@ -52,7 +48,7 @@ pub(super) fn patience_message(
     let tag = language.map(str::to_ascii_lowercase).or_else(begins_voice);
     let tag = tag.unwrap_or_else(|| "en".to_owned());
     let known = PATIENCE.iter().find(|(known, _)| *known == primary(&tag));
-    let message = of_character.or(of_server);
+    let message = messages.into_iter().find_map(Option::as_deref);
     let message = message.or(known.map(|(_, message)| *message))?.trim();
     (!message.is_empty()).then(|| message.to_owned())
 }
@@ -94,7 +90,9 @@ mod tests {
     #[test]
     fn who_has_words_of_patience_says_them() {
         let said = |of_character, of_server, language| {
-            patience_message(of_character, of_server, &voice(None, language)).unwrap_or_default()
+            let messages: [Option<&str>; 2] = [of_character, of_server];
+            let [own, servers] = messages.map(|message| message.map(str::to_owned));
+            patience_message([&own, &servers], &voice(None, language)).unwrap_or_default()
         };
         assert_eq!(said(Some("Wait."), Some("Moment."), None), "Wait.");
         assert_eq!(said(None, Some("Moment."), Some("de")), "Moment.");
@@ -107,7 +105,9 @@ mod tests {
 
     #[test]
     fn a_voice_of_a_language_asks_for_patience_in_it() {
-        let said = |language, id| patience_message(None, None, &voice(Some(id), language)).unwrap();
+        let said = |language, id| {
+            patience_message([&None, &None], &voice(Some(id), language)).unwrap_or_default()
+        };
         assert_eq!(said(None, "de+f3"), "Einen Moment, bitte.");
         assert_eq!(said(None, "en_US-joe-medium"), "One moment, please.");
         assert_eq!(said(None, "alloy"), "One moment, please.");

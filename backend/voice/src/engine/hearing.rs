@@ -314,7 +314,9 @@ impl Engine {
         let Some(turn) = &self.turn else { return false };
         let is_reply = matches!(turn.source, Source::Reply(_));
         if turn.audible_at.is_none() && is_reply {
-            self.stop_turn(false);
+            // A word of patience may have been cut off.
+            let is_heard = turn.is_audible();
+            self.stop_turn(is_heard);
             self.pending.reply = true;
             return false;
         }
