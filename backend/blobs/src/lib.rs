@@ -9,6 +9,7 @@
 //!
 //! What a file means, and who may read it, belongs to the capability that keeps it.
 
+mod abandoned;
 mod bundle;
 mod capability;
 mod copies;
@@ -32,6 +33,13 @@ use futures_util::{Stream, StreamExt as _, stream};
 use sha2::{Digest as _, Sha256};
 use tokio::task::spawn_blocking;
 
+use self::{
+    abandoned::Abandoned,
+    copies::Copies,
+    objects::hex,
+    room::{Owner, Refused, Room},
+    verifying::{Expected, Verified},
+};
 pub use self::{
     bundle::{BundleError, bundle},
     capability::BlobsCapability,
@@ -39,12 +47,6 @@ pub use self::{
     objects::{ObjectError, Objects, OpenError, OpenFile},
     reader::BlobReader,
     room::NoRoom,
-};
-use self::{
-    copies::Copies,
-    objects::hex,
-    room::{Owner, Refused, Room},
-    verifying::{Expected, Verified},
 };
 
 /// True if files can neither be stored nor read now, or the disk is nearly full.
@@ -73,6 +75,7 @@ struct Parts {
     copies: Copies,
     disk: Disk,
     verified: Verified,
+    abandoned: Abandoned,
 }
 
 /// A file that was written and that nobody refers to yet.
@@ -169,6 +172,7 @@ impl Blobs {
             copies: Copies::default(),
             disk,
             verified: Verified::default(),
+            abandoned: Abandoned::default(),
         })))
     }
 
@@ -234,6 +238,7 @@ impl Blobs {
             base,
             objects,
             disk,
+            abandoned,
             ..
         } = &*self.0;
         let key = BlobKey(format!(
@@ -244,6 +249,7 @@ impl Blobs {
         let mut pieces = pin!(pieces);
         let first = pieces.next().await.transpose();
         let first = first.map_err(WriteError::Source)?.unwrap_or_default();
+        let writing = abandoned.watch(&key);
         let begun = Room::begin(base, disk, &key, owner, first.len() as u64).await;
         let mut room = begun.map_err(WriteError::of_room)?;
         let first = stream::iter([Ok(first)]);
@@ -268,16 +274,20 @@ impl Blobs {
             Err(error) => Err(error),
         };
         match written {
-            Ok(stored) => Ok(Written {
-                key,
-                bytes: stored.bytes,
-                sha256: stored.sha256,
-            }),
+            Ok(stored) => {
+                writing.ended();
+                Ok(Written {
+                    key,
+                    bytes: stored.bytes,
+                    sha256: stored.sha256,
+                })
+            }
             Err(error) => {
                 let now = base.clock.now_ms();
-                // The sweeper would find it later; a failure here is no reason to hide the other one.
-                if let Err(error) = store::doom_pending(base.store.db(), &key, now).await {
-                    base.store.complain("forgetting a file", &error);
+                // The sweeper finds it otherwise; a failure here is no reason to hide the other one.
+                match store::doom_pending(base.store.db(), &key, now).await {
+                    Ok(()) => writing.ended(),
+                    Err(error) => base.store.complain("forgetting a file", &error),
                 }
                 Err(error)
             }
@@ -484,6 +494,7 @@ impl Blobs {
             objects,
             copies,
             verified,
+            abandoned,
             ..
         } = &*self.0;
         copies.forget_unused(base.clock.instant());
@@ -494,6 +505,14 @@ impl Blobs {
             }
         }
         let now = base.clock.now_ms();
+        let mut given_up = abandoned.take();
+        while let Some(key) = given_up.pop() {
+            if let Err(error) = store::doom_pending(base.store.db(), &key, now).await {
+                given_up.push(key);
+                abandoned.put_back(given_up);
+                return Err(error.into());
+            }
+        }
         let pending = i64::try_from(PENDING.as_millis()).unwrap_or(i64::MAX);
         store::doom_abandoned(base.store.db(), now - pending, now).await?;
         let mut removed = 0;

@@ -105,8 +105,12 @@ impl Blobs {
         if open.bytes > most {
             return Err(ObjectError::TooLarge(most));
         }
+        // The reserve of the disk is not for copies: whoever wants one waits.
+        let admitted = self.0.disk.admit(open.bytes).await;
+        let mut arriving = admitted.map_err(|full| ObjectError::Failed(full.to_string()))?;
         while let Some(piece) = open.pieces.next().await.transpose()? {
             file.write_all(&piece).await.map_err(failed)?;
+            arriving.written(piece.len() as u64);
         }
         file.flush().await.map_err(failed)?;
         Ok(Copy::new(path, open.bytes))

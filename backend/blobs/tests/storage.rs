@@ -18,7 +18,7 @@ use colloquy_config::Config;
 use colloquy_http::ApiError;
 use colloquy_kernel::Base;
 use colloquy_store::{Executor as _, statement};
-use futures_util::{Stream, future::join_all, stream};
+use futures_util::{Stream, StreamExt as _, future::join_all, stream};
 use tempfile::TempDir;
 
 const LIMIT: u64 = 1_000_000;
@@ -155,6 +155,26 @@ async fn a_file_that_is_not_stored_does_not_count() {
     );
     place.blobs.sweep().await.unwrap();
     assert_eq!(place.stored().await, LIMIT);
+}
+
+#[tokio::test]
+async fn a_file_whose_writing_is_given_up_gives_its_room_back() {
+    let place = Place::open().await;
+    {
+        let pieces = large(10).chain(stream::pending());
+        let mut writing = Box::pin(place.blobs.write(&place.acme, pieces, u64::MAX));
+        // As when a client goes away in the midst of an upload.
+        while place.stored().await < 500_000 {
+            let a_moment = tokio::task::yield_now();
+            tokio::select! {
+                written = &mut writing => panic!("{written:?}"),
+                () = a_moment => {}
+            }
+        }
+    }
+    assert!(place.stored().await >= 500_000);
+    assert_eq!(place.blobs.sweep().await.unwrap(), 1);
+    assert_eq!(place.stored().await, 0);
 }
 
 #[tokio::test]
