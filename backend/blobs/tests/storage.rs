@@ -5,7 +5,7 @@
     reason = "a test that cannot go on should say where"
 )]
 
-use std::sync::Arc;
+use std::{sync::Arc, task::Poll};
 
 use axum::http::StatusCode;
 use bytes::Bytes;
@@ -20,6 +20,7 @@ use colloquy_kernel::Base;
 use colloquy_store::{Executor as _, statement};
 use futures_util::{Stream, StreamExt as _, future::join_all, stream};
 use tempfile::TempDir;
+use tokio::sync::oneshot;
 
 const LIMIT: u64 = 1_000_000;
 
@@ -160,17 +161,17 @@ async fn a_file_that_is_not_stored_does_not_count() {
 #[tokio::test]
 async fn a_file_whose_writing_is_given_up_gives_its_room_back() {
     let place = Place::open().await;
-    {
-        let pieces = large(10).chain(stream::pending());
-        let mut writing = Box::pin(place.blobs.write(&place.acme, pieces, u64::MAX));
+    let (waits, is_waiting) = oneshot::channel();
+    let mut waits = Some(waits);
+    let silence = stream::poll_fn(move |_| {
+        waits.take().map(|waits| waits.send(()));
+        Poll::Pending
+    });
+    let pieces = large(10).chain(silence);
+    tokio::select! {
+        written = place.blobs.write(&place.acme, pieces, u64::MAX) => panic!("{written:?}"),
         // As when a client goes away in the midst of an upload.
-        while place.stored().await < 500_000 {
-            let a_moment = tokio::task::yield_now();
-            tokio::select! {
-                written = &mut writing => panic!("{written:?}"),
-                () = a_moment => {}
-            }
-        }
+        waiting = is_waiting => waiting.unwrap(),
     }
     assert!(place.stored().await >= 500_000);
     assert_eq!(place.blobs.sweep().await.unwrap(), 1);
