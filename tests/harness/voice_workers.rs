@@ -188,7 +188,10 @@ async fn state(State(work): Shared, Path(id): Path<String>) -> Response {
         return Json(json!({"state": "waiting"})).into_response();
     }
     let done = || {
-        let score = |index: &u32| json!({"sample_index": index, "score": 0.5});
+        let score = |index: &u32| {
+            let voice = format!("made of {index}");
+            json!({"sample_index": index, "score": 0.5, "voice": voice})
+        };
         let test = |index: &u32| json!({"sample_index": index, "sentence_index": 0});
         json!({
             "state": "completed",

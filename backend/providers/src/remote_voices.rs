@@ -11,8 +11,9 @@
 //! | `GET health` | | any 2xx, or 404 |
 //!
 //! A state is `{"state": "waiting"}` before the start; `{"state": "running", "progress": 0.4}`; `{"state": "failed", "reason": ".."}`; or
-//! `{"state": "completed", "voice": "..", "scores": [{"sample_index", "score"}], "test_samples": [{"sample_index", "sentence_index"}],
-//! "has_embedding": true}`, where `voice` is what the synthesizer calls the voice, or null. When a job has ended, the worker may say so with an empty `POST` to
+//! `{"state": "completed", "voice": "..", "scores": [{"sample_index", "score", "voice"}], "test_samples": [{"sample_index",
+//! "sentence_index"}], "has_embedding": true}`, where `voice` is what the synthesizer calls the voice, or null; that of a sample, which may be left
+//! out, speaks while the sample is the preferred one. When a job has ended, the worker may say so with an empty `POST` to
 //! `callback_url`; the state is asked for then, and now and then anyway. Every request may come again, also after its answer was given. Errors
 //! of 408, 425, 429 and 5xx are tried again, others are not.
 
@@ -79,6 +80,7 @@ enum StateBody {
 struct ScoreBody {
     sample_index: u32,
     score: f64,
+    voice: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -99,10 +101,12 @@ impl From<StateBody> for VoiceProgress {
                 test_samples,
                 has_embedding,
             } => {
+                let voice_of = |it: &ScoreBody| Some((it.sample_index, it.voice.clone()?));
                 let score = |it: ScoreBody| (it.sample_index, it.score);
                 let test_sample = |it: TestSampleBody| (it.sample_index, it.sentence_index);
                 Self::Done(MadeVoice {
                     synthesizer_voice: voice,
+                    sample_voices: scores.iter().filter_map(voice_of).collect(),
                     scores: scores.into_iter().map(score).collect(),
                     test_samples: test_samples.into_iter().map(test_sample).collect(),
                     has_embedding,

@@ -89,6 +89,8 @@ pub struct MadeVoice {
     pub synthesizer_voice: Option<String>,
     /// What each sample is worth, 0 to 1, by its number.
     pub scores: Vec<(u32, f64)>,
+    /// What the synthesizer calls the voice that suits each sample, by its number, where that is told.
+    pub sample_voices: Vec<(u32, String)>,
     /// The sentences that were spoken: the numbers of the sample and of the sentence.
     pub test_samples: Vec<(u32, u32)>,
     /// Whether there is a file of embeddings.

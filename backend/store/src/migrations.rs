@@ -74,7 +74,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files, and SQL that both databases understand.
-const FILES: [(&str, &str); 33] = sql_files![
+const FILES: [(&str, &str); 34] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -108,6 +108,7 @@ const FILES: [(&str, &str); 33] = sql_files![
     "0031_blob_hashes",
     "0032_storage",
     "0033_response_items",
+    "0034_sample_voices",
 ];
 
 /// The migrations, numbered from 1.

@@ -345,17 +345,23 @@ async fn keep(
     taken: &Taken,
 ) -> anyhow::Result<()> {
     let mut scored = HashSet::new();
+    let is_name = |voice: &&str| voice.len() <= 255 && !voice.chars().any(char::is_control);
     let scores = made.scores.iter();
     let scores: Vec<ScoreRow> = scores
         .filter(|(sample, score)| known.contains(sample) && score.is_finite())
         .filter(|(sample, _)| scored.insert(*sample))
-        .map(|(sample, score)| ScoreRow {
-            sample_index: (*sample).into(),
-            score_thousandths: (score.clamp(0.0, 1.0) * 1_000.0).round() as i64,
+        .map(|(sample, score)| {
+            let mut voices = made.sample_voices.iter();
+            let voice = voices.find(|(of, _)| of == sample);
+            let voice = voice.map(|(_, voice)| voice.as_str()).filter(is_name);
+            ScoreRow {
+                sample_index: (*sample).into(),
+                score_thousandths: (score.clamp(0.0, 1.0) * 1_000.0).round() as i64,
+                synthesizer_voice: voice.map(str::to_owned),
+            }
         })
         .collect();
-    let voice = made.synthesizer_voice.as_deref();
-    let voice = voice.filter(|voice| voice.len() <= 255 && !voice.chars().any(char::is_control));
+    let voice = made.synthesizer_voice.as_deref().filter(is_name);
     let scores = &scores;
     run.insist(voices, || async move {
         let transaction = begin_run(voices, tenant, run).await?;

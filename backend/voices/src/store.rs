@@ -103,6 +103,8 @@ pub(super) struct TestSampleRow {
 pub(super) struct ScoreRow {
     pub(super) sample_index: i64,
     pub(super) score_thousandths: i64,
+    /// The voice that suits the sample, where the worker tells.
+    pub(super) synthesizer_voice: Option<String>,
 }
 
 /// A voice that the synthesizer can speak with.
@@ -121,14 +123,16 @@ impl From<SpeakingRow> for colloquy_speech::SpeakingVoice {
     }
 }
 
-/// The voices of a partner that the synthesizer can speak with, or the one of this name: as what was last made of each says, or what was
-/// made before for another type, while that cannot speak.
+/// The voices of a partner that the synthesizer can speak with, or the one of this name: as what was last made of each says, of its preferred
+/// sample where there is one, or what was made before for another type, while that cannot speak.
 pub(super) async fn speaking(
     db: &impl Executor,
     tenant: &Tenant,
     name: Option<&str>,
 ) -> Result<Vec<SpeakingRow>, StoreError> {
-    let sql = "SELECT v.name, e.synthesizer_voice FROM voices v JOIN voice_embeddings e ON e.voice_id = v.id \
+    let sql = "SELECT v.name, COALESCE(s.synthesizer_voice, e.synthesizer_voice) AS synthesizer_voice \
+               FROM voices v JOIN voice_embeddings e ON e.voice_id = v.id \
+               LEFT JOIN voice_scores s ON s.voice_id = e.voice_id AND s.voice_type = e.voice_type AND s.sample_index = v.preferred_sample \
                WHERE v.partner = $1 AND (CAST($2 AS TEXT) IS NULL OR v.name = $2) AND e.synthesizer_voice IS NOT NULL \
                ORDER BY v.name, CASE WHEN e.voice_type = v.embedding_type THEN 0 ELSE 1 END, e.updated_at DESC";
     let values = [tenant.partner().as_str().into(), name.into()];
@@ -519,12 +523,14 @@ pub(super) async fn insert_score(
     embedding: &EmbeddingRow,
     score: &ScoreRow,
 ) -> Result<(), StoreError> {
-    let sql = "INSERT INTO voice_scores (voice_id, voice_type, sample_index, score_thousandths) VALUES ($1, $2, $3, $4)";
+    let sql = "INSERT INTO voice_scores (voice_id, voice_type, sample_index, score_thousandths, synthesizer_voice) \
+               VALUES ($1, $2, $3, $4, $5)";
     let values = [
         embedding.voice_id.as_str().into(),
         embedding.voice_type.as_str().into(),
         score.sample_index.into(),
         score.score_thousandths.into(),
+        score.synthesizer_voice.as_deref().into(),
     ];
     transaction.execute(statement(sql, values)).await?;
     Ok(())
@@ -535,7 +541,7 @@ pub(super) async fn scores(
     voice: &str,
     voice_type: &str,
 ) -> Result<Vec<ScoreRow>, StoreError> {
-    let sql = "SELECT sample_index, score_thousandths FROM voice_scores \
+    let sql = "SELECT sample_index, score_thousandths, synthesizer_voice FROM voice_scores \
                WHERE voice_id = $1 AND voice_type = $2 ORDER BY sample_index";
     db.fetch_all(statement(sql, [voice.into(), voice_type.into()]))
         .await

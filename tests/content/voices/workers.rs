@@ -50,6 +50,18 @@ async fn a_worker_makes_something_of_the_samples() {
         "{info}"
     );
     assert_eq!(info["synthesizer_voice"], "made");
+    // The preferred sample says which voice speaks.
+    let prefer = async |index: &str| {
+        let request = app
+            .request(Method::PUT, &format!("{}/preferred-sample", path("Anna")))
+            .header("x-api-key", &acme.key)
+            .form(&[("sample_index", index)]);
+        assert!(request.send().await.unwrap().status().is_success());
+        let voice = app.get(&acme.key, &path("Anna")).await.expect(200);
+        voice["embedding_info"]["synthesizer_voice"].clone()
+    };
+    assert_eq!(prefer("0").await, "made of 0");
+    assert_eq!(prefer("").await, "made");
     let scores = info["sample_scores"].as_array().unwrap();
     assert_eq!(scores.len(), count, "{scores:?}");
     assert_eq!(scores[0], json!({"sample_index": 0, "score": 0.5}));

@@ -317,6 +317,7 @@ impl VoiceMaker {
             let Some(voice) = best(&heard.vector, heard.pitch_hz.or(pitch_hz)) else {
                 continue;
             };
+            made.sample_voices.push((*index, voice.clone()));
             for (number, sentence) in job.sentences.iter().enumerate() {
                 let said = match spoken.get(&(voice.clone(), number)) {
                     Some(said) => said.clone(),
