@@ -51,14 +51,10 @@ async fn a_worker_makes_something_of_the_samples() {
     );
     assert_eq!(info["synthesizer_voice"], "made");
     // The preferred sample says which voice speaks.
+    let place = format!("{}/preferred-sample", path("Anna"));
     let prefer = async |index: &str| {
-        let request = app
-            .request(Method::PUT, &format!("{}/preferred-sample", path("Anna")))
-            .header("x-api-key", &acme.key)
-            .form(&[("sample_index", index)]);
-        assert!(request.send().await.unwrap().status().is_success());
-        let voice = app.get(&acme.key, &path("Anna")).await.expect(200);
-        voice["embedding_info"]["synthesizer_voice"].clone()
+        let set = put(&app, &acme.key, &place, &[("sample_index", index)]).await;
+        set.expect(200)["embedding_info"]["synthesizer_voice"].clone()
     };
     assert_eq!(prefer("0").await, "made of 0");
     assert_eq!(prefer("").await, "made");
