@@ -34,6 +34,7 @@ use self::{decoder::Decoder, output::Output};
 
 mod avi;
 mod decoder;
+mod kinds;
 mod output;
 
 /// Packets that cannot be decoded may stand between others; so many one after another are no sound.

@@ -2,6 +2,7 @@
 //! time; what a page's text is worth is judged here.
 
 mod annotations;
+mod packed;
 
 use std::{collections::HashMap, ops::ControlFlow};
 
@@ -35,9 +36,8 @@ const BAD_SHARE: f64 = 0.1;
 /// A document.
 pub(crate) fn document(bytes: &[u8], bounds: &Bounds) -> Result<Document, ExtractError> {
     let bytes = pdf_from_mark(bytes);
-    check_depth(bytes, bounds)?;
-    let typed = annotations::texts(bytes);
     let parser = open(bytes, bounds)?;
+    let typed = annotations::texts(bytes);
     let count = parser.page_count();
     if count > bounds.pages {
         return Err(ExtractError::too_large(Bound::Pages, bounds.pages));

@@ -12,8 +12,21 @@ const PCM: u16 = 1;
 const FLOAT: u16 = 3;
 const A_LAW: u16 = 6;
 const MU_LAW: u16 = 7;
+const MS_ADPCM: u16 = 2;
+const IMA_ADPCM: u16 = 0x11;
 const MP3: u16 = 0x55;
 const EXTENSIBLE: u16 = 0xFFFE;
+/// Names of those that are not decoded.
+const NAMES: [(u16, &str); 8] = [
+    (0x31, "GSM 6.10"),
+    (0x50, "MPEG layer 1 or 2"),
+    (0xFF, "AAC"),
+    (0x160, "Windows Media Audio 1"),
+    (0x161, "Windows Media Audio 2"),
+    (0x162, "Windows Media Audio Professional"),
+    (0x2000, "AC-3"),
+    (0x2001, "DTS"),
+];
 
 /// The chunks of a list; one that is cut short has what there is of it.
 struct Chunks<'a>(&'a [u8]);
@@ -61,8 +74,16 @@ pub(super) fn sound_of(file: &[u8]) -> Result<(Container, Vec<u8>), MediaError> 
     }
     match tag(format) {
         Some(MP3) => Ok((Container::Mp3, sound.data)),
-        Some(PCM | FLOAT | A_LAW | MU_LAW) => Ok((Container::Wav, wav(format, &sound.data))),
-        Some(tag) => Err(MediaError::Unsupported(format!("0x{tag:04X} in AVI"))),
+        Some(PCM | FLOAT | A_LAW | MU_LAW | MS_ADPCM | IMA_ADPCM) => {
+            Ok((Container::Wav, wav(format, &sound.data)))
+        }
+        Some(tag) => {
+            let known = NAMES.iter().find(|(known, _)| *known == tag);
+            let name = known.map_or("an unknown kind", |(_, name)| *name);
+            Err(MediaError::Unsupported(format!(
+                "{name} (0x{tag:04X}) in AVI"
+            )))
+        }
         None => Err(MediaError::Malformed("its sound has no format".to_owned())),
     }
 }

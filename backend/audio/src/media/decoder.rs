@@ -13,7 +13,7 @@ use symphonia::{
     default::get_codecs,
 };
 
-use super::MediaError;
+use super::{MediaError, kinds};
 
 /// RFC 6716, 3.2.5: no packet is longer than 120 ms.
 const MAX_PACKET_MS: usize = 120;
@@ -43,8 +43,14 @@ impl Decoder {
     ) -> Result<Self, MediaError> {
         if parameters.codec != CODEC_ID_OPUS {
             let options = AudioDecoderOptions::default();
-            let decoder = get_codecs().make_audio_decoder(parameters, &options)?;
-            return Ok(Self::Other(decoder));
+            let decoder = get_codecs().make_audio_decoder(parameters, &options);
+            return match decoder {
+                Ok(decoder) => Ok(Self::Other(decoder)),
+                Err(Error::Unsupported(_)) => {
+                    Err(MediaError::Unsupported(kinds::undecoded(parameters)))
+                }
+                Err(error) => Err(error.into()),
+            };
         }
         let channels = parameters
             .channels

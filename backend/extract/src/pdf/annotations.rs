@@ -3,10 +3,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::packed;
 use encoding_rs::{UTF_8, UTF_16BE, UTF_16LE};
 use memchr::memmem;
 use unpdf::parser::raw::{PdfDict, PdfObject, RawDocument};
 
+/// The kind of annotations that show text.
+const NAME: &[u8] = b"FreeText";
 /// How many annotations are looked at.
 const MOST: usize = 200_000;
 /// Flags of what is not shown.
@@ -21,9 +24,8 @@ const UPPER: [char; 33] = [
 /// The texts on each page that has such, by its number.
 pub(super) fn texts(bytes: &[u8]) -> HashMap<u32, Vec<String>> {
     let mut texts: HashMap<u32, Vec<String>> = HashMap::new();
-    // Objects that are packed in a stream cannot be seen.
-    let may_have = |what: &str| memmem::find(bytes, what.as_bytes()).is_some();
-    if !may_have("FreeText") && !may_have("ObjStm") {
+    let is_named = memmem::find(bytes, NAME).is_some();
+    if !is_named && !packed::may_hold(bytes, NAME) {
         return texts;
     }
     let Ok(document) = RawDocument::load(bytes) else {
@@ -56,7 +58,7 @@ pub(super) fn texts(bytes: &[u8]) -> HashMap<u32, Vec<String>> {
 fn text(document: &RawDocument, annotation: &PdfDict) -> Option<String> {
     let value = |key: &[u8]| annotation.get(key).map(|value| document.resolve(value));
     let flags = value(b"F").and_then(PdfObject::as_i64).unwrap_or_default();
-    if value(b"Subtype")?.as_name()? != b"FreeText" || flags & (HIDDEN | NOT_VIEWED) != 0 {
+    if value(b"Subtype")?.as_name()? != NAME || flags & (HIDDEN | NOT_VIEWED) != 0 {
         return None;
     }
     let text = decoded(value(b"Contents")?.as_str_bytes()?);
