@@ -34,7 +34,7 @@ use tokio::{
 use super::{
     super::{ProviderError, ProviderErrorKind, Transcriber, Understood, Utterance},
     busy, not_understood,
-    programs::{sound_folder, start},
+    programs::{sound_folder, start_listening},
     queue,
 };
 
@@ -238,7 +238,7 @@ impl Process {
                 ));
             }
         }
-        let mut child = start(&models.program, |command| {
+        let mut child = start_listening(&models.program, |command| {
             command
                 .arg("-hmm")
                 .arg(&models.acoustic)

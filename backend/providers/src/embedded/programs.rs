@@ -14,11 +14,12 @@ use super::super::{ProviderError, ProviderErrorKind};
 /// Sound that needs no disk, where the system has it.
 const MEMORY_FOLDER: &str = "/dev/shm";
 
-/// Those that run on this machine, one way or another.
-static LAUNCHER: LazyLock<Launcher> = LazyLock::new(|| {
-    let programs = ["espeak-ng", "stdbuf", "pocketsphinx_batch"];
-    Launcher::new(&programs, vec![sound_folder()])
-});
+/// Starts programs that speak: they read no sound, which is that of all partners.
+static SPEAKING: LazyLock<Launcher> =
+    LazyLock::new(|| Launcher::new(&["espeak-ng", "stdbuf"], Vec::new()));
+/// Starts programs that listen.
+static LISTENING: LazyLock<Launcher> =
+    LazyLock::new(|| Launcher::new(&["pocketsphinx_batch"], vec![sound_folder()]));
 
 /// Where the sound lies that programs are given as a file.
 pub(super) fn sound_folder() -> PathBuf {
@@ -29,7 +30,7 @@ pub(super) fn sound_folder() -> PathBuf {
     }
 }
 
-/// Starts a program without a network, which writes no files.
+/// Starts a program that speaks. It has no network, writes no files, and reads those of the system alone.
 ///
 /// # Errors
 /// When it is not installed, or does not start.
@@ -37,8 +38,26 @@ pub(super) fn start(
     program: impl AsRef<Path>,
     prepare: impl FnOnce(&mut Command),
 ) -> Result<Child, ProviderError> {
-    let program = program.as_ref();
-    let started = LAUNCHER.start(program, prepare);
+    start_by(&SPEAKING, program.as_ref(), prepare)
+}
+
+/// Like [`start`], for a program that listens: it also reads what lies in the [`sound_folder`].
+///
+/// # Errors
+/// When it is not installed, or does not start.
+pub(super) fn start_listening(
+    program: impl AsRef<Path>,
+    prepare: impl FnOnce(&mut Command),
+) -> Result<Child, ProviderError> {
+    start_by(&LISTENING, program.as_ref(), prepare)
+}
+
+fn start_by(
+    launcher: &Launcher,
+    program: &Path,
+    prepare: impl FnOnce(&mut Command),
+) -> Result<Child, ProviderError> {
+    let started = launcher.start(program, prepare);
     started.map_err(|error| not_started(&program.to_string_lossy(), &error))
 }
 
@@ -86,11 +105,15 @@ mod tests {
         let secret = folder.path().join("secret");
         std::fs::write(&secret, "hunter2").unwrap();
         let secret = secret.display();
+        let sound = tempfile::NamedTempFile::new_in(sound_folder()).unwrap();
+        std::fs::write(sound.path(), "hunter2").unwrap();
+        let sound = sound.path().display();
         let this = std::process::id();
         for script in [
             format!("exec 3<>/dev/tcp/127.0.0.1/{port}"),
             format!("exec 3<>/dev/udp/127.0.0.1/{port}"),
             format!("read -r line <{secret} && echo $line"),
+            format!("read -r line <{sound} || echo $line; [ -n \"$line\" ]"),
             format!("echo gone >{secret}"),
             format!("echo new >{secret}.new"),
             format!("read -r line </proc/{this}/environ && echo read"),
