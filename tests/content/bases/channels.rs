@@ -74,6 +74,7 @@ impl Zoo {
         let program = platform.program();
         let app = TestApp::builder(database).config(|config| {
             config.knowledge.yt_dlp = Some(program);
+            config.sandbox.readable = vec![platform.folder.path().to_owned()];
             config.knowledge.discovery_usd = "0.01".parse().unwrap();
         });
         let app = app.manual_clock().with_decoder().quick_worker();
@@ -371,6 +372,7 @@ async fn a_process_that_dies_leaves_nothing_out_and_nothing_twice() {
     let program = platform.program();
     let settings = |config: &mut colloquy::Config| {
         config.knowledge.yt_dlp = Some(program.clone());
+        config.sandbox.readable = vec![platform.folder.path().to_owned()];
         config.knowledge.discovery_usd = "0.01".parse().unwrap();
     };
     for wait in [0, 40, 120, 300] {

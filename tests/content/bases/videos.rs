@@ -131,6 +131,7 @@ async fn videos_are_read_by_their_captions_or_their_sound() {
     let app = TestApp::builder(&TestDatabase::sqlite()).config(|config| {
         config.fetch.allow_private = true;
         config.knowledge.yt_dlp = Some(program);
+        config.sandbox.readable = vec![folder.path().to_owned()];
         config.knowledge.video_hosts = vec!["www.videos.example".to_owned()];
         config.transcriber = listening;
     });

@@ -118,15 +118,18 @@ pub(crate) fn named(named: &[PathBuf], hidden: &[PathBuf]) -> Vec<PathBuf> {
     paths
 }
 
-/// What belongs to a program and to the interpreters that it names: their folders, and what is installed beside them.
+/// What belongs to a program and to the interpreters that it names: those in a folder `bin`, and what is installed beside that; of a program
+/// elsewhere, which may lie among anything, its file alone.
 pub(crate) fn installation(program: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
     let mut paths = Vec::new();
-    let mut next = Some(program.to_owned());
+    // A link to it may lie among anything, too.
+    let mut next = fs::canonicalize(program).ok();
     for _ in 0..MOST_INTERPRETERS {
         let Some(program) = next else { break };
-        let real = fs::canonicalize(&program);
-        for file in [Some(&program), real.as_ref().ok()].into_iter().flatten() {
-            beside(file, hidden, &mut paths);
+        beside(&program, hidden, &mut paths);
+        // An interpreter of a virtual environment is a link, and looks for its settings beside that.
+        if let Ok(real) = fs::canonicalize(&program) {
+            beside(&real, hidden, &mut paths);
         }
         next = interpreter(&program);
     }
@@ -136,15 +139,17 @@ pub(crate) fn installation(program: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 fn beside(program: &Path, hidden: &[PathBuf], paths: &mut Vec<PathBuf>) {
-    let Some(folder) = program.parent().filter(|folder| folder.parent().is_some()) else {
-        return paths.push(program.to_owned());
+    let folder = program.parent();
+    let is_bin = |folder: &&Path| folder.file_name().is_some_and(|name| name == "bin");
+    let Some(folder) = folder.filter(is_bin) else {
+        return add(program, hidden, paths);
     };
     add(folder, hidden, paths);
-    let is_bin = folder.file_name().is_some_and(|name| name == "bin");
-    if let Some(installed) = folder.parent().filter(|_| is_bin) {
-        for name in BESIDE_PROGRAMS {
-            add(&installed.join(name), hidden, paths);
-        }
+    for name in BESIDE_PROGRAMS {
+        let beside = folder.parent().map(|installed| installed.join(name));
+        beside
+            .into_iter()
+            .for_each(|path| add(&path, hidden, paths));
     }
 }
 
@@ -220,6 +225,34 @@ mod tests {
         );
         assert_eq!(found("elsewhere").0, ["bin", "lib", "share"]);
         assert_eq!(found("bin").0, ["lib", "share"]);
+    }
+
+    #[test]
+    fn a_program_among_other_files_reads_none_of_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for path in ["installed/bin", "installed/lib", "home/bin", "home/share"] {
+            fs::create_dir_all(root.join(path)).unwrap();
+        }
+        fs::write(root.join("home/secret"), "").unwrap();
+        let below = |program: &str| {
+            let paths = installation(&root.join(program), &[]);
+            let below = paths
+                .iter()
+                .filter_map(|path| path.strip_prefix(&root).ok());
+            below.map(Path::to_owned).collect::<Vec<_>>()
+        };
+        fs::write(root.join("home/program"), "").unwrap();
+        assert_eq!(below("home/program"), [Path::new("home/program")]);
+        // As `pipx` installs one: a link to it lies in the folder of a user.
+        fs::write(root.join("installed/bin/program"), "").unwrap();
+        let (program, link) = (
+            root.join("installed/bin/program"),
+            root.join("home/bin/program"),
+        );
+        std::os::unix::fs::symlink(program, link).unwrap();
+        let installed = ["installed/bin", "installed/lib"].map(Path::new);
+        assert_eq!(below("home/bin/program"), installed);
     }
 
     #[test]
