@@ -381,18 +381,21 @@ on_both_databases!(
         let open = reserve(&app.app, &caller, 10).await.unwrap();
 
         app.set_clock("2026-02-11T03:04:05Z");
-        settled(100).await;
+        settled(90).await;
+        let ahead = reserve(&app.app, &caller, 10).await.unwrap();
         let wrong = reserve(&app.app, &caller, 1).await.unwrap_err();
         assert_eq!(wrong.code, "quota_exhausted");
         app.set_clock("2026-01-02T04:00:00Z");
         reserve(&app.app, &caller, 1).await.unwrap_err();
 
+        // What was reserved while the clock was wrong counts in the running period, too.
         assert_eq!(ledger::put_back(&app.app).await.unwrap(), 1);
-        assert_eq!(counters(&app, &quota).await, (50, 10));
-        settled(40).await;
+        assert_eq!(counters(&app, &quota).await, (50, 20));
+        settled(30).await;
         reserve(&app.app, &caller, 1).await.unwrap_err();
         open.settled(usage(8), Outcome::Completed).await;
-        assert_eq!(counters(&app, &quota).await, (98, 0));
+        ahead.settled(usage(9), Outcome::Completed).await;
+        assert_eq!(counters(&app, &quota).await, (97, 0));
 
         // The next day is begun a little early by a node whose clock is ahead, and stays.
         app.set_clock("2026-01-03T00:00:01Z");

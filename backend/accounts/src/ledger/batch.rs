@@ -213,7 +213,8 @@ fn settle<'a>(settlements: &'a [Settlement], taken: &mut Taken, now: i64) -> Set
         });
         let key = DayKey {
             quota: &held.quota,
-            day: books::day(held.created_at),
+            // A clock that was ahead may have made the reservation.
+            day: books::day(held.created_at.min(now)),
             model: &held.entry.model,
             character: held.entry.character.as_deref().unwrap_or_default(),
         };

@@ -28,6 +28,7 @@ pub async fn put_back(accounts: &Accounts) -> Result<u64, StoreError> {
     for id in store::ahead(accounts.store.db(), after, MOST).await? {
         let transaction = accounts.store.begin().await?;
         if let Some(period) = store::lock_ahead(&transaction, &id, after).await? {
+            store::bring_back(&transaction, &id, after, now).await?;
             store::recount(&transaction, &id, period, now).await?;
             put_back += 1;
         }

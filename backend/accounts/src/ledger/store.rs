@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use self::standing::AmountRow;
 pub(crate) use self::standing::{QUOTA_AMOUNTS, StandingRow, recount, set_limits};
-pub(super) use self::standing::{ahead, lock_ahead};
+pub(super) use self::standing::{ahead, bring_back, lock_ahead};
 pub(super) use self::usage::{
     DayKey, NewRecord, correct_day, prune, record, replace_record, usage,
 };

@@ -152,6 +152,19 @@ pub(crate) async fn lock_ahead(
         .transpose()
 }
 
+/// Gives reservations of a locked quota that were made after this time, by a clock that was wrong, the time that it is.
+pub(crate) async fn bring_back(
+    transaction: &Transaction,
+    quota: &str,
+    after: i64,
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE reservations SET created_at = $3 WHERE quota = $1 AND created_at > $2";
+    let values = [quota.into(), after.into(), now.into()];
+    transaction.execute(statement(sql, values)).await?;
+    Ok(())
+}
+
 /// Counts the running period of a locked quota anew, after its sort of period was changed or it was ahead of time: what was
 /// used in the period of this time, and the reservations that were made in it.
 pub(crate) async fn recount(
