@@ -190,7 +190,12 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_and_paid_for() {
     let mut unfit = answer();
     unfit["feedback"]["stars"] = json!("many");
     upstream.script(Api::Chat, Script::text(unfit.to_string()));
-    upstream.script(Api::Chat, Script::text(format!("Here it is: {}", answer())));
+    // Thoughts, which name other braces, stand before the second answer.
+    let thoughts = "<think>\nIt wants {\"profile\": {}}.\n</think>\n\n";
+    upstream.script(
+        Api::Chat,
+        Script::text(format!("{thoughts}Here it is: {}", answer())),
+    );
     let read = analyzed(&app, &quota.key, conversation()).await;
     assert_eq!(read["output"], expected(), "{read}");
     let asked = upstream.requests(Api::Chat);

@@ -57,6 +57,9 @@ fn invalid(field: &str, what: &str) -> InvalidField {
 /// A wrong field of a part, as one below `metadata.svc`, which its message names as well.
 fn inside_svc(invalid: InvalidField) -> InvalidField {
     let field = format!("metadata.svc.{}", invalid.field);
-    let message = format!("{field}: {}", invalid.message);
+    // It may begin with its own name for the field.
+    let told = invalid.message.strip_prefix(invalid.field.as_ref());
+    let told = told.map_or(invalid.message.as_ref(), str::trim_start);
+    let message = format!("{field}: {}", told.trim_start_matches(": "));
     InvalidField::new(field, message)
 }

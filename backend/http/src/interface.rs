@@ -162,7 +162,12 @@ fn cors() -> CorsLayer {
             HeaderName::from_static("x-api-key"),
             request_id.clone(),
         ])
-        .expose_headers([header::RETRY_AFTER, header::LINK, request_id])
+        .expose_headers([
+            header::RETRY_AFTER,
+            header::LINK,
+            HeaderName::from_static("x-colloquy-warning"),
+            request_id,
+        ])
         .max_age(Duration::from_secs(3_600))
 }
 

@@ -49,10 +49,14 @@ const WITH_KEY: [(&str, &str); 3] = [
 ];
 const WITH_PARAMETERS: [(&str, &str); 1] = [("400", "A parameter is malformed")];
 const WITH_PATH: [(&str, &str); 1] = [("404", "There is no such thing")];
-const WITH_BODY: [(&str, &str); 3] = [
+const WITH_BODY: [(&str, &str); 4] = [
     ("400", "The body is malformed, or a field is wrong"),
     ("413", "The body is too large"),
     ("415", "The body is of another type"),
+    (
+        "507",
+        "The server's disk is nearly full: only deleting is possible",
+    ),
 ];
 const ANY: [(&str, &str); 1] = [(
     "503",

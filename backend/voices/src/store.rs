@@ -133,7 +133,7 @@ pub(super) async fn speaking(
     let sql = "SELECT v.name, COALESCE(s.synthesizer_voice, e.synthesizer_voice) AS synthesizer_voice \
                FROM voices v JOIN voice_embeddings e ON e.voice_id = v.id \
                LEFT JOIN voice_scores s ON s.voice_id = e.voice_id AND s.voice_type = e.voice_type AND s.sample_index = v.preferred_sample \
-               WHERE v.partner = $1 AND (CAST($2 AS TEXT) IS NULL OR v.name = $2) AND e.synthesizer_voice IS NOT NULL \
+               WHERE v.partner = $1 AND (CAST($2 AS TEXT) IS NULL OR v.name = $2) AND COALESCE(s.synthesizer_voice, e.synthesizer_voice) IS NOT NULL \
                ORDER BY v.name, CASE WHEN e.voice_type = v.embedding_type THEN 0 ELSE 1 END, e.updated_at DESC";
     let values = [tenant.partner().as_str().into(), name.into()];
     let mut rows: Vec<SpeakingRow> = db.fetch_all(statement(sql, values)).await?;

@@ -327,3 +327,51 @@ async fn a_crowd_of_requests_waits_in_a_fair_queue() {
     assert!(!watched.is_finished(), "more than {slots} processes");
     watched.abort();
 }
+
+/// One rule for what is said and what is heard, wherever it is asked for.
+#[tokio::test]
+async fn languages_that_nothing_here_knows_are_refused_with_what_to_install() {
+    let (app, partner) = embedded().await;
+    let key = partner.key.as_str();
+    let call = async |language: &str| {
+        let character =
+            json!({"personality": "You guide visitors.", "parameters": {"language": language}});
+        let body = json!({"character": character, "call_time_limit_seconds": 600});
+        app.post(key, "/v2/calls", body).await
+    };
+    call("English").await.expect(201);
+    let told = |refused: &Value| {
+        let told = refused.to_string();
+        assert!(told.contains("colloquy models pull whisper-base"), "{told}");
+        told
+    };
+    assert!(told(&call("German").await.expect(400)).contains("character"));
+    told(&call("ja").await.expect(400));
+
+    let transcript = async |language: Value| {
+        let mut body = json!({"audio_url": "https://example.com/a.mp3"});
+        body.as_object_mut()
+            .unwrap()
+            .extend(language.as_object().unwrap().clone());
+        app.post(key, "/v2/transcript", body).await
+    };
+    for (language, field) in [
+        (json!({"language_code": "de"}), "language_code"),
+        (json!({"language_auto": true}), "language_auto"),
+    ] {
+        let refused = transcript(language).await.expect(422);
+        told(&refused["errors"][field]);
+    }
+
+    let kanji = json!({"language": "auto"});
+    let refused = send(ask(&app, key, "図書館は九時に開きます。", kanji))
+        .await
+        .expect(400);
+    let told_of = refused["errors"]["input"][0].as_str().unwrap();
+    assert!(told_of.contains("kana"), "{refused}");
+
+    let health = app.get("", "/health/deep").await.json();
+    let hears = &health["checks"]["transcriber"];
+    assert_eq!(hears["languages"], json!(["en"]), "{health}");
+    told(&hears["warning"]);
+}

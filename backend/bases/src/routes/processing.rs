@@ -277,7 +277,7 @@ pub(crate) struct SkippedView {
 #[utoipa::path(
     post, path = "/api/bulk/rewrite/folder/{partner}/{kb}/{folder}", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ("folder" = String, Path), BulkQuery),
-    responses((status = 200, body = BulkView), (status = 400), (status = 404), (status = 409))
+    responses((status = 200, body = BulkView), (status = 400), (status = 404), (status = 409, description = "The base or the folder is being deleted"))
 )]
 pub(super) async fn rewrite_folder(
     State(bases): State<Bases>,
@@ -296,7 +296,7 @@ pub(super) async fn rewrite_folder(
 #[utoipa::path(
     post, path = "/api/bulk/rewrite/kb/{partner}/{kb}", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), BulkQuery),
-    responses((status = 200, body = BulkView), (status = 400), (status = 404), (status = 409))
+    responses((status = 200, body = BulkView), (status = 400), (status = 404), (status = 409, description = "The base or the folder is being deleted"))
 )]
 pub(super) async fn rewrite_base(
     State(bases): State<Bases>,
@@ -385,7 +385,7 @@ pub(super) struct RetryQuery {
 #[utoipa::path(
     post, path = "/api/rewriting/{partner}/retry-failed", tag = "knowledge bases",
     params(("partner" = String, Path), RetryQuery),
-    responses((status = 200, body = BulkView), (status = 404), (status = 409))
+    responses((status = 200, body = BulkView), (status = 404), (status = 409, description = "The base is being deleted"))
 )]
 pub(super) async fn retry_failed(
     State(bases): State<Bases>,
