@@ -190,8 +190,8 @@ export interface Levels {
 /** The quality of the call over the last two seconds, from the browser's WebRTC statistics. */
 export interface CallStats {
   /**
-   * `fair` from 250 ms of round trip or 2 % of loss or concealment on; `poor` from 500 ms or 8 % on, and when nothing came from the
-   * backend for 3 seconds.
+   * `fair` from 250 ms of round trip or 2 % of loss or concealment on; `poor` from 500 ms or 8 % on, and within 5
+   * seconds of the last sign of the backend.
    */
   quality: "good" | "fair" | "poor";
   /** The round trip to the backend in milliseconds; null until it was measured. */

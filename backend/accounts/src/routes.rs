@@ -89,12 +89,12 @@ impl PartnerView {
     }
 }
 
-/// How much of its storage a partner uses.
+/// Storage usage of a partner.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StorageView {
-    /// Bytes of its files: what it brought, and what was made of it. A file that was deleted counts for up to half a minute more.
+    /// Bytes stored for the partner: uploads, and files derived from them. Deleted files count for up to 30 seconds.
     used_bytes: u64,
-    /// Bytes that they may have together. A file beyond it is refused with 413.
+    /// Storage limit of the partner, in bytes. Uploads that exceed it are rejected with 413.
     limit_bytes: u64,
 }
 

@@ -127,7 +127,8 @@ pub struct CharacterParameters {
     /// What it says when it was interrupted by a sound without words; a template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interruption_message: Option<String>,
-    /// What it says in a call while the model lets the visitor wait; a template. Unset: the server's `calls.patience_message`; empty: nothing.
+    /// Template of the sentence that the character says in a call when the model has not answered in time. Unset: the server's
+    /// `calls.patience_message`; empty: no message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience_message: Option<String>,
     /// Questions it answers easily.
@@ -147,8 +148,8 @@ pub struct CharacterParameters {
     pub max_new_tokens: Option<Value>,
     /// Whether it answers from knowledge.
     pub rag_enabled: bool,
-    /// The knowledge base, `<partner>/<knowledge_base_name>`. Where `rag_enabled` is true it has to be there when the character is saved;
-    /// replies go on without one that is not found.
+    /// The knowledge base, `<partner>/<knowledge_base_name>`. The base must exist when a character with `rag_enabled` is saved. If it is
+    /// deleted later, replies are made without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rag_index_required: Option<String>,
     /// Documents of its own.

@@ -45,15 +45,14 @@ pub struct CallsConfig {
     pub pause_ms: u32,
     /// How long a provider may be silent before it counts as failed, in milliseconds.
     pub provider_timeout_ms: u32,
-    /// Whether a service elsewhere that says nothing for half of that is asked once more, beside the first request. Turn it off for
-    /// a model whose machine has no room for two.
+    /// If true, sends a second request to a remote service that has been silent for half of `provider_timeout_ms`. Disable it for a
+    /// model that serves one request at a time.
     pub second_request: bool,
     /// What the character says when a provider failed.
     pub apology: String,
-    /// What the character says while its model lets the visitor wait, where it has no `patience_message` of its own; unset: "One moment, please." in
-    /// the language of the call; empty: nothing.
+    /// Default `patience_message` of characters. Unset: "One moment, please." in the language of the call; empty: no message.
     pub patience_message: Option<String>,
-    /// How long the visitor waits for the first words of a reply before that is said, in milliseconds.
+    /// Delay before `patience_message` is spoken, in milliseconds, 500 to 60000.
     pub patience_ms: u32,
     /// What calls find out of their visitors and tell the page (`onUserInfo`), where the character has no `profile_schema`: names of fields,
     /// and what they mean. Empty: nothing; unset: `name`, `age`, `city`, `occupation` and `interests`.

@@ -16,8 +16,8 @@ pub struct HttpConfig {
     pub listen: SocketAddr,
     /// The origin as clients reach it; unset: `http://` and the address listened on.
     pub public_url: Option<Url>,
-    /// The origin of this node alone, past a load balancer: where a call whose connection came to another node is sent back
-    /// to; unset: its client tries the load balancer again until that picks this node.
+    /// Origin that reaches this node directly, not through the load balancer. Clients of a call that this node holds are redirected to it;
+    /// unset: they retry the load balancer until it picks this node.
     pub node_url: Option<Url>,
     /// The number of reverse proxies in front whose `X-Forwarded-For` entry is trusted.
     pub trusted_proxies: usize,
@@ -40,8 +40,8 @@ pub struct HttpConfig {
     pub metrics_key: Option<Secret>,
     /// What `/health/deep` asks for as an API key, beside admin keys; unset: nothing.
     pub health_key: Option<Secret>,
-    /// How long the server goes on as before after SIGTERM, in seconds, while `/health` answers 503 `draining`, so that load
-    /// balancers turn to other nodes before any request is refused; as long as they take to notice. SIGINT skips it.
+    /// Seconds after SIGTERM during which requests are still accepted while `/health` returns 503 `draining`, so that load balancers
+    /// drain this node. SIGINT skips them.
     pub lame_duck_seconds: u64,
     /// How long running requests and calls may take to end after that, in seconds.
     pub drain_seconds: u64,

@@ -53,7 +53,7 @@ pub struct KnowledgeConfig {
     pub max_sound_seconds: u32,
     /// The program yt-dlp, which says what there is at the pages of video platforms; unset: the one on the path, if there is one.
     pub yt_dlp: Option<PathBuf>,
-    /// The hosts of video platforms; of each, the very name alone, and nothing below it.
+    /// Exact host names of video platforms; subdomains are not included.
     pub video_hosts: Vec<String>,
     /// The extractors that yt-dlp may use, by its names for them; those of the platforms in `video_hosts`.
     pub video_extractors: Vec<String>,

@@ -80,10 +80,9 @@ pub(crate) async fn chat_completions(
 
 /// A response, or a stream of its events when `stream` is true. The body is that of the public API; what this server adds
 /// stands in `fallback_model`, `reasoning` and `metadata.svc`. A character with knowledge adds items about what it looked
-/// up. A stream sends them before the model answers, and its status is 200 then: a failure of the model is its `error` event, whose
-/// `error` has the `request_id`. Every stream ends with `data: [DONE]` behind its last event, however that ended. The header
-/// `X-Colloquy-Warning` names a knowledge base of the character that is not found. An `item_reference` in the input stands for an
-/// item of a stored response.
+/// up. Knowledge items are streamed before the model answers, so the status is already 200; a later model failure is an `error` event with
+/// `request_id`. Every stream ends with `data: [DONE]`. The header `X-Colloquy-Warning` names a missing knowledge base. An
+/// `item_reference` in the input stands for an item of a stored response.
 #[utoipa::path(
     post, path = "/v3/responses", tag = "text",
     request_body = ResponseRequest,

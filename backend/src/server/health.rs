@@ -109,8 +109,7 @@ pub(super) struct Health {
 /// The dependencies, asked a moment ago.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct DeepReport {
-    /// `ok`; `degraded` when all dependencies answer and something of one is damaged; `down` when one does not answer, and the status code is 503
-    /// then.
+    /// `ok`; `degraded` if a dependency is degraded and none is down; `down` (503) if one does not answer.
     status: &'static str,
     /// `database`, `files`, `search_index`, `chat`, `transcriber`, `synthesizer`, and `embedder`, `vectorstore` and `voice_worker` where there is one.
     checks: BTreeMap<&'static str, Check>,
@@ -136,8 +135,8 @@ pub(super) struct Memory {
 /// One dependency.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Check {
-    /// `up`, `degraded` or `down`. Files are degraded while one is known to be damaged, and the search index while it is made again or does not
-    /// follow the documents.
+    /// `up`, `degraded` or `down`. `degraded`: at least one stored file is known to be damaged, or the search index is being rebuilt or
+    /// lags behind the documents.
     state: &'static str,
     /// How long it took to answer, in milliseconds.
     time_ms: u64,
@@ -147,8 +146,7 @@ pub(super) struct Check {
     /// How fast the voices of this machine are, as measured at the start, and whether they are used; of the synthesizer alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     voices: Vec<VoiceSpeed>,
-    /// The languages that are understood, where there are only some; calls, transcripts and voice messages in others are refused; of the
-    /// transcriber alone.
+    /// Transcriber only: supported language codes; absent if all are supported. Other languages are rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     languages: Option<Vec<&'static str>>,
     /// What is missing, and the command that installs it.
@@ -160,8 +158,7 @@ pub(super) struct Check {
 #[derive(Debug, Default)]
 pub struct DeepHealth(Mutex<Option<(Instant, DeepReport)>>);
 
-/// Tells whether the server takes requests: 503 with `draining` once it is told to stop. It goes on as before for
-/// `http.lame_duck_seconds` then, so that load balancers turn to other servers in time.
+/// Returns 200, or 503 with `draining` once shutdown has begun. Requests are still accepted for `http.lame_duck_seconds`.
 #[utoipa::path(
     get,
     path = "/health",

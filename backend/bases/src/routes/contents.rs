@@ -71,14 +71,14 @@ pub(super) struct FormatQuery {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "only its shape is used, in the API document")]
 pub(crate) struct ContentView {
-    /// The text; the bytes in base64 where an original is no text. `download` has them as they are.
+    /// The text, or the bytes in base64 if the original is not text. `download` returns the bytes unchanged.
     content: String,
-    /// `raw`, `markdown` or `base64`: what it is.
+    /// `raw`, `markdown` or `base64`.
     format: &'static str,
 }
 
-/// A content of a document. What is longer than `knowledge.max_text_bytes` can be downloaded only. It is sent while it
-/// is read; when that fails, it breaks off.
+/// Returns a content of a document. Contents larger than `knowledge.max_text_bytes` are only available as a download. The body is
+/// streamed; if reading fails, the connection is closed early.
 #[utoipa::path(
     get, path = "/api/documents/{partner}/{kb}/{doc_id}/content/{type}", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = inline(Variant), Path), FormatQuery),
@@ -264,8 +264,8 @@ pub(super) struct ContentFileForm {
     character_limit: Option<u64>,
 }
 
-/// Puts a file in the place of a content of a document. What an original says is read when it is asked for (`/api/queue/process`); until then
-/// `processing_warning` says that the text is that of an earlier original.
+/// Replaces a content of a document with a file. A new original is processed by `/api/queue/process`; until then `processing_warning`
+/// reports that the text is outdated.
 #[utoipa::path(
     post, path = "/api/documents/{partner}/{kb}/{doc_id}/content/{type}", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ("doc_id" = String, Path), ("type" = inline(Variant), Path)),

@@ -251,13 +251,13 @@ pub(crate) struct EstimateView {
 pub(crate) struct BulkView {
     /// `queued`, or `dry_run`.
     status: &'static str,
-    /// How many documents.
+    /// Number of documents that were queued.
     queued: usize,
-    /// How many are left as they are.
+    /// Number of documents that were skipped.
     skipped: usize,
     /// The documents that were queued.
     document_ids: Vec<String>,
-    /// The documents that are left as they are, and why.
+    /// Skipped documents, each with its reason.
     skipped_documents: Vec<SkippedView>,
     /// What that would use, where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -368,20 +368,20 @@ async fn bulk(
     }))
 }
 
-/// Which rewritings are tried again.
+/// Rewritings to retry.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct RetryQuery {
-    /// The name of a knowledge base; those of all bases of the partner where it is left out.
+    /// Name of a knowledge base. Default: all bases of the partner.
     kb: Option<String>,
-    /// Whether only those are tried again that the end of a server's process interrupted.
+    /// If true, retries only rewritings that were interrupted because a server process ended.
     #[serde(default)]
     #[param(default = false)]
     interrupted: bool,
 }
 
-/// Has documents rewritten again whose rewriting failed, from the section at which it failed. A section that was being asked for when a
-/// server's process ended is asked for again, and may be paid for twice.
+/// Retries failed rewritings from the section that failed. A section whose request was in flight when a server process ended is requested
+/// again and may be billed twice.
 #[utoipa::path(
     post, path = "/api/rewriting/{partner}/retry-failed", tag = "knowledge bases",
     params(("partner" = String, Path), RetryQuery),

@@ -242,7 +242,7 @@ pub(crate) struct RoutingView {
     post, path = "/api/rag-test/search", tag = "knowledge bases", request_body = SearchBody,
     responses(
         (status = 200, body = SearchView), (status = 400), (status = 403), (status = 404),
-        (status = 503, description = "the search index cannot be searched now, as while it is made again; retry after `Retry-After` seconds"),
+        (status = 503, description = "The search index is being rebuilt; retry after `Retry-After` seconds"),
     )
 )]
 pub(super) async fn search(

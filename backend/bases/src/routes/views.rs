@@ -249,8 +249,7 @@ pub(crate) struct DocumentView {
     embedding_status: Step,
     /// Why a step failed or waits.
     processing_error: Option<String>,
-    /// What is missing in its text, such as pages on which no text could be recognized, and which contents are older than what they are made
-    /// of, as after another original or address; null where nothing is.
+    /// Warnings about the text: pages without recognized text, and contents older than their source. Null if there are none.
     processing_warning: Option<String>,
     /// Who wrote it, as it says.
     author: Option<String>,
