@@ -77,8 +77,11 @@ test("the guide's component takes a double click for one call", inBrowsers, asyn
       };
       createRoot(document.body.appendChild(document.createElement("main"))).render(<Guide />);
       const until = async (wanted) => {
-        for (let i = 0; i < 200 && !wanted(document.body.textContent); i += 1) await wait(20);
-        return document.body.textContent;
+        for (let i = 0; i < 200; i += 1) {
+          if (wanted(document.body.textContent)) return document.body.textContent;
+          await wait(20);
+        }
+        throw new Error(`it stays: ${document.body.textContent}`);
       };
       await until((text) => text.includes("Call"));
       for (let i = 0; i < 2; i += 1) {

@@ -56,7 +56,7 @@ pub struct Arriving {
 impl DiskSpace {
     /// True if so many bytes can be written without the reserve.
     #[must_use]
-    pub fn has_room_for(self, bytes: u64) -> bool {
+    fn has_room_for(self, bytes: u64) -> bool {
         let left = self.free.checked_sub(bytes);
         left.is_some_and(|left| left >= self.reserve)
     }

@@ -118,9 +118,14 @@ fn found(program: &Path) -> io::Result<PathBuf> {
     if program.is_absolute() {
         return Ok(program.to_owned());
     }
-    let path = env::var_os("PATH").unwrap_or_default();
-    let mut files = env::split_paths(&path).map(|folder| folder.join(program));
-    files
-        .find(|file| file.is_absolute() && file.is_file())
-        .ok_or_else(|| io::ErrorKind::NotFound.into())
+    let file = program_on_path(program).filter(|file| file.is_absolute());
+    file.ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// Returns the file of a program in one of the folders of `PATH`, the first of them that has it.
+#[must_use]
+pub fn program_on_path(name: impl AsRef<Path>) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    let mut files = env::split_paths(&path).map(|folder| folder.join(name.as_ref()));
+    files.find(|file| file.is_file())
 }

@@ -32,8 +32,8 @@ use std::{
 
 pub use self::{
     confine::{Protection, hide_memory, missing},
-    launcher::Launcher,
-    program::{MOST_TOLD, Program, ProgramEnd},
+    launcher::{Launcher, program_on_path},
+    program::{Program, ProgramEnd},
 };
 
 use bytes::Bytes;

@@ -12,7 +12,7 @@ use tokio::{
 use super::{Caller, LAST_MOMENT, Limit, Limits, Sandbox, SandboxError, end, of_status};
 
 /// How much of what a program says of itself is kept.
-pub const MOST_TOLD: usize = 16 * 1024;
+const MOST_TOLD: usize = 16 * 1024;
 
 /// A program that is not ours, and what it is given besides its input.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +34,7 @@ pub struct ProgramEnd {
     pub is_success: bool,
     /// What it wrote.
     pub output: Vec<u8>,
-    /// What it wrote to its standard error, the first [`MOST_TOLD`] bytes.
+    /// What it wrote to its standard error, the first 16 KiB.
     pub told: Vec<u8>,
 }
 

@@ -1,22 +1,20 @@
 //! What this machine lacks for calls and documents, and the commands that get it: logged at the start, since a server without models and
 //! programs starts all the same.
 
-use std::{env, path::Path, time::Duration};
+use std::{path::Path, time::Duration};
 
 use colloquy_digitize::ocr::Ocr;
 use tokio::time::timeout;
 
 use crate::{
     App,
-    config::Config,
-    providers::{ProviderError, ProviderErrorKind},
+    config::{Config, EMBEDDED_MODEL},
+    providers::{
+        ProviderError, ProviderErrorKind,
+        embedded::{ESPEAK, POCKETSPHINX},
+    },
+    sandbox::program_on_path,
 };
-
-/// The embedded defaults, which are programs.
-const POCKETSPHINX: &str = "pocketsphinx";
-const ESPEAK: &str = "espeak-ng";
-/// The embedded default for replies.
-const EXTRACTIVE: &str = "builtin/extractive";
 
 /// How long a program may take to show that it is there.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -40,9 +38,9 @@ pub(super) async fn report(app: App) {
             Err(lack) => tracing::warn!("{lack}"),
         }
     }
-    if providers.chat.name() == EXTRACTIVE {
+    if providers.chat.name() == EMBEDDED_MODEL {
         tracing::info!(
-            "calls are answered by {EXTRACTIVE}, which says what stands in a character's own text and documents; COLLOQUY_CHAT_BASE_URL and \
+            "calls are answered by {EMBEDDED_MODEL}, which says what stands in a character's own text and documents; COLLOQUY_CHAT_BASE_URL and \
              COLLOQUY_CHAT_MODEL name a model"
         );
     }
@@ -98,18 +96,13 @@ async fn document_lacks(config: &Config) -> Vec<String> {
              further language of knowledge.ocr_languages"
         ));
     }
-    if knowledge.yt_dlp.is_none() && !is_on_the_path("yt-dlp") {
+    if knowledge.yt_dlp.is_none() && program_on_path("yt-dlp").is_none() {
         lacks.push(
             "videos of platforms are not read: the program yt-dlp is not installed; `pipx install yt-dlp` gets the newest one"
                 .to_owned(),
         );
     }
     lacks
-}
-
-fn is_on_the_path(program: &str) -> bool {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 #[cfg(test)]

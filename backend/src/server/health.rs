@@ -133,7 +133,7 @@ pub(super) struct Memory {
 }
 
 /// One dependency.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub(super) struct Check {
     /// `up`, `degraded` or `down`. `degraded`: at least one stored file is known to be damaged, or the search index is being rebuilt or
     /// lags behind the documents.
@@ -323,11 +323,7 @@ impl Check {
     fn answered() -> Self {
         Self {
             state: "up",
-            time_ms: 0,
-            model: None,
-            voices: Vec::new(),
-            languages: None,
-            warning: None,
+            ..Self::default()
         }
     }
 
@@ -371,10 +367,7 @@ async fn check<E: Display>(
     Check {
         state: if reason.is_none() { "up" } else { "down" },
         time_ms: u64::try_from(taken.as_millis()).unwrap_or(u64::MAX),
-        model: None,
-        voices: Vec::new(),
-        languages: None,
-        warning: None,
+        ..Check::default()
     }
 }
 

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use self::caller::is_quota_key;
+pub(crate) use self::store::for_update;
 pub(super) use self::store::lock_all;
 pub use self::{
     caller::{QuotaCache, QuotaCaller, key_text},

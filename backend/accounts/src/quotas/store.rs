@@ -123,7 +123,7 @@ pub(super) async fn update(
 }
 
 /// Locks the rows that a `SELECT` finds until the transaction ends. On SQLite the transaction is the lock.
-fn for_update(connection: &impl Executor) -> &'static str {
+pub(crate) fn for_update(connection: &impl Executor) -> &'static str {
     match connection.dialect() {
         Dialect::Postgres => "FOR UPDATE",
         Dialect::Sqlite => "",

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use colloquy_base::fair_queue::Claim;
 use colloquy_config::KnowledgeConfig;
 use colloquy_fetch::{Fetcher, ProxyBounds};
-use colloquy_sandbox::{Limit, Limits, Program, Sandbox, SandboxError};
+use colloquy_sandbox::{Limit, Limits, Program, Sandbox, SandboxError, program_on_path};
 
 /// What it is called, where the settings name no other.
 const NAME: &str = "yt-dlp";
@@ -76,13 +76,9 @@ impl<'a> YtDlp<'a> {
         fetcher: &'a Fetcher,
         claim: Claim,
     ) -> Self {
-        let found = || {
-            let path = env::var_os("PATH")?;
-            let mut found = env::split_paths(&path).map(|folder| folder.join(NAME));
-            found.find(|program| program.is_file())
-        };
+        let named = settings.yt_dlp.clone();
         Self {
-            program: settings.yt_dlp.clone().or_else(found),
+            program: named.or_else(|| program_on_path(NAME)),
             extractors: settings.video_extractors.join(","),
             sandbox,
             fetcher,

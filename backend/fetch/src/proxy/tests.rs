@@ -1,3 +1,5 @@
+//! What the proxy lets through, and what it costs at most.
+
 use colloquy_config::FetchConfig;
 
 use super::*;

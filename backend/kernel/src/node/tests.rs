@@ -1,3 +1,5 @@
+//! Nodes by their heartbeats and folders.
+
 use std::{path::Path, sync::Arc, time::Instant};
 
 use colloquy_base::clock::{Clock, ManualClock, SystemClock};

@@ -45,7 +45,7 @@ use super::{
 };
 
 /// What `transcriber.model` calls PocketSphinx.
-const POCKETSPHINX: &str = "pocketsphinx";
+pub const POCKETSPHINX: &str = "pocketsphinx";
 
 /// The transcriber of this machine that the settings name; where they name none, Whisper with each of its models that is there, else
 /// PocketSphinx.
@@ -81,8 +81,8 @@ pub fn transcriber(config: &Config, pool: &Pool) -> anyhow::Result<Arc<dyn Trans
     })
 }
 
-/// What `synthesizer.model` calls espeak-ng.
-const ESPEAK: &str = "espeak-ng";
+/// What `synthesizer.model` calls espeak-ng, and the name of its program.
+pub const ESPEAK: &str = "espeak-ng";
 
 /// The synthesizer of this machine that the settings name; where they name none, each voice that is there and that the machine is fast
 /// enough for, else espeak-ng.

@@ -16,10 +16,10 @@ use tokio::{
 
 use super::{
     super::{ProviderError, ProviderErrorKind},
+    ESPEAK,
     programs::start,
 };
 
-const PROGRAM: &str = "espeak-ng";
 /// It lets the program write each line when it has it.
 const LINES: &str = "stdbuf";
 /// The digits that are sent behind each clause.
@@ -81,7 +81,7 @@ impl Phonemes {
 async fn bounded<T>(
     answer: impl Future<Output = Result<T, ProviderError>>,
 ) -> Result<T, ProviderError> {
-    let late = |_| ProviderError::new(PROGRAM, ProviderErrorKind::Timeout, "it gives no phonemes");
+    let late = |_| ProviderError::new(ESPEAK, ProviderErrorKind::Timeout, "it gives no phonemes");
     timeout(LIMIT, answer).await.map_err(late)?
 }
 
@@ -89,7 +89,7 @@ impl Process {
     async fn start(voice: &str) -> Result<Self, ProviderError> {
         let mut child = start(LINES, |command| {
             command
-                .args(["-oL", PROGRAM, "-q", "--ipa"])
+                .args(["-oL", ESPEAK, "-q", "--ipa"])
                 .args(["-b", "1"]) // the text is UTF-8
                 .args(["-v", voice])
                 .stdin(Stdio::piped())
@@ -156,7 +156,7 @@ fn mark() -> String {
 }
 
 fn failed(message: impl Into<String>) -> ProviderError {
-    ProviderError::new(PROGRAM, ProviderErrorKind::Failed, message)
+    ProviderError::new(ESPEAK, ProviderErrorKind::Failed, message)
 }
 
 /// Phonemes without the program's marks: `(en)` where another language begins, and joiners.

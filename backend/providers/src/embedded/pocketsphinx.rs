@@ -33,13 +33,12 @@ use tokio::{
 
 use super::{
     super::{ProviderError, ProviderErrorKind, Transcriber, Understood, Utterance},
-    busy, not_understood,
+    POCKETSPHINX, busy, not_understood,
     programs::{sound_folder, start_listening},
     queue,
 };
 
 const PROGRAM: &str = "pocketsphinx_batch";
-const NAME: &str = "pocketsphinx";
 /// The longest that an utterance may take, once it has a slot.
 const LIMIT: Duration = Duration::from_secs(60);
 /// The most states that are followed at once, a tenth of the program's default. Measured on Debian's test recordings it
@@ -119,7 +118,7 @@ impl PocketSphinx {
 #[async_trait]
 impl Transcriber for PocketSphinx {
     fn name(&self) -> &str {
-        NAME
+        POCKETSPHINX
     }
 
     fn warm(&self) {
@@ -140,17 +139,23 @@ impl Transcriber for PocketSphinx {
     async fn transcribe(&self, utterance: Utterance) -> Result<String, ProviderError> {
         if let Some(language) = &utterance.language {
             let understood = self.understands().check(language);
-            understood.map_err(|unknown| not_understood(NAME, &unknown))?;
+            understood.map_err(|unknown| not_understood(POCKETSPHINX, &unknown))?;
         }
         let entered = self.pool.queue.enter(&utterance.claim).await;
-        let _slot = entered.map_err(|full| busy(NAME, full))?;
+        let _slot = entered.map_err(|full| busy(POCKETSPHINX, full))?;
         let sound = spawn_blocking(move || write_sound(spoken(&utterance.samples)))
             .await
             .map_err(|_| failed("the sound could not be handed over"))?
             .map_err(|error| failed(format!("handing the sound over: {}", error.kind())))?;
         let mut lease = self.pool.lease()?;
         // The slot is there: what is waited for now is the program alone.
-        let late = |_| ProviderError::new(NAME, ProviderErrorKind::Timeout, "it gives no words");
+        let late = |_| {
+            ProviderError::new(
+                POCKETSPHINX,
+                ProviderErrorKind::Timeout,
+                "it gives no words",
+            )
+        };
         let decoded = timeout(LIMIT, lease.process()?.decode(sound.path())).await;
         let text = decoded.map_err(late)??;
         lease.finished = true;
@@ -232,7 +237,7 @@ impl Process {
         for file in [&models.acoustic, &models.language, &models.dictionary] {
             if !file.exists() {
                 return Err(ProviderError::new(
-                    NAME,
+                    POCKETSPHINX,
                     ProviderErrorKind::Misconfigured,
                     format!("the model {} is not installed", file.display()),
                 ));
@@ -288,7 +293,7 @@ impl Process {
             .ok_or_else(|| failed("the program has ended"))?;
         words(&line, name).ok_or_else(|| {
             ProviderError::new(
-                NAME,
+                POCKETSPHINX,
                 ProviderErrorKind::Malformed,
                 "a line that is not the answer to this utterance",
             )
@@ -333,7 +338,7 @@ fn write_sound(samples: &[i16]) -> std::io::Result<NamedTempFile> {
 }
 
 fn failed(message: impl Into<String>) -> ProviderError {
-    ProviderError::new(NAME, ProviderErrorKind::Failed, message)
+    ProviderError::new(POCKETSPHINX, ProviderErrorKind::Failed, message)
 }
 
 #[cfg(test)]

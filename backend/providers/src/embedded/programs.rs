@@ -9,14 +9,17 @@ use std::{
 use colloquy_sandbox::Launcher;
 use tokio::process::{Child, Command};
 
-use super::super::{ProviderError, ProviderErrorKind};
+use super::{
+    super::{ProviderError, ProviderErrorKind},
+    ESPEAK,
+};
 
 /// Sound that needs no disk, where the system has it.
 const MEMORY_FOLDER: &str = "/dev/shm";
 
 /// Starts programs that speak: they read no sound, which is that of all partners.
 static SPEAKING: LazyLock<Launcher> =
-    LazyLock::new(|| Launcher::new(&["espeak-ng", "stdbuf"], Vec::new()));
+    LazyLock::new(|| Launcher::new(&[ESPEAK, "stdbuf"], Vec::new()));
 /// Starts programs that listen.
 static LISTENING: LazyLock<Launcher> =
     LazyLock::new(|| Launcher::new(&["pocketsphinx_batch"], vec![sound_folder()]));

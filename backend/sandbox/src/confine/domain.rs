@@ -4,7 +4,6 @@
 //! by what else is in it.
 
 use std::{
-    env,
     ffi::OsStr,
     fs::{self, File},
     io::{self, BufRead as _, BufReader, Read as _},
@@ -18,6 +17,7 @@ use landlock::{
 };
 
 use super::{Confined, Protection};
+use crate::program_on_path;
 
 /// All that the newest known kernels tell apart; an older one does what it can.
 const NEWEST: ABI = ABI::V10;
@@ -186,9 +186,7 @@ fn interpreter(program: &Path) -> Option<PathBuf> {
         return Some(named.to_owned());
     }
     let name = words.find(|word| !word.starts_with('-') && !word.contains('='))?;
-    let path = env::var_os("PATH")?;
-    let mut found = env::split_paths(&path).map(|folder| folder.join(name));
-    found.find(|program| program.is_file())
+    program_on_path(name)
 }
 
 #[cfg(test)]

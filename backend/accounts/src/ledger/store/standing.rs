@@ -1,11 +1,14 @@
 //! The SQL of how quotas stand: a row of `quota_amounts` for each measure that has a limit or was ever used.
 
-use colloquy_store::{Dialect, Executor, StoreError, Transaction, statement};
+use colloquy_store::{Executor, StoreError, Transaction, statement};
 
 use super::{
     Amounts, PUT, Standing, TAKE, Taken, insert, measure, parse_amounts, putting, stored, taking,
 };
-use crate::ledger::{Limits, Period, books};
+use crate::{
+    ledger::{Limits, Period, books},
+    quotas::for_update,
+};
 
 /// How a quota stands, in its row: without its amounts.
 #[derive(sqlx::FromRow)]
@@ -138,12 +141,9 @@ pub(crate) async fn lock_ahead(
     quota: &str,
     after: i64,
 ) -> Result<Option<Period>, StoreError> {
-    let lock = match transaction.dialect() {
-        Dialect::Postgres => " FOR UPDATE",
-        Dialect::Sqlite => "",
-    };
     let sql = format!(
-        "SELECT period, period_start FROM quotas WHERE id = $1 AND period_start > $2{lock}"
+        "SELECT period, period_start FROM quotas WHERE id = $1 AND period_start > $2 {}",
+        for_update(transaction)
     );
     let row: Option<StandingRow> = transaction
         .fetch_one(statement(sql, [quota.into(), after.into()]))

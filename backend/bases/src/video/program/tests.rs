@@ -1,3 +1,5 @@
+//! The program as a script that tells what it was given and reaches.
+
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use colloquy_base::fair_queue::Priority;

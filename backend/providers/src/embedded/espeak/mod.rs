@@ -34,12 +34,11 @@ use super::{
         NotSpoken, Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer,
         VoiceList,
     },
-    busy,
+    ESPEAK, busy,
     programs::start,
     queue,
 };
 
-const PROGRAM: &str = "espeak-ng";
 /// The program's normal speed, in words per minute.
 const NORMAL_WPM: f32 = 175.0;
 /// The speeds at which it can still be understood.
@@ -126,7 +125,7 @@ fn rehearsed(voice: &str) -> &'static str {
 #[async_trait]
 impl Synthesizer for Espeak {
     fn name(&self) -> &str {
-        PROGRAM
+        ESPEAK
     }
 
     fn check_language(&self, language: &str, text: Option<&str>) -> Result<(), NotSpoken> {
@@ -137,7 +136,7 @@ impl Synthesizer for Espeak {
         if let Some(language) = &request.language {
             let checked = self.check_language(language, Some(&request.text));
             let unspoken = |unspoken: NotSpoken| {
-                ProviderError::new(PROGRAM, ProviderErrorKind::Rejected, unspoken.to_string())
+                ProviderError::new(ESPEAK, ProviderErrorKind::Rejected, unspoken.to_string())
             };
             checked.map_err(unspoken)?;
         }
@@ -145,7 +144,7 @@ impl Synthesizer for Espeak {
         let voice = voices.choose(request.voice.as_deref(), request.language.as_deref());
         let speed = request.speed.clamp(*SPEED.start(), *SPEED.end());
         let entered = self.queue.enter(&request.claim).await;
-        let slot = entered.map_err(|full| busy(PROGRAM, full))?;
+        let slot = entered.map_err(|full| busy(ESPEAK, full))?;
         let gain = self.gain(&voice).await?;
         let process = SpeechProcess::start(&voice, NORMAL_WPM * speed, &request.text).await?;
         let (pieces, heard) = mpsc::channel(PIECES);
@@ -181,7 +180,7 @@ struct SpeechProcess {
 impl SpeechProcess {
     /// Starts the program, and gives it the text.
     async fn start(voice: &str, words_a_minute: f32, text: &str) -> Result<Self, ProviderError> {
-        let mut child = start(PROGRAM, |command| {
+        let mut child = start(ESPEAK, |command| {
             command
                 .arg("--stdout")
                 .arg("--stdin")
@@ -239,7 +238,7 @@ impl SpeechProcess {
                 return self.end().await.map(|()| None);
             }
             let pcm = self.decoder.push(&buffer[..read]).map_err(|message| {
-                ProviderError::new(PROGRAM, ProviderErrorKind::Malformed, message)
+                ProviderError::new(ESPEAK, ProviderErrorKind::Malformed, message)
             })?;
             if pcm.is_some() {
                 return Ok(pcm);
@@ -275,7 +274,7 @@ fn plain(text: &str) -> String {
 }
 
 fn failed(message: impl Into<String>) -> ProviderError {
-    ProviderError::new(PROGRAM, ProviderErrorKind::Failed, message)
+    ProviderError::new(ESPEAK, ProviderErrorKind::Failed, message)
 }
 
 #[cfg(test)]

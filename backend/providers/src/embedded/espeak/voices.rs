@@ -9,7 +9,7 @@ use super::{
         super::{Gender, ProviderError, VoiceInfo},
         programs::{not_started, start},
     },
-    PROGRAM, failed,
+    ESPEAK, failed,
 };
 
 /// The voice where neither voice nor language is known.
@@ -41,7 +41,7 @@ struct Listed {
 impl Voices {
     pub(super) async fn ask() -> Result<Self, ProviderError> {
         let list = |kind: &'static str| async move {
-            let child = start(PROGRAM, |command| {
+            let child = start(ESPEAK, |command| {
                 command
                     .arg(kind)
                     .stdin(Stdio::null())
@@ -49,7 +49,7 @@ impl Voices {
                     .stderr(Stdio::null());
             })?;
             let output = child.wait_with_output().await;
-            let output = output.map_err(|error| not_started(PROGRAM, &error))?;
+            let output = output.map_err(|error| not_started(ESPEAK, &error))?;
             if !output.status.success() {
                 return Err(failed(format!("listing the voices: {}", output.status)));
             }
