@@ -7,10 +7,11 @@ use gloo_events::{EventListener, EventListenerOptions};
 use gloo_timers::callback::Timeout;
 use js_sys::{Array, Function, JSON, Promise, Reflect};
 use serde::Serialize;
-use serde_wasm_bindgen::Serializer;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::Event;
+
+use crate::serializer::Serializer;
 
 #[wasm_bindgen]
 extern "C" {
@@ -76,10 +77,9 @@ pub(crate) fn navigator() -> JsValue {
 
 /// A value as JavaScript has it: a structure is a plain object, `None` is `null`.
 pub(crate) fn to_value(value: &impl Serialize) -> JsValue {
-    // Only integers that a JavaScript number cannot hold fail, and maps whose keys are not strings.
-    value
-        .serialize(&Serializer::json_compatible())
-        .unwrap_or(JsValue::UNDEFINED)
+    let value = value.serialize(Serializer);
+    debug_assert!(value.is_ok(), "a shape that nothing else here has");
+    value.unwrap_or(JsValue::UNDEFINED)
 }
 
 /// `undefined` and `null` are both absent.

@@ -22,6 +22,7 @@ mod page;
 mod peer;
 mod policy;
 mod reports;
+mod serializer;
 mod socket;
 mod sound;
 mod speaker;
