@@ -239,7 +239,10 @@ export interface CheckReport {
   microphones: number;
   /** How many speakers there are to choose from. */
   speakers: number;
-  /** Whether the backend answers within 10 seconds, and after how many milliseconds. */
+  /**
+   * Whether the backend answers within 10 seconds, and after how many milliseconds, and whether a WebSocket to it opens: `NETWORK` where a
+   * proxy in front of it does not pass `Upgrade` on.
+   */
   backend: { ok: true; ms: number } | CheckFailure;
   /** Whether the backend's media port can be reached, after how many milliseconds, and how; see `CallStats`. */
   media: { ok: true; ms: number; candidateType: string | null; protocol: string | null } | CheckFailure;

@@ -1,21 +1,27 @@
 //! The check before a call: permission, devices, and whether the backend and its media port can be reached.
 //!
-//! For the last it makes the same kind of connection as a call does, without a call: the backend answers an offer, and
-//! both sides look for a path until one is found.
+//! For the last it makes the same kinds of connection as a call does, without a call: the backend answers an offer, and
+//! both sides look for a path until one is found; and a WebSocket is opened.
 
-use colloquy_protocol::{CheckAnswer, ErrorCode, check_request, path};
+use std::cell::Cell;
+use std::rc::Rc;
+
+use colloquy_protocol::{
+    CallError, CheckAnswer, ErrorCode, check_request, check_socket_url, no_socket, path,
+};
+use gloo_events::EventListener;
 use gloo_timers::callback::Timeout;
-use js_sys::Array;
+use js_sys::{Array, Promise};
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{
     AbortController, RtcPeerConnection, RtcPeerConnectionState, RtcRtpTransceiverDirection,
-    RtcRtpTransceiverInit, RtcSdpType, RtcSessionDescriptionInit,
+    RtcRtpTransceiverInit, RtcSdpType, RtcSessionDescriptionInit, WebSocket,
 };
 
 use crate::config::Config;
-use crate::js;
+use crate::js::{self, TimeoutPromise};
 use crate::microphone::media_devices;
 use crate::{create, devices, peer, stats};
 
@@ -62,16 +68,16 @@ enum Part {
     Failed {
         ok: bool,
         code: ErrorCode,
-        message: &'static str,
+        message: String,
     },
 }
 
-impl From<ErrorCode> for Part {
-    fn from(code: ErrorCode) -> Self {
+impl From<CallError> for Part {
+    fn from(CallError { code, message }: CallError) -> Self {
         Self::Failed {
             ok: false,
             code,
-            message: code.advice(),
+            message,
         }
     }
 }
@@ -89,7 +95,8 @@ pub(crate) async fn run(config: &Config) -> CheckResult {
     } else if microphones == 0 {
         Some(ErrorCode::MicrophoneMissing)
     } else {
-        backend.as_ref().err().or(media.as_ref().err()).copied()
+        let failure = backend.as_ref().err().or(media.as_ref().err());
+        failure.map(|error| error.code)
     };
     CheckResult {
         ok: code.is_none(),
@@ -102,8 +109,8 @@ pub(crate) async fn run(config: &Config) -> CheckResult {
     }
 }
 
-/// The findings of a part that works, or the code of its failure.
-type Outcome = Result<Part, ErrorCode>;
+/// The findings of a part that works, or its failure.
+type Outcome = Result<Part, CallError>;
 
 /// Which permission the browser is asked about.
 #[derive(Serialize)]
@@ -143,27 +150,93 @@ impl Drop for Probe {
 
 async fn paths(config: &Config) -> (Outcome, Outcome) {
     let Ok((probe, offer)) = offer(config).await else {
-        let unsupported = ErrorCode::UnsupportedBrowser;
-        return (Err(unsupported), Err(unsupported));
+        let unsupported = CallError::new(ErrorCode::UnsupportedBrowser);
+        return (Err(unsupported.clone()), Err(unsupported));
     };
-    let (backend, answer) = match ask(config, &offer).await {
-        Ok((ms, answer)) => (Ok(Part::Backend { ok: true, ms }), answer),
+    let (ms, answer) = match ask(config, &offer).await {
+        Ok(answered) => answered,
         // Without an answer nothing is known about the media port.
-        Err(code) => return (Err(code), Err(code)),
+        Err(error) => return (Err(error.clone()), Err(error)),
     };
+    let url = check_socket_url(&config.backend_url);
+    let socket = SocketProbe::open(&url);
+    let media = media(&probe, &answer).await;
+    let backend = match socket.is_open().await {
+        true => Ok(Part::Backend { ok: true, ms }),
+        false => Err(no_socket(&url)),
+    };
+    (backend, media)
+}
+
+/// Looks for a path to the media port.
+async fn media(probe: &Probe, answer: &str) -> Outcome {
     let begun = js::now_ms();
-    if !connect(&probe.0, &answer).await {
-        return (backend, Err(ErrorCode::Media));
+    if !connect(&probe.0, answer).await {
+        return Err(ErrorCode::Media.into());
     }
     let ms = since(begun);
     let (candidate_type, protocol) = found_path(&probe.0).await;
-    let media = Part::Media {
+    Ok(Part::Media {
         ok: true,
         ms,
         candidate_type,
         protocol,
-    };
-    (backend, Ok(media))
+    })
+}
+
+/// A WebSocket that is being opened, and is closed with the check.
+struct SocketProbe {
+    /// `None` when the browser opened none: Firefox throws for a URL that a policy blocks.
+    socket: Option<WebSocket>,
+    /// Settled when it is open, or will not be.
+    settled: Promise,
+    /// Whether it has been open. The server closes it at once.
+    opened: Rc<Cell<bool>>,
+    _listeners: Option<[EventListener; 3]>,
+}
+
+impl SocketProbe {
+    fn open(url: &str) -> Self {
+        let socket = WebSocket::new(url).ok();
+        let opened = Rc::new(Cell::new(false));
+        let mut listeners = None;
+        let settled = Promise::new(&mut |resolve, _reject| {
+            let listen = |socket: &WebSocket| {
+                [("open", true), ("close", false), ("error", false)].map(|(name, opens)| {
+                    let (resolve, opened) = (resolve.clone(), Rc::clone(&opened));
+                    js::listen(socket, name, move |_| {
+                        opened.set(opened.get() || opens);
+                        js::settle(Some(&resolve));
+                    })
+                })
+            };
+            listeners = socket.as_ref().map(listen);
+            if listeners.is_none() {
+                js::settle(Some(&resolve));
+            }
+        });
+        Self {
+            socket,
+            settled,
+            opened,
+            _listeners: listeners,
+        }
+    }
+
+    async fn is_open(&self) -> bool {
+        let timeout = TimeoutPromise::after(ANSWER_TIMEOUT_MS);
+        // This promise never rejects.
+        let _ = JsFuture::from(js::race(&self.settled, timeout.promise())).await;
+        self.opened.get()
+    }
+}
+
+impl Drop for SocketProbe {
+    fn drop(&mut self) {
+        if let Some(socket) = &self.socket {
+            let _ = socket.close_with_code(1000);
+        }
+    }
 }
 
 /// How the path runs. Chromium tells a moment after the connection is up.
@@ -203,16 +276,21 @@ async fn offer(config: &Config) -> Result<(Probe, String), JsValue> {
 }
 
 /// The backend's answer and how long it took.
-async fn ask(config: &Config, offer: &str) -> Result<(u32, String), ErrorCode> {
+async fn ask(config: &Config, offer: &str) -> Result<(u32, String), CallError> {
     let begun = js::now_ms();
     let (url, body) = check_request(&config.backend_url, offer);
     let abort = AbortController::new().map_err(|_| ErrorCode::UnsupportedBrowser)?;
     let given_up = abort.clone();
     let _timeout = Timeout::new(ANSWER_TIMEOUT_MS, move || given_up.abort());
     let sent = create::post(&url, None, &body, Some(&abort));
-    let (status, body) = create::read(sent).await.map_err(|_| ErrorCode::Network)?;
-    let answer = CheckAnswer::read(status, body.as_ref()).sdp()?;
+    let (status, body) = create::read(sent).await.map_err(|_| unreachable(&url))?;
+    let answer = CheckAnswer::read(status, body.as_ref()).sdp(&url)?;
     Ok((since(begun), answer))
+}
+
+fn unreachable(url: &str) -> CallError {
+    let detail = String::from_iter(["POST ", url]);
+    CallError::with_detail(ErrorCode::Network, &detail)
 }
 
 /// Whether a path comes about.

@@ -104,6 +104,7 @@ export class Backend {
       }
       #open() {
         if (this.closed) return;
+        if (backend.#failing === "upgrade") return this.dispatchEvent(new Event("error"));
         this.opened = true;
         this.dispatchEvent(new Event("open"));
       }
@@ -491,7 +492,7 @@ export class Backend {
     return JSON.stringify(this.#given[name]);
   }
 
-  /** Fails the next checks: the backend's `answer` or its `body` never comes, or nobody listens on its `media` port. */
+  /** Fails the next checks: the backend's `answer` or its `body` never comes, nobody listens on its `media` port, or a proxy drops the `upgrade` of sockets. */
   failCheck(how) {
     this.#failing = how;
   }

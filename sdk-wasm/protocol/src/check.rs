@@ -1,13 +1,42 @@
-//! The check before a call: `POST /v2/calls/check`, an offer without a call, and the backend's answer to it.
+//! The check before a call: `POST /v2/calls/check`, an offer without a call, and the backend's answer to it; and a WebSocket, since a
+//! proxy may let requests through and none of these.
 
-use crate::ErrorCode;
+use crate::create::answered;
 use crate::wire::{Fields, Frame};
+use crate::{CallError, ErrorCode};
 
 /// The URL and the JSON body of the request.
 #[must_use]
 pub fn check_request(backend_url: &str, offer: &str) -> (String, String) {
     let url = String::from_iter([backend_url.trim_end_matches('/'), "/v2/calls/check"]);
     (url, Frame::object().text("sdp", offer).end())
+}
+
+/// The URL of a WebSocket that says and takes nothing; its path is like that of a session.
+#[must_use]
+pub fn check_socket_url(backend_url: &str) -> String {
+    // A scheme may be written in capitals.
+    let (scheme, rest) = match backend_url.split_at_checked(4) {
+        Some((http, rest)) if http.eq_ignore_ascii_case("http") => ("ws", rest),
+        _ => ("", backend_url),
+    };
+    let rest = rest.trim_end_matches('/');
+    String::from_iter([scheme, rest, "/v2/calls/check/session"])
+}
+
+/// The failure of that WebSocket at a backend that answers requests.
+#[must_use]
+pub fn no_socket(url: &str) -> CallError {
+    let message = String::from_iter([
+        "The backend answers HTTP, but no WebSocket opens at ",
+        url,
+        ". A proxy in front of it does not pass the headers Upgrade and Connection on, or the page's \
+         Content-Security-Policy lacks this origin in connect-src.",
+    ]);
+    CallError {
+        code: ErrorCode::Network,
+        message,
+    }
 }
 
 /// What the backend answered.
@@ -26,15 +55,17 @@ impl CheckAnswer {
         Self { status, sdp }
     }
 
-    /// The session description, or why there is none.
+    /// The session description, or why there is none. `url` is where the request went.
     ///
     /// # Errors
     /// What the status says; `Protocol` for a success without a description.
-    pub fn sdp(self) -> Result<String, ErrorCode> {
-        if (200..300).contains(&self.status) {
-            return self.sdp.ok_or(ErrorCode::Protocol);
-        }
-        Err(ErrorCode::from_http_status(self.status))
+    pub fn sdp(self, url: &str) -> Result<String, CallError> {
+        let code = match self.sdp {
+            Some(sdp) if (200..300).contains(&self.status) => return Ok(sdp),
+            None if (200..300).contains(&self.status) => ErrorCode::Protocol,
+            _ => ErrorCode::from_http_status(self.status),
+        };
+        Err(CallError::with_detail(code, &answered(self.status, url)))
     }
 }
 
@@ -55,11 +86,33 @@ mod tests {
 
     #[test]
     fn answers_become_a_description_or_a_code() {
-        let sdp = |status, body: Value| CheckAnswer::read(status, Some(&body)).sdp();
+        let sdp = |status, body: Value| {
+            CheckAnswer::read(status, Some(&body)).sdp("https://h/v2/calls/check")
+        };
         assert_eq!(sdp(200, json!({"data": {"sdp": "v=0"}})), Ok("v=0".into()));
-        assert_eq!(sdp(200, json!({})), Err(ErrorCode::Protocol));
-        assert_eq!(sdp(404, json!({})), Err(ErrorCode::Network));
-        assert_eq!(sdp(429, json!({})), Err(ErrorCode::RateLimited));
-        assert_eq!(sdp(503, json!({})), Err(ErrorCode::Capacity));
+        let failure = |status| sdp(status, json!({})).unwrap_err();
+        assert_eq!(failure(200).code, ErrorCode::Protocol);
+        assert_eq!(failure(404).code, ErrorCode::Network);
+        assert_eq!(failure(429).code, ErrorCode::RateLimited);
+        assert_eq!(failure(503).code, ErrorCode::Capacity);
+        let message = failure(404).message;
+        assert!(
+            message.ends_with("(HTTP status 404 from POST https://h/v2/calls/check)"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn the_socket_is_beside_the_sessions() {
+        for (backend, socket) in [
+            (
+                "https://h:8443/voice/",
+                "wss://h:8443/voice/v2/calls/check/session",
+            ),
+            ("http://[::1]", "ws://[::1]/v2/calls/check/session"),
+        ] {
+            assert_eq!(check_socket_url(backend), socket);
+            assert!(no_socket(socket).message.contains(socket));
+        }
     }
 }

@@ -13,7 +13,7 @@ mod messages;
 mod stats;
 mod wire;
 
-pub use check::{CheckAnswer, check_request};
+pub use check::{CheckAnswer, check_request, check_socket_url, no_socket};
 pub use codes::{ByeReason, CloseCode};
 pub use create::{Character, CreateAnswer, CreateRequest, NewCall};
 pub use errors::{CallError, ErrorCode};

@@ -367,6 +367,26 @@ async fn the_check_before_a_call_waits_for_nothing_for_ever() {
     }
 }
 
+#[wasm_bindgen_test]
+async fn the_check_before_a_call_opens_a_socket_and_names_the_proxy_that_lets_none_through() {
+    let backend = Backend::new();
+    backend.permit("granted");
+    backend.fail_check("upgrade");
+    let report = check().await;
+    let failed = format!(
+        r#""backend":{{"ok":false,"code":"NETWORK","message":"The backend answers HTTP, but no WebSocket opens at {}/v2/calls/check/session. "#,
+        BACKEND_URL.replace("http", "ws"),
+    );
+    assert!(report.contains(&failed), "{report}");
+    assert!(report.contains("Upgrade"), "{report}");
+    assert!(report.contains(r#""media":{"ok":true"#), "{report}");
+    assert!(
+        report.starts_with(r#"{"ok":false,"code":"NETWORK""#),
+        "{report}"
+    );
+    backend.uninstall();
+}
+
 async fn check() -> String {
     let config = Object::new();
     Reflect::set(&config, &"backendUrl".into(), &BACKEND_URL.into()).unwrap();
