@@ -73,8 +73,9 @@ impl MiniLm {
     fn check(&self) -> Result<(), InferenceError> {
         let last = self.tokenizer.vocabulary().saturating_sub(1);
         let last = i32::try_from(last).unwrap_or(i32::MAX);
-        let (short, long) = (vec![last; 2], vec![last; SEQUENCE]);
-        let checked = self.batch(&[&long, &short]);
+        let (long, short, shorter) = (vec![last; SEQUENCE], vec![last; 3], vec![last; 2]);
+        let alone = self.batch(&[&long]);
+        let checked = alone.and_then(|_| self.batch(&[&short, &shorter]));
         checked.map_err(|error| match error {
             InferenceError::Failed(message) => InferenceError::Malformed(message),
             other => other,
