@@ -94,7 +94,7 @@ async fn heard(database: TestDatabase) {
     let lie = [b"ID3\x04\0\0\0\0\0\x0a", &[0x55; 4_000][..]].concat();
     for (name, bytes, why) in [
         ("silence.wav", silence, "nobody speaks"),
-        ("ac3.avi", ac3, "not supported: 0x2000"),
+        ("ac3.avi", ac3, "not supported: AC-3 (0x2000) in AVI"),
         ("pictures.mp4", pictures, "no sound"),
         ("lie.mp3", lie, "not what its name says"),
     ] {

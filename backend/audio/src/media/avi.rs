@@ -100,9 +100,17 @@ fn tag(format: &[u8]) -> Option<u16> {
     }
 }
 
+/// The longest format, in bytes: one that is extensible, and one with the coefficients of Microsoft's ADPCM.
+const LONGEST: usize = 40;
+const LONGEST_ADPCM: usize = 50;
+
 fn wav(format: &[u8], data: &[u8]) -> Vec<u8> {
     let length = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX).to_le_bytes();
-    let format = &format[..format.len().min(40) / 2 * 2];
+    let longest = match tag(format) {
+        Some(MS_ADPCM) => LONGEST_ADPCM,
+        _ => LONGEST,
+    };
+    let format = &format[..format.len().min(longest) / 2 * 2];
     let mut wav = Vec::with_capacity(28 + format.len() + data.len());
     wav.extend_from_slice(b"RIFF");
     wav.extend_from_slice(&length(20 + format.len() + data.len()));
