@@ -229,10 +229,20 @@ async fn a_child_takes_its_limits_first_and_ends_with_its_parent() {
             && limit("Max core file size") == Some(0)
             && limit("Max file size") == Some(0)
             && limit("Max cpu time") == Some(7)
+            && limit("Max processes").is_some()
             && limit("Max address space").is_some_and(|bytes| bytes < 2_000_000_000)
     })
     .await;
     println!("{}", fs::read_to_string(&limits).unwrap());
+    let status = format!("/proc/{}/status", waiting.0.id());
+    eventually("it has given up what it does not need", || async {
+        let status = fs::read_to_string(&status).unwrap();
+        let has = |line: &str| status.lines().any(|it| it == line);
+        // Where the kernel has no filters, there is no such line.
+        let is_filtered = has("Seccomp:\t2") || !status.contains("Seccomp:");
+        is_filtered && has("NoNewPrivs:\t1")
+    })
+    .await;
     let score = format!("/proc/{}/oom_score_adj", waiting.0.id());
     assert_eq!(fs::read_to_string(score).unwrap().trim(), "1000");
     waiting.ends().await;

@@ -40,11 +40,14 @@ impl Request {
                 items.push(entry);
                 continue;
             };
-            let found = item(id).ok_or_else(|| id.to_owned())?;
-            if known.insert(id.to_owned()) {
-                self.resolved.insert(items.len());
-                items.push(found);
+            // What stands in the conversation need not be stored.
+            if known.contains(id) {
+                continue;
             }
+            let found = item(id).ok_or_else(|| id.to_owned())?;
+            known.insert(id.to_owned());
+            self.resolved.insert(items.len());
+            items.push(found);
         }
         *input = items;
         Ok(())
@@ -135,8 +138,12 @@ mod tests {
     #[test]
     fn an_item_of_the_conversation_before_is_not_repeated() {
         let asked = json!({"role": "user", "content": "Sure?"});
-        let mut request = request(&json!([refer("rs_1"), refer("msg_1"), asked]));
-        request.prepend_items(vec![stored("msg_1").unwrap()]);
+        let input = json!([refer("rs_1"), refer("msg_1"), refer("msg_9"), asked]);
+        let mut request = request(&input);
+        // One of them was never stored.
+        let unstored =
+            json!({"type": "message", "id": "msg_9", "role": "assistant", "content": "Four."});
+        request.prepend_items(vec![stored("msg_1").unwrap(), unstored]);
         request.resolve_references(stored).unwrap();
         assert_eq!(request.input_items(), [stored("rs_1").unwrap(), asked]);
     }
