@@ -32,6 +32,7 @@ use symphonia::{
 
 use self::{decoder::Decoder, output::Output};
 
+mod aac;
 mod avi;
 mod decoder;
 mod kinds;

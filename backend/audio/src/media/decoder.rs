@@ -1,10 +1,12 @@
-//! From packets to samples: those of Opus by libopus, which the container library has no decoder for, all others by that library.
+//! From packets to samples: those of Opus by libopus and of AAC by `syom`, all others by the container library, which has no decoder of Opus, and of
+//! AAC one for two channels of low complexity.
 
 use opus::Channels;
 use symphonia::{
     core::{
         codecs::audio::{
-            AudioCodecParameters, AudioDecoder, AudioDecoderOptions, well_known::CODEC_ID_OPUS,
+            AudioCodecParameters, AudioDecoder, AudioDecoderOptions,
+            well_known::{CODEC_ID_AAC, CODEC_ID_OPUS},
         },
         errors::{Error, decode_error},
         packet::Packet,
@@ -13,7 +15,7 @@ use symphonia::{
     default::get_codecs,
 };
 
-use super::{MediaError, kinds};
+use super::{MediaError, aac::Aac, kinds};
 
 /// RFC 6716, 3.2.5: no packet is longer than 120 ms.
 const MAX_PACKET_MS: usize = 120;
@@ -31,6 +33,8 @@ pub(super) enum Decoder {
         time_base: Option<TimeBase>,
         rate_hz: u32,
     },
+    /// Mono samples.
+    Aac(Box<Aac>),
     Other(Box<dyn AudioDecoder>),
 }
 
@@ -41,13 +45,16 @@ impl Decoder {
         time_base: Option<TimeBase>,
         wanted_hz: u32,
     ) -> Result<Self, MediaError> {
+        if parameters.codec == CODEC_ID_AAC {
+            return Aac::of(parameters).map(Box::new).map(Self::Aac);
+        }
         if parameters.codec != CODEC_ID_OPUS {
             let options = AudioDecoderOptions::default();
             let decoder = get_codecs().make_audio_decoder(parameters, &options);
             return match decoder {
                 Ok(decoder) => Ok(Self::Other(decoder)),
                 Err(Error::Unsupported(_)) => {
-                    Err(MediaError::Unsupported(kinds::undecoded(parameters)))
+                    Err(MediaError::Unsupported(kinds::undecoded(parameters.codec)))
                 }
                 Err(error) => Err(error.into()),
             };
@@ -83,6 +90,7 @@ impl Decoder {
         match self {
             // Without that it is what a lost packet is; the first samples after it are not given out anyway.
             Self::Opus { opus, .. } => drop(opus.reset_state()),
+            Self::Aac(aac) => aac.reset(),
             Self::Other(decoder) => decoder.reset(),
         }
     }
@@ -115,6 +123,10 @@ impl Decoder {
                 interleaved.drain(..begin);
                 Ok((*rate_hz, 1))
             }
+            Self::Aac(aac) => match aac.decode(&packet.data, interleaved) {
+                Ok(rate_hz @ 1..) => Ok((rate_hz, 1)),
+                Ok(0) | Err(_) => decode_error("aac: a packet that is none"),
+            },
             Self::Other(decoder) => {
                 let sound = decoder.decode(packet)?;
                 sound.copy_to_vec_interleaved(interleaved);
