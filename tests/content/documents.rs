@@ -142,6 +142,55 @@ async fn text_is_recognized_on_pictures_of_every_format() {
     );
 }
 
+/// A Word document with a paragraph and a picture.
+fn illustrated(picture: &[u8]) -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(vec![]));
+    let main = r#"<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><w:body><w:p><w:r><w:t>See below.</w:t></w:r></w:p><w:p><w:r><w:drawing><a:blip r:embed="r1"/></w:drawing></w:r></w:p></w:body></w:document>"#;
+    let relation = |kind: &str, target: &str| {
+        format!(
+            r#"<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/{kind}" Target="{target}"/></Relationships>"#
+        )
+    };
+    let types = r#"<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>"#;
+    let top = relation("officeDocument", "word/document.xml");
+    let images = relation("image", "media/image1.png");
+    for (name, content) in [
+        ("[Content_Types].xml", types.as_bytes()),
+        ("_rels/.rels", top.as_bytes()),
+        ("word/document.xml", main.as_bytes()),
+        ("word/_rels/document.xml.rels", images.as_bytes()),
+        ("word/media/image1.png", picture),
+    ] {
+        let options = zip::write::SimpleFileOptions::default();
+        zip.start_file(name, options).unwrap();
+        zip.write_all(content).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn text_is_recognized_in_pictures_of_documents() {
+    let scan = Input::from(Bytes::from(sample("ocr/ocr_test.pdf")));
+    let (sandbox, claim) = (sandbox(), claim());
+    let images = page_images(&sandbox, &claim, &scan, Format::Pdf, &[1]);
+    let images = images.await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.pgm");
+    fs::write(&page, images[0].to_pgm()).unwrap();
+    let document = illustrated(&pictured("png", &page));
+    let ocr = Ocr::open(&["eng"]).await.unwrap();
+    let whole = read(Some(&ocr), document.clone(), Format::Docx).await;
+    let whole = whole.unwrap();
+    let text = whole.document.markdown;
+    assert!(text.starts_with("See below."), "{text}");
+    assert!(text.contains("Markdown in an easy"), "{text}");
+    assert_eq!((whole.missing.len(), whole.missing_pictures), (0, 0));
+    // Without anything that recognizes text, that is told.
+    let part = read(None, document, Format::Docx).await.unwrap();
+    assert_eq!(part.document.markdown, "See below.\n");
+    assert_eq!((part.missing.len(), part.missing_pictures), (0, 1));
+}
+
 /// A GIF has a muxer of its own.
 fn gif(from: &Path) -> Vec<u8> {
     let output = std::process::Command::new("ffmpeg")

@@ -10,7 +10,7 @@ pub mod ocr;
 mod pages;
 pub mod sound;
 
-use std::{convert::Infallible, time::Duration};
+use std::{collections::HashSet, convert::Infallible, time::Duration};
 
 use colloquy_base::fair_queue::Claim;
 pub use colloquy_extract::{
@@ -128,6 +128,8 @@ pub struct Digitized {
     pub recognized: Vec<u32>,
     /// Pages that should have been looked at and could not be: what is told of them may be missing.
     pub missing: Vec<u32>,
+    /// How many pictures inside of the text could not be looked at.
+    pub missing_pictures: u32,
 }
 
 /// The text of a document: what it holds, and what is recognized on pages that hold none.
@@ -147,6 +149,12 @@ pub async fn digitize(
     let most = Bounds::default().markdown_bytes;
     let most = options.max_markdown_bytes.map_or(most, |it| it.min(most));
     let unread: Vec<u32> = document.unread.iter().map(|unread| unread.page).collect();
+    let pictures: HashSet<u32> = document
+        .unread
+        .iter()
+        .filter(|unread| unread.reason == UnreadReason::Picture)
+        .map(|unread| unread.page)
+        .collect();
     let looked = match ocr {
         _ if unread.is_empty() => Looked::default(),
         None => Looked::at_none(&unread, DigitizeError::NoOcr),
@@ -163,20 +171,33 @@ pub async fn digitize(
             pages.look(&unread, most, pages::time_of(length)).await?
         }
     };
-    document.fill(|page| looked.recognized.get(&page).cloned());
+    document.fill(|page| {
+        let text = looked.recognized.get(&page);
+        let text = text.filter(|text| !pictures.contains(&page) || ocr::is_legible(text));
+        text.cloned()
+    });
     if document.markdown.len() > most {
         return Err(too_long(most));
     }
-    let failure = looked.failure;
+    // A drawing made of lines is no damage.
+    let is_drawing = |failure: &DigitizeError| {
+        let is_damaged = matches!(failure, DigitizeError::Document(ExtractError::Damaged(_)));
+        is_damaged && !pictures.is_empty()
+    };
+    let failure = looked.failure.filter(|failure| !is_drawing(failure));
     let document = document.finished(!unread.is_empty()).map_err(|error| {
         // What could not be looked at may have text.
         let failure = failure.filter(|_| error == ExtractError::PicturesOnly);
         failure.unwrap_or(DigitizeError::Document(error))
     })?;
+    let is_page = |page: &u32| !pictures.contains(page);
+    let (missing, missing_pictures): (Vec<u32>, Vec<u32>) =
+        looked.missing.into_iter().partition(is_page);
     Ok(Digitized {
         document,
-        recognized: looked.recognized.into_keys().collect(),
-        missing: looked.missing,
+        recognized: looked.recognized.into_keys().filter(is_page).collect(),
+        missing,
+        missing_pictures: u32::try_from(missing_pictures.len()).unwrap_or(u32::MAX),
     })
 }
 

@@ -157,6 +157,21 @@ fn paragraphs(text: &str) -> String {
     joined
 }
 
+/// Whether what was recognized in a picture is text, and not what a photograph looks like. Signs and shadows become single letters.
+pub(crate) fn is_legible(text: &str) -> bool {
+    // A sign of Chinese or Japanese is as good as a word.
+    let is_sign = |c: &char| *c >= '\u{3040}' && c.is_alphabetic();
+    let letters = |word: &str| match word.chars().filter(|c| c.is_alphabetic()).count() {
+        0..3 => word.chars().filter(is_sign).count(),
+        letters => letters,
+    };
+    let in_words: usize = text.split_whitespace().map(letters).sum();
+    let all = text
+        .chars()
+        .filter(|c| !c.is_whitespace() && !c.is_numeric());
+    in_words >= 4 && in_words * 2 > all.count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,6 +184,29 @@ mod tests {
             "A line that is broken in two, and an- Other one\n\nNew\n"
         );
         assert_eq!(paragraphs("\n \x0C"), "");
+    }
+
+    #[test]
+    fn photographs_have_no_text() {
+        for text in [
+            "Settings > Devices > Add a device",
+            "Press the red button for 3 s",
+            "Gerät zurücksetzen",
+            "Артикул 4711",
+            "Total 4711 815",
+            "営 業 時 間",
+        ] {
+            assert!(is_legible(text), "{text}");
+        }
+        for noise in [
+            "",
+            "a i ~~ | _ Se",
+            "ee ~ -- ,. oO |",
+            "1 2 3",
+            "~wWw~|/.,;:'^^__--<<",
+        ] {
+            assert!(!is_legible(noise), "{noise}");
+        }
     }
 
     #[tokio::test]

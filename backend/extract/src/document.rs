@@ -24,7 +24,7 @@ pub struct Document {
 /// A page whose text has to be recognized in its image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnreadPage {
-    /// Its number, from 1 on; of a file of a book, its place in the spine.
+    /// Its number, from 1 on; of a file of a book, its place in the spine; of a picture inside of a document, a larger one.
     pub page: u32,
     /// Where its text belongs in the Markdown: the bytes from here,
     pub begin: usize,
@@ -44,6 +44,8 @@ pub enum UnreadReason {
     BadText,
     /// What its text is stored as could not be read, or is not there.
     Unreadable,
+    /// It is a picture inside of the text.
+    Picture,
 }
 
 impl Document {

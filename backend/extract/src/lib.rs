@@ -79,8 +79,11 @@ pub fn page_images(
             }
             Ok(())
         }
-        // What is unread of a book is not in it, and what is unread of a Word document is of a format that cannot be read.
-        Format::Epub | Format::Docx => Ok(()),
+        Format::Docx | Format::Pptx | Format::Xlsx | Format::Doc | Format::Ppt | Format::Xls => {
+            office::images(bytes, format, pages, bounds, give)
+        }
+        // What is unread of a book is not in it.
+        Format::Epub => Ok(()),
         _ => Err(ExtractError::NoPage(
             pages.first().copied().unwrap_or_default(),
         )),

@@ -13,6 +13,7 @@ mod notes;
 mod number_format;
 mod numbers;
 mod paragraphs;
+mod pictures;
 mod related;
 mod relations;
 mod rewrite;
@@ -40,6 +41,7 @@ use crate::{
     limits::Bounds,
     markdown,
     package::Package,
+    picture::PageImage,
 };
 
 /// A document of Office Open XML.
@@ -83,6 +85,11 @@ fn read_open_xml(
             Related::default()
         }
     };
+    let pictures = match is_outermost {
+        true => pictures::of(&mut package, format)?,
+        false => vec![],
+    };
+    related.mark_pictures(&pictures);
     context.marks = std::mem::take(&mut related.marks);
     let counted = package.counted(|name, xml| {
         let xml = rewrite::rewritten(&name, xml, &context)?;
@@ -113,21 +120,28 @@ fn read_open_xml(
     let mut document = written(&mut read, related.inserts)?;
     document.language = language.named.or(language.default);
     document.pages = document.pages.or((slides > 0).then_some(slides));
+    let end = document.markdown.len();
+    pictures::settle(&mut document.unread, &pictures, end);
     let is_empty = !document.markdown.contains(char::is_alphanumeric);
     if is_empty && format == Format::Pptx {
         document.markdown = drawings::of_templates(&mut package)?;
+        for unread in &mut document.unread {
+            (unread.begin, unread.end) = (0, 0);
+        }
     }
     match related.unread {
         Some(error) if is_empty => return Err(error),
         // Nobody can look at a document inside of another, but it is told that there is one.
-        _ => document
-            .unread
-            .extend((1..=related.unread_count).map(|page| UnreadPage {
-                page,
-                begin: document.markdown.len(),
-                end: document.markdown.len(),
+        _ => {
+            let end = document.markdown.len();
+            let others = 1..=related.unread_count;
+            document.unread.extend(others.map(|number| UnreadPage {
+                page: number,
+                begin: end,
+                end,
                 reason: UnreadReason::Unreadable,
-            })),
+            }));
+        }
     }
     Ok((document, has_pictures))
 }
@@ -140,15 +154,44 @@ fn plain_part(package: &mut Package<'_>, name: &str) -> Result<String, ExtractEr
 
 /// A document of Office 97 to 2003.
 pub(crate) fn binary(bytes: &[u8], format: Format) -> Result<(Document, bool), ExtractError> {
+    let mut read = read_binary(bytes, format)?;
+    let has_pictures = !read.resources.is_empty();
+    let mut document = written(&mut read, Inserts::default())?;
+    let end = document.markdown.len();
+    document.unread = pictures::pages_of_binary(&read, end);
+    Ok((document, has_pictures))
+}
+
+fn read_binary(bytes: &[u8], format: Format) -> Result<undoc::Document, ExtractError> {
     let bytes = bytes.to_vec();
     let read = match format {
         Format::Doc => undoc::doc::DocParser::from_bytes(bytes).and_then(|mut p| p.parse()),
         Format::Ppt => undoc::ppt::PptParser::from_bytes(bytes).and_then(|mut p| p.parse()),
         _ => undoc::xls::XlsParser::from_bytes(bytes).and_then(|mut p| p.parse()),
     };
-    let mut read = read.map_err(|error| refusal(&error))?;
-    let has_pictures = !read.resources.is_empty();
-    Ok((written(&mut read, Inserts::default())?, has_pictures))
+    read.map_err(|error| refusal(&error))
+}
+
+/// The images of pictures of a document.
+///
+/// # Errors
+/// When the document cannot be read.
+pub(crate) fn images(
+    bytes: &[u8],
+    format: Format,
+    pages: &[u32],
+    bounds: &Bounds,
+    give: impl FnMut(PageImage),
+) -> Result<(), ExtractError> {
+    match format {
+        Format::Docx | Format::Pptx | Format::Xlsx => {
+            pictures::images(bytes, format, pages, bounds, give)
+        }
+        _ => {
+            pictures::images_of_binary(&read_binary(bytes, format)?, pages, bounds, give);
+            Ok(())
+        }
+    }
 }
 
 fn written(read: &mut undoc::Document, inserts: Inserts) -> Result<Document, ExtractError> {
@@ -178,11 +221,13 @@ fn written(read: &mut undoc::Document, inserts: Inserts) -> Result<Document, Ext
         text
     };
     let metadata = &read.metadata;
+    let (text, unread) = pictures::taken_out(&markdown::tidy(&without_breaks(&text)));
     Ok(Document {
         title: metadata.title.clone(),
         author: metadata.author.clone(),
         pages: metadata.page_count.filter(|count| *count > 0),
-        ..Document::of_markdown(markdown::tidy(&without_breaks(&text)))
+        unread,
+        ..Document::of_markdown(text)
     })
 }
 

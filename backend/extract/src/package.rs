@@ -76,8 +76,16 @@ impl<'a> Package<'a> {
 
     /// Whether any of its files is a picture.
     pub(crate) fn has_pictures(&self) -> bool {
-        let is_picture = |name: &str| PICTURES.contains(&crate::format::extension(name).as_str());
         self.names().any(is_picture)
+    }
+
+    /// How long a file says that it is.
+    pub(crate) fn claimed_bytes(&mut self, name: &str) -> Option<u64> {
+        let place = *self.names.get(name)?;
+        self.archive
+            .by_index_raw(place)
+            .ok()
+            .map(|file| file.size())
     }
 
     /// A file, unpacked.
@@ -226,6 +234,11 @@ pub(crate) fn resolve(from: &str, to: &str) -> String {
         }
     }
     parts.join("/")
+}
+
+/// Whether a file is called as pictures are.
+pub(crate) fn is_picture(name: &str) -> bool {
+    PICTURES.contains(&crate::format::extension(name).as_str())
 }
 
 /// Whether a part of an Office document has text that is read.

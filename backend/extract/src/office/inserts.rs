@@ -5,6 +5,9 @@
 const OPEN: char = '\u{FDD0}';
 const CLOSE: char = '\u{FDD1}';
 
+/// What the number of a mark follows that stays in the text.
+const KEPT: char = '\u{FDD2}';
+
 /// The texts to be put in, by the number in their marks.
 #[derive(Debug, Default)]
 pub(super) struct Inserts(Vec<String>);
@@ -30,6 +33,16 @@ impl Inserts {
         for line in text.split_inclusive('\n') {
             let mut rest = line;
             while let Some((before, number, after)) = marked(rest) {
+                let number = match number {
+                    Some(Number::Kept(number)) => {
+                        whole.push_str(before);
+                        whole.push_str(&keep(number));
+                        rest = after;
+                        continue;
+                    }
+                    Some(Number::Put(number)) => Some(number),
+                    None => None,
+                };
                 let markdown = number.and_then(|number| self.0.get_mut(number));
                 let markdown = markdown.map(std::mem::take).unwrap_or_default();
                 let is_alone = line.trim().starts_with(OPEN) && after.trim().is_empty();
@@ -50,11 +63,49 @@ impl Inserts {
     }
 }
 
-/// The first mark of a text: what stands before it, its number, and what follows.
-fn marked(text: &str) -> Option<(&str, Option<usize>, &str)> {
+/// A mark that stays where it is, until [`kept`] finds it.
+pub(super) fn keep(number: u32) -> String {
+    format!("{OPEN}{KEPT}{number}{CLOSE}")
+}
+
+/// What a mark says.
+enum Number {
+    /// Which text is put in its place.
+    Put(usize),
+    /// It stays.
+    Kept(u32),
+}
+
+/// The first mark of a text: what stands before it, what it says, and what follows.
+fn marked(text: &str) -> Option<(&str, Option<Number>, &str)> {
     let (before, rest) = text.split_once(OPEN)?;
-    let (number, after) = rest.split_once(CLOSE).unwrap_or((rest, ""));
-    Some((before, number.parse().ok(), after))
+    // No mark is without an end: whoever wrote the document knows the sign.
+    let (number, after) = rest.split_once(CLOSE).unwrap_or(("", rest));
+    let number = match number.strip_prefix(KEPT) {
+        Some(kept) => kept.parse().map(Number::Kept).ok(),
+        None => number.parse().map(Number::Put).ok(),
+    };
+    Some((before, number, after))
+}
+
+/// A line without its marks, and the numbers of those that were kept.
+pub(super) fn kept(line: &str) -> (String, Vec<u32>) {
+    let (mut plain, mut numbers) = (String::with_capacity(line.len()), vec![]);
+    let mut rest = line;
+    while let Some((before, number, after)) = marked(rest) {
+        plain.push_str(before);
+        if let Some(Number::Kept(number)) = number {
+            numbers.push(number);
+        }
+        // Words around it stay one blank apart.
+        let is_apart = plain.is_empty() || plain.ends_with(' ');
+        rest = after
+            .strip_prefix(' ')
+            .filter(|_| is_apart)
+            .unwrap_or(after);
+    }
+    plain.push_str(rest);
+    (plain, numbers)
 }
 
 #[cfg(test)]
@@ -70,7 +121,7 @@ mod tests {
         let text = format!("before\n\n{list}\n\n| {other} | {list} |\n{OPEN}9{CLOSE}\n{OPEN}end");
         assert_eq!(
             inserts.put(text),
-            "before\n\n\n- a\n- b | c\n\n\n| x y |  |\n\n"
+            "before\n\n\n- a\n- b | c\n\n\n| x y |  |\n\nend"
         );
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct Paragraphs<'a> {
     marks: Option<&'a HashMap<String, String>>,
     /// A part is put in once, however often it is named.
     used: HashSet<&'a str>,
-    /// Marks that are written once the paragraph or the frame ends.
+    /// Marks that are written once the paragraph, the shape, the picture or the frame ends, or all of the slide.
     waiting: Vec<&'a str>,
     open: Vec<Paragraph<'a>>,
 }
@@ -69,7 +69,8 @@ impl<'a> Paragraphs<'a> {
             _ => {
                 let id = match start.local_name().as_ref() {
                     "relIds" => value(start, "dm"),
-                    "chart" => value(start, "id"),
+                    "chart" | "imagedata" => value(start, "id"),
+                    "blip" => value(start, "embed"),
                     _ => None,
                 };
                 let mark = id.and_then(|id| self.mark(&id));
@@ -86,6 +87,9 @@ impl<'a> Paragraphs<'a> {
 
     /// An element ends, which is not written yet.
     pub(super) fn ends(&mut self, name: &str, to: &mut String) {
+        if name == "p:spTree" {
+            self.push_shapes(to);
+        }
         if name == "w:pPr"
             && let Some(paragraph) = self.open.last_mut()
             && let Some((list, level)) = paragraph.list.take()
@@ -109,14 +113,17 @@ impl<'a> Paragraphs<'a> {
                         .for_each(|mark| push_paragraph(to, mark));
                 }
             }
-            "p:graphicFrame" => {
-                for mark in self.waiting.drain(..) {
-                    to.push_str(&format!(
-                        "<p:sp><p:txBody><a:p><a:r><a:t>{mark}</a:t></a:r></a:p></p:txBody></p:sp>"
-                    ));
-                }
-            }
+            "p:graphicFrame" | "p:pic" | "p:sp" => self.push_shapes(to),
             _ => {}
+        }
+    }
+
+    /// Writes the marks that wait, each as a shape of a slide.
+    fn push_shapes(&mut self, to: &mut String) {
+        for mark in self.waiting.drain(..) {
+            to.push_str(&format!(
+                "<p:sp><p:txBody><a:p><a:r><a:t>{mark}</a:t></a:r></a:p></p:txBody></p:sp>"
+            ));
         }
     }
 }

@@ -2,7 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::{chunk, drawings, inserts::Inserts, relations};
+use super::{
+    chunk, drawings,
+    inserts::Inserts,
+    pictures::{self, Picture},
+    relations,
+};
 use crate::{error::ExtractError, limits::Bounds, package::Package};
 
 /// What is in other parts.
@@ -79,12 +84,21 @@ impl Related {
         Ok(related)
     }
 
+    /// Marks where pictures are shown.
+    pub(super) fn mark_pictures(&mut self, pictures: &[Picture]) {
+        for (part, id, mark) in pictures::marks(pictures) {
+            self.mark(part, id.to_owned(), mark);
+        }
+    }
+
     fn add(&mut self, part: &str, id: String, text: String) {
         if let Some(mark) = self.inserts.add(text) {
-            self.marks
-                .entry(part.to_owned())
-                .or_default()
-                .insert(id, mark);
+            self.mark(part, id, mark);
         }
+    }
+
+    fn mark(&mut self, part: &str, id: String, mark: String) {
+        let marks = self.marks.entry(part.to_owned()).or_default();
+        marks.insert(id, mark);
     }
 }

@@ -1,6 +1,8 @@
 //! Text of Office documents that stands beside their body: in diagrams, shapes, margins, styles, and documents inside of them.
 
-use colloquy_extract::{Document, ExtractError, Format, Options, extract};
+use colloquy_extract::{
+    Bounds, Document, ExtractError, Format, Options, UnreadReason, extract, page_images,
+};
 
 use super::made::{
     docx, docx_of, paragraph, placeholder, pptx, relation, relations, slide, xlsx_of,
@@ -254,4 +256,128 @@ fn slides_show_the_text_of_their_master() {
         text(&pptx(&[(&filled, &related)], &more), Format::Pptx),
         "# Hours\n"
     );
+}
+
+/// A picture of noise, of this width.
+fn picture(width: u32) -> Vec<u8> {
+    let mut state = 1_u32;
+    let picture = image::GrayImage::from_fn(width, 120, |_, _| {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        image::Luma([state.to_le_bytes()[0]])
+    });
+    let mut file = std::io::Cursor::new(vec![]);
+    picture
+        .write_to(&mut file, image::ImageFormat::Png)
+        .unwrap();
+    assert!(width < 100 || file.get_ref().len() > 4_096);
+    file.into_inner()
+}
+
+/// The widths of the pictures that somebody has to look at, with the text in front of each, and the text with what is seen on them.
+fn looked_at(file: &[u8], format: Format) -> (Vec<(u32, String)>, String) {
+    let mut document = read(file, format).unwrap();
+    assert!(
+        document
+            .unread
+            .iter()
+            .all(|it| it.reason == UnreadReason::Picture)
+    );
+    let pages: Vec<u32> = document.unread.iter().map(|it| it.page).collect();
+    let mut widths = std::collections::HashMap::new();
+    page_images(file, format, &pages, &Bounds::default(), |image| {
+        widths.insert(image.page, image.width);
+    })
+    .unwrap();
+    let before = |begin: usize| document.markdown[..begin].trim_end().to_owned();
+    let unread = document.unread.iter();
+    let seen = unread.map(|it| (widths[&it.page], before(it.begin)));
+    let seen = seen.collect();
+    document.fill(|page| Some(format!("width {}", widths[&page])));
+    (seen, document.markdown)
+}
+
+#[test]
+fn pictures_are_looked_at_where_they_stand() {
+    let blip = |id: &str| {
+        format!(
+            r#"<a:graphic xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><pic:pic xmlns:pic="p"><pic:blipFill><a:blip r:embed="{id}" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"/></pic:blipFill></pic:pic></a:graphic>"#
+        )
+    };
+    let shown = |id: &str| format!("<w:p><w:r><w:drawing>{}</w:drawing></w:r></w:p>", blip(id));
+    let image = |id: &str, name: &str| relation(id, "image", name);
+    let related = [
+        image("r1", "media/small.png"),
+        image("r2", "media/late.png"),
+        image("r3", "media/early.png"),
+        image("r4", "media/unused.png"),
+    ];
+    let related = relations(&related.concat());
+    let [small, early, late] = [20, 200, 300].map(picture);
+    let media: [(&str, &[u8]); 5] = [
+        ("word/_rels/document.xml.rels", related.as_bytes()),
+        ("word/media/small.png", &small[..60]),
+        ("word/media/early.png", &early),
+        ("word/media/late.png", &late),
+        ("word/media/unused.png", &late),
+    ];
+    let cell = |inside: &str| format!("<w:tc>{inside}</w:tc>");
+    let row = cell(&paragraph("a")) + &cell(&(shown("r2") + &paragraph("b")));
+    let body = [
+        paragraph("first"),
+        shown("r1"),
+        shown("r3"),
+        paragraph("second"),
+        format!("<w:tbl><w:tr>{row}</w:tr></w:tbl>"),
+        shown("r3"),
+        paragraph("last"),
+    ];
+    let (seen, text) = looked_at(&docx(&body.concat(), &media), Format::Docx);
+    assert_eq!(seen[0], (400, "first".to_owned()));
+    assert_eq!(seen[1].0, 600);
+    assert!(seen[1].1.contains("| a | b"), "{seen:?}");
+    assert_eq!(seen.len(), 2, "{seen:?}");
+    let places = [
+        "first",
+        "width 400",
+        "second",
+        "| a | b",
+        "width 600",
+        "last",
+    ];
+    let places = places.map(|what| text.find(what).unwrap_or_else(|| panic!("{what}: {text}")));
+    assert!(places.is_sorted(), "{text}");
+
+    // On slides.
+    let pic = format!("<p:pic><p:blipFill>{}</p:blipFill></p:pic>", blip("r3"));
+    let related = image("r3", "../media/early.png");
+    let titled = |title: &str| placeholder("title", &[title]);
+    let (one, two) = (titled("One") + &pic, titled("Two"));
+    let media: (&str, &[u8]) = ("ppt/media/early.png", &early);
+    let slides = pptx(&[(&one, &related), (&two, "")], &[media]);
+    let (seen, text) = looked_at(&slides, Format::Pptx);
+    assert_eq!(seen, [(400, "# One".to_owned())]);
+    let places = ["One", "width 400", "Two"].map(|what| text.find(what).unwrap());
+    assert!(places.is_sorted(), "{text}");
+
+    // A picture stands where it is shown first, not where it is named first.
+    let titles: Vec<String> = (1..=10)
+        .map(|number| titled(&format!("T{number}")))
+        .collect();
+    let shapes = titles.iter().enumerate().map(|(at, title)| match at {
+        1 | 9 => (format!("{title}{pic}"), related.as_str()),
+        _ => (title.clone(), ""),
+    });
+    let shapes: Vec<(String, &str)> = shapes.collect();
+    let shapes: Vec<(&str, &str)> = shapes.iter().map(|(a, b)| (a.as_str(), *b)).collect();
+    let (seen, _) = looked_at(&pptx(&shapes, &[media]), Format::Pptx);
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert!(seen[0].1.ends_with("# T2"), "{seen:?}");
+
+    // Who knows the marks gets nothing by them.
+    let marks = [0, 1, 1_000_001].map(|number| format!("\u{FDD0}\u{FDD2}{number}\u{FDD1}"));
+    let marks = marks.concat() + "\u{FDD0}\u{FDD2}9\u{FDD1}\u{FDD0}x";
+    let document = read(&docx(&paragraph(&marks), &[]), Format::Docx).unwrap();
+    assert_eq!((document.markdown.trim(), document.unread.len()), ("x", 0));
 }

@@ -1,0 +1,248 @@
+//! Pictures inside of Office documents, whose text has to be recognized: which there are, and where they stand in the text.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{inserts, relations};
+use crate::{
+    document::{UnreadPage, UnreadReason},
+    error::ExtractError,
+    format::{Format, Medium, extension},
+    limits::Bounds,
+    package::{Package, is_picture},
+    picture::{self, PageImage},
+};
+
+/// Smaller pictures, in bytes, are signs and lines.
+const SMALLEST: u64 = 4 * 1024;
+/// The most pictures of a document that are looked at.
+const MOST: usize = 500;
+/// The number of the first picture: pages come before.
+const FIRST: u32 = 1_000_001;
+
+/// A picture of a document.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Picture {
+    /// Its name in the container; empty for one that stands for all that are too many.
+    target: String,
+    /// The parts that show it, and the names that it has there, where that is known.
+    shown: Vec<(String, String)>,
+}
+
+/// The pictures of a document, in the order of their numbers.
+pub(super) fn of(package: &mut Package<'_>, format: Format) -> Result<Vec<Picture>, ExtractError> {
+    let mut found: Vec<Picture> = vec![];
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for part in parts(package, format) {
+        for relation in relations::of(package, &part)? {
+            if relation.kind != "image" || !is_large(package, &relation.target) {
+                continue;
+            }
+            let place = match places.get(&relation.target) {
+                Some(place) => *place,
+                None if found.len() > MOST => continue,
+                None if found.len() == MOST => {
+                    found.push(Picture::default());
+                    continue;
+                }
+                None => {
+                    places.insert(relation.target.clone(), found.len());
+                    found.push(Picture {
+                        target: relation.target,
+                        shown: vec![],
+                    });
+                    found.len() - 1
+                }
+            };
+            if format != Format::Xlsx {
+                found[place].shown.push((part.clone(), relation.id));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The parts whose pictures are looked at.
+fn parts(package: &Package<'_>, format: Format) -> Vec<String> {
+    let is_one = |name: &&str| match format {
+        Format::Docx => *name == "word/document.xml",
+        Format::Pptx => name.starts_with("ppt/slides/slide") && name.ends_with(".xml"),
+        _ => name.starts_with("xl/drawings/drawing") && name.ends_with(".xml"),
+    };
+    package.names().filter(is_one).map(str::to_owned).collect()
+}
+
+fn is_large(package: &mut Package<'_>, name: &str) -> bool {
+    is_picture(name) && package.claimed_bytes(name).is_some_and(|it| it >= SMALLEST)
+}
+
+/// The marks of pictures: a part that shows one, the name that it has there, and the mark.
+pub(super) fn marks(pictures: &[Picture]) -> impl Iterator<Item = (&str, &str, String)> {
+    (FIRST..).zip(pictures).flat_map(|(number, picture)| {
+        let shown = picture.shown.iter();
+        shown.map(move |(part, id)| (part.as_str(), id.as_str(), inserts::keep(number)))
+    })
+}
+
+/// Puts the pictures behind a text that is `end` bytes long of which nobody knows where they are shown, and keeps one place of each other one. Whoever
+/// wrote the document may know the marks.
+pub(super) fn settle(unread: &mut Vec<UnreadPage>, pictures: &[Picture], end: usize) {
+    let numbered = (FIRST..).zip(pictures);
+    let elsewhere = numbered.filter(|(_, picture)| picture.shown.is_empty());
+    unread.extend(elsewhere.map(|(number, _)| page_at(number, end)));
+    let mut seen = HashSet::new();
+    unread.retain(|it| numbered_of(pictures, it.page).is_some() && seen.insert(it.page));
+}
+
+/// Takes the marks of pictures out of a text, and gives where they were: between blocks, so that text can be put there.
+pub(super) fn taken_out(text: &str) -> (String, Vec<UnreadPage>) {
+    let mut rest = String::with_capacity(text.len());
+    let (mut unread, mut waiting) = (vec![], vec![]);
+    let place = |waiting: &mut Vec<u32>, at: usize| {
+        let pages = waiting.drain(..).map(|page| page_at(page, at));
+        pages.collect::<Vec<_>>()
+    };
+    let mut lines = text.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
+        let (plain, mut numbers) = inserts::kept(line);
+        let is_blank = plain.trim().is_empty();
+        let is_alone = is_blank && !numbers.is_empty();
+        waiting.append(&mut numbers);
+        if is_alone {
+            // One of the two lines around it parts the blocks, and items of a list have none between them.
+            lines.next_if(|line| line.trim().is_empty());
+            let goes_on = lines.peek().is_some_and(|line| is_item(line));
+            if goes_on && rest.ends_with("\n\n") && rest.lines().rev().nth(1).is_some_and(is_item) {
+                rest.pop();
+            }
+        }
+        if is_blank {
+            unread.extend(place(&mut waiting, rest.len()));
+        }
+        if !is_alone {
+            rest.push_str(&plain);
+        }
+    }
+    unread.extend(place(&mut waiting, rest.len()));
+    (rest, unread)
+}
+
+/// Whether a line begins an item of a list.
+fn is_item(line: &str) -> bool {
+    let line = line.trim_start();
+    let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    line.starts_with("- ") || (number.len() < line.len() && number.starts_with(". "))
+}
+
+/// A picture that belongs in this place.
+fn page_at(page: u32, at: usize) -> UnreadPage {
+    UnreadPage {
+        page,
+        begin: at,
+        end: at,
+        reason: UnreadReason::Picture,
+    }
+}
+
+/// The pictures of a document of Office 97 to 2003, each once, in the order of their numbers. `undoc` finds those of Word alone.
+pub(super) fn of_binary(document: &undoc::Document) -> Vec<&undoc::Resource> {
+    let named = document.resources.iter();
+    let large = named.filter(|(_, one)| one.data.len() as u64 >= SMALLEST);
+    let mut large: Vec<_> = large.collect();
+    // Their names end with numbers.
+    large.sort_by_key(|(name, _)| (name.len(), *name));
+    let mut seen = HashSet::new();
+    large.retain(|(_, one)| seen.insert(&one.data));
+    large.truncate(MOST);
+    large.into_iter().map(|(_, one)| one).collect()
+}
+
+/// Where those are looked at: behind a text that is `end` bytes long.
+pub(super) fn pages_of_binary(document: &undoc::Document, end: usize) -> Vec<UnreadPage> {
+    let numbered = (FIRST..).zip(of_binary(document));
+    numbered.map(|(page, _)| page_at(page, end)).collect()
+}
+
+/// The images of pictures of a document of Office Open XML. Pictures that cannot be shown, such as drawings made of lines, have none.
+pub(super) fn images(
+    bytes: &[u8],
+    format: Format,
+    pages: &[u32],
+    bounds: &Bounds,
+    mut give: impl FnMut(PageImage),
+) -> Result<(), ExtractError> {
+    let mut package = Package::open(bytes, bounds)?;
+    let pictures = of(&mut package, format)?;
+    for page in pages {
+        if let Some(picture) = numbered_of(&pictures, *page)
+            && let Some(bytes) = package.read(&picture.target)?
+            && let Some(image) = image(&bytes, &picture.target, *page, bounds)
+        {
+            give(image);
+        }
+    }
+    Ok(())
+}
+
+/// Likewise of one of Office 97 to 2003.
+pub(super) fn images_of_binary(
+    document: &undoc::Document,
+    pages: &[u32],
+    bounds: &Bounds,
+    mut give: impl FnMut(PageImage),
+) {
+    let pictures = of_binary(document);
+    for page in pages {
+        if let Some(picture) = numbered_of(&pictures, *page)
+            && let Some(name) = &picture.filename
+            && let Some(image) = image(&picture.data, name, *page, bounds)
+        {
+            give(image);
+        }
+    }
+}
+
+fn numbered_of<T>(pictures: &[T], page: u32) -> Option<&T> {
+    pictures.get(usize::try_from(page.checked_sub(FIRST)?).ok()?)
+}
+
+/// The image of a file of this name.
+fn image(bytes: &[u8], name: &str, page: u32, bounds: &Bounds) -> Option<PageImage> {
+    let format = Format::of_extension(&extension(name))?;
+    if format.medium() != Medium::Picture {
+        return None;
+    }
+    let image = picture::frame(bytes, format, 1, bounds).ok()?;
+    Some(PageImage { page, ..image })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_pictures_are_between_blocks() {
+        let [one, two, three] = [1, 2, 3].map(inserts::keep);
+        let text = format!("before\n\n{one}\n\n| a {two} | b |\n| --- | --- |\n\nafter {three}\n");
+        let (text, unread) = taken_out(&text);
+        assert_eq!(text, "before\n\n| a | b |\n| --- | --- |\n\nafter \n");
+        let places: Vec<_> = unread
+            .iter()
+            .map(|it| (it.page, &text[..it.begin]))
+            .collect();
+        assert_eq!(
+            places,
+            [
+                (1, "before\n\n"),
+                (2, "before\n\n| a | b |\n| --- | --- |\n"),
+                (3, text.as_str())
+            ]
+        );
+    }
+    #[test]
+    fn a_list_stays_one() {
+        let text = format!("- a\n\n{}\n\n- b\n\nend\n", inserts::keep(1));
+        let (text, unread) = taken_out(&text);
+        assert_eq!(text, "- a\n- b\n\nend\n");
+        assert_eq!(unread[0].begin, 4);
+    }
+}
