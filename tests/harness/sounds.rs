@@ -144,3 +144,12 @@ pub fn converted(sound: &[u8], name: &str, arguments: &[&str]) -> Vec<u8> {
     );
     fs::read(to).expect("a file")
 }
+
+/// What espeak-ng says, as a WAV file.
+pub fn spoken(voice: &str, text: &str) -> Vec<u8> {
+    let mut command = Command::new("espeak-ng");
+    command.args(["-v", voice, "-s", "140", "--stdout", text]);
+    let output = command.output().expect("espeak-ng is installed");
+    assert!(output.status.success());
+    output.stdout
+}

@@ -297,15 +297,19 @@ impl Digitize {
                 container,
                 file: input,
                 sha256: &sha256,
+                named_language: facts.spoken_language(),
             };
             return Ok(match recording.transcribe(bases, run).await? {
                 Transcribed::More => Outcome::More,
                 Transcribed::Waits => Outcome::Waits,
                 Transcribed::None(reason) => Outcome::None(reason),
-                Transcribed::Text(text) => Outcome::Text {
+                Transcribed::Text {
+                    text,
+                    assumed_language,
+                } => Outcome::Text {
                     text,
                     title: None,
-                    facts,
+                    facts: facts.assuming(assumed_language),
                 },
             });
         }

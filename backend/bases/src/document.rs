@@ -213,7 +213,7 @@ impl Described {
         };
         let waits = |step| matches!(step, Step::Queued | Step::Running | Step::Blocked);
         let has_text = self.content(Variant::Digitized).is_some();
-        let mut warnings: Vec<String> = document.facts.warning().into_iter().collect();
+        let mut warnings = document.facts.warnings();
         if has_text && !waits(document.digitizing) {
             if document.fetching == Fetching::Wanted {
                 warnings.push(OTHER_ADDRESS.to_owned());

@@ -1,7 +1,9 @@
 //! What reading a document tells of it beside its text.
 
+use colloquy_base::language::primary;
 use colloquy_digitize::Digitized;
 use colloquy_index::analysis::Language;
+use colloquy_providers::NotUnderstood;
 
 /// The most pages without text that are remembered.
 const MOST_MISSING: usize = 1_000;
@@ -23,6 +25,10 @@ pub(crate) struct DocumentFacts {
     pub(crate) pages: Option<i64>,
     /// The pages on which no text could be recognized, with commas between them.
     missing_pages: Option<String>,
+    /// How many pictures inside of the text could not be looked at.
+    missing_pictures: Option<i64>,
+    /// The language that it was transcribed as although no model could tell whether it is spoken there, a tag.
+    assumed_language: Option<String>,
 }
 
 impl DocumentFacts {
@@ -45,6 +51,16 @@ impl DocumentFacts {
             language: shown(document.language.as_deref(), LONGEST_TAG),
             pages: document.pages.map(i64::from),
             missing_pages: Some(missing.join(",")).filter(|pages| !pages.is_empty()),
+            missing_pictures: Some(digitized.missing_pictures.into()).filter(|count| *count > 0),
+            assumed_language: None,
+        }
+    }
+
+    /// The same of a recording that was transcribed as a language which was assumed, if one was.
+    pub(crate) fn assuming(self, assumed_language: Option<String>) -> Self {
+        Self {
+            assumed_language,
+            ..self
         }
     }
 
@@ -53,14 +69,44 @@ impl DocumentFacts {
         self.missing_pages.as_deref()
     }
 
+    /// The language that is spoken, where its platform names one: these codes stand for none, several, and no words.
+    pub(crate) fn spoken_language(&self) -> Option<&str> {
+        let named = self.language.as_deref();
+        named.filter(|tag| !["und", "mul", "zxx"].contains(&primary(tag)))
+    }
+
+    /// How many pictures inside of the text could not be looked at.
+    pub(crate) fn missing_pictures(&self) -> Option<i64> {
+        self.missing_pictures
+    }
+
+    /// The language that it was transcribed as although no model could tell whether it is spoken there, a tag.
+    pub(crate) fn assumed_language(&self) -> Option<&str> {
+        self.assumed_language.as_deref()
+    }
+
     /// The pages on which no text could be recognized, in order, the first 1,000.
     pub(crate) fn missing_pages(&self) -> Vec<u32> {
         let pages = self.missing_pages.as_deref().unwrap_or_default().split(',');
         pages.filter_map(|page| page.parse().ok()).collect()
     }
 
-    /// What is missing in the text, for people.
-    pub(crate) fn warning(&self) -> Option<String> {
+    /// What may be wrong with the text, for people.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let assumed = self.assumed_language.as_deref().map(|tag| {
+            let why = NotUnderstood::Detection;
+            format!("the recording was transcribed as {tag:?}, whatever is spoken there: {why}")
+        });
+        let pictures = self.missing_pictures.map(|count| match count {
+            1 => "the text in a picture could not be recognized".to_owned(),
+            count => format!("the text in {count} pictures could not be recognized"),
+        });
+        let missing = self.missing_text().into_iter();
+        missing.chain(pictures).chain(assumed).collect()
+    }
+
+    /// On which pages text is missing.
+    fn missing_text(&self) -> Option<String> {
         let missing = self.missing_pages();
         let named: Vec<String> = missing
             .iter()
@@ -106,16 +152,29 @@ mod tests {
 
     #[test]
     fn missing_pages_are_named() {
-        assert_eq!(DocumentFacts::default().warning(), None);
+        assert!(DocumentFacts::default().warnings().is_empty());
         for (pages, expected) in [
             ("7", "no text could be recognized on page 7"),
             ("2,5", "no text could be recognized on pages 2, 5"),
         ] {
-            assert_eq!(missing(pages).warning().as_deref(), Some(expected));
+            assert_eq!(missing(pages).warnings(), [expected]);
         }
         let many: Vec<String> = (1..=30).map(|page| page.to_string()).collect();
-        let warning = missing(&many.join(",")).warning().unwrap();
-        assert!(warning.ends_with("19, 20 and others"), "{warning}");
+        let warnings = missing(&many.join(",")).warnings();
+        assert!(warnings[0].ends_with("19, 20 and others"), "{warnings:?}");
+    }
+
+    #[test]
+    fn pictures_and_assumed_languages_are_told() {
+        let facts = DocumentFacts {
+            missing_pictures: Some(3),
+            assumed_language: Some("en".to_owned()),
+            ..missing("2")
+        };
+        let [pages, pictures, language] = facts.warnings().try_into().unwrap();
+        assert!(pages.ends_with("on page 2"), "{pages}");
+        assert!(pictures.contains("3 pictures"), "{pictures}");
+        assert!(language.contains("as \"en\""), "{language}");
     }
 
     #[test]

@@ -11,7 +11,9 @@ use colloquy_audio::pauses::{RATE_HZ, is_silent, joined, parts};
 use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_digitize::{Container, DigitizeError, Input, sound};
 use colloquy_kernel::jobs::Run;
-use colloquy_providers::{ProviderError, ProviderErrorKind, Utterance};
+use colloquy_providers::{
+    ProviderError, ProviderErrorKind, Transcriber, Utterance, spoken_language,
+};
 
 use super::{
     Bases,
@@ -19,6 +21,9 @@ use super::{
     outage,
     store::{self, OwnedDocument, TranscribedPart},
 };
+
+/// The language that models which cannot tell are asked for.
+const ASSUMED_LANGUAGE: &str = "en";
 
 /// The seconds that a price is for.
 const PRICED_SECONDS: u64 = 3_600;
@@ -32,8 +37,13 @@ pub(crate) enum Transcribed {
     More,
     /// The document waits for room in a budget, and says so.
     Waits,
-    /// All of it, as Markdown.
-    Text(String),
+    /// All of it.
+    Text {
+        /// As Markdown.
+        text: String,
+        /// The language that some of it was transcribed as although no model could tell whether it is spoken there.
+        assumed_language: Option<String>,
+    },
     /// Why there is no text, for whoever uploaded it.
     None(String),
 }
@@ -45,6 +55,16 @@ pub(crate) struct Recording<'a> {
     pub(crate) file: Input,
     /// Its hash, by which its transcript is known.
     pub(crate) sha256: &'a str,
+    /// The language that its platform names, a tag.
+    pub(crate) named_language: Option<&'a str>,
+}
+
+/// What a transcriber is to listen for.
+struct Spoken {
+    /// A tag; `None` where the transcriber finds out by itself.
+    language: Option<String>,
+    /// Whether nobody and nothing named it.
+    is_assumed: bool,
 }
 
 impl Recording<'_> {
@@ -58,6 +78,15 @@ impl Recording<'_> {
         }
         let document = &self.owned.document.id;
         store::forget_other_transcripts(db, document, self.sha256).await?;
+        let transcriber = &*bases.providers.batch.transcriber;
+        let understood = transcriber.understands();
+        if understood.check_detection().is_ok() {
+            store::forget_assumed_transcripts(db, document).await?;
+        } else if let Some(named) = self.named_language
+            && let Err(error) = understood.check(named)
+        {
+            return Ok(Transcribed::None(error.to_string()));
+        }
         let mut transcript = store::transcript(db, document, self.sha256).await?;
         let begin = transcript.last().map_or(0, |part| part.end_sample);
         let most = bases.config.knowledge.max_sound_seconds;
@@ -84,12 +113,16 @@ impl Recording<'_> {
             // It may end in the middle of a word; the next window begins with it.
             parts.pop();
         }
+        let spoken = match self.spoken(transcriber, &parts, &claim).await {
+            Ok(spoken) => spoken,
+            Err(error) => return refused(error, run),
+        };
         let mut at = begin;
         for samples in parts {
             let end = at + i64::try_from(samples.len())?;
             let words = match is_silent(samples) {
                 true => String::new(),
-                false => match self.ask(bases, samples, &claim).await? {
+                false => match self.ask(bases, samples, &spoken, &claim).await? {
                     Ok(Ok(words)) => words,
                     Ok(Err(error)) => return refused(error, run),
                     Err(Blocked) => return Ok(Transcribed::Waits),
@@ -99,6 +132,7 @@ impl Recording<'_> {
                 begin_sample: at,
                 end_sample: end,
                 words,
+                assumed_language: spoken.language.clone().filter(|_| spoken.is_assumed),
             };
             self.keep(bases, run, &part).await?;
             transcript.push(part);
@@ -107,9 +141,37 @@ impl Recording<'_> {
         if !window.is_last {
             return Ok(Transcribed::More);
         }
+        let mut assumed = transcript
+            .iter_mut()
+            .filter(|part| !part.words.trim().is_empty());
+        let assumed_language = assumed.find_map(|part| part.assumed_language.take());
         Ok(match markdown(&transcript) {
-            Some(text) => Transcribed::Text(text),
+            Some(text) => Transcribed::Text {
+                text,
+                assumed_language,
+            },
             None => Transcribed::None("nobody speaks in the recording".to_owned()),
+        })
+    }
+
+    /// The language of these parts of a window.
+    async fn spoken(
+        &self,
+        transcriber: &dyn Transcriber,
+        parts: &[&[i16]],
+        claim: &Claim,
+    ) -> Result<Spoken, ProviderError> {
+        if transcriber.understands().check_detection().is_ok() {
+            let language = spoken_language(transcriber, parts, None, claim).await?;
+            return Ok(Spoken {
+                language,
+                is_assumed: false,
+            });
+        }
+        let language = self.named_language.unwrap_or(ASSUMED_LANGUAGE).to_owned();
+        Ok(Spoken {
+            language: Some(language),
+            is_assumed: self.named_language.is_none(),
         })
     }
 
@@ -118,6 +180,7 @@ impl Recording<'_> {
         &self,
         bases: &Bases,
         samples: &[i16],
+        spoken: &Spoken,
         claim: &Claim,
     ) -> anyhow::Result<Result<Result<String, ProviderError>, Blocked>> {
         let transcriber = &bases.providers.batch.transcriber;
@@ -143,7 +206,7 @@ impl Recording<'_> {
             Ok(admission) => admission,
             Err(blocked) => return Ok(Err(blocked)),
         };
-        let utterance = Utterance::new(samples, None, claim.clone());
+        let utterance = Utterance::new(samples, spoken.language.clone(), claim.clone());
         let answer = transcriber.transcribe(utterance).await;
         match &answer {
             Ok(_) => {
@@ -239,6 +302,7 @@ mod tests {
             begin_sample: second * RATE_HZ as i64,
             end_sample: (second + 10) * RATE_HZ as i64,
             words: words.to_owned(),
+            assumed_language: None,
         };
         let transcript = [
             part(0, ""),

@@ -11,6 +11,7 @@ mod models;
 pub mod openai;
 mod patience;
 mod policy;
+mod recording;
 mod remote_voices;
 mod resilient;
 mod traced;
@@ -35,6 +36,7 @@ pub use self::{
     models::{Model, Models, approximate_tokens},
     patience::{Deadline, Patience},
     policy::{Admission, Health},
+    recording::spoken_language,
     remote_voices::RemoteVoices,
     resilient::Resilient,
     understood::{NotSpoken, NotUnderstood, Understood},
@@ -74,12 +76,12 @@ pub trait Transcriber: Send + Sync + 'static {
         Understood::Any
     }
 
-    /// The language of an utterance, a BCP 47 tag that begins with one of these; `None` where the transcriber hears utterances of any
+    /// The language of an utterance, a BCP 47 tag that begins with one of `among`, or any; `None` where the transcriber hears utterances of any
     /// language by itself, or only of one.
     async fn language(
         &self,
         _utterance: Utterance,
-        _among: &[&str],
+        _among: Option<&[&str]>,
     ) -> Result<Option<String>, ProviderError> {
         Ok(None)
     }

@@ -341,7 +341,7 @@ impl Transcriber for Resilient<dyn Transcriber> {
     async fn language(
         &self,
         utterance: Utterance,
-        among: &[&str],
+        among: Option<&[&str]>,
     ) -> Result<Option<String>, ProviderError> {
         let meter = self.meter(self.name(), "language");
         let outcome = self

@@ -74,7 +74,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files, and SQL that both databases understand.
-const FILES: [(&str, &str); 34] = sql_files![
+const FILES: [(&str, &str); 36] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -109,6 +109,8 @@ const FILES: [(&str, &str); 34] = sql_files![
     "0032_storage",
     "0033_response_items",
     "0034_sample_voices",
+    "0035_assumed_languages",
+    "0036_missing_pictures",
 ];
 
 /// The migrations, numbered from 1.

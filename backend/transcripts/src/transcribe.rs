@@ -9,12 +9,12 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use colloquy_accounts::{begin_run, partners};
 use colloquy_audio::{
     media::Window,
-    pauses::{self, RATE_HZ, is_silent, joined},
+    pauses::{self, RATE_HZ, joined},
 };
 use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_digitize::{DigitizeError, Input, is_without_room, sound};
 use colloquy_kernel::jobs::{GivenUp, Job, RetryRule, Run, RunResult, is_database_away};
-use colloquy_providers::{ProviderErrorKind, SpeechScores, Utterance};
+use colloquy_providers::{ProviderErrorKind, SpeechScores, spoken_language};
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use serde::{Deserialize, Serialize};
 
@@ -41,8 +41,7 @@ const PARTS_AT_ONCE: usize = 4;
 /// words are left out.
 const LONGEST_PART: usize = 12 * RATE_HZ;
 const SHORTEST_PAUSE: usize = RATE_HZ * 7 / 10;
-/// How many parts tell the language of a recording.
-const LANGUAGE_PARTS: usize = 3;
+
 /// Works on a transcript until it ended.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Transcribe {
@@ -400,24 +399,15 @@ async fn language(
         return Ok(row.language.clone());
     }
     let transcriber = &transcripts.providers.batch.transcriber;
-    let spoken = parts.iter().filter(|samples| !is_silent(samples));
-    let mut told: Vec<String> = Vec::new();
-    for samples in spoken.take(LANGUAGE_PARTS) {
-        let utterance = Utterance::new(*samples, None, claim.clone());
-        match transcriber.language(utterance, &DETECTED).await {
-            Ok(Some(language)) => told.push(language),
-            Ok(None) => break,
-            Err(error) if error.kind == ProviderErrorKind::Busy => return Err(error.into()),
-            Err(error) => return Err(Failure::Transcription(error).into()),
-        }
-    }
-    let votes = |language: &String| told.iter().filter(|other| *other == language).count();
-    // Of those with as many, the first one.
-    let most = told.iter().rev().max_by_key(|language| votes(language));
-    if let Some(language) = most {
+    let language = match spoken_language(&**transcriber, parts, Some(&DETECTED), claim).await {
+        Ok(language) => language,
+        Err(error) if error.kind == ProviderErrorKind::Busy => return Err(error.into()),
+        Err(error) => return Err(Failure::Transcription(error).into()),
+    };
+    if let Some(language) = &language {
         store::set_language(transcripts.store.db(), &row.id, language).await?;
     }
-    Ok(most.cloned())
+    Ok(language)
 }
 
 /// What was said, in all parts.

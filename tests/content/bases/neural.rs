@@ -1,6 +1,7 @@
 //! Search by meaning, with the model that is there by default.
 
 mod quality;
+mod recordings;
 
 use colloquy::providers;
 use harness::TestDatabase;

@@ -1,6 +1,6 @@
 //! Human recordings, written down by the models of this server.
 
-use std::{path::PathBuf, process::Command};
+use std::path::PathBuf;
 
 use colloquy_word_errors::{errors, words};
 use harness::sounds;
@@ -137,16 +137,6 @@ async fn terms_that_are_boosted_are_heard_as_they_are_written() {
     );
 }
 
-/// What a program says.
-fn spoken(voice: &str, text: &str) -> Vec<u8> {
-    let output = Command::new("espeak-ng")
-        .args(["-v", voice, "-s", "140", "--stdout", text])
-        .output()
-        .unwrap();
-    assert!(output.status.success());
-    output.stdout
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_language_is_detected() {
     let models = neural::folder_with("languages-of-transcripts", &["whisper-base", "silero-vad"]);
@@ -169,7 +159,7 @@ async fn the_language_is_detected() {
             "London",
         ),
     ] {
-        let form = audio("a.wav", spoken(language, text)).text("language_auto", "true");
+        let form = audio("a.wav", sounds::spoken(language, text)).text("language_auto", "true");
         let read = transcribed(&app, &acme.key, form).await;
         assert_eq!(read["language_code"], language, "{read}");
         assert!(read["text"].as_str().unwrap().contains(expected), "{read}");

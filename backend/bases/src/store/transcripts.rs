@@ -10,6 +10,8 @@ pub(crate) struct TranscribedPart {
     pub(crate) end_sample: i64,
     /// Empty where nobody speaks.
     pub(crate) words: String,
+    /// The language that it was transcribed as although no model could tell whether it is spoken there.
+    pub(crate) assumed_language: Option<String>,
 }
 
 /// What was transcribed of a recording, in order.
@@ -18,8 +20,8 @@ pub(crate) async fn transcript(
     document: &str,
     source: &str,
 ) -> Result<Vec<TranscribedPart>, StoreError> {
-    let sql = "SELECT begin_sample, end_sample, words FROM knowledge_transcripts WHERE document_id = $1 AND source = $2 \
-               ORDER BY begin_sample";
+    let sql = "SELECT begin_sample, end_sample, words, assumed_language FROM knowledge_transcripts \
+               WHERE document_id = $1 AND source = $2 ORDER BY begin_sample";
     db.fetch_all(statement(sql, [document.into(), source.into()]))
         .await
 }
@@ -30,14 +32,15 @@ pub(crate) async fn put_part(
     source: &str,
     part: &TranscribedPart,
 ) -> Result<(), StoreError> {
-    let sql = "INSERT INTO knowledge_transcripts (document_id, source, begin_sample, end_sample, words) VALUES ($1, $2, $3, $4, $5) \
-               ON CONFLICT (document_id, source, begin_sample) DO NOTHING";
+    let sql = "INSERT INTO knowledge_transcripts (document_id, source, begin_sample, end_sample, words, assumed_language) \
+               VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (document_id, source, begin_sample) DO NOTHING";
     let values = [
         document.into(),
         source.into(),
         part.begin_sample.into(),
         part.end_sample.into(),
         part.words.as_str().into(),
+        part.assumed_language.as_deref().into(),
     ];
     db.execute(statement(sql, values)).await?;
     Ok(())
@@ -52,5 +55,16 @@ pub(crate) async fn forget_other_transcripts(
     let sql = "DELETE FROM knowledge_transcripts WHERE document_id = $1 AND source <> $2";
     db.execute(statement(sql, [document.into(), source.into()]))
         .await?;
+    Ok(())
+}
+
+/// Forgets what was transcribed as a language that was assumed, now that a model tells.
+pub(crate) async fn forget_assumed_transcripts(
+    db: &impl Executor,
+    document: &str,
+) -> Result<(), StoreError> {
+    let sql =
+        "DELETE FROM knowledge_transcripts WHERE document_id = $1 AND assumed_language IS NOT NULL";
+    db.execute(statement(sql, [document.into()])).await?;
     Ok(())
 }

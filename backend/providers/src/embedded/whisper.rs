@@ -274,7 +274,7 @@ impl Transcriber for Whisper {
     async fn language(
         &self,
         utterance: Utterance,
-        among: &[&str],
+        among: Option<&[&str]>,
     ) -> Result<Option<String>, ProviderError> {
         let tells = |model: &&Model| model.whisper.languages().next().is_some();
         let Some(model) = self.models.iter().find(tells) else {
@@ -282,9 +282,13 @@ impl Transcriber for Whisper {
         };
         let part = parts(&utterance.samples)[0];
         let (whisper, samples) = (Arc::clone(&model.whisper), floats(part));
-        let among: Vec<String> = among.iter().map(|code| (*code).to_owned()).collect();
+        let owned = |codes: &[&str]| codes.iter().map(|code| (*code).to_owned()).collect();
+        let among: Option<Vec<String>> = among.map(owned);
         let compute = move |wanted: &Wanted| {
-            let is_among = |code: &str| among.iter().any(|known| known == code);
+            let is_among = |code: &str| match &among {
+                Some(among) => among.iter().any(|known| known == code),
+                None => true,
+            };
             whisper.language(&samples, &is_among, &|| wanted.is_wanted())
         };
         let told = self.pool.run(model.name, &utterance.claim, compute).await?;
