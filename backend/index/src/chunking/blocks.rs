@@ -126,7 +126,13 @@ impl<'a> Blocks<'a> {
                 return Some(taken(tops));
             }
             let Some(last) = tops.pop() else {
-                self.go_on(end);
+                // White space in front of a line says what the line is.
+                let line = self.line_start(end);
+                if line == self.from && size < self.limits.most {
+                    size = (size * 2).min(self.limits.most);
+                    continue;
+                }
+                self.go_on(if line > self.from { line } else { end });
                 return Some(Vec::new());
             };
             if !self.markdown[last.range.end..end].trim().is_empty() {

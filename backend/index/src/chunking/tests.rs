@@ -390,6 +390,20 @@ fn cutting_ends_when_nobody_wants_the_chunks_or_there_are_too_many() {
     assert!(counted.get() < 200_000, "{}", counted.get());
 }
 
+#[test]
+fn a_piece_begins_with_the_white_space_of_its_line() {
+    for text in ["  - \n  - ", "\n\n  - a\n  - b\n"] {
+        for usual in (1..9).chain([usize::MAX]) {
+            let blocks = blocks(text, usual, 1 << 20);
+            let items = blocks.iter().map(|(kind, _)| match kind {
+                Kind::List(items) => items.len(),
+                _ => 0,
+            });
+            assert_eq!(items.collect::<Vec<_>>(), [2], "{text:?} {usual}");
+        }
+    }
+}
+
 fn markdown() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         "#{1,6} [a-z]{1,9}( [a-z]{1,30})?",
