@@ -81,7 +81,7 @@ test("the guide's component takes a double click for one call", inBrowsers, asyn
           if (wanted(document.body.textContent)) return document.body.textContent;
           await wait(20);
         }
-        throw new Error(`it stays: ${document.body.textContent}`);
+        throw new Error("it stays: " + document.body.textContent);
       };
       await until((text) => text.includes("Call"));
       for (let i = 0; i < 2; i += 1) {
