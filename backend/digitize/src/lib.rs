@@ -165,6 +165,8 @@ pub async fn digitize(
                 claim,
                 file: &file,
                 format,
+                is_optional: pictures.len() == unread.len()
+                    && document.markdown.contains(char::is_alphanumeric),
             };
             let length = file.length().await;
             let length = length.map_err(|error| DigitizeError::Later(error.to_string()))?;

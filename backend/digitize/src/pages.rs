@@ -52,6 +52,8 @@ pub(crate) struct Pages<'a> {
     pub(crate) claim: &'a Claim,
     pub(crate) file: &'a Input,
     pub(crate) format: Format,
+    /// Whether the document says enough without them, so that it does not wait for a program that fails at whatever it is given.
+    pub(crate) is_optional: bool,
 }
 
 impl Pages<'_> {
@@ -150,6 +152,7 @@ impl Pages<'_> {
         };
         match self.ocr.recognize(self.sandbox, caller, &blank()).await {
             Ok(_) => Ok(Err(error.into())),
+            Err(_) if self.is_optional => Ok(Err(DigitizeError::NoOcr)),
             Err(broken) => Err(DigitizeError::Later(format!(
                 "text recognition fails, also at an empty page: {broken}"
             ))),

@@ -18,6 +18,7 @@ struct Scan {
     ocr: Ocr,
     claim: Claim,
     file: Input,
+    is_optional: bool,
 }
 
 fn script(path: &Path, does: &str) {
@@ -91,6 +92,7 @@ impl Scan {
             ocr,
             claim: Claim::new(Priority::Background, "acme"),
             file: Input::from(Bytes::from_static(b"%PDF")),
+            is_optional: false,
         }
     }
 
@@ -101,6 +103,7 @@ impl Scan {
             claim: &self.claim,
             file: &self.file,
             format: Format::Pdf,
+            is_optional: self.is_optional,
         };
         let all: Vec<u32> = (1..=PAGES).collect();
         pages.look(&all, most_bytes, time).await
@@ -203,6 +206,15 @@ async fn a_program_that_fails_at_an_empty_page_says_nothing_about_a_document() {
     let error = broken.digitize().await.unwrap_err();
     assert!(error.may_pass(), "{error:?}");
     assert_eq!(broken.recognitions(), 2);
+
+    // A document that says enough without them does not wait for it.
+    let optional = Scan {
+        is_optional: true,
+        ..Scan::new(PAINTS, "exit 7", "exit 7").await
+    };
+    let looked = optional.look(1_000, HOUR).await.unwrap();
+    assert_eq!(looked.missing.len(), PAGES as usize);
+    assert!(matches!(looked.failure, Some(DigitizeError::NoOcr)));
 
     let gone = Scan::new(PAINTS, NOTHING, NOTHING).await;
     fs::remove_file(gone.folder.path().join("tesseract")).unwrap();

@@ -83,8 +83,8 @@ pub(super) fn marks(pictures: &[Picture]) -> impl Iterator<Item = (&str, &str, S
     })
 }
 
-/// Puts the pictures behind a text that is `end` bytes long of which nobody knows where they are shown, and keeps one place of each other one. Whoever
-/// wrote the document may know the marks.
+/// Puts pictures of which nobody knows where they are shown behind the text, which is `end` bytes long, and keeps one place of each other
+/// one. Whoever wrote the document may know the marks.
 pub(super) fn settle(unread: &mut Vec<UnreadPage>, pictures: &[Picture], end: usize) {
     let numbered = (FIRST..).zip(pictures);
     let elsewhere = numbered.filter(|(_, picture)| picture.shown.is_empty());
@@ -152,14 +152,14 @@ pub(super) fn of_binary(document: &undoc::Document) -> Vec<&undoc::Resource> {
     large.sort_by_key(|(name, _)| (name.len(), *name));
     let mut seen = HashSet::new();
     large.retain(|(_, one)| seen.insert(&one.data));
-    large.truncate(MOST);
     large.into_iter().map(|(_, one)| one).collect()
 }
 
-/// Where those are looked at: behind a text that is `end` bytes long.
+/// Where those are looked at, behind a text that is `end` bytes long; one page stands for all that are too many.
 pub(super) fn pages_of_binary(document: &undoc::Document, end: usize) -> Vec<UnreadPage> {
     let numbered = (FIRST..).zip(of_binary(document));
-    numbered.map(|(page, _)| page_at(page, end)).collect()
+    let looked_at = numbered.take(MOST + 1);
+    looked_at.map(|(page, _)| page_at(page, end)).collect()
 }
 
 /// The images of pictures of a document of Office Open XML. Pictures that cannot be shown, such as drawings made of lines, have none.
@@ -190,7 +190,8 @@ pub(super) fn images_of_binary(
     bounds: &Bounds,
     mut give: impl FnMut(PageImage),
 ) {
-    let pictures = of_binary(document);
+    let mut pictures = of_binary(document);
+    pictures.truncate(MOST);
     for page in pages {
         if let Some(picture) = numbered_of(&pictures, *page)
             && let Some(name) = &picture.filename
@@ -238,11 +239,31 @@ mod tests {
             ]
         );
     }
+
     #[test]
     fn a_list_stays_one() {
         let text = format!("- a\n\n{}\n\n- b\n\nend\n", inserts::keep(1));
         let (text, unread) = taken_out(&text);
         assert_eq!(text, "- a\n- b\n\nend\n");
         assert_eq!(unread[0].begin, 4);
+    }
+    #[test]
+    fn pictures_beyond_the_most_are_one_that_cannot_be_shown() {
+        let mut document = undoc::Document::default();
+        for number in 0..MOST + 20 {
+            let mut data = number.to_le_bytes().to_vec();
+            data.resize(usize::try_from(SMALLEST).unwrap(), 0);
+            let name = format!("image{number}.png");
+            let picture = undoc::Resource::image(data, Some(name.clone()));
+            document.add_resource(name, picture);
+        }
+        let pages = pages_of_binary(&document, 7);
+        assert_eq!(pages.len(), MOST + 1);
+        assert!(pages.iter().all(|it| it.begin == 7));
+        let mut pictures = of_binary(&document);
+        assert_eq!(pictures[10].filename.as_deref(), Some("image10.png"));
+        pictures.truncate(MOST);
+        assert!(numbered_of(&pictures, pages[MOST - 1].page).is_some());
+        assert!(numbered_of(&pictures, pages[MOST].page).is_none());
     }
 }
