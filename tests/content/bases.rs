@@ -48,7 +48,7 @@ mod videos;
 
 use std::{fs, path::Path, time::Duration};
 
-use colloquy::store::Executor as _;
+use colloquy::store::{Executor as _, statement};
 use harness::{
     TestApp,
     app::{Answer, TestPartner, send},

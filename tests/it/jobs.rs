@@ -14,10 +14,12 @@ use std::{
 use anyhow::bail;
 use colloquy::{
     App,
+    clock::ManualClock,
     jobs::{self, GivenUp, Job, JobState, Registry, RetryRule, Run, RunResult, Settings, WorkRow},
     store::{Dialect, Executor as _, statement},
 };
 use harness::{TestApp, TestDatabase, app::quick, eventually};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
@@ -300,6 +302,58 @@ async fn a_long_job_keeps_its_lease_while_others_look_for_work() {
         assert_eq!((runs(&name), done.fence), (1, 1));
         stop(a).await;
         stop(b).await;
+    }
+}
+
+/// Nodes compare leases by the database's clock, so a machine whose own is wrong neither loses its jobs nor takes those of others.
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_with_wrong_clocks_keep_their_jobs() {
+    for database in TestDatabase::both().await {
+        let short = Settings {
+            lease: Duration::from_millis(300),
+            ..quick()
+        };
+        let builder = |name: &str| TestApp::builder(&database).node(name);
+        let behind = builder("a").wrong_by(-45).idle().await;
+        let ahead = builder("b").wrong_by(45).idle().await;
+        let names = ["behind", "ahead"].map(|name| format!("{}-{name}", database.kind()));
+        for (node, name) in [&behind, &ahead].into_iter().zip(&names) {
+            start(node, short).await;
+            enqueue(node, &Scripted::new(name, Script::Work(2_500))).await;
+            reaches(node, name, JobState::Running).await;
+        }
+        for name in &names {
+            let done = reaches(&behind, name, JobState::Done).await;
+            assert_eq!((runs(name), done.fence), (1, 1), "{name}");
+        }
+        stop(behind).await;
+        stop(ahead).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_that_were_queued_by_a_clock_ahead_do_not_wait_for_its_day() {
+    for database in TestDatabase::both().await {
+        let now: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
+        let clock = Arc::new(ManualClock::new(now));
+        let builder = TestApp::builder(&database).node("a");
+        let app = builder.clock(Arc::clone(&clock)).idle().await;
+        let names = ["due", "later"].map(|name| format!("{}-{name}", database.kind()));
+        clock.advance(Duration::from_secs(40 * 24 * 3_600));
+        enqueue(&app, &Scripted::new(&names[0], Script::Work(0))).await;
+        let transaction = app.store.begin().await.unwrap();
+        let later = Scripted::new(&names[1], Script::Work(0));
+        let at = app.clock.now_ms() + 60_000;
+        let queued = jobs::enqueue_at(&app, &transaction, None, &later, at).await;
+        queued.unwrap();
+        transaction.commit().await.unwrap();
+        clock.set(now);
+        start(&app, quick()).await;
+        reaches(&app, &names[0], JobState::Done).await;
+        // Only as much later as it was to be.
+        let waiting = row(&app, &names[1]).await;
+        assert_eq!(waiting.run_at, app.clock.now_ms() + 60_000);
+        stop(app).await;
     }
 }
 

@@ -1,6 +1,5 @@
 //! The contents of documents, in their variants.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
 use colloquy_accounts::Tenant;
 use colloquy_blobs::{BlobKey, Written};
@@ -53,6 +52,12 @@ impl Content {
     /// The encoding of its text, where it came with one.
     pub(crate) fn charset(&self) -> Option<&str> {
         charset(&self.media_type)
+    }
+
+    /// Whether it is characters and nothing else, by its name.
+    pub(crate) fn is_characters(&self) -> bool {
+        let extension = self.file_name.rsplit('.').next().unwrap_or_default();
+        Format::of_extension(extension).is_some_and(Format::is_characters)
     }
 
     /// The media type alone.
@@ -144,70 +149,21 @@ pub(crate) async fn text(bases: &Bases, content: &Content, most: u64) -> Result<
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// An original as it may be shown in JSON.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Shown {
-    /// The text, or the bytes in base64.
-    pub(crate) text: String,
-    pub(crate) is_text: bool,
-}
-
-/// An original of `most` bytes at most, as it may be shown in JSON.
-pub(crate) async fn shown(bases: &Bases, content: &Content, most: u64) -> Result<Shown, BaseError> {
+/// The text of an original that is characters in another encoding than UTF-8, `most` bytes of it.
+pub(crate) async fn decoded(
+    bases: &Bases,
+    content: &Content,
+    most: u64,
+) -> Result<String, BaseError> {
     let bytes = bases.blobs.read_whole(&content.blob, most).await?;
-    let extension = content.file_name.rsplit('.').next().unwrap_or_default();
-    let format = Format::of_extension(extension);
     let charset = content.charset().map(str::to_owned);
-    Ok(spawn_blocking(move || show(bytes.into(), format, charset.as_deref())).await?)
-}
-
-fn show(bytes: Vec<u8>, format: Option<Format>, charset: Option<&str>) -> Shown {
-    let is_characters = format.is_some_and(Format::is_characters);
-    match String::from_utf8(bytes) {
-        Ok(text) => Shown {
-            text,
-            is_text: true,
-        },
-        Err(error) if is_characters => Shown {
-            text: colloquy_extract::decode(error.as_bytes(), charset),
-            is_text: true,
-        },
-        Err(error) => Shown {
-            text: BASE64.encode(error.as_bytes()),
-            is_text: false,
-        },
-    }
+    let decode = move || colloquy_extract::decode(&bytes, charset.as_deref());
+    Ok(spawn_blocking(decode).await?)
 }
 
 #[cfg(test)]
 mod tests {
-    use colloquy_digitize::Format;
-
-    use super::{Shown, charset, show};
-
-    #[test]
-    fn an_original_is_shown_without_replacement_characters() {
-        let text = |text: &str| Shown {
-            text: text.to_owned(),
-            is_text: true,
-        };
-        let latin = b"L\xf6wen".to_vec();
-        let named = show(latin.clone(), Some(Format::Text), Some("iso-8859-1"));
-        assert_eq!(named, text("L\u{f6}wen"));
-        assert!(
-            !show(latin.clone(), Some(Format::Html), None)
-                .text
-                .contains('\u{fffd}')
-        );
-        assert_eq!(show("L\u{f6}wen".into(), None, None), text("L\u{f6}wen"));
-        let picture = show(b"\x89PNG".to_vec(), Some(Format::Png), None);
-        let expected = Shown {
-            text: "iVBORw==".to_owned(),
-            is_text: false,
-        };
-        assert_eq!(picture, expected);
-        assert!(!show(latin, Some(Format::Pdf), None).is_text);
-    }
+    use super::charset;
 
     #[test]
     fn a_media_type_may_name_an_encoding() {

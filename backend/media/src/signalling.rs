@@ -356,7 +356,12 @@ impl Wire {
             if self.window.1 > MAX_MESSAGES_PER_SECOND {
                 return ClientInput::Violation("more than 100 messages came within a second");
             }
+            // A list would be taken for an object, its elements by their places.
+            let is_object = text.trim_start().starts_with('{');
             match serde_json::from_str(&text) {
+                Ok(_) if !is_object => {
+                    return ClientInput::Violation("the frame is no message of the protocol");
+                }
                 Ok(ClientMessage::Unknown) => {}
                 Ok(message) => return ClientInput::Message(message),
                 Err(_) => return ClientInput::Violation("the frame is no message of the protocol"),

@@ -8,12 +8,21 @@ use std::{
     thread,
 };
 
+use rustix::{
+    io::Errno,
+    process::{Pid, Resource, Rlimit, prlimit},
+};
 use tokio::{
     process::{Child, Command},
     runtime::Handle,
 };
 
 use super::confine::{Confined, confine, installation, systems};
+
+/// The address space of a program, in bytes: PocketSphinx takes 300 MB.
+const MOST_BYTES: u64 = 1024 * 1024 * 1024;
+/// How many files it may have open.
+const MOST_FILES: u64 = 64;
 
 /// A program to start, and where its process goes.
 struct Launch {
@@ -64,7 +73,10 @@ impl Launcher {
         };
         let gone = || io::Error::other("the thread that starts programs is gone");
         self.thread()?.send(launch).map_err(|_| gone())?;
-        start.recv().map_err(|_| gone())?
+        let child = start.recv().map_err(|_| gone())??;
+        // The thread may not; nobody has given the program anything to read yet.
+        bound(&child)?;
+        Ok(child)
     }
 
     /// The thread, which is started unless it is there.
@@ -113,6 +125,31 @@ impl Launch {
     }
 }
 
+/// Bounds what a process may take.
+fn bound(child: &Child) -> io::Result<()> {
+    let pid = child.id().and_then(|id| i32::try_from(id).ok());
+    let Some(pid) = pid.and_then(Pid::from_raw) else {
+        return Ok(());
+    };
+    for (resource, most) in [
+        (Resource::As, MOST_BYTES),
+        (Resource::Core, 0),
+        (Resource::Fsize, 0),
+        (Resource::Nofile, MOST_FILES),
+    ] {
+        let limit = Rlimit {
+            current: Some(most),
+            maximum: Some(most),
+        };
+        match prlimit(Some(pid), resource, limit) {
+            // It has ended already.
+            Ok(_) | Err(Errno::SRCH) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
 /// The file of a program. Its path is absolute, so that it is started without a copy of this process, which a confined thread cannot make.
 fn found(program: &Path) -> io::Result<PathBuf> {
     if program.is_absolute() {
@@ -128,4 +165,30 @@ pub fn program_on_path(name: impl AsRef<Path>) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     let mut files = env::split_paths(&path).map(|folder| folder.join(name.as_ref()));
     files.find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_started_is_bounded() {
+        let launcher = Launcher::new(&["sleep"], vec![]);
+        let start = |command: &mut Command| {
+            command.arg("60");
+        };
+        let child = launcher.start(Path::new("sleep"), start).unwrap();
+        let limits = fs::read_to_string(format!("/proc/{}/limits", child.id().unwrap())).unwrap();
+        let limit = |name: &str| {
+            let line = limits.lines().find(|line| line.starts_with(name))?;
+            line[name.len()..].split_whitespace().next()?.parse().ok()
+        };
+        assert_eq!(limit("Max address space"), Some(MOST_BYTES), "{limits}");
+        assert_eq!(limit("Max open files"), Some(MOST_FILES), "{limits}");
+        for none in ["Max core file size", "Max file size"] {
+            assert_eq!(limit(none), Some(0), "{none}: {limits}");
+        }
+    }
 }

@@ -13,6 +13,8 @@ use super::{Caller, LAST_MOMENT, Limit, Limits, Sandbox, SandboxError, end, of_s
 
 /// How much of what a program says of itself is kept.
 const MOST_TOLD: usize = 16 * 1024;
+/// The most that it may write there, in bytes: more is no message to anybody.
+const MOST_WRITTEN: u64 = 1024 * 1024;
 
 /// A program that is not ours, and what it is given besides its input.
 #[derive(Debug, Clone, Copy)]
@@ -140,7 +142,11 @@ async fn run_to_end(
                 let mut first = (&mut stderr).take(MOST_TOLD as u64);
                 let _: io::Result<usize> = first.read_to_end(&mut told).await;
                 // It is to go on, whatever else it says.
-                let _: io::Result<u64> = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;
+                let mut rest = stderr.take(MOST_WRITTEN);
+                let written = tokio::io::copy(&mut rest, &mut tokio::io::sink()).await;
+                if written.is_ok_and(|written| written == MOST_WRITTEN) {
+                    return Err(Stop::TooLong);
+                }
             }
             Ok(())
         };

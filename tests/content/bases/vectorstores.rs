@@ -368,6 +368,20 @@ rule!(what_is_deleted_here_is_removed_there, |synced: Synced| {
     }
 });
 
+rule!(what_goes_later_is_still_to_be_removed, |synced: Synced| {
+    let id = synced.add("1.md", "The first.").await;
+    assert_eq!(synced.searched().await, ["The first.\n"]);
+    // As it is while a document goes that is being worked on.
+    let db = synced.app.app.store.db();
+    let sql = "UPDATE knowledge_documents SET deletion_requested_at = 1 WHERE id = $1";
+    db.execute(statement(sql, [id.as_str().into()]))
+        .await
+        .unwrap();
+    let state = synced.state().await;
+    assert_eq!(state["status"], "syncing", "{state}");
+    assert_eq!(state["counts"]["removing"], 1, "{state}");
+});
+
 rule!(what_fails_is_tried_again_and_then_told, |synced: Synced| {
     synced
         .service

@@ -1,5 +1,6 @@
 //! A content as JSON, made while it is sent: a text of 32 megabytes would take several times that in memory, and the thread of other requests.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
 use colloquy_blobs::{ObjectError, OpenFile};
 use futures_util::{Stream, StreamExt as _, stream, stream::BoxStream};
@@ -12,16 +13,32 @@ pub(super) fn content_json(
     format: &'static str,
     is_draft: bool,
 ) -> impl Stream<Item = Result<Bytes, ObjectError>> + Send + use<> {
+    let text = Text {
+        removed: match is_draft {
+            // The marks between its sections are nobody's words.
+            true => BETWEEN,
+            false => "",
+        },
+        ..Text::default()
+    };
+    json(open, Encoder::Text(text), format)
+}
+
+/// The JSON of a content that is no text, in base64.
+pub(super) fn base64_json(
+    open: OpenFile,
+) -> impl Stream<Item = Result<Bytes, ObjectError>> + Send + use<> {
+    json(open, Encoder::Base64(vec![]), "base64")
+}
+
+fn json(
+    open: OpenFile,
+    encoder: Encoder,
+    format: &'static str,
+) -> impl Stream<Item = Result<Bytes, ObjectError>> + Send + use<> {
     let writing = Writing {
         pieces: open.pieces,
-        text: Text {
-            removed: match is_draft {
-                // The marks between its sections are nobody's words.
-                true => BETWEEN,
-                false => "",
-            },
-            ..Text::default()
-        },
+        encoder,
         is_ended: false,
     };
     let begin = Bytes::from_static(br#"{"content":""#);
@@ -31,21 +48,64 @@ pub(super) fn content_json(
         .chain(stream::once(async { Ok(end) }))
 }
 
-/// A text that is being written.
+/// Whether a file is text in UTF-8 from its beginning to its end.
+pub(super) async fn is_text(open: OpenFile) -> Result<bool, ObjectError> {
+    let (mut pieces, mut bytes) = (open.pieces, vec![]);
+    while let Some(piece) = pieces.next().await.transpose()? {
+        bytes.extend_from_slice(&piece);
+        let whole = bytes.len() - unfinished(&bytes);
+        if std::str::from_utf8(&bytes[..whole]).is_err() {
+            return Ok(false);
+        }
+        bytes.drain(..whole);
+    }
+    Ok(bytes.is_empty())
+}
+
+/// A content that is being written.
 struct Writing {
     pieces: BoxStream<'static, Result<Bytes, ObjectError>>,
-    text: Text,
+    encoder: Encoder,
     is_ended: bool,
+}
+
+/// What makes JSON of bytes.
+enum Encoder {
+    Text(Text),
+    /// Up to two bytes, with which the next piece begins.
+    Base64(Vec<u8>),
+}
+
+impl Encoder {
+    fn push(&mut self, piece: &[u8]) -> String {
+        match self {
+            Self::Text(text) => text.push(piece),
+            Self::Base64(bytes) => {
+                bytes.extend_from_slice(piece);
+                let whole = bytes.len() / 3 * 3;
+                let encoded = BASE64.encode(&bytes[..whole]);
+                bytes.drain(..whole);
+                encoded
+            }
+        }
+    }
+
+    fn end(&mut self) -> String {
+        match self {
+            Self::Text(text) => text.end(),
+            Self::Base64(bytes) => BASE64.encode(std::mem::take(bytes)),
+        }
+    }
 }
 
 impl Writing {
     async fn next(mut self) -> Result<Option<(Bytes, Self)>, ObjectError> {
         while !self.is_ended {
             let json = match self.pieces.next().await.transpose()? {
-                Some(piece) => self.text.push(&piece),
+                Some(piece) => self.encoder.push(&piece),
                 None => {
                     self.is_ended = true;
-                    self.text.end()
+                    self.encoder.end()
                 }
             };
             if !json.is_empty() {
@@ -128,16 +188,20 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The content that a client reads of these bytes, which come in pieces of this size.
-    async fn read(bytes: &[u8], size: usize, is_draft: bool) -> String {
+    /// A file of these bytes, which come in pieces of this size.
+    fn open(bytes: &[u8], size: usize) -> OpenFile {
         let pieces = bytes
             .chunks(size)
             .map(|piece| Ok(Bytes::copy_from_slice(piece)));
-        let open = OpenFile {
+        OpenFile {
             bytes: bytes.len() as u64,
             pieces: stream::iter(pieces.collect::<Vec<_>>()).boxed(),
-        };
-        let json = content_json(open, "raw", is_draft);
+        }
+    }
+
+    /// The content that a client reads of these bytes.
+    async fn read(bytes: &[u8], size: usize, is_draft: bool) -> String {
+        let json = content_json(open(bytes, size), "raw", is_draft);
         let json: Vec<_> = json.map(Result::unwrap).collect().await;
         let json: serde_json::Value = serde_json::from_slice(&json.concat()).unwrap();
         assert_eq!(json["format"], "raw");
@@ -153,6 +217,25 @@ mod tests {
             let lossy = String::from_utf8_lossy(&broken);
             assert_eq!(read(&broken, size, false).await, lossy, "{size}");
             assert_eq!(read(b"", size, true).await, "");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_no_text_is_told_and_encoded_in_any_pieces() {
+        let text = "Löwen 東京\u{1f600}".as_bytes();
+        let bytes = [text, b"\xff\0\x9d"].concat();
+        for size in [1, 2, 3, 4, 5, 1_000] {
+            assert!(is_text(open(text, size)).await.unwrap(), "{size}");
+            assert!(is_text(open(b"", size)).await.unwrap());
+            assert!(!is_text(open(&bytes, size)).await.unwrap(), "{size}");
+            let cut = &text[..text.len() - 1];
+            assert!(!is_text(open(cut, size)).await.unwrap(), "{size}");
+            let json = base64_json(open(&bytes, size)).map(Result::unwrap);
+            let json: Vec<_> = json.collect().await;
+            let json: serde_json::Value = serde_json::from_slice(&json.concat()).unwrap();
+            let expected =
+                serde_json::json!({"content": BASE64.encode(&bytes), "format": "base64"});
+            assert_eq!(json, expected, "{size}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! `/api/documents/../content` and `../download`.
 
 use axum::{
-    Json,
+    Extension, Json,
     body::Body,
     extract::{Request, State},
     http::{
@@ -10,19 +10,25 @@ use axum::{
     },
     response::{IntoResponse as _, Response},
 };
+use bytes::Bytes;
 use colloquy_accounts::{PartnerTenant, Tenant};
+use colloquy_blobs::{ObjectError, OpenFile};
 use colloquy_http::{
     ApiError, ApiPath, ApiQuery,
     file::attachment,
     form::{Fields, Form},
+    memory::Share,
 };
 use colloquy_store::Transaction;
+use futures_util::{StreamExt as _, stream, stream::BoxStream};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    BasePath, FIELD_BYTES, base_of, bases::optional, content_json::content_json, uploads::positive,
+    BasePath, FIELD_BYTES, base_of,
+    bases::optional,
+    content_json::{base64_json, content_json, is_text},
+    uploads::positive,
     views::DocumentView,
 };
 use crate::{
@@ -88,6 +94,7 @@ pub(super) async fn read(
     State(bases): State<Bases>,
     ApiPath(path): ApiPath<ContentPath>,
     ApiQuery(query): ApiQuery<FormatQuery>,
+    share: Option<Extension<Share>>,
     caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let is_final = matches!(path.variant()?, Variant::Rewritten | Variant::Draft);
@@ -110,19 +117,56 @@ pub(super) async fn read(
         let message = format!("A content of more than {most} bytes can be downloaded only");
         return Err(ApiError::invalid("type", message));
     }
-    if variant == Variant::Original {
-        let shown = content::shown(&bases, content, most).await?;
-        let format = if shown.is_text { "raw" } else { "base64" };
-        let view = json!({"content": shown.text, "format": format});
-        return Ok(Json(view).into_response());
-    }
-    let is_draft = format == "markdown" && variant == Variant::Draft;
-    let file = bases.blobs.read(&content.blob).await;
-    let file = file.map_err(BaseError::from)?;
-    let mut response = Body::from_stream(content_json(file, format, is_draft)).into_response();
+    let body = match variant {
+        Variant::Original => original(&bases, content, most, share).await?,
+        _ => {
+            let is_draft = format == "markdown" && variant == Variant::Draft;
+            content_json(open(&bases, content).await?, format, is_draft).boxed()
+        }
+    };
+    let mut response = Body::from_stream(body).into_response();
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, json);
     Ok(response)
+}
+
+async fn open(bases: &Bases, content: &Content) -> Result<OpenFile, BaseError> {
+    Ok(bases.blobs.read(&content.blob).await?)
+}
+
+/// Bytes of a text in memory that are made JSON at a time.
+const PIECE_BYTES: usize = 64 * 1024;
+/// What a byte of a text in another encoding takes: itself, and three bytes of UTF-8.
+const DECODED: usize = 4;
+
+/// An original of `most` bytes at most as JSON: text as it is or decoded, anything else in base64.
+async fn original(
+    bases: &Bases,
+    content: &Content,
+    most: u64,
+    share: Option<Extension<Share>>,
+) -> Result<BoxStream<'static, Result<Bytes, ObjectError>>, ApiError> {
+    let is_text = is_text(open(bases, content).await?).await;
+    if is_text.map_err(BaseError::from)? {
+        return Ok(content_json(open(bases, content).await?, "raw", false).boxed());
+    }
+    if !content.is_characters() {
+        return Ok(base64_json(open(bases, content).await?).boxed());
+    }
+    if let Some(Extension(share)) = &share {
+        let bytes = usize::try_from(content.bytes).unwrap_or(usize::MAX);
+        share.grow(bytes.saturating_mul(DECODED))?;
+    }
+    let text = Bytes::from(content::decoded(bases, content, most).await?);
+    let bytes = text.len() as u64;
+    let begins = (0..text.len()).step_by(PIECE_BYTES);
+    let pieces = begins.map(move |begin| {
+        // What it holds is held until it is sent.
+        let _ = &share;
+        Ok(text.slice(begin..text.len().min(begin + PIECE_BYTES)))
+    });
+    let pieces = stream::iter(pieces).boxed();
+    Ok(content_json(OpenFile { bytes, pieces }, "raw", false).boxed())
 }
 
 async fn found(

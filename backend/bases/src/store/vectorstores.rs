@@ -284,7 +284,10 @@ pub(crate) async fn count_synced(
         counts.documents += count;
         *counts.of(&row.standing) += count;
     }
-    let sql = "SELECT COUNT(*) FROM vectorstore_files WHERE base_id = $1 AND state = 'removing'";
+    // Those of a document that goes once its work has ended are to be removed, too.
+    let sql = "SELECT COUNT(*) FROM vectorstore_files f LEFT JOIN knowledge_documents d ON d.id = f.document_id \
+               LEFT JOIN knowledge_folders o ON o.id = d.folder_id WHERE f.base_id = $1 \
+               AND (f.state = 'removing' OR d.deletion_requested_at IS NOT NULL OR o.deletion_requested_at IS NOT NULL)";
     counts.removing = db
         .fetch_count(statement(sql, [base.id.as_str().into()]))
         .await?;

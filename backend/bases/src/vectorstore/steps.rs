@@ -197,6 +197,8 @@ impl Sync<'_> {
 
     /// What a question has made whose answer is not known, if anything. What it has made besides goes.
     async fn find(&self, what: Sought<'_>, asked_at: i64) -> Result<Option<String>, StepFailure> {
+        // A list shows what was there when it was begun.
+        let looked_at = self.bases.clock.now_ms();
         let since = asked_at / 1_000 - SKEW_SECONDS;
         let mut after: Option<String> = None;
         for _ in 0..MOST_PAGES {
@@ -220,22 +222,13 @@ impl Sync<'_> {
                 return Ok(Some(first));
             }
             if page.next.is_none() {
-                return self.settled(asked_at).map(|()| None);
+                return settled(asked_at, looked_at).map(|()| None);
             }
             after = page.next;
         }
         let message = "its list is too long to be looked through";
         let kind = ProviderErrorKind::Failed;
         Err(ProviderError::new("vector store", kind, message).into())
-    }
-
-    /// Passes when what was not found is not there: nothing comes to be any more of what was asked for at a time.
-    fn settled(&self, asked_at: i64) -> Result<(), StepFailure> {
-        let until = asked_at.saturating_add(SETTLES_MS);
-        match self.bases.clock.now_ms() >= until {
-            true => Ok(()),
-            false => Err(StepFailure::Unsettled(until)),
-        }
     }
 
     /// Notes what the service calls a file. Where nobody wants it any more, it goes.
@@ -499,6 +492,15 @@ async fn within<T>(
         ProviderError::new("vector store", kind, "no answer in time")
     };
     timeout(most, question).await.map_err(late)?
+}
+
+/// Passes when what was not found at a time is not there: nothing comes to be any more of what was asked for before.
+fn settled(asked_at: i64, looked_at: i64) -> Result<(), StepFailure> {
+    let until = asked_at.saturating_add(SETTLES_MS);
+    match looked_at >= until {
+        true => Ok(()),
+        false => Err(StepFailure::Unsettled(until)),
+    }
 }
 
 /// Whether a request that failed so has certainly made nothing.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use colloquy_store::{Dialect, Executor, StoreError, Value, statement};
 
 use super::store::{COLUMNS, WorkRow};
-use crate::node;
+use crate::node::{self, LOST_AFTER};
 
 /// A job that was there when so many processes died is not run any more; nor one that was alone.
 pub(super) const MOST_DEATHS: i64 = 4;
@@ -139,7 +139,8 @@ pub(super) async fn join(db: &impl Executor, id: &str, fence: i64) -> Result<(),
         .map(|_| ())
 }
 
-/// Queues what processes that are gone held, which counts as a death of their process, and what living ones have lost.
+/// Queues what processes that are gone held, which counts as a death of their process, and what living ones have lost. What is said of
+/// nodes and leases is in the database's time, `now` in this node's.
 pub(super) async fn release(
     db: &impl Executor,
     own_node: &str,
@@ -159,7 +160,8 @@ pub(super) async fn release(
         lost_before.into(),
         own_node.into(),
         now.into(),
-        (now - LATE.as_millis() as i64).into(),
+        // While nodes get their time anew, so do leases.
+        (lost_before + (LOST_AFTER - LATE).as_millis() as i64).into(),
     ];
     db.execute(statement(sql, values)).await
 }

@@ -90,6 +90,16 @@ pub(super) async fn insert(db: &impl Executor, new: NewWork) -> Result<(), Store
     db.execute(statement(sql, values)).await.map(|_| ())
 }
 
+/// Makes jobs due that were queued after a time, and moves those that were to wait by as much as the clock was ahead.
+pub(super) async fn bring_back(
+    db: &impl Executor,
+    after: i64,
+    now: i64,
+) -> Result<u64, StoreError> {
+    let sql = "UPDATE work SET run_at = run_at - (updated_at - $2), updated_at = $2 WHERE state = 'queued' AND updated_at > $1";
+    db.execute(statement(sql, [after.into(), now.into()])).await
+}
+
 /// How many jobs of a sort wait although they are due.
 pub(super) async fn count_due(db: &impl Executor, kind: &str, now: i64) -> Result<u64, StoreError> {
     let sql = "SELECT COUNT(*) FROM work WHERE kind = $1 AND state = 'queued' AND run_at <= $2";

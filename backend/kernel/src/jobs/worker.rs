@@ -55,6 +55,8 @@ impl Default for Settings {
     }
 }
 
+/// How far in the future a job may be queued: the clocks of some nodes are a little ahead.
+const AHEAD: Duration = Duration::from_secs(3600);
 /// How often finished rows are removed.
 const PURGE_EVERY: Duration = Duration::from_secs(3600);
 
@@ -204,6 +206,9 @@ impl<S: State> Worker<S> {
                 if let Err(error) = self.release().await {
                     tracing::error!(%error, "releasing lost jobs");
                 }
+                if let Err(error) = self.bring_back().await {
+                    self.kernel.store.complain("bringing jobs back", &error);
+                }
             }
             if runtime_now() >= purge_at {
                 purge_at = runtime_now() + PURGE_EVERY;
@@ -277,11 +282,10 @@ impl<S: State> Worker<S> {
             of_partner: handler.room.available_permits() + 1,
         });
         let limits = limits.collect::<Vec<_>>();
-        let now = self.kernel.clock.now_ms();
         let lease = Lease {
             node: &self.kernel.node.id,
-            now,
-            until: now + self.settings.lease.as_millis() as i64,
+            now: self.kernel.clock.now_ms(),
+            until: self.leased_until(),
         };
         let db = self.kernel.store.db();
         let claimed = async {
@@ -305,6 +309,20 @@ impl<S: State> Worker<S> {
         let released = claim::release(db, &self.kernel.node.id, lost_before, now).await?;
         if released > 0 {
             tracing::warn!(released, "jobs of processes that are gone are queued again");
+        }
+        Ok(())
+    }
+
+    /// Brings jobs back that were queued while a clock was ahead: they would wait until the day that it showed.
+    async fn bring_back(&self) -> Result<(), StoreError> {
+        let now = node::common_now_ms(&self.kernel);
+        let after = now + AHEAD.as_millis() as i64;
+        let brought_back = store::bring_back(self.kernel.store.db(), after, now).await?;
+        if brought_back > 0 {
+            tracing::warn!(
+                brought_back,
+                "jobs that were queued in the future are due; a clock was wrong"
+            );
         }
         Ok(())
     }
@@ -444,13 +462,18 @@ impl<S: State> Worker<S> {
         self.write(row, ending).await;
     }
 
+    /// When a lease runs out that begins now, by the database's clock: other nodes compare it with that.
+    fn leased_until(&self) -> i64 {
+        node::common_now_ms(&self.kernel) + self.settings.lease.as_millis() as i64
+    }
+
     /// Renews the lease; returns when it is lost.
     async fn lose_lease(&self, row: &WorkRow) {
         let mut ends = runtime_now() + self.settings.lease;
         loop {
             sleep(self.settings.lease / 3).await;
-            let until = self.kernel.clock.now_ms() + self.settings.lease.as_millis() as i64;
             let begun = runtime_now();
+            let until = self.leased_until();
             let renewal = store::renew(self.kernel.store.db(), &row.id, row.fence, until);
             match timeout_at(ends, renewal).await {
                 Ok(Ok(true)) => ends = begun + self.settings.lease,

@@ -78,6 +78,12 @@ impl Pulse {
         }
     }
 
+    /// The database's time, as far as it goes on since the last heartbeat.
+    pub(super) fn time(&self, now: Instant) -> i64 {
+        let passed = now.saturating_duration_since(self.last_instant);
+        self.last + i64::try_from(passed.as_millis()).unwrap_or(i64::MAX / 2)
+    }
+
     /// The time since which a living node has said so.
     pub(super) fn lost_before(&self, now: i64) -> i64 {
         let patience = LOST_AFTER.as_millis() as i64;
@@ -104,6 +110,7 @@ mod tests {
         let after = |seconds| begun + Duration::from_secs(seconds);
         let day = 24 * 3_600 * SECOND;
         let mut pulse = Pulse::new(0, begun);
+        assert_eq!(pulse.time(after(3)), 3 * SECOND);
         assert_eq!(pulse.stored(5 * SECOND, after(5)), None);
         assert_eq!(pulse.lost_before(10 * SECOND), -20 * SECOND);
 
