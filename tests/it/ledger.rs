@@ -2,6 +2,7 @@
 
 mod budgets;
 mod failures;
+mod late;
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -545,43 +546,3 @@ on_both_databases!(nonsense_from_a_model_does_not_overflow, |app| {
     }
     assert_eq!(counters(&app, &quota).await, (2_000_000_000_000, 0));
 });
-
-#[tokio::test(flavor = "multi_thread")]
-async fn reservations_of_a_silent_node_are_settled_at_their_bound_and_only_once() {
-    for database in TestDatabase::both().await {
-        let clock = Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()));
-        let node = |name: &str| TestApp::builder(&database).node(name).clock(clock.clone());
-        let alive = node("alive").without_worker().start().await;
-        let quota = quota(&alive, 1_000).await;
-        // Its ledger works, but it never says again that it lives.
-        let silent = node("silent").idle().await;
-        ledger::start(&silent).await.unwrap();
-        let caller = quota.caller(&silent).await.unwrap();
-        let late = reserve(&silent, &caller, 100).await.unwrap();
-        let own = reserve(&alive.app, &caller, 50).await.unwrap();
-        // What a newer server measures holds nothing up.
-        let strange = reserve(&silent, &caller, 0).await.unwrap();
-        let newer = "UPDATE reservations SET amounts = '{\"pages\":3}' WHERE amounts = '{}'";
-        let db = alive.app.store.db();
-        assert_eq!(db.execute(newer).await.unwrap(), 1);
-        std::mem::forget(strange);
-
-        clock.advance(Duration::from_secs(30));
-        assert_eq!(ledger::sweep(&alive.app).await.unwrap(), 0);
-        clock.advance(Duration::from_secs(1));
-        assert_eq!(ledger::sweep(&alive.app).await.unwrap(), 1);
-        assert_eq!(counters(&alive, &quota).await, (100, 50));
-        // It comes back.
-        late.settled(usage(30), Outcome::Completed).await;
-        assert_eq!(counters(&alive, &quota).await, (100, 50));
-        own.settled(usage(5), Outcome::Completed).await;
-        assert_eq!(ledger::sweep(&alive.app).await.unwrap(), 0);
-        assert_eq!(counters(&alive, &quota).await, (105, 0));
-        assert_eq!(
-            records(&alive.app).await,
-            [record("bound", 100), record("completed", 5)]
-        );
-        silent.kernel.shutdown.cancel();
-        silent.ledger.close();
-    }
-}

@@ -74,7 +74,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files, and SQL that both databases understand.
-const FILES: [(&str, &str); 36] = sql_files![
+const FILES: [(&str, &str); 37] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -111,6 +111,7 @@ const FILES: [(&str, &str); 36] = sql_files![
     "0034_sample_voices",
     "0035_assumed_languages",
     "0036_missing_pictures",
+    "0038_late_settlements",
 ];
 
 /// The migrations, numbered from 1.

@@ -165,13 +165,30 @@ struct Row {
     bound: Amounts,
 }
 
+/// A row of `usage_records`.
+#[derive(Debug, Clone, Copy)]
+struct Record {
+    id: u32,
+    /// When it was reserved.
+    created_at: i64,
+    used: Amounts,
+    /// Settled at its bound by a sweep.
+    is_swept: bool,
+}
+
+/// Who settles a reservation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    Owner,
+    Sweep,
+}
+
 /// The database, as the statements of the store treat it, and what processes hold.
 struct World {
     now: i64,
     standing: Standing,
     rows: BTreeMap<u32, Row>,
-    /// `usage_records`: when it was reserved, and how much was used.
-    records: Vec<(i64, Amounts)>,
+    records: Vec<Record>,
     hands: Vec<(u32, Row)>,
     made: u32,
     unused: u32,
@@ -205,19 +222,22 @@ impl World {
                 if let Some((id, row)) = self.out_of_hand(which) {
                     let part = |amount: u64| amount * u64::from(share) / 255;
                     let used = row.bound.zip(row.bound, |amount, _| part(amount));
-                    self.settle(id, row.created_at, row.bound, Some(used));
+                    // The answer to the first commit is lost, so it is tried again.
+                    for _ in 0..2 {
+                        self.settle(id, row.created_at, row.bound, Some(used), By::Owner);
+                    }
                 }
             }
             Step::Unused { which } => {
                 if let Some((id, row)) = self.out_of_hand(which) {
-                    self.settle(id, row.created_at, row.bound, None);
+                    self.settle(id, row.created_at, row.bound, None, By::Owner);
                 }
             }
             Step::Crash { node } => self.hands.retain(|(_, row)| row.node != node),
             Step::Sweep { node } => {
                 let rows = self.rows.clone();
                 for (id, row) in rows.into_iter().filter(|(_, row)| row.node == node) {
-                    self.settle(id, row.created_at, row.bound, Some(row.bound));
+                    self.settle(id, row.created_at, row.bound, Some(row.bound), By::Sweep);
                 }
             }
             Step::Wait { ms } => self.now += ms,
@@ -269,15 +289,42 @@ impl World {
         }
     }
 
-    /// Whoever comes second finds no row.
-    fn settle(&mut self, id: u32, created_at: i64, bound: Amounts, used: Option<Amounts>) {
+    /// Whoever comes second finds no row; an owner then corrects what a sweep has settled.
+    fn settle(&mut self, id: u32, created_at: i64, bound: Amounts, used: Option<Amounts>, by: By) {
         let Some(row) = self.rows.remove(&id) else {
+            if by == By::Owner {
+                self.correct(id, used);
+            }
             return;
         };
         self.standing
             .settle(row.period_start, bound, used.unwrap_or_default());
         match used {
-            Some(used) => self.records.push((created_at, used)),
+            Some(used) => self.records.push(Record {
+                id,
+                created_at,
+                used,
+                is_swept: by == By::Sweep,
+            }),
+            None => self.unused += 1,
+        }
+    }
+
+    /// As `correct::correct_swept`.
+    fn correct(&mut self, id: u32, used: Option<Amounts>) {
+        let mut records = self.records.iter();
+        let Some(at) = records.position(|record| record.id == id && record.is_swept) else {
+            return;
+        };
+        let record = self.records.swap_remove(at);
+        self.standing
+            .correct(record.created_at, record.used, used.unwrap_or_default());
+        match used {
+            Some(used) => self.records.push(Record {
+                used,
+                is_swept: false,
+                ..record
+            }),
             None => self.unused += 1,
         }
     }
@@ -300,8 +347,10 @@ impl World {
     /// What was used in the running period, by the records.
     fn used(&self) -> Amounts {
         let since = day(self.standing.period_start);
-        let records = self.records.iter().filter(|(at, _)| day(*at) >= since);
-        records.fold(Amounts::default(), |sum, (_, used)| sum.plus(*used))
+        let records = self.records.iter();
+        records
+            .filter(|record| day(record.created_at) >= since)
+            .fold(Amounts::default(), |sum, record| sum.plus(record.used))
     }
 
     /// What is reserved in the running period, by the rows.

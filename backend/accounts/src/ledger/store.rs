@@ -11,7 +11,8 @@ use self::standing::AmountRow;
 pub(crate) use self::standing::{QUOTA_AMOUNTS, StandingRow, recount, set_limits};
 pub(super) use self::standing::{ahead, bring_back, lock_ahead};
 pub(super) use self::usage::{
-    DayKey, NewRecord, correct_day, prune, record, replace_record, usage,
+    DayKey, NewRecord, Record, bound_record, correct_day, prune, record, remove_record,
+    replace_record, usage,
 };
 use super::{
     Amounts, Measure, Standing,

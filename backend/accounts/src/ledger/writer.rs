@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use super::{
     LedgerError,
     batch::{self, Admitted, Stored},
+    correct::correct_swept,
     queue::{Admission, Batch, Queue, Settlement},
     reservation::Reservation,
 };
@@ -67,7 +68,7 @@ async fn run(
         .record((settlements.len() + admissions.len()) as f64);
     match batch::store(accounts, writer, &settlements, &admissions).await {
         Ok(Stored { counted, decisions }) => {
-            finish(settlements, counted);
+            let late = finish(settlements, counted);
             for (admission, decision) in admissions.into_iter().zip(decisions) {
                 if matches!(decision, Err(LedgerError::Refused(_))) {
                     // What it has no room for may only wait to be settled.
@@ -78,6 +79,7 @@ async fn run(
                     answer(admission, decision, queue);
                 }
             }
+            retries.correct(accounts, late).await;
         }
         Err(failure) => {
             accounts.store.complain("storing in the ledger", &failure);
@@ -110,16 +112,28 @@ fn answer(admission: Admission, decision: Result<Admitted, LedgerError>, queue: 
     drop(reply.send(granted));
 }
 
-/// Says that settlements are stored.
-fn finish(settlements: Vec<Settlement>, counted: Vec<bool>) {
+/// Says that settlements are stored. Returns those of this process that did not count, because another node has settled
+/// their reservations.
+fn finish(settlements: Vec<Settlement>, counted: Vec<bool>) -> Vec<Settlement> {
+    let mut late = Vec::new();
     for (settlement, counted) in settlements.into_iter().zip(counted) {
-        let Settlement { done, open, .. } = settlement;
-        // Whoever hears of it finds it no longer open.
-        drop(open);
-        if let Some(done) = done {
-            // Nobody has to wait for it.
-            let _ = done.send(counted);
+        if !counted && settlement.open.is_some() {
+            late.push(settlement);
+        } else {
+            tell(settlement, counted);
         }
+    }
+    late
+}
+
+/// Says that a settlement is stored.
+fn tell(settlement: Settlement, counted: bool) {
+    let Settlement { done, open, .. } = settlement;
+    // Whoever hears of it finds it no longer open.
+    drop(open);
+    if let Some(done) = done {
+        // Nobody has to wait for it.
+        let _ = done.send(counted);
     }
 }
 
@@ -157,20 +171,45 @@ impl Retries {
         metrics::counter!("colloquy_ledger_settle_retries_total").increment(count as u64);
         match batch::store(accounts, writer, &settlements, &[]).await {
             Ok(Stored { counted, .. }) => {
-                finish(settlements, counted);
-                self.at = runtime_now();
-                self.wait = FIRST_WAIT;
+                let late = finish(settlements, counted);
                 self.most = (self.most * 2).min(MOST);
+                if self.correct(accounts, late).await {
+                    self.at = runtime_now();
+                    self.wait = FIRST_WAIT;
+                } else {
+                    self.back_off();
+                }
             }
             Err(failure) => {
                 accounts
                     .store
                     .complain("storing settlements again", &failure);
                 self.waiting.extend(settlements);
-                self.at = runtime_now() + self.wait;
-                self.wait = (self.wait * 2).min(LONGEST_WAIT);
+                self.back_off();
                 self.most = (count / 2).max(1);
             }
         }
+    }
+
+    fn back_off(&mut self) {
+        self.at = runtime_now() + self.wait;
+        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+    }
+
+    /// Corrects what other nodes have settled at its bound. Returns false if one failed; it is tried again with those behind it,
+    /// as a settlement, after them.
+    async fn correct(&mut self, accounts: &Accounts, late: Vec<Settlement>) -> bool {
+        let mut late = late.into_iter();
+        while let Some(settlement) = late.next() {
+            if let Err(error) = correct_swept(accounts, &settlement).await {
+                accounts
+                    .store
+                    .complain("correcting what another node has settled", &error);
+                self.add(late.chain([settlement]));
+                return false;
+            }
+            tell(settlement, false);
+        }
+        true
     }
 }

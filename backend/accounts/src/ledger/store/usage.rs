@@ -4,7 +4,7 @@ use colloquy_store::{Executor, StoreError, statement};
 use serde::Serialize;
 
 use super::{insert, measure, parse_amounts, stored};
-use crate::ledger::{Amounts, Measure, Outcome, UsageFilter, UsageRow, reservation::Held};
+use crate::ledger::{Amounts, Outcome, UsageFilter, UsageRow, reservation::Held};
 
 /// The usage of a reservation that was settled.
 pub(in crate::ledger) struct NewRecord<'a> {
@@ -97,8 +97,11 @@ pub(in crate::ledger) struct Record {
     pub(in crate::ledger) character: Option<String>,
     pub(in crate::ledger) amounts: Amounts,
     pub(in crate::ledger) created_at: i64,
-    settled_at: i64,
+    pub(in crate::ledger) settled_at: i64,
 }
+
+/// The columns of a [`RecordRow`].
+const RECORD: &str = "quota, model, character_ref, amounts, created_at, settled_at";
 
 #[derive(sqlx::FromRow)]
 struct RecordRow {
@@ -110,48 +113,76 @@ struct RecordRow {
     settled_at: i64,
 }
 
+impl RecordRow {
+    fn parse(self) -> Result<Record, StoreError> {
+        Ok(Record {
+            amounts: parse_amounts(&self.amounts)?,
+            quota: self.quota,
+            model: self.model,
+            character: self.character_ref,
+            created_at: self.created_at,
+            settled_at: self.settled_at,
+        })
+    }
+}
+
 /// The record of a reservation that was settled at this time or later.
 pub(in crate::ledger) async fn record(
     db: &impl Executor,
     id: &str,
     from: i64,
 ) -> Result<Option<Record>, StoreError> {
-    let sql = "SELECT quota, model, character_ref, amounts, created_at, settled_at FROM usage_records \
-               WHERE settled_at >= $2 AND id = $1 ORDER BY settled_at LIMIT 1";
+    let sql = format!(
+        "SELECT {RECORD} FROM usage_records WHERE settled_at >= $2 AND id = $1 ORDER BY settled_at LIMIT 1"
+    );
     let row: Option<RecordRow> = db
         .fetch_one(statement(sql, [id.into(), from.into()]))
         .await?;
-    let read = |row: RecordRow| {
-        Ok(Record {
-            amounts: parse_amounts(&row.amounts)?,
-            quota: row.quota,
-            model: row.model,
-            character: row.character_ref,
-            created_at: row.created_at,
-            settled_at: row.settled_at,
-        })
-    };
-    row.map(read).transpose()
+    row.map(RecordRow::parse).transpose()
 }
 
-/// Gives a record other amounts and another outcome.
+/// The record of a reservation that was settled at its bound.
+pub(in crate::ledger) async fn bound_record(
+    db: &impl Executor,
+    id: &str,
+) -> Result<Option<Record>, StoreError> {
+    // As the index of them has it.
+    let sql =
+        format!("SELECT {RECORD} FROM usage_records WHERE id = $1 AND outcome = 'bound' LIMIT 1");
+    let row: Option<RecordRow> = db.fetch_one(statement(sql, [id.into()])).await?;
+    row.map(RecordRow::parse).transpose()
+}
+
+/// Gives a record another model, other amounts and another outcome.
 pub(in crate::ledger) async fn replace_record(
     db: &impl Executor,
     id: &str,
     record: &Record,
+    model: &str,
     used: Amounts,
     outcome: Outcome,
 ) -> Result<(), StoreError> {
-    let sql =
-        "UPDATE usage_records SET amounts = $3, outcome = $4 WHERE settled_at = $1 AND id = $2";
+    let sql = "UPDATE usage_records SET model = $3, amounts = $4, outcome = $5 WHERE settled_at = $1 AND id = $2";
     let values = [
         record.settled_at.into(),
         id.into(),
+        model.into(),
         serde_json::to_string(&used)
             .map_err(StoreError::other)?
             .into(),
         outcome.as_str().into(),
     ];
+    db.execute(statement(sql, values)).await.map(|_| ())
+}
+
+/// Removes a record.
+pub(in crate::ledger) async fn remove_record(
+    db: &impl Executor,
+    id: &str,
+    record: &Record,
+) -> Result<(), StoreError> {
+    let sql = "DELETE FROM usage_records WHERE settled_at = $1 AND id = $2";
+    let values = [record.settled_at.into(), id.into()];
     db.execute(statement(sql, values)).await.map(|_| ())
 }
 
@@ -164,7 +195,7 @@ pub(in crate::ledger) async fn correct_day(
 ) -> Result<(), StoreError> {
     for (measure, used) in used.iter() {
         let more = stored(used).saturating_sub(stored(counted.of(measure)));
-        if more == 0 || measure == Measure::Requests {
+        if more == 0 {
             continue;
         }
         let sql = "INSERT INTO usage_days (quota, day, model, character_ref, measure, amount) VALUES ($1, $2, $3, $4, $5, $6) \
@@ -179,7 +210,14 @@ pub(in crate::ledger) async fn correct_day(
         ];
         db.execute(statement(sql, values)).await?;
     }
-    Ok(())
+    let sql = "DELETE FROM usage_days WHERE quota = $1 AND day = $2 AND model = $3 AND character_ref = $4 AND amount = 0";
+    let values = [
+        key.quota.into(),
+        key.day.as_str().into(),
+        key.model.into(),
+        key.character.into(),
+    ];
+    db.execute(statement(sql, values)).await.map(|_| ())
 }
 
 /// Removes some of the records that were settled before. How many it removed.
