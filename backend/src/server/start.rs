@@ -1,6 +1,6 @@
 //! What runs in a server, and in which order it starts and stops.
 //!
-//! Start: logs, traces, the listening address, the data folder, database, migrations, providers, the other parts of the [`App`] (node, media port,
+//! Start: logs, traces, the listening address, the data folder, the database and its lock, migrations, providers, the other parts of the [`App`] (node, media port,
 //! keys), background work, then the listener says that it is ready. Stop, after SIGTERM: `/health` says so, and everything
 //! goes on for `http.lame_duck_seconds`, which SIGINT and a second signal skip. Then new work is refused, open requests, calls
 //! and tasks get `http.drain_seconds`, then calls and answers are ended, the listener closes, and the process ends.
@@ -24,7 +24,7 @@ use crate::{
     http::front::Front,
     jobs,
     kernel::Base,
-    node::DataFolder,
+    node::{DataFolder, DatabaseLock},
     observability::{Traces, resident_bytes},
     providers, sandbox,
 };
@@ -48,6 +48,7 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
     let clock = Arc::new(SystemClock);
     // Before the database: what another server uses is not migrated.
     let folder = DataFolder::claim(&config.store, &*clock).await?;
+    let database = DatabaseLock::claim(&config.store).await?;
     let store = config.store.open().await?;
     store.migrate().await?;
     // Reading models blocks.
@@ -103,6 +104,7 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
     if timeout(CLOSE_LIMIT, store.db().close()).await.is_err() {
         tracing::debug!("connections to the database were open at the end");
     }
+    drop(database);
     if let Some(traces) = traces {
         traces.close().await;
     }

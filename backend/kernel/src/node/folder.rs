@@ -14,9 +14,9 @@ use colloquy_config::StoreConfig;
 use tokio::{task::spawn_blocking, time::sleep};
 
 /// How long a server waits for the one before it, which may be about to end.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it looks.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A data folder that a server has taken, until this is dropped or the process ends, however that ends.
 #[derive(Debug)]

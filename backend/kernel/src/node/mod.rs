@@ -6,6 +6,7 @@
 //!
 //! Heartbeats have the database's time, and are compared on it: a node whose clock is wrong lives like any other.
 
+mod database;
 mod folder;
 mod pulse;
 mod store;
@@ -23,7 +24,7 @@ use colloquy_base::clock::runtime_now;
 use colloquy_store::{Executor, StoreError};
 use tokio::time::sleep;
 
-pub use self::folder::DataFolder;
+pub use self::{database::DatabaseLock, folder::DataFolder};
 use self::{pulse::Pulse, store::Card};
 use crate::{Base, Kernel};
 

@@ -169,3 +169,51 @@ async fn a_second_server_on_a_folder_with_sqlite_is_refused() {
     let second = DataFolder::claim(&shared, &SystemClock).await.unwrap();
     assert_ne!(first.name, second.name);
 }
+
+#[tokio::test]
+async fn a_second_server_on_an_sqlite_file_is_refused_whatever_its_folder_and_the_files_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let claim = async |store: &StoreConfig| DatabaseLock::claim_within(store, Duration::ZERO).await;
+    let (one, other) = (config(dir.path(), "one"), config(dir.path(), "other"));
+    // The file is not made yet.
+    let first = claim(&one).await.unwrap();
+    let refused = claim(&other).await.unwrap_err().to_string();
+    let file = dir.path().join("shared.db");
+    let expected = format!(
+        "store.database_url: another server runs on the database {}",
+        file.display()
+    );
+    assert!(refused.starts_with(&expected), "{refused}");
+    assert!(refused.contains("stop that one"), "{refused}");
+
+    std::fs::write(&file, "").unwrap();
+    let linked = dir.path().join("linked");
+    std::os::unix::fs::symlink(dir.path(), &linked).unwrap();
+    std::os::unix::fs::symlink(&file, dir.path().join("link.db")).unwrap();
+    for link in [linked.join("shared.db"), linked.join("link.db")] {
+        let named = StoreConfig {
+            database_url: Some(Secret::new(format!("sqlite://{}", link.display()))),
+            ..other.clone()
+        };
+        claim(&named).await.unwrap_err();
+    }
+    drop(first);
+    let next = claim(&other).await.unwrap();
+    claim(&one).await.unwrap_err();
+    drop(next);
+
+    let in_folder = StoreConfig {
+        dir: dir.path().to_path_buf(),
+        ..StoreConfig::default()
+    };
+    let named = StoreConfig {
+        database_url: Some(in_folder.url()),
+        ..one
+    };
+    let _named = claim(&named).await.unwrap();
+    let refused = claim(&in_folder).await.unwrap_err().to_string();
+    assert!(
+        refused.starts_with("store.dir: another server"),
+        "{refused}"
+    );
+}
