@@ -539,3 +539,25 @@ async fn open_calls_are_counted_by_partner() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_knowledge_base_that_is_not_there_is_told_when_a_call_is_created() {
+    let database = TestDatabase::sqlite();
+    let app = builder(&database).start().await;
+    let acme = app.partner("acme").await;
+    let call = |parameters: Value| json!({"character": {"personality": "P", "parameters": parameters}, "call_time_limit_seconds": "600"});
+    for base in ["acme/none", "other/none"] {
+        let named = call(json!({"rag_enabled": true, "rag_index_required": base}));
+        let request = call_request(&app, &acme).header("origin", "https://page.example");
+        let answer = send(request.json(&named)).await;
+        answer.expect(200);
+        let expected = format!("the knowledge base {base} of rag_index_required is not found");
+        assert_eq!(answer.header("x-colloquy-warning"), expected);
+        let exposed = answer.header("access-control-expose-headers");
+        assert!(exposed.contains("x-colloquy-warning"), "{exposed}");
+    }
+    let unused = call(json!({"rag_index_required": "acme/none"}));
+    let answer = app.post(&acme.key, "/v2/calls", unused).await;
+    answer.expect(200);
+    assert_eq!(answer.header("x-colloquy-warning"), "");
+}

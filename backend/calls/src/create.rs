@@ -16,7 +16,8 @@ use super::{
 };
 use crate::Calls;
 
-/// The call, and `x-ratelimit-*` of the quota that pays for it.
+/// Creates a call. Returns it with `x-ratelimit-*` of the quota that pays for it, and `X-Colloquy-Warning` when the knowledge
+/// base of its character is not found.
 pub(super) async fn create(
     calls: &Calls,
     payer: &Payer,
@@ -48,6 +49,8 @@ pub(super) async fn create(
         let checked = calls.providers.synthesizer.check_language(&language, None);
         checked.map_err(|error| InvalidField::new("character", error.to_string()))?;
     }
+    let unknown_base =
+        colloquy_characters::unknown_base(calls, &tenant, &character.parameters).await?;
     let now = calls.clock.now_ms();
     let limit = request.time_limit_seconds;
     let reservation = match payer.quota() {
@@ -72,17 +75,21 @@ pub(super) async fn create(
     };
     let transaction = calls.store.begin().await?;
     let row = store::insert(&transaction, new).await?;
-    let mut limits = HeaderMap::new();
+    let mut headers = HeaderMap::new();
     if let Some(reservation) = &reservation {
         reservation.keep_in(&transaction).await?;
-        limits = reservation.standing().headers(now);
+        headers = reservation.standing().headers(now);
     }
     transaction.commit().await?;
     if let Some(reservation) = reservation {
         reservation.leave();
     }
     metrics::counter!("colloquy_calls_created_total").increment(1);
-    Ok((row, limits))
+    if let Some(error) = &unknown_base {
+        tracing::warn!(%error, call = row.id, "the replies go on without a source of knowledge");
+    }
+    headers.extend(unknown_base.as_ref().map(colloquy_characters::base_warning));
+    Ok((row, headers))
 }
 
 /// A publishable key stands in a page, so anyone can use it: it places calls to saved characters and nothing else.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use colloquy_accounts::{AccessDenied, ledger::LedgerError, quotas::NotAllowed};
 use colloquy_base::invalid::InvalidField;
-use colloquy_characters::{InvalidCharacter, RenderError, ResolveError};
+use colloquy_characters::{CharacterError, InvalidCharacter, RenderError, ResolveError};
 use colloquy_http::ApiError;
 use colloquy_store::StoreError;
 
@@ -37,6 +37,9 @@ pub(super) enum CreateError {
     /// There is no such character.
     #[error(transparent)]
     Unresolved(#[from] ResolveError),
+    /// The knowledge base of the character could not be looked for.
+    #[error(transparent)]
+    Base(#[from] CharacterError),
     /// The character's templates cannot be filled in.
     #[error(transparent)]
     Template(#[from] RenderError),
@@ -61,6 +64,7 @@ impl From<CreateError> for ApiError {
             CreateError::NotAllowed(denied) => denied.into(),
             CreateError::NoRoom(bound) => bound.into(),
             CreateError::Unresolved(error) => error.into(),
+            CreateError::Base(error) => error.into(),
             CreateError::Template(error) => error.into(),
             CreateError::Unpaid(error) => error.into(),
             CreateError::Store(error) => error.into(),

@@ -83,7 +83,7 @@ where
 
 /// Creates a call. The `signedUrl` of the answer can be handed to the SDK at once. Unknown fields are ignored. The key is an
 /// API key with the scope `calls`, or that of a quota for calls: the time limit is reserved, and the seconds that media
-/// flowed are settled.
+/// flowed are settled. The header `X-Colloquy-Warning` names a knowledge base of the character that is not found.
 #[utoipa::path(
     post, path = "/v2/calls", tag = "calls",
     request_body(content(
@@ -107,8 +107,8 @@ pub(crate) async fn create_call(
     ClientAddress(address): ClientAddress,
     request: CreateCall,
 ) -> Result<(HeaderMap, Json<CallEnvelope>), ApiError> {
-    let (row, limits) = create::create(&calls, &payer, request, &arrival.id, address).await?;
-    Ok((limits, Json(view::call(&calls, &row)?)))
+    let (row, headers) = create::create(&calls, &payer, request, &arrival.id, address).await?;
+    Ok((headers, Json(view::call(&calls, &row)?)))
 }
 
 /// Which calls to list.

@@ -3,6 +3,7 @@
 //! Saved characters are versioned rows of a partner; inline ones arrive with a request. Both become a [`Character`],
 //! whose templates [`rendered`] fills in. What a character then says belongs to `generation` and `speech`.
 
+mod base;
 mod error;
 mod input;
 mod resolve;
@@ -26,6 +27,7 @@ use utoipa::ToSchema;
 
 use self::template::Renders;
 pub use self::{
+    base::{base_warning, unknown_base},
     error::{CharacterError, InvalidCharacter, RenderError, ResolveError},
     input::CharacterInput,
     resolve::{CharacterCache, resolve},

@@ -2,9 +2,13 @@
 
 use colloquy_accounts::{Tenant, partner_exists};
 use colloquy_base::invalid::InvalidField;
+use colloquy_knowledge::UnknownBase;
 use colloquy_store::{Slice, StoreError};
 
-use super::{Character, CharacterError, CharacterName, CharacterParameters, store, validate};
+use super::{
+    Character, CharacterError, CharacterName, CharacterParameters, base::unknown_base, store,
+    validate,
+};
 use crate::Characters;
 
 /// A version of a saved character.
@@ -81,22 +85,9 @@ async fn check_base(
     tenant: &Tenant,
     parameters: &CharacterParameters,
 ) -> Result<(), CharacterError> {
-    let index = parameters.rag_index_required.as_deref();
-    let Some(index) = index.filter(|_| parameters.rag_enabled) else {
-        return Ok(());
-    };
-    let own = tenant.partner();
-    let named = index.split_once('/');
-    let is_known = match named.filter(|(partner, _)| *partner == own.as_str()) {
-        Some((_, name)) => {
-            let found = characters.bases.exists(own, name).await;
-            found.map_err(CharacterError::Bases)?
-        }
-        None => false,
-    };
-    match is_known {
-        true => Ok(()),
-        false => {
+    match unknown_base(characters, tenant, parameters).await? {
+        None => Ok(()),
+        Some(UnknownBase(index)) => {
             let message = format!("there is no knowledge base {index}");
             Err(InvalidField::new("parameters.rag_index_required", message).into())
         }

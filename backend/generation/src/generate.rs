@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::{
-    http::{HeaderMap, HeaderName, HeaderValue},
+    http::HeaderMap,
     response::{IntoResponse as _, Response},
 };
 use colloquy_formats::{Head, ModelApi};
@@ -20,9 +20,6 @@ use super::{
 };
 use crate::Generation;
 
-/// The header that tells what the answer goes without.
-const WARNING: HeaderName = HeaderName::from_static("x-colloquy-warning");
-
 /// A request that is paid for and has a name.
 pub(super) struct StartedRequest {
     pub(super) prepared: Prepared,
@@ -37,13 +34,8 @@ impl StartedRequest {
     pub(super) fn headers(&self, generation: &Generation) -> HeaderMap {
         let standing = self.prepared.bill.standing();
         let mut headers = standing.headers(generation.clock.now_ms());
-        let warning = self.prepared.unknown_base.as_ref();
-        let warning = warning.map(|unknown| HeaderValue::try_from(unknown.to_string()));
-        if let Some(value) = warning {
-            // A name that no header holds is told without it.
-            let value = value.unwrap_or(HeaderValue::from_static("unknown rag_index_required"));
-            headers.insert(WARNING, value);
-        }
+        let unknown = self.prepared.unknown_base.as_ref();
+        headers.extend(unknown.map(colloquy_characters::base_warning));
         headers
     }
 }

@@ -15,7 +15,7 @@ use tower_http::{
 };
 
 use super::{
-    ApiError, Arrival, Edge, ErrorContext, ErrorShape, bodies, draining,
+    ApiError, Arrival, Edge, ErrorContext, ErrorShape, WARNING, bodies, draining,
     extract::too_large,
     memory,
     observe::{self, REQUEST_ID},
@@ -162,12 +162,7 @@ fn cors() -> CorsLayer {
             HeaderName::from_static("x-api-key"),
             request_id.clone(),
         ])
-        .expose_headers([
-            header::RETRY_AFTER,
-            header::LINK,
-            HeaderName::from_static("x-colloquy-warning"),
-            request_id,
-        ])
+        .expose_headers([header::RETRY_AFTER, header::LINK, WARNING, request_id])
         .max_age(Duration::from_secs(3_600))
 }
 

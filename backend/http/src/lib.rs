@@ -19,6 +19,8 @@ mod page;
 mod shape;
 mod storing;
 
+use axum::http::HeaderName;
+
 pub use edge::Edge;
 pub use error::ApiError;
 pub use extract::{ApiJson, ApiPath, ApiQuery, ClientAddress};
@@ -27,3 +29,6 @@ pub use observe::Arrival;
 pub use page::{Listed, Listing, NoFilter, Page, PageQuery, StrictQuery};
 pub use shape::public_error;
 pub use shape::{ErrorContext, ErrorShape};
+
+/// The header that tells what an answer goes without; pages may read it.
+pub const WARNING: HeaderName = HeaderName::from_static("x-colloquy-warning");
