@@ -25,7 +25,7 @@ pub(crate) struct DocumentFacts {
     pub(crate) pages: Option<i64>,
     /// The pages on which no text could be recognized, with commas between them.
     missing_pages: Option<String>,
-    /// How many pictures inside of the text could not be looked at.
+    /// How many pictures and objects of other programs inside of the text could not be read.
     missing_pictures: Option<i64>,
     /// The language that it was transcribed as although no model could tell whether it is spoken there, a tag.
     assumed_language: Option<String>,
@@ -75,7 +75,7 @@ impl DocumentFacts {
         named.filter(|tag| !["und", "mul", "zxx"].contains(&primary(tag)))
     }
 
-    /// How many pictures inside of the text could not be looked at.
+    /// How many pictures and objects of other programs inside of the text could not be read.
     pub(crate) fn missing_pictures(&self) -> Option<i64> {
         self.missing_pictures
     }
@@ -98,8 +98,8 @@ impl DocumentFacts {
             format!("the recording was transcribed as {tag:?}, whatever is spoken there: {why}")
         });
         let pictures = self.missing_pictures.map(|count| match count {
-            1 => "the text in a picture could not be recognized".to_owned(),
-            count => format!("the text in {count} pictures could not be recognized"),
+            1 => "the text in a picture or an embedded object could not be read".to_owned(),
+            count => format!("the text in {count} pictures or embedded objects could not be read"),
         });
         let missing = self.missing_text().into_iter();
         missing.chain(pictures).chain(assumed).collect()
@@ -173,7 +173,10 @@ mod tests {
         };
         let [pages, pictures, language] = facts.warnings().try_into().unwrap();
         assert!(pages.ends_with("on page 2"), "{pages}");
-        assert!(pictures.contains("3 pictures"), "{pictures}");
+        assert!(
+            pictures.contains("3 pictures or embedded objects"),
+            "{pictures}"
+        );
         assert!(language.contains("as \"en\""), "{language}");
     }
 

@@ -128,7 +128,7 @@ pub struct Digitized {
     pub recognized: Vec<u32>,
     /// Pages that should have been looked at and could not be: what is told of them may be missing.
     pub missing: Vec<u32>,
-    /// How many pictures inside of the text could not be looked at.
+    /// How many pictures inside of the text could not be looked at, and how many objects of other programs there were not read.
     pub missing_pictures: u32,
 }
 
@@ -195,11 +195,12 @@ pub async fn digitize(
     let is_page = |page: &u32| !pictures.contains(page);
     let (missing, missing_pictures): (Vec<u32>, Vec<u32>) =
         looked.missing.into_iter().partition(is_page);
+    let missing_pictures = u32::try_from(missing_pictures.len()).unwrap_or(u32::MAX);
     Ok(Digitized {
+        missing_pictures: missing_pictures.saturating_add(document.unread_objects),
         document,
         recognized: looked.recognized.into_keys().filter(is_page).collect(),
         missing,
-        missing_pictures: u32::try_from(missing_pictures.len()).unwrap_or(u32::MAX),
     })
 }
 

@@ -19,6 +19,8 @@ pub struct Document {
     pub pages: Option<u32>,
     /// The pages that somebody has to look at, in order.
     pub unread: Vec<UnreadPage>,
+    /// How many documents and objects of other programs are inside of it whose text is not in the Markdown, and that nobody can look at.
+    pub unread_objects: u32,
 }
 
 /// A page whose text has to be recognized in its image.

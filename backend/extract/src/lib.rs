@@ -121,7 +121,7 @@ fn read(bytes: &[u8], format: Format, options: &Options) -> Result<Document, Ext
     let (document, has_pictures) = match format {
         Format::Pdf => (pdf::document(bytes, bounds)?, false),
         Format::Docx | Format::Pptx | Format::Xlsx => office::open_xml(bytes, format, bounds)?,
-        Format::Doc | Format::Ppt | Format::Xls => office::binary(bytes, format)?,
+        Format::Doc | Format::Ppt | Format::Xls => office::binary(bytes, format, bounds)?,
         Format::Epub => epub::book(bytes, bounds)?,
         Format::Html => {
             let part = match &options.article_of {

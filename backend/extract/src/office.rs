@@ -18,6 +18,7 @@ mod related;
 mod relations;
 mod rewrite;
 mod rtf;
+mod showing;
 mod tables;
 
 use std::collections::HashSet;
@@ -35,7 +36,7 @@ use self::{
     inserts::Inserts, list_styles::ListStyles, numbers::Numbers, related::Related, rewrite::Context,
 };
 use crate::{
-    document::{Document, UnreadPage, UnreadReason},
+    document::Document,
     error::{Bound, ExtractError},
     format::Format,
     limits::Bounds,
@@ -67,16 +68,17 @@ fn read_open_xml(
     let mut cells = 0;
     let mut context = Context::default();
     let (mut notes, mut drawings) = (None, vec![]);
+    let parts = showing::of(&mut package, format)?;
     let mut related = match format {
         Format::Docx => {
             let part = |name| plain_part(&mut package, name);
             let [styles, numbering] = ["word/styles.xml", "word/numbering.xml"].map(part);
             context.lists = ListStyles::read(&styles?, &numbering?);
-            Related::of_word(&mut package, bounds, &mut cells, is_outermost)?
+            Related::of_word(&mut package, &parts, bounds, &mut cells, is_outermost)?
         }
         Format::Pptx => {
             notes = Some(notes::places(&mut package)?);
-            Related::of_slides(&mut package, bounds, &mut cells)?
+            Related::of_slides(&mut package, &parts, bounds, &mut cells)?
         }
         _ => {
             let workbook = plain_part(&mut package, "xl/workbook.xml")?;
@@ -85,10 +87,11 @@ fn read_open_xml(
             Related::default()
         }
     };
-    let pictures = match is_outermost {
-        true => pictures::of(&mut package, format)?,
-        false => vec![],
-    };
+    let mut pictures = pictures::of(&mut package, &parts, bounds)?;
+    if !is_outermost {
+        related.count(std::mem::take(&mut pictures).len());
+    }
+    related.count_objects(&parts);
     related.mark_pictures(&pictures);
     context.marks = std::mem::take(&mut related.marks);
     let counted = package.counted(|name, xml| {
@@ -129,21 +132,16 @@ fn read_open_xml(
             (unread.begin, unread.end) = (0, 0);
         }
     }
+    document.unread_objects = related.unread_count;
+    let has_something =
+        document.markdown.contains(char::is_alphanumeric) || !document.unread.is_empty();
     match related.unread {
-        Some(error) if is_empty => return Err(error),
-        // Nobody can look at a document inside of another, but it is told that there is one.
-        _ => {
-            let end = document.markdown.len();
-            let others = 1..=related.unread_count;
-            document.unread.extend(others.map(|number| UnreadPage {
-                page: number,
-                begin: end,
-                end,
-                reason: UnreadReason::Unreadable,
-            }));
-        }
+        Some(error) if is_empty => Err(error),
+        _ if has_something || document.unread_objects == 0 => Ok((document, has_pictures)),
+        _ => Err(ExtractError::failed(
+            "it holds objects of other programs only, which are not read",
+        )),
     }
-    Ok((document, has_pictures))
 }
 
 /// A part with the prefixes of Office; empty where it is not there.
@@ -153,12 +151,16 @@ fn plain_part(package: &mut Package<'_>, name: &str) -> Result<String, ExtractEr
 }
 
 /// A document of Office 97 to 2003.
-pub(crate) fn binary(bytes: &[u8], format: Format) -> Result<(Document, bool), ExtractError> {
+pub(crate) fn binary(
+    bytes: &[u8],
+    format: Format,
+    bounds: &Bounds,
+) -> Result<(Document, bool), ExtractError> {
     let mut read = read_binary(bytes, format)?;
     let has_pictures = !read.resources.is_empty();
     let mut document = written(&mut read, Inserts::default())?;
     let end = document.markdown.len();
-    document.unread = pictures::pages_of_binary(&read, end);
+    document.unread = pictures::pages_of_binary(&read, bounds, end);
     Ok((document, has_pictures))
 }
 
@@ -269,14 +271,14 @@ fn keep_words_apart(block: &mut Block) {
     }
 }
 
-/// Puts what stands above and below all pages before and behind the text, once. The number of a page says nothing there.
+/// Puts what stands above and below all pages before and behind the text, once.
 fn put_margins_in(section: &mut Section) {
     let mut seen = HashSet::new();
     let mut told = |paragraphs: Option<Vec<Paragraph>>| {
         let mut paragraphs = paragraphs.unwrap_or_default();
         paragraphs.retain(|one| {
             let text = one.plain_text();
-            text.contains(char::is_alphabetic) && seen.insert(text)
+            (inserts::is_marked(&text) || text.contains(char::is_alphabetic)) && seen.insert(text)
         });
         paragraphs.into_iter().map(Block::Paragraph)
     };

@@ -130,6 +130,11 @@ pub(crate) fn document(
     })
 }
 
+/// How wide and how high a picture is, in pixels.
+pub(crate) fn dimensions(bytes: &[u8], bounds: &Bounds) -> Result<(u32, u32), ExtractError> {
+    Ok(decoder(bytes, bounds)?.dimensions())
+}
+
 /// The image of one frame of a picture.
 pub(crate) fn frame(
     bytes: &[u8],

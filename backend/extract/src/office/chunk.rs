@@ -17,11 +17,16 @@ use crate::{
 /// How many documents inside of another are read. Each of them has this share of the bounds.
 pub(super) const MOST: usize = 16;
 
-/// The Markdown of a document inside of another.
+/// The Markdown of a document inside of another. What is inside of that one is not read, and added to `unread`.
 ///
 /// # Errors
 /// When it cannot be read, or is of a format that is not read here.
-pub(super) fn markdown(name: &str, bytes: &[u8], bounds: &Bounds) -> Result<String, ExtractError> {
+pub(super) fn markdown(
+    name: &str,
+    bytes: &[u8],
+    bounds: &Bounds,
+    unread: &mut u32,
+) -> Result<String, ExtractError> {
     let share = Bounds {
         unpacked_bytes: bounds.unpacked_bytes / MOST,
         elements: bounds.elements / MOST,
@@ -34,7 +39,7 @@ pub(super) fn markdown(name: &str, bytes: &[u8], bounds: &Bounds) -> Result<Stri
         _ if bytes.trim_ascii_start().starts_with(b"{\\rtf") => {
             Ok(escaped_lines(&rtf::text(bytes)))
         }
-        _ if bytes.starts_with(b"PK\x03\x04") => inner(bytes, &share),
+        _ if bytes.starts_with(b"PK\x03\x04") => inner(bytes, &share, unread),
         "htm" | "html" | "xhtml" => page(&characters::decode(bytes, None)),
         "mht" | "mhtml" => page(
             &archived(bytes)
@@ -47,9 +52,10 @@ pub(super) fn markdown(name: &str, bytes: &[u8], bounds: &Bounds) -> Result<Stri
     }
 }
 
-/// A Word document, the documents inside of which are not read.
-fn inner(bytes: &[u8], bounds: &Bounds) -> Result<String, ExtractError> {
+/// A Word document, the documents and pictures inside of which are not read, but counted.
+fn inner(bytes: &[u8], bounds: &Bounds, unread: &mut u32) -> Result<String, ExtractError> {
     let (document, _) = super::read_open_xml(bytes, Format::Docx, bounds, false)?;
+    *unread = unread.saturating_add(document.unread_objects);
     Ok(document.markdown)
 }
 
@@ -165,7 +171,7 @@ mod tests {
     use super::*;
 
     fn read(name: &str, bytes: &[u8]) -> Result<String, ExtractError> {
-        markdown(name, bytes, &Bounds::default())
+        markdown(name, bytes, &Bounds::default(), &mut 0)
     }
 
     #[test]

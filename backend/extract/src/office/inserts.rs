@@ -68,6 +68,11 @@ pub(super) fn keep(number: u32) -> String {
     format!("{OPEN}{KEPT}{number}{CLOSE}")
 }
 
+/// True if a text has a mark.
+pub(super) fn is_marked(text: &str) -> bool {
+    text.contains(OPEN)
+}
+
 /// What a mark says.
 enum Number {
     /// Which text is put in its place.

@@ -2,7 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{inserts, relations};
+use super::{
+    inserts,
+    showing::{self, ShowingPart},
+};
 use crate::{
     document::{UnreadPage, UnreadReason},
     error::ExtractError,
@@ -12,8 +15,11 @@ use crate::{
     picture::{self, PageImage},
 };
 
-/// Smaller pictures, in bytes, are signs and lines.
-const SMALLEST: u64 = 4 * 1024;
+/// Pictures of so many bytes are looked at, whatever they are.
+const LARGE_BYTES: u64 = 4 * 1024;
+/// What a word takes, in pixels. Smaller pictures of fewer bytes are bullets and lines.
+const LEAST_WIDTH: u32 = 40;
+const LEAST_HEIGHT: u32 = 12;
 /// The most pictures of a document that are looked at.
 const MOST: usize = 500;
 /// The number of the first picture: pages come before.
@@ -28,51 +34,70 @@ pub(super) struct Picture {
     shown: Vec<(String, String)>,
 }
 
-/// The pictures of a document, in the order of their numbers.
-pub(super) fn of(package: &mut Package<'_>, format: Format) -> Result<Vec<Picture>, ExtractError> {
+/// The pictures that parts of a document show, in the order of their numbers.
+pub(super) fn of(
+    package: &mut Package<'_>,
+    parts: &[ShowingPart],
+    bounds: &Bounds,
+) -> Result<Vec<Picture>, ExtractError> {
     let mut found: Vec<Picture> = vec![];
-    let mut places: HashMap<String, usize> = HashMap::new();
-    for part in parts(package, format) {
-        for relation in relations::of(package, &part)? {
-            if relation.kind != "image" || !is_large(package, &relation.target) {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut small: HashSet<&str> = HashSet::new();
+    // The background of a sheet is decoration, and the preview of an object in it stands for the object.
+    for part in parts.iter().filter(|part| !showing::is_sheet(&part.name)) {
+        for relation in &part.relations {
+            let target = relation.target.as_str();
+            if relation.kind != "image" || small.contains(target) {
                 continue;
             }
-            let place = match places.get(&relation.target) {
+            let place = match places.get(target) {
                 Some(place) => *place,
                 None if found.len() > MOST => continue,
+                None if !is_large(package, target, bounds)? => {
+                    small.insert(target);
+                    continue;
+                }
                 None if found.len() == MOST => {
                     found.push(Picture::default());
                     continue;
                 }
                 None => {
-                    places.insert(relation.target.clone(), found.len());
+                    places.insert(target, found.len());
                     found.push(Picture {
-                        target: relation.target,
+                        target: target.to_owned(),
                         shown: vec![],
                     });
                     found.len() - 1
                 }
             };
-            if format != Format::Xlsx {
-                found[place].shown.push((part.clone(), relation.id));
+            if part.is_in_text {
+                let shown = (part.name.clone(), relation.id.clone());
+                found[place].shown.push(shown);
             }
         }
     }
     Ok(found)
 }
 
-/// The parts whose pictures are looked at.
-fn parts(package: &Package<'_>, format: Format) -> Vec<String> {
-    let is_one = |name: &&str| match format {
-        Format::Docx => *name == "word/document.xml",
-        Format::Pptx => name.starts_with("ppt/slides/slide") && name.ends_with(".xml"),
-        _ => name.starts_with("xl/drawings/drawing") && name.ends_with(".xml"),
-    };
-    package.names().filter(is_one).map(str::to_owned).collect()
+/// True if a file is a picture that may hold text.
+fn is_large(package: &mut Package<'_>, name: &str, bounds: &Bounds) -> Result<bool, ExtractError> {
+    match package.claimed_bytes(name).filter(|_| is_picture(name)) {
+        None => Ok(false),
+        Some(bytes) if bytes >= LARGE_BYTES => Ok(true),
+        Some(_) => match package.read(name) {
+            Ok(bytes) => Ok(may_hold_text(&bytes.unwrap_or_default(), bounds)),
+            Err(error @ ExtractError::TooLarge { .. }) => Err(error),
+            // Told of when it is looked at.
+            Err(_) => Ok(true),
+        },
+    }
 }
 
-fn is_large(package: &mut Package<'_>, name: &str) -> bool {
-    is_picture(name) && package.claimed_bytes(name).is_some_and(|it| it >= SMALLEST)
+/// True if a picture has the bytes of a large one, or the pixels of a word. How many pixels a drawing of lines has is not known.
+fn may_hold_text(bytes: &[u8], bounds: &Bounds) -> bool {
+    bytes.len() as u64 >= LARGE_BYTES
+        || picture::dimensions(bytes, bounds)
+            .is_ok_and(|(width, height)| width >= LEAST_WIDTH && height >= LEAST_HEIGHT)
 }
 
 /// The marks of pictures: a part that shows one, the name that it has there, and the mark.
@@ -144,9 +169,12 @@ fn page_at(page: u32, at: usize) -> UnreadPage {
 }
 
 /// The pictures of a document of Office 97 to 2003, each once, in the order of their numbers. `undoc` finds those of Word alone.
-pub(super) fn of_binary(document: &undoc::Document) -> Vec<&undoc::Resource> {
+pub(super) fn of_binary<'a>(
+    document: &'a undoc::Document,
+    bounds: &Bounds,
+) -> Vec<&'a undoc::Resource> {
     let named = document.resources.iter();
-    let large = named.filter(|(_, one)| one.data.len() as u64 >= SMALLEST);
+    let large = named.filter(|(_, one)| may_hold_text(&one.data, bounds));
     let mut large: Vec<_> = large.collect();
     // Their names end with numbers.
     large.sort_by_key(|(name, _)| (name.len(), *name));
@@ -156,8 +184,12 @@ pub(super) fn of_binary(document: &undoc::Document) -> Vec<&undoc::Resource> {
 }
 
 /// Where those are looked at, behind a text that is `end` bytes long; one page stands for all that are too many.
-pub(super) fn pages_of_binary(document: &undoc::Document, end: usize) -> Vec<UnreadPage> {
-    let numbered = (FIRST..).zip(of_binary(document));
+pub(super) fn pages_of_binary(
+    document: &undoc::Document,
+    bounds: &Bounds,
+    end: usize,
+) -> Vec<UnreadPage> {
+    let numbered = (FIRST..).zip(of_binary(document, bounds));
     let looked_at = numbered.take(MOST + 1);
     looked_at.map(|(page, _)| page_at(page, end)).collect()
 }
@@ -171,7 +203,8 @@ pub(super) fn images(
     mut give: impl FnMut(PageImage),
 ) -> Result<(), ExtractError> {
     let mut package = Package::open(bytes, bounds)?;
-    let pictures = of(&mut package, format)?;
+    let parts = showing::of(&mut package, format)?;
+    let pictures = of(&mut package, &parts, bounds)?;
     for page in pages {
         if let Some(picture) = numbered_of(&pictures, *page)
             && let Some(bytes) = package.read(&picture.target)?
@@ -190,7 +223,7 @@ pub(super) fn images_of_binary(
     bounds: &Bounds,
     mut give: impl FnMut(PageImage),
 ) {
-    let mut pictures = of_binary(document);
+    let mut pictures = of_binary(document, bounds);
     pictures.truncate(MOST);
     for page in pages {
         if let Some(picture) = numbered_of(&pictures, *page)
@@ -252,15 +285,15 @@ mod tests {
         let mut document = undoc::Document::default();
         for number in 0..MOST + 20 {
             let mut data = number.to_le_bytes().to_vec();
-            data.resize(usize::try_from(SMALLEST).unwrap(), 0);
+            data.resize(usize::try_from(LARGE_BYTES).unwrap(), 0);
             let name = format!("image{number}.png");
             let picture = undoc::Resource::image(data, Some(name.clone()));
             document.add_resource(name, picture);
         }
-        let pages = pages_of_binary(&document, 7);
+        let pages = pages_of_binary(&document, &Bounds::default(), 7);
         assert_eq!(pages.len(), MOST + 1);
         assert!(pages.iter().all(|it| it.begin == 7));
-        let mut pictures = of_binary(&document);
+        let mut pictures = of_binary(&document, &Bounds::default());
         assert_eq!(pictures[10].filename.as_deref(), Some("image10.png"));
         pictures.truncate(MOST);
         assert!(numbered_of(&pictures, pages[MOST - 1].page).is_some());

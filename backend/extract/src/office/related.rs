@@ -1,12 +1,14 @@
-//! Text in parts that `undoc` does not look into: diagrams, charts, and documents inside of a document.
+//! Text in parts that `undoc` does not look into: diagrams, charts, and documents inside of a document; and how many of these and of the
+//! objects of other programs are not read.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     chunk, drawings,
     inserts::Inserts,
     pictures::{self, Picture},
-    relations,
+    relations::Relation,
+    showing::ShowingPart,
 };
 use crate::{error::ExtractError, limits::Bounds, package::Package};
 
@@ -16,8 +18,9 @@ pub(super) struct Related {
     pub(super) inserts: Inserts,
     /// The marks of what is put in, by the part that names it and the name that it has there.
     pub(super) marks: HashMap<String, HashMap<String, String>>,
-    /// Why the first document inside of it was not read, and how many were not.
+    /// Why the first document inside of it was not read.
     pub(super) unread: Option<ExtractError>,
+    /// How many documents, objects, charts, diagrams and pictures are not read.
     pub(super) unread_count: u32,
 }
 
@@ -25,19 +28,26 @@ impl Related {
     /// What a Word document has in other parts. Documents inside of it are read where it is in none itself.
     pub(super) fn of_word(
         package: &mut Package<'_>,
+        parts: &[ShowingPart],
         bounds: &Bounds,
         cells: &mut usize,
         is_outermost: bool,
     ) -> Result<Self, ExtractError> {
-        const DOCUMENT: &str = "word/document.xml";
         let mut related = Self::default();
         let mut chunks = 0;
-        for relation in relations::of(package, DOCUMENT)? {
-            let text = if relation.kind == "aFChunk" {
+        for (part, relation) in all(parts) {
+            let is_chunk = relation.kind == "aFChunk";
+            if !part.is_in_text {
+                let is_text = is_chunk || is_drawn(relation);
+                related.unread_count += u32::from(is_text);
+                continue;
+            }
+            let text = if is_chunk {
                 chunks += 1;
                 let text = if is_outermost && chunks <= chunk::MOST {
                     let bytes = package.read(&relation.target)?.unwrap_or_default();
-                    chunk::markdown(&relation.target, &bytes, bounds)
+                    let unread = &mut related.unread_count;
+                    chunk::markdown(&relation.target, &bytes, bounds, unread)
                 } else {
                     Err(ExtractError::failed(
                         "more documents are inside of it than are read",
@@ -52,9 +62,9 @@ impl Related {
                     }
                 }
             } else {
-                drawings::shown(package, &relation, bounds, cells)?
+                drawings::shown(package, relation, bounds, cells)?
             };
-            related.add(DOCUMENT, relation.id, text);
+            related.add(&part.name, relation.id.clone(), text);
         }
         Ok(related)
     }
@@ -62,26 +72,38 @@ impl Related {
     /// The diagrams of slides.
     pub(super) fn of_slides(
         package: &mut Package<'_>,
+        parts: &[ShowingPart],
         bounds: &Bounds,
         cells: &mut usize,
     ) -> Result<Self, ExtractError> {
-        let is_slide = |name: &&str| name.starts_with("ppt/slides/slide") && name.ends_with(".xml");
-        let slides: Vec<String> = package
-            .names()
-            .filter(is_slide)
-            .map(str::to_owned)
-            .collect();
         let mut related = Self::default();
-        for slide in slides {
-            for relation in relations::of(package, &slide)? {
+        for (part, relation) in all(parts) {
+            if !part.is_in_text {
+                // What a template shows stands beside the text of slides.
+                related.unread_count += u32::from(is_drawn(relation));
+            } else if relation.kind == "diagramData" {
                 // `undoc` reads charts.
-                if relation.kind == "diagramData" {
-                    let text = drawings::shown(package, &relation, bounds, cells)?;
-                    related.add(&slide, relation.id, text);
-                }
+                let text = drawings::shown(package, relation, bounds, cells)?;
+                related.add(&part.name, relation.id.clone(), text);
             }
         }
         Ok(related)
+    }
+
+    /// Counts the objects of other programs, such as a sheet inside of a Word document, each once. None of them is read. What a chart
+    /// names are the numbers that it shows.
+    pub(super) fn count_objects(&mut self, parts: &[ShowingPart]) {
+        let is_object =
+            |relation: &&Relation| matches!(relation.kind.as_str(), "oleObject" | "package");
+        let objects = all(parts).map(|(_, relation)| relation).filter(is_object);
+        let objects: HashSet<&str> = objects.map(|one| one.target.as_str()).collect();
+        self.count(objects.len());
+    }
+
+    /// Counts what is not read.
+    pub(super) fn count(&mut self, unread: usize) {
+        let unread = u32::try_from(unread).unwrap_or(u32::MAX);
+        self.unread_count = self.unread_count.saturating_add(unread);
     }
 
     /// Marks where pictures are shown.
@@ -101,4 +123,16 @@ impl Related {
         let marks = self.marks.entry(part.to_owned()).or_default();
         marks.insert(id, mark);
     }
+}
+
+/// The relations of parts, each with its part.
+fn all(parts: &[ShowingPart]) -> impl Iterator<Item = (&ShowingPart, &Relation)> {
+    parts
+        .iter()
+        .flat_map(|part| part.relations.iter().map(move |one| (part, one)))
+}
+
+/// True for charts and diagrams.
+fn is_drawn(relation: &Relation) -> bool {
+    matches!(relation.kind.as_str(), "chart" | "diagramData")
 }

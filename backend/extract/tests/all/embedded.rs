@@ -187,7 +187,7 @@ fn documents_inside_of_a_document_are_read() {
         "first\n\n## Terms\n\nPay in May.\n\nCafé open\n\ninner\n\nlast\n"
     );
     // One that cannot be read is told of,
-    assert_eq!(whole.unread.len(), 1);
+    assert_eq!((whole.unread.len(), whole.unread_objects), (0, 1));
     // and is the reason where there is nothing else.
     let only =
         format!(r#"<w:document {WORDS}><w:body><w:altChunk r:id="d"/></w:body></w:document>"#);
@@ -258,6 +258,15 @@ fn slides_show_the_text_of_their_master() {
     );
 }
 
+/// A picture as a file.
+fn lossless(picture: &image::GrayImage) -> Vec<u8> {
+    let mut file = std::io::Cursor::new(vec![]);
+    picture
+        .write_to(&mut file, image::ImageFormat::Png)
+        .unwrap();
+    file.into_inner()
+}
+
 /// A picture of noise, of this width.
 fn picture(width: u32) -> Vec<u8> {
     let mut state = 1_u32;
@@ -267,12 +276,9 @@ fn picture(width: u32) -> Vec<u8> {
         state ^= state << 5;
         image::Luma([state.to_le_bytes()[0]])
     });
-    let mut file = std::io::Cursor::new(vec![]);
-    picture
-        .write_to(&mut file, image::ImageFormat::Png)
-        .unwrap();
-    assert!(width < 100 || file.get_ref().len() > 4_096);
-    file.into_inner()
+    let file = lossless(&picture);
+    assert!(width < 100 || file.len() > 4_096);
+    file
 }
 
 /// The widths of the pictures that somebody has to look at, with the text in front of each, and the text with what is seen on them.
@@ -314,6 +320,9 @@ fn pictures_are_looked_at_where_they_stand() {
         image("r4", "media/unused.png"),
     ];
     let related = relations(&related.concat());
+    // A word of few bytes is looked at, and a bullet is not.
+    let word = lossless(&image::GrayImage::new(48, 14));
+    assert!(word.len() < 200);
     let [small, early, late] = [20, 200, 300].map(picture);
     let media: [(&str, &[u8]); 5] = [
         ("word/_rels/document.xml.rels", related.as_bytes()),
@@ -358,6 +367,10 @@ fn pictures_are_looked_at_where_they_stand() {
     let slides = pptx(&[(&one, &related), (&two, "")], &[media]);
     let (seen, text) = looked_at(&slides, Format::Pptx);
     assert_eq!(seen, [(400, "# One".to_owned())]);
+    let media: [(&str, &[u8]); 1] = [("ppt/media/early.png", &word)];
+    let (seen, _) = looked_at(&pptx(&[(&one, &related)], &media), Format::Pptx);
+    assert_eq!(seen, [(96, "# One".to_owned())]);
+    let media: (&str, &[u8]) = ("ppt/media/early.png", &early);
     let places = ["One", "width 400", "Two"].map(|what| text.find(what).unwrap());
     assert!(places.is_sorted(), "{text}");
 
@@ -380,4 +393,146 @@ fn pictures_are_looked_at_where_they_stand() {
     let marks = marks.concat() + "\u{FDD0}\u{FDD2}9\u{FDD1}\u{FDD0}x";
     let document = read(&docx(&paragraph(&marks), &[]), Format::Docx).unwrap();
     assert_eq!((document.markdown.trim(), document.unread.len()), ("x", 0));
+}
+
+/// A picture with this name in the part that shows it, as the body of a Word document has it.
+fn shown_picture(id: &str) -> String {
+    format!(
+        r#"<w:p><w:r><w:drawing><a:graphic xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><pic:pic xmlns:pic="p"><pic:blipFill><a:blip r:embed="{id}"/></pic:blipFill></pic:pic></a:graphic></w:drawing></w:r></w:p>"#
+    )
+}
+
+#[test]
+fn margins_and_notes_show_pictures_and_diagrams() {
+    let drawing =
+        format!("<w:p><w:r><w:drawing><wp:inline>{FRAME}</wp:inline></w:drawing></w:r></w:p>");
+    let header = format!(
+        "<w:hdr {WORDS}>{}{}{drawing}</w:hdr>",
+        paragraph("Acme"),
+        shown_picture("r1")
+    );
+    let notes = format!(
+        r#"<w:footnotes {WORDS}><w:footnote w:id="2">{}{}</w:footnote></w:footnotes>"#,
+        paragraph("the note"),
+        shown_picture("r1")
+    );
+    let document = format!(
+        r#"<w:document {WORDS}><w:body>{}<w:p><w:r><w:footnoteReference w:id="2"/></w:r></w:p><w:sectPr><w:headerReference w:type="default" r:id="h"/></w:sectPr></w:body></w:document>"#,
+        paragraph("body")
+    );
+    let of_body = [
+        relation("h", "header", "header1.xml"),
+        relation("f", "footnotes", "footnotes.xml"),
+        relation("c", "comments", "comments.xml"),
+    ];
+    let of_body = relations(&of_body.concat());
+    let of_header = relation("r1", "image", "media/a.png")
+        + &relation("d1", "diagramData", "diagrams/data1.xml");
+    let of_header = relations(&of_header);
+    let of_notes = relations(&relation("r1", "image", "media/b.png"));
+    let of_comments =
+        relation("r1", "image", "media/c.png") + &relation("r2", "chart", "charts/chart1.xml");
+    let of_comments = relations(&of_comments);
+    let [a, b, c] = [200, 300, 400].map(picture);
+    let more: [(&str, &[u8]); 10] = [
+        ("word/_rels/document.xml.rels", of_body.as_bytes()),
+        ("word/_rels/header1.xml.rels", of_header.as_bytes()),
+        ("word/_rels/footnotes.xml.rels", of_notes.as_bytes()),
+        ("word/_rels/comments.xml.rels", of_comments.as_bytes()),
+        ("word/header1.xml", header.as_bytes()),
+        ("word/footnotes.xml", notes.as_bytes()),
+        ("word/diagrams/data1.xml", DIAGRAM.as_bytes()),
+        ("word/media/a.png", &a),
+        ("word/media/b.png", &b),
+        ("word/media/c.png", &c),
+    ];
+    let file = docx_of(&document, &more);
+    let (seen, text) = looked_at(&file, Format::Docx);
+    assert_eq!(seen.len(), 3, "{seen:?}");
+    let places = [
+        "Acme",
+        "width 400",
+        "- Collect\n  - Sort",
+        "body",
+        "the note",
+        "width 600",
+        "width 800",
+    ];
+    let places = places.map(|what| text.find(what).unwrap_or_else(|| panic!("{what}: {text}")));
+    assert!(places.is_sorted(), "{text}");
+    // The chart of a comment, whose text is not read.
+    assert_eq!(read(&file, Format::Docx).unwrap().unread_objects, 1);
+}
+
+#[test]
+fn templates_that_slides_use_show_pictures() {
+    let related = relation("r1", "slideLayout", "../slideLayouts/slideLayout1.xml");
+    let of_layout = relation("r1", "slideMaster", "../slideMasters/slideMaster1.xml")
+        + &relation("r2", "image", "../media/used.png");
+    let of_layout = relations(&of_layout);
+    let unused = relations(&relation("r1", "image", "../media/unused.png"));
+    let of_master = relations(&relation(
+        "r1",
+        "slideLayout",
+        "../slideLayouts/slideLayout2.xml",
+    ));
+    let layouts = "ppt/slideLayouts/_rels";
+    let names = [1, 2].map(|number| format!("{layouts}/slideLayout{number}.xml.rels"));
+    let [used, other] = [200, 300].map(picture);
+    let [layout, master] = ["sldLayout", "sldMaster"].map(|root| slide(root, ""));
+    let more: [(&str, &[u8]); 7] = [
+        ("ppt/slideLayouts/slideLayout1.xml", layout.as_bytes()),
+        ("ppt/slideMasters/slideMaster1.xml", master.as_bytes()),
+        (&names[0], of_layout.as_bytes()),
+        (&names[1], unused.as_bytes()),
+        (
+            "ppt/slideMasters/_rels/slideMaster1.xml.rels",
+            of_master.as_bytes(),
+        ),
+        ("ppt/media/used.png", &used),
+        ("ppt/media/unused.png", &other),
+    ];
+    let title = placeholder("title", &["Hours"]);
+    let (seen, _) = looked_at(&pptx(&[(&title, &related)], &more), Format::Pptx);
+    assert_eq!(seen, [(400, "# Hours".to_owned())]);
+}
+
+#[test]
+fn embedded_objects_are_counted() {
+    let two = [
+        relation("o1", "oleObject", "embeddings/object1.bin"),
+        relation("o2", "package", "embeddings/sheet1.xlsx"),
+        relation("o3", "package", "embeddings/sheet1.xlsx"),
+        relation("c1", "chart", "charts/chart1.xml"),
+    ];
+    let related = relations(&two.concat());
+    // The numbers of a chart are read.
+    let of_chart = relations(&relation("p", "package", "../embeddings/sheet2.xlsx"));
+    let chart = "<c:chartSpace/>";
+    let more: [(&str, &[u8]); 3] = [
+        ("word/_rels/document.xml.rels", related.as_bytes()),
+        ("word/charts/chart1.xml", chart.as_bytes()),
+        ("word/charts/_rels/chart1.xml.rels", of_chart.as_bytes()),
+    ];
+    let document = read(&docx(&paragraph("text"), &more), Format::Docx).unwrap();
+    assert_eq!((document.unread_objects, document.unread.len()), (2, 0));
+    let refused = read(&docx("", &more), Format::Docx).unwrap_err();
+    assert!(refused.to_string().contains("objects of other programs"));
+
+    let object = relation("o1", "oleObject", "../embeddings/object1.bin");
+    let title = placeholder("title", &["Hours"]);
+    let slides = pptx(&[(&title, &object), (&title, &object)], &[]);
+    assert_eq!(read(&slides, Format::Pptx).unwrap().unread_objects, 1);
+
+    let space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
+    let workbook = format!(
+        r#"<workbook xmlns="{space}" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>"#
+    );
+    let sheet = format!(
+        r#"<worksheet xmlns="{space}"><sheetData><row><c><v>1</v></c></row></sheetData></worksheet>"#
+    );
+    let object = relations(&object);
+    let more: (&str, &[u8]) = ("xl/worksheets/_rels/sheet1.xml.rels", object.as_bytes());
+    let sheets = xlsx_of(&workbook, &sheet, &[more]);
+    assert_eq!(read(&sheets, Format::Xlsx).unwrap().unread_objects, 1);
 }
