@@ -278,7 +278,7 @@ fn put_margins_in(section: &mut Section) {
         let mut paragraphs = paragraphs.unwrap_or_default();
         paragraphs.retain(|one| {
             let text = one.plain_text();
-            (inserts::is_marked(&text) || text.contains(char::is_alphabetic)) && seen.insert(text)
+            (inserts::is_marked(&text) || !is_page_number(&text)) && seen.insert(text)
         });
         paragraphs.into_iter().map(Block::Paragraph)
     };
@@ -286,6 +286,14 @@ fn put_margins_in(section: &mut Section) {
     let below = told(section.footer.take());
     section.content.splice(..0, above);
     section.content.extend(below);
+}
+
+/// True if a line of a margin is empty, a rule, or the number of a page alone, which says nothing in the text.
+fn is_page_number(text: &str) -> bool {
+    const MOST_DIGITS: usize = 3;
+    const AROUND: &str = "-–—−_=|·•.~*()[]<>/";
+    let number = text.trim_matches(|c: char| c.is_whitespace() || AROUND.contains(c));
+    number.chars().all(char::is_numeric) && number.chars().count() <= MOST_DIGITS
 }
 
 fn refusal(error: &undoc::Error) -> ExtractError {
@@ -442,6 +450,24 @@ mod tests {
         assert!(count_cells(sheet, &mut cells, 11).is_err());
         assert_eq!(column(b"XFD1048576"), 16_384);
         assert_eq!(column(b"7"), 0);
+    }
+
+    #[test]
+    fn margins_keep_all_but_bare_page_numbers() {
+        for number in ["", " ", "____", "7", "- 12 -", "(3)", "| 104 |", "٣"] {
+            assert!(is_page_number(number), "{number}");
+        }
+        for text in [
+            "2024-17",
+            "№ 12",
+            "2024",
+            "+49 30 1234",
+            "12.5",
+            "€ 7",
+            "iv",
+        ] {
+            assert!(!is_page_number(text), "{text}");
+        }
     }
 
     #[test]

@@ -53,8 +53,9 @@ fn diagrams_are_lists_where_they_stand() {
 fn margins_are_read_once() {
     let margin = |root: &str, text: &str| {
         format!(
-            "<w:{root} {WORDS}>{}<w:p><w:r><w:t>7</w:t></w:r></w:p></w:{root}>",
-            paragraph(text)
+            "<w:{root} {WORDS}>{}{}<w:p><w:r><w:t>7</w:t></w:r></w:p></w:{root}>",
+            paragraph(text),
+            paragraph("2024-17")
         )
     };
     let reference =
@@ -86,7 +87,7 @@ fn margins_are_read_once() {
     ];
     assert_eq!(
         text(&docx_of(&document, &more), Format::Docx),
-        "Acme, internal\n\nbody\n\nValid from May\n"
+        "Acme, internal\n\n2024-17\n\nbody\n\nValid from May\n"
     );
 }
 
