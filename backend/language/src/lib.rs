@@ -111,7 +111,12 @@ impl Script {
             '\u{600}'..='\u{6FF}' | '\u{750}'..='\u{77F}' => Self::Arabic,
             '\u{900}'..='\u{97F}' => Self::Devanagari,
             '\u{3040}'..='\u{30FF}' => Self::Kana,
-            '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' => Self::Han,
+            // The sign that repeats one counts as one.
+            '\u{3005}'
+            | '\u{3400}'..='\u{4DBF}'
+            | '\u{4E00}'..='\u{9FFF}'
+            | '\u{F900}'..='\u{FAFF}'
+            | '\u{20000}'..='\u{323AF}' => Self::Han,
             '\u{1100}'..='\u{11FF}' | '\u{AC00}'..='\u{D7AF}' => Self::Hangul,
             _ if !letter.is_alphabetic() => return None,
             'a'..='z' | 'A'..='Z' | '\u{C0}'..='\u{24F}' | '\u{1E00}'..='\u{1EFF}' => Self::Latin,
@@ -185,6 +190,23 @@ pub fn detect_to_speak(text: &str) -> Option<&'static str> {
 pub fn has_han(text: &str) -> bool {
     text.chars()
         .any(|letter| Script::of_letter(letter) == Some(Script::Han))
+}
+
+/// The text without its Chinese characters. The words around them stay apart.
+#[must_use]
+pub fn without_han(text: &str) -> String {
+    if !has_han(text) {
+        return text.to_owned();
+    }
+    let mut rest = String::with_capacity(text.len());
+    for part in text.split(|letter| Script::of_letter(letter) == Some(Script::Han)) {
+        let part = part.trim();
+        if !rest.is_empty() && part.starts_with(char::is_alphanumeric) {
+            rest.push(' ');
+        }
+        rest.push_str(part);
+    }
+    rest
 }
 
 /// By the commonest words, and by statistics where these say too little.
@@ -400,5 +422,20 @@ mod tests {
             assert_eq!(detect_to_speak(text), language, "{text}");
         }
         assert!(has_han("今日は") && !has_han("きょうは いい てんき, 2026"));
+    }
+
+    #[test]
+    fn words_around_chinese_characters_stay_apart() {
+        for (text, expected) in [
+            ("no such letter, ", "no such letter, "),
+            ("We land in 東京 at nine.", "We land in at nine."),
+            ("in東京now", "in now"),
+            ("We like 佐々木, too", "We like, too"),
+            ("Tokyo (東京)", "Tokyo ()"),
+            ("東京。", "。"),
+            ("東京", ""),
+        ] {
+            assert_eq!(without_han(text), expected, "{text}");
+        }
     }
 }

@@ -117,6 +117,12 @@ pub trait Synthesizer: Send + Sync + 'static {
         Ok(())
     }
 
+    /// The text without what a voice would name letter by letter instead of reading it, in a language, a BCP 47 tag. Nothing may be left of
+    /// it. A service elsewhere is given all of it.
+    fn readable(&self, _voice: Option<&str>, _language: Option<&str>, text: String) -> String {
+        text
+    }
+
     /// Starts to speak; the stream ends with the speech.
     async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError>;
 

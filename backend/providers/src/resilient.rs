@@ -391,6 +391,10 @@ impl Synthesizer for Resilient<dyn Synthesizer> {
         self.inner.check_language(language, text)
     }
 
+    fn readable(&self, voice: Option<&str>, language: Option<&str>, text: String) -> String {
+        self.inner.readable(voice, language, text)
+    }
+
     fn speeds(&self) -> Vec<VoiceSpeed> {
         self.inner.speeds()
     }

@@ -51,6 +51,27 @@ impl NotSpoken {
     }
 }
 
+/// The Chinese languages of which espeak-ng has voices that read their characters.
+const CHINESE: [&str; 3] = ["zh", "cmn", "yue"];
+
+/// A text without Chinese characters where the voice would say "Chinese letter" for each of them. Those of Japanese stay: a text in it is
+/// refused ([`NotSpoken::Kanji`]).
+pub(crate) fn readable_by_espeak(
+    voice: Option<&str>,
+    language: Option<&str>,
+    text: String,
+) -> String {
+    let is_of = |tag: &str, code: &str| primary(tag).eq_ignore_ascii_case(code);
+    let is_japanese = language.is_some_and(|tag| is_of(tag, "ja"));
+    let voice = voice.and_then(|voice| voice.split('+').next());
+    let mut tags = voice.into_iter().chain(language);
+    let is_chinese = tags.any(|tag| CHINESE.iter().any(|code| is_of(tag, code)));
+    match is_japanese || is_chinese {
+        true => text,
+        false => colloquy_language::without_han(&text),
+    }
+}
+
 /// What an operator does about it.
 struct Hint;
 
@@ -144,5 +165,32 @@ mod tests {
         );
         assert_eq!(check("zh-cn", Some("今天")), Ok(()));
         assert_eq!(check("en", None), Ok(()));
+    }
+
+    #[test]
+    fn chinese_characters_reach_voices_that_read_them() {
+        const TEXT: &str = "Welcome to 東京!";
+        let readable = |voice, language| readable_by_espeak(voice, language, TEXT.to_owned());
+        for (voice, language) in [
+            (None, Some("zh-CN")),
+            (Some("cmn+f3"), Some("en")),
+            (Some("yue"), None),
+            (Some("f3"), Some("ja")),
+        ] {
+            assert_eq!(readable(voice, language), TEXT, "{voice:?} {language:?}");
+        }
+        for (voice, language) in [
+            (None, None),
+            (None, Some("en-US")),
+            (Some("hak"), Some("de")),
+            (Some("f3"), Some("ko")),
+        ] {
+            assert_eq!(
+                readable(voice, language),
+                "Welcome to!",
+                "{voice:?} {language:?}"
+            );
+        }
+        assert_eq!(readable_by_espeak(None, Some("en"), "東京".to_owned()), "");
     }
 }

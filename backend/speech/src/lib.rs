@@ -31,7 +31,7 @@ pub use colloquy_audio::{
 use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_http::Interface;
 use colloquy_kernel::{Capability, Routes, State};
-use colloquy_providers::{ProviderError, Providers, SpeechRequest, SpeechStream};
+use colloquy_providers::{ProviderError, Providers, SpeechRequest, SpeechStream, Synthesizer};
 use colloquy_sandbox::Sandbox;
 use futures_util::{StreamExt as _, stream};
 
@@ -108,7 +108,7 @@ pub async fn speak(
     text: &str,
     claim: &Claim,
 ) -> Result<SpeechStream, ProviderError> {
-    let text = spoken(text);
+    let text = audible(speech, voice, text, claim);
     if !text.chars().any(char::is_alphanumeric) {
         return Ok(stream::empty().boxed());
     }
@@ -134,6 +134,28 @@ pub async fn record(
     recording.whole().await.map(Some)
 }
 
+/// The text that the synthesizer is asked for: what of it can be heard, and what the voice reads.
+fn audible(speech: &Speech, voice: &Voice, text: &str, claim: &Claim) -> String {
+    let (id, language) = (voice_id(speech, voice), voice.language.as_deref());
+    let id = id.map(String::as_str);
+    synthesizer(speech, claim).readable(id, language, spoken(text))
+}
+
+/// The provider's id of a voice, or of the configured default.
+fn voice_id<'a>(speech: &'a Speech, voice: &'a Voice) -> Option<&'a String> {
+    let default = speech.config.synthesizer.voice.as_ref();
+    voice.id.as_ref().or(default)
+}
+
+/// The synthesizer that has the patience of a claim.
+fn synthesizer<'a>(speech: &'a Speech, claim: &Claim) -> &'a Arc<dyn Synthesizer> {
+    let providers = &speech.providers;
+    match claim.priority {
+        Priority::Call => &providers.synthesizer,
+        Priority::Request | Priority::Background => &providers.batch.synthesizer,
+    }
+}
+
 /// Asks the synthesizer for a text as it is.
 async fn ask(
     speech: &Speech,
@@ -141,18 +163,12 @@ async fn ask(
     text: String,
     claim: &Claim,
 ) -> Result<SpeechStream, ProviderError> {
-    let default = speech.config.synthesizer.voice.as_ref();
     let request = SpeechRequest {
         text,
-        voice: voice.id.as_ref().or(default).cloned(),
+        voice: voice_id(speech, voice).cloned(),
         language: voice.language.clone(),
         speed: voice.speed,
         claim: claim.clone(),
     };
-    let providers = &speech.providers;
-    let synthesizer = match claim.priority {
-        Priority::Call => &providers.synthesizer,
-        Priority::Request | Priority::Background => &providers.batch.synthesizer,
-    };
-    synthesizer.speak(request).await
+    synthesizer(speech, claim).speak(request).await
 }

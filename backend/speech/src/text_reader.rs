@@ -12,7 +12,7 @@ use colloquy_providers::{Pcm, ProviderError, SpeechStream};
 use colloquy_voice::Splitter;
 use futures_util::StreamExt as _;
 
-use super::{Voice, ask, spoken};
+use super::{Voice, ask, audible};
 use crate::Speech;
 
 /// The longest piece, in characters. It is what calls ask for at once: a synthesizer that streams nothing makes this much
@@ -34,7 +34,7 @@ pub(super) struct TextReader {
 impl TextReader {
     /// A reading of this text; `None` when nothing in it can be heard. Nobody is asked before [`Self::next`].
     pub(super) fn new(speech: &Speech, voice: Voice, text: &str, claim: &Claim) -> Option<Self> {
-        let waiting = pieces(&spoken(text));
+        let waiting = pieces(&audible(speech, &voice, text, claim));
         (!waiting.is_empty()).then(|| Self {
             speech: speech.clone(),
             voice,

@@ -235,6 +235,18 @@ impl Synthesizer for Voices {
         self.rest.check_language(language, text)
     }
 
+    fn readable(&self, voice: Option<&str>, language: Option<&str>, text: String) -> String {
+        let of_name = |own: &&Arc<Voice>| voice.is_some_and(|it| own.id.eq_ignore_ascii_case(it));
+        match self.voices.iter().find(of_name) {
+            // It speaks its own language alone.
+            Some(own) => {
+                let language = language.unwrap_or(&own.language);
+                self.rest.readable(None, Some(language), text)
+            }
+            None => self.rest.readable(voice, language, text),
+        }
+    }
+
     async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError> {
         let Some(voice) = self.voice(&request).await? else {
             return self.rest.speak(request).await;

@@ -32,7 +32,7 @@ use self::voices::Voices;
 use super::{
     super::{
         NotSpoken, Pcm, ProviderError, ProviderErrorKind, SpeechRequest, SpeechStream, Synthesizer,
-        VoiceList,
+        VoiceList, understood::readable_by_espeak,
     },
     ESPEAK, busy,
     programs::start,
@@ -130,6 +130,10 @@ impl Synthesizer for Espeak {
 
     fn check_language(&self, language: &str, text: Option<&str>) -> Result<(), NotSpoken> {
         NotSpoken::check_for_espeak(language, text)
+    }
+
+    fn readable(&self, voice: Option<&str>, language: Option<&str>, text: String) -> String {
+        readable_by_espeak(voice, language, text)
     }
 
     async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError> {
