@@ -43,7 +43,7 @@ const LOOK_AGAIN_ALONE: Duration = Duration::from_secs(30);
 const WAIT: Duration = Duration::from_secs(2);
 /// Manifests that are applied at once.
 const AT_ONCE: i64 = 16;
-/// The chunks of these, which are in memory with their vectors: 2 to 4 KB each. A manifest that has more comes alone.
+/// The chunks of these, which are in memory with their vectors: 1 to 2 KB each. A manifest that has more comes alone.
 const CHUNKS_AT_ONCE: i64 = 8_192;
 /// Removals are remembered for so long: a node that was away for longer makes its index again.
 const REMEMBERED: Duration = Duration::from_secs(14 * 24 * 3_600);

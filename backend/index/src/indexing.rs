@@ -38,9 +38,10 @@ pub fn check(
         if chunk.text.len() + path.chain(headings).sum::<usize>() > MAX_CHUNK_BYTES {
             return Err(IndexError::TooLarge("a chunk"));
         }
-        let expected = *expected.get_or_insert(vector.len());
-        let is_large = vector.len() > MAX_DIMENSIONS;
-        if vector.len() != expected || is_large || !has_direction(vector) {
+        let dimensions = vector.codes().len();
+        let expected = *expected.get_or_insert(dimensions);
+        let is_large = dimensions > MAX_DIMENSIONS;
+        if dimensions != expected || is_large || !has_direction(&vector.numbers()) {
             return Err(IndexError::Vector);
         }
     }

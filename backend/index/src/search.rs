@@ -39,7 +39,64 @@ pub struct IndexedDocument {
     /// The language; `None` to tell it by the text.
     pub language: Option<Language>,
     /// Its chunks with their vectors, whose lengths do not matter.
-    pub chunks: Vec<(Chunk, Vec<f32>)>,
+    pub chunks: Vec<(Chunk, PackedVector)>,
+}
+
+/// A vector as bytes: each number is a code times a scale. It takes a quarter of the memory of its numbers, and is exact to half a step, which
+/// is a 254th of its largest number.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PackedVector {
+    scale: f32,
+    codes: Box<[i8]>,
+}
+
+impl PackedVector {
+    /// Makes the vector of these codes.
+    #[must_use]
+    pub fn new(scale: f32, codes: Box<[i8]>) -> Self {
+        Self { scale, codes }
+    }
+
+    /// What a code counts.
+    #[must_use]
+    pub fn scale(&self) -> f32 {
+        self.scale
+    }
+
+    /// A code for each number.
+    #[must_use]
+    pub fn codes(&self) -> &[i8] {
+        &self.codes
+    }
+
+    /// The numbers, as exact as they are kept.
+    #[must_use]
+    pub fn numbers(&self) -> Vec<f32> {
+        let numbers = self.codes.iter().map(|code| f32::from(*code) * self.scale);
+        numbers.collect()
+    }
+}
+
+impl From<&[f32]> for PackedVector {
+    /// Packs a vector. One with a number that is not finite has no direction afterwards either.
+    fn from(vector: &[f32]) -> Self {
+        let largest = vector
+            .iter()
+            .fold(0.0_f32, |most, number| most.max(number.abs()));
+        let scale = match vector.iter().all(|number| number.is_finite()) {
+            true => largest / 127.0,
+            false => f32::NAN,
+        };
+        #[expect(clippy::cast_possible_truncation, reason = "127 at most")]
+        let code = |number: &f32| match scale > 0.0 {
+            true => (number / scale).round() as i8,
+            false => 0,
+        };
+        Self {
+            scale,
+            codes: vector.iter().map(code).collect(),
+        }
+    }
 }
 
 /// A change of an index.

@@ -6,7 +6,7 @@ use colloquy_index::{
     analysis::Language,
     chunking::Chunk,
     indexing,
-    search::{Change, IndexError, IndexedDocument, Space},
+    search::{Change, IndexError, IndexedDocument, PackedVector, Space},
 };
 use sqlx::Row as _;
 use sqlx_postgres::{PgConnection, Postgres};
@@ -197,7 +197,7 @@ async fn write(
     space: i64,
     document: Uuid,
     language: Language,
-    chunks: &[(Chunk, Vec<f32>)],
+    chunks: &[(Chunk, PackedVector)],
 ) -> Result<(), IndexError> {
     let terms: Vec<Vec<String>> = chunks
         .iter()
@@ -215,7 +215,7 @@ async fn write(
         let number = numbers.get(&chunk.index).copied();
         let number = number.ok_or_else(|| failed("a chunk was not written"))?;
         of_vectors.push(number);
-        vectors.push(text(vector));
+        vectors.push(text(&vector.numbers()));
         let mut counts: HashMap<String, u32> = HashMap::new();
         for term in terms {
             *counts.entry(term).or_default() += 1;
@@ -264,7 +264,7 @@ async fn insert(
     space: i64,
     document: Uuid,
     language: Language,
-    chunks: &[(Chunk, Vec<f32>)],
+    chunks: &[(Chunk, PackedVector)],
     lengths: &[i32],
 ) -> Result<HashMap<usize, i64>, IndexError> {
     let mut places = Vec::new();

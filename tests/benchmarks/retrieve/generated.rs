@@ -79,7 +79,7 @@ impl Generator {
                 tokens: CHUNK,
                 text,
             };
-            (chunk, self.vector())
+            (chunk, self.vector().as_slice().into())
         });
         IndexedDocument {
             id,

@@ -128,7 +128,7 @@ async fn cranfield(
         let vectors = model
             .embed(&texts, &|| true)?
             .into_iter()
-            .map(|vector| vector.to_vec());
+            .map(|vector| vector.as_slice().into());
         let chunks = chunks.into_iter().zip(vectors).collect();
         changes.push(Change::Put(
             SPACE,

@@ -9,7 +9,11 @@ use anyhow::Context as _;
 use colloquy_accounts::Tenant;
 use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_blobs::{BlobKey, ObjectError, Written};
-use colloquy_index::chunking::{Chunk, ChunkId, ChunkOptions, NotCut, table_of_contents};
+use colloquy_index::{
+    analysis::Language,
+    chunking::{Chunk, ChunkId, ChunkOptions, NotCut, table_of_contents},
+    search::PackedVector,
+};
 use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_providers::{
     EmbeddingRequest, Embeddings, ProviderError, ProviderErrorKind, TokenUsage,
@@ -20,6 +24,7 @@ use tokio::task::spawn_blocking;
 use super::{
     Cutter, Manifest, Profile,
     change::{change_over, change_over_if_ready},
+    manifest,
 };
 use crate::{
     Bases,
@@ -52,6 +57,17 @@ const WORDS: [f32; 1] = [1.0];
 pub struct Embed {
     /// The document's id.
     pub document: String,
+}
+
+/// Vectors by the content of their chunks, a byte for each number. The chunks and these are all that is held of a document for as long as it is
+/// embedded: 100,000 chunks of 384 dimensions take 40 MB.
+type Vectors = HashMap<ChunkId, PackedVector>;
+
+/// The chunks of a document, and a vector for each of them.
+struct Embedded {
+    language: Option<Language>,
+    chunks: Vec<Chunk>,
+    vectors: Vectors,
 }
 
 /// Why there are no vectors of a document.
@@ -135,8 +151,8 @@ impl Embed {
         let most = u64::from(bases.config.knowledge.max_text_bytes);
         let text = content::text(bases, &rewritten, most).await?;
         let profile = Profile::current(bases).await?;
-        let manifest = match self.manifest(bases, &owned, &profile, text, anew).await? {
-            Ok(manifest) => manifest,
+        let embedded = match self.embed(bases, &owned, &profile, text, anew).await? {
+            Ok(embedded) => embedded,
             Err(NoManifest::Waits) => return Ok(RunResult::Done),
             Err(NoManifest::More | NoManifest::Changed) => {
                 return Ok(RunResult::Again(Duration::ZERO));
@@ -148,7 +164,7 @@ impl Embed {
                 return Ok(RunResult::Done);
             }
         };
-        self.store(bases, run, &owned, &profile, manifest, anew)
+        self.store(bases, run, &owned, &profile, embedded, anew)
             .await
     }
 
@@ -158,19 +174,27 @@ impl Embed {
         run: &Run,
         owned: &OwnedDocument,
         profile: &Profile,
-        manifest: Manifest,
+        embedded: Embedded,
         anew: bool,
     ) -> anyhow::Result<RunResult> {
         let document = &owned.document;
+        let Embedded {
+            language,
+            chunks,
+            vectors,
+        } = &embedded;
+        let (written, chunk_count) =
+            write(bases, &owned.tenant(), *language, chunks, vectors).await?;
         let new = NewManifest {
             document: &document.id,
             base: &owned.base_id,
             profile,
-            written: write(bases, &owned.tenant(), &manifest).await?,
-            chunk_count: manifest.chunks.len(),
-            contents: contents(&manifest),
+            written,
+            chunk_count,
+            contents: contents(chunks),
             stale: false,
         };
+        drop(embedded);
         let new = &new;
         let stored = run.insist(bases, || async move {
             let transaction = budget::begin(bases, &owned.base_id).await?;
@@ -205,15 +229,15 @@ impl Embed {
         })
     }
 
-    /// The chunks of a text with their vectors, all of them made `anew` or only those that are not there, or why there can be none.
-    async fn manifest(
+    /// Returns the chunks of a text with their vectors, all of them made `anew` or only those that are not there, or why there can be none.
+    async fn embed(
         &self,
         bases: &Bases,
         owned: &OwnedDocument,
         profile: &Profile,
         text: String,
         anew: bool,
-    ) -> anyhow::Result<Result<Manifest, NoManifest>> {
+    ) -> anyhow::Result<Result<Embedded, NoManifest>> {
         let language = owned.document.facts.language_of(&text);
         let cutter = Cutter(bases.providers.embedder.clone());
         let options = ChunkOptions::of(cutter.max_tokens());
@@ -235,22 +259,28 @@ impl Embed {
             return Ok(Err(NoManifest::Refused(reason)));
         }
         let Some(embedder) = &bases.providers.embedder else {
-            let chunks = chunks.into_iter().map(|chunk| (chunk, WORDS.to_vec()));
-            return Ok(Ok(Manifest {
+            let words = PackedVector::from(WORDS.as_slice());
+            let vectors = chunks.iter().map(|chunk| (chunk.id, words.clone()));
+            let vectors = vectors.collect();
+            return Ok(Ok(Embedded {
                 language,
-                chunks: chunks.collect(),
+                chunks,
+                vectors,
             }));
         };
         let mut known = match anew {
             true => made_anew(bases, &owned.document.id, profile).await?,
             false => known(bases, &owned.document.id, profile).await?,
         };
-        let had = known.len();
         let mut asked = HashSet::new();
         let missing = chunks
             .iter()
-            .filter(|chunk| !known.contains_key(&chunk.id) && asked.insert(chunk.id));
+            .filter(|chunk| asked.insert(chunk.id) && !known.contains_key(&chunk.id));
         let missing: Vec<&Chunk> = missing.collect();
+        // Those of what the document says no more are not held.
+        known.retain(|id, _| asked.contains(id));
+        drop(asked);
+        let had = known.len();
         let claim = Claim::new(Priority::Background, owned.tenant().partner().as_str());
         for (number, part) in missing.chunks(embedder.max_texts().max(1)).enumerate() {
             let request = EmbeddingRequest {
@@ -287,7 +317,9 @@ impl Embed {
             match answer {
                 Ok(made) => {
                     let ids = part.iter().map(|chunk| chunk.id);
-                    known.extend(ids.zip(made.vectors));
+                    let vectors = made.vectors.iter();
+                    let packed = vectors.map(|vector| PackedVector::from(vector.as_slice()));
+                    known.extend(ids.zip(packed));
                 }
                 // It would say the same again.
                 Err(error) if error.kind == ProviderErrorKind::Rejected => {
@@ -312,9 +344,11 @@ impl Embed {
                 }
             }
         }
-        Ok(Ok(Manifest {
+        drop(missing);
+        Ok(Ok(Embedded {
             language,
-            ..manifest_of(&chunks, &known)
+            chunks,
+            vectors: known,
         }))
     }
 }
@@ -368,19 +402,32 @@ async fn settle(
     admission.settle(UsageOutcome::Success, used).await
 }
 
-async fn write(bases: &Bases, tenant: &Tenant, manifest: &Manifest) -> anyhow::Result<Written> {
-    let bytes = &manifest.to_bytes()?;
-    outage::insist(bases, || async move {
+/// Writes a manifest of the chunks that have vectors, and tells how many these are.
+async fn write(
+    bases: &Bases,
+    tenant: &Tenant,
+    language: Option<Language>,
+    chunks: &[Chunk],
+    vectors: &Vectors,
+) -> anyhow::Result<(Written, usize)> {
+    let (bytes, count) = {
+        let chunks = chunks.iter();
+        let with_vectors = chunks.filter_map(|chunk| Some((chunk, vectors.get(&chunk.id)?)));
+        let chunks: Vec<_> = with_vectors.collect();
+        (manifest::to_bytes(language, &chunks)?, chunks.len())
+    };
+    let bytes = &bytes;
+    let written = outage::insist(bases, || async move {
         let written = bases.blobs.write_paid(tenant.partner(), bytes.clone());
         written.await.context("writing the manifest")
-    })
-    .await
+    });
+    Ok((written.await?, count))
 }
 
 /// The headings of a document as JSON: those of the lower levels are left out where there are very many.
-fn contents(manifest: &Manifest) -> String {
+fn contents(chunks: &[Chunk]) -> String {
     for lowest in (1..=6).rev() {
-        let headings = manifest.chunks.iter().flat_map(|(chunk, _)| {
+        let headings = chunks.iter().flat_map(|chunk| {
             let headings = chunk.headings.iter();
             headings.map(|heading| (chunk.index, heading))
         });
@@ -395,15 +442,6 @@ fn contents(manifest: &Manifest) -> String {
     "[]".to_owned()
 }
 
-/// The chunks that have vectors.
-fn manifest_of(chunks: &[Chunk], vectors: &HashMap<ChunkId, Vec<f32>>) -> Manifest {
-    let with_vector = |chunk: &Chunk| Some((chunk.clone(), vectors.get(&chunk.id)?.clone()));
-    Manifest {
-        language: None,
-        chunks: chunks.iter().filter_map(with_vector).collect(),
-    }
-}
-
 /// Keeps the vectors that were made so far, so that the next attempt need not ask, and pay, for them again. Where all of them are made `anew`, those
 /// that there were are found until then.
 async fn put_aside(
@@ -411,11 +449,10 @@ async fn put_aside(
     owned: &OwnedDocument,
     profile: &Profile,
     chunks: &[Chunk],
-    vectors: &HashMap<ChunkId, Vec<f32>>,
+    vectors: &Vectors,
     anew: bool,
 ) -> anyhow::Result<()> {
-    let manifest = manifest_of(chunks, vectors);
-    let written = write(bases, &owned.tenant(), &manifest).await?;
+    let (written, chunk_count) = write(bases, &owned.tenant(), None, chunks, vectors).await?;
     if anew {
         let written = &written;
         return outage::insist(bases, || async move {
@@ -437,7 +474,7 @@ async fn put_aside(
         base: &owned.base_id,
         profile,
         written,
-        chunk_count: manifest.chunks.len(),
+        chunk_count,
         contents: "[]".to_owned(),
         stale: true,
     };
@@ -454,29 +491,18 @@ async fn put_aside(
 }
 
 /// The vectors that were made anew before the document's embedding was broken off.
-async fn made_anew(
-    bases: &Bases,
-    document: &str,
-    profile: &Profile,
-) -> anyhow::Result<HashMap<ChunkId, Vec<f32>>> {
+async fn made_anew(bases: &Bases, document: &str, profile: &Profile) -> anyhow::Result<Vectors> {
     let blob = store::vectors_of(bases.store.db(), document, profile.id).await?;
     vectors_in(bases, blob).await
 }
 
 /// The vectors that were made of an earlier content of the document, which need not be made again.
-async fn known(
-    bases: &Bases,
-    document: &str,
-    profile: &Profile,
-) -> anyhow::Result<HashMap<ChunkId, Vec<f32>>> {
+async fn known(bases: &Bases, document: &str, profile: &Profile) -> anyhow::Result<Vectors> {
     let blob = store::manifest_of(bases.store.db(), document, profile.id).await?;
     vectors_in(bases, blob).await
 }
 
-async fn vectors_in(
-    bases: &Bases,
-    blob: Option<BlobKey>,
-) -> anyhow::Result<HashMap<ChunkId, Vec<f32>>> {
+async fn vectors_in(bases: &Bases, blob: Option<BlobKey>) -> anyhow::Result<Vectors> {
     let Some(blob) = blob else {
         return Ok(HashMap::new());
     };

@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 
-use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use bytes::{Buf as _, Bytes};
 use colloquy_index::{
     analysis::Language,
     chunking::{Chunk, ChunkId, Heading},
+    search::PackedVector,
 };
 use serde::{Deserialize, Serialize};
 
@@ -16,13 +17,17 @@ use serde::{Deserialize, Serialize};
 const VERSION: u32 = 2;
 /// The first one, which names no language, and is read, too.
 const WITHOUT_LANGUAGE: u32 = 1;
+/// The number before the JSON that says how long the JSON is.
+const LENGTH_BYTES: usize = 8;
+/// The scale of a vector.
+const SCALE_BYTES: usize = 4;
 
 /// The chunks of a document with their vectors.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Manifest {
     /// The language of the text, where it is known.
     pub(crate) language: Option<Language>,
-    pub(crate) chunks: Vec<(Chunk, Vec<f32>)>,
+    pub(crate) chunks: Vec<(Chunk, PackedVector)>,
 }
 
 /// The file is no manifest.
@@ -30,7 +35,27 @@ pub(crate) struct Manifest {
 #[error("the file is no manifest")]
 pub(crate) struct NoManifest;
 
-#[derive(Serialize, Deserialize)]
+/// The header as it is written, of chunks that others hold.
+#[derive(Serialize)]
+struct WrittenHeader<'a> {
+    version: u32,
+    language: Option<&'a str>,
+    dimensions: usize,
+    chunks: Vec<WrittenEntry<'a>>,
+}
+
+#[derive(Serialize)]
+struct WrittenEntry<'a> {
+    id: String,
+    path: &'a [String],
+    headings: &'a [Heading],
+    text: &'a str,
+    start: usize,
+    end: usize,
+    tokens: usize,
+}
+
+#[derive(Deserialize)]
 struct Header {
     version: u32,
     #[serde(default)]
@@ -39,7 +64,7 @@ struct Header {
     chunks: Vec<Entry>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Entry {
     id: String,
     path: Vec<String>,
@@ -50,48 +75,46 @@ struct Entry {
     tokens: usize,
 }
 
+/// Returns the bytes of a file with these chunks and their vectors, which are held by the caller and not copied before they are written.
+pub(crate) fn to_bytes(
+    language: Option<Language>,
+    chunks: &[(&Chunk, &PackedVector)],
+) -> serde_json::Result<Bytes> {
+    let dimensions = chunks.first().map_or(0, |(_, vector)| vector.codes().len());
+    let entries = chunks.iter().map(|(chunk, _)| WrittenEntry {
+        id: chunk.id.to_string(),
+        path: &chunk.path,
+        headings: &chunk.headings,
+        text: &chunk.text,
+        start: chunk.range.start,
+        end: chunk.range.end,
+        tokens: chunk.tokens,
+    });
+    let header = WrittenHeader {
+        version: VERSION,
+        language: language.map(Language::tag),
+        dimensions,
+        chunks: entries.collect(),
+    };
+    // Its length is known once it is there.
+    let mut bytes = vec![0_u8; LENGTH_BYTES];
+    serde_json::to_writer(&mut bytes, &header)?;
+    drop(header);
+    let length = (bytes.len() - LENGTH_BYTES) as u64;
+    bytes[..LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
+    bytes.reserve_exact(chunks.len() * (SCALE_BYTES + dimensions));
+    for (_, vector) in chunks {
+        bytes.extend_from_slice(&vector.scale().to_le_bytes());
+        bytes.extend(vector.codes().iter().map(|code| code.cast_unsigned()));
+    }
+    Ok(bytes.into())
+}
+
 impl Manifest {
     /// The vectors by the content of their chunks.
-    pub(crate) fn vectors(self) -> HashMap<ChunkId, Vec<f32>> {
+    pub(crate) fn vectors(self) -> HashMap<ChunkId, PackedVector> {
         let vectors = self.chunks.into_iter();
         vectors.map(|(chunk, vector)| (chunk.id, vector)).collect()
-    }
-
-    /// The bytes of the file.
-    pub(crate) fn to_bytes(&self) -> serde_json::Result<Bytes> {
-        let dimensions = self.chunks.first().map_or(0, |(_, vector)| vector.len());
-        let entry = |(chunk, _): &(Chunk, Vec<f32>)| Entry {
-            id: chunk.id.to_string(),
-            path: chunk.path.clone(),
-            headings: chunk.headings.clone(),
-            text: chunk.text.clone(),
-            start: chunk.range.start,
-            end: chunk.range.end,
-            tokens: chunk.tokens,
-        };
-        let header = serde_json::to_vec(&Header {
-            version: VERSION,
-            language: self.language.map(|language| language.tag().to_owned()),
-            dimensions,
-            chunks: self.chunks.iter().map(entry).collect(),
-        })?;
-        let vectors = self.chunks.len() * (4 + dimensions);
-        let mut bytes = BytesMut::with_capacity(8 + header.len() + vectors);
-        bytes.put_u64_le(header.len() as u64);
-        bytes.put_slice(&header);
-        for (_, vector) in &self.chunks {
-            let largest = vector
-                .iter()
-                .fold(0.0_f32, |most, number| most.max(number.abs()));
-            let scale = largest / 127.0;
-            bytes.put_f32_le(scale);
-            let code = |number: &f32| match scale > 0.0 {
-                true => (number / scale).round() as i8,
-                false => 0,
-            };
-            bytes.extend(vector.iter().map(|number| code(number).cast_unsigned()));
-        }
-        Ok(bytes.freeze())
     }
 
     /// The manifest of a file.
@@ -103,7 +126,10 @@ impl Manifest {
         }
         let header: Header =
             serde_json::from_slice(&bytes.split_to(length)).map_err(|_| NoManifest)?;
-        let expected = header.chunks.len().checked_mul(4 + header.dimensions);
+        let expected = header
+            .chunks
+            .len()
+            .checked_mul(SCALE_BYTES + header.dimensions);
         let is_known = matches!(header.version, VERSION | WITHOUT_LANGUAGE);
         if !is_known || expected != Some(bytes.len()) {
             return Err(NoManifest);
@@ -112,9 +138,8 @@ impl Manifest {
         for (index, entry) in header.chunks.into_iter().enumerate() {
             let scale = bytes.get_f32_le();
             let codes = bytes.split_to(header.dimensions);
-            let vector = codes
-                .iter()
-                .map(|code| f32::from(code.cast_signed()) * scale);
+            let codes = codes.iter().map(|code| code.cast_signed());
+            let vector = PackedVector::new(scale, codes.collect());
             let chunk = Chunk {
                 id: entry.id.parse().map_err(|_| NoManifest)?,
                 index,
@@ -124,7 +149,7 @@ impl Manifest {
                 range: entry.start..entry.end,
                 tokens: entry.tokens,
             };
-            chunks.push((chunk, vector.collect()));
+            chunks.push((chunk, vector));
         }
         let language = header.language.as_deref().map(Language::from_tag);
         let language = language.filter(|language| *language != Language::UNKNOWN);
@@ -134,9 +159,60 @@ impl Manifest {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use bytes::{BufMut as _, BytesMut};
     use colloquy_index::chunking::{ChunkOptions, chunk};
 
     use super::*;
+
+    fn written(manifest: &Manifest) -> Bytes {
+        let chunks = manifest.chunks.iter();
+        let chunks: Vec<_> = chunks.map(|(chunk, vector)| (chunk, vector)).collect();
+        to_bytes(manifest.language, &chunks).unwrap()
+    }
+
+    /// A figure of this process, in bytes.
+    fn figure(name: &str) -> usize {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        let figure = line.split_whitespace().nth(1).unwrap();
+        figure.parse::<usize>().unwrap() * 1_024
+    }
+
+    /// The most that a process took is known of it as a whole: `cargo nextest` gives each test its own.
+    #[test]
+    fn the_vectors_of_a_document_are_held_once_as_bytes() {
+        const CHUNKS: usize = 20_000;
+        const DIMENSIONS: usize = 384;
+        let chunks: Vec<Chunk> = (0..CHUNKS)
+            .map(|index| Chunk {
+                id: ChunkId::of(&index.to_string()),
+                index,
+                path: Vec::new(),
+                headings: Vec::new(),
+                text: format!("# {index}"),
+                range: 0..0,
+                tokens: 2,
+            })
+            .collect();
+        let held = figure("VmRSS");
+        let vectors: Vec<PackedVector> = (0..CHUNKS)
+            .map(|at| PackedVector::from([at as f32, 0.5].repeat(DIMENSIONS / 2).as_slice()))
+            .collect();
+        let vectors_take = figure("VmRSS").saturating_sub(held);
+        // A number takes a byte; the vectors of a model take four.
+        let most = CHUNKS * DIMENSIONS * 3 / 2;
+        assert!(vectors_take < most, "{vectors_take} of {most}");
+        let pairs: Vec<_> = chunks.iter().zip(&vectors).collect();
+        fs::write("/proc/self/clear_refs", "5").unwrap();
+        let held = figure("VmRSS");
+        let bytes = to_bytes(None, &pairs).unwrap();
+        let writing_takes = figure("VmHWM").saturating_sub(held);
+        // The file, and the table of what is written.
+        let most = 2 * bytes.len() + CHUNKS * 200;
+        assert!(writing_takes < most, "{writing_takes} of {most}");
+    }
 
     #[test]
     fn a_file_has_what_was_written() {
@@ -147,20 +223,24 @@ mod tests {
         let chunks = chunks.into_iter().enumerate();
         let manifest = Manifest {
             language: Some(Language::from_tag("de")),
-            chunks: chunks.map(|(at, chunk)| (chunk, vector(at))).collect(),
+            chunks: chunks
+                .map(|(at, chunk)| (chunk, vector(at).as_slice().into()))
+                .collect(),
         };
-        let bytes = manifest.to_bytes().unwrap();
+        let bytes = written(&manifest);
         let read = Manifest::read(bytes.clone()).unwrap();
         assert_eq!(read.language, manifest.language);
         for ((chunk, vector), (was, exact)) in read.chunks.iter().zip(&manifest.chunks) {
             assert_eq!(chunk, was);
-            for (number, exact) in vector.iter().zip(exact) {
+            assert_eq!(vector, exact);
+            let index = chunk.index as f32;
+            for (number, exact) in vector.numbers().iter().zip([0.5, -1.0, index, 0.0]) {
                 // Half a step of the largest number.
                 assert!((number - exact).abs() < 0.03, "{vector:?} {exact:?}");
             }
         }
         assert_eq!(
-            Manifest::read(read.to_bytes().unwrap()).unwrap(),
+            Manifest::read(written(&read)).unwrap(),
             read,
             "nothing is lost when it is written again"
         );
@@ -171,7 +251,7 @@ mod tests {
             language: None,
             chunks: vec![],
         };
-        assert_eq!(Manifest::read(empty.to_bytes().unwrap()).unwrap(), empty);
+        assert_eq!(Manifest::read(written(&empty)).unwrap(), empty);
     }
 
     /// A file as the first format has it: it is as long as it says, and names no language.
@@ -191,7 +271,7 @@ mod tests {
         assert_eq!(read.language, None);
         let (chunk, vector) = &read.chunks[0];
         assert_eq!(
-            (chunk.text.as_str(), vector.as_slice()),
+            (chunk.text.as_str(), vector.numbers().as_slice()),
             ("It opens at nine.", [1.0, -0.5].as_slice())
         );
         let later = header.replace("\"version\":1", "\"version\":3");

@@ -288,7 +288,10 @@ fn strange_documents_become_chunks_that_an_index_takes() {
                 let document = IndexedDocument {
                     id: uuid::Uuid::nil(),
                     language: None,
-                    chunks: chunks.into_iter().map(|chunk| (chunk, vec![1.0])).collect(),
+                    chunks: chunks
+                        .into_iter()
+                        .map(|chunk| (chunk, [1.0_f32].as_slice().into()))
+                        .collect(),
                 };
                 let taken = indexing::check(&document, None);
                 assert!(

@@ -331,14 +331,14 @@ impl Writing {
         if let Some((_, vector)) = document.chunks.first() {
             let held = self.dimensions.entry(space).or_default();
             if held.1 == 0 {
-                held.0 = vector.len();
+                held.0 = vector.codes().len();
             }
             held.1 += document.chunks.len();
             self.chunks += document.chunks.len();
         }
         let language = indexing::language(&document);
         for (chunk, vector) in document.chunks {
-            let codes = Codes::of(&vector).ok_or(IndexError::Vector)?;
+            let codes = Codes::of(&vector.numbers()).ok_or(IndexError::Vector)?;
             let terms = indexing::terms(&chunk, language);
             let row = Row {
                 number: self.next_number,

@@ -6,8 +6,8 @@ use colloquy_index::{
     chunking::{Chunk, ChunkOptions, chunk},
     fusion::FusionParameters,
     search::{
-        Change, Form, IndexError, IndexedDocument, Passage, Question, SearchIndex, SearchRequest,
-        Space, Stream,
+        Change, Form, IndexError, IndexedDocument, PackedVector, Passage, Question, SearchIndex,
+        SearchRequest, Space, Stream,
     },
 };
 use uuid::Uuid;
@@ -42,7 +42,7 @@ pub(crate) fn cut(markdown: &str) -> Vec<Chunk> {
 pub(crate) fn document(id: u128, markdown: &str) -> IndexedDocument {
     let chunks = cut(markdown).into_iter().map(|chunk| {
         let vector = vector(&chunk.passage());
-        (chunk, vector)
+        (chunk, vector.as_slice().into())
     });
     IndexedDocument {
         id: Uuid::from_u128(id),
@@ -184,7 +184,7 @@ async fn bases_and_generations_are_apart(index: &dyn SearchIndex) -> Result<()> 
     // Another embedder has vectors of another length.
     let mut rebuilt = document(1, "The new price is eight.");
     for (_, vector) in &mut rebuilt.chunks {
-        vector.truncate(32);
+        *vector = PackedVector::from(&vector.numbers()[..32]);
     }
     index.apply(vec![Change::Put(new, rebuilt)]).await?;
     ensure!(texts(&ask(index, old, "price").await?) == ["The old price is nine."]);
@@ -333,7 +333,7 @@ async fn vectors_are_ordered_by_what_is_near(index: &dyn SearchIndex) -> Result<
     let changes = directions.map(|(id, direction)| {
         let mut put = document(id, &format!("Passage {id}."));
         for (_, vector) in &mut put.chunks {
-            *vector = direction.to_vec();
+            *vector = direction.as_slice().into();
         }
         Change::Put(here, put)
     });
@@ -376,9 +376,13 @@ async fn what_does_not_fit_changes_nothing(index: &dyn SearchIndex) -> Result<()
         ]
     };
     for wrong in [
-        changed(|document| document.chunks[0].1.truncate(3)),
-        changed(|document| document.chunks[0].1.fill(0.0)),
-        changed(|document| document.chunks[0].1[0] = f32::NAN),
+        changed(|document| document.chunks[0].1 = [0.5_f32; 3].as_slice().into()),
+        changed(|document| document.chunks[0].1 = [0.0_f32; 64].as_slice().into()),
+        changed(|document| {
+            let mut numbers = document.chunks[0].1.numbers();
+            numbers[0] = f32::NAN;
+            document.chunks[0].1 = PackedVector::from(numbers.as_slice());
+        }),
     ] {
         ensure!(matches!(index.apply(wrong).await, Err(IndexError::Vector)));
     }
@@ -395,7 +399,7 @@ async fn what_does_not_fit_changes_nothing(index: &dyn SearchIndex) -> Result<()
 async fn vectors_are_used_again(index: &dyn SearchIndex) -> Result<()> {
     let here = space(8, 0);
     let put = document(1, "A text that is embedded once.");
-    let (id, made) = (put.chunks[0].0.id, put.chunks[0].1.clone());
+    let (id, made) = (put.chunks[0].0.id, put.chunks[0].1.numbers());
     index.apply(vec![Change::Put(here, put)]).await?;
     let unknown = cut("Another.")[0].id;
     let mut kept = index.vectors(here, vec![id, unknown]).await?;

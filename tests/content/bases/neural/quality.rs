@@ -64,7 +64,10 @@ async fn ndcg10(
         let document = IndexedDocument {
             id: Uuid::from_u128(number as u128),
             language: None,
-            chunks: chunks.into_iter().zip(embed(&texts)).collect(),
+            chunks: chunks
+                .into_iter()
+                .zip(embed(&texts).iter().map(|vector| vector.as_slice().into()))
+                .collect(),
         };
         Change::Put(SPACE, document)
     };
