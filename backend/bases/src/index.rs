@@ -134,9 +134,19 @@ impl NodeIndex {
         }
     }
 
-    /// Notes that a search failed for no reason of its own: the files are verified.
-    pub(crate) fn suspect(&self) {
-        self.condition().suspect();
+    /// Notes that a search failed for no reason of its own: a damaged index is made again, after other failures the files are verified.
+    pub(crate) fn suspect(&self, error: &IndexError) {
+        let mut condition = self.condition();
+        match error {
+            // A search that began before the damaged files were removed finds nothing new.
+            IndexError::Damaged(reason) if condition.is_searchable() => {
+                tracing::error!(reason, "the search index is damaged; it is made again");
+                condition.damage();
+            }
+            IndexError::Damaged(_) => {}
+            _ => condition.suspect(),
+        }
+        drop(condition);
         self.wake();
     }
 
@@ -155,19 +165,24 @@ impl NodeIndex {
         self.catch_up(bases).await
     }
 
-    /// Verifies the files when it is time to, and empties an index that is damaged.
+    /// Verifies the files when it is time to, compares their lengths and times otherwise, and empties an index that is damaged.
     async fn repair(&self, bases: &Bases) -> anyhow::Result<()> {
         let Some(open) = self.0.open.get() else {
             return Ok(());
         };
         let _applying = self.0.applying.lock().await;
-        if self.condition().begin_verifying(bases.clock.instant()) {
-            match open.verify().await {
+        if !self.condition().is_damaged() {
+            let verifies = self.condition().begin_verifying(bases.clock.instant());
+            let found = match verifies {
+                true => open.verify().await,
+                false => open.look().await,
+            };
+            match found {
                 Err(IndexError::Damaged(reason)) => {
                     tracing::error!(reason, "the search index is damaged; it is made again");
                     self.condition().damage();
                 }
-                verified => verified?,
+                found => found?,
             }
         }
         if self.condition().is_damaged() {

@@ -107,7 +107,7 @@ pub(crate) async fn search(
     };
     let found = match index.search(request).await {
         Err(error @ (IndexError::Failed(_) | IndexError::Damaged(_))) => {
-            bases.index.suspect();
+            bases.index.suspect(&error);
             return Err(IndexAway(Some(error)).into());
         }
         found => found?,

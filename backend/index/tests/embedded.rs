@@ -8,9 +8,10 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::Arc,
+    time::Duration,
 };
 
-use colloquy_base::clock::SystemClock;
+use colloquy_base::clock::{Clock as _, ManualClock, SystemClock};
 use colloquy_index::{
     embedded::{EmbeddedIndex, EmbeddedOptions},
     search::{Change, Hit, IndexError, Ranking, SearchIndex as _, Stream},
@@ -269,6 +270,54 @@ async fn an_index_that_is_damaged_while_it_is_open_can_be_made_again() {
     drop(index);
     let index = open(folder.path()).unwrap();
     assert_eq!(index.usage().await.unwrap().chunks, 10);
+}
+
+/// A search compares no checksums, and sees what was changed of a file by its length and its time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_search_sees_that_a_file_was_changed_or_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    ten_documents(folder.path()).await;
+    for case in ["touched", "changed", "longer", "removed"] {
+        let clock = Arc::new(ManualClock::new(SystemClock.now()));
+        let index = EmbeddedIndex::open(folder.path(), EmbeddedOptions::default(), clock.clone());
+        let index = index.unwrap();
+        ask(&index, space(1, 0), "bear3").await.unwrap();
+        let path = content(folder.path()).into_iter();
+        let path = path.filter(|path| path.extension().is_some_and(|kind| kind == "store"));
+        let path = path.max().unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        let mut bytes = whole.clone();
+        match case {
+            "changed" => bytes[whole.len() / 3] ^= 0x55,
+            "longer" => bytes.push(0),
+            _ => {}
+        }
+        match case {
+            "removed" => std::fs::remove_file(&path).unwrap(),
+            _ => {
+                let mut file = std::fs::File::options().write(true).open(&path).unwrap();
+                file.write_all(&bytes).unwrap();
+                let another = std::time::SystemTime::UNIX_EPOCH;
+                file.set_modified(another).unwrap();
+            }
+        }
+        clock.advance(Duration::from_secs(5));
+        for _ in 0..2 {
+            let found = ask(&index, space(1, 0), "bear3").await;
+            let found = found.map_err(|error| error.to_string());
+            match case {
+                "touched" => assert!(found.is_ok(), "{found:?}"),
+                _ => assert!(
+                    found.as_ref().is_err_and(|error| error.contains("damaged")),
+                    "{case}: {found:?}"
+                ),
+            }
+        }
+        let looked = index.look().await;
+        assert_eq!(looked.is_ok(), case == "touched", "{case}: {looked:?}");
+        drop(index);
+        std::fs::write(&path, whole).unwrap();
+    }
 }
 
 /// What the words of a question find, as deep as that.

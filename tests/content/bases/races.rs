@@ -147,6 +147,47 @@ async fn an_index_that_is_damaged_is_made_again_and_hides_nothing() {
     }
 }
 
+/// A file of the index is changed under a server that runs, and the files of which the index is made are away until that was seen.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_damaged_under_a_server_degrades_it() {
+    let database = TestDatabase::sqlite();
+    let app = start(&database).await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    add(&app, key, "Lions", LIONS).await;
+    settled(&app, key).await;
+    finds(&app, key, "lions", "Lions").await;
+    let index_state = async || {
+        let deep = app.get("", "/health/deep").await.json();
+        deep["checks"]["search_index"]["state"].clone()
+    };
+    assert_eq!(index_state().await, "up");
+    let folder = database.config().dir;
+    let (files, aside) = (folder.join("blobs"), folder.join("aside"));
+    fs::rename(&files, &aside).unwrap();
+    let stored = walk(&folder.join("index")).into_iter();
+    let stored = stored.filter(|file| file.extension().is_some_and(|kind| kind == "store"));
+    let mut damaged = 0;
+    for file in stored {
+        let mut longer = fs::File::options().append(true).open(&file).unwrap();
+        std::io::Write::write_all(&mut longer, b"more").unwrap();
+        damaged += 1;
+    }
+    assert!(damaged > 0);
+    eventually("the server is degraded", async || {
+        let _ = search_answer(&app, key, "lions").await;
+        index_state().await == "degraded"
+    })
+    .await;
+    search_answer(&app, key, "lions").await.expect(503);
+    if files.exists() {
+        fs::remove_dir_all(&files).unwrap();
+    }
+    fs::rename(&aside, &files).unwrap();
+    finds(&app, key, "lions", "Lions").await;
+    assert_eq!(index_state().await, "up");
+}
+
 /// All files below a folder.
 fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
     let mut files = Vec::new();

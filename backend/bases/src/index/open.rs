@@ -122,6 +122,14 @@ impl OpenIndex {
         }
     }
 
+    /// Compares lengths and times of the files with those that were written, every few seconds at most.
+    pub(super) async fn look(&self) -> Result<(), IndexError> {
+        match self {
+            Self::Copy(copy) => copy.index.look().await,
+            Self::Shared(_) => Ok(()),
+        }
+    }
+
     /// Removes all that is in the index.
     pub(super) async fn clear(&self) -> anyhow::Result<()> {
         match self {

@@ -2,11 +2,15 @@
 //!
 //! Every file of a segment ends with a footer of `tantivy` that has the CRC-32 of what stands before it. The files are read here in small pieces,
 //! not mapped to memory: a file that became shorter since it was mapped ends the process that reads beyond its end.
+//!
+//! Reading all files takes long, so searches compare lengths and times of modification now and then ([`Signs`]).
 
 use std::{
+    collections::{HashMap, HashSet},
     fs::File,
     io::{self, ErrorKind, Read, Seek as _, SeekFrom},
-    path::Path,
+    path::{Path, PathBuf},
+    time::{Duration, Instant, SystemTime},
 };
 
 use crc32fast::Hasher;
@@ -22,6 +26,8 @@ const MAGIC: u32 = 1_337;
 const MAX_FOOTER: u32 = 50_000;
 /// What is read at once.
 const PIECE: usize = 64 * 1024;
+/// How often at most the signs of files are compared.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 #[derive(Deserialize)]
 struct Footer {
@@ -55,20 +61,118 @@ fn is_malformed(error: &io::Error) -> bool {
     )
 }
 
+/// The lengths and times of modification of the files of a commit. The files of a segment are written once, so one that changes was changed by
+/// somebody else.
+#[derive(Debug, Default)]
+pub(super) struct Signs {
+    files: HashMap<PathBuf, Sign>,
+    looked: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sign {
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Sign {
+    fn of(path: &Path) -> io::Result<Self> {
+        let metadata = std::fs::metadata(path)?;
+        Ok(Self {
+            length: metadata.len(),
+            modified: metadata.modified().ok(),
+        })
+    }
+}
+
+impl Signs {
+    /// Takes the signs of the files of the last commit. Those of files that were known before stay as they were.
+    pub(super) fn take(index: &Index, folder: &Path, known: &Self) -> Result<Self, IndexError> {
+        let metas = index.load_metas().map_err(failure)?;
+        let sign = |name: PathBuf| {
+            let sign = known.files.get(&name).copied();
+            // A segment without removals names a file of removals that it does not have.
+            let sign = sign.or_else(|| Sign::of(&folder.join(&name)).ok())?;
+            Some((name, sign))
+        };
+        let names = metas.list_segment_files().into_iter();
+        Ok(Self {
+            files: names.filter_map(sign).collect(),
+            looked: known.looked,
+        })
+    }
+
+    /// Compares the files with their signs, every [`LOOK_EVERY`] at most. Damage is found again until the index is made again.
+    pub(super) fn look(&mut self, folder: &Path, now: Instant) -> Result<(), IndexError> {
+        let looked = self.looked;
+        if looked.is_some_and(|at| now.saturating_duration_since(at) < LOOK_EVERY) {
+            return Ok(());
+        }
+        self.compare(folder)?;
+        self.looked = Some(now);
+        Ok(())
+    }
+
+    /// Compares the files with their signs. Of one that has another time the checksum is compared.
+    pub(super) fn compare(&mut self, folder: &Path) -> Result<(), IndexError> {
+        let mut gone = Vec::new();
+        for (name, sign) in &mut self.files {
+            let path = folder.join(name);
+            match Sign::of(&path) {
+                Ok(now) if now == *sign => {}
+                Ok(now) if now.length != sign.length => {
+                    return Err(damaged(name, "the length is another"));
+                }
+                Ok(now) => match is_whole(&path) {
+                    Ok(true) => *sign = now,
+                    Ok(false) => return Err(damaged(name, "the checksum is another")),
+                    Err(error) => return Err(unreadable(name, &error)),
+                },
+                Err(error) if error.kind() == ErrorKind::NotFound => gone.push(name.clone()),
+                Err(error) => return Err(IndexError::Failed(error.to_string())),
+            }
+        }
+        if gone.is_empty() {
+            return Ok(());
+        }
+        // A merge removes files that the commit does not name any more.
+        let named = segment_files(folder)?;
+        for name in gone {
+            if named.contains(&name) {
+                return Err(damaged(&name, "the file is gone"));
+            }
+            self.files.remove(&name);
+        }
+        Ok(())
+    }
+}
+
+fn damaged(name: &Path, why: &str) -> IndexError {
+    IndexError::Damaged(format!("{}: {why}", name.display()))
+}
+
+fn unreadable(name: &Path, error: &io::Error) -> IndexError {
+    match is_malformed(error) {
+        true => damaged(name, "the footer is malformed"),
+        false => IndexError::Failed(error.to_string()),
+    }
+}
+
+/// The files of the last commit.
+fn segment_files(folder: &Path) -> Result<HashSet<PathBuf>, IndexError> {
+    let metas = Index::open_in_dir(folder).and_then(|index| index.load_metas());
+    Ok(metas.map_err(failure)?.list_segment_files())
+}
+
 /// Compares all files of the last commit with their checksums. A file that is not there is passed over: it may have been merged meanwhile, and
 /// opening an index finds what is missing.
 pub(super) fn verify(folder: &Path) -> Result<(), IndexError> {
-    let metas = Index::open_in_dir(folder)
-        .and_then(|index| index.load_metas())
-        .map_err(failure)?;
-    for name in metas.list_segment_files() {
-        let damaged = |why: &str| IndexError::Damaged(format!("{}: {why}", name.display()));
+    for name in segment_files(folder)? {
         match is_whole(&folder.join(&name)) {
             Ok(true) => {}
-            Ok(false) => return Err(damaged("the checksum is another")),
+            Ok(false) => return Err(damaged(&name, "the checksum is another")),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) if is_malformed(&error) => return Err(damaged("the footer is malformed")),
-            Err(error) => return Err(IndexError::Failed(error.to_string())),
+            Err(error) => return Err(unreadable(&name, &error)),
         }
     }
     Ok(())

@@ -7,8 +7,9 @@
 //! One thread writes. What waits for it when it is ready is one commit, so that many documents that come at once wait for the disk once. Searches
 //! read a state of words and vectors that belong together; it is replaced after a commit.
 //!
-//! Files are compared with their checksums when the index is opened, and when [`EmbeddedIndex::verify`] is called. An index that is damaged
-//! can be emptied ([`EmbeddedIndex::clear`]); whoever owns it knows what belongs into it.
+//! Files are compared with their checksums when the index is opened, and when [`EmbeddedIndex::verify`] is called. Files that were removed or
+//! changed since are noticed by searches, every few seconds, and by [`EmbeddedIndex::look`]. An index that is damaged can be emptied
+//! ([`EmbeddedIndex::clear`]); whoever owns it knows what belongs into it.
 
 mod damage;
 mod dense;
@@ -20,8 +21,9 @@ use std::{
     collections::{HashMap, HashSet},
     fmt,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, mpsc},
+    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, mpsc},
     thread,
+    time::Instant,
 };
 
 use async_trait::async_trait;
@@ -29,6 +31,7 @@ use colloquy_base::clock::Clock;
 use tokio::{sync::oneshot, task::spawn_blocking};
 
 use self::{
+    damage::Signs,
     dense::Partition,
     lexical::Lexical,
     writing::{Changes, Job, Writing},
@@ -91,6 +94,17 @@ struct State {
     lexical: Lexical,
     spaces: HashMap<Space, Partition>,
     chunks: usize,
+    signs: Mutex<Signs>,
+}
+
+impl State {
+    /// Compares the signs of files when it is time to, and nobody else does.
+    fn look(&self, folder: &Path, now: Instant) -> Result<(), IndexError> {
+        match self.signs.try_lock() {
+            Ok(mut signs) => signs.look(folder, now),
+            Err(_) => Ok(()),
+        }
+    }
 }
 
 struct Writer(Option<thread::JoinHandle<()>>);
@@ -155,8 +169,24 @@ impl EmbeddedIndex {
     /// [`IndexError::Damaged`] names the first file that is damaged.
     pub async fn verify(&self) -> Result<(), IndexError> {
         let shared = self.shared.clone();
-        let verified = spawn_blocking(move || damage::verify(&shared.folder));
+        let verified = spawn_blocking(move || {
+            damage::verify(&shared.folder)?;
+            let state = shared.state();
+            let mut signs = state.signs.lock().unwrap_or_else(PoisonError::into_inner);
+            signs.compare(&shared.folder)
+        });
         verified.await.map_err(failed)?
+    }
+
+    /// Compares lengths and times of the files with those that were written, every few seconds at most.
+    ///
+    /// # Errors
+    /// [`IndexError::Damaged`] names a file that is gone or was changed.
+    pub async fn look(&self) -> Result<(), IndexError> {
+        let shared = self.shared.clone();
+        let looked =
+            spawn_blocking(move || shared.state().look(&shared.folder, shared.clock.instant()));
+        looked.await.map_err(failed)?
     }
 
     /// Removes all files and begins with an empty index, also when the files are damaged. Searches that are under way end first.
@@ -201,6 +231,7 @@ impl Shared {
     fn search(&self, request: &SearchRequest) -> Result<SearchResponse, IndexError> {
         let begin = self.clock.instant();
         let state = self.state();
+        state.look(&self.folder, begin)?;
         let Some(partition) = state
             .spaces
             .get(&request.space)

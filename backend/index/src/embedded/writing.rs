@@ -2,8 +2,8 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    path::Path,
-    sync::{PoisonError, mpsc},
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError, mpsc},
 };
 
 use tantivy::{
@@ -14,7 +14,8 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::{
-    EmbeddedOptions, Shared, State, UNREADABLE, damage,
+    EmbeddedOptions, Shared, State, UNREADABLE,
+    damage::{self, Signs},
     dense::{Codes, Partition, Row},
     failed,
     lexical::{self, Fields, Key, Lexical},
@@ -54,6 +55,7 @@ enum Step {
 
 /// What writes an index.
 pub(super) struct Writing {
+    folder: PathBuf,
     index: Index,
     fields: Fields,
     reader: IndexReader,
@@ -83,6 +85,7 @@ impl Writing {
     ) -> Result<(Self, State), IndexError> {
         let (index, fields, reader) = open_files(folder)?;
         let mut writing = Self {
+            folder: folder.to_owned(),
             reader,
             writer: None,
             index,
@@ -162,6 +165,7 @@ impl Writing {
             lexical: Lexical::new(searcher, self.fields).map_err(damage::failure)?,
             spaces,
             chunks,
+            signs: Mutex::new(Signs::take(&self.index, &self.folder, &Signs::default())?),
         };
         self.note(&state);
         Ok(state)
@@ -371,7 +375,13 @@ impl Writing {
         writer.commit().map_err(failed)?;
         self.reader.reload().map_err(failed)?;
         let lexical = Lexical::new(self.reader.searcher(), self.fields).map_err(failed)?;
+        let signs = {
+            let state = shared.state.read().unwrap_or_else(PoisonError::into_inner);
+            let known = state.signs.lock().unwrap_or_else(PoisonError::into_inner);
+            Signs::take(&self.index, &self.folder, &known)?
+        };
         let mut state = shared.state.write().unwrap_or_else(PoisonError::into_inner);
+        state.signs = Mutex::new(signs);
         state.lexical = lexical;
         for step in steps {
             match step {
