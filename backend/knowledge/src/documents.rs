@@ -15,9 +15,15 @@ use super::{
 const PASSAGE_BYTES: usize = 500;
 /// A longer heading is not repeated above the further passages of its section, in bytes.
 const MAX_HEADING_BYTES: usize = 200;
-/// How many times its text a document takes with its index: the text itself, its passages, and eight bytes a word with the words of each
-/// passage's title.
-const INDEX_FACTOR: u64 = 5;
+/// The most that is repeated in every passage, a heading and the names of columns, in bytes: less than a passage has, so that a document's
+/// passages are a few times its text however it is written.
+const MAX_REPEATED_BYTES: usize = 400;
+/// The most bytes that a document takes with its index, for each byte of its text. The text and its passages take 2 or 3, and what is counted of a
+/// word in a passage takes 8 bytes. Most is taken by words that stand once: the table of words, just after it has grown, has 75 bytes for each, its text
+/// 32 and its frequency 4. The shortest such words have four letters.
+const ASCII_FACTOR: u64 = 28;
+/// The same for text in other letters: where words are not parted by spaces, each character of three bytes may begin another pair.
+const OTHER_FACTOR: u64 = 48;
 /// What the words of the context count, where those of the question count 1.
 const CONTEXT_WEIGHT: f64 = 0.3;
 /// The most words of a question that are compared, and of its context.
@@ -62,14 +68,19 @@ impl CharacterDocuments {
 }
 
 impl CharacterDocuments {
-    /// The memory that documents and their index take once they are read, in bytes, about.
+    /// The most memory that documents and their index take once they are read, in bytes.
     #[must_use]
     pub fn index_bytes(documents: &[CharacterDocument]) -> u64 {
         let bytes = documents.iter().map(|document| {
             let passages = 1 + document.text.len() / (PASSAGE_BYTES / 2);
-            (document.text.len() + passages * document.title.len()) as u64
+            // A title stands in each passage, and its words do.
+            let titles = passages * document.title.len();
+            let other = document.text.bytes().filter(|byte| !byte.is_ascii());
+            let other = other.count();
+            let ascii = document.text.len() - other + titles;
+            ASCII_FACTOR * ascii as u64 + OTHER_FACTOR * other as u64
         });
-        INDEX_FACTOR * bytes.sum::<u64>()
+        bytes.sum()
     }
 
     /// Whether it is these.
@@ -227,7 +238,8 @@ impl<'a> Cutting<'a> {
     }
 
     fn row(&mut self, columns: &'a str, row: &str) {
-        let goes_on = !self.columns.is_empty() && self.columns == columns;
+        // The names of a table are the same part of the document in each of its rows.
+        let goes_on = !self.columns.is_empty() && std::ptr::eq(self.columns, columns);
         if !goes_on {
             self.begin();
             self.join("\n\n", columns);
@@ -278,7 +290,10 @@ impl<'a> Cutting<'a> {
             self.passages.push(std::mem::take(&mut self.passage));
         }
         self.passage.clear();
-        self.columns = "";
+        // Longer names of columns stand above the first rows alone.
+        if self.heading.len() + self.columns.len() <= MAX_REPEATED_BYTES {
+            self.columns = "";
+        }
         self.has_text = false;
     }
 }
@@ -347,6 +362,63 @@ mod tests {
             assert!(table.len() < 800);
         }
         assert!(tables[2].ends_with("\n\nEnd."), "{tables:?}");
+    }
+
+    #[test]
+    fn long_names_of_columns_are_not_repeated() {
+        let names = format!("| {} |\n|---|\n", "n".repeat(10_000));
+        let document = format!("# A table\n\n{names}{}", "| a row |\n".repeat(1_000));
+        let passages = passages(&document);
+        let bytes: usize = passages.iter().map(String::len).sum();
+        assert!(bytes < 2 * document.len(), "{bytes}");
+        let named = passages.iter().filter(|passage| passage.contains("nnn"));
+        assert_eq!(named.count(), 1);
+        let rows = passages
+            .iter()
+            .map(|passage| passage.matches("a row").count());
+        assert_eq!(rows.sum::<usize>(), 1_000);
+    }
+
+    /// The memory of this process, in bytes. `cargo nextest` gives each test its own.
+    fn resident() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS"));
+        let figure = line.unwrap().split_whitespace().nth(1).unwrap();
+        figure.parse::<u64>().unwrap() * 1_024
+    }
+
+    #[test]
+    fn an_index_takes_no_more_than_is_said() {
+        // Numbers that look random, so that nearly every word stands once.
+        let mut state = 7_u32;
+        let mut random = |below: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) % below
+        };
+        let mut pairs = String::new();
+        for at in 1..=60_000 {
+            pairs.extend(char::from_u32(0x4E00 + random(20_000)));
+            if at % 100 == 0 {
+                pairs.push_str("\n\n");
+            }
+        }
+        let mut words = String::new();
+        for at in 1..=60_000 {
+            words.extend((0..4).filter_map(|_| char::from_u32(0x61 + random(26))));
+            words.push_str(if at % 50 == 0 { "\n\n" } else { " " });
+        }
+        for text in [pairs, words] {
+            let documents = [CharacterDocument {
+                title: "Words".to_owned(),
+                text,
+            }];
+            let said = CharacterDocuments::index_bytes(&documents);
+            let before = resident();
+            let index = Index::new(&documents);
+            let taken = resident().saturating_sub(before);
+            assert!(index.bm25.len() > 100);
+            assert!(taken < said, "{taken} of {said}");
+        }
     }
 
     #[tokio::test]
