@@ -15,21 +15,21 @@ use super::{CharacterDocument, CharacterDocuments};
 
 /// How long something is kept that nobody asks for.
 const MAX_IDLE: Duration = Duration::from_secs(600);
-/// The most text of all documents, in bytes. An index takes a few times its text.
-const MAX_BYTES: usize = 16 * 1024 * 1024;
+/// The most memory that all documents may take with their indexes, in bytes ([`CharacterDocuments::index_bytes`]): those of 9 MB of English text.
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
 /// The documents of saved characters that were asked for a while ago.
 #[derive(Debug)]
 pub struct DocumentCache {
     clock: Arc<dyn Clock>,
-    most_bytes: usize,
+    most_bytes: u64,
     entries: Mutex<HashMap<String, Entry>>,
 }
 
 #[derive(Debug)]
 struct Entry {
     documents: CharacterDocuments,
-    bytes: usize,
+    bytes: u64,
     used_at: Instant,
 }
 
@@ -60,17 +60,15 @@ impl DocumentCache {
             return known;
         }
         let fresh = CharacterDocuments::new(documents);
-        let text = documents.iter();
-        let bytes = text.map(|document| document.title.len() + document.text.len());
         let entry = Entry {
             documents: fresh.clone(),
-            bytes: bytes.sum(),
+            bytes: CharacterDocuments::index_bytes(documents),
             used_at: now,
         };
         let mut entries = self.lock();
         entries.retain(|_, entry| now.saturating_duration_since(entry.used_at) <= MAX_IDLE);
         entries.insert(reference.to_owned(), entry);
-        while entries.values().map(|entry| entry.bytes).sum::<usize>() > self.most_bytes {
+        while entries.values().map(|entry| entry.bytes).sum::<u64>() > self.most_bytes {
             let oldest = entries.iter().min_by_key(|(_, entry)| entry.used_at);
             let Some(oldest) = oldest.map(|(reference, _)| reference.clone()) else {
                 break;
@@ -96,14 +94,18 @@ mod tests {
     use crate::KnowledgeSource as _;
     use colloquy_base::clock::ManualClock;
 
-    fn cache(most_bytes: usize) -> (Arc<ManualClock>, DocumentCache) {
+    /// A cache of the documents of so much text.
+    fn cache(text_bytes: u64) -> (Arc<ManualClock>, DocumentCache) {
         let clock = Arc::new(ManualClock::new(jiff::Timestamp::UNIX_EPOCH));
         let cache = DocumentCache {
-            most_bytes,
+            most_bytes: text_bytes * BYTES_OF_INDEX,
             ..DocumentCache::new(clock.clone())
         };
         (clock, cache)
     }
+
+    /// What a byte of these texts takes.
+    const BYTES_OF_INDEX: u64 = 28;
 
     fn document(text: &str) -> Vec<CharacterDocument> {
         vec![CharacterDocument {
