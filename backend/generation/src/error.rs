@@ -7,7 +7,7 @@ use colloquy_accounts::{AccountError, ledger::LedgerError, quotas::NotAllowed};
 use colloquy_base::invalid::InvalidField;
 use colloquy_characters::{InvalidCharacter, RenderError, ResolveError};
 use colloquy_formats::FormatError;
-use colloquy_http::{ApiError, memory::NoRoom};
+use colloquy_http::{ApiError, DiskLow, memory::NoRoom};
 use colloquy_providers::{ProviderError, UpstreamFailure};
 use colloquy_store::StoreError;
 
@@ -54,6 +54,9 @@ pub(super) enum PrepareError {
     /// There is no room for what it holds.
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
+    /// The response would be stored, and the disk is nearly full.
+    #[error(transparent)]
+    DiskLow(#[from] DiskLow),
     /// The quota does not pay for it.
     #[error(transparent)]
     Unpaid(#[from] LedgerError),
@@ -104,6 +107,7 @@ impl From<PrepareError> for ApiError {
             },
             PrepareError::NotStored => Self::unavailable("The response is not stored yet", SOON),
             PrepareError::NoRoom(error) => error.into(),
+            PrepareError::DiskLow(error) => error.into(),
             PrepareError::Unpaid(error) => error.into(),
             PrepareError::Partner(error) => error.into(),
             PrepareError::Store(error) => error.into(),

@@ -75,7 +75,8 @@ pub(super) struct Requester<'a> {
 /// Prepares a request.
 ///
 /// # Errors
-/// When a field is wrong, the quota does not allow it or is exhausted, or the database fails.
+/// When a field is wrong, the quota does not allow it or is exhausted, the response would be stored on a disk that is nearly full, or the
+/// database fails.
 pub(super) async fn prepare(
     generation: &Generation,
     asker: &Requester<'_>,
@@ -87,6 +88,10 @@ pub(super) async fn prepare(
         text: mut request,
         svc,
     } = request;
+    // A message on a WebSocket has no method by which it was refused.
+    if request.store {
+        generation.edge.require_disk()?;
+    }
     let models = models(generation, quota, &request)?;
     let character = character(generation, quota, svc).await?;
     let is_kept = request.store || asker.recent.is_some();

@@ -16,6 +16,7 @@ pub mod limits;
 pub mod memory;
 pub mod observe;
 mod page;
+mod parameters;
 mod shape;
 mod storing;
 
@@ -29,6 +30,7 @@ pub use observe::Arrival;
 pub use page::{Listed, Listing, NoFilter, Page, PageQuery, StrictQuery};
 pub use shape::public_error;
 pub use shape::{ErrorContext, ErrorShape};
+pub use storing::{DiskLow, needs_disk};
 
 /// The header that tells what an answer goes without; pages may read it.
 pub const WARNING: HeaderName = HeaderName::from_static("x-colloquy-warning");

@@ -15,7 +15,38 @@ use super::{ApiError, Edge};
 /// When a disk that is full may have room again.
 const RETRY: Duration = Duration::from_secs(10);
 
+/// The disk is nearly full, so that nothing but deletion may store anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "The server's disk is nearly full, so that only deleting is possible; delete files, or have the operator make room on the disk \
+     (store.disk_reserve_bytes)"
+)]
+pub struct DiskLow;
+
+/// 507.
+impl From<DiskLow> for ApiError {
+    fn from(error: DiskLow) -> Self {
+        let status = StatusCode::INSUFFICIENT_STORAGE;
+        Self {
+            retry_after: Some(RETRY),
+            ..Self::new(status, "insufficient_storage", error.to_string())
+        }
+    }
+}
+
 impl Edge {
+    /// Checks that the disk has room for what a request would store. Requests whose method says so are checked before their handler; a
+    /// handler checks what is asked for in another way, such as a message on a WebSocket.
+    ///
+    /// # Errors
+    /// When the disk is nearly full.
+    pub fn require_disk(&self) -> Result<(), DiskLow> {
+        match self.disk_low.load(Ordering::Relaxed) {
+            true => Err(DiskLow),
+            false => Ok(()),
+        }
+    }
+
     /// Notes whether the disk is so full that nothing but deletion may store anything.
     pub fn set_disk_low(&self, is_low: bool) {
         self.disk_low.store(is_low, Ordering::Relaxed);
@@ -25,28 +56,24 @@ impl Edge {
 /// What an operator changes to make room, which takes next to none itself: limits of partners and quotas, and keys.
 const ALWAYS: [&str; 3] = ["/api/partners", "/api/quotas", "/api/keys"];
 
-/// Refuses requests with a method that creates or changes something while the disk is low. `DELETE`, the sockets of calls, and changes of
+/// Returns true if a request with this method and path is refused while the disk is low: one that creates or changes something. Changes of
 /// partners, quotas and keys pass.
+#[must_use]
+pub fn needs_disk(method: &Method, path: &str) -> bool {
+    let stores = matches!(*method, Method::POST | Method::PUT | Method::PATCH);
+    stores && !ALWAYS.iter().any(|prefix| path.starts_with(prefix))
+}
+
+/// Refuses requests that [need the disk](needs_disk) while it is low. `DELETE` and the sockets of calls pass.
 pub(super) async fn refuse_without_space(
     State(edge): State<Edge>,
     request: Request,
     next: Next,
 ) -> Response {
-    let stores = matches!(
-        *request.method(),
-        Method::POST | Method::PUT | Method::PATCH
-    );
-    let path = request.uri().path();
-    let is_management = ALWAYS.iter().any(|prefix| path.starts_with(prefix));
-    if stores && !is_management && edge.disk_low.load(Ordering::Relaxed) {
-        let message = "The server's disk is nearly full, so that only deleting is possible; delete files, or have the operator make room \
-                       on the disk (store.disk_reserve_bytes)";
-        let status = StatusCode::INSUFFICIENT_STORAGE;
-        let refused = ApiError {
-            retry_after: Some(RETRY),
-            ..ApiError::new(status, "insufficient_storage", message)
-        };
-        return refused.into_response();
+    if needs_disk(request.method(), request.uri().path())
+        && let Err(low) = edge.require_disk()
+    {
+        return ApiError::from(low).into_response();
     }
     next.run(request).await
 }
@@ -92,7 +119,10 @@ mod tests {
         }
         let lowered = asked(Method::PUT, "/api/partners/acme").await;
         assert_eq!(lowered, StatusCode::OK, "a limit can be lowered");
+        let refused = ApiError::from(edge.require_disk().unwrap_err());
+        assert_eq!(refused.status, StatusCode::INSUFFICIENT_STORAGE);
         edge.set_disk_low(false);
+        assert_eq!(edge.require_disk(), Ok(()));
         assert_eq!(status(Method::POST).await, StatusCode::OK);
     }
 }

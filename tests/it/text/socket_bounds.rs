@@ -312,3 +312,27 @@ async fn a_slow_reader_makes_nothing_grow() {
     let asked = &text.asked(Api::Chat)[1];
     assert!(asked.end.is_none(), "the model was not read to its end");
 }
+
+#[tokio::test]
+async fn a_response_that_would_be_stored_is_refused_while_the_disk_is_low() {
+    let text = Text::start().await;
+    let mut socket = Socket::open(&text).await;
+    // The server measures the disk of the test as well, which may come between.
+    for attempt in 1.. {
+        assert!(attempt <= 5, "the response was not refused");
+        text.app.app.edge.set_disk_low(true);
+        socket.create(body()).await;
+        let told = socket.response().await.pop().unwrap();
+        if told["type"] != "error" {
+            continue;
+        }
+        assert_eq!(told["status"], 507, "{told}");
+        assert_eq!(told["error"]["code"], "insufficient_storage");
+        assert_eq!(told["error"]["headers"]["retry-after"], "10");
+        break;
+    }
+    text.app.app.edge.set_disk_low(true);
+    let mut unstored = body();
+    unstored["store"] = json!(false);
+    socket.made(unstored).await;
+}
