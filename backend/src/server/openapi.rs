@@ -1,6 +1,7 @@
 //! The OpenAPI document: made of the routes of all capabilities, committed as `backend/openapi.json`.
 
-use colloquy_http::ErrorShape;
+use axum::http::Method;
+use colloquy_http::{ErrorShape, needs_disk};
 use serde::Serialize;
 use utoipa::{
     Modify, OpenApi, ToSchema,
@@ -49,23 +50,26 @@ const WITH_KEY: [(&str, &str); 3] = [
 ];
 const WITH_PARAMETERS: [(&str, &str); 1] = [("400", "A parameter is malformed")];
 const WITH_PATH: [(&str, &str); 1] = [("404", "There is no such thing")];
-const WITH_BODY: [(&str, &str); 4] = [
+const WITH_BODY: [(&str, &str); 3] = [
     ("400", "The body is malformed, or a field is wrong"),
     ("413", "The body is too large"),
     ("415", "The body is of another type"),
-    (
-        "507",
-        "The server's disk is nearly full: only deleting is possible",
-    ),
 ];
+/// What a request may be answered with that needs the disk.
+const WITH_DISK: [(&str, &str); 1] = [(
+    "507",
+    "The server's disk is nearly full: only deleting is possible",
+)];
 const ANY: [(&str, &str); 1] = [(
     "503",
     "The server stops, or has no room now; Retry-After says when to ask again",
 )];
 
-/// The operations of a document that routes here have.
-fn operations(document: &mut utoipa::openapi::OpenApi) -> impl Iterator<Item = &mut Operation> {
-    document.paths.paths.values_mut().flat_map(|item| {
+/// The operations of a document that routes here have, with the method and the path of each.
+fn operations(
+    document: &mut utoipa::openapi::OpenApi,
+) -> impl Iterator<Item = (Method, &str, &mut Operation)> {
+    document.paths.paths.iter_mut().flat_map(|(path, item)| {
         let PathItem {
             get,
             put,
@@ -74,36 +78,46 @@ fn operations(document: &mut utoipa::openapi::OpenApi) -> impl Iterator<Item = &
             patch,
             ..
         } = item;
-        [get, put, post, delete, patch].into_iter().flatten()
+        let all = [
+            (Method::GET, get),
+            (Method::PUT, put),
+            (Method::POST, post),
+            (Method::DELETE, delete),
+            (Method::PATCH, patch),
+        ];
+        all.into_iter().filter_map(move |(method, operation)| {
+            Some((method, path.as_str(), operation.as_mut()?))
+        })
     })
 }
 
 /// Adds the errors that no route has of its own to those that the routes say.
 pub(super) fn add_errors(document: &mut utoipa::openapi::OpenApi, shape: ErrorShape) {
-    for operation in operations(document) {
-        complete(operation, shape);
+    for (method, path, operation) in operations(document) {
+        complete(operation, needs_disk(&method, path), shape);
     }
 }
 
 /// Adds the key in the query to the ways in which a key is sent.
 pub(super) fn add_query_key(document: &mut utoipa::openapi::OpenApi) {
-    for operation in operations(document) {
+    for (_, _, operation) in operations(document) {
         let ways = ["api_key", "bearer", "api_key_query"];
         let ways = ways.map(|way| SecurityRequirement::new(way, [""; 0]));
         operation.security.get_or_insert_with(|| ways.into());
     }
 }
 
-fn complete(operation: &mut Operation, shape: ErrorShape) {
+fn complete(operation: &mut Operation, needs_disk: bool, shape: ErrorShape) {
     // Those without a key say so.
     let has_key = operation.security.is_none();
     let parameters = operation.parameters.as_deref().unwrap_or_default();
     let has_path = parameters
         .iter()
         .any(|parameter| matches!(parameter, RefOr::T(it) if matches!(it.parameter_in, ParameterIn::Path)));
-    let groups: [(bool, &[(&str, &str)]); 5] = [
+    let groups: [(bool, &[(&str, &str)]); 6] = [
         (has_key, &WITH_KEY),
         (operation.request_body.is_some(), &WITH_BODY),
+        (needs_disk, &WITH_DISK),
         (!parameters.is_empty(), &WITH_PARAMETERS),
         (has_path, &WITH_PATH),
         (true, &ANY),
@@ -183,6 +197,28 @@ mod tests {
             }
         }
         assert!(known.len() > 100, "{}", known.len());
+    }
+
+    #[test]
+    fn a_low_disk_is_an_answer_of_what_needs_it() {
+        let text = document_json().unwrap();
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let states = |path: &str, method: &str| {
+            let operation = &document["paths"][path][method];
+            assert!(operation.is_object(), "{method} {path}");
+            operation["responses"].get("507").is_some()
+        };
+        assert!(states("/v3/responses", "post"));
+        assert!(!states("/v3/responses", "get"));
+        assert!(!states("/v3/responses/{response}", "delete"));
+        for (path, item) in document["paths"].as_object().unwrap() {
+            let always = ["/api/partners", "/api/quotas", "/api/keys"];
+            if always.iter().any(|prefix| path.starts_with(prefix)) {
+                for method in item.as_object().unwrap().keys() {
+                    assert!(!states(path, method), "{method} {path}");
+                }
+            }
+        }
     }
 
     #[test]
