@@ -16,8 +16,8 @@ mod objects;
 mod told;
 
 use objects::ObjectsOnly;
-pub use told::locate;
 use told::malformed;
+pub use told::{locate, plain};
 
 /// Any text may become this much, in bytes: what ordinary requests full of small values need.
 const FREE_BYTES: usize = 16 * 1024 * 1024;

@@ -8,7 +8,9 @@ use std::{
 
 use axum::{
     body::Bytes,
-    extract::{FromRequest, FromRequestParts, Path, Query, Request},
+    extract::{
+        FromRequest, FromRequestParts, Path, RawPathParams, Request, rejection::PathRejection,
+    },
     http::{
         HeaderMap, StatusCode,
         header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE},
@@ -22,6 +24,7 @@ use uuid::Uuid;
 use super::{
     ApiError, Arrival, Interface,
     memory::{self, Share},
+    parameters,
 };
 
 /// The key that a request carries: `X-Api-Key`, `Authorization: Bearer` or, where the interface takes it, `api_key` in the query.
@@ -138,7 +141,7 @@ pub fn is_json(headers: &HeaderMap) -> bool {
         || (essence.starts_with("application/") && essence.ends_with("+json"))
 }
 
-/// Parameters of the path.
+/// Parameters of the path. An error names the parameter.
 #[derive(Debug, Clone)]
 pub struct ApiPath<T>(pub T);
 
@@ -152,30 +155,36 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for ApiPath
         }
         match Path::from_request_parts(parts, state).await {
             Ok(Path(value)) => Ok(Self(value)),
-            Err(rejection) => Err(ApiError::invalid("path", rejection.body_text())),
+            Err(PathRejection::FailedToDeserializePathParams(failure)) => {
+                let given = RawPathParams::from_request_parts(parts, state).await.ok();
+                Err(parameters::invalid_path(
+                    failure.into_kind(),
+                    given.as_ref(),
+                ))
+            }
+            // The route has no parameters.
+            Err(rejection) => Err(ApiError::internal(rejection)),
         }
     }
 }
 
-/// Parameters of the query.
+/// Parameters of the query. An error names the parameter.
 #[derive(Debug, Clone)]
 pub struct ApiQuery<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ApiQuery<T> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        for parameter in parts.uri.query().unwrap_or_default().split('&') {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let query = parts.uri.query().unwrap_or_default();
+        for parameter in query.split('&') {
             if parameter.contains("%00") {
                 let name = parameter.split('=').next().unwrap_or_default();
                 let message = format!("{name} has a NUL character");
                 return Err(ApiError::invalid(name, message));
             }
         }
-        match Query::from_request_parts(parts, state).await {
-            Ok(Query(value)) => Ok(Self(value)),
-            Err(rejection) => Err(ApiError::invalid("query", rejection.body_text())),
-        }
+        Ok(Self(parameters::read_query(query)?))
     }
 }
 

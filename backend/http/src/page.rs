@@ -11,7 +11,7 @@ use axum::{
     extract::{FromRequestParts, OriginalUri},
     http::{HeaderMap, HeaderValue, Uri, header::LINK, request::Parts},
 };
-use colloquy_base::{invalid::InvalidField, json::locate};
+use colloquy_base::invalid::InvalidField;
 use colloquy_store::Slice;
 use serde::{Deserialize, de::DeserializeOwned};
 use utoipa::{
@@ -19,7 +19,10 @@ use utoipa::{
     openapi::path::{Parameter, ParameterIn},
 };
 
-use super::ApiError;
+use super::{
+    ApiError,
+    parameters::{read_query, shortened},
+};
 
 /// The most entries of a page, and what it has when nobody says how many.
 const MOST: u64 = 100;
@@ -84,8 +87,8 @@ impl<S: Send + Sync, F: DeserializeOwned + IntoParams> FromRequestParts<S> for L
         let query = uri.query().unwrap_or_default();
         refuse_unknown(query, &known)?;
         Ok(Self {
-            filter: read(query)?,
-            page: Page::new(read(query)?, uri)?,
+            filter: read_query(query)?,
+            page: Page::new(read_query(query)?, uri)?,
         })
     }
 }
@@ -100,7 +103,7 @@ impl<S: Send + Sync, T: DeserializeOwned + IntoParams> FromRequestParts<S> for S
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let query = parts.uri.query().unwrap_or_default();
         refuse_unknown(query, &names::<T>())?;
-        Ok(Self(read(query)?))
+        Ok(Self(read_query(query)?))
     }
 }
 
@@ -112,11 +115,10 @@ fn names<T: IntoParams>() -> Vec<String> {
 
 /// Refuses names that are not known, and those that stand there twice. A key is no parameter: who asks is for the interface to say.
 fn refuse_unknown(query: &str, known: &[String]) -> Result<(), InvalidField> {
-    const LONGEST_CHARS: usize = 100;
     let mut given = HashSet::new();
     for (name, _) in url::form_urlencoded::parse(query.as_bytes()) {
         if name != "api_key" && !known.iter().any(|known| *known == name) {
-            let name: String = name.chars().take(LONGEST_CHARS).collect();
+            let name = shortened(&name);
             let known = known.join(", ");
             let message = format!("there is no parameter {name}; there are {known}");
             return Err(InvalidField::new(name, message));
@@ -127,18 +129,6 @@ fn refuse_unknown(query: &str, known: &[String]) -> Result<(), InvalidField> {
         }
     }
     Ok(())
-}
-
-/// What a query says. An error names the parameter.
-fn read<T: DeserializeOwned>(query: &str) -> Result<T, InvalidField> {
-    let pairs = url::form_urlencoded::parse(query.as_bytes());
-    let pairs = serde_urlencoded::Deserializer::new(pairs);
-    serde_path_to_error::deserialize(pairs).map_err(|error| {
-        let (field, message) = locate(&error);
-        let field = field.unwrap_or_else(|| "query".to_owned());
-        let message = format!("{field}: {message}");
-        InvalidField::new(field, message)
-    })
 }
 
 impl Page {

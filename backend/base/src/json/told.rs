@@ -73,13 +73,17 @@ fn without_place(message: &str) -> &str {
     if is_place { text } else { message }
 }
 
-/// Serde's messages in the words of an API; others pass.
-fn plain(message: &str) -> String {
+/// Words serde's message for clients of an API; other messages pass.
+#[must_use]
+pub fn plain(message: &str) -> String {
     if message.starts_with("missing field `") {
         return "is required".to_owned();
     }
     if message.starts_with("duplicate field `") {
         return "is given twice".to_owned();
+    }
+    if message.starts_with("UUID parsing failed: ") {
+        return "must be a UUID".to_owned();
     }
     let parted = |start: &str| message.strip_prefix(start)?.rsplit_once(", expected ");
     if message.starts_with("unknown field `") {
@@ -125,6 +129,8 @@ fn kind(name: &str) -> &str {
         | "isize" => "an integer",
         "f32" | "f64" => "a number",
         "unit" => "null",
+        "bool" => "a boolean",
+        "char" => "a character",
         _ => match name {
             "a map" => "an object",
             "a sequence" => "an array",
