@@ -231,3 +231,31 @@ pub(super) fn check_params(params: &Map<String, Value>) -> Result<(), InvalidFie
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_of_a_profile_are_flat() {
+        for (described, place) in [
+            (json!({"type": "string", "fields": {}}), ".pet.fields"),
+            (
+                json!({"type": "string", "one_of": [{"a": 1}]}),
+                ".pet.one_of",
+            ),
+            (json!({"type": "string", "rows": [1, [2]]}), ".pet.rows"),
+        ] {
+            let value = json!({"profile_schema": {"pet": described}});
+            let refused = parameters("parameters", value).unwrap_err();
+            assert_eq!(refused.field, format!("parameters.profile_schema{place}"));
+        }
+        let flat =
+            json!({"type": "string", "description": "A pet", "one_of": ["cat", "dog"], "most": 9});
+        let parameters = parameters("parameters", json!({"profile_schema": {"pet": flat}}));
+        let schema = parameters.unwrap().profile_schema.unwrap();
+        assert_eq!(schema["pet"].description.as_deref(), Some("A pet"));
+    }
+}
