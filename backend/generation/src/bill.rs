@@ -71,6 +71,23 @@ impl Bounds {
             .checked_div(self.choices);
         answer.unwrap_or(most).clamp(least_output(model), most)
     }
+
+    /// Estimates usage from bytes, a quarter of them rounded up. The output is at most what the answers of the model may have.
+    fn estimate(
+        &self,
+        input_bytes: u64,
+        output_bytes: u64,
+        reserved: Option<Amounts>,
+        model: &Model,
+    ) -> TokenUsage {
+        TokenUsage {
+            input: input_bytes.div_ceil(4),
+            output: output_bytes
+                .div_ceil(4)
+                .min(self.most_output(reserved, model)),
+            ..TokenUsage::default()
+        }
+    }
 }
 
 /// The lowest limit that a model takes: that of the public API of responses, and one token elsewhere.
@@ -149,17 +166,12 @@ impl Bill {
             .with(Measure::Cost, self.model.cost(tokens))
     }
 
-    /// A quarter of the bytes, rounded up, and no more output than the answers may have; for a model that does not count, and for an
-    /// answer that was cut short.
+    /// Estimates usage for a model that does not count, and for an answer that was cut short.
     pub(super) fn estimate(&self, tally: &Tally) -> TokenUsage {
-        let output = tally.text_bytes.div_ceil(4);
         let is_bounded = self.standing().limits != Limits::default();
         let reserved = is_bounded.then(|| self.reserved());
-        TokenUsage {
-            input: self.input_bytes.div_ceil(4),
-            output: output.min(self.bounds.most_output(reserved, &self.model)),
-            ..TokenUsage::default()
-        }
+        self.bounds
+            .estimate(self.input_bytes, tally.text_bytes, reserved, &self.model)
     }
 }
 
@@ -210,6 +222,42 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn an_estimate_is_never_above_the_output_that_was_allowed() {
+        let settings = ModelConfig {
+            max_output_tokens: 500,
+            ..ModelConfig::default()
+        };
+        let model = Model::new(Arc::new(Extractive), settings);
+        let unlimited = Bounds {
+            input: 100,
+            choices: 2,
+            max_output_tokens: None,
+        };
+        let asked = Bounds {
+            max_output_tokens: Some(7),
+            ..unlimited
+        };
+        let reserved = Amounts::default()
+            .with(Measure::Tokens, 160)
+            .with(Measure::Cost, u64::MAX);
+        for (bounds, reserved, most) in [
+            (unlimited, None, 1_000),
+            (unlimited, Some(reserved), 60),
+            (asked, None, 14),
+            (asked, Some(reserved), 14),
+        ] {
+            let output = |bytes| bounds.estimate(401, bytes, reserved, &model).output;
+            assert_eq!(output(0), 0);
+            assert_eq!(output(4 * most - 3), most);
+            assert_eq!(output(4 * most - 4), most - 1);
+            for too_many in [4 * most + 1, 1 << 20, u64::MAX] {
+                assert_eq!(output(too_many), most);
+            }
+            assert_eq!(bounds.estimate(401, 0, reserved, &model).input, 101);
         }
     }
 }
