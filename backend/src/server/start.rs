@@ -26,7 +26,8 @@ use crate::{
     kernel::Base,
     node::{DataFolder, DatabaseLock},
     observability::{Traces, resident_bytes},
-    providers, sandbox,
+    providers::{self, NotUnderstood, Understood},
+    sandbox,
 };
 
 /// What calls and answers get beyond the time to drain, to be ended and stored.
@@ -73,8 +74,7 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
         max_calls = config.media.max_calls,
         "providers"
     );
-    let understood = providers.transcriber.understands();
-    if let (Some(languages), Err(missing)) = (understood.codes(), understood.check_detection()) {
+    if let Some((languages, missing)) = refused_languages(&providers.transcriber.understands()) {
         tracing::warn!(
             ?languages,
             "speech in other languages is refused: {missing}"
@@ -298,5 +298,25 @@ async fn received(signal: &mut Option<Signal>) {
     // No more will come.
     if received.is_none() {
         std::future::pending::<()>().await;
+    }
+}
+
+/// Returns the languages that are understood and what to install for the others; `None` where every language is.
+fn refused_languages(understood: &Understood) -> Option<(Vec<&'static str>, NotUnderstood)> {
+    Some((understood.codes()?, understood.check_detection().err()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn languages_that_no_model_understands_are_told_with_what_to_install() {
+        assert_eq!(refused_languages(&Understood::Any), None);
+        let only = Understood::Only(["en", "de"].into());
+        let (languages, missing) = refused_languages(&only).unwrap();
+        assert_eq!(languages, ["de", "en"]);
+        let told = missing.to_string();
+        assert!(told.contains("colloquy models pull whisper-base"), "{told}");
     }
 }
