@@ -5,7 +5,6 @@ use std::time::Duration;
 use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_blobs::{NoRoom, ObjectError};
 use colloquy_digitize::{DigitizeError, DigitizeOptions, Format, digitize, sound};
-use colloquy_fetch::CONNECT_ATTEMPTS;
 use colloquy_kernel::jobs::{GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_sandbox::Input;
 use serde::{Deserialize, Serialize};
@@ -366,11 +365,10 @@ impl Digitize {
                 }
             }
             Err(FetchFailure::Refused(reason)) => Ok(Gotten::Outcome(Outcome::None(reason))),
-            Err(FetchFailure::Later(reason)) => {
-                self.fetch_later(bases, run, reason, ATTEMPTS).await
-            }
-            Err(FetchFailure::Unreachable(reason)) => {
-                self.fetch_later(bases, run, reason, CONNECT_ATTEMPTS).await
+            Err(failure @ (FetchFailure::Later(_) | FetchFailure::Unreachable(_))) => {
+                let most = failure.most_attempts();
+                self.fetch_later(bases, run, failure.to_string(), most)
+                    .await
             }
             Err(own @ FetchFailure::Own(_)) => Err(own.into()),
         }

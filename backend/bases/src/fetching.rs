@@ -15,7 +15,7 @@ use bytes::Bytes;
 use colloquy_accounts::Tenant;
 use colloquy_blobs::{NoRoom, ObjectError, WriteError, Written};
 use colloquy_digitize::Format;
-use colloquy_fetch::{Bounds, FetchError, Request};
+use colloquy_fetch::{Bounds, CONNECT_ATTEMPTS, FetchError, Request};
 use futures_util::Stream;
 use tokio::task::spawn_blocking;
 use url::Url;
@@ -23,6 +23,7 @@ use url::Url;
 use super::{
     Bases,
     content::{NewContent, Variant, charset},
+    digitizing::ATTEMPTS,
     error::BaseError,
     names,
     upload::{Unclaimed, looked_at},
@@ -54,6 +55,17 @@ pub(crate) enum FetchFailure {
     /// This server's own failure.
     #[error("storing it failed")]
     Own(#[source] anyhow::Error),
+}
+
+impl FetchFailure {
+    /// Returns the most attempts at an address that fails like this.
+    pub(crate) fn most_attempts(&self) -> u32 {
+        match self {
+            Self::Refused(_) => 1,
+            Self::Unreachable(_) => CONNECT_ATTEMPTS,
+            Self::Later(_) | Self::Own(_) => ATTEMPTS,
+        }
+    }
 }
 
 /// Fetches what is at an address, and stores it as it comes, as a file that belongs to no document yet.
@@ -224,4 +236,29 @@ fn stem(url: &Url) -> String {
     let host = url.host_str().unwrap_or("page");
     let stem: String = last.unwrap_or(host).chars().take(LONGEST).collect();
     names::derived(&stem)
+}
+
+#[cfg(test)]
+mod tests {
+    use colloquy_fetch::CONNECT_TIME;
+    use colloquy_kernel::jobs::Job as _;
+
+    use super::*;
+    use crate::digitizing::Digitize;
+
+    #[test]
+    fn an_address_whose_host_is_not_there_fails_within_a_minute() {
+        let failure = refused(FetchError::Connect("connection refused".to_owned()));
+        assert!(matches!(failure, FetchFailure::Unreachable(_)));
+        let attempts = failure.most_attempts();
+        assert_eq!(attempts, 3);
+        // Waits have jitter.
+        for _ in 0..100 {
+            let waits: Duration = (1..attempts).map(|past| Digitize::RETRY.wait(past)).sum();
+            let longest = CONNECT_TIME * attempts + waits;
+            assert!(longest < Duration::from_secs(60), "{longest:?}");
+        }
+        assert_eq!(refused(FetchError::Timeout).most_attempts(), ATTEMPTS);
+        assert_eq!(refused(FetchError::NotPublic).most_attempts(), 1);
+    }
 }

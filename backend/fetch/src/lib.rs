@@ -34,7 +34,7 @@ use colloquy_base::clock::runtime_now;
 use colloquy_config::FetchConfig;
 
 /// How long a connection may take to begin, so that a host that does not answer is told from a slow answer.
-const CONNECT: Duration = Duration::from_secs(10);
+pub const CONNECT_TIME: Duration = Duration::from_secs(10);
 
 /// The guarded client; cheap to clone.
 #[derive(Debug, Clone)]
@@ -154,7 +154,7 @@ impl Fetcher {
             .user_agent(concat!("Colloquy/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())
             .no_proxy()
-            .connect_timeout(CONNECT)
+            .connect_timeout(CONNECT_TIME)
             .dns_resolver(Arc::new(GuardedResolver {
                 allow_private: config.allow_private,
             }));
