@@ -111,7 +111,7 @@ const FILES: [(&str, &str); 37] = sql_files![
     "0034_sample_voices",
     "0035_assumed_languages",
     "0036_missing_pictures",
-    "0038_late_settlements",
+    "0037_late_settlements",
 ];
 
 /// The migrations, numbered from 1.
