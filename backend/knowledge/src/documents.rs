@@ -15,15 +15,15 @@ use super::{
 const PASSAGE_BYTES: usize = 500;
 /// A longer heading is not repeated above the further passages of its section, in bytes.
 const MAX_HEADING_BYTES: usize = 200;
-/// The most that is repeated in every passage, a heading and the names of columns, in bytes: less than a passage has, so that a document's
-/// passages are a few times its text however it is written.
-const MAX_REPEATED_BYTES: usize = 400;
-/// The most bytes that a document takes with its index, for each byte of its text. The text and its passages take 2 or 3, and what is counted of a
+/// The most that is repeated in every passage, a heading and the names of columns, in bytes. The names come on top of a passage's own bytes, so that
+/// all passages of a document are a few times its text however it is written.
+const MAX_REPEATED_BYTES: usize = 1_000;
+/// The most bytes that a document takes with its index, for each byte of its text. The text and its passages take 2 to 6, and what is counted of a
 /// word in a passage takes 8 bytes. Most is taken by words that stand once: the table of words, just after it has grown, has 75 bytes for each, its text
 /// 32 and its frequency 4. The shortest such words have four letters.
-const WORDS_FACTOR: u64 = 28;
+const WORDS_FACTOR: u64 = 40;
 /// The same for characters of three bytes and more: where words are not parted by spaces, each of them may begin another pair.
-const PAIRS_FACTOR: u64 = 80;
+const PAIRS_FACTOR: u64 = 96;
 /// What the words of the context count, where those of the question count 1.
 const CONTEXT_WEIGHT: f64 = 0.3;
 /// The most words of a question that are compared, and of its context.
@@ -220,6 +220,8 @@ struct Cutting<'a> {
     heading: &'a str,
     /// The names of the columns that the passage has last.
     columns: &'a str,
+    /// How many bytes of the passage are names of columns, which do not make it long enough.
+    names: usize,
     /// Whether something stands below the headings of the passage.
     has_text: bool,
     /// Whether what comes is another block than what came.
@@ -244,6 +246,7 @@ impl<'a> Cutting<'a> {
             self.begin();
             self.join("\n\n", columns);
             self.columns = columns;
+            self.names += columns.len();
         }
         self.begins_block = columns.is_empty();
         self.add("\n", row);
@@ -258,7 +261,7 @@ impl<'a> Cutting<'a> {
         };
         self.join(between, text);
         self.has_text = true;
-        if self.passage.len() >= PASSAGE_BYTES {
+        if self.passage.len() - self.names >= PASSAGE_BYTES {
             self.cut();
         }
     }
@@ -280,7 +283,7 @@ impl<'a> Cutting<'a> {
     /// A block ends a passage that is half full.
     fn block_ended(&mut self) {
         self.begins_block = true;
-        if self.has_text && self.passage.len() >= PASSAGE_BYTES / 2 {
+        if self.has_text && self.passage.len() - self.names >= PASSAGE_BYTES / 2 {
             self.cut();
         }
     }
@@ -290,6 +293,7 @@ impl<'a> Cutting<'a> {
             self.passages.push(std::mem::take(&mut self.passage));
         }
         self.passage.clear();
+        self.names = 0;
         // Longer names of columns stand above the first rows alone.
         if self.heading.len() + self.columns.len() <= MAX_REPEATED_BYTES {
             self.columns = "";
@@ -377,6 +381,17 @@ mod tests {
             .iter()
             .map(|passage| passage.matches("a row").count());
         assert_eq!(rows.sum::<usize>(), 1_000);
+    }
+
+    #[test]
+    fn rows_of_a_wide_table_stand_below_the_names_of_its_columns() {
+        let names = (0..30).map(|at| format!(" the name of column {at} |"));
+        let names = format!("|{}\n|---|\n", names.collect::<String>());
+        let document = format!("# A table\n\n{names}{}", "| a row |\n".repeat(1_000));
+        let passages = passages(&document);
+        assert!(passages.iter().all(|passage| passage.contains("column 29")));
+        let bytes: usize = passages.iter().map(String::len).sum();
+        assert!(bytes < 6 * document.len(), "{bytes} of {}", document.len());
     }
 
     /// The memory of this process, in bytes. `cargo nextest` gives each test its own.
