@@ -32,12 +32,14 @@ pub(super) struct KindLimit {
     pub(super) of_partner: usize,
 }
 
-/// Who takes a lease, and until when.
+/// Who takes a lease, and for how long.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lease<'a> {
     pub(super) node: &'a str,
     pub(super) now: i64,
-    pub(super) until: i64,
+    pub(super) lasts_ms: i64,
+    /// What stands for the database's time, in a test.
+    pub(super) database_now: Option<i64>,
 }
 
 /// Takes the lease of a job that is due, of the partner with the fewest running jobs.
@@ -48,8 +50,9 @@ pub(super) async fn next(
 ) -> Result<Option<WorkRow>, StoreError> {
     let mut values: Vec<Value> = vec![
         lease.now.into(),
-        lease.until.into(),
+        lease.lasts_ms.into(),
         lease.node.into(),
+        lease.database_now.into(),
         (lease.now - QUIET.as_millis() as i64).into(),
     ];
     let mut rows = Vec::new();
@@ -63,7 +66,7 @@ pub(super) async fn next(
         values.extend([limit.kind.into(), (limit.of_partner as i64).into()]);
     }
     let rows = rows.join(", ");
-    let due = "w.state = 'queued' AND w.run_at <= $1 AND (w.deaths = 0 OR w.run_at <= $4)";
+    let due = "w.state = 'queued' AND w.run_at <= $1 AND (w.deaths = 0 OR w.run_at <= $5)";
     let first = |column: &str| {
         format!(
             "(SELECT w.{column} FROM work w WHERE w.kind = t.kind AND w.owner = t.owner AND {due} \
@@ -107,8 +110,13 @@ pub(super) async fn suspect(
         Dialect::Postgres => "FOR UPDATE SKIP LOCKED",
         _ => "",
     };
-    let mut values: Vec<Value> = vec![lease.now.into(), lease.until.into(), lease.node.into()];
-    let places: Vec<String> = (4..4 + limits.len()).map(|n| format!("${n}")).collect();
+    let mut values: Vec<Value> = vec![
+        lease.now.into(),
+        lease.lasts_ms.into(),
+        lease.node.into(),
+        lease.database_now.into(),
+    ];
+    let places: Vec<String> = (5..5 + limits.len()).map(|n| format!("${n}")).collect();
     values.extend(limits.iter().map(|limit| Value::from(limit.kind)));
     let pick = format!(
         "SELECT id FROM work WHERE state = 'queued' AND deaths > 0 AND run_at <= $1 AND kind IN ({}) \
@@ -126,7 +134,8 @@ async fn take(
 ) -> Result<Option<WorkRow>, StoreError> {
     let sql = format!(
         "UPDATE work SET state = 'running', fence = fence + 1, attempts = attempts + 1, alone = {alone}, \
-         lease_until = $2, node_id = $3, updated_at = $1 WHERE id = ({pick}) RETURNING {COLUMNS}"
+         lease_until = {} + $2, node_id = $3, updated_at = $1 WHERE id = ({pick}) RETURNING {COLUMNS}",
+        node::database_time(db, 4)
     );
     db.fetch_one(statement(sql, values)).await
 }
@@ -152,7 +161,7 @@ pub(super) async fn release(
         node::LIVING
     );
     let sql = format!(
-        "UPDATE work SET state = 'queued', run_at = $3, lease_until = NULL, node_id = NULL, alone = FALSE, \
+        "UPDATE work SET state = 'queued', run_at = $3, updated_at = $3, lease_until = NULL, node_id = NULL, alone = FALSE, \
          deaths = CASE WHEN NOT ({gone}) THEN deaths WHEN alone THEN {MOST_DEATHS} ELSE deaths + 1 END \
          WHERE state = 'running' AND (({gone}) OR lease_until <= $4)"
     );

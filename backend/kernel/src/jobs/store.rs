@@ -2,6 +2,8 @@
 
 use colloquy_store::{Executor, StoreError, statement};
 
+use crate::node;
+
 /// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobState {
@@ -107,15 +109,24 @@ pub(super) async fn count_due(db: &impl Executor, kind: &str, now: i64) -> Resul
         .await
 }
 
-/// Extends a lease; `false` when it is lost.
+/// Extends a lease from now on, by the database's time or what stands for it in a test; `false` when it is lost.
 pub(super) async fn renew(
     db: &impl Executor,
     id: &str,
     fence: i64,
-    lease_until: i64,
+    lasts_ms: i64,
+    database_now: Option<i64>,
 ) -> Result<bool, StoreError> {
-    let sql = "UPDATE work SET lease_until = $3 WHERE id = $1 AND fence = $2 AND state = 'running'";
-    let values = [id.into(), fence.into(), lease_until.into()];
+    let sql = format!(
+        "UPDATE work SET lease_until = {} + $3 WHERE id = $1 AND fence = $2 AND state = 'running'",
+        node::database_time(db, 4)
+    );
+    let values = [
+        id.into(),
+        fence.into(),
+        lasts_ms.into(),
+        database_now.into(),
+    ];
     let changed = db.execute(statement(sql, values)).await?;
     Ok(changed == 1)
 }

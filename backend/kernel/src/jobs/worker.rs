@@ -285,7 +285,8 @@ impl<S: State> Worker<S> {
         let lease = Lease {
             node: &self.kernel.node.id,
             now: self.kernel.clock.now_ms(),
-            until: self.leased_until(),
+            lasts_ms: self.lease_ms(),
+            database_now: self.kernel.clock.database_now_ms(),
         };
         let db = self.kernel.store.db();
         let claimed = async {
@@ -313,9 +314,11 @@ impl<S: State> Worker<S> {
         Ok(())
     }
 
-    /// Brings jobs back that were queued while a clock was ahead: they would wait until the day that it showed.
+    /// Brings jobs back that were queued while a clock was ahead: they would wait until the day that it showed. What is ahead of this
+    /// node's clock alone, or of the database's, may be right.
     async fn bring_back(&self) -> Result<(), StoreError> {
-        let now = node::common_now_ms(&self.kernel);
+        let of_database = self.kernel.database_now_ms().await?;
+        let now = of_database.max(self.kernel.clock.now_ms());
         let after = now + AHEAD.as_millis() as i64;
         let brought_back = store::bring_back(self.kernel.store.db(), after, now).await?;
         if brought_back > 0 {
@@ -462,9 +465,9 @@ impl<S: State> Worker<S> {
         self.write(row, ending).await;
     }
 
-    /// When a lease runs out that begins now, by the database's clock: other nodes compare it with that.
-    fn leased_until(&self) -> i64 {
-        node::common_now_ms(&self.kernel) + self.settings.lease.as_millis() as i64
+    /// How long a lease lasts. When it ends is in the database's time, with which all nodes compare it.
+    fn lease_ms(&self) -> i64 {
+        self.settings.lease.as_millis() as i64
     }
 
     /// Renews the lease; returns when it is lost.
@@ -473,8 +476,8 @@ impl<S: State> Worker<S> {
         loop {
             sleep(self.settings.lease / 3).await;
             let begun = runtime_now();
-            let until = self.leased_until();
-            let renewal = store::renew(self.kernel.store.db(), &row.id, row.fence, until);
+            let (db, database_now) = (self.kernel.store.db(), self.kernel.clock.database_now_ms());
+            let renewal = store::renew(db, &row.id, row.fence, self.lease_ms(), database_now);
             match timeout_at(ends, renewal).await {
                 Ok(Ok(true)) => ends = begun + self.settings.lease,
                 Ok(Ok(false)) => return,

@@ -241,14 +241,8 @@ const FORGET_EVERY: Duration = Duration::from_secs(3600);
 /// The database's failure.
 pub async fn lost_before(kernel: &Kernel) -> Result<i64, StoreError> {
     let now = kernel.database_now_ms().await?;
-    Ok(kernel.node.pulse().lost_before(now))
-}
-
-/// The database's time, in milliseconds since 1970, by its last heartbeat: for what nodes tell each other often. Unlike this machine's
-/// clock it is the same on all of them.
-pub fn common_now_ms(kernel: &Kernel) -> i64 {
-    let bound = kernel.clock.database_now_ms();
-    bound.unwrap_or_else(|| kernel.node.pulse().time(kernel.clock.instant()))
+    let instant = kernel.clock.instant();
+    Ok(kernel.node.pulse().lost_before(now, instant))
 }
 
 /// The SQL of the database's time in milliseconds since 1970, for what is compared with heartbeats: with

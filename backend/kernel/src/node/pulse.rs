@@ -78,15 +78,15 @@ impl Pulse {
         }
     }
 
-    /// The database's time, as far as it goes on since the last heartbeat.
-    pub(super) fn time(&self, now: Instant) -> i64 {
-        let passed = now.saturating_duration_since(self.last_instant);
-        self.last + i64::try_from(passed.as_millis()).unwrap_or(i64::MAX / 2)
-    }
-
-    /// The time since which a living node has said so.
-    pub(super) fn lost_before(&self, now: i64) -> i64 {
+    /// The time since which a living node has said so. `now` is the database's time at this instant.
+    pub(super) fn lost_before(&self, now: i64, instant: Instant) -> i64 {
         let patience = LOST_AFTER.as_millis() as i64;
+        let passed = instant.saturating_duration_since(self.last_instant);
+        let expected = self.last.saturating_add(passed.as_millis() as i64);
+        if now.saturating_sub(expected) > DRIFT.as_millis() as i64 {
+            // It has jumped, as the next heartbeat will tell.
+            return self.last - patience;
+        }
         match &self.outage {
             Some(outage) if outage.over.is_none_or(|over| now - over < patience) => {
                 outage.before - patience
@@ -110,17 +110,18 @@ mod tests {
         let after = |seconds| begun + Duration::from_secs(seconds);
         let day = 24 * 3_600 * SECOND;
         let mut pulse = Pulse::new(0, begun);
-        assert_eq!(pulse.time(after(3)), 3 * SECOND);
         assert_eq!(pulse.stored(5 * SECOND, after(5)), None);
-        assert_eq!(pulse.lost_before(10 * SECOND), -20 * SECOND);
-
+        assert_eq!(pulse.lost_before(10 * SECOND, after(10)), -20 * SECOND);
+        // Before a heartbeat has told, too.
         let at = 40 * day;
-        assert_eq!(pulse.stored(at, after(10)), Some(Jump::Forward));
-        assert_eq!(pulse.lost_before(at + 29 * SECOND), -25 * SECOND);
-        assert_eq!(pulse.lost_before(at + 30 * SECOND), at);
+        assert_eq!(pulse.lost_before(at, after(10)), -25 * SECOND);
 
-        assert_eq!(pulse.stored(15 * SECOND, after(15)), Some(Jump::Back));
-        assert_eq!(pulse.lost_before(20 * SECOND), -15 * SECOND);
-        assert_eq!(pulse.lost_before(45 * SECOND), 15 * SECOND);
+        assert_eq!(pulse.stored(at, after(10)), Some(Jump::Forward));
+        assert_eq!(pulse.lost_before(at + 29 * SECOND, after(39)), -25 * SECOND);
+        assert_eq!(pulse.lost_before(at + 30 * SECOND, after(40)), at);
+
+        assert_eq!(pulse.stored(15 * SECOND, after(45)), Some(Jump::Back));
+        assert_eq!(pulse.lost_before(20 * SECOND, after(50)), -15 * SECOND);
+        assert_eq!(pulse.lost_before(45 * SECOND, after(75)), 15 * SECOND);
     }
 }
