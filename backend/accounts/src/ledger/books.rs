@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::{Amounts, Limits, Measure};
 
-const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+pub(super) const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// When what was used is forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -5,7 +5,8 @@ use std::time::Duration;
 use colloquy_store::{StoreError, Transaction};
 
 use super::{
-    Amounts, Measure, Outcome, books,
+    Amounts, Measure, Outcome,
+    books::{self, DAY_MS},
     queue::Settlement,
     store::{self, DayKey, PUT, Record, TAKE, Taken},
 };
@@ -63,15 +64,11 @@ pub(super) async fn correct_swept(
     // A sweep that is about to store the bound has the quota locked.
     let mut taken = take(&transaction, &held.quota).await?;
     let Some(record) = store::bound_record(&transaction, &held.id).await? else {
-        let from = held.created_at.min(accounts.clock.now_ms()) - APART.as_millis() as i64;
-        let is_lost = used.is_some()
-            && taken.accounts.contains_key(&held.quota)
-            && store::record(&transaction, &held.id, from).await?.is_none();
-        if is_lost {
+        if used.is_some() && is_forgotten(accounts, held.created_at) {
             tracing::warn!(
                 reservation = %held.id,
                 request = %held.entry.request_id,
-                "a settlement counted nothing: neither its reservation nor a record of its bound is there any more"
+                "a settlement counted nothing: it comes after `limits.usage_record_days`"
             );
         }
         return Ok(());
@@ -92,6 +89,12 @@ pub(super) async fn correct_swept(
         "a reservation that another node had settled at its bound is corrected to what was used"
     );
     Ok(())
+}
+
+/// Whether the record of a reservation that was made then may be removed by now.
+fn is_forgotten(accounts: &Accounts, created_at: i64) -> bool {
+    let kept = DAY_MS * i64::from(accounts.config.limits.usage_record_days);
+    created_at < accounts.clock.now_ms() - kept
 }
 
 /// Locks a quota and reads how it stands.

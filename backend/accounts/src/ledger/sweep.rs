@@ -6,14 +6,13 @@ use colloquy_kernel::node;
 use colloquy_store::StoreError;
 use tokio::sync::oneshot;
 
-use super::{Outcome, put_back, queue::Settlement, store};
+use super::{Outcome, books::DAY_MS, put_back, queue::Settlement, store};
 use crate::Accounts;
 
 /// How many rows are looked at together.
 const MOST: u64 = 1_000;
 /// How often old records are removed.
 const PRUNE_EVERY: Duration = Duration::from_secs(3_600);
-const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// Settles the reservations of nodes that are gone, at their bound. Safe on many nodes at once. How many it settled.
 ///

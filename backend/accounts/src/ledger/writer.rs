@@ -24,6 +24,8 @@ use crate::Accounts;
 
 /// The most settlements, and the most admissions, of one transaction.
 const MOST: usize = 256;
+/// The most corrections, each a transaction, before others have their turn.
+const MOST_CORRECTED: usize = 16;
 /// The wait before failed settlements are tried again; it doubles each time.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
@@ -112,12 +114,12 @@ fn answer(admission: Admission, decision: Result<Admitted, LedgerError>, queue: 
     drop(reply.send(granted));
 }
 
-/// Says that settlements are stored. Returns those of this process that did not count, because another node has settled
-/// their reservations.
+/// Says that settlements are stored. Returns those of this process that did not count, which another node may have settled.
 fn finish(settlements: Vec<Settlement>, counted: Vec<bool>) -> Vec<Settlement> {
     let mut late = Vec::new();
     for (settlement, counted) in settlements.into_iter().zip(counted) {
-        if !counted && settlement.open.is_some() {
+        // What a sweep settles was used, and is not open here.
+        if !counted && (settlement.open.is_some() || settlement.used.is_none()) {
             late.push(settlement);
         } else {
             tell(settlement, counted);
@@ -200,6 +202,7 @@ impl Retries {
     /// as a settlement, after them.
     async fn correct(&mut self, accounts: &Accounts, late: Vec<Settlement>) -> bool {
         let mut late = late.into_iter();
+        let mut turn = MOST_CORRECTED;
         while let Some(settlement) = late.next() {
             if let Err(error) = correct_swept(accounts, &settlement).await {
                 accounts
@@ -209,7 +212,49 @@ impl Retries {
                 return false;
             }
             tell(settlement, false);
+            turn -= 1;
+            if turn == 0 {
+                self.add(late);
+                return true;
+            }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+    use crate::ledger::{
+        Amounts, Outcome,
+        reservation::{Entry, Held},
+    };
+
+    #[test]
+    fn what_may_have_been_swept_is_looked_at_again() {
+        let unused = || {
+            Settlement::unused(Held {
+                id: "one".to_owned(),
+                quota: "quota".to_owned(),
+                bound: Amounts::default(),
+                entry: Entry {
+                    endpoint: Cow::Borrowed("/"),
+                    model: "gpt".to_owned(),
+                    character: None,
+                    request_id: "request".to_owned(),
+                },
+                created_at: 0,
+            })
+        };
+        let swept = Settlement {
+            used: Some((Amounts::default(), Outcome::Bound)),
+            ..unused()
+        };
+        // An admission whose commit was not answered may be stored, and another node may have settled it.
+        let late = finish(vec![unused(), unused(), swept], vec![false, true, false]);
+        assert_eq!(late.len(), 1);
+        assert!(late[0].used.is_none());
     }
 }
