@@ -10,7 +10,7 @@ use std::{
 
 use rustix::{
     io::Errno,
-    process::{Pid, Resource, Rlimit, prlimit},
+    process::{Pid, Resource, Rlimit, getrlimit, prlimit},
 };
 use tokio::{
     process::{Child, Command},
@@ -137,6 +137,9 @@ fn bound(child: &Child) -> io::Result<()> {
         (Resource::Fsize, 0),
         (Resource::Nofile, MOST_FILES),
     ] {
+        // One that is lower already cannot be raised.
+        let lower = getrlimit(resource).maximum;
+        let most = lower.map_or(most, |lower| lower.min(most));
         let limit = Rlimit {
             current: Some(most),
             maximum: Some(most),
