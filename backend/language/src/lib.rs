@@ -200,12 +200,18 @@ pub fn without_han(text: &str) -> String {
     }
     let mut rest = String::with_capacity(text.len());
     for part in text.split(|letter| Script::of_letter(letter) == Some(Script::Han)) {
-        let part = part.trim();
-        if !rest.is_empty() && part.starts_with(char::is_alphanumeric) {
+        let begins_word = part.starts_with(|c: char| c.is_alphanumeric() || c.is_whitespace());
+        let had_space = rest.ends_with(char::is_whitespace);
+        rest.truncate(rest.trim_end().len());
+        let part = part.trim_start();
+        // Punctuation that ends something stands at the word before.
+        let ends = part.starts_with(|c: char| ".,;:!?)]}»”…。、，！？".contains(c));
+        if !rest.is_empty() && !part.is_empty() && (begins_word || had_space) && !ends {
             rest.push(' ');
         }
         rest.push_str(part);
     }
+    rest.truncate(rest.trim_end().len());
     rest
 }
 
@@ -433,6 +439,9 @@ mod tests {
             ("We like 佐々木, too", "We like, too"),
             ("Tokyo (東京)", "Tokyo ()"),
             ("東京。", "。"),
+            ("costs 円 $5", "costs $5"),
+            ("now 今 -5", "now -5"),
+            ("Tokyo 東京 (Japan)", "Tokyo (Japan)"),
             ("東京", ""),
         ] {
             assert_eq!(without_han(text), expected, "{text}");
