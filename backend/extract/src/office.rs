@@ -288,12 +288,16 @@ fn put_margins_in(section: &mut Section) {
     section.content.extend(below);
 }
 
-/// True if a line of a margin is empty, a rule, or the number of a page alone, which says nothing in the text.
+/// True if a line of a margin is empty, a rule, or the number of a page, alone or of how many, which says nothing in the text.
 fn is_page_number(text: &str) -> bool {
     const MOST_DIGITS: usize = 3;
     const AROUND: &str = "-–—−_=|·•.~*()[]<>/";
-    let number = text.trim_matches(|c: char| c.is_whitespace() || AROUND.contains(c));
-    number.chars().all(char::is_numeric) && number.chars().count() <= MOST_DIGITS
+    let bare = |text: &str| {
+        let number = text.trim_matches(|c: char| c.is_whitespace() || AROUND.contains(c));
+        number.chars().all(char::is_numeric) && number.chars().count() <= MOST_DIGITS
+    };
+    let (number, of) = text.split_once(['/', '|']).unwrap_or((text, ""));
+    bare(text) || bare(number) && bare(of)
 }
 
 fn refusal(error: &undoc::Error) -> ExtractError {
@@ -454,11 +458,14 @@ mod tests {
 
     #[test]
     fn margins_keep_all_but_bare_page_numbers() {
-        for number in ["", " ", "____", "7", "- 12 -", "(3)", "| 104 |", "٣"] {
+        for number in [
+            "", " ", "____", "7", "- 12 -", "(3)", "| 104 |", "٣", "7 / 12", "[2/5]", "3|10",
+        ] {
             assert!(is_page_number(number), "{number}");
         }
         for text in [
             "2024-17",
+            "2024/17",
             "№ 12",
             "2024",
             "+49 30 1234",
