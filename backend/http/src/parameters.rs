@@ -27,7 +27,7 @@ pub(super) fn read_query<T: DeserializeOwned>(query: &str) -> Result<T, InvalidF
     let pairs = MapDeserializer::<_, Error>::new(pairs.map(|(name, text)| (name, Text(text))));
     serde_path_to_error::deserialize(pairs).map_err(|error| {
         let (name, message) = json::locate(&error);
-        invalid(name.unwrap_or_else(|| "query".to_owned()), &message)
+        invalid(name.as_deref().unwrap_or("query"), &message)
     })
 }
 
@@ -58,7 +58,7 @@ pub(super) fn invalid_path(kind: ErrorKind, given: Option<&RawPathParams>) -> Ap
         // The handler does not fit its route.
         other => return ApiError::internal(other.to_string()),
     };
-    invalid(name, &json::plain(&message)).into()
+    invalid(&name, &json::plain(&message)).into()
 }
 
 /// Cuts a name or value that an error repeats.
@@ -66,7 +66,8 @@ pub(super) fn shortened(text: &str) -> String {
     text.chars().take(MOST_CHARS).collect()
 }
 
-fn invalid(name: String, message: &str) -> InvalidField {
+fn invalid(name: &str, message: &str) -> InvalidField {
+    let name = shortened(name);
     let message = format!("{name}: {message}");
     InvalidField::new(name, message)
 }
