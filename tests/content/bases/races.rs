@@ -184,8 +184,12 @@ async fn a_file_that_is_damaged_under_a_server_degrades_it() {
         fs::remove_dir_all(&files).unwrap();
     }
     fs::rename(&aside, &files).unwrap();
+    eventually("the index is made anew", async || {
+        let answer = search_answer(&app, key, "lions").await;
+        answer.status == 200 && index_state().await == "up"
+    })
+    .await;
     finds(&app, key, "lions", "Lions").await;
-    assert_eq!(index_state().await, "up");
 }
 
 /// All files below a folder.
