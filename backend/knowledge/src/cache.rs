@@ -15,7 +15,7 @@ use super::{CharacterDocument, CharacterDocuments};
 
 /// How long something is kept that nobody asks for.
 const MAX_IDLE: Duration = Duration::from_secs(600);
-/// The most memory that all documents may take with their indexes, in bytes ([`CharacterDocuments::index_bytes`]): those of 9 MB of English text.
+/// The most memory that all documents may take with their indexes, in bytes ([`CharacterDocuments::index_bytes`]): those of 6 MB of English text.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
 /// The documents of saved characters that were asked for a while ago.
@@ -105,7 +105,7 @@ mod tests {
     }
 
     /// What a byte of these texts takes.
-    const BYTES_OF_INDEX: u64 = 28;
+    const BYTES_OF_INDEX: u64 = 40;
 
     fn document(text: &str) -> Vec<CharacterDocument> {
         vec![CharacterDocument {
