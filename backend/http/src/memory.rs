@@ -59,6 +59,11 @@ impl BodyMemory {
         }
     }
 
+    /// Whether one share may have so many bytes while nobody else has any.
+    fn fits(&self, bytes: usize) -> bool {
+        bytes <= self.most / 2
+    }
+
     fn take(&self, owner: &str, bytes: usize) -> bool {
         let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
         let together = in_use.all().saturating_add(bytes);
@@ -110,12 +115,17 @@ impl Share {
     /// Takes more.
     ///
     /// # Errors
-    /// When there is no room.
+    /// When there is no room, now or ever.
     pub fn grow(&self, bytes: usize) -> Result<(), NoRoom> {
         let mut owner = self.0.owner.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.0.edge.bodies.take(&owner.0, bytes) {
             metrics::counter!("colloquy_http_bodies_refused_total").increment(1);
-            return Err(NoRoom);
+            return Err(
+                match self.0.edge.bodies.fits(owner.1.saturating_add(bytes)) {
+                    true => NoRoom::Now,
+                    false => NoRoom::Ever,
+                },
+            );
         }
         owner.1 += bytes;
         Ok(())
@@ -129,14 +139,30 @@ impl Share {
 
 /// There is no room for what a request holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("there is no room for this body now")]
-pub struct NoRoom;
+pub enum NoRoom {
+    /// Others hold it.
+    #[error("there is no room for this request now")]
+    Now,
+    /// It is more than anybody may hold.
+    #[error("this request takes more memory than this server has for one")]
+    Ever,
+}
 
 impl From<NoRoom> for ApiError {
-    /// 503.
-    fn from(NoRoom: NoRoom) -> Self {
-        let message = "There is no room for this body now; try again later";
-        Self::unavailable(message, TRY_AGAIN)
+    /// 503, or 413 where it is of no use to try again.
+    fn from(why: NoRoom) -> Self {
+        match why {
+            NoRoom::Now => {
+                let message = "There is no room for this body now; try again later";
+                Self::unavailable(message, TRY_AGAIN)
+            }
+            NoRoom::Ever => Self {
+                message: "The request takes more memory than this server has for one, with what is made of its documents or of the \
+                          conversation that it continues"
+                    .to_owned(),
+                ..too_large()
+            },
+        }
     }
 }
 
@@ -272,6 +298,7 @@ mod tests {
     #[test]
     fn nobody_holds_more_than_what_is_free() {
         let memory = BodyMemory::new(1_000);
+        assert!(memory.fits(500) && !memory.fits(501));
         assert!(memory.take("a", 500));
         assert!(!memory.take("a", 1));
         assert!(memory.take("b", 250));

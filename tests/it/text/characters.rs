@@ -115,6 +115,25 @@ async fn knowledge_that_is_too_slow_does_not_hold_the_answer_up() {
 }
 
 #[tokio::test]
+async fn documents_whose_index_never_finds_room_are_refused_for_good() {
+    let text = Text::with(|_, builder| {
+        builder.config(|config| {
+            config.limits.text_body_bytes = 400_000;
+            config.limits.body_bytes = 400_000;
+            config.limits.body_memory_bytes = 4_000_000;
+        })
+    })
+    .await;
+    let mut character = inline();
+    for (sentences, status) in [(500, 200), (4_000, 413)] {
+        let document = "The zoo opens at nine. ".repeat(sentences);
+        character["parameters"]["documents"] = json!([{"title": "Hours", "text": document}]);
+        let body = ask("scripted-chat", "When does the zoo open?", &character);
+        text.post(RESPONSES, body).await.expect(status);
+    }
+}
+
+#[tokio::test]
 async fn documents_of_one_title_are_told_apart() {
     let text = Text::start().await;
     let mut character = inline();
