@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::ensure;
 use colloquy_store::{OpenError, Store, StoreSettings};
+use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -126,7 +127,9 @@ impl StoreConfig {
         let path = url.reveal().strip_prefix("sqlite:")?;
         let path = path.strip_prefix("//").unwrap_or(path);
         let path = path.split('?').next().unwrap_or(path);
-        (!path.is_empty() && path != ":memory:").then(|| PathBuf::from(path))
+        // As the database's client reads it, so that `%3F` may stand for a question mark.
+        let path = percent_decode_str(path).decode_utf8_lossy();
+        (!path.is_empty() && path != ":memory:").then(|| PathBuf::from(path.as_ref()))
     }
 
     pub(super) fn validate(&self) -> anyhow::Result<()> {
@@ -161,5 +164,29 @@ impl StoreConfig {
             );
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_that_which_the_database_opens() {
+        let file = |url: &str| {
+            let config = StoreConfig {
+                database_url: Some(Secret::new(url)),
+                ..StoreConfig::default()
+            };
+            config.file()
+        };
+        for (url, expected) in [
+            ("sqlite:///data/my%20db/x.db?mode=rwc", "/data/my db/x.db"),
+            ("sqlite:x%3F.db", "x?.db"),
+        ] {
+            assert_eq!(file(url), Some(PathBuf::from(expected)), "{url}");
+        }
+        assert_eq!(file("sqlite::memory:"), None);
+        assert_eq!(file("postgres://localhost/colloquy"), None);
     }
 }
