@@ -24,16 +24,21 @@ fn day((model, amount): (&str, i64)) -> (String, i64) {
     (model.to_owned(), amount)
 }
 
+/// A node that lives, and one whose ledger works but that never says again that it lives.
+async fn alive_and_silent(database: &TestDatabase, clock: &Arc<ManualClock>) -> (TestApp, App) {
+    let node = |name: &str| TestApp::builder(database).node(name).clock(clock.clone());
+    let alive = node("alive").without_worker().start().await;
+    let silent = node("silent").idle().await;
+    ledger::start(&silent).await.unwrap();
+    (alive, silent)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn reservations_of_a_silent_node_are_settled_at_their_bound_until_it_settles_them() {
     for database in TestDatabase::both().await {
         let clock = Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()));
-        let node = |name: &str| TestApp::builder(&database).node(name).clock(clock.clone());
-        let alive = node("alive").without_worker().start().await;
+        let (alive, silent) = alive_and_silent(&database, &clock).await;
         let quota = quota(&alive, 1_000).await;
-        // Its ledger works, but it never says again that it lives.
-        let silent = node("silent").idle().await;
-        ledger::start(&silent).await.unwrap();
         let caller = quota.caller(&silent).await.unwrap();
         let mut late = reserve(&silent, &caller, 100).await.unwrap();
         let own = reserve(&alive.app, &caller, 50).await.unwrap();
@@ -108,11 +113,8 @@ fn allow_bad(dialect: Dialect) -> &'static str {
 async fn a_correction_that_fails_is_tried_again_and_counts_once() {
     for database in TestDatabase::both().await {
         let clock = Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()));
-        let node = |name: &str| TestApp::builder(&database).node(name).clock(clock.clone());
-        let alive = node("alive").without_worker().start().await;
+        let (alive, silent) = alive_and_silent(&database, &clock).await;
         let quota = quota(&alive, 1_000).await;
-        let silent = node("silent").idle().await;
-        ledger::start(&silent).await.unwrap();
         let caller = quota.caller(&silent).await.unwrap();
         let mut bad = reserve(&silent, &caller, 100).await.unwrap();
         let good = reserve(&silent, &caller, 100).await.unwrap();
