@@ -1,7 +1,8 @@
 //! What was made of the documents of saved characters, so that not every request makes it again.
 //!
 //! It is found by the character's reference and used for these very documents alone, so another version of the character gets
-//! its own. What nobody has asked for in a while goes, and what was asked for least recently goes when there is too much.
+//! its own. What nobody has asked for in a while goes, and what was asked for least recently goes when there is too much. Documents that a call or a
+//! request holds stay: to forget them would free nothing, and the next call would make a second index of them.
 
 use std::{
     collections::HashMap,
@@ -60,16 +61,25 @@ impl DocumentCache {
             return known;
         }
         let fresh = CharacterDocuments::new(documents);
+        let bytes = CharacterDocuments::index_bytes(documents);
+        if bytes > self.most_bytes {
+            return fresh;
+        }
         let entry = Entry {
             documents: fresh.clone(),
-            bytes: CharacterDocuments::index_bytes(documents),
+            bytes,
             used_at: now,
         };
         let mut entries = self.lock();
-        entries.retain(|_, entry| now.saturating_duration_since(entry.used_at) <= MAX_IDLE);
+        entries.retain(|_, entry| {
+            entry.documents.is_shared() || now.saturating_duration_since(entry.used_at) <= MAX_IDLE
+        });
         entries.insert(reference.to_owned(), entry);
         while entries.values().map(|entry| entry.bytes).sum::<u64>() > self.most_bytes {
-            let oldest = entries.iter().min_by_key(|(_, entry)| entry.used_at);
+            let unused = entries
+                .iter()
+                .filter(|(_, entry)| !entry.documents.is_shared());
+            let oldest = unused.min_by_key(|(_, entry)| entry.used_at);
             let Some(oldest) = oldest.map(|(reference, _)| reference.clone()) else {
                 break;
             };
@@ -132,14 +142,36 @@ mod tests {
         );
     }
 
+    /// The references of what is kept.
+    fn kept(cache: &DocumentCache) -> Vec<String> {
+        let mut kept = cache.lock().keys().cloned().collect::<Vec<_>>();
+        kept.sort();
+        kept
+    }
+
+    #[tokio::test]
+    async fn what_a_call_holds_is_not_made_twice() {
+        let (clock, cache) = cache(25);
+        let tens = document("0123456789");
+        let of_call = cache.documents("a/1", &tens);
+        of_call.prepare().await.unwrap();
+        clock.advance(MAX_IDLE + Duration::from_secs(1));
+        for name in ["a/2", "a/3", "a/4"] {
+            clock.advance(Duration::from_secs(1));
+            cache.documents(name, &tens);
+        }
+        assert_eq!(kept(&cache), ["a/1", "a/4"]);
+        assert!(cache.documents("a/1", &tens).is_indexed());
+        // Once the call has ended, it is one of those that nobody holds.
+        drop(of_call);
+        clock.advance(MAX_IDLE + Duration::from_secs(1));
+        cache.documents("a/5", &tens);
+        assert_eq!(kept(&cache), ["a/5"]);
+    }
+
     #[test]
     fn what_it_holds_is_bounded() {
         let (clock, cache) = cache(25);
-        let kept = |cache: &DocumentCache| {
-            let mut kept = cache.lock().keys().cloned().collect::<Vec<_>>();
-            kept.sort();
-            kept
-        };
         for name in ["a/1", "a/2"] {
             cache.documents(name, &document("0123456789"));
             clock.advance(Duration::from_secs(1));
@@ -147,11 +179,10 @@ mod tests {
         cache.documents("a/1", &document("0123456789"));
         cache.documents("b/1", &document("01234"));
         assert_eq!(kept(&cache), ["a/1", "b/1"]);
-        // What is larger than all of it is not kept.
+        // What is larger than all of it is not kept, and takes no place.
         clock.advance(Duration::from_secs(1));
         cache.documents("c/1", &document(&"x".repeat(25)));
-        assert_eq!(kept(&cache), Vec::<String>::new());
-        cache.documents("a/1", &document("0"));
+        assert_eq!(kept(&cache), ["a/1", "b/1"]);
         clock.advance(MAX_IDLE + Duration::from_secs(1));
         cache.documents("b/1", &document("0"));
         assert_eq!(kept(&cache), ["b/1"]);

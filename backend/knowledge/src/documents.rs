@@ -83,6 +83,11 @@ impl CharacterDocuments {
         bytes.sum()
     }
 
+    /// True if another clone of these documents exists.
+    pub(super) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.indexed) > 1
+    }
+
     /// Whether it is these.
     pub(super) fn are(&self, documents: &[CharacterDocument]) -> bool {
         self.indexed.documents == documents
