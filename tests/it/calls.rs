@@ -1,6 +1,7 @@
 //! The call resource, through HTTP.
 
 mod lists;
+mod memory;
 mod urls;
 
 use std::time::Duration;

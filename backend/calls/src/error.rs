@@ -5,7 +5,7 @@ use std::time::Duration;
 use colloquy_accounts::{AccessDenied, ledger::LedgerError, quotas::NotAllowed};
 use colloquy_base::invalid::InvalidField;
 use colloquy_characters::{CharacterError, InvalidCharacter, RenderError, ResolveError};
-use colloquy_http::ApiError;
+use colloquy_http::{ApiError, memory};
 use colloquy_store::StoreError;
 
 use crate::room::Bound;
@@ -34,6 +34,9 @@ pub(super) enum CreateError {
     /// There is no room.
     #[error(transparent)]
     NoRoom(#[from] Bound),
+    /// There is no memory for the documents of its character.
+    #[error(transparent)]
+    NoMemory(#[from] memory::NoRoom),
     /// There is no such character.
     #[error(transparent)]
     Unresolved(#[from] ResolveError),
@@ -63,6 +66,7 @@ impl From<CreateError> for ApiError {
             CreateError::Denied(denied) => denied.into(),
             CreateError::NotAllowed(denied) => denied.into(),
             CreateError::NoRoom(bound) => bound.into(),
+            CreateError::NoMemory(error) => error.into(),
             CreateError::Unresolved(error) => error.into(),
             CreateError::Base(error) => error.into(),
             CreateError::Template(error) => error.into(),

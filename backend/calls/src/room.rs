@@ -14,8 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use colloquy_accounts::Tenant;
 use colloquy_base::{clock::Clock, counts::Counts};
 use colloquy_config::MediaConfig;
+use colloquy_http::memory::Share;
 use colloquy_protocol::CloseCode;
 use colloquy_store::StoreError;
 
@@ -193,6 +195,14 @@ impl CallRoom {
     /// # Errors
     /// What has no room.
     pub fn take(self: &Arc<Self>, guest: CallOrigin) -> Result<CallSlot, Bound> {
+        self.take_with(guest, None)
+    }
+
+    fn take_with(
+        self: &Arc<Self>,
+        guest: CallOrigin,
+        documents: Option<Share>,
+    ) -> Result<CallSlot, Bound> {
         let mut taken = self.lock();
         taken.note(&guest.partner, self.clock.instant());
         if let Some(bound) = self.bound(&taken, &guest) {
@@ -210,6 +220,7 @@ impl CallRoom {
             room: Arc::clone(self),
             guest,
             is_connecting: true,
+            _documents: documents,
         })
     }
 
@@ -256,6 +267,8 @@ pub struct CallSlot {
     room: Arc<CallRoom>,
     guest: CallOrigin,
     is_connecting: bool,
+    /// The memory of its inline character's documents.
+    _documents: Option<Share>,
 }
 
 impl CallSlot {
@@ -285,7 +298,8 @@ impl Drop for CallSlot {
     }
 }
 
-/// Takes a place for a stored call, whose client comes from this address.
+/// Takes a place for a stored call, whose client comes from this address, and the memory of its inline character's documents. Its signed URL is
+/// not spent yet: a client that is refused may come again with it, and a call that has its place never lacks the memory.
 ///
 /// # Errors
 /// `CallNotFound`, `Capacity`, and the database's failure.
@@ -297,11 +311,22 @@ pub async fn seat(
     let Some(owner) = store::owner(calls.store.db(), id).await? else {
         return Ok(Err(CloseCode::CallNotFound));
     };
+    let documents = match owner.inline_character()? {
+        Some(character) => {
+            let tenant = Tenant::of_row(&owner.partner);
+            match colloquy_characters::reserve_documents(&calls.edge, &tenant, &character) {
+                Ok(share) => Some(share),
+                Err(_) => return Ok(Err(CloseCode::Capacity)),
+            }
+        }
+        None => None,
+    };
     let guest = CallOrigin {
         partner: owner.partner,
         page: owner.page_key.map(|key| (key, address)),
     };
-    Ok(calls.room.take(guest).map_err(|_| CloseCode::Capacity))
+    let slot = calls.room.take_with(guest, documents);
+    Ok(slot.map_err(|_| CloseCode::Capacity))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 mod base;
 mod error;
 mod input;
+mod memory;
 mod resolve;
 pub mod routes;
 pub mod saved;
@@ -30,6 +31,7 @@ pub use self::{
     base::{base_warning, unknown_base},
     error::{CharacterError, InvalidCharacter, RenderError, ResolveError},
     input::CharacterInput,
+    memory::reserve_documents,
     resolve::{CharacterCache, resolve},
     template::rendered,
     validate::parse_character_params,

@@ -71,7 +71,8 @@ pub struct Parts {
     characters: Characters,
     /// The outside services.
     pub providers: Providers,
-    edge: Edge,
+    /// What the routes share with the layers around them.
+    pub edge: Edge,
     /// What characters look things up in.
     bases: Arc<dyn KnowledgeBases>,
     seals: SealingSecret,

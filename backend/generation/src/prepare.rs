@@ -12,7 +12,7 @@ use colloquy_base::{fair_queue::Priority, invalid::InvalidField};
 use colloquy_characters::CharacterInput;
 use colloquy_formats::{Request, VisibleResult, VisibleRetrieval};
 use colloquy_http::{Arrival, memory::Share};
-use colloquy_knowledge::{CharacterDocuments, Origin, Passage, UnknownBase};
+use colloquy_knowledge::{Origin, Passage, UnknownBase};
 use colloquy_providers::{Model, ModelApi};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -323,13 +323,8 @@ async fn resolved(
     let partner = quota.tenant.partner().as_str();
     let name = character.display_name().unwrap_or_default();
     let reference = character.reference.clone();
-    let documents = match (&reference, character.parameters.rag_enabled) {
-        (None, true) => character.parameters.documents.as_slice(),
-        // That of a saved character is made once for all who ask.
-        _ => &[],
-    };
     Ok(Persona {
-        indexing_bytes: CharacterDocuments::index_bytes(documents),
+        indexing_bytes: character.own_index_bytes(),
         owner: reference
             .clone()
             .unwrap_or_else(|| format!("{partner}\n{name}")),
@@ -406,7 +401,7 @@ impl Persona {
 #[cfg(test)]
 mod tests {
     use colloquy_config::ModelConfig;
-    use colloquy_knowledge::CharacterDocument;
+    use colloquy_knowledge::{CharacterDocument, CharacterDocuments};
     use colloquy_providers::embedded::Extractive;
 
     use super::*;

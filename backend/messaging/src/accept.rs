@@ -31,8 +31,8 @@ pub(super) struct Accepted {
 /// Stores a completion and its job, and gives its id.
 ///
 /// # Errors
-/// When the character is unknown or its templates cannot be filled in, the partner has too many completions in progress, or
-/// the database fails.
+/// When the character is unknown or its templates cannot be filled in, there is no memory for its documents, the partner has too many completions in
+/// progress, or the database fails.
 pub(super) async fn accept(
     messaging: &Messaging,
     principal: &Principal,
@@ -53,6 +53,12 @@ pub(super) async fn accept(
     let character = colloquy_characters::resolve(messaging, principal, character)
         .await
         .map_err(|error| AcceptError::Unresolved { field, error })?;
+    // The job reserves the memory itself, on the node that it runs on.
+    drop(colloquy_characters::reserve_documents(
+        &messaging.edge,
+        &tenant,
+        &character,
+    )?);
     // A template that cannot be filled in is an error of this request, not of the job later on.
     colloquy_characters::rendered(messaging, &tenant, &character, &character_params).await?;
     let accepted = Accepted {

@@ -24,6 +24,8 @@ use crate::Messaging;
 
 /// How often a completion is begun: after a process that died in the middle, and after a failure that may pass.
 const ATTEMPTS: u32 = 4;
+/// When a completion is begun again that found no memory for its character's documents.
+const MEMORY_WAIT: Duration = Duration::from_secs(1);
 /// How long one attempt may take.
 const LONGEST: Duration = Duration::from_secs(600);
 
@@ -61,6 +63,12 @@ impl Job for Complete {
             Err(Failure::Interrupted)
         } else {
             let (tenant, accepted) = row.accepted()?;
+            // What was accepted does not fail for memory: it waits for its turn, and no attempt is lost.
+            let character = &accepted.character;
+            let Ok(_documents) = characters::reserve_documents(&messaging.edge, &tenant, character)
+            else {
+                return Ok(RunResult::Again(MEMORY_WAIT));
+            };
             let claim = Claim::new(Priority::Background, tenant.partner().as_str());
             let completed = timeout(LONGEST, complete(&messaging, &tenant, accepted, &claim));
             let completed = completed.await.unwrap_or(Err(Failure::TimedOut.into()));

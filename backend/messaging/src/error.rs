@@ -5,7 +5,7 @@ use std::time::Duration;
 use colloquy_accounts::AccessDenied;
 use colloquy_base::invalid::InvalidField;
 use colloquy_characters::{InvalidCharacter, RenderError, ResolveError};
-use colloquy_http::ApiError;
+use colloquy_http::{ApiError, memory::NoRoom};
 use colloquy_store::StoreError;
 
 /// When a partner with too many completions in progress is to try again.
@@ -39,6 +39,9 @@ pub(super) enum AcceptError {
     /// The partner has too many in progress.
     #[error("too many completions are in progress")]
     TooMany,
+    /// There is no memory for the documents of its character.
+    #[error(transparent)]
+    NoMemory(#[from] NoRoom),
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -63,6 +66,7 @@ impl From<AcceptError> for ApiError {
                 message: "Too many completions are in progress".to_owned(),
                 ..Self::rate_limited(TRY_AGAIN)
             },
+            AcceptError::NoMemory(error) => error.into(),
             AcceptError::Store(error) => error.into(),
         }
     }

@@ -68,6 +68,7 @@ pub(crate) async fn mark_deprecated(mut response: Response) -> Response {
         (status = 401), (status = 403, description = "The key has no scope `messaging`"),
         (status = 413, description = "The body is larger than 5 MB"), (status = 415),
         (status = 429, description = "The key asks too often, or its partner has too many completions in progress"),
+        (status = 503, description = "No memory for the documents of the character now; Retry-After says when to ask again"),
     ),
 )]
 #[deprecated = "clients are to use `/v3/responses`"]

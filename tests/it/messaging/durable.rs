@@ -6,6 +6,7 @@ use std::{
 };
 
 use colloquy::{
+    http::memory::Share,
     messaging, server,
     store::{Executor as _, statement},
 };
@@ -72,6 +73,49 @@ on_both_databases!(
         let completion = ended(&app, &acme.key, &path).await;
         assert_eq!(completion["state"], "failed");
         assert_eq!(completion["error"]["code"], "interrupted");
+    }
+);
+
+on_both_databases!(
+    a_completion_waits_for_the_memory_of_its_documents,
+    |builder| builder.without_worker().config(|config| {
+        config.limits.body_bytes = 100_000;
+        config.limits.text_body_bytes = 100_000;
+        config.limits.body_memory_bytes = 4_000_000;
+    }),
+    |app| {
+        let (acme, _) = app.acme_and_other().await;
+        let text = "The tide is high at seven. ".repeat(1_500);
+        let parameters =
+            json!({"rag_enabled": true, "documents": [{"title": "Tides", "text": text}]});
+        let eve = json!({"description": parameters.to_string(), "personality": "You are Eve."});
+        let body = question(
+            json!([written("m1", "When is the tide high?")]),
+            json!({"character": eve}),
+        );
+        let path = asked(&app, &acme.key, body.clone()).await;
+        // What calls and requests of the partner hold.
+        let share = Share::new(app.app.edge.clone());
+        share.belongs_to(Some("acme"));
+        share.grow(1_500_000).unwrap();
+        let refused = app.post(&acme.key, PATH, body).await;
+        refused.expect(503);
+        assert_eq!(refused.header("retry-after"), "2");
+
+        server::start_worker(&app.app, quick()).await.unwrap();
+        let db = app.app.store.db();
+        // Every run raises the fence, and one that found no memory is no attempt.
+        let put_off = "SELECT COUNT(*) FROM work WHERE kind = 'messaging.complete' AND state = 'queued' AND attempts = 0 \
+                       AND fence > 0";
+        eventually("it is put off", || async {
+            db.fetch_count(put_off).await.unwrap() == 1
+        })
+        .await;
+        drop(share);
+        let due = "UPDATE work SET run_at = 1 WHERE state = 'queued'";
+        db.execute(due).await.unwrap();
+        assert_eq!(ended(&app, &acme.key, &path).await["state"], "completed");
+        assert!(Share::new(app.app.edge.clone()).grow(1_500_000).is_ok());
     }
 );
 
