@@ -7,13 +7,14 @@
 //!
 //! A process that dies between the two leaves a row without an end. What its own models had computed is nothing to pay for; of
 //! everything else nobody knows what became of it ([`UsageOutcome::Uncertain`]): its bound stays reserved, and bases with limits spend
-//! nothing more until an administrator decides what it is taken for ([`decide`]), or somebody lifts these.
+//! nothing more until an administrator decides what it is taken for ([`decide`]), or somebody lifts these. A process that was taken for dead and
+//! was only cut off settles late: what it used counts then, once, also where its own request had been taken back.
 
 use std::mem;
 
 use colloquy_accounts::{
     Tenant,
-    ledger::{self, Amounts, DetachedUsage, Measure, Outcome, UsageContext},
+    ledger::{self, Amounts, DetachedUsage, LedgerError, Measure, Outcome, UsageContext},
 };
 use colloquy_kernel::node;
 use colloquy_providers::{ProviderError, ProviderErrorKind, TokenUsage};
@@ -189,7 +190,11 @@ pub(crate) struct Admission {
     tenant: Tenant,
     base: String,
     id: String,
-    counts_tokens: bool,
+    /// The id of the document, or of the channel's folder.
+    subject: String,
+    step: PaidStep,
+    model: String,
+    bound: UsageBound,
     is_local: bool,
     is_open: bool,
 }
@@ -240,36 +245,23 @@ pub(crate) async fn admit(
         transaction.commit().await?;
         return Ok(Err(Blocked));
     }
-    let about = UsageContext {
-        endpoint: step.endpoint(),
-        model: model.to_owned(),
-        character: None,
-        request_id: subject.to_owned(),
-    };
-    let reserved =
-        ledger::reserve_kept(&transaction, base, &id, bound.amounts(), about, now).await?;
-    reserved.map_err(StoreError::other)?;
-    let new = store::NewUsage {
-        id: &id,
-        base,
-        document: subject,
-        step,
-        model,
-        is_local,
-        node: &bases.kernel.node.id,
-        bound,
-    };
-    store::insert_usage(&transaction, &new, now).await?;
-    transaction.commit().await?;
-    Ok(Ok(Admission {
+    let mut admission = Admission {
         bases: bases.clone(),
         tenant: payer.tenant,
         base: base.to_owned(),
         id,
-        counts_tokens: bound.counts_tokens,
+        subject: subject.to_owned(),
+        step,
+        model: model.to_owned(),
+        bound,
         is_local,
-        is_open: true,
-    }))
+        is_open: false,
+    };
+    let begun = admission.begin_in(&transaction, bound.amounts(), now);
+    begun.await?.map_err(StoreError::other)?;
+    transaction.commit().await?;
+    admission.is_open = true;
+    Ok(Ok(admission))
 }
 
 impl Admission {
@@ -291,6 +283,38 @@ impl Admission {
         self.end(None).await?;
         self.is_open = false;
         Ok(())
+    }
+
+    /// Reserves amounts in the budget of the base, and stores the row of the request.
+    async fn begin_in(
+        &self,
+        transaction: &Transaction,
+        reserved: Amounts,
+        now: i64,
+    ) -> Result<Result<(), LedgerError>, StoreError> {
+        let about = UsageContext {
+            endpoint: self.step.endpoint(),
+            model: self.model.clone(),
+            character: None,
+            request_id: self.subject.clone(),
+        };
+        let (base, id) = (&self.base, &self.id);
+        let reserved = ledger::reserve_kept(transaction, base, id, reserved, about, now).await?;
+        if let Err(refused) = reserved {
+            return Ok(Err(refused));
+        }
+        let new = store::NewUsage {
+            id,
+            base,
+            document: &self.subject,
+            step: self.step,
+            model: &self.model,
+            is_local: self.is_local,
+            node: &self.bases.kernel.node.id,
+            bound: self.bound,
+        };
+        store::insert_usage(transaction, &new, now).await?;
+        Ok(Ok(()))
     }
 
     async fn end(&self, ended: Option<(UsageOutcome, Used)>) -> anyhow::Result<()> {
@@ -315,15 +339,27 @@ impl Admission {
             None => withdraw_in(&self.bases, transaction, &self.id).await,
             Some((outcome, used)) => {
                 let (outcome, now) = (*outcome, self.bases.clock.now_ms());
-                let is_unknown = outcome == UsageOutcome::Uncertain
-                    || used.cost.is_none()
-                    || self.counts_tokens && used.tokens.is_none();
+                let lacks_tokens = self.bound.counts_tokens && used.tokens.is_none();
+                let is_unknown =
+                    outcome == UsageOutcome::Uncertain || used.cost.is_none() || lacks_tokens;
                 let id = &self.id;
-                let settled =
-                    store::settle_usage(transaction, id, outcome, used, is_unknown, now).await?;
+                let settle =
+                    || store::settle_usage(transaction, id, outcome, used, is_unknown, now);
+                let mut settled = settle().await?;
+                // Another node took this one for dead and its request back, but it was computed. It counts above a limit, too, since what is
+                // reserved for it is nothing. Only a base that is gone has no budget to count it in.
+                if !settled
+                    && self.is_local
+                    && !store::has_usage(transaction, id).await?
+                    && self
+                        .begin_in(transaction, Amounts::default(), now)
+                        .await?
+                        .is_ok()
+                {
+                    settled = settle().await?;
+                }
                 // What was used and is not known keeps its bound reserved. Where a cost is not known alone, none was reserved.
-                let keeps_bound = outcome == UsageOutcome::Uncertain
-                    || self.counts_tokens && used.tokens.is_none();
+                let keeps_bound = outcome == UsageOutcome::Uncertain || lacks_tokens;
                 if !settled || keeps_bound {
                     return Ok(());
                 }
@@ -355,6 +391,8 @@ impl Drop for Admission {
             tenant: self.tenant.clone(),
             base: mem::take(&mut self.base),
             id: mem::take(&mut self.id),
+            subject: mem::take(&mut self.subject),
+            model: mem::take(&mut self.model),
             is_open: false,
             ..*self
         };
@@ -416,11 +454,11 @@ pub(crate) async fn decide(
 }
 
 /// Notes of requests whose process is gone that nobody knows what became of them, or takes them back where that process had computed
-/// them itself. Safe on many nodes at once.
+/// them itself: should it live after all, it counts them when it settles. Safe on many nodes at once.
 ///
 /// # Errors
 /// The database's failure.
-pub(crate) async fn sweep(bases: &Bases) -> Result<(), StoreError> {
+pub async fn sweep(bases: &Bases) -> Result<(), StoreError> {
     let before = node::lost_before(&bases.kernel).await?;
     let lost = store::lost_usage(bases.store.db(), &bases.kernel.node.id, before).await?;
     for lost in lost {

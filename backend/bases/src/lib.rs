@@ -72,6 +72,7 @@ use colloquy_store::{StoreError, Transaction};
 use tokio::sync::OnceCell;
 
 pub use self::{
+    admission::sweep,
     channel::{Discover, Import},
     digitizing::Digitize,
     embedding::{Embed, Reembed},

@@ -1,11 +1,60 @@
 //! Whatever costs something is admitted before and settled after.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use colloquy::{
+    Config, bases,
+    providers::{Embedder, EmbeddingRequest, Embeddings, ProviderError, Providers},
+};
 use harness::{
-    TestDatabase, eventually,
+    TestDatabase,
+    doubles::Doubles,
+    eventually,
     upstream::{Api, Fault, Script, Upstream},
 };
+use tokio::sync::Semaphore;
 
 use super::*;
+
+/// A model that the server computes itself, once for each permit. Each text has seven tokens.
+struct Held(Semaphore);
+
+#[async_trait]
+impl Embedder for Held {
+    fn name(&self) -> &str {
+        "held"
+    }
+
+    fn max_tokens(&self) -> usize {
+        128
+    }
+
+    fn count_tokens(&self, _text: &str) -> usize {
+        7
+    }
+
+    fn counts_exactly(&self) -> bool {
+        true
+    }
+
+    fn max_texts(&self) -> usize {
+        64
+    }
+
+    async fn embed(&self, request: EmbeddingRequest) -> Result<Embeddings, ProviderError> {
+        self.0.acquire().await.unwrap().forget();
+        let texts = request.texts.len();
+        Ok(Embeddings {
+            vectors: vec![vec![0.6, 0.8]; texts],
+            tokens: Some(7 * texts as u64),
+        })
+    }
+
+    async fn check(&self) -> Result<(), ProviderError> {
+        Ok(())
+    }
+}
 
 async fn count(app: &TestApp, which: &str) -> usize {
     let sql = format!("SELECT COUNT(*) FROM knowledge_usage WHERE {which}");
@@ -149,4 +198,68 @@ async fn what_was_not_sent_has_no_row() {
         1
     );
     assert_eq!(count(&app, "model = 'away'").await, 0);
+}
+
+/// A node that is cut off from the database is taken for dead, and its own requests are taken back. It was not: what it computed counts.
+async fn settled_late(database: TestDatabase) {
+    let held = Arc::new(Held(Semaphore::new(0)));
+    let providers = Providers {
+        embedder: Some(held.clone()),
+        ..Doubles::default().providers(&Config::default())
+    };
+    let app = TestApp::builder(&database).providers(providers);
+    let app = app.with_decoder().quick_worker().start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let tokens = async || {
+        let budget = app.get(key, budgets::LIMITS).await.expect(200);
+        (
+            budget["tokens"]["consumed"].clone(),
+            budget["tokens"]["reserved"].clone(),
+        )
+    };
+    let form = fields(&[("type", "file"), ("folder", "texts"), budgets::FINAL]);
+    let form = form.part("file", file("a.md", "Lions sleep in the savannah."));
+    let made = post(&app, key, &format!("/api/documents/{BASE}"), form).await;
+    let id = made.expect(201)["id"].as_str().unwrap().to_owned();
+    eventually("vectors are asked for", async || {
+        count(&app, "outcome = 'pending'").await == 1
+    })
+    .await;
+    assert_ne!(tokens().await.1, json!(0));
+    // As another node finds it.
+    let db = app.app.store.db();
+    db.execute("UPDATE knowledge_usage SET node_id = 'cut-off'")
+        .await
+        .unwrap();
+    bases::sweep(&app.app.bases).await.unwrap();
+    assert_eq!(count(&app, "TRUE").await, 0);
+    assert_eq!(tokens().await, (json!(0), json!(0)));
+    // What was computed counts, also where there is no room for it any more.
+    let request = app.request(Method::PATCH, budgets::LIMITS);
+    let request = request.bearer_auth(key).json(&json!({"token_limit": 1}));
+    send(request).await.expect(200);
+
+    held.0.add_permits(1);
+    let path = format!("/api/document/{BASE}/{id}");
+    eventually("the document is ready", async || {
+        app.get(key, &path).await.expect(200)["status"] == "ready"
+    })
+    .await;
+    assert_eq!(tokens().await, (json!(7), json!(0)));
+    assert_eq!(count(&app, "TRUE").await, 1);
+    let counted = "local AND outcome = 'success' AND input_tokens = 7 AND NOT unknown";
+    assert_eq!(count(&app, counted).await, 1);
+    bases::sweep(&app.app.bases).await.unwrap();
+    assert_eq!(tokens().await, (json!(7), json!(0)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_computed_that_was_taken_for_dead_counts_once_sqlite() {
+    settled_late(TestDatabase::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_computed_that_was_taken_for_dead_counts_once_postgres() {
+    settled_late(TestDatabase::postgres().await).await;
 }

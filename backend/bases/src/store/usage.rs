@@ -84,6 +84,12 @@ pub(crate) async fn remove_usage(db: &impl Executor, id: &str) -> Result<bool, S
     Ok(db.execute(statement(sql, [id.into()])).await? == 1)
 }
 
+/// True if there is a row of this request.
+pub(crate) async fn has_usage(db: &impl Executor, id: &str) -> Result<bool, StoreError> {
+    let sql = "SELECT COUNT(*) FROM knowledge_usage WHERE id = $1";
+    Ok(db.fetch_count(statement(sql, [id.into()])).await? > 0)
+}
+
 /// A request of a process that is gone.
 #[derive(Debug, sqlx::FromRow)]
 pub(crate) struct LostUsage {
