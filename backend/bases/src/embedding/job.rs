@@ -16,7 +16,7 @@ use colloquy_index::{
 };
 use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_providers::{
-    EmbeddingRequest, Embeddings, ProviderError, ProviderErrorKind, TokenUsage,
+    Embedder, EmbeddingRequest, Embeddings, ProviderError, ProviderErrorKind, TokenUsage,
 };
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
@@ -47,8 +47,8 @@ const MARKS: u64 = 8;
 pub(super) const ATTEMPTS: u32 = 6;
 /// The largest table of contents that is kept, in bytes; one that is larger has its highest headings.
 const MAX_CONTENTS: usize = 64 * 1024;
-/// After so many requests the vectors are put aside, and documents that wait come first.
-const PUT_ASIDE_AFTER: usize = 16;
+/// After so many requests documents that wait come first.
+const TURN: usize = 16;
 /// The vector of a chunk that is found by its words alone.
 const WORDS: [f32; 1] = [1.0];
 
@@ -272,15 +272,58 @@ impl Embed {
             true => made_anew(bases, &owned.document.id, profile).await?,
             false => known(bases, &owned.document.id, profile).await?,
         };
+        // Those of what the document says no more are not held.
+        let wanted: HashSet<ChunkId> = chunks.iter().map(|chunk| chunk.id).collect();
+        known.retain(|id, _| wanted.contains(id));
+        drop(wanted);
+        let mut making = Making {
+            bases,
+            owned,
+            profile,
+            chunks: &chunks,
+            kept: known.len(),
+            vectors: known,
+            anew,
+        };
+        let stopped = making.make(&**embedder).await;
+        if !matches!(stopped, Ok(None)) {
+            making.put_aside().await?;
+        }
+        let vectors = making.vectors;
+        Ok(match stopped? {
+            Some(stopped) => Err(stopped),
+            None => Ok(Embedded {
+                language,
+                chunks,
+                vectors,
+            }),
+        })
+    }
+}
+
+/// The vectors of a document while they are made.
+struct Making<'a> {
+    bases: &'a Bases,
+    owned: &'a OwnedDocument,
+    profile: &'a Profile,
+    chunks: &'a [Chunk],
+    vectors: Vectors,
+    /// How many of them are put aside, or were there before.
+    kept: usize,
+    /// Whether those that were there before are made again.
+    anew: bool,
+}
+
+impl Making<'_> {
+    /// Makes the vectors that are missing. Returns why it stopped before all of them were made; those that were made then are to be put aside.
+    async fn make(&mut self, embedder: &dyn Embedder) -> anyhow::Result<Option<NoManifest>> {
+        let (bases, owned, chunks) = (self.bases, self.owned, self.chunks);
         let mut asked = HashSet::new();
         let missing = chunks
             .iter()
-            .filter(|chunk| asked.insert(chunk.id) && !known.contains_key(&chunk.id));
+            .filter(|chunk| asked.insert(chunk.id) && !self.vectors.contains_key(&chunk.id));
         let missing: Vec<&Chunk> = missing.collect();
-        // Those of what the document says no more are not held.
-        known.retain(|id, _| asked.contains(id));
         drop(asked);
-        let had = known.len();
         let claim = Claim::new(Priority::Background, owned.tenant().partner().as_str());
         for (number, part) in missing.chunks(embedder.max_texts().max(1)).enumerate() {
             let request = EmbeddingRequest {
@@ -307,10 +350,7 @@ impl Embed {
                 },
             };
             let Ok(admission) = admission::admit(bases, owned.payer(), paid).await? else {
-                if known.len() > had {
-                    put_aside(bases, owned, profile, &chunks, &known, anew).await?;
-                }
-                return Ok(Err(NoManifest::Waits));
+                return Ok(Some(NoManifest::Waits));
             };
             let answer = embedder.embed(request).await;
             settle(bases, admission, &answer).await?;
@@ -319,38 +359,87 @@ impl Embed {
                     let ids = part.iter().map(|chunk| chunk.id);
                     let vectors = made.vectors.iter();
                     let packed = vectors.map(|vector| PackedVector::from(vector.as_slice()));
-                    known.extend(ids.zip(packed));
+                    self.vectors.extend(ids.zip(packed));
                 }
                 // It would say the same again.
                 Err(error) if error.kind == ProviderErrorKind::Rejected => {
-                    if known.len() > had {
-                        put_aside(bases, owned, profile, &chunks, &known, anew).await?;
-                    }
                     let reason = format!("{} refuses the document", embedder.name());
-                    return Ok(Err(NoManifest::Refused(reason)));
+                    return Ok(Some(NoManifest::Refused(reason)));
                 }
-                Err(error) => {
-                    if known.len() > had {
-                        put_aside(bases, owned, profile, &chunks, &known, anew).await?;
-                    }
-                    return Err(error.into());
-                }
+                Err(error) => return Err(error.into()),
             }
-            if (number + 1) % PUT_ASIDE_AFTER == 0 {
-                put_aside(bases, owned, profile, &chunks, &known, anew).await?;
+            if (number + 1) % TURN == 0 {
                 // A short document does not wait until all of a long one is embedded.
-                if jobs::count_due::<Self>(bases).await? > 0 {
-                    return Ok(Err(NoManifest::More));
+                if jobs::count_due::<Embed>(bases).await? > 0 {
+                    return Ok(Some(NoManifest::More));
+                }
+                if is_worth_keeping(self.kept, self.vectors.len()) {
+                    self.put_aside().await?;
                 }
             }
         }
-        drop(missing);
-        Ok(Ok(Embedded {
-            language,
-            chunks,
-            vectors: known,
-        }))
+        Ok(None)
     }
+
+    /// Keeps the vectors that were made so far, so that the next attempt need not ask, and pay, for them again. Where all of them are made `anew`,
+    /// those that there were are found until then.
+    async fn put_aside(&mut self) -> anyhow::Result<()> {
+        if self.vectors.len() == self.kept {
+            return Ok(());
+        }
+        let (bases, owned) = (self.bases, self.owned);
+        let tenant = owned.tenant();
+        let (written, chunk_count) =
+            write(bases, &tenant, None, self.chunks, &self.vectors).await?;
+        if self.anew {
+            self.keep_beside(&written).await?;
+        } else {
+            let new = NewManifest {
+                document: &owned.document.id,
+                base: &owned.base_id,
+                profile: self.profile,
+                written,
+                chunk_count,
+                contents: "[]".to_owned(),
+                stale: true,
+            };
+            let new = &new;
+            outage::insist(bases, || async move {
+                let transaction = bases.store.begin().await?;
+                bases.blobs.keep(&transaction, &new.written).await?;
+                let old = store::put_manifest(&transaction, new, bases.clock.now_ms()).await?;
+                bases.blobs.doom(&transaction, old.as_slice()).await?;
+                transaction.commit().await?;
+                Ok(())
+            })
+            .await?;
+        }
+        self.kept = self.vectors.len();
+        Ok(())
+    }
+
+    /// Keeps vectors that are made anew beside the manifest of those that there were.
+    async fn keep_beside(&self, written: &Written) -> anyhow::Result<()> {
+        let (bases, profile, id) = (self.bases, self.profile, &self.owned.document.id);
+        outage::insist(bases, || async move {
+            let transaction = bases.store.begin().await?;
+            bases.blobs.keep(&transaction, written).await?;
+            let new = Some((&written.key, profile.id));
+            // Otherwise the document is gone, and nothing is kept.
+            if let Some(old) = store::replace_vectors(&transaction, id, new).await? {
+                bases.blobs.doom(&transaction, old.as_slice()).await?;
+                transaction.commit().await?;
+            }
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// True if enough vectors were made since so many were kept that all of them are written again: a quarter of those. What is written of a document is
+/// then a few times its vectors, however long it is.
+fn is_worth_keeping(kept: usize, made: usize) -> bool {
+    made - kept >= kept.div_ceil(4)
 }
 
 /// Whether vectors are made by this server.
@@ -442,54 +531,6 @@ fn contents(chunks: &[Chunk]) -> String {
     "[]".to_owned()
 }
 
-/// Keeps the vectors that were made so far, so that the next attempt need not ask, and pay, for them again. Where all of them are made `anew`, those
-/// that there were are found until then.
-async fn put_aside(
-    bases: &Bases,
-    owned: &OwnedDocument,
-    profile: &Profile,
-    chunks: &[Chunk],
-    vectors: &Vectors,
-    anew: bool,
-) -> anyhow::Result<()> {
-    let (written, chunk_count) = write(bases, &owned.tenant(), None, chunks, vectors).await?;
-    if anew {
-        let written = &written;
-        return outage::insist(bases, || async move {
-            let transaction = bases.store.begin().await?;
-            let id = &owned.document.id;
-            bases.blobs.keep(&transaction, written).await?;
-            let new = Some((&written.key, profile.id));
-            // Otherwise the document is gone, and nothing is kept.
-            if let Some(old) = store::replace_vectors(&transaction, id, new).await? {
-                bases.blobs.doom(&transaction, old.as_slice()).await?;
-                transaction.commit().await?;
-            }
-            Ok(())
-        })
-        .await;
-    }
-    let new = NewManifest {
-        document: &owned.document.id,
-        base: &owned.base_id,
-        profile,
-        written,
-        chunk_count,
-        contents: "[]".to_owned(),
-        stale: true,
-    };
-    let new = &new;
-    outage::insist(bases, || async move {
-        let transaction = bases.store.begin().await?;
-        bases.blobs.keep(&transaction, &new.written).await?;
-        let old = store::put_manifest(&transaction, new, bases.clock.now_ms()).await?;
-        bases.blobs.doom(&transaction, old.as_slice()).await?;
-        transaction.commit().await?;
-        Ok(())
-    })
-    .await
-}
-
 /// The vectors that were made anew before the document's embedding was broken off.
 async fn made_anew(bases: &Bases, document: &str, profile: &Profile) -> anyhow::Result<Vectors> {
     let blob = store::vectors_of(bases.store.db(), document, profile.id).await?;
@@ -513,4 +554,23 @@ async fn vectors_in(bases: &Bases, blob: Option<BlobKey>) -> anyhow::Result<Vect
     };
     let manifest = spawn_blocking(move || Manifest::read(bytes)).await?;
     Ok(manifest.map(Manifest::vectors).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_of_a_long_document_is_a_few_times_its_vectors() {
+        let (mut kept, mut written) = (0, 0);
+        let all = 100_000;
+        for made in (TURN..=all).step_by(TURN) {
+            if is_worth_keeping(kept, made) {
+                written += made;
+                kept = made;
+            }
+            assert!(made - kept <= made / 4, "{kept} of {made}");
+        }
+        assert!(written < 6 * all, "{written}");
+    }
 }
