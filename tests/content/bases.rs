@@ -30,6 +30,7 @@ mod characters;
 mod complaints;
 mod contract;
 mod crashes;
+mod damage;
 mod histories;
 mod locks;
 mod neural;
