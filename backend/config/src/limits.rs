@@ -17,8 +17,8 @@ pub struct LimitsConfig {
     pub body_bytes: usize,
     /// The largest body of a text generation, which may hold images, in bytes.
     pub text_body_bytes: usize,
-    /// The memory of this node that all bodies may take while they are read and answered, in bytes. One partner alone may
-    /// take half of it.
+    /// The memory of this node that all bodies may take while they are read and answered, and the indexes of the documents that inline
+    /// characters of requests, calls and messages carry, in bytes. One partner alone may take half of it.
     pub body_memory_bytes: usize,
     /// How many WebSockets of `/v3/responses` there may be on this node.
     pub text_sockets: u32,
