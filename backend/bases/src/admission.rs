@@ -5,10 +5,10 @@
 //! transactions in which the base's [budget] reserves the bound and settles it. Where the budget has no room, the document
 //! says so in that same transaction, and waits.
 //!
-//! A process that dies between the two leaves a row without an end. What its own models had computed is nothing to pay for; of
-//! everything else nobody knows what became of it ([`UsageOutcome::Uncertain`]): its bound stays reserved, and bases with limits spend
-//! nothing more until an administrator decides what it is taken for ([`decide`]), or somebody lifts these. A process that was taken for dead and
-//! was only cut off settles late: what it used counts then, once, also where its own request had been taken back.
+//! A process that dies between the two leaves a row without an end. What its own models had computed is nothing to pay for; of everything
+//! else nobody knows what became of it ([`UsageOutcome::Uncertain`]): its bound stays reserved, and bases with limits spend nothing more
+//! until an administrator decides what it is taken for ([`decide`]), or somebody lifts these. A process that was taken for dead and was
+//! only cut off settles late: what it used counts then, once, also where its own request had been taken back.
 
 use std::mem;
 
@@ -346,8 +346,8 @@ impl Admission {
                 let settle =
                     || store::settle_usage(transaction, id, outcome, used, is_unknown, now);
                 let mut settled = settle().await?;
-                // Another node took this one for dead and its request back, but it was computed. It counts above a limit, too, since what is
-                // reserved for it is nothing. Only a base that is gone has no budget to count it in.
+                // Another node took this one for dead and its request back, but it was computed. It counts above a limit, too, since what
+                // is reserved for it is nothing. Only a base that is gone has no budget to count it in.
                 if !settled
                     && self.is_local
                     && !store::has_usage(transaction, id).await?

@@ -298,8 +298,8 @@ impl Drop for CallSlot {
     }
 }
 
-/// Takes a place for a stored call, whose client comes from this address, and the memory of its inline character's documents. Its signed URL is
-/// not spent yet: a client that is refused may come again with it, and a call that has its place never lacks the memory.
+/// Takes a place for a stored call, whose client comes from this address, and the memory of its inline character's documents. Its signed
+/// URL is not spent yet: a client that is refused may come again with it, and a call that has its place never lacks the memory.
 ///
 /// # Errors
 /// `CallNotFound`, `Capacity`, and the database's failure.

@@ -10,8 +10,8 @@ use colloquy_knowledge::CharacterDocuments;
 use super::Character;
 
 impl Character {
-    /// The most memory that the index of its documents takes which is made for one call, message or request alone, in bytes: that of an inline
-    /// character. That of a saved one is made once for all of them, and its cache has a bound of its own.
+    /// The most memory that the index of its documents takes which is made for one call, message or request alone, in bytes: that of an
+    /// inline character. That of a saved one is made once for all of them, and its cache has a bound of its own.
     #[must_use]
     pub fn own_index_bytes(&self) -> u64 {
         let parameters = &self.parameters;

@@ -1,7 +1,7 @@
 //! What was made of the documents of saved characters, so that not every request makes it again.
 //!
-//! It is found by the character's reference and used for these very documents alone, so another version of the character gets
-//! its own. What nobody has asked for in a while goes, and what was asked for least recently goes when there is too much. Documents that a call or a
+//! It is found by the character's reference and used for these very documents alone, so another version of the character gets its own. What
+//! nobody has asked for in a while goes, and what was asked for least recently goes when there is too much. Documents that a call or a
 //! request holds stay: to forget them would free nothing, and the next call would make a second index of them.
 
 use std::{

@@ -315,7 +315,8 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// Makes the vectors that are missing. Returns why it stopped before all of them were made; those that were made then are to be put aside.
+    /// Makes the vectors that are missing. Returns why it stopped before all of them were made; those that were made then are to be put
+    /// aside.
     async fn make(&mut self, embedder: &dyn Embedder) -> anyhow::Result<Option<NoManifest>> {
         let (bases, owned, chunks) = (self.bases, self.owned, self.chunks);
         let mut asked = HashSet::new();
@@ -381,8 +382,8 @@ impl Making<'_> {
         Ok(None)
     }
 
-    /// Keeps the vectors that were made so far, so that the next attempt need not ask, and pay, for them again. Where all of them are made `anew`,
-    /// those that there were are found until then.
+    /// Keeps the vectors that were made so far, so that the next attempt need not ask, and pay, for them again. Where all of them are made
+    /// `anew`, those that there were are found until then.
     async fn put_aside(&mut self) -> anyhow::Result<()> {
         if self.vectors.len() == self.kept {
             return Ok(());
@@ -436,8 +437,8 @@ impl Making<'_> {
     }
 }
 
-/// True if enough vectors were made since so many were kept that all of them are written again: a quarter of those. What is written of a document is
-/// then a few times its vectors, however long it is.
+/// True if enough vectors were made since so many were kept that all of them are written again: a quarter of those. What is written of a
+/// document while no other waits is then a few times its vectors, however long it is.
 fn is_worth_keeping(kept: usize, made: usize) -> bool {
     made - kept >= kept.div_ceil(4)
 }
