@@ -1,5 +1,5 @@
-//! What clients hear: why a key or a change was refused, why nothing was reserved, and `x-ratelimit-*`, how much is left, as clients of the public
-//! APIs read it.
+//! What clients hear: why a key or a change was refused, why nothing was reserved or stored, and `x-ratelimit-*`, how much is left, as
+//! clients of the public APIs read it.
 
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use super::{
     AccessDenied, AccountError, KeyRefused,
     ledger::{LedgerError, Measure, Standing},
     quotas::{NotAllowed, QuotaUnusable},
+    storage::{ChargeError, StorageLimitReached},
 };
 
 /// When those come back who found the ledger away.
@@ -103,6 +104,28 @@ impl From<LedgerError> for ApiError {
                 Self::unavailable("Usage cannot be recorded at the moment", SOON)
             }
             LedgerError::Stopped => Self::unavailable("The server is stopping", SOON),
+        }
+    }
+}
+
+impl From<StorageLimitReached> for ApiError {
+    /// 413 `storage_limit_reached`.
+    fn from(reached: StorageLimitReached) -> Self {
+        let mut message = reached.to_string();
+        if let Some(first) = message.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        let status = StatusCode::PAYLOAD_TOO_LARGE;
+        Self::new(status, "storage_limit_reached", message)
+    }
+}
+
+impl From<ChargeError> for ApiError {
+    /// 413 `storage_limit_reached`, or the database's failure.
+    fn from(error: ChargeError) -> Self {
+        match error {
+            ChargeError::Limit(reached) => reached.into(),
+            ChargeError::Store(error) => error.into(),
         }
     }
 }

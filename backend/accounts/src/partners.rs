@@ -26,12 +26,12 @@ pub struct Partner {
     pub created_at: i64,
     /// When it was changed last, in milliseconds since 1970.
     pub updated_at: i64,
-    /// How many bytes its files have together, with those that were deleted and are not removed yet.
+    /// How many bytes its files and texts have together, with files that were deleted and are not removed yet.
     pub stored_bytes: u64,
 }
 
 impl Partner {
-    /// How many bytes its files may have together.
+    /// How many bytes its files and texts may have together.
     #[must_use]
     pub fn storage_limit(&self, limits: &LimitsConfig) -> u64 {
         let own = self.settings.storage_bytes;

@@ -92,9 +92,10 @@ impl PartnerView {
 /// Storage usage of a partner.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StorageView {
-    /// Bytes stored for the partner: uploads, and files derived from them. Deleted files count for up to 30 seconds.
+    /// Bytes stored for the partner: uploads, files derived from them, stored responses, versions of characters, analyses and legacy
+    /// completions. Deleted files count for up to 30 seconds.
     used_bytes: u64,
-    /// Storage limit of the partner, in bytes. Uploads that exceed it are rejected with 413.
+    /// Storage limit of the partner, in bytes. Requests that would store more are rejected with 413.
     limit_bytes: u64,
 }
 

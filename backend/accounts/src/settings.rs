@@ -35,7 +35,7 @@ pub struct PartnerSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 1_000_000)]
     pub requests_per_minute: Option<NonZeroU32>,
-    /// Storage limit of the partner in bytes, uploads and derived files together, 0 to 9007199254740991. Default:
+    /// Storage limit of the partner in bytes, uploads, derived files and texts together, 0 to 9007199254740991. Default:
     /// `limits.storage_bytes_per_partner` of the server's settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 9_007_199_254_740_991u64)]

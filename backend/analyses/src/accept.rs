@@ -4,6 +4,7 @@ use colloquy_accounts::{
     Tenant,
     ledger::{Amounts, LedgerError, UsageContext},
     quotas::Payer,
+    storage,
 };
 use colloquy_kernel::jobs;
 
@@ -31,7 +32,7 @@ pub(super) fn check_rate(analyses: &Analyses, payer: &Payer) -> Result<(), Accep
 /// Stores an analysis and its job.
 ///
 /// # Errors
-/// When the quota is exhausted, the partner has too many analyses in progress, or the database fails.
+/// When the quota is exhausted, the partner has too many analyses in progress or would store more than it may, or the database fails.
 pub(super) async fn accept(
     analyses: &Analyses,
     payer: &Payer,
@@ -65,8 +66,9 @@ pub(super) async fn accept(
         return Err(AcceptError::TooMany);
     }
     let quota = payer.quota().map(|quota| quota.id.as_str());
-    store::insert(&transaction, tenant, &id, quota, input, now).await?;
+    let bytes = store::insert(&transaction, tenant, &id, quota, input, now).await?;
     jobs::enqueue(analyses, &transaction, Some(tenant.partner()), &job).await?;
+    storage::charge_text(analyses, &transaction, tenant.partner(), bytes).await?;
     transaction.commit().await?;
     analyses.kernel.jobs.wake();
     Ok(Accepted {

@@ -103,7 +103,7 @@ async fn end(
             (Ok(output), _) => Ok(output),
             (Err(_), None) => anyhow::bail!("a failure has a reason"),
         };
-        store::end(&transaction, id, outcome, now).await?;
+        store::end(&transaction, row, outcome, now).await?;
         transaction.commit().await?;
         Ok(())
     })

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use colloquy_accounts::ledger::LedgerError;
+use colloquy_accounts::{ledger::LedgerError, storage::ChargeError};
 use colloquy_base::invalid::InvalidField;
 use colloquy_http::{ApiError, limits::RateLimited};
 use colloquy_store::StoreError;
@@ -22,6 +22,9 @@ pub(super) enum AcceptError {
     /// The partner has too many in progress.
     #[error("too many analyses are in progress")]
     TooMany,
+    /// The partner would store more than it may.
+    #[error(transparent)]
+    Storage(#[from] ChargeError),
     /// The quota is exhausted, or cannot be asked.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
@@ -42,6 +45,7 @@ impl From<AcceptError> for ApiError {
                 ),
                 ..Self::rate_limited(TRY_AGAIN)
             },
+            AcceptError::Storage(error) => error.into(),
             AcceptError::Ledger(error) => error.into(),
             AcceptError::Store(error) => error.into(),
         }

@@ -1,8 +1,8 @@
 //! The SQL of analyses.
 
-use colloquy_accounts::Tenant;
+use colloquy_accounts::{Tenant, storage};
 use colloquy_base::clock::rfc3339;
-use colloquy_store::{Executor, StoreError, Transaction, statement};
+use colloquy_store::{Executor, Store, StoreError, Transaction, statement};
 
 use super::{
     output::{AnalysisState, AnalysisView, Output, Reason},
@@ -51,6 +51,7 @@ struct Row {
     ended_at: Option<i64>,
 }
 
+/// Returns how many bytes of text the analysis has.
 pub(super) async fn insert(
     db: &impl Executor,
     tenant: &Tenant,
@@ -58,20 +59,20 @@ pub(super) async fn insert(
     quota: Option<&str>,
     input: &Input,
     now: i64,
-) -> Result<(), StoreError> {
+) -> Result<usize, StoreError> {
+    let input = serde_json::to_string(input).map_err(StoreError::other)?;
+    let bytes = input.len();
     let sql = "INSERT INTO dialog_analyses (id, partner, quota, state, input, asked, created_at) \
                VALUES ($1, $2, $3, 'in-progress', $4, 0, $5)";
     let values = [
         id.into(),
         tenant.partner().as_str().into(),
         quota.into(),
-        serde_json::to_string(input)
-            .map_err(StoreError::other)?
-            .into(),
+        input.into(),
         now.into(),
     ];
     db.execute(statement(sql, values)).await?;
-    Ok(())
+    Ok(bytes)
 }
 
 /// How many analyses of a partner are in progress. No other transaction adds one before this one ends.
@@ -154,10 +155,10 @@ pub(super) async fn set_asked(
     Ok(())
 }
 
-/// Ends an analysis. What was asked is not needed any more, so it does not stay.
+/// Ends an analysis. What was asked is not needed any more, so it does not stay, and the outcome counts in its place.
 pub(super) async fn end(
-    db: &impl Executor,
-    id: &str,
+    transaction: &Transaction,
+    row: &OpenRow,
     outcome: Result<&Output, &Reason>,
     now: i64,
 ) -> Result<(), StoreError> {
@@ -173,20 +174,27 @@ pub(super) async fn end(
             Some(serde_json::to_string(reason)),
         ),
     };
+    let output = output.transpose().map_err(StoreError::other)?;
+    let error = error.transpose().map_err(StoreError::other)?;
+    let bytes = output.as_ref().or(error.as_ref()).map_or(0, String::len);
     let sql = "UPDATE dialog_analyses SET state = $2, output = $3, error = $4, input = NULL, reservation = NULL, ended_at = $5 \
                WHERE id = $1 AND ended_at IS NULL";
     let values = [
-        id.into(),
+        row.id.as_str().into(),
         state.as_str().into(),
-        output.transpose().map_err(StoreError::other)?.into(),
-        error.transpose().map_err(StoreError::other)?.into(),
+        output.into(),
+        error.into(),
         now.into(),
     ];
-    db.execute(statement(sql, values)).await?;
+    if transaction.execute(statement(sql, values)).await? == 1 {
+        storage::replace_text(transaction, &row.partner, row.input.len(), bytes).await?;
+    }
     Ok(())
 }
 
-pub(super) async fn purge(db: &impl Executor, kept_since: i64) -> Result<u64, StoreError> {
-    let sql = "DELETE FROM dialog_analyses WHERE ended_at <= $1";
-    db.execute(statement(sql, [kept_since.into()])).await
+pub(super) async fn purge(store: &Store, kept_since: i64) -> Result<u64, StoreError> {
+    let sql = "DELETE FROM dialog_analyses \
+               WHERE id IN (SELECT id FROM dialog_analyses WHERE ended_at <= $1 ORDER BY ended_at LIMIT $2) \
+               RETURNING partner, CAST(COALESCE(octet_length(output), 0) + COALESCE(octet_length(error), 0) AS BIGINT) AS bytes";
+    storage::purge_texts(store, sql, kept_since).await
 }

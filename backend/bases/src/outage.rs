@@ -90,6 +90,7 @@ where
 #[cfg(test)]
 mod tests {
     use anyhow::Context as _;
+    use colloquy_accounts::storage::StorageLimitReached;
     use colloquy_blobs::WriteError;
     use colloquy_kernel::disk::{DiskFull, DiskSpace};
 
@@ -104,7 +105,7 @@ mod tests {
     }
 
     fn limit_reached() -> NoRoom {
-        NoRoom::Partner { used: 1, limit: 1 }
+        NoRoom::Partner(StorageLimitReached { used: 1, limit: 1 })
     }
 
     fn full() -> ObjectError {

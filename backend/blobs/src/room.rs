@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use bytes::Bytes;
-use colloquy_accounts::storage;
+use colloquy_accounts::storage::{self, ChargeError, StorageLimitReached, Sum, counted};
 use colloquy_base::identifiers::PartnerId;
 use colloquy_http::ApiError;
 use colloquy_kernel::{
@@ -27,17 +27,9 @@ const DISK_WAIT: Duration = Duration::from_secs(10);
 /// Why there is no room for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoRoom {
-    /// The partner's files would have more bytes together than they may.
-    #[error(
-        "the files of the partner may have {limit} bytes together, and have {used}; delete documents, recordings or voices, or have the \
-         operator raise the partner's storage_bytes (limits.storage_bytes_per_partner)"
-    )]
-    Partner {
-        /// The bytes that they have.
-        used: u64,
-        /// The bytes that they may have.
-        limit: u64,
-    },
+    /// The partner would store more bytes than it may.
+    #[error(transparent)]
+    Partner(#[from] StorageLimitReached),
     /// The disk is nearly full.
     #[error(transparent)]
     Disk(#[from] DiskFull),
@@ -47,7 +39,7 @@ impl NoRoom {
     /// Counts a file that was refused.
     pub(super) fn count(self) -> Self {
         let reason = match self {
-            Self::Partner { .. } => "partner_limit",
+            Self::Partner(_) => "partner_limit",
             Self::Disk(_) => "disk",
         };
         metrics::counter!("colloquy_storage_refusals_total", "reason" => reason).increment(1);
@@ -58,22 +50,18 @@ impl NoRoom {
 /// 413 for the limit of the partner, 507 for the disk.
 impl From<NoRoom> for ApiError {
     fn from(error: NoRoom) -> Self {
-        let (status, code, retry_after) = match &error {
-            NoRoom::Partner { .. } => {
-                (StatusCode::PAYLOAD_TOO_LARGE, "storage_limit_reached", None)
-            }
-            NoRoom::Disk(_) => {
-                let status = StatusCode::INSUFFICIENT_STORAGE;
-                (status, "insufficient_storage", Some(DISK_WAIT))
-            }
+        let full = match error {
+            NoRoom::Partner(reached) => return reached.into(),
+            NoRoom::Disk(full) => full,
         };
-        let mut message = error.to_string();
+        let mut message = full.to_string();
         if let Some(first) = message.get_mut(..1) {
             first.make_ascii_uppercase();
         }
+        let status = StatusCode::INSUFFICIENT_STORAGE;
         Self {
-            retry_after,
-            ..Self::new(status, code, message)
+            retry_after: Some(DISK_WAIT),
+            ..Self::new(status, "insufficient_storage", message)
         }
     }
 }
@@ -85,9 +73,12 @@ pub(super) enum Refused {
     Database(StoreError),
 }
 
-impl From<NoRoom> for Refused {
-    fn from(error: NoRoom) -> Self {
-        Self::NoRoom(error)
+impl From<ChargeError> for Refused {
+    fn from(error: ChargeError) -> Self {
+        match error {
+            ChargeError::Limit(reached) => Self::NoRoom(reached.into()),
+            ChargeError::Store(error) => Self::Database(error),
+        }
     }
 }
 
@@ -199,12 +190,10 @@ impl<'a> Room<'a> {
     async fn charge(&self, transaction: &Transaction, bytes: u64) -> Result<(), Refused> {
         let partner = self.owner.partner;
         match self.owner.is_limited {
-            true => charge(self.base, transaction, partner, bytes).await,
-            false => {
-                storage::change(transaction, partner, counted(bytes)).await?;
-                Ok(())
-            }
+            true => storage::charge(self.base, transaction, partner, Sum::Files, bytes).await?,
+            false => storage::change(transaction, partner, Sum::Files, counted(bytes)).await?,
         }
+        Ok(())
     }
 
     /// Gives back what was reserved and is not needed, once the file is written.
@@ -218,33 +207,8 @@ impl<'a> Room<'a> {
         let transaction = self.base.store.begin().await?;
         store::resize(&transaction, self.key, counted(bytes)).await?;
         let by = counted(bytes) - counted(self.reserved);
-        storage::change(&transaction, self.owner.partner, by).await?;
+        storage::change(&transaction, self.owner.partner, Sum::Files, by).await?;
         transaction.commit().await
-    }
-}
-
-/// Adds bytes to what a partner stores, unless that is more than it may then.
-async fn charge(
-    base: &Base,
-    transaction: &Transaction,
-    partner: &PartnerId,
-    bytes: u64,
-) -> Result<(), Refused> {
-    let stored = storage::change(transaction, partner, counted(bytes)).await?;
-    let limit = storage::own_limit(transaction, partner).await?;
-    let limit = limit.unwrap_or(base.config.limits.storage_bytes_per_partner);
-    if stored <= limit {
-        return Ok(());
-    }
-    // What was deleted and is not removed yet is not held against the partner.
-    let doomed = store::doomed_bytes(transaction, partner.as_str()).await?;
-    let stored = stored.saturating_sub(doomed);
-    match stored <= limit {
-        true => Ok(()),
-        false => {
-            let used = stored.saturating_sub(bytes);
-            Err(NoRoom::Partner { used, limit }.into())
-        }
     }
 }
 
@@ -256,11 +220,5 @@ pub(super) async fn check(
     bytes: u64,
 ) -> Result<(), Refused> {
     let _arriving = disk.admit(bytes).await?;
-    let transaction = base.store.begin().await?;
-    charge(base, &transaction, partner, bytes).await
-    // Dropped, it is rolled back.
-}
-
-fn counted(bytes: u64) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX / 4)
+    Ok(storage::check(base, partner, bytes).await?)
 }

@@ -1,6 +1,6 @@
 //! The SQL of files. A row outlives its partner until the file is gone: what has no owner any more is given up.
 
-use colloquy_accounts::storage;
+use colloquy_accounts::storage::{self, Sum};
 use colloquy_store::{Executor, StoreError, Transaction, statement};
 
 use super::{BlobKey, Written, verifying::Expected};
@@ -33,12 +33,6 @@ pub(super) async fn resize(
         0 => Err(StoreError::expired("the file did not arrive in time")),
         _ => Ok(()),
     }
-}
-
-/// How many bytes the files of a partner have that nobody refers to and that are not removed yet.
-pub(super) async fn doomed_bytes(db: &impl Executor, owner: &str) -> Result<u64, StoreError> {
-    let sql = "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM blobs WHERE owner = $1 AND state = 'doomed'";
-    db.fetch_count(statement(sql, [owner.into()])).await
 }
 
 pub(super) async fn keep(
@@ -154,7 +148,7 @@ pub(super) async fn remove(transaction: &Transaction, key: &BlobKey) -> Result<(
         Some(RemovedRow {
             owner: Some(owner),
             bytes,
-        }) => storage::release(transaction, &owner, bytes).await,
+        }) => storage::release(transaction, &owner, Sum::Files, bytes).await,
         _ => Ok(()),
     }
 }

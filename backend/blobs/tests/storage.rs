@@ -9,6 +9,7 @@ use std::{sync::Arc, task::Poll};
 
 use axum::http::StatusCode;
 use bytes::Bytes;
+use colloquy_accounts::storage::StorageLimitReached;
 use colloquy_base::{
     clock::{Clock as _, ManualClock, SystemClock},
     identifiers::PartnerId,
@@ -98,7 +99,10 @@ fn large(pieces: usize) -> impl Stream<Item = Result<Bytes, &'static str>> {
 fn is_over_limit<T, E>(written: &Result<T, WriteError<E>>) -> bool {
     matches!(
         written,
-        Err(WriteError::NoRoom(NoRoom::Partner { limit: LIMIT, .. }))
+        Err(WriteError::NoRoom(NoRoom::Partner(StorageLimitReached {
+            limit: LIMIT,
+            ..
+        })))
     )
 }
 
@@ -188,7 +192,8 @@ async fn a_partner_may_have_a_limit_of_its_own() {
         panic!("{refused:?}");
     };
     let used = 2_000_000;
-    assert_eq!(why, NoRoom::Partner { used, limit: used });
+    let limit = used;
+    assert_eq!(why, NoRoom::Partner(StorageLimitReached { used, limit }));
     let told = ApiError::from(why);
     assert_eq!(told.status, StatusCode::PAYLOAD_TOO_LARGE);
     for named in ["2000000", "delete", "limits.storage_bytes_per_partner"] {

@@ -1,6 +1,7 @@
 //! What is refused about characters, and why.
 
 use axum::http::StatusCode;
+use colloquy_accounts::storage::ChargeError;
 use colloquy_base::invalid::InvalidField;
 use colloquy_http::ApiError;
 use colloquy_store::StoreError;
@@ -20,6 +21,9 @@ pub enum CharacterError {
     /// It is not the newest version that was to be replaced.
     #[error("The newest version is {0}")]
     NewerVersion(i64),
+    /// The partner would store more than it may.
+    #[error(transparent)]
+    Storage(#[from] ChargeError),
     /// The knowledge bases could not be asked.
     #[error("{0}")]
     Bases(anyhow::Error),
@@ -64,7 +68,7 @@ pub enum RenderError {
 }
 
 impl From<CharacterError> for ApiError {
-    /// 400 that names the field, 404, 409, or the database's failure.
+    /// 400 that names the field, 404, 409, 413, or the database's failure.
     fn from(error: CharacterError) -> Self {
         match error {
             CharacterError::Invalid(invalid) => invalid.into(),
@@ -72,6 +76,7 @@ impl From<CharacterError> for ApiError {
             CharacterError::NameTaken | CharacterError::NewerVersion(_) => {
                 Self::conflict(error.to_string())
             }
+            CharacterError::Storage(error) => error.into(),
             CharacterError::Bases(error) => match error.downcast::<StoreError>() {
                 Ok(error) => error.into(),
                 Err(error) => Self::internal(error),

@@ -163,7 +163,10 @@ pub(crate) async fn list(
 #[utoipa::path(
     post, path = "/api/characters/{partner}", tag = "characters", params(("partner" = String, Path)),
     request_body = NewCharacterBody,
-    responses((status = 201, body = CharacterView), (status = 400), (status = 409))
+    responses(
+        (status = 201, body = CharacterView), (status = 400), (status = 409),
+        (status = 413, description = "The body is too large, or the partner would store more than it may (`storage_limit_reached`)"),
+    ),
 )]
 pub(crate) async fn create(
     State(characters): State<Characters>,
@@ -199,7 +202,10 @@ pub(crate) async fn read(
     put, path = "/api/characters/{partner}/{name}", tag = "characters",
     params(("partner" = String, Path), ("name" = String, Path), ("If-Match" = Option<String>, Header)),
     request_body = CharacterBody,
-    responses((status = 200, body = CharacterView), (status = 400), (status = 404), (status = 409))
+    responses(
+        (status = 200, body = CharacterView), (status = 400), (status = 404), (status = 409),
+        (status = 413, description = "The body is too large, or the partner would store more than it may (`storage_limit_reached`)"),
+    ),
 )]
 pub(crate) async fn update(
     State(characters): State<Characters>,

@@ -1,6 +1,9 @@
 //! Saved characters: each update makes a version, and the newest one is what a reference means.
 
-use colloquy_accounts::{Tenant, partner_exists};
+use colloquy_accounts::{
+    Tenant, partner_exists,
+    storage::{self, Sum},
+};
 use colloquy_base::invalid::InvalidField;
 use colloquy_knowledge::UnknownBase;
 use colloquy_store::{Slice, StoreError};
@@ -109,7 +112,8 @@ pub async fn list(
 /// Makes a character.
 ///
 /// # Errors
-/// Names the field that is wrong; when the partner is gone, when the name is taken, or when the database fails.
+/// Names the field that is wrong; when the partner is gone or would store more than it may, when the name is taken, or when the database
+/// fails.
 pub async fn create(
     characters: &Characters,
     tenant: &Tenant,
@@ -134,7 +138,8 @@ pub async fn create(
     if !store::insert_head(&transaction, tenant, &saved).await? {
         return Err(CharacterError::NameTaken);
     }
-    store::insert_version(&transaction, tenant, &saved).await?;
+    let bytes = store::insert_version(&transaction, tenant, &saved).await?;
+    storage::charge_text(characters, &transaction, tenant.partner(), bytes).await?;
     transaction.commit().await?;
     characters.cache.forget(tenant, &saved.name);
     Ok(saved)
@@ -158,7 +163,8 @@ pub async fn read(
 /// Makes a new version. With `expected`, only when that is the newest one.
 ///
 /// # Errors
-/// Names the field that is wrong; when there is none, when another version is the newest, or when the database fails.
+/// Names the field that is wrong; when there is none, when another version is the newest, when the partner would store more than it may, or
+/// when the database fails.
 pub async fn update(
     characters: &Characters,
     tenant: &Tenant,
@@ -185,7 +191,8 @@ pub async fn update(
         created_at: head.created_at,
         updated_at: now_ms,
     };
-    store::insert_version(&transaction, tenant, &saved).await?;
+    let bytes = store::insert_version(&transaction, tenant, &saved).await?;
+    storage::charge_text(characters, &transaction, tenant.partner(), bytes).await?;
     transaction.commit().await?;
     characters.cache.forget(tenant, name);
     Ok(saved)
@@ -200,11 +207,17 @@ pub async fn delete(
     tenant: &Tenant,
     name: &CharacterName,
 ) -> Result<(), CharacterError> {
-    let found = store::delete(characters.store.db(), tenant, name).await?;
+    let transaction = characters.store.begin().await?;
+    let bytes = store::delete(&transaction, tenant, name).await?;
+    if let Some(bytes) = bytes {
+        let partner = tenant.partner().as_str();
+        storage::release(&transaction, partner, Sum::Texts, bytes).await?;
+    }
+    transaction.commit().await?;
     characters.cache.forget(tenant, name);
-    match found {
-        true => Ok(()),
-        false => Err(CharacterError::NotFound("Character")),
+    match bytes {
+        Some(_) => Ok(()),
+        None => Err(CharacterError::NotFound("Character")),
     }
 }
 

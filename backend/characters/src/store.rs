@@ -1,7 +1,7 @@
 //! The SQL of saved characters.
 
 use colloquy_accounts::Tenant;
-use colloquy_store::{Executor, Order, Slice, StoreError, Value, statement};
+use colloquy_store::{Dialect, Executor, Order, Slice, StoreError, Transaction, Value, statement};
 
 use super::{
     CharacterName,
@@ -107,12 +107,14 @@ pub(super) async fn insert_head(
     Ok(connection.execute(statement).await? == 1)
 }
 
+/// Returns how many bytes of text the version has.
 pub(super) async fn insert_version(
     connection: &impl Executor,
     tenant: &Tenant,
     saved: &SavedCharacter,
-) -> Result<(), StoreError> {
+) -> Result<usize, StoreError> {
     let parameters = serde_json::to_string(&saved.parameters).map_err(StoreError::other)?;
+    let bytes = saved.personality.len() + parameters.len();
     let mut values = key(tenant, &saved.name);
     values.extend([
         saved.version.into(),
@@ -126,7 +128,7 @@ pub(super) async fn insert_version(
         values,
     );
     connection.execute(statement).await?;
-    Ok(())
+    Ok(bytes)
 }
 
 /// Counts the version up and gives the new head; `None` when there is no such character, or `expected` is not its
@@ -154,15 +156,25 @@ pub(super) async fn raise_version(
     connection.fetch_one(statement(text, values)).await
 }
 
-/// The versions go with it, by their foreign key. `false` when there was none.
+/// Deletes a character; its versions go with it, by their foreign key. Returns how many bytes of text they had, or `None` without a
+/// character.
 pub(super) async fn delete(
-    connection: &impl Executor,
+    transaction: &Transaction,
     tenant: &Tenant,
     name: &CharacterName,
-) -> Result<bool, StoreError> {
-    let statement = statement(
-        "DELETE FROM characters WHERE partner = $1 AND name = $2",
-        key(tenant, name),
-    );
-    Ok(connection.execute(statement).await? == 1)
+) -> Result<Option<i64>, StoreError> {
+    // It gets no further version while they are counted. On SQLite the transaction is the lock.
+    if transaction.dialect() == Dialect::Postgres {
+        let text = "SELECT 1 FROM characters WHERE partner = $1 AND name = $2 FOR UPDATE";
+        let locked = statement(text, key(tenant, name));
+        transaction.execute(locked).await?;
+    }
+    let text = "SELECT CAST(COALESCE(SUM(octet_length(personality) + octet_length(parameters)), 0) AS BIGINT) \
+                FROM character_versions WHERE partner = $1 AND name = $2";
+    let counted = statement(text, key(tenant, name));
+    let bytes: Option<i64> = transaction.fetch_scalar(counted).await?;
+    let text = "DELETE FROM characters WHERE partner = $1 AND name = $2";
+    let deleted = statement(text, key(tenant, name));
+    let is_deleted = transaction.execute(deleted).await? == 1;
+    Ok(bytes.filter(|_| is_deleted))
 }

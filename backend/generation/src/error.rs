@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use colloquy_accounts::{AccountError, ledger::LedgerError, quotas::NotAllowed};
+use colloquy_accounts::{
+    AccountError, ledger::LedgerError, quotas::NotAllowed, storage::ChargeError,
+};
 use colloquy_base::invalid::InvalidField;
 use colloquy_characters::{InvalidCharacter, RenderError, ResolveError};
 use colloquy_formats::FormatError;
@@ -57,6 +59,9 @@ pub(super) enum PrepareError {
     /// The response would be stored, and the disk is nearly full.
     #[error(transparent)]
     DiskLow(#[from] DiskLow),
+    /// The response would be stored, and the partner would store more than it may.
+    #[error(transparent)]
+    Storage(#[from] ChargeError),
     /// The quota does not pay for it.
     #[error(transparent)]
     Unpaid(#[from] LedgerError),
@@ -108,6 +113,7 @@ impl From<PrepareError> for ApiError {
             PrepareError::NotStored => Self::unavailable("The response is not stored yet", SOON),
             PrepareError::NoRoom(error) => error.into(),
             PrepareError::DiskLow(error) => error.into(),
+            PrepareError::Storage(error) => error.into(),
             PrepareError::Unpaid(error) => error.into(),
             PrepareError::Partner(error) => error.into(),
             PrepareError::Store(error) => error.into(),

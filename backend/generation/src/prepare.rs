@@ -1,5 +1,5 @@
-//! From a client's body to a request that may be sent: quota, models, character, stored conversation, reservation,
-//! knowledge, in this order, so that a request that is refused has cost nothing.
+//! From a client's body to a request that may be sent: quota, models, character, stored conversation, storage,
+//! reservation, knowledge, in this order, so that a request that is refused has cost nothing.
 
 use std::sync::Arc;
 
@@ -75,8 +75,8 @@ pub(super) struct Requester<'a> {
 /// Prepares a request.
 ///
 /// # Errors
-/// When a field is wrong, the quota does not allow it or is exhausted, the response would be stored on a disk that is nearly full, or the
-/// database fails.
+/// When a field is wrong, the quota does not allow it or is exhausted, the response would be stored on a disk that is nearly full or by a
+/// partner that has no room for it, or the database fails.
 pub(super) async fn prepare(
     generation: &Generation,
     asker: &Requester<'_>,
@@ -119,6 +119,9 @@ pub(super) async fn prepare(
         }
         ModelApi::Responses | ModelApi::Chat => Vec::new(),
     };
+    if request.store {
+        stored::require_storage(generation, quota, &own_items).await?;
+    }
     request.check_calls()?;
     let seal = open_compactions(generation, quota, &mut request).await?;
     // A request that no model can be asked is refused before it is paid for.

@@ -2,6 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use colloquy_accounts::{
+    quotas::Quota,
+    storage::{self, Sum},
+};
 use colloquy_base::json;
 use colloquy_store::{Executor, Store, StoreError, statement};
 use serde::Deserialize;
@@ -14,7 +18,7 @@ const ROWS: usize = 500;
 /// The longest id of an item that can be referred to, in bytes.
 pub(super) const MAX_ITEM_ID: usize = 512;
 
-/// Inserts a response and the ids of its output items. A response that is stored stays as it is.
+/// Inserts a response and the ids of its output items, and counts its bytes. A response that is stored stays as it is, and counts once.
 pub(super) async fn insert(
     store: &Store,
     quota: &str,
@@ -22,14 +26,13 @@ pub(super) async fn insert(
     now: i64,
     expires_at: i64,
 ) -> Result<(), StoreError> {
-    let ids = item_ids(&row.response);
-    if ids.is_empty() {
-        return insert_response(store.db(), quota, row, now, expires_at).await;
-    }
     let transaction = store.begin().await?;
-    insert_response(&transaction, quota, row, now, expires_at).await?;
-    for ids in ids.chunks(ROWS) {
+    let inserted = insert_response(&transaction, quota, row, now, expires_at).await?;
+    for ids in item_ids(&row.response).chunks(ROWS) {
         insert_items(&transaction, quota, &row.id, ids).await?;
+    }
+    if let Some(bytes) = inserted {
+        storage::count_text_of_quota(&transaction, quota, bytes).await?;
     }
     transaction.commit().await
 }
@@ -65,30 +68,30 @@ async fn insert_items(
     Ok(())
 }
 
+/// Returns how many bytes of text the response has, or `None` if it was stored already.
 async fn insert_response(
     db: &impl Executor,
     quota: &str,
     row: &StoredResponse,
     now: i64,
     expires_at: i64,
-) -> Result<(), StoreError> {
+) -> Result<Option<usize>, StoreError> {
+    let input = serde_json::to_string(&row.input).map_err(StoreError::other)?;
+    let response = serde_json::to_string(&row.response).map_err(StoreError::other)?;
+    let bytes = input.len() + response.len();
     let sql = "INSERT INTO responses (id, quota, previous_id, input, response, created_at, expires_at) \
                VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING";
     let values = [
         row.id.as_str().into(),
         quota.into(),
         row.previous_id.clone().into(),
-        serde_json::to_string(&row.input)
-            .map_err(StoreError::other)?
-            .into(),
-        serde_json::to_string(&row.response)
-            .map_err(StoreError::other)?
-            .into(),
+        input.into(),
+        response.into(),
         now.into(),
         expires_at.into(),
     ];
-    db.execute(statement(sql, values)).await?;
-    Ok(())
+    let inserted = db.execute(statement(sql, values)).await?;
+    Ok((inserted == 1).then_some(bytes))
 }
 
 pub(super) async fn find(
@@ -260,21 +263,30 @@ impl Holding {
 
 /// Whether there was one.
 pub(super) async fn delete(
-    db: &impl Executor,
-    quota: &str,
+    store: &Store,
+    quota: &Quota,
     id: &str,
     now: i64,
 ) -> Result<bool, StoreError> {
-    let sql = "DELETE FROM responses WHERE id = $1 AND quota = $2 AND expires_at > $3";
-    let changed = db
-        .execute(statement(sql, [id.into(), quota.into(), now.into()]))
-        .await?;
-    Ok(changed == 1)
+    let sql = "DELETE FROM responses WHERE id = $1 AND quota = $2 AND expires_at > $3 \
+               RETURNING CAST(octet_length(input) + octet_length(response) AS BIGINT)";
+    let values = [id.into(), quota.id.as_str().into(), now.into()];
+    let transaction = store.begin().await?;
+    let bytes: Option<i64> = transaction.fetch_scalar(statement(sql, values)).await?;
+    if let Some(bytes) = bytes {
+        let partner = quota.tenant.partner().as_str();
+        storage::release(&transaction, partner, Sum::Texts, bytes).await?;
+    }
+    transaction.commit().await?;
+    Ok(bytes.is_some())
 }
 
-pub(super) async fn prune(db: &impl Executor, now: i64) -> Result<(), StoreError> {
-    let sql = "DELETE FROM responses WHERE expires_at <= $1";
-    db.execute(statement(sql, [now.into()])).await.map(|_| ())
+pub(super) async fn prune(store: &Store, now: i64) -> Result<u64, StoreError> {
+    let sql = "DELETE FROM responses \
+               WHERE id IN (SELECT id FROM responses WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2) \
+               RETURNING (SELECT q.partner FROM quotas q WHERE q.id = responses.quota) AS partner, \
+               CAST(octet_length(input) + octet_length(response) AS BIGINT) AS bytes";
+    storage::purge_texts(store, sql, now).await
 }
 
 #[derive(sqlx::FromRow)]

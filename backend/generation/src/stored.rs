@@ -2,17 +2,24 @@
 //!
 //! A response belongs to the quota key that made it; to everybody else it is not there. It is kept for
 //! `limits.response_days`. The last response of a WebSocket is kept with the connection when it is not stored.
+//!
+//! Stored responses count against the storage limit of the quota's partner. A request is refused before it is paid for when its input does
+//! not fit; what the model answers is stored and counts in any case.
 
 use std::{
+    io::{self, Write},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use colloquy_accounts::quotas::Quota;
+use colloquy_accounts::{quotas::Quota, storage};
 use colloquy_base::{invalid::InvalidField, json};
 use colloquy_formats::{Request, output_items};
 use colloquy_http::memory::{NoRoom, Share};
-use colloquy_kernel::journal::{self, Entry};
+use colloquy_kernel::{
+    Base,
+    journal::{self, Entry},
+};
 use colloquy_store::StoreError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -62,6 +69,35 @@ pub(super) fn identified(response: &str, mut input: Vec<Value>) -> Vec<Value> {
         }
     }
     input
+}
+
+/// Counts the bytes that are written to it.
+struct Length(u64);
+
+impl Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Checks that the partner may store a response with these input items.
+///
+/// # Errors
+/// When it would store more than it may, or the database fails.
+pub(super) async fn require_storage(
+    generation: &Generation,
+    quota: &Quota,
+    input: &[Value],
+) -> Result<(), PrepareError> {
+    let mut length = Length(0);
+    serde_json::to_writer(&mut length, input).map_err(StoreError::other)?;
+    let partner = quota.tenant.partner();
+    Ok(storage::check_text(generation, partner, length.0).await?)
 }
 
 /// What is known of a response before it is there.
@@ -331,17 +367,19 @@ pub(super) async fn delete(
     quota: &Quota,
     id: &str,
 ) -> Result<(), StoredError> {
-    match store::delete(
-        generation.store.db(),
-        &quota.id,
-        id,
-        generation.clock.now_ms(),
-    )
-    .await?
-    {
+    let now = generation.clock.now_ms();
+    match store::delete(&generation.store, quota, id, now).await? {
         true => Ok(()),
         false => Err(StoredError::NotFound),
     }
+}
+
+/// Removes responses that are too old, and returns how many they were.
+///
+/// # Errors
+/// The database's failure.
+pub async fn prune(base: &Base) -> Result<u64, StoreError> {
+    store::prune(&base.store, base.clock.now_ms()).await
 }
 
 /// Stores what an earlier process could not, and removes what is too old, until the server stops.
@@ -353,8 +391,7 @@ pub async fn start(generation: &Generation) -> anyhow::Result<()> {
     generation
         .kernel
         .repeat("removing old responses", PRUNE_EVERY, |base| async move {
-            let pruned = store::prune(&base.store.patient(), base.clock.now_ms()).await;
-            pruned.map(|_| ())
+            prune(&base).await.map(|_| ())
         });
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use colloquy_accounts::{Principal, Tenant};
+use colloquy_accounts::{Principal, Tenant, storage};
 use colloquy_base::invalid::InvalidField;
 use colloquy_characters::{Character, CharacterInput};
 use colloquy_kernel::jobs;
@@ -31,8 +31,8 @@ pub(super) struct Accepted {
 /// Stores a completion and its job, and gives its id.
 ///
 /// # Errors
-/// When the character is unknown or its templates cannot be filled in, there is no memory for its documents, the partner has too many
-/// completions in progress, or the database fails.
+/// When the character is unknown or its templates cannot be filled in, the partner has too many completions in progress or would store more
+/// than it may, or the database fails.
 pub(super) async fn accept(
     messaging: &Messaging,
     principal: &Principal,
@@ -75,7 +75,7 @@ pub(super) async fn accept(
     if open >= u64::from(messaging.config.limits.completions_in_progress) {
         return Err(AcceptError::TooMany);
     }
-    store::insert(
+    let bytes = store::insert(
         &transaction,
         &tenant,
         &id,
@@ -84,6 +84,7 @@ pub(super) async fn accept(
     )
     .await?;
     jobs::enqueue(messaging, &transaction, Some(tenant.partner()), &job).await?;
+    storage::charge_text(messaging, &transaction, tenant.partner(), bytes).await?;
     transaction.commit().await?;
     messaging.kernel.jobs.wake();
     Ok(id)

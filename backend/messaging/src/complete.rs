@@ -81,10 +81,8 @@ impl Job for Complete {
                 return Ok(false);
             }
             match &outcome {
-                Ok(output) => store::complete(&transaction, &self.completion, output, now).await?,
-                Err(failure) => {
-                    store::fail(&transaction, &self.completion, &failure.reason(), now).await?;
-                }
+                Ok(output) => store::complete(&transaction, &row, output, now).await?,
+                Err(failure) => store::fail(&transaction, &row, &failure.reason(), now).await?,
             }
             transaction.commit().await?;
             Ok(true)
@@ -103,7 +101,7 @@ impl Job for Complete {
         if run.holds(&transaction).await? {
             let failure = Failure::Interrupted;
             let now = messaging.clock.now_ms();
-            store::fail(&transaction, &self.completion, &failure.reason(), now).await?;
+            store::fail(&transaction, &row, &failure.reason(), now).await?;
             transaction.commit().await?;
             note(&self.completion, &Err(failure), now - row.created_at);
         }

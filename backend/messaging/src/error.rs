@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use colloquy_accounts::AccessDenied;
+use colloquy_accounts::{AccessDenied, storage::ChargeError};
 use colloquy_base::invalid::InvalidField;
 use colloquy_characters::{InvalidCharacter, RenderError, ResolveError};
 use colloquy_http::{ApiError, memory::NoRoom};
@@ -39,9 +39,9 @@ pub(super) enum AcceptError {
     /// The partner has too many in progress.
     #[error("too many completions are in progress")]
     TooMany,
-    /// There is no memory for the documents of its character.
+    /// The partner would store more than it may.
     #[error(transparent)]
-    NoMemory(#[from] NoRoom),
+    Storage(#[from] ChargeError),
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -66,7 +66,7 @@ impl From<AcceptError> for ApiError {
                 message: "Too many completions are in progress".to_owned(),
                 ..Self::rate_limited(TRY_AGAIN)
             },
-            AcceptError::NoMemory(error) => error.into(),
+            AcceptError::Storage(error) => error.into(),
             AcceptError::Store(error) => error.into(),
         }
     }

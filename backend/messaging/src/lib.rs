@@ -93,7 +93,7 @@ where
 /// # Errors
 /// The database's failure.
 pub async fn purge(base: &Base) -> Result<u64, StoreError> {
-    store::purge(&base.store.patient(), kept_since(base)).await
+    store::purge(&base.store, kept_since(base)).await
 }
 
 /// What ended before this time, in milliseconds since 1970, is not there any more.

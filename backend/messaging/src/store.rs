@@ -1,7 +1,7 @@
 //! The SQL of completions.
 
-use colloquy_accounts::Tenant;
-use colloquy_store::{Executor, StoreError, Transaction, statement};
+use colloquy_accounts::{Tenant, storage};
+use colloquy_store::{Executor, Store, StoreError, Transaction, statement};
 use serde::Serialize;
 
 use super::{
@@ -12,7 +12,8 @@ use super::{
 /// A completion that has not ended.
 #[derive(Debug, sqlx::FromRow)]
 pub(super) struct OpenRow {
-    pub(super) partner: String,
+    id: String,
+    partner: String,
     question: String,
     pub(super) created_at: i64,
 }
@@ -40,24 +41,25 @@ struct Row {
     error: Option<String>,
 }
 
+/// Returns how many bytes of text the completion has.
 pub(super) async fn insert(
     db: &impl Executor,
     tenant: &Tenant,
     id: &str,
     accepted: &Accepted,
     now: i64,
-) -> Result<(), StoreError> {
+) -> Result<usize, StoreError> {
+    let question = serde_json::to_string(accepted).map_err(StoreError::other)?;
+    let bytes = question.len();
     let sql = "INSERT INTO completions (id, partner, state, question, created_at) VALUES ($1, $2, 'in-progress', $3, $4)";
     let values = [
         id.into(),
         tenant.partner().as_str().into(),
-        serde_json::to_string(accepted)
-            .map_err(StoreError::other)?
-            .into(),
+        question.into(),
         now.into(),
     ];
     db.execute(statement(sql, values)).await?;
-    Ok(())
+    Ok(bytes)
 }
 
 /// How many completions of a partner are in progress. No other transaction adds one before this one ends.
@@ -100,54 +102,60 @@ fn view(row: Row) -> Result<CompletionView, StoreError> {
 
 /// A completion that is still to be worked on.
 pub(super) async fn load_open(db: &impl Executor, id: &str) -> Result<Option<OpenRow>, StoreError> {
-    let sql = "SELECT partner, question, created_at FROM completions WHERE id = $1 AND state = 'in-progress'";
+    let sql = "SELECT id, partner, question, created_at FROM completions WHERE id = $1 AND state = 'in-progress'";
     db.fetch_one(statement(sql, [id.into()])).await
 }
 
 pub(super) async fn complete(
-    db: &impl Executor,
-    id: &str,
+    transaction: &Transaction,
+    row: &OpenRow,
     output: &Output,
     now: i64,
 ) -> Result<(), StoreError> {
-    end(db, id, CompletionState::Completed, "output", output, now).await
+    let state = CompletionState::Completed;
+    end(transaction, row, state, "output", output, now).await
 }
 
 pub(super) async fn fail(
-    db: &impl Executor,
-    id: &str,
+    transaction: &Transaction,
+    row: &OpenRow,
     reason: &Reason,
     now: i64,
 ) -> Result<(), StoreError> {
-    end(db, id, CompletionState::Failed, "error", reason, now).await
+    let state = CompletionState::Failed;
+    end(transaction, row, state, "error", reason, now).await
 }
 
-/// Ends a completion. What was asked is not needed any more, so it does not stay.
+/// Ends a completion. What was asked is not needed any more, so it does not stay, and the outcome counts in its place.
 async fn end(
-    db: &impl Executor,
-    id: &str,
+    transaction: &Transaction,
+    row: &OpenRow,
     state: CompletionState,
     column: &'static str,
     value: &impl Serialize,
     now: i64,
 ) -> Result<(), StoreError> {
+    let text = serde_json::to_string(value).map_err(StoreError::other)?;
+    let bytes = text.len();
     let sql = format!(
         "UPDATE completions SET state = $2, {column} = $3, question = NULL, ended_at = $4 \
          WHERE id = $1 AND state = 'in-progress'"
     );
     let values = [
-        id.into(),
+        row.id.as_str().into(),
         state.as_str().into(),
-        serde_json::to_string(value)
-            .map_err(StoreError::other)?
-            .into(),
+        text.into(),
         now.into(),
     ];
-    db.execute(statement(sql, values)).await?;
+    if transaction.execute(statement(sql, values)).await? == 1 {
+        storage::replace_text(transaction, &row.partner, row.question.len(), bytes).await?;
+    }
     Ok(())
 }
 
-pub(super) async fn purge(db: &impl Executor, kept_since: i64) -> Result<u64, StoreError> {
-    let sql = "DELETE FROM completions WHERE ended_at <= $1";
-    db.execute(statement(sql, [kept_since.into()])).await
+pub(super) async fn purge(store: &Store, kept_since: i64) -> Result<u64, StoreError> {
+    let sql = "DELETE FROM completions \
+               WHERE id IN (SELECT id FROM completions WHERE ended_at <= $1 ORDER BY ended_at LIMIT $2) \
+               RETURNING partner, CAST(COALESCE(octet_length(output), 0) + COALESCE(octet_length(error), 0) AS BIGINT) AS bytes";
+    storage::purge_texts(store, sql, kept_since).await
 }

@@ -106,7 +106,7 @@ const COUNTERS: &[(&str, &str)] = &[
     ),
     (
         "colloquy_storage_refusals_total",
-        "Files refused for want of storage, by reason.",
+        "Files and texts refused for want of storage, by reason.",
     ),
     (
         "colloquy_tokens_total",
@@ -170,7 +170,10 @@ const GAUGES: &[(&str, &str)] = &[
         "colloquy_reservations_open",
         "Reservations of this process that are not settled.",
     ),
-    ("colloquy_stored_bytes", "Files of all partners, in bytes."),
+    (
+        "colloquy_stored_bytes",
+        "Files and texts of all partners, in bytes.",
+    ),
 ];
 
 /// The names of histograms and what they measure.

@@ -1,0 +1,186 @@
+//! Texts that a partner has the server keep count in its storage.
+
+use colloquy::{analyses, generation::stored, messaging, server};
+use harness::{
+    app::{TestPartner, TestQuota, quick},
+    eventually,
+};
+
+use super::*;
+
+const CHARACTERS: &str = "/api/characters/acme";
+const COMPLETIONS: &str = "/v2/completions";
+const ANALYSES: &str = "/v2/dialog_analyses";
+const RESPONSES: &str = "/v3/responses";
+
+/// The bytes of the texts of `acme` as they are counted, which are those of its rows.
+async fn counted(app: &TestApp) -> u64 {
+    let db = app.app.store.db();
+    let sql = "SELECT texts FROM partner_storage WHERE partner = 'acme'";
+    let counted = db.fetch_count(sql).await.unwrap();
+    let sql = "SELECT CAST(COALESCE(SUM(t.bytes), 0) AS BIGINT) FROM ( \
+                 SELECT octet_length(r.input) + octet_length(r.response) AS bytes \
+                 FROM responses r JOIN quotas q ON q.id = r.quota WHERE q.partner = 'acme' \
+                 UNION ALL SELECT octet_length(personality) + octet_length(parameters) FROM character_versions WHERE partner = 'acme' \
+                 UNION ALL SELECT COALESCE(octet_length(input), 0) + COALESCE(octet_length(output), 0) + COALESCE(octet_length(error), 0) \
+                 FROM dialog_analyses WHERE partner = 'acme' \
+                 UNION ALL SELECT COALESCE(octet_length(question), 0) + COALESCE(octet_length(output), 0) + COALESCE(octet_length(error), 0) \
+                 FROM completions WHERE partner = 'acme') AS t";
+    assert_eq!(db.fetch_count(sql).await.unwrap(), counted);
+    counted
+}
+
+async fn text_quota(app: &TestApp, partner: &TestPartner) -> TestQuota {
+    let quota = json!({"kinds": ["text"], "period": "lifetime"});
+    app.quota(partner, quota).await
+}
+
+fn response(is_stored: bool) -> Value {
+    json!({"model": "builtin/extractive", "input": "Hello!", "store": is_stored})
+}
+
+fn completion() -> Value {
+    let message = json!({"id": "m", "type": "text", "text": "Hi", "is_processed": false});
+    json!({"input": {"messages": [message], "character": "repo:acme/ada", "generate_audio": false}})
+}
+
+fn analysis() -> Value {
+    json!({"input": {
+        "messages": [{"text": "My name is Ada.", "originator": "user"}], "language": "English",
+        "current_profile": {}, "profile_schema": {"name": {"type": "string"}}, "feedback_schema": {},
+    }})
+}
+
+on_both_databases!(
+    every_text_counts_until_it_is_gone,
+    |builder| builder
+        .manual_clock()
+        .without_worker()
+        .config(|config| config.analyses.model = Some("builtin/extractive".to_owned())),
+    |app| {
+        let (acme, _) = app.acme_and_other().await;
+        let quota = text_quota(&app, &acme).await;
+        let (key, text) = (acme.key.as_str(), quota.key.as_str());
+        let before = counted(&app).await;
+        assert!(before > 0, "Ada counts");
+        let listed = app.get(key, "/api/partners").await.expect(200);
+        assert_eq!(listed[0]["storage"]["used_bytes"], before);
+
+        let zoe = json!({"name": "zoe", "personality": "Zoë".repeat(100)});
+        app.post(key, CHARACTERS, zoe.clone()).await.expect(201);
+        let first = counted(&app).await;
+        assert!(first >= before + 400, "{first}");
+        let path = format!("{CHARACTERS}/zoe");
+        let second = json!({"personality": "You are Zoë.", "version": 1});
+        app.put(key, &path, second.clone()).await.expect(200);
+        let both = counted(&app).await;
+        assert!(both > first, "{both}");
+        app.put(key, &path, second).await.expect(409);
+        app.post(key, CHARACTERS, zoe).await.expect(409);
+        assert_eq!(counted(&app).await, both);
+        app.delete(key, &path).await.expect(204);
+        assert_eq!(counted(&app).await, before);
+
+        let made = app.post(text, RESPONSES, response(true)).await.expect(200);
+        assert!(counted(&app).await > before);
+        let path = format!("{RESPONSES}/{}", made["id"].as_str().unwrap());
+        app.delete(text, &path).await.expect(200);
+        assert_eq!(counted(&app).await, before);
+        app.delete(text, &path).await.expect(404);
+        app.post(text, RESPONSES, response(false)).await.expect(200);
+        assert_eq!(counted(&app).await, before);
+        app.post(text, RESPONSES, response(true)).await.expect(200);
+        app.advance(31 * DAY);
+        assert_eq!(stored::prune(&app.app).await.unwrap(), 1);
+        assert_eq!(counted(&app).await, before);
+
+        let completion = app.post(key, COMPLETIONS, completion()).await.expect(200);
+        let asked = counted(&app).await;
+        assert!(asked > before, "{asked}");
+        let analysis = app.post(key, ANALYSES, analysis()).await.expect(200);
+        assert!(counted(&app).await > asked);
+        server::start_worker(&app.app, quick()).await.unwrap();
+        for made in [completion, analysis] {
+            let path = made["id"].as_str().unwrap();
+            eventually("it ends", || async {
+                app.get(key, path).await.expect(200)["state"] != "in-progress"
+            })
+            .await;
+        }
+        assert!(counted(&app).await > before, "results count");
+        app.advance(2 * DAY);
+        assert_eq!(messaging::purge(&app.app).await.unwrap(), 1);
+        assert_eq!(analyses::purge(&app.app).await.unwrap(), 1);
+        assert_eq!(counted(&app).await, before);
+    }
+);
+
+on_both_databases!(
+    a_partner_at_its_limit_stores_no_text_and_deletes,
+    |builder| builder.without_worker(),
+    |app| {
+        let (acme, _) = app.acme_and_other().await;
+        let quota = text_quota(&app, &acme).await;
+        let (key, text) = (acme.key.as_str(), quota.key.as_str());
+        let limit = counted(&app).await + 200;
+        let limited = json!({"settings": {"storage_bytes": limit}});
+        app.put(ADMIN_KEY, "/api/partners/acme", limited)
+            .await
+            .expect(200);
+        // The question fits; the answer was paid for, so it is stored, too.
+        let made = app.post(text, RESPONSES, response(true)).await.expect(200);
+        let used = counted(&app).await;
+        assert!(used > limit, "{used}");
+
+        let new = json!({"name": "zoe", "personality": "x"});
+        for (key, method, path, body) in [
+            (text, Method::POST, RESPONSES, response(true)),
+            (key, Method::POST, CHARACTERS, new.clone()),
+            (
+                key,
+                Method::PUT,
+                "/api/characters/acme/ada",
+                json!({"personality": "x"}),
+            ),
+            (key, Method::POST, COMPLETIONS, completion()),
+            (key, Method::POST, ANALYSES, analysis()),
+        ] {
+            let refused = app.call(key, method, path, body).await;
+            assert_eq!(refused.status, 413, "{path}: {}", refused.text);
+            let named = format!("{limit} bytes together");
+            assert!(refused.text.contains(&named), "{path}: {}", refused.text);
+        }
+        assert_eq!(counted(&app).await, used);
+        app.post(text, RESPONSES, response(false)).await.expect(200);
+
+        let path = format!("{RESPONSES}/{}", made["id"].as_str().unwrap());
+        app.get(text, &path).await.expect(200);
+        app.delete(text, &path).await.expect(200);
+        app.post(key, CHARACTERS, new).await.expect(201);
+        counted(&app).await;
+    }
+);
+
+on_both_databases!(
+    a_response_of_the_journal_counts_once,
+    |builder| builder.without_worker(),
+    |app| {
+        let acme = app.partner("acme").await;
+        let quota = text_quota(&app, &acme).await;
+        let input = json!([{"role": "user", "content": "Zoë?"}]);
+        let left = json!({
+            "quota": quota.path.rsplit('/').next(), "created_at": 1, "expires_at": 9_000_000_000_000_i64,
+            "row": {"id": "resp_1", "previous_id": null, "input": input, "response": {"id": "resp_1", "output": []}},
+        });
+        let journal = app.app.config.store.dir.join("journal");
+        let file = journal.join("response.resp_1.json");
+        let mut sums = Vec::new();
+        for _ in 0..2 {
+            std::fs::write(&file, left.to_string()).unwrap();
+            stored::start(&app.app.generation).await.unwrap();
+            assert!(!file.exists(), "the database has it");
+            sums.push(counted(&app).await);
+        }
+        assert!(sums[0] > 0 && sums[0] == sums[1], "{sums:?}");
+    }
+);
