@@ -1,9 +1,10 @@
 //! Documents of Office, old and new. `undoc` reads them; what it is given was unpacked, counted, and written as it expects it here
-//! first.
+//! first. Old presentations are read here (`ppt.rs`).
 
 mod chart;
 mod chunk;
 mod clock;
+mod code_page;
 mod diagram;
 mod drawings;
 mod equation;
@@ -14,6 +15,7 @@ mod number_format;
 mod numbers;
 mod paragraphs;
 mod pictures;
+mod ppt;
 mod related;
 mod relations;
 mod rewrite;
@@ -156,7 +158,7 @@ pub(crate) fn binary(
     format: Format,
     bounds: &Bounds,
 ) -> Result<(Document, bool), ExtractError> {
-    let mut read = read_binary(bytes, format)?;
+    let mut read = read_binary(bytes, format, bounds)?;
     let has_pictures = !read.resources.is_empty();
     let mut document = written(&mut read, Inserts::default())?;
     let end = document.markdown.len();
@@ -164,12 +166,16 @@ pub(crate) fn binary(
     Ok((document, has_pictures))
 }
 
-fn read_binary(bytes: &[u8], format: Format) -> Result<undoc::Document, ExtractError> {
-    let bytes = bytes.to_vec();
+fn read_binary(
+    bytes: &[u8],
+    format: Format,
+    bounds: &Bounds,
+) -> Result<undoc::Document, ExtractError> {
+    let owned = || bytes.to_vec();
     let read = match format {
-        Format::Doc => undoc::doc::DocParser::from_bytes(bytes).and_then(|mut p| p.parse()),
-        Format::Ppt => undoc::ppt::PptParser::from_bytes(bytes).and_then(|mut p| p.parse()),
-        _ => undoc::xls::XlsParser::from_bytes(bytes).and_then(|mut p| p.parse()),
+        Format::Ppt => return ppt::read(bytes, bounds),
+        Format::Doc => undoc::doc::DocParser::from_bytes(owned()).and_then(|mut p| p.parse()),
+        _ => undoc::xls::XlsParser::from_bytes(owned()).and_then(|mut p| p.parse()),
     };
     read.map_err(|error| refusal(&error))
 }
@@ -190,7 +196,8 @@ pub(crate) fn images(
             pictures::images(bytes, format, pages, bounds, give)
         }
         _ => {
-            pictures::images_of_binary(&read_binary(bytes, format)?, pages, bounds, give);
+            let read = read_binary(bytes, format, bounds)?;
+            pictures::images_of_binary(&read, pages, bounds, give);
             Ok(())
         }
     }

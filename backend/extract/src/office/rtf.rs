@@ -2,6 +2,8 @@
 
 use encoding_rs::{Encoding, WINDOWS_1252};
 
+use super::code_page;
+
 /// Destinations whose text is no text of the document. Those that readers may skip (`\*`) are skipped as well.
 const SKIPPED: [&str; 22] = [
     "fonttbl",
@@ -187,18 +189,8 @@ impl Rtf<'_> {
             "bin" => self.at = self.at.saturating_add(number()),
             "ansicpg" => {
                 self.flush();
-                let label = format!("windows-{}", parameter.unwrap_or_default());
-                let label = if parameter == Some(932) {
-                    "shift_jis"
-                } else {
-                    &label
-                };
-                self.encoding = match parameter {
-                    Some(936) => encoding_rs::GBK,
-                    Some(949) => encoding_rs::EUC_KR,
-                    Some(950) => encoding_rs::BIG5,
-                    _ => Encoding::for_label(label.as_bytes()).unwrap_or(WINDOWS_1252),
-                };
+                let encoding = parameter.and_then(code_page::encoding);
+                self.encoding = encoding.unwrap_or(WINDOWS_1252);
             }
             _ if SKIPPED.contains(&word) => self.group.is_skipped = true,
             _ => {}

@@ -36,10 +36,13 @@ fn text_is_as_people_would_write_it() {
     println!("{:.4} of {}", mean(&all), all.len());
     assert!(mean(&all) >= 0.94, "{}", mean(&all));
     for (format, scores) in &by_format {
-        assert!(mean(scores) >= 0.82, "{format}: {}", mean(scores));
-        if format == "xlsx" {
-            assert!(mean(scores) >= 0.95, "{format}: {}", mean(scores));
-        }
+        let least = match format.as_str() {
+            "xlsx" => 0.95,
+            // What is missing to 1 are words of notes, which the reference leaves out.
+            "ppt" => 0.91,
+            _ => 0.82,
+        };
+        assert!(mean(scores) >= least, "{format}: {}", mean(scores));
         // Nothing is empty.
         assert!(
             scores.iter().all(|score| *score > 0.4),
