@@ -188,7 +188,7 @@ impl Deck {
         );
         let mut objects = vec![
             document,
-            container(0x03F8, 0, &[self.master.clone()]),
+            container(0x03F8, 0, std::slice::from_ref(&self.master)),
             container(0x03F0, 0, &[drawing(&self.notes)]),
         ];
         for shapes in &self.slides {

@@ -111,8 +111,8 @@ fn bullets_are_those_of_the_master_unless_a_paragraph_says_otherwise() {
         ]
         .concat(),
         slides: vec![
-            text_box(&[text(BODY, lines, &[styled.clone()])]),
-            text_box(&[text(HALF_BODY, lines, &[styled.clone()])]),
+            text_box(&[text(BODY, lines, std::slice::from_ref(&styled))]),
+            text_box(&[text(HALF_BODY, lines, std::slice::from_ref(&styled))]),
             text_box(&[text(OTHER, lines, &[styled])]),
         ],
         ..Deck::default()
@@ -158,7 +158,7 @@ fn texts_of_the_outline_have_numbers_of_their_own() {
         slides: vec![[named(1), named(0), named(9)].concat()],
         outline: [
             text(TITLE, "Title", &[]),
-            text(BODY, "one", &[styled.clone()]),
+            text(BODY, "one", std::slice::from_ref(&styled)),
             text(BODY, "two", &[styled]),
         ]
         .concat(),
@@ -198,7 +198,7 @@ fn links_fields_lines_and_notes() {
     };
     assert_eq!(
         deck.markdown(),
-        "See [here](https://example.com/)  \nand there\n\n> **Notes:**\n> said aloud\n"
+        "See [here](https://example.com/) and there\n\n> **Notes:**\n> said aloud\n"
     );
 }
 
