@@ -31,8 +31,8 @@ pub(super) struct Accepted {
 /// Stores a completion and its job, and gives its id.
 ///
 /// # Errors
-/// When the character is unknown or its templates cannot be filled in, the partner has too many completions in progress or would store more
-/// than it may, or the database fails.
+/// When the character is unknown or its templates cannot be filled in, there is no memory for its documents, the partner has too many
+/// completions in progress or would store more than it may, or the database fails.
 pub(super) async fn accept(
     messaging: &Messaging,
     principal: &Principal,

@@ -6,6 +6,7 @@ use colloquy_accounts::Tenant;
 use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_characters as characters;
 use colloquy_generation::{PromptStyle, ReplyContext, ReplyRequest};
+use colloquy_http::memory::NoRoom;
 use colloquy_kernel::jobs::{GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_providers::ChatRole;
 use colloquy_speech::Voice;
@@ -63,16 +64,21 @@ impl Job for Complete {
             Err(Failure::Interrupted)
         } else {
             let (tenant, accepted) = row.accepted()?;
-            // What was accepted does not fail for memory: it waits for its turn, and no attempt is lost.
+            let waited = messaging.clock.now_ms().saturating_sub(row.created_at);
+            let is_patient = waited < LONGEST.as_millis() as i64;
             let character = &accepted.character;
-            let Ok(_documents) = characters::reserve_documents(&messaging.edge, &tenant, character)
-            else {
-                return Ok(RunResult::Again(MEMORY_WAIT));
-            };
-            let claim = Claim::new(Priority::Background, tenant.partner().as_str());
-            let completed = timeout(LONGEST, complete(&messaging, &tenant, accepted, &claim));
-            let completed = completed.await.unwrap_or(Err(Failure::TimedOut.into()));
-            run.outcome(completed, ATTEMPTS)?
+            match characters::reserve_documents(&messaging.edge, &tenant, character) {
+                Ok(_documents) => {
+                    let claim = Claim::new(Priority::Background, tenant.partner().as_str());
+                    let completed = complete(&messaging, &tenant, accepted, &claim);
+                    let completed = timeout(LONGEST, completed).await;
+                    let completed = completed.unwrap_or(Err(Failure::TimedOut.into()));
+                    run.outcome(completed, ATTEMPTS)?
+                }
+                // Others are done with their documents soon.
+                Err(NoRoom::Now) if is_patient => return Ok(RunResult::PutOff(MEMORY_WAIT)),
+                Err(_) => Err(Failure::NoMemory),
+            }
         };
         let now = messaging.clock.now_ms();
         let stored = run.insist(&messaging, || async {

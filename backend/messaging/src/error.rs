@@ -39,6 +39,9 @@ pub(super) enum AcceptError {
     /// The partner has too many in progress.
     #[error("too many completions are in progress")]
     TooMany,
+    /// There is no memory for the documents of its character.
+    #[error(transparent)]
+    NoMemory(#[from] NoRoom),
     /// The partner would store more than it may.
     #[error(transparent)]
     Storage(#[from] ChargeError),
@@ -66,6 +69,7 @@ impl From<AcceptError> for ApiError {
                 message: "Too many completions are in progress".to_owned(),
                 ..Self::rate_limited(TRY_AGAIN)
             },
+            AcceptError::NoMemory(error) => error.into(),
             AcceptError::Storage(error) => error.into(),
             AcceptError::Store(error) => error.into(),
         }

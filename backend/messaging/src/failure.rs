@@ -28,6 +28,8 @@ pub(super) enum Failure {
     TimedOut,
     #[error("its process ended too often")]
     Interrupted,
+    #[error("no memory for the documents of its character")]
+    NoMemory,
 }
 
 impl jobs::Failure for Failure {
@@ -55,6 +57,7 @@ impl Failure {
             Self::Speech(_) => "speech_failed",
             Self::TimedOut => "timed_out",
             Self::Interrupted => "interrupted",
+            Self::NoMemory => "no_memory",
         }
     }
 
@@ -72,6 +75,7 @@ impl Failure {
             Self::Speech(_) => "The answer could not be spoken".to_owned(),
             Self::TimedOut => "The answer took too long".to_owned(),
             Self::Interrupted => "The server was interrupted too often".to_owned(),
+            Self::NoMemory => "The server has no memory for the character's documents".to_owned(),
         };
         Reason {
             code: self.code().to_owned(),

@@ -108,6 +108,8 @@ pub enum RunResult {
     Done,
     /// Run again after this time; the attempts start anew.
     Again(Duration),
+    /// Run again after this time as if it had not run: nothing was begun.
+    PutOff(Duration),
     /// The work waits for something, named for people; [`unblock`] lets it go on.
     Blocked(String),
 }

@@ -507,7 +507,10 @@ impl<S: State> Worker<S> {
         let later = |wait: Duration| now + i64::try_from(wait.as_millis()).unwrap_or(i64::MAX / 2);
         let text;
         // Whatever came of it, its process lives.
-        let deaths = if result.is_some() { 0 } else { row.deaths };
+        let deaths = match &result {
+            None | Some(Ok(RunResult::PutOff(_))) => row.deaths,
+            Some(_) => 0,
+        };
         let (state, run_at, attempts, last_error) = match result {
             None => (
                 JobState::Queued,
@@ -516,6 +519,12 @@ impl<S: State> Worker<S> {
                 row.last_error.as_deref(),
             ),
             Some(Ok(RunResult::Done)) => (JobState::Done, row.run_at, row.attempts, None),
+            Some(Ok(RunResult::PutOff(wait))) => (
+                JobState::Queued,
+                later(wait),
+                row.attempts - 1,
+                row.last_error.as_deref(),
+            ),
             Some(Ok(RunResult::Again(wait))) => (JobState::Queued, later(wait), 0, None),
             Some(Ok(RunResult::Blocked(reason))) => {
                 text = reason;

@@ -79,10 +79,10 @@ impl<'a, 'b> Slides<'a, 'b> {
 
     /// Everything on a slide. Texts of the outline that no shape shows are at its end.
     pub(super) fn read(mut self, slide: Option<Record<'_>>) -> Result<Vec<Drawn>, ExtractError> {
-        if let Some(slide) = slide {
-            if let Some(drawing) = self.budget.child(slide.data, DRAWING)? {
-                self.children(drawing.data, 0)?;
-            }
+        if let Some(slide) = slide
+            && let Some(drawing) = self.budget.child(slide.data, DRAWING)?
+        {
+            self.children(drawing.data, 0)?;
         }
         for (place, outlined) in self.outline.iter().enumerate() {
             if !self.shown[place] {
