@@ -275,6 +275,25 @@ impl Admission {
         Ok(())
     }
 
+    /// Stores what the request came to in a transaction that holds the budget of its base, with what came of it.
+    /// [`Self::committed`] follows the commit.
+    ///
+    /// # Errors
+    /// The database's failure.
+    pub(crate) async fn settle_in(
+        &self,
+        transaction: &Transaction,
+        outcome: UsageOutcome,
+        used: Used,
+    ) -> Result<(), StoreError> {
+        self.end_in(transaction, Some(&(outcome, used))).await
+    }
+
+    /// Notes that a transaction with [`Self::settle_in`] in it was committed.
+    pub(crate) fn committed(mut self) {
+        self.is_open = false;
+    }
+
     /// Takes it back: nothing was sent.
     ///
     /// # Errors
@@ -322,7 +341,6 @@ impl Admission {
         outage::insist(&self.bases, || async move {
             let transaction = budget::begin(&self.bases, &self.base).await?;
             self.end_in(&transaction, ended.as_ref()).await?;
-            waking::wake(&self.bases, &transaction, &self.tenant, &self.base).await?;
             transaction.commit().await?;
             self.bases.kernel.jobs.wake();
             Ok(())
@@ -331,6 +349,15 @@ impl Admission {
     }
 
     async fn end_in(
+        &self,
+        transaction: &Transaction,
+        ended: Option<&(UsageOutcome, Used)>,
+    ) -> Result<(), StoreError> {
+        self.count_in(transaction, ended).await?;
+        waking::wake(&self.bases, transaction, &self.tenant, &self.base).await
+    }
+
+    async fn count_in(
         &self,
         transaction: &Transaction,
         ended: Option<&(UsageOutcome, Used)>,

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     Bases,
-    admission::{self, PaidRequest, PaidStep, Payer, Subject, UsageOutcome, Used},
+    admission::{self, Admission, PaidRequest, PaidStep, Payer, Subject, UsageOutcome, Used},
     budget::{self, BudgetState},
     error::BaseError,
     outage, rewriting,
@@ -91,6 +91,31 @@ fn spread(wait: Duration) -> Duration {
     wait + rand::rng().random_range(Duration::ZERO..SPREAD)
 }
 
+/// Whether a scan begins.
+enum Begun {
+    Now,
+    /// It is not due before so long.
+    Later(Duration),
+    /// Nobody wants it, or the base has no room, which wakes it.
+    Never,
+}
+
+/// How long a channel that was looked through is left alone: a process that died between the end of a scan and that of its job has the
+/// job run again. A time beyond that comes from a clock that was ahead.
+fn not_due(channel: &Channel, now: i64) -> Option<Duration> {
+    let has_ended = match channel.status {
+        ChannelStatus::Synced | ChannelStatus::Incomplete | ChannelStatus::Error => true,
+        ChannelStatus::Pending
+        | ChannelStatus::Syncing
+        | ChannelStatus::BudgetBlocked
+        | ChannelStatus::Paused
+        | ChannelStatus::Duplicate => false,
+    };
+    let wait = u64::try_from(channel.next_sync_at?.checked_sub(now)?).ok()?;
+    let wait = Duration::from_millis(wait);
+    (has_ended && !wait.is_zero() && wait <= SCAN_EVERY + SPREAD).then_some(wait)
+}
+
 /// What becomes of the job.
 fn again(next: Option<Duration>) -> RunResult {
     next.map_or(RunResult::Done, RunResult::Again)
@@ -106,8 +131,10 @@ impl Discover {
         if !owned.channel.enabled {
             return Ok(RunResult::Done);
         }
-        if !self.begin(bases, run, &owned).await? {
-            return Ok(RunResult::Done);
+        match self.begin(bases, run, &owned).await? {
+            Begun::Now => {}
+            Begun::Later(wait) => return Ok(RunResult::Again(wait)),
+            Begun::Never => return Ok(RunResult::Done),
         }
         let payer = Payer {
             tenant: owned.tenant(),
@@ -135,10 +162,10 @@ impl Discover {
         };
         let failure = match found {
             Ok(listing) => {
-                let result = self.store(bases, run, &owned, &listing).await?;
-                // It is charged once what it found is stored: a process that dies before has to look again.
-                admission.settle(UsageOutcome::Success, used).await?;
-                return Ok(result);
+                // It is charged as the last of what it found is stored: a process that dies before has to look again.
+                return self
+                    .store(bases, run, &owned, &listing, admission, used)
+                    .await;
             }
             Err(failure) => failure,
         };
@@ -163,14 +190,18 @@ impl Discover {
     }
 
     /// Notes that it is being looked through, unless the base has no room for what it brings, which then wakes it.
-    async fn begin(&self, bases: &Bases, run: &Run, owned: &OwnedChannel) -> anyhow::Result<bool> {
+    async fn begin(&self, bases: &Bases, run: &Run, owned: &OwnedChannel) -> anyhow::Result<Begun> {
         let transaction = bases.store.begin().await?;
         let Some(state) = BudgetState::lock(&transaction, &owned.base_id).await? else {
-            return Ok(false);
+            return Ok(Begun::Never);
         };
-        let channel = store::load_channel(&transaction, &self.folder).await?;
-        if !run.holds(&transaction).await? || !channel.is_some_and(|it| it.channel.enabled) {
-            return Ok(false);
+        let found = store::load_channel(&transaction, &self.folder).await?;
+        let channel = found.map(|it| it.channel).filter(|it| it.enabled);
+        let (true, Some(channel)) = (run.holds(&transaction).await?, channel) else {
+            return Ok(Begun::Never);
+        };
+        if let Some(wait) = not_due(&channel, bases.clock.now_ms()) {
+            return Ok(Begun::Later(wait));
         }
         let characters = store::count_characters(&transaction, &owned.base_id, None).await?;
         let has_room = has_headroom(bases, &state, characters);
@@ -180,7 +211,10 @@ impl Discover {
         };
         store::set_channel_status(&transaction, &self.folder, status, None).await?;
         transaction.commit().await?;
-        Ok(has_room)
+        Ok(match has_room {
+            true => Begun::Now,
+            false => Begun::Never,
+        })
     }
 
     /// Notes why it was not looked through. In how long it is tried again, unless somebody has paused it.
@@ -213,13 +247,15 @@ impl Discover {
         store::set_scan_times(transaction, &self.folder, last, next).await
     }
 
-    /// Notes what was found, some videos in a transaction.
+    /// Notes what was found, some videos in a transaction, and charges it.
     async fn store(
         &self,
         bases: &Bases,
         run: &Run,
         owned: &OwnedChannel,
         listing: &Listing,
+        admission: Admission,
+        used: Used,
     ) -> anyhow::Result<RunResult> {
         let is_it = run.insist(bases, || async move {
             let Some(transaction) = self.begin_noting(bases, run, owned).await? else {
@@ -230,6 +266,7 @@ impl Discover {
             Ok(is_it)
         });
         if !is_it.await? {
+            admission.settle(UsageOutcome::Success, used).await?;
             return Ok(RunResult::Done);
         }
         let placed: Vec<(i64, &ListedVideo)> = (0..).zip(&listing.videos).collect();
@@ -243,19 +280,27 @@ impl Discover {
                 Ok(true)
             });
             if !holds.await? {
+                admission.settle(UsageOutcome::Success, used).await?;
                 return Ok(RunResult::Done);
             }
         }
-        let next = run.insist(bases, || async move {
+        let charge = &admission;
+        let finished = run.insist(bases, || async move {
             let Some(transaction) = self.begin_noting(bases, run, owned).await? else {
                 return Ok(None);
             };
             let missing = listing.missing.as_deref();
             let next = self.finish(bases, &transaction, owned, missing).await?;
+            let outcome = UsageOutcome::Success;
+            charge.settle_in(&transaction, outcome, used).await?;
             transaction.commit().await?;
-            Ok(next)
+            Ok(Some(next))
         });
-        let next = next.await?;
+        let Some(next) = finished.await? else {
+            admission.settle(UsageOutcome::Success, used).await?;
+            return Ok(RunResult::Done);
+        };
+        admission.committed();
         bases.kernel.jobs.wake();
         Ok(again(next))
     }
