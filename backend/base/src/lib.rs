@@ -9,6 +9,7 @@
 //! - [`invalid`]: what is wrong with something that was given
 //! - [`language`]: languages by name and by tag
 //! - [`markup`]: marks inside of a line of Markdown or HTML
+//! - [`memory`]: memory that owners share, reserved before it is used
 //! - [`names`]: what people may call things
 //! - [`json`]: JSON from outside, with a bound on the memory that it becomes
 
@@ -21,5 +22,6 @@ pub mod invalid;
 pub mod json;
 pub mod language;
 pub mod markup;
+pub mod memory;
 pub mod money;
 pub mod names;

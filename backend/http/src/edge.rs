@@ -8,11 +8,11 @@ use std::{
 };
 
 use axum::extract::{ConnectInfo, Request};
-use colloquy_base::clock::Clock;
+use colloquy_base::{clock::Clock, memory::MemoryPool};
 use colloquy_config::Config;
 use tokio_util::sync::CancellationToken;
 
-use super::{extract::forwarded_for, memory::BodyMemory};
+use super::extract::forwarded_for;
 
 /// What the layers around the routes share; cheap to clone.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub struct Parts {
     /// Whether the disk is so full that nothing but deletion may store anything.
     pub(super) disk_low: AtomicBool,
     /// Room for bodies.
-    pub(super) bodies: BodyMemory,
+    pub(super) bodies: MemoryPool,
     /// The largest body that handlers get who set no bound of their own.
     pub(super) body_bytes: usize,
     /// How long a body may pause.
@@ -53,7 +53,7 @@ impl Edge {
             clock,
             shutdown,
             disk_low: AtomicBool::new(false),
-            bodies: BodyMemory::new(config.limits.body_memory_bytes),
+            bodies: MemoryPool::new(config.limits.body_memory_bytes),
             body_bytes: config.limits.body_bytes,
             body_pause: Duration::from_millis(config.http.body_pause_ms.into()),
             body_time: Duration::from_millis(config.http.body_ms.into()),

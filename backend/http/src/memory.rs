@@ -1,8 +1,8 @@
 //! Room for bodies: how much memory all requests together may take for what they were sent, and how it is shared.
 //!
 //! A body counts while it is read, with what has arrived of it; then with what it becomes, until its request is answered.
-//! Nobody may hold more than what is still free: one partner alone gets half of the room, the next one half of what is
-//! left, and a small request of somebody else always finds some. What comes over a WebSocket counts in the same way.
+//! One partner alone gets half of the room, the next one half of what is left ([`colloquy_base::memory`]). What comes over a
+//! WebSocket counts in the same way.
 
 use std::{
     io,
@@ -17,7 +17,8 @@ use axum::{
     response::Response,
 };
 use bytes::{Bytes, BytesMut};
-use colloquy_base::{counts::Counts, json};
+use colloquy_base::json;
+pub use colloquy_base::memory::NoRoom;
 use http_body_util::BodyExt as _;
 use tokio::task::spawn_blocking;
 
@@ -41,44 +42,6 @@ const LARGE_BYTES: usize = 256 * 1024;
 const ADMINISTRATORS: &str = "*";
 /// When to try again.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
-
-/// The room of this node.
-#[derive(Debug)]
-pub struct BodyMemory {
-    most: usize,
-    /// By owner, in bytes.
-    in_use: Mutex<Counts<String>>,
-}
-
-impl BodyMemory {
-    /// Room for so many bytes.
-    pub fn new(most: usize) -> Self {
-        Self {
-            most,
-            in_use: Mutex::default(),
-        }
-    }
-
-    /// Whether one share may have so many bytes while nobody else has any.
-    fn fits(&self, bytes: usize) -> bool {
-        bytes <= self.most / 2
-    }
-
-    fn take(&self, owner: &str, bytes: usize) -> bool {
-        let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
-        let together = in_use.all().saturating_add(bytes);
-        if in_use.of(owner).saturating_add(bytes) > self.most.saturating_sub(together) {
-            return false;
-        }
-        in_use.add(owner, bytes);
-        true
-    }
-
-    fn give_back(&self, owner: &str, bytes: usize) {
-        let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
-        in_use.remove(owner, bytes);
-    }
-}
 
 /// What one request holds. The last clone gives it back.
 #[derive(Debug, Clone)]
@@ -137,28 +100,16 @@ impl Share {
     }
 }
 
-/// There is no room for what a request holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NoRoom {
-    /// Others hold it.
-    #[error("there is no room for this request now")]
-    Now,
-    /// It is more than anybody may hold.
-    #[error("this request takes more memory than this server has for one")]
-    Ever,
-}
-
 impl From<NoRoom> for ApiError {
     /// 503, or 413 where it is of no use to try again.
     fn from(why: NoRoom) -> Self {
         match why {
             NoRoom::Now => {
-                let message = "There is no room for this body now; try again later";
+                let message = "There is no memory for this request now; try again later";
                 Self::unavailable(message, TRY_AGAIN)
             }
             NoRoom::Ever => Self {
-                message: "The request takes more memory than this server has for one, with what is made of its documents or of the \
-                          conversation that it continues"
+                message: "The request takes more memory than this server has for one, with the conversation that it continues"
                     .to_owned(),
                 ..too_large()
             },
@@ -289,28 +240,4 @@ pub(super) async fn hold(State(edge): State<Edge>, mut request: Request, next: N
         return response;
     }
     response.map(|body| Body::new(Guarded::new(body, share)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nobody_holds_more_than_what_is_free() {
-        let memory = BodyMemory::new(1_000);
-        assert!(memory.fits(500) && !memory.fits(501));
-        assert!(memory.take("a", 500));
-        assert!(!memory.take("a", 1));
-        assert!(memory.take("b", 250));
-        assert!(!memory.take("b", 1));
-        assert!(memory.take("c", 100));
-        assert!(!memory.take("d", 100));
-        memory.give_back("a", 500);
-        assert!(memory.take("d", 100));
-        for (owner, bytes) in [("b", 250), ("c", 100), ("d", 100)] {
-            memory.give_back(owner, bytes);
-        }
-        let in_use = memory.in_use.lock().unwrap();
-        assert_eq!(in_use.all(), 0);
-    }
 }
