@@ -126,8 +126,13 @@ give! {
 /// Partners, keys and quotas, for a command.
 #[must_use]
 pub fn directory(base: Base) -> Directory {
-    let cache = Arc::new(CharacterCache::new(Arc::clone(&base.clock)));
+    let cache = character_cache(&base);
     directory_with(base, &cache)
+}
+
+fn character_cache(base: &Base) -> Arc<CharacterCache> {
+    let document_bytes = base.config.limits.document_memory_bytes;
+    Arc::new(CharacterCache::new(Arc::clone(&base.clock), document_bytes))
 }
 
 fn directory_with(base: Base, cache: &Arc<CharacterCache>) -> Directory {
@@ -149,7 +154,7 @@ impl App {
         folder: DataFolder,
         providers: Providers,
     ) -> anyhow::Result<Self> {
-        let cache = Arc::new(CharacterCache::new(Arc::clone(&base.clock)));
+        let cache = character_cache(&base);
         let directory = directory_with(base.clone(), &cache);
         let kernel = Kernel::open(base, folder).await?;
         let edge = Edge::new(
@@ -172,13 +177,7 @@ impl App {
         .await?;
         let characters = Characters::new(accounts.clone(), cache, bases.for_characters());
         let webhooks = Webhooks::new(accounts.clone(), fetcher.clone());
-        let calls = Calls::open(
-            characters.clone(),
-            webhooks.clone(),
-            providers.clone(),
-            edge.clone(),
-        )
-        .await?;
+        let calls = Calls::open(characters.clone(), webhooks.clone(), providers.clone()).await?;
         let analyses = Analyses::new(accounts.clone(), providers.clone());
         let transcripts = Transcripts::new(
             accounts.clone(),

@@ -40,13 +40,9 @@ pub(super) async fn create(
         quota.require_character(request.character.saved())?;
     }
     let character = colloquy_characters::resolve(calls, principal, request.character).await?;
-    // The memory itself is reserved with the call's place: this node may not be the one that its client comes to, and a call that nobody
-    // joins takes none.
-    drop(colloquy_characters::reserve_documents(
-        &calls.edge,
-        &tenant,
-        &character,
-    )?);
+    // The memory itself is held with the call's place: this node may not be the one that its client comes to, and a call that nobody
+    // joins holds none.
+    drop(calls.documents(&tenant, &character)?);
     // A template that cannot be filled in is an error of this request, not of the call later on.
     colloquy_characters::rendered(calls, &tenant, &character, &request.character_params).await?;
     if let Some(language) = character.parameters.spoken_language() {

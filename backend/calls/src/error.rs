@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use colloquy_accounts::{AccessDenied, ledger::LedgerError, quotas::NotAllowed};
 use colloquy_base::invalid::InvalidField;
-use colloquy_characters::{CharacterError, InvalidCharacter, RenderError, ResolveError};
-use colloquy_http::{ApiError, memory};
+use colloquy_characters::{
+    CharacterError, InvalidCharacter, NoDocumentMemory, RenderError, ResolveError,
+};
+use colloquy_http::ApiError;
 use colloquy_store::StoreError;
 
 use crate::room::Bound;
@@ -36,7 +38,7 @@ pub(super) enum CreateError {
     NoRoom(#[from] Bound),
     /// There is no memory for the documents of its character.
     #[error(transparent)]
-    NoMemory(#[from] memory::NoRoom),
+    NoMemory(#[from] NoDocumentMemory),
     /// There is no such character.
     #[error(transparent)]
     Unresolved(#[from] ResolveError),

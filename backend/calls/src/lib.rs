@@ -27,7 +27,7 @@ use anyhow::Context as _;
 use axum::extract::FromRef;
 use colloquy_accounts::{Accounts, Tenant, partners::PartnerDependent};
 use colloquy_characters::{Character, Characters};
-use colloquy_http::{Edge, Interface};
+use colloquy_http::Interface;
 use colloquy_kernel::{Capability, Routes, State, journal, node};
 use colloquy_protocol::{CloseCode, Originator};
 use colloquy_providers::Providers;
@@ -139,7 +139,6 @@ pub struct Parts {
     providers: Providers,
     /// Room for calls on this node.
     pub room: Arc<CallRoom>,
-    edge: Edge,
     signing: Ring,
 }
 
@@ -152,7 +151,6 @@ impl Calls {
         characters: Characters,
         webhooks: Webhooks,
         providers: Providers,
-        edge: Edge,
     ) -> anyhow::Result<Self> {
         Ok(Self(Arc::new(Parts {
             room: CallRoom::new(&characters.config.media, Arc::clone(&characters.clock)),
@@ -160,7 +158,6 @@ impl Calls {
             characters,
             webhooks,
             providers,
-            edge,
         })))
     }
 }

@@ -16,8 +16,8 @@ use std::{
 
 use colloquy_accounts::Tenant;
 use colloquy_base::{clock::Clock, counts::Counts};
+use colloquy_characters::CharacterDocuments;
 use colloquy_config::MediaConfig;
-use colloquy_http::memory::Share;
 use colloquy_protocol::CloseCode;
 use colloquy_store::StoreError;
 
@@ -195,14 +195,6 @@ impl CallRoom {
     /// # Errors
     /// What has no room.
     pub fn take(self: &Arc<Self>, guest: CallOrigin) -> Result<CallSlot, Bound> {
-        self.take_with(guest, None)
-    }
-
-    fn take_with(
-        self: &Arc<Self>,
-        guest: CallOrigin,
-        documents: Option<Share>,
-    ) -> Result<CallSlot, Bound> {
         let mut taken = self.lock();
         taken.note(&guest.partner, self.clock.instant());
         if let Some(bound) = self.bound(&taken, &guest) {
@@ -220,7 +212,7 @@ impl CallRoom {
             room: Arc::clone(self),
             guest,
             is_connecting: true,
-            _documents: documents,
+            documents: None,
         })
     }
 
@@ -267,11 +259,17 @@ pub struct CallSlot {
     room: Arc<CallRoom>,
     guest: CallOrigin,
     is_connecting: bool,
-    /// The memory of its inline character's documents.
-    _documents: Option<Share>,
+    /// The documents of its character, with the reservation of their memory.
+    documents: Option<CharacterDocuments>,
 }
 
 impl CallSlot {
+    /// The documents of its character, `None` if it searches none. Their memory is reserved while the call has its place.
+    #[must_use]
+    pub fn documents(&self) -> Option<CharacterDocuments> {
+        self.documents.clone()
+    }
+
     /// The call's media is connected.
     pub fn connected(&mut self) {
         if self.is_connecting {
@@ -298,7 +296,7 @@ impl Drop for CallSlot {
     }
 }
 
-/// Takes a place for a stored call, whose client comes from this address, and the memory of its inline character's documents. Its signed
+/// Takes a place for a stored call, whose client comes from this address, and the memory of its character's documents. Its signed
 /// URL is not spent yet: a client that is refused may come again with it, and a call that has its place never lacks the memory.
 ///
 /// # Errors
@@ -311,22 +309,21 @@ pub async fn seat(
     let Some(owner) = store::owner(calls.store.db(), id).await? else {
         return Ok(Err(CloseCode::CallNotFound));
     };
-    let documents = match owner.inline_character()? {
-        Some(character) => {
-            let tenant = Tenant::of_row(&owner.partner);
-            match colloquy_characters::reserve_documents(&calls.edge, &tenant, &character) {
-                Ok(share) => Some(share),
-                Err(_) => return Ok(Err(CloseCode::Capacity)),
-            }
-        }
-        None => None,
-    };
+    let character = owner.character()?;
+    let tenant = Tenant::of_row(&owner.partner);
     let guest = CallOrigin {
         partner: owner.partner,
         page: owner.page_key.map(|key| (key, address)),
     };
-    let slot = calls.room.take_with(guest, documents);
-    Ok(slot.map_err(|_| CloseCode::Capacity))
+    let Ok(mut slot) = calls.room.take(guest) else {
+        return Ok(Err(CloseCode::Capacity));
+    };
+    let Ok(documents) = calls.documents(&tenant, &character) else {
+        metrics::counter!("colloquy_calls_refused_total", "bound" => "memory").increment(1);
+        return Ok(Err(CloseCode::Capacity));
+    };
+    slot.documents = documents;
+    Ok(Ok(slot))
 }
 
 #[cfg(test)]
@@ -334,7 +331,12 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use colloquy_base::clock::{ManualClock, SystemClock};
+    use colloquy_base::{
+        clock::{ManualClock, SystemClock},
+        memory::NoRoom,
+    };
+    use colloquy_characters::{Character, CharacterCache, NoDocumentMemory};
+    use serde_json::json;
 
     fn room(max_calls: u32) -> Arc<CallRoom> {
         room_at(max_calls, Arc::new(SystemClock))
@@ -449,5 +451,40 @@ mod tests {
         let mut seats = Vec::new();
         let one = guest("acme", None);
         assert_eq!(fill(&room(1), &mut seats, &one, false), (1, Bound::Node));
+    }
+
+    #[test]
+    fn a_call_holds_the_memory_of_its_documents() {
+        let cache = CharacterCache::new(Arc::new(SystemClock), 2 * 1024 * 1024);
+        let tenant = Tenant::of_row("acme");
+        // One partner has room for one of these.
+        let reserve = |reference: Option<&str>| {
+            let document = json!({"title": "T", "text": "x".repeat(20_000)});
+            let character = json!({
+                "reference": reference,
+                "personality": "P",
+                "parameters": {"rag_enabled": true, "documents": [document]},
+            });
+            let character: Character = serde_json::from_value(character).unwrap();
+            cache.documents(&tenant, &character)
+        };
+        let full = NoDocumentMemory(NoRoom::Now);
+        let room = room(10);
+        let seat = |reference: Option<&str>| {
+            let mut seat = room.take(guest("acme", None)).unwrap();
+            seat.documents = reserve(reference).unwrap();
+            seat
+        };
+        let saved = [seat(Some("acme/zoo")), seat(Some("acme/zoo"))];
+        let of_session = saved[0].documents();
+        assert!(of_session.is_some());
+        drop(saved);
+        assert_eq!(reserve(Some("acme/sea")).unwrap_err(), full);
+        assert_eq!(reserve(None).unwrap_err(), full);
+        drop(of_session);
+        let inline = seat(None);
+        assert_eq!(reserve(Some("acme/zoo")).unwrap_err(), full);
+        drop(inline);
+        assert!(reserve(Some("acme/sea")).is_ok());
     }
 }

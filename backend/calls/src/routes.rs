@@ -96,8 +96,9 @@ where
         (status = 400, description = "INVALID_PARAMETERS or INVALID_CHARACTER"),
         (status = 401, description = "INVALID_API_KEY"),
         (status = 403, description = "The key, or the quota, does not allow it"),
+        (status = 413, description = "The body is too large, or the documents of the character take more memory than there is"),
         (status = 429, description = "RATE_LIMITED, also by calls at a time, or QUOTA_EXHAUSTED; Retry-After says when to ask again"),
-        (status = 503, description = "UNAVAILABLE: no room now; Retry-After says when to ask again"),
+        (status = 503, description = "UNAVAILABLE: no room for the call, or no memory for the documents of its character, now; Retry-After says when to ask again"),
     ),
 )]
 pub(crate) async fn create_call(

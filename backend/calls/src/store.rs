@@ -203,20 +203,18 @@ pub(super) async fn load(db: &impl Executor, id: &str) -> Result<Option<CallRow>
 pub(super) struct CallOwner {
     pub(super) partner: String,
     pub(super) page_key: Option<String>,
-    inline_character: Option<String>,
+    character_json: String,
 }
 
 impl CallOwner {
-    /// The character, if the call came with it.
-    pub(super) fn inline_character(&self) -> Result<Option<Character>, StoreError> {
-        let character = self.inline_character.as_deref().map(serde_json::from_str);
-        character.transpose().map_err(StoreError::malformed)
+    /// The character, as it was when the call was created.
+    pub(super) fn character(&self) -> Result<Character, StoreError> {
+        serde_json::from_str(&self.character_json).map_err(StoreError::malformed)
     }
 }
 
 pub(super) async fn owner(db: &impl Executor, id: &str) -> Result<Option<CallOwner>, StoreError> {
-    let sql = "SELECT partner, page_key, CASE WHEN character_reference IS NULL THEN character_json END AS inline_character \
-               FROM calls WHERE id = $1";
+    let sql = "SELECT partner, page_key, character_json FROM calls WHERE id = $1";
     db.fetch_one(statement(sql, [id.into()])).await
 }
 

@@ -17,11 +17,12 @@ mod validate;
 use std::{collections::BTreeMap, sync::Arc};
 
 use axum::extract::FromRef;
-use colloquy_accounts::Accounts;
+use colloquy_accounts::{Accounts, Tenant};
 use colloquy_base::language::language_tag;
 use colloquy_http::Interface;
 use colloquy_kernel::{Capability, Routes, State};
-use colloquy_knowledge::{CharacterDocument, CharacterDocuments, KnowledgeBases};
+pub use colloquy_knowledge::CharacterDocuments;
+use colloquy_knowledge::{CharacterDocument, KnowledgeBases};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -31,7 +32,7 @@ pub use self::{
     base::{base_warning, unknown_base},
     error::{CharacterError, InvalidCharacter, RenderError, ResolveError},
     input::CharacterInput,
-    memory::reserve_documents,
+    memory::NoDocumentMemory,
     resolve::{CharacterCache, resolve},
     template::rendered,
     validate::parse_character_params,
@@ -68,10 +69,18 @@ impl Characters {
         }))
     }
 
-    /// The documents of a character, with their index if it is a saved one and somebody has made it.
-    #[must_use]
-    pub fn documents(&self, character: &Character) -> CharacterDocuments {
-        self.0.cache.documents(character)
+    /// The documents that a character carries, `None` if it searches none. The memory that they take with their index is reserved until the
+    /// last clone is dropped. Those of a saved character are the same for everybody, are reserved once, for its partner, and stay in a
+    /// cache. Those of an inline character are this caller's alone, and are reserved for `tenant`.
+    ///
+    /// # Errors
+    /// [`NoDocumentMemory`] if this node, or the partner's share of it, has less free.
+    pub fn documents(
+        &self,
+        tenant: &Tenant,
+        character: &Character,
+    ) -> Result<Option<CharacterDocuments>, NoDocumentMemory> {
+        self.0.cache.documents(tenant, character)
     }
 }
 

@@ -1,42 +1,31 @@
-//! The memory of the documents that an inline character carries.
+//! Why the documents of a character find no memory.
 
-use colloquy_accounts::Tenant;
-use colloquy_http::{
-    Edge,
-    memory::{NoRoom, Share},
-};
-use colloquy_knowledge::CharacterDocuments;
+use std::time::Duration;
 
-use super::Character;
+use colloquy_http::{ApiError, extract::too_large, memory::NoRoom};
 
-impl Character {
-    /// The most memory that the index of its documents takes which is made for one call, message or request alone, in bytes: that of an
-    /// inline character. That of a saved one is made once for all of them, and its cache has a bound of its own.
-    #[must_use]
-    pub fn own_index_bytes(&self) -> u64 {
-        let parameters = &self.parameters;
-        if self.reference.is_some() || !parameters.rag_enabled {
-            return 0;
+/// When to try again.
+const TRY_AGAIN: Duration = Duration::from_secs(2);
+
+/// There is no memory for the documents of a character and their index, of which `limits.document_memory_bytes` is the bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the documents of the character: {0}")]
+pub struct NoDocumentMemory(pub NoRoom);
+
+impl From<NoDocumentMemory> for ApiError {
+    /// 503, or 413 where trying again is of no use.
+    fn from(why: NoDocumentMemory) -> Self {
+        match why.0 {
+            NoRoom::Now => {
+                let message =
+                    "There is no memory for the documents of the character now; try again later";
+                Self::unavailable(message, TRY_AGAIN)
+            }
+            NoRoom::Ever => Self {
+                message: "The documents of the character take more memory than this server has for one partner"
+                    .to_owned(),
+                ..too_large()
+            },
         }
-        CharacterDocuments::index_bytes(&parameters.documents)
     }
-}
-
-/// Reserves the memory of the index of an inline character's documents in the room for bodies, in the share of its partner, until the last
-/// clone of the share is dropped. A character that needs none gets an empty share, however full the room is.
-///
-/// # Errors
-/// [`NoRoom`] when the node, or the partner's part of it, has less free.
-pub fn reserve_documents(
-    edge: &Edge,
-    tenant: &Tenant,
-    character: &Character,
-) -> Result<Share, NoRoom> {
-    let share = Share::new(edge.clone());
-    share.belongs_to(Some(tenant.partner().as_str()));
-    let bytes = character.own_index_bytes();
-    if bytes > 0 {
-        share.grow(usize::try_from(bytes).unwrap_or(usize::MAX))?;
-    }
-    Ok(share)
 }

@@ -6,7 +6,7 @@ use colloquy_accounts::{Principal, Tenant, partners::PartnerDependent};
 use colloquy_base::{cache::ShortCache, clock::Clock};
 use colloquy_knowledge::{CharacterDocuments, DocumentCache};
 
-use super::{Character, CharacterInput, CharacterName, ResolveError, store};
+use super::{Character, CharacterInput, CharacterName, NoDocumentMemory, ResolveError, store};
 use crate::Characters;
 
 /// How long another node may miss an update.
@@ -20,12 +20,12 @@ pub struct CharacterCache {
 }
 
 impl CharacterCache {
-    /// An empty cache.
+    /// An empty cache. All documents may take `document_bytes` with their indexes, those of one partner half of it.
     #[must_use]
-    pub fn new(clock: Arc<dyn Clock>) -> Self {
+    pub fn new(clock: Arc<dyn Clock>, document_bytes: usize) -> Self {
         Self {
             rows: ShortCache::new(Arc::clone(&clock), MAX_AGE, 1_000),
-            documents: DocumentCache::new(clock),
+            documents: DocumentCache::new(clock, document_bytes),
         }
     }
 
@@ -36,13 +36,24 @@ impl CharacterCache {
         self.documents.forget(|reference| reference == known);
     }
 
-    /// The documents of a character, with their index if it is a saved one and somebody has made it.
-    pub(crate) fn documents(&self, character: &Character) -> CharacterDocuments {
+    /// Like [`Characters::documents`].
+    ///
+    /// # Errors
+    /// [`NoDocumentMemory`] if this node, or the partner's share of it, has less free.
+    pub fn documents(
+        &self,
+        tenant: &Tenant,
+        character: &Character,
+    ) -> Result<Option<CharacterDocuments>, NoDocumentMemory> {
         let documents = &character.parameters.documents;
-        match &character.reference {
-            Some(reference) => self.documents.documents(reference, documents),
-            None => CharacterDocuments::new(documents),
+        if !character.parameters.rag_enabled || documents.is_empty() {
+            return Ok(None);
         }
+        let documents = match &character.reference {
+            Some(reference) => self.documents.saved(reference, documents),
+            None => self.documents.inline(tenant.partner().as_str(), documents),
+        };
+        documents.map(Some).map_err(NoDocumentMemory)
     }
 }
 

@@ -3,6 +3,9 @@
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
+/// Some 12 kB of documents for one partner.
+const LEAST_DOCUMENT_MEMORY_BYTES: usize = 1024 * 1024;
+
 /// Rate limits and size limits.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -17,9 +20,12 @@ pub struct LimitsConfig {
     pub body_bytes: usize,
     /// The largest body of a text generation, which may hold images, in bytes.
     pub text_body_bytes: usize,
-    /// The memory of this node that all bodies may take while they are read and answered, and the indexes of the documents that inline
-    /// characters of requests, calls and messages carry, in bytes. One partner alone may take half of it.
+    /// The memory of this node that all bodies may take while they are read and answered, in bytes. One partner alone may take half of it.
     pub body_memory_bytes: usize,
+    /// The memory of this node that the documents of characters may take with their indexes, in bytes: those of saved characters once
+    /// each, while they are in use and for ten minutes after, unless others need it; those of inline characters while their request, message
+    /// or call lives. One partner alone may take half of it.
+    pub document_memory_bytes: usize,
     /// How many WebSockets of `/v3/responses` there may be on this node.
     pub text_sockets: u32,
     /// How many of them a partner may have.
@@ -56,6 +62,7 @@ impl Default for LimitsConfig {
             body_bytes: 1024 * 1024,
             text_body_bytes: 32 * 1024 * 1024,
             body_memory_bytes: 1024 * 1024 * 1024,
+            document_memory_bytes: 1024 * 1024 * 1024,
             text_sockets: 1_024,
             text_sockets_per_partner: 128,
             text_socket_idle_seconds: 600,
@@ -93,6 +100,10 @@ impl LimitsConfig {
         ensure!(
             self.body_memory_bytes >= least,
             "limits.body_memory_bytes: at least ten times limits.text_body_bytes and limits.body_bytes, {least}"
+        );
+        ensure!(
+            self.document_memory_bytes >= LEAST_DOCUMENT_MEMORY_BYTES,
+            "limits.document_memory_bytes: at least {LEAST_DOCUMENT_MEMORY_BYTES}"
         );
         ensure!(self.text_sockets >= 1, "limits.text_sockets: at least 1");
         ensure!(

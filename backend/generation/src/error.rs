@@ -7,7 +7,7 @@ use colloquy_accounts::{
     AccountError, ledger::LedgerError, quotas::NotAllowed, storage::ChargeError,
 };
 use colloquy_base::invalid::InvalidField;
-use colloquy_characters::{InvalidCharacter, RenderError, ResolveError};
+use colloquy_characters::{InvalidCharacter, NoDocumentMemory, RenderError, ResolveError};
 use colloquy_formats::FormatError;
 use colloquy_http::{ApiError, DiskLow, memory::NoRoom};
 use colloquy_providers::{ProviderError, UpstreamFailure};
@@ -56,6 +56,9 @@ pub(super) enum PrepareError {
     /// There is no room for what it holds.
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
+    /// There is no memory for the documents of its character.
+    #[error(transparent)]
+    NoDocumentMemory(#[from] NoDocumentMemory),
     /// The response would be stored, and the disk is nearly full.
     #[error(transparent)]
     DiskLow(#[from] DiskLow),
@@ -112,6 +115,7 @@ impl From<PrepareError> for ApiError {
             },
             PrepareError::NotStored => Self::unavailable("The response is not stored yet", SOON),
             PrepareError::NoRoom(error) => error.into(),
+            PrepareError::NoDocumentMemory(error) => error.into(),
             PrepareError::DiskLow(error) => error.into(),
             PrepareError::Storage(error) => error.into(),
             PrepareError::Unpaid(error) => error.into(),

@@ -49,7 +49,8 @@ use colloquy_characters::{Character, Characters, RenderedCharacter};
 use colloquy_http::{Edge, Interface};
 use colloquy_kernel::{Capability, Routes, State};
 use colloquy_knowledge::{
-    CombinedSources, KnowledgeBases, KnowledgeSource, MissingBase, Passage, Reader,
+    CharacterDocuments, CombinedSources, KnowledgeBases, KnowledgeSource, MissingBase, Passage,
+    Reader,
 };
 use colloquy_providers::{Grounding, Providers};
 use colloquy_store::StoreError;
@@ -151,20 +152,21 @@ impl fmt::Debug for ReplyContext {
 }
 
 impl ReplyContext {
-    /// The character of a partner after its templates were filled in. Its documents are read when it looks something up first,
-    /// those of a saved one once for all who ask. A knowledge base of another partner is not found.
+    /// The character of a partner after its templates were filled in, with its documents ([`Characters::documents`]): they are read when it
+    /// looks something up first. A knowledge base of another partner is not found.
     #[must_use]
     pub fn new(
         generation: &Generation,
         tenant: &Tenant,
         character: &Character,
         rendered: &RenderedCharacter,
+        documents: Option<CharacterDocuments>,
         priority: Priority,
     ) -> Self {
         let parameters = &character.parameters;
         let mut sources: Vec<Arc<dyn KnowledgeSource>> = Vec::new();
-        if parameters.rag_enabled && !parameters.documents.is_empty() {
-            sources.push(Arc::new(generation.documents(character)));
+        if let Some(documents) = documents {
+            sources.push(Arc::new(documents));
         }
         let index = parameters.rag_index_required.as_deref();
         if let Some(index) = index.filter(|_| parameters.rag_enabled) {

@@ -93,7 +93,7 @@ pub(super) async fn prepare(
         generation.edge.require_disk()?;
     }
     let models = models(generation, quota, &request)?;
-    let character = character(generation, quota, svc).await?;
+    let character = character(generation, quota, svc, Documents::Searched).await?;
     let is_kept = request.store || asker.recent.is_some();
     let mut previous_id = request.previous_response_id.clone();
     let mut items_before = Vec::new();
@@ -130,10 +130,7 @@ pub(super) async fn prepare(
     let added = character.as_ref().map_or(0, Persona::added_bytes);
     if let Some(memory) = asker.memory {
         let read = request.bound_bytes().saturating_add(added);
-        let indexing = character
-            .as_ref()
-            .map_or(0, |persona| persona.indexing_bytes);
-        memory.grow(working_bytes(&models, read, indexing))?;
+        memory.grow(working_bytes(&models, read))?;
     }
     let about = UsageContext {
         endpoint: asker.endpoint,
@@ -216,7 +213,7 @@ pub(super) async fn input_tokens(
         svc,
     } = request;
     models(generation, quota, &request)?;
-    if let Some(persona) = character(generation, quota, svc).await? {
+    if let Some(persona) = character(generation, quota, svc, Documents::Unused).await? {
         request.prepend_system(&prompt::system(&persona.speaker, PromptStyle::Written, &[]));
     }
     if let Some(id) = &request.previous_response_id {
@@ -229,14 +226,10 @@ pub(super) async fn input_tokens(
 }
 
 /// The memory that answering a request of so many bytes takes besides its body: that of the model which takes most, since one answers at
-/// a time, and that of the index of its character's documents.
-fn working_bytes(models: &[Arc<Model>], request_bytes: u64, indexing_bytes: u64) -> usize {
+/// a time.
+fn working_bytes(models: &[Arc<Model>], request_bytes: u64) -> usize {
     let of_models = models.iter().map(|it| it.chat.working_bytes(request_bytes));
-    let bytes = of_models
-        .max()
-        .unwrap_or_default()
-        .saturating_add(indexing_bytes);
-    usize::try_from(bytes).unwrap_or(usize::MAX)
+    usize::try_from(of_models.max().unwrap_or_default()).unwrap_or(usize::MAX)
 }
 
 /// Puts summaries in the place of the compaction items of this service. The partner's seal, for a request that has to do with
@@ -291,14 +284,20 @@ struct Persona {
     reference: Option<String>,
     /// Whose documents it has.
     owner: String,
-    /// What the index of its documents takes of memory, where that is made for this request.
-    indexing_bytes: u64,
+}
+
+/// What a request does with the documents of its character. Their memory is reserved where they are searched.
+#[derive(Debug, Clone, Copy)]
+enum Documents {
+    Searched,
+    Unused,
 }
 
 async fn character(
     generation: &Generation,
     quota: &Quota,
     svc: Option<Svc>,
+    use_of: Documents,
 ) -> Result<Option<Persona>, PrepareError> {
     let Some(svc) = svc else { return Ok(None) };
     let Some(input) = svc.character else {
@@ -310,7 +309,7 @@ async fn character(
         return Err(InvalidField::new("metadata.svc.character", message).into());
     };
     quota.require_character(input.saved())?;
-    let persona = resolved(generation, quota, input, &svc.character_params).await?;
+    let persona = resolved(generation, quota, input, &svc.character_params, use_of).await?;
     Ok(Some(persona))
 }
 
@@ -319,15 +318,19 @@ async fn resolved(
     quota: &Quota,
     input: CharacterInput,
     params: &Map<String, Value>,
+    use_of: Documents,
 ) -> Result<Persona, PrepareError> {
     let character = colloquy_characters::resolve(generation, &quota.principal(), input).await?;
     let rendered =
         colloquy_characters::rendered(generation, &quota.tenant, &character, params).await?;
+    let documents = match use_of {
+        Documents::Searched => generation.documents(&quota.tenant, &character)?,
+        Documents::Unused => None,
+    };
     let partner = quota.tenant.partner().as_str();
     let name = character.display_name().unwrap_or_default();
     let reference = character.reference.clone();
     Ok(Persona {
-        indexing_bytes: character.own_index_bytes(),
         owner: reference
             .clone()
             .unwrap_or_else(|| format!("{partner}\n{name}")),
@@ -336,6 +339,7 @@ async fn resolved(
             &quota.tenant,
             &character,
             &rendered,
+            documents,
             Priority::Request,
         ),
         reference,
@@ -404,7 +408,6 @@ impl Persona {
 #[cfg(test)]
 mod tests {
     use colloquy_config::ModelConfig;
-    use colloquy_knowledge::{CharacterDocument, CharacterDocuments};
     use colloquy_providers::embedded::Extractive;
 
     use super::*;
@@ -413,20 +416,11 @@ mod tests {
     fn what_an_answer_takes_of_memory_counts() {
         let embedded = Model::new(Arc::new(Extractive), ModelConfig::default());
         let models = [Arc::new(embedded)];
-        let working = |bytes| working_bytes(&models, bytes, 0);
+        let working = |bytes| working_bytes(&models, bytes);
         assert!(working(10_000) > 100_000);
         assert!(working(100 << 20) < 10 << 20, "it reads a part");
-        let document = CharacterDocument {
-            title: "Hours".to_owned(),
-            text: "x".repeat(1_000_000),
-        };
-        let indexing = CharacterDocuments::index_bytes(&[document]);
-        assert!(working_bytes(&[], 1_000, indexing) > 4_000_000);
-        assert_eq!(
-            working_bytes(&[], 1_000, 0),
-            0,
-            "a model elsewhere takes none"
-        );
+        let of_others = working_bytes(&[], 1_000);
+        assert_eq!(of_others, 0, "a model elsewhere takes none");
     }
 
     #[test]
@@ -435,7 +429,6 @@ mod tests {
             speaker: ReplyContext::default(),
             reference: None,
             owner: owner.to_owned(),
-            indexing_bytes: 0,
         };
         let id = |owner: &str, title: &str, document: Origin| {
             let title = title.to_owned();

@@ -1,8 +1,12 @@
 //! The documents that a character carries with it, searched in memory.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use async_trait::async_trait;
+use colloquy_base::memory::MemoryHold;
 use tokio::task::spawn_blocking;
 
 use super::{
@@ -33,19 +37,28 @@ const RELATIVE_FLOOR: f64 = 0.25;
 
 /// A character's own documents. They are read before the first search, away from the threads of the runtime, and once: what is
 /// made of them lives as long as the call, and longer for a saved character (see [`super::DocumentCache`]).
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct CharacterDocuments {
     indexed: Arc<Indexed>,
     titles: Vec<String>,
 }
 
-#[derive(Debug)]
+impl fmt::Debug for CharacterDocuments {
+    /// Without their text, which stays out of logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CharacterDocuments")
+            .field("documents", &self.titles.len())
+            .finish_non_exhaustive()
+    }
+}
+
 struct Indexed {
     documents: Vec<CharacterDocument>,
     index: OnceLock<Index>,
+    /// Dropped last, behind what it is reserved for.
+    _memory: Option<MemoryHold>,
 }
 
-#[derive(Debug)]
 struct Index {
     /// Without their scores.
     passages: Vec<Passage>,
@@ -54,15 +67,26 @@ struct Index {
 }
 
 impl CharacterDocuments {
-    /// The documents, not read yet.
+    /// The documents, not read yet, without a reservation of memory: a server gets documents from a [`super::DocumentCache`].
     #[must_use]
     pub fn new(documents: &[CharacterDocument]) -> Self {
+        Self::with_memory(documents.to_vec(), None)
+    }
+
+    /// The documents, not read yet, which hold the reservation of their memory until the last clone is dropped.
+    pub(super) fn reserved(documents: Vec<CharacterDocument>, memory: MemoryHold) -> Self {
+        Self::with_memory(documents, Some(memory))
+    }
+
+    fn with_memory(documents: Vec<CharacterDocument>, memory: Option<MemoryHold>) -> Self {
+        let titles = documents.iter().map(|d| d.title.clone()).collect();
         Self {
             indexed: Arc::new(Indexed {
-                documents: documents.to_vec(),
+                documents,
                 index: OnceLock::new(),
+                _memory: memory,
             }),
-            titles: documents.iter().map(|d| d.title.clone()).collect(),
+            titles,
         }
     }
 }

@@ -247,6 +247,7 @@ impl Session {
             &setup.tenant,
             &setup.character,
             rendered,
+            seat.documents(),
             Priority::Call,
         );
         let claim = Claim::new(Priority::Call, setup.tenant.partner().as_str()).of_call(&setup.id);

@@ -54,11 +54,7 @@ pub(super) async fn accept(
         .await
         .map_err(|error| AcceptError::Unresolved { field, error })?;
     // The job reserves the memory itself, on the node that it runs on.
-    drop(colloquy_characters::reserve_documents(
-        &messaging.edge,
-        &tenant,
-        &character,
-    )?);
+    drop(messaging.documents(&tenant, &character)?);
     // A template that cannot be filled in is an error of this request, not of the job later on.
     colloquy_characters::rendered(messaging, &tenant, &character, &character_params).await?;
     let accepted = Accepted {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use colloquy_accounts::Tenant;
 use colloquy_base::fair_queue::{Claim, Priority};
-use colloquy_characters as characters;
+use colloquy_characters::{self as characters, CharacterDocuments, NoDocumentMemory};
 use colloquy_generation::{PromptStyle, ReplyContext, ReplyRequest};
 use colloquy_http::memory::NoRoom;
 use colloquy_kernel::jobs::{GivenUp, Job, RetryRule, Run, RunResult};
@@ -66,17 +66,18 @@ impl Job for Complete {
             let (tenant, accepted) = row.accepted()?;
             let waited = messaging.clock.now_ms().saturating_sub(row.created_at);
             let is_patient = waited < LONGEST.as_millis() as i64;
-            let character = &accepted.character;
-            match characters::reserve_documents(&messaging.edge, &tenant, character) {
-                Ok(_documents) => {
+            match messaging.documents(&tenant, &accepted.character) {
+                Ok(documents) => {
                     let claim = Claim::new(Priority::Background, tenant.partner().as_str());
-                    let completed = complete(&messaging, &tenant, accepted, &claim);
+                    let completed = complete(&messaging, &tenant, accepted, documents, &claim);
                     let completed = timeout(LONGEST, completed).await;
                     let completed = completed.unwrap_or(Err(Failure::TimedOut.into()));
                     run.outcome(completed, ATTEMPTS)?
                 }
                 // Others are done with their documents soon.
-                Err(NoRoom::Now) if is_patient => return Ok(RunResult::PutOff(MEMORY_WAIT)),
+                Err(NoDocumentMemory(NoRoom::Now)) if is_patient => {
+                    return Ok(RunResult::PutOff(MEMORY_WAIT));
+                }
                 Err(_) => Err(Failure::NoMemory),
             }
         };
@@ -133,6 +134,7 @@ async fn complete(
     messaging: &Messaging,
     tenant: &Tenant,
     accepted: Accepted,
+    documents: Option<CharacterDocuments>,
     claim: &Claim,
 ) -> anyhow::Result<Output> {
     let Accepted {
@@ -149,6 +151,7 @@ async fn complete(
         tenant,
         &character,
         &rendered,
+        documents,
         Priority::Background,
     );
     Ok(answered(messaging, question, messages, &speaker, &voice, claim).await?)

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use colloquy_accounts::{AccessDenied, storage::ChargeError};
 use colloquy_base::invalid::InvalidField;
-use colloquy_characters::{InvalidCharacter, RenderError, ResolveError};
-use colloquy_http::{ApiError, memory::NoRoom};
+use colloquy_characters::{InvalidCharacter, NoDocumentMemory, RenderError, ResolveError};
+use colloquy_http::ApiError;
 use colloquy_store::StoreError;
 
 /// When a partner with too many completions in progress is to try again.
@@ -41,7 +41,7 @@ pub(super) enum AcceptError {
     TooMany,
     /// There is no memory for the documents of its character.
     #[error(transparent)]
-    NoMemory(#[from] NoRoom),
+    NoMemory(#[from] NoDocumentMemory),
     /// The partner would store more than it may.
     #[error(transparent)]
     Storage(#[from] ChargeError),

@@ -66,7 +66,8 @@ pub(crate) async fn mark_deprecated(mut response: Response) -> Response {
         (status = 200, body = CompletionView, description = "It is `in-progress`"),
         (status = 400, description = "`field` names what is wrong, such as `input.messages[2].audio_file_id`"),
         (status = 401), (status = 403, description = "The key has no scope `messaging`"),
-        (status = 413, description = "The body is larger than 5 MB, or the partner would store more than it may"), (status = 415),
+        (status = 413, description = "The body is larger than 5 MB, the documents of the character take more memory than there is, or the partner \
+                                     would store more than it may"), (status = 415),
         (status = 429, description = "The key asks too often, or its partner has too many completions in progress"),
         (status = 503, description = "No memory for the documents of the character now; Retry-After says when to ask again"),
     ),

@@ -6,7 +6,8 @@ use std::{
 };
 
 use colloquy::{
-    http::memory::Share,
+    accounts::Tenant,
+    characters::Character,
     messaging, server,
     store::{Executor as _, statement},
 };
@@ -78,11 +79,10 @@ on_both_databases!(
 
 on_both_databases!(
     a_completion_waits_for_the_memory_of_its_documents,
-    |builder| builder.without_worker().config(|config| {
-        config.limits.body_bytes = 100_000;
-        config.limits.text_body_bytes = 100_000;
-        config.limits.body_memory_bytes = 4_000_000;
-    }),
+    |builder| {
+        let builder = builder.without_worker();
+        builder.config(|config| config.limits.document_memory_bytes = 4_000_000)
+    },
     |app| {
         let (acme, _) = app.acme_and_other().await;
         let text = "The tide is high at seven. ".repeat(1_500);
@@ -95,9 +95,15 @@ on_both_databases!(
         );
         let path = asked(&app, &acme.key, body.clone()).await;
         // What calls and requests of the partner hold.
-        let share = Share::new(app.app.edge.clone());
-        share.belongs_to(Some("acme"));
-        share.grow(1_500_000).unwrap();
+        let document = json!({"title": "T", "text": "x".repeat(35_000)});
+        let character: Character = serde_json::from_value(json!({
+            "personality": "P",
+            "parameters": {"rag_enabled": true, "documents": [document]},
+        }))
+        .unwrap();
+        let tenant = Tenant::of_row("acme");
+        let hold = || app.app.characters.documents(&tenant, &character);
+        let held = hold().unwrap();
         let refused = app.post(&acme.key, PATH, body).await;
         refused.expect(503);
         assert_eq!(refused.header("retry-after"), "2");
@@ -111,11 +117,11 @@ on_both_databases!(
             db.fetch_count(put_off).await.unwrap() == 1
         })
         .await;
-        drop(share);
+        drop(held);
         let due = "UPDATE work SET run_at = 1 WHERE state = 'queued'";
         db.execute(due).await.unwrap();
         assert_eq!(ended(&app, &acme.key, &path).await["state"], "completed");
-        assert!(Share::new(app.app.edge.clone()).grow(1_500_000).is_ok());
+        assert!(hold().is_ok());
     }
 );
 

@@ -52,11 +52,13 @@ fn guide(rag_enabled: bool) -> (Character, RenderedCharacter) {
 
 fn speaker(app: &App, character: &Character, rendered: &RenderedCharacter) -> ReplyContext {
     let tenant = Tenant::of_row("acme");
+    let documents = app.characters.documents(&tenant, character).unwrap();
     ReplyContext::new(
         &app.generation,
         &tenant,
         character,
         rendered,
+        documents,
         Priority::Call,
     )
 }

@@ -118,9 +118,7 @@ async fn knowledge_that_is_too_slow_does_not_hold_the_answer_up() {
 async fn documents_whose_index_never_finds_room_are_refused_for_good() {
     let text = Text::with(|_, builder| {
         builder.config(|config| {
-            config.limits.text_body_bytes = 400_000;
-            config.limits.body_bytes = 400_000;
-            config.limits.body_memory_bytes = 4_000_000;
+            config.limits.document_memory_bytes = 4_000_000;
         })
     })
     .await;
