@@ -53,7 +53,10 @@ impl CharacterCache {
             Some(reference) => self.documents.saved(reference, documents),
             None => self.documents.inline(tenant.partner().as_str(), documents),
         };
-        documents.map(Some).map_err(NoDocumentMemory)
+        documents.map(Some).map_err(|why| {
+            metrics::counter!("colloquy_character_documents_refused_total").increment(1);
+            NoDocumentMemory(why)
+        })
     }
 }
 

@@ -25,6 +25,10 @@ const COUNTERS: &[(&str, &str)] = &[
         "Calls refused for want of room, by the bound that was reached.",
     ),
     (
+        "colloquy_character_documents_refused_total",
+        "Documents of characters refused because the memory for them was full.",
+    ),
+    (
         "colloquy_cost_nanodollars_total",
         "Settled cost of models in 1e-9 US dollars, by model.",
     ),
