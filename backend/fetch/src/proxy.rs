@@ -2,8 +2,9 @@
 //!
 //! One proxy serves one run of a program: it listens on a loopback port that the system chooses, asks for credentials that nobody else has, and ends
 //! with the run, and all of its connections with it. `CONNECT` opens a tunnel; a request with an absolute `http` address is passed on, one for
-//! each connection. Names are resolved here, and the connection goes to the very address that was checked: public, and port 80 or 443. An
-//! address that is refused is answered in the same way whatever the port, so that no answer tells what listens there.
+//! each connection. A connection that carries nothing for a while, or lasts too long, is closed. Names are resolved here, and the connection
+//! goes to the very address that was checked: public, and port 80 or 443. An address that is refused is answered in the same way whatever the
+//! port, so that no answer tells what listens there.
 
 use std::{
     convert::Infallible,
@@ -24,6 +25,7 @@ use subtle::ConstantTimeEq as _;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
+    sync::Notify,
     time::{sleep, timeout},
 };
 use url::{Host, Url};
@@ -51,6 +53,10 @@ pub struct ProxyBounds {
     pub connections: usize,
     /// What all of them may carry, both ways together.
     pub bytes: u64,
+    /// How long a connection stays open that carries nothing, either way.
+    pub idle: Duration,
+    /// How long a connection lasts at most, from when its origin is connected.
+    pub time: Duration,
 }
 
 /// A proxy that listens, and serves while [`Proxy::serve`] is polled.
@@ -173,16 +179,45 @@ impl Proxy {
                 return;
             }
         };
+        let relayed = self.relay(&mut client, &mut origin, &beginning).await;
         // What breaks is seen by both ends.
-        let _: io::Result<()> = async {
-            origin.write_all(&beginning).await?;
+        if let Err(error) = relayed {
+            tracing::debug!(%error, "a connection of a program is cut off");
+        }
+    }
+
+    /// Carries both ways until both have ended.
+    ///
+    /// # Errors
+    /// When one of them breaks, or the connection goes beyond a bound.
+    async fn relay(
+        &self,
+        client: &mut TcpStream,
+        origin: &mut TcpStream,
+        beginning: &[u8],
+    ) -> io::Result<()> {
+        let moved = Notify::new();
+        let both = async {
+            origin.write_all(beginning).await?;
+            moved.notify_one();
             let (from_client, to_client) = client.split();
             let (from_origin, to_origin) = origin.split();
-            let up = self.carry(from_client, to_origin);
-            let down = self.carry(from_origin, to_client);
+            let up = self.carry(from_client, to_origin, &moved);
+            let down = self.carry(from_origin, to_client, &moved);
             tokio::try_join!(up, down).map(|_| ())
+        };
+        let idle = async {
+            let bound = self.bounds.idle;
+            while timeout(bound, moved.notified()).await.is_ok() {}
+        };
+        let too_long = |what: &str| io::Error::new(io::ErrorKind::TimedOut, what);
+        tokio::select! {
+            // What has come is carried before the time is looked at: a server that was held up does not take its own pause for silence.
+            biased;
+            ended = both => ended,
+            () = idle => Err(too_long("it carries nothing")),
+            () = sleep(self.bounds.time) => Err(too_long("it lasts too long")),
         }
-        .await;
     }
 
     /// Reads a request and connects to its origin. Returns what the origin gets first.
@@ -280,20 +315,23 @@ impl Proxy {
         connected.await.unwrap_or(Err(Refusal::NoConnection))
     }
 
-    /// Carries what comes, as far as the bounds allow, and then the end.
+    /// Carries what comes, as far as the bounds allow, and then the end. Notifies `moved` of all that is read and written.
     async fn carry(
         &self,
         mut from: impl AsyncRead + Unpin,
         mut to: impl AsyncWrite + Unpin,
+        moved: &Notify,
     ) -> io::Result<()> {
         let mut piece = vec![0; PIECE];
         loop {
             let read = from.read(&mut piece).await?;
+            moved.notify_one();
             if read == 0 {
                 return to.shutdown().await;
             }
             self.charge(read as u64)?;
             to.write_all(&piece[..read]).await?;
+            moved.notify_one();
         }
     }
 

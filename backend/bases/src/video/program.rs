@@ -21,10 +21,13 @@ const CPU_SECONDS: u64 = 60;
 const TIME: Duration = Duration::from_secs(120);
 /// The longest description.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
-/// What it may fetch: pages and programs of a platform are some megabytes, and the lists of a large channel some tens of them.
+/// What it may fetch: pages and programs of a platform are some megabytes, and the lists of a large channel some tens of them. It gives up by
+/// itself on an origin that says nothing for 20 seconds.
 const PROXY: ProxyBounds = ProxyBounds {
     connections: 8,
     bytes: 256 * 1024 * 1024,
+    idle: Duration::from_secs(30),
+    time: TIME,
 };
 /// The longest reason that is told of a failure, in characters.
 const LONGEST_REASON: usize = 200;

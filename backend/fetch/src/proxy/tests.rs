@@ -1,5 +1,6 @@
 //! What the proxy lets through, and what it costs at most.
 
+use colloquy_base::clock::runtime_now;
 use colloquy_config::FetchConfig;
 
 use super::*;
@@ -7,7 +8,11 @@ use super::*;
 const BOUNDS: ProxyBounds = ProxyBounds {
     connections: 4,
     bytes: 100_000,
+    idle: Duration::from_secs(60),
+    time: Duration::from_secs(60),
 };
+/// What a test waits at most for an end that does not come.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 async fn proxy(allow_private: bool, bounds: ProxyBounds) -> Proxy {
     let settings = FetchConfig {
@@ -167,17 +172,8 @@ async fn tunnels_carry_both_ways_and_end_with_the_bounds() {
         ..BOUNDS
     };
     let proxy = proxy(true, little).await;
-    let (port, listener) = echo().await;
-    let head = format!(
-        "CONNECT 127.0.0.1:{port} HTTP/1.1\r\n{}\r\n",
-        credentials(&proxy)
-    );
     served(&proxy, async {
-        let mut client = send(&proxy, &head).await;
-        let (mut origin, _) = listener.accept().await.unwrap();
-        let mut established = [0; 39];
-        client.read_exact(&mut established).await.unwrap();
-        assert!(established.starts_with(b"HTTP/1.1 200 "));
+        let (mut client, mut origin) = tunnel(&proxy).await;
         client.write_all(b"hello").await.unwrap();
         let mut heard = [0; 5];
         origin.read_exact(&mut heard).await.unwrap();
@@ -191,6 +187,83 @@ async fn tunnels_carry_both_ways_and_end_with_the_bounds() {
         assert!(rest.is_empty(), "{rest:?}");
         // So it is for every other connection.
         assert!(proxy.charge(11).is_err());
+    })
+    .await;
+}
+
+/// A tunnel through a proxy: the program's end, and the origin's.
+async fn tunnel(proxy: &Proxy) -> (TcpStream, TcpStream) {
+    let (port, listener) = echo().await;
+    let credentials = credentials(proxy);
+    let head = format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\n{credentials}\r\n");
+    let mut client = send(proxy, &head).await;
+    let (origin, _) = listener.accept().await.unwrap();
+    let mut established = [0; 39];
+    client.read_exact(&mut established).await.unwrap();
+    assert!(established.starts_with(b"HTTP/1.1 200 "));
+    (client, origin)
+}
+
+#[tokio::test]
+async fn a_tunnel_that_carries_nothing_or_lasts_too_long_is_closed_at_both_ends() {
+    let short = Duration::from_millis(5);
+    for bounds in [
+        ProxyBounds {
+            idle: short,
+            ..BOUNDS
+        },
+        ProxyBounds {
+            time: short,
+            ..BOUNDS
+        },
+    ] {
+        let proxy = proxy(true, bounds).await;
+        served(&proxy, async {
+            let (mut client, mut origin) = tunnel(&proxy).await;
+            for end in [&mut client, &mut origin] {
+                let closed = timeout(PATIENCE, end.read(&mut [0])).await;
+                assert_eq!(closed.expect("it stays open").unwrap(), 0);
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_tunnel_whose_client_has_ended_is_closed_when_its_origin_says_nothing() {
+    let bounds = ProxyBounds {
+        idle: Duration::from_millis(5),
+        ..BOUNDS
+    };
+    let proxy = proxy(true, bounds).await;
+    served(&proxy, async {
+        let (mut client, mut origin) = tunnel(&proxy).await;
+        client.shutdown().await.unwrap();
+        let closed = timeout(PATIENCE, client.read(&mut [0])).await;
+        assert_eq!(closed.expect("it stays open").unwrap(), 0);
+        assert_eq!(origin.read(&mut [0]).await.unwrap(), 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_tunnel_that_carries_one_way_stays_open() {
+    let idle = Duration::from_millis(200);
+    let bounds = ProxyBounds {
+        idle,
+        bytes: u64::MAX,
+        ..BOUNDS
+    };
+    let proxy = proxy(true, bounds).await;
+    served(&proxy, async {
+        let (mut client, mut origin) = tunnel(&proxy).await;
+        let end = runtime_now() + 2 * idle;
+        while runtime_now() < end {
+            origin.write_all(b"news").await.unwrap();
+            let mut heard = [0; 4];
+            client.read_exact(&mut heard).await.unwrap();
+            assert_eq!(&heard, b"news");
+        }
     })
     .await;
 }
