@@ -34,7 +34,7 @@ fn program(folder: &TempDir, answers: &[(&str, String, i32)]) -> std::path::Path
         cases += &format!("  *{word}*) print {}{to}; exit {code};;\n", file.display());
     }
     let script = format!(
-        "#!/bin/sh\n{PRINT}for last; do :; done\nfor option in --dump-single-json --no-cache-dir --proxy --use-extractors; do\n  \
+        "#!/bin/sh\n{PRINT}for last; do :; done\nfor option in --dump-single-json --no-cache-dir --config-locations --use-extractors; do\n  \
          case \" $* \" in *\" $option \"*) ;; *) exit 9;; esac\ndone\ncase \"$last\" in\n{cases}esac\nexit 3\n"
     );
     let path = folder.path().join("yt-dlp");

@@ -2,7 +2,7 @@
 //!
 //! It runs confined, with limits of memory, time and output, writes no files, and is told to read no settings of its own. It uses the extractors
 //! of the wanted platforms alone, since others follow addresses wherever they lead, and all that it fetches goes through a proxy of the guarded
-//! client, which is there for as long as it runs.
+//! client, which is there for as long as it runs, and whose address with its credentials the program reads from its standard input.
 
 use std::{env, path::PathBuf, time::Duration};
 
@@ -112,7 +112,6 @@ impl<'a> YtDlp<'a> {
         };
         let proxy = self.fetcher.proxy(PROXY).await;
         let proxy = proxy.map_err(|error| ProgramFailure::Later(error.to_string()))?;
-        let proxy_url = proxy.url();
         let arguments = [
             "--ignore-config",
             "--no-plugin-dirs",
@@ -121,14 +120,16 @@ impl<'a> YtDlp<'a> {
             "--no-warnings",
             "--use-extractors",
             &self.extractors,
-            "--proxy",
-            &proxy_url,
+            "--config-locations",
+            "-",
             "--dump-single-json",
             option,
             "--",
             url,
         ];
         let path = env::var("PATH").unwrap_or_default();
+        // Every user of the system may read arguments, and other processes of this user an environment: the credentials come by standard input.
+        let options = Bytes::from(format!("--proxy {}\n", proxy.url()));
         // Its interpreter is found by the path; it has no home, and no other proxy.
         let environment = [
             ("PATH", path.as_str()),
@@ -149,7 +150,7 @@ impl<'a> YtDlp<'a> {
             port: Some(proxy.port()),
         };
         let sandbox = self.sandbox;
-        let running = sandbox.run_program_telling(&self.claim, program, limits, Bytes::new());
+        let running = sandbox.run_program_telling(&self.claim, program, limits, options);
         let ran = tokio::select! {
             ran = running => ran,
             never = proxy.serve() => match never {},

@@ -65,13 +65,13 @@ fn an_address_that_the_proxy_refuses_is_told_in_few_words() {
     assert_eq!(reason(told), NOT_ALLOWED);
 }
 
-/// Stands for yt-dlp and does this, as bash alone, without other processes. `$proxy` is the address of the proxy that it is told, `$pair`
-/// the credentials.
+/// Stands for yt-dlp and does this, as bash alone, without other processes. `$proxy` is the address of the proxy that it is told by its
+/// standard input, `$pair` the credentials, `$given` all of its arguments.
 fn double(folder: &Path, does: &str) -> PathBuf {
     let path = folder.join("yt-dlp");
     let script = format!(
-        "#!/bin/bash\nwhile [ $# -gt 1 ]; do\n  [ \"$1\" != --proxy ] || proxy=$2\n  [ \"$1\" != --use-extractors ] || extractors=$2\n  \
-         shift\ndone\nproxy=${{proxy#http://}}\npair=${{proxy%@*}} proxy=${{proxy#*@}}\n{does}\n"
+        "#!/bin/bash\ngiven=$*\nwhile [ $# -gt 1 ]; do\n  [ \"$1 $2\" != '--config-locations -' ] || read -r option proxy\n  \
+         [ \"$1\" != --use-extractors ] || extractors=$2\n  shift\ndone\n[ \"$option\" = --proxy ] || exit 9\nproxy=${{proxy#http://}}\npair=${{proxy%@*}} proxy=${{proxy#*@}}\n{does}\n"
     );
     fs::write(&path, script).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -142,6 +142,17 @@ async fn what_the_program_fetches_goes_through_the_guarded_client() {
     assert!(!extractors.contains("generic") && !extractors.contains("consent"));
     let environment = lines.collect::<Vec<_>>().join(" ").to_lowercase();
     assert!(!environment.contains("proxy"), "{environment}");
+}
+
+#[tokio::test]
+async fn no_argument_has_the_credentials_of_the_proxy() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = double(folder.path(), "echo \"$pair\"; echo \"$given\"");
+    let printed = described(folder.path(), program).await.unwrap();
+    let (pair, given) = printed.split_once('\n').unwrap();
+    let (user, password) = pair.split_once(':').unwrap();
+    assert_eq!((user, password.len()), ("colloquy", 43), "{pair}");
+    assert!(!given.contains(password), "{given}");
 }
 
 #[tokio::test]
