@@ -45,13 +45,17 @@ pub(super) async fn create(
     drop(calls.documents(&tenant, &character)?);
     // A template that cannot be filled in is an error of this request, not of the call later on.
     colloquy_characters::rendered(calls, &tenant, &character, &request.character_params).await?;
-    if let Some(language) = character.parameters.spoken_language() {
+    let language = character.parameters.spoken_language();
+    if let Some(language) = &language {
         let understood = calls.providers.transcriber.understands();
-        let checked = understood.check(&language);
-        checked.map_err(|error| InvalidField::new("character", error.to_string()))?;
-        let checked = calls.providers.synthesizer.check_language(&language, None);
+        let checked = understood.check(language);
         checked.map_err(|error| InvalidField::new("character", error.to_string()))?;
     }
+    let default = calls.config.synthesizer.voice.as_deref();
+    let voice = character.parameters.voice_id().or(default);
+    let synthesizer = &calls.providers.synthesizer;
+    let checked = synthesizer.check_language(voice, language.as_deref(), None);
+    checked.map_err(|error| InvalidField::new("character", error.to_string()))?;
     let unknown_base =
         colloquy_characters::unknown_base(calls, &tenant, &character.parameters).await?;
     let now = calls.clock.now_ms();

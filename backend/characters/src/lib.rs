@@ -218,6 +218,15 @@ impl CharacterParameters {
         let named = of_voice.and_then(language_tag);
         named.or_else(|| self.language.as_deref().and_then(language_tag))
     }
+
+    /// The id of its voice: `voice` itself, or the `id`, else the `voice`, of that. `None` where it is empty or of another form.
+    #[must_use]
+    pub fn voice_id(&self) -> Option<&str> {
+        let voice = self.voice.as_ref()?;
+        let text = |key: &str| voice.get(key).and_then(Value::as_str);
+        let id = voice.as_str().or(text("id")).or(text("voice"))?.trim();
+        (!id.is_empty()).then_some(id)
+    }
 }
 
 impl Character {

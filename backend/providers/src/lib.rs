@@ -109,11 +109,17 @@ pub trait Synthesizer: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Checks that the language, a BCP 47 tag, can be spoken: this text, or whatever may come. A service elsewhere refuses when it is asked.
+    /// Checks that a voice can speak a language, a BCP 47 tag: this text, or whatever may come. A text without a language is in the voice's own. A
+    /// service elsewhere refuses when it is asked.
     ///
     /// # Errors
     /// When its texts would be read out wrong.
-    fn check_language(&self, _language: &str, _text: Option<&str>) -> Result<(), NotSpoken> {
+    fn check_language(
+        &self,
+        _voice: Option<&str>,
+        _language: Option<&str>,
+        _text: Option<&str>,
+    ) -> Result<(), NotSpoken> {
         Ok(())
     }
 

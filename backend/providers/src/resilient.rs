@@ -387,8 +387,13 @@ impl Synthesizer for Resilient<dyn Synthesizer> {
         self.inner.threads_a_call()
     }
 
-    fn check_language(&self, language: &str, text: Option<&str>) -> Result<(), NotSpoken> {
-        self.inner.check_language(language, text)
+    fn check_language(
+        &self,
+        voice: Option<&str>,
+        language: Option<&str>,
+        text: Option<&str>,
+    ) -> Result<(), NotSpoken> {
+        self.inner.check_language(voice, language, text)
     }
 
     fn readable(&self, voice: Option<&str>, language: Option<&str>, text: String) -> String {

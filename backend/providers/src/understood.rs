@@ -42,17 +42,43 @@ pub enum NotSpoken {
 
 impl NotSpoken {
     /// The check of voices whose text goes through espeak-ng.
-    pub(crate) fn check_for_espeak(language: &str, text: Option<&str>) -> Result<(), Self> {
-        let is_japanese = primary(language).eq_ignore_ascii_case("ja");
-        match is_japanese && text.is_none_or(colloquy_language::has_han) {
+    pub(crate) fn check_for_espeak(
+        voice: Option<&str>,
+        language: Option<&str>,
+        text: Option<&str>,
+    ) -> Result<(), Self> {
+        match is_japanese(voice, language) && text.is_none_or(colloquy_language::has_han) {
             true => Err(Self::Kanji),
             false => Ok(()),
         }
     }
 }
 
+/// What espeak-ng calls its Japanese voice: its language, and its name.
+const JAPANESE: [&str; 2] = ["ja", "japanese"];
+
 /// The Chinese languages of which espeak-ng has voices that read their characters.
 const CHINESE: [&str; 3] = ["zh", "cmn", "yue"];
+
+/// True if a text is Japanese: by its language, or by that of its voice where it names none.
+fn is_japanese(voice: Option<&str>, language: Option<&str>) -> bool {
+    match (language, voice) {
+        (Some(language), _) => is_of(language, &["ja"]),
+        (None, Some(voice)) => is_of(without_variant(voice), &JAPANESE),
+        (None, None) => false,
+    }
+}
+
+/// True if a tag is of one of these languages.
+fn is_of(tag: &str, codes: &[&str]) -> bool {
+    let primary = primary(tag);
+    codes.iter().any(|code| primary.eq_ignore_ascii_case(code))
+}
+
+/// The name of one of espeak-ng's voices without its variant: `ja` of `ja+f3`.
+fn without_variant(voice: &str) -> &str {
+    voice.split_once('+').map_or(voice, |(name, _)| name)
+}
 
 /// A text without Chinese characters where the voice would say "Chinese letter" for each of them. Those of Japanese stay: a text in it is
 /// refused ([`NotSpoken::Kanji`]).
@@ -61,12 +87,9 @@ pub(crate) fn readable_by_espeak(
     language: Option<&str>,
     text: String,
 ) -> String {
-    let is_of = |tag: &str, code: &str| primary(tag).eq_ignore_ascii_case(code);
-    let is_japanese = language.is_some_and(|tag| is_of(tag, "ja"));
-    let voice = voice.and_then(|voice| voice.split('+').next());
-    let mut tags = voice.into_iter().chain(language);
-    let is_chinese = tags.any(|tag| CHINESE.iter().any(|code| is_of(tag, code)));
-    match is_japanese || is_chinese {
+    let mut tags = voice.map(without_variant).into_iter().chain(language);
+    let is_chinese = tags.any(|tag| is_of(tag, &CHINESE));
+    match is_japanese(voice, language) || is_chinese {
         true => text,
         false => colloquy_language::without_han(&text),
     }
@@ -155,7 +178,7 @@ mod tests {
 
     #[test]
     fn kanji_are_not_read_by_espeak() {
-        let check = NotSpoken::check_for_espeak;
+        let check = |language, text| NotSpoken::check_for_espeak(Some("f3"), Some(language), text);
         assert_eq!(check("ja", Some("きょうは いい てんきです。2026")), Ok(()));
         assert_eq!(check("ja-JP", Some("今日は")), Err(NotSpoken::Kanji));
         assert_eq!(
@@ -165,6 +188,25 @@ mod tests {
         );
         assert_eq!(check("zh-cn", Some("今天")), Ok(()));
         assert_eq!(check("en", None), Ok(()));
+    }
+
+    #[test]
+    fn a_text_without_a_language_is_in_that_of_its_japanese_voice() {
+        const KANJI: &str = "きょう東京へ";
+        for voice in ["ja", "JA+f3", "Japanese", "japanese+Andy", "ja-JP"] {
+            let check = |text| NotSpoken::check_for_espeak(Some(voice), None, text);
+            assert_eq!(check(Some(KANJI)), Err(NotSpoken::Kanji), "{voice}");
+            assert_eq!(check(None), Err(NotSpoken::Kanji), "{voice}");
+            assert_eq!(check(Some("きょう")), Ok(()), "{voice}");
+            let readable = readable_by_espeak(Some(voice), None, KANJI.to_owned());
+            assert_eq!(readable, KANJI, "{voice}: refused, not shortened");
+            let english = NotSpoken::check_for_espeak(Some(voice), Some("en"), Some("In 東京"));
+            assert_eq!(english, Ok(()), "{voice}");
+        }
+        for voice in [None, Some("f3"), Some("jabberwock"), Some("javanese")] {
+            let check = NotSpoken::check_for_espeak(voice, None, Some(KANJI));
+            assert_eq!(check, Ok(()), "{voice:?}");
+        }
     }
 
     #[test]

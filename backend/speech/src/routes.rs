@@ -147,16 +147,14 @@ async fn answer(speech: &Speech, request_id: u64, request: Request) -> Result<Re
     let payer = payer(&parts, speech).await?;
     let wanted = wanted(speech, parts, body).await?;
     let language = wanted.language.or_else(|| detect_to_speak(&wanted.input));
-    if let Some(language) = language {
-        let synthesizer = &speech.providers.synthesizer;
-        let checked = synthesizer.check_language(language, Some(&wanted.input));
-        checked.map_err(|unspoken| InvalidField::new("input", unspoken.to_string()))?;
-    }
     let voices = voices::list(speech).await.map_err(SoundError::from)?;
     let id = match library::parsed(&wanted.voice) {
         Some(reference) => named(speech, &payer, reference).await?,
         None => wanted.voice,
     };
+    let synthesizer = &speech.providers.synthesizer;
+    let checked = synthesizer.check_language(Some(&id), language, Some(&wanted.input));
+    checked.map_err(|unspoken| InvalidField::new("input", unspoken.to_string()))?;
     let voice = voices::choose(&voices, &id, language, wanted.speed).ok_or_else(unknown_voice)?;
     let claim = Claim::new(Priority::Request, &bill::owner(&payer));
     let reading = TextReader::new(speech, voice.clone(), &wanted.input, &claim);

@@ -1,7 +1,6 @@
 //! Which voice a character speaks with.
 
 use colloquy_characters::CharacterParameters;
-use serde_json::Value;
 
 /// The speeds of the interface document.
 pub(super) const SPEED: std::ops::RangeInclusive<f32> = 0.5..=1.5;
@@ -32,41 +31,20 @@ impl Voice {
     /// language is the character's where the voice names none. What is of another form counts as absent.
     #[must_use]
     pub fn of(parameters: &CharacterParameters) -> Self {
-        let language = parameters.spoken_language();
-        match &parameters.voice {
-            Some(Value::String(id)) => Self {
-                id: named(id),
-                language,
-                speed: 1.0,
-            },
-            Some(Value::Object(voice)) => {
-                let text = |key: &str| voice.get(key).and_then(Value::as_str);
-                let speed = voice
-                    .get("speed")
-                    .and_then(Value::as_f64)
-                    .map_or(1.0, |speed| speed as f32);
-                Self {
-                    id: text("id").or(text("voice")).and_then(named),
-                    language,
-                    speed: speed.clamp(*SPEED.start(), *SPEED.end()),
-                }
-            }
-            _ => Self {
-                language,
-                ..Self::default()
-            },
+        let voice = parameters.voice.as_ref();
+        let speed = voice.and_then(|voice| voice.get("speed")?.as_f64());
+        let speed = speed.map_or(1.0, |speed| speed as f32);
+        Self {
+            id: parameters.voice_id().map(str::to_owned),
+            language: parameters.spoken_language(),
+            speed: speed.clamp(*SPEED.start(), *SPEED.end()),
         }
     }
 }
 
-fn named(id: &str) -> Option<String> {
-    let id = id.trim();
-    (!id.is_empty()).then(|| id.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -363,12 +363,22 @@ async fn languages_that_nothing_here_knows_are_refused_with_what_to_install() {
         told(&refused["errors"][field]);
     }
 
-    let kanji = json!({"language": "auto"});
-    let refused = send(ask(&app, key, "図書館は九時に開きます。", kanji))
-        .await
-        .expect(400);
-    let told_of = refused["errors"]["input"][0].as_str().unwrap();
-    assert!(told_of.contains("kana"), "{refused}");
+    for (text, voice) in [("図書館は九時に開きます。", "en"), ("Taxi, 東京", "ja+f3")]
+    {
+        let kanji = json!({"language": "auto", "voice": voice});
+        let refused = send(ask(&app, key, text, kanji)).await.expect(400);
+        let told_of = refused["errors"]["input"][0].as_str().unwrap();
+        assert!(told_of.contains("kana"), "{voice}: {refused}");
+    }
+    let speaks =
+        json!({"personality": "You guide visitors.", "parameters": {"voice": {"id": "ja"}}});
+    let body = json!({"character": speaks, "call_time_limit_seconds": 600});
+    let refused = app.post(key, "/v2/calls", body).await.expect(400);
+    let refused = refused.to_string();
+    assert!(
+        refused.contains("character") && refused.contains("kana"),
+        "{refused}"
+    );
 
     let health = app.get("", "/health/deep").await.json();
     let hears = &health["checks"]["transcriber"];

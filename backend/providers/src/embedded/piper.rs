@@ -190,6 +190,19 @@ impl Voices {
         !self.speeds.is_empty()
     }
 
+    /// What espeak-ng is told of the voice and the language of a text. A voice of these speaks its own language alone, and is none of its.
+    fn for_rest<'a>(
+        &'a self,
+        voice: Option<&'a str>,
+        language: Option<&'a str>,
+    ) -> (Option<&'a str>, Option<&'a str>) {
+        let of_name = |own: &&Arc<Voice>| voice.is_some_and(|it| own.id.eq_ignore_ascii_case(it));
+        match self.voices.iter().find(of_name) {
+            Some(own) => (None, Some(language.unwrap_or(&own.language))),
+            None => (voice, language),
+        }
+    }
+
     /// The voice for a request: the one that it names, if it speaks the language; that of the language, unless another voice is
     /// named that espeak-ng has.
     async fn voice(&self, request: &SpeechRequest) -> Result<Option<&Arc<Voice>>, ProviderError> {
@@ -231,20 +244,19 @@ impl Synthesizer for Voices {
         self.speeds.clone()
     }
 
-    fn check_language(&self, language: &str, text: Option<&str>) -> Result<(), NotSpoken> {
-        self.rest.check_language(language, text)
+    fn check_language(
+        &self,
+        voice: Option<&str>,
+        language: Option<&str>,
+        text: Option<&str>,
+    ) -> Result<(), NotSpoken> {
+        let (voice, language) = self.for_rest(voice, language);
+        self.rest.check_language(voice, language, text)
     }
 
     fn readable(&self, voice: Option<&str>, language: Option<&str>, text: String) -> String {
-        let of_name = |own: &&Arc<Voice>| voice.is_some_and(|it| own.id.eq_ignore_ascii_case(it));
-        match self.voices.iter().find(of_name) {
-            // It speaks its own language alone.
-            Some(own) => {
-                let language = language.unwrap_or(&own.language);
-                self.rest.readable(None, Some(language), text)
-            }
-            None => self.rest.readable(voice, language, text),
-        }
+        let (voice, language) = self.for_rest(voice, language);
+        self.rest.readable(voice, language, text)
     }
 
     async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError> {

@@ -128,8 +128,13 @@ impl Synthesizer for Espeak {
         ESPEAK
     }
 
-    fn check_language(&self, language: &str, text: Option<&str>) -> Result<(), NotSpoken> {
-        NotSpoken::check_for_espeak(language, text)
+    fn check_language(
+        &self,
+        voice: Option<&str>,
+        language: Option<&str>,
+        text: Option<&str>,
+    ) -> Result<(), NotSpoken> {
+        NotSpoken::check_for_espeak(voice, language, text)
     }
 
     fn readable(&self, voice: Option<&str>, language: Option<&str>, text: String) -> String {
@@ -137,15 +142,13 @@ impl Synthesizer for Espeak {
     }
 
     async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError> {
-        if let Some(language) = &request.language {
-            let checked = self.check_language(language, Some(&request.text));
-            let unspoken = |unspoken: NotSpoken| {
-                ProviderError::new(ESPEAK, ProviderErrorKind::Rejected, unspoken.to_string())
-            };
-            checked.map_err(unspoken)?;
-        }
+        let (voice, language) = (request.voice.as_deref(), request.language.as_deref());
+        let checked = self.check_language(voice, language, Some(&request.text));
+        checked.map_err(|unspoken| {
+            ProviderError::new(ESPEAK, ProviderErrorKind::Rejected, unspoken.to_string())
+        })?;
         let voices = self.voices.get_or_try_init(Voices::ask).await?;
-        let voice = voices.choose(request.voice.as_deref(), request.language.as_deref());
+        let voice = voices.choose(voice, language);
         let speed = request.speed.clamp(*SPEED.start(), *SPEED.end());
         let entered = self.queue.enter(&request.claim).await;
         let slot = entered.map_err(|full| busy(ESPEAK, full))?;
