@@ -3,6 +3,7 @@
 mod call;
 mod extract;
 mod figures;
+mod progress;
 mod recordings;
 mod retrieve;
 mod server;

@@ -4,6 +4,8 @@
 //! Recordings are those of human speech with their words ([`recordings`]), in parts that are as long as what visitors say; models are in
 //! `COLLOQUY_MODELS_DIR`. Of each figure there is another one with `programs_` before it, for the two programs.
 //!
+//! All of it takes about ten minutes, of which the calls are more than half; each figure is shown on standard error as soon as it is known.
+//!
 //! | figure | what it is |
 //! |---|---|
 //! | `words` | words of the recordings |
@@ -21,7 +23,7 @@
 mod measure;
 mod talk;
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -30,7 +32,12 @@ use colloquy_word_errors as word_errors;
 use harness::client::Speech;
 use serde_json::{Map, Value};
 
-use crate::recordings;
+use crate::{progress::Progress, recordings};
+
+/// How long one thing may take that is measured without a call: PocketSphinx hears all recordings in a minute or two.
+const STEP: Duration = Duration::from_secs(600);
+/// How long a turn of a call may take: the character's last words, the visitor's, and the wait for a reply.
+const TURN: Duration = Duration::from_secs(60);
 
 /// Options of the benchmark.
 #[derive(Debug, Args)]
@@ -81,19 +88,17 @@ pub(crate) async fn run(options: SpeechOptions) -> anyhow::Result<Report> {
         change(&mut config);
         providers::from_config(&config)
     };
-    let mut figures = Map::new();
+    let mut progress = Progress::begin();
     let words = recordings
         .iter()
         .map(|recording| word_errors::words(&recording.words).len());
-    figures.insert("words".to_owned(), words.sum::<usize>().into());
+    progress.note("words", words.sum::<usize>());
     let neural = with(&neural)?;
     let programs = with(&programs)?;
     for (prefix, providers) in [("", &neural), ("programs_", &programs)] {
-        let mut note = |name: &str, value: Value| {
-            figures.insert(format!("{prefix}{name}"), value);
-        };
-        note("transcriber", providers.transcriber.name().into());
-        note("synthesizer", providers.synthesizer.name().into());
+        let named = |name: &str| format!("{prefix}{name}");
+        progress.note(named("transcriber"), providers.transcriber.name());
+        progress.note(named("synthesizer"), providers.synthesizer.name());
         let ears = providers.transcriber.as_ref();
         for (name, change) in [
             ("wer_clean", None),
@@ -101,40 +106,48 @@ pub(crate) async fn run(options: SpeechOptions) -> anyhow::Result<Report> {
             ("wer_telephone", Some(recordings::telephone)),
             ("wer_noise10", Some(recordings::in_noise)),
         ] {
-            let rate = measure::error_rate(ears, &recordings, change, options.debug).await?;
-            note(name, rate.into());
+            let name = named(name);
+            let rate = measure::error_rate(ears, &recordings, change, options.debug);
+            let rate = progress.measure(&name, STEP, rate).await?;
+            progress.note(name, rate);
         }
-        note(
-            "invented",
-            measure::invented(ears, options.debug).await?.into(),
-        );
+        let name = named("invented");
+        let invented = measure::invented(ears, options.debug);
+        let invented = progress.measure(&name, STEP, invented).await?;
+        progress.note(name, invented);
+        let name = named("stt_p50_ms_5s");
         let five = recordings::seconds(&recordings, 5);
-        note("stt_p50_ms_5s", measure::hearing(ears, &five).await?.into());
+        let hearing = measure::hearing(ears, &five);
+        let hearing = progress.measure(&name, STEP, hearing).await?;
+        progress.note(name, hearing);
         let voice = providers.synthesizer.as_ref();
-        let speaking = measure::speaking(voice, neural.transcriber.as_ref(), options.debug).await?;
-        note("tts_first_audio_p50_ms", speaking.first_audio_p50_ms.into());
-        note("tts_rtf", speaking.real_time_factor.into());
-        note("tts_readback_wer", speaking.readback_error_rate.into());
+        let speaking = measure::speaking(voice, neural.transcriber.as_ref(), options.debug);
+        let speaking = progress.measure(&named("tts"), STEP, speaking).await?;
+        progress.note(named("tts_first_audio_p50_ms"), speaking.first_audio_p50_ms);
+        progress.note(named("tts_rtf"), speaking.real_time_factor);
+        progress.note(named("tts_readback_wer"), speaking.readback_error_rate);
     }
     // Their threads are not to stand beside the server's.
     drop((neural, programs));
     let said = recordings::unbroken(&recordings);
     let said = said.into_iter().map(Speech::trimmed);
     let said = said.collect::<anyhow::Result<Vec<_>>>()?;
-    figures.insert("v2v_recordings".to_owned(), said.len().into());
+    progress.note("v2v_recordings", said.len());
+    // The first visitor has one turn alone before the others come.
+    let turns = u32::try_from(options.turns.saturating_add(2)).unwrap_or(u32::MAX);
+    let limit = TURN.saturating_mul(turns);
     for (prefix, without_models) in [("", false), ("programs_", true)] {
         for (name, calls) in [("v2v_default_p50_ms", 1), ("v2v_default_4_p50_ms", 4)] {
-            let talked = talk::talk(&options, &said, calls, without_models).await?;
-            figures.insert(format!("{prefix}{name}"), talked.v2v_p50_ms.into());
-            figures.insert(
-                format!("{prefix}missed_turns_{calls}"),
-                talked.missed.into(),
-            );
-            figures.insert(format!("{prefix}rss_mb"), talked.rss_mb.into());
+            let name = format!("{prefix}{name}");
+            let talked = talk::talk(&options, &said, calls, without_models);
+            let talked = progress.measure(&name, limit, talked).await?;
+            progress.note(name, talked.v2v_p50_ms);
+            progress.note(format!("{prefix}missed_turns_{calls}"), talked.missed);
+            progress.note(format!("{prefix}rss_mb"), talked.rss_mb);
         }
     }
     Ok(Report {
-        figures,
+        figures: progress.into_figures(),
         json: options.json,
     })
 }
