@@ -6,6 +6,7 @@ use std::{io::Write as _, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
+use tokio::runtime::Builder;
 
 use crate::{
     Config,
@@ -153,8 +154,31 @@ fn parse_scope(text: &str) -> Result<Scope, String> {
         .map_err(|error| error.to_string())
 }
 
+/// Runs the command that the arguments of this process name.
+pub(crate) fn run() -> ExitCode {
+    let cli = Cli::parse();
+    // A child that decodes needs no runtime, whose threads would only take from its limits.
+    if let Some(decoded) = decode(&cli) {
+        return decoded.unwrap_or_else(|error| fail(&error));
+    }
+    let runtime = match Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&error.into()),
+    };
+    match runtime.block_on(command(cli)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+/// The last word of a failed command, also before logs are set up.
+fn fail(error: &anyhow::Error) -> ExitCode {
+    note(&format!("{error:#}"));
+    ExitCode::FAILURE
+}
+
 /// Does the work of a child that decodes, if that is asked for.
-pub(crate) fn decode(cli: &Cli) -> Option<anyhow::Result<ExitCode>> {
+fn decode(cli: &Cli) -> Option<anyhow::Result<ExitCode>> {
     let Command::Decode(Decode { limits, what }) = &cli.command else {
         return None;
     };
@@ -166,8 +190,8 @@ pub(crate) fn decode(cli: &Cli) -> Option<anyhow::Result<ExitCode>> {
     })
 }
 
-/// Runs one command.
-pub(crate) async fn run(cli: Cli) -> anyhow::Result<()> {
+/// Runs a command that is not a child's.
+async fn command(cli: Cli) -> anyhow::Result<()> {
     if let Command::Openapi = cli.command {
         return print(server::openapi::document_json()?.trim_end());
     }

@@ -81,19 +81,10 @@ pub use colloquy_voices as voices;
 pub use colloquy_webhooks as webhooks;
 pub use config::Config;
 
-/// Does the work of a child that decodes; `None` when another command is asked for. A child needs no runtime, whose threads
-/// would only take from its limits.
+/// Runs the command that the arguments of this process name, to its end. Standard error says why one fails.
 ///
-/// # Errors
-/// When the child cannot limit itself, or its parent is gone.
-pub fn decode(cli: &Cli) -> Option<anyhow::Result<std::process::ExitCode>> {
-    cli::decode(cli)
-}
-
-/// Runs one command of the binary to its end.
-///
-/// # Errors
-/// What a person at the terminal can act on: a bad setting, a database that does not answer, an unknown partner.
-pub async fn run(cli: Cli) -> anyhow::Result<()> {
-    cli::run(cli).await
+/// It returns no future: each crate that polls one compiles all that it does once more, and the binary would have most of this library twice.
+#[must_use]
+pub fn run() -> std::process::ExitCode {
+    cli::run()
 }
