@@ -4,6 +4,9 @@
 //! itself was well. After anything else it is closed: nobody knows what a connection holds whose statement was broken off,
 //! or whose transaction could neither be committed nor rolled back. (SQLite ends a transaction by itself when the disk is
 //! full; the driver does not notice, and would take the next transactions for parts of one that nobody commits.)
+//!
+//! The futures that make connections and run single statements are boxed, by functions that are not generic. A future is compiled by each crate
+//! that polls it, with all that it waits for: otherwise every capability has both drivers and their TLS again.
 
 use std::time::Duration;
 
@@ -41,7 +44,11 @@ pub(super) enum Pool {
 
 impl Pool {
     /// Opens the database.
-    pub(super) async fn open(url: &str, most: u32) -> Result<Self, sqlx::Error> {
+    pub(super) fn open(url: &str, most: u32) -> BoxFuture<'_, Result<Self, sqlx::Error>> {
+        Self::open_now(url, most).boxed()
+    }
+
+    async fn open_now(url: &str, most: u32) -> Result<Self, sqlx::Error> {
         let pool = if url.starts_with("sqlite:") {
             let mut options: SqliteConnectOptions = url.parse()?;
             if !url.contains('?') {
@@ -86,23 +93,29 @@ impl Pool {
         Ok(self.take().await?)
     }
 
-    async fn take(&self) -> Result<Connection, sqlx::Error> {
-        let held = match self {
-            Self::Sqlite(pool) => CheckedOut::Sqlite(pool.acquire().await?),
-            Self::Postgres(pool) => CheckedOut::Postgres(pool.acquire().await?),
-        };
-        Ok(Connection {
-            held,
-            trusted: true,
-        })
+    fn take(&self) -> BoxFuture<'_, Result<Connection, sqlx::Error>> {
+        async move {
+            let held = match self {
+                Self::Sqlite(pool) => CheckedOut::Sqlite(pool.acquire().await?),
+                Self::Postgres(pool) => CheckedOut::Postgres(pool.acquire().await?),
+            };
+            Ok(Connection {
+                held,
+                trusted: true,
+            })
+        }
+        .boxed()
     }
 
     /// A SQLite connection that belongs to the pool no more; `None` on PostgreSQL.
-    pub(super) async fn detached(&self) -> Result<Option<SqliteConnection>, StoreError> {
-        match self {
-            Self::Sqlite(pool) => Ok(Some(pool.acquire().await?.detach())),
-            Self::Postgres(_) => Ok(None),
+    pub(super) fn detached(&self) -> BoxFuture<'_, Result<Option<SqliteConnection>, StoreError>> {
+        async move {
+            match self {
+                Self::Sqlite(pool) => Ok(Some(pool.acquire().await?.detach())),
+                Self::Postgres(_) => Ok(None),
+            }
         }
+        .boxed()
     }
 }
 
@@ -294,6 +307,14 @@ pub struct Db {
 }
 
 impl Db {
+    fn run(&self, statement: Statement) -> BoxFuture<'_, Result<u64, StoreError>> {
+        async move {
+            let mut connection = self.pool.acquire().await?;
+            connection.execute(statement, self.limit).await
+        }
+        .boxed()
+    }
+
     /// Closes its connections; there are no others after that.
     pub async fn close(&self) {
         match &self.pool {
@@ -312,12 +333,7 @@ impl Executor for Db {
         &self,
         statement: impl Into<Statement> + Send,
     ) -> BoxFuture<'_, Result<u64, StoreError>> {
-        let statement = statement.into();
-        async move {
-            let mut connection = self.pool.acquire().await?;
-            connection.execute(statement, self.limit).await
-        }
-        .boxed()
+        self.run(statement.into())
     }
 
     fn fetch_rows(&self, statement: Statement) -> BoxFuture<'_, Result<Vec<DbRow>, StoreError>> {

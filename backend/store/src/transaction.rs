@@ -67,6 +67,15 @@ impl Transaction {
         self.commit_now().boxed()
     }
 
+    fn run(&self, statement: Statement) -> BoxFuture<'_, Result<u64, StoreError>> {
+        async move {
+            let mut state = self.state.lock().await;
+            let result = state.connection.execute(statement, self.limit).await;
+            state.note(result)
+        }
+        .boxed()
+    }
+
     async fn commit_now(mut self) -> Result<(), StoreError> {
         let state = self.state.get_mut();
         if state.failed || !state.connection.trusted {
@@ -104,13 +113,7 @@ impl Executor for Transaction {
         &self,
         statement: impl Into<Statement> + Send,
     ) -> BoxFuture<'_, Result<u64, StoreError>> {
-        let statement = statement.into();
-        async move {
-            let mut state = self.state.lock().await;
-            let result = state.connection.execute(statement, self.limit).await;
-            state.note(result)
-        }
-        .boxed()
+        self.run(statement.into())
     }
 
     fn fetch_rows(&self, statement: Statement) -> BoxFuture<'_, Result<Vec<DbRow>, StoreError>> {
