@@ -75,7 +75,7 @@ pub use self::{
     admission::sweep,
     channel::{Discover, Import},
     digitizing::Digitize,
-    embedding::{Embed, Reembed},
+    embedding::{Embed, EmbedLong, Reembed},
     erase::Erase,
     rewriting::Rewrite,
     vectorstore::SyncFiles,
@@ -200,6 +200,7 @@ where
             .with::<Digitize>()
             .with::<Rewrite>()
             .with::<Embed>()
+            .with::<EmbedLong>()
             .with::<Reembed>()
             .with::<Erase>()
             .with::<Wake>()

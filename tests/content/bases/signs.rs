@@ -141,7 +141,8 @@ async fn an_original_that_is_no_text_is_shown_in_base64() {
     assert!(!text["content"].as_str().unwrap().contains('\u{fffd}'));
 }
 
-/// A short document is embedded between the parts of long ones, although these take all places that a partner gets.
+/// A short document is embedded between the parts of long ones, although these take all places that a partner gets. They go on among the
+/// long ones, and their texts are cut again once: each lease of a job is a cut.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_short_document_does_not_wait_for_all_of_a_long_one() {
     const LONG: usize = 40;
@@ -184,5 +185,11 @@ async fn a_short_document_does_not_wait_for_all_of_a_long_one() {
     );
     let times = asked.iter().filter(|text| text.contains("first0.")).count();
     assert_eq!(times, 1, "nothing is embedded twice");
+    let db = app.app.store.db();
+    let long = "SELECT COUNT(*) FROM work WHERE kind = 'bases.embed_long'";
+    assert_ne!(db.fetch_count(long).await.unwrap(), 0);
+    let leases = "SELECT CAST(SUM(fence) AS BIGINT) FROM work WHERE kind IN ('bases.embed', 'bases.embed_long')";
+    let leases = db.fetch_count(leases).await.unwrap();
+    assert!(leases <= 5, "{leases}");
     assert_eq!(found(&app, key, "needle").await[0], "short.md");
 }

@@ -7,6 +7,7 @@
 mod change;
 mod info;
 mod job;
+mod making;
 mod manifest;
 mod profile;
 
@@ -14,7 +15,10 @@ use std::sync::Arc;
 
 use colloquy_providers::Embedder;
 
-pub use self::{change::Reembed, job::Embed};
+pub use self::{
+    change::Reembed,
+    job::{Embed, EmbedLong},
+};
 pub(crate) use self::{
     change::{change_over_if_ready, change_profiles, embed_lacking},
     info::{EmbeddingInfo, UpdateStatus, info},

@@ -181,11 +181,11 @@ pub(crate) async fn is_embedded_anew(
     Ok(db.fetch_count(statement(sql, [document.into()])).await? > 0)
 }
 
-/// Notes that its embedding waits for something.
+/// Notes that its embedding waits: for something that is wrong now, or only for its turn.
 pub(crate) async fn wait_with_embedding(
     db: &impl Executor,
     document: &str,
-    reason: &str,
+    reason: Option<&str>,
 ) -> Result<(), StoreError> {
     let sql = "UPDATE knowledge_documents SET embedding = 'queued', embedding_error = $2 WHERE id = $1 AND embedding = 'running'";
     db.execute(statement(sql, [document.into(), reason.into()]))

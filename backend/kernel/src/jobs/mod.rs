@@ -272,6 +272,17 @@ pub async fn count_due<J: Job>(base: &Base) -> Result<u64, StoreError> {
     store::count_due(base.store.db(), J::KIND, base.clock.now_ms()).await
 }
 
+/// Returns true if a job of this sort and key is queued, runs or is blocked.
+///
+/// # Errors
+/// The database's failure.
+pub async fn is_unfinished<J: Job>(
+    db: &impl Executor,
+    dedup_key: &str,
+) -> Result<bool, StoreError> {
+    store::is_unfinished(db, J::KIND, dedup_key).await
+}
+
 /// The newest row of this sort and key; for status pages and tests.
 ///
 /// # Errors

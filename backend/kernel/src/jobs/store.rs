@@ -109,6 +109,17 @@ pub(super) async fn count_due(db: &impl Executor, kind: &str, now: i64) -> Resul
         .await
 }
 
+/// Returns true if a job of this sort and key is not finished.
+pub(super) async fn is_unfinished(
+    db: &impl Executor,
+    kind: &str,
+    dedup_key: &str,
+) -> Result<bool, StoreError> {
+    let sql = "SELECT COUNT(*) FROM work WHERE kind = $1 AND dedup_key = $2 AND state IN ('queued', 'running', 'blocked')";
+    let unfinished = statement(sql, [kind.into(), dedup_key.into()]);
+    Ok(db.fetch_count(unfinished).await? > 0)
+}
+
 /// Extends a lease from now on, by the database's time or what stands for it in a test; `false` when it is lost.
 pub(super) async fn renew(
     db: &impl Executor,
