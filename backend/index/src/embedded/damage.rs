@@ -17,6 +17,7 @@ use crc32fast::Hasher;
 use serde::Deserialize;
 use tantivy::{Index, TantivyError, directory::error::OpenReadError};
 
+use super::META;
 use crate::search::IndexError;
 
 /// The last bytes of a file: the length of the footer's JSON and a number that every footer has, of 32 bits each.
@@ -61,11 +62,16 @@ fn is_malformed(error: &io::Error) -> bool {
     )
 }
 
-/// The lengths and times of modification of the files of a commit. The files of a segment are written once, so one that changes was changed by
-/// somebody else.
-#[derive(Debug, Default)]
+/// The lengths and times of modification of the files of a commit. The files of a segment are written once, so one that changes was changed
+/// by somebody else.
+///
+/// Files are compared without a lock, as one with another time is read: [`Signs::begin`], or a clone, gives what [`Signs::compare`] compares,
+/// and [`Signs::note`] takes what that found, but nothing of files that are others by then.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Signs {
     files: HashMap<PathBuf, Sign>,
+    /// Those of the file that names the others. Each commit writes it, and each merge.
+    meta: Option<Sign>,
     looked: Option<Instant>,
 }
 
@@ -85,9 +91,23 @@ impl Sign {
     }
 }
 
+/// What became of files since their signs were taken.
+#[derive(Debug)]
+pub(super) struct Seen {
+    before: Signs,
+    /// Signs of files that were touched, or that a merge made; `None` of those that a merge removed.
+    after: Vec<(PathBuf, Option<Sign>)>,
+    /// Those of the file that names the others, as it was when it was read.
+    meta: Option<Sign>,
+    /// The first file that is damaged or cannot be read.
+    failure: Option<(PathBuf, IndexError)>,
+}
+
 impl Signs {
     /// Takes the signs of the files of the last commit. Those of files that were known before stay as they were.
     pub(super) fn take(index: &Index, folder: &Path, known: &Self) -> Result<Self, IndexError> {
+        // Before it is read: a merge that ends meanwhile is seen later.
+        let meta = Sign::of(&folder.join(META)).ok();
         let metas = index.load_metas().map_err(failure)?;
         let sign = |name: PathBuf| {
             let sign = known.files.get(&name).copied();
@@ -98,51 +118,109 @@ impl Signs {
         let names = metas.list_segment_files().into_iter();
         Ok(Self {
             files: names.filter_map(sign).collect(),
+            meta,
             looked: known.looked,
         })
     }
 
-    /// Compares the files with their signs, every [`LOOK_EVERY`] at most. Damage is found again until the index is made again.
-    pub(super) fn look(&mut self, folder: &Path, now: Instant) -> Result<(), IndexError> {
+    /// Returns the signs to compare, every [`LOOK_EVERY`] at most, or at once where damage was found: it is found again until the index is
+    /// made again.
+    pub(super) fn begin(&mut self, now: Instant) -> Option<Self> {
         let looked = self.looked;
         if looked.is_some_and(|at| now.saturating_duration_since(at) < LOOK_EVERY) {
-            return Ok(());
+            return None;
         }
-        self.compare(folder)?;
         self.looked = Some(now);
+        Some(self.clone())
+    }
+
+    /// Compares the files with these signs. Of one that has another time the checksum is compared, which reads it.
+    pub(super) fn compare(self, folder: &Path) -> Seen {
+        let mut seen = Seen {
+            meta: self.meta,
+            before: self,
+            after: Vec::new(),
+            failure: None,
+        };
+        seen.failure = seen.read(folder).err();
+        seen
+    }
+
+    /// Takes what a comparison found of the files that still have the signs that were compared.
+    ///
+    /// # Errors
+    /// The failure that was found, unless its file has another sign by now, or none.
+    pub(super) fn note(&mut self, seen: Seen) -> Result<(), IndexError> {
+        let is_same = |signs: &Self, name: &Path| signs.sign(name) == seen.before.sign(name);
+        if let Some((name, error)) = seen.failure
+            && is_same(self, &name)
+        {
+            self.looked = None;
+            return Err(error);
+        }
+        for (name, sign) in seen.after {
+            if is_same(self, &name) {
+                match sign {
+                    Some(sign) => self.files.insert(name, sign),
+                    None => self.files.remove(&name),
+                };
+            }
+        }
+        if self.meta == seen.before.meta {
+            self.meta = seen.meta;
+        }
         Ok(())
     }
 
-    /// Compares the files with their signs. Of one that has another time the checksum is compared.
-    pub(super) fn compare(&mut self, folder: &Path) -> Result<(), IndexError> {
+    fn sign(&self, name: &Path) -> Option<Sign> {
+        match name == Path::new(META) {
+            true => self.meta,
+            false => self.files.get(name).copied(),
+        }
+    }
+}
+
+impl Seen {
+    fn read(&mut self, folder: &Path) -> Result<(), (PathBuf, IndexError)> {
         let mut gone = Vec::new();
-        for (name, sign) in &mut self.files {
+        for (name, sign) in &self.before.files {
             let path = folder.join(name);
+            let damage = |why| Err((name.clone(), damaged(name, why)));
+            let is_gone = |error: &io::Error| error.kind() == ErrorKind::NotFound;
             match Sign::of(&path) {
                 Ok(now) if now == *sign => {}
-                Ok(now) if now.length != sign.length => {
-                    return Err(damaged(name, "the length is another"));
-                }
+                Ok(now) if now.length != sign.length => return damage("the length is another"),
                 Ok(now) => match is_whole(&path) {
-                    Ok(true) => *sign = now,
-                    Ok(false) => return Err(damaged(name, "the checksum is another")),
-                    Err(error) => return Err(unreadable(name, &error)),
+                    Ok(true) => self.after.push((name.clone(), Some(now))),
+                    Ok(false) => return damage("the checksum is another"),
+                    Err(error) if is_gone(&error) => gone.push(name.clone()),
+                    Err(error) => return Err((name.clone(), unreadable(name, &error))),
                 },
-                Err(error) if error.kind() == ErrorKind::NotFound => gone.push(name.clone()),
-                Err(error) => return Err(IndexError::Failed(error.to_string())),
+                Err(error) if is_gone(&error) => gone.push(name.clone()),
+                Err(error) => return Err((name.clone(), IndexError::Failed(error.to_string()))),
             }
         }
-        if gone.is_empty() {
+        let meta = Sign::of(&folder.join(META)).ok();
+        if gone.is_empty() && meta == self.before.meta {
             return Ok(());
         }
-        // A merge removes files that the commit does not name any more.
-        let named = segment_files(folder)?;
+        // A merge makes files that have no signs yet, and removes those that the commit does not name any more.
+        let named = segment_files(folder).map_err(|error| (PathBuf::from(META), error))?;
         for name in gone {
             if named.contains(&name) {
-                return Err(damaged(&name, "the file is gone"));
+                let error = damaged(&name, "the file is gone");
+                return Err((name, error));
             }
-            self.files.remove(&name);
+            self.after.push((name, None));
         }
+        let known = &self.before.files;
+        let made = named.into_iter().filter(|name| !known.contains_key(name));
+        let made = made.filter_map(|name| {
+            let sign = Sign::of(&folder.join(&name)).ok()?;
+            Some((name, Some(sign)))
+        });
+        self.after.extend(made);
+        self.meta = meta;
         Ok(())
     }
 }
@@ -212,4 +290,126 @@ fn is_whole(path: &Path) -> io::Result<bool> {
         hashed += read as u64;
     }
     Ok(hashed == content && hasher.finalize() == footer.crc)
+}
+
+#[cfg(test)]
+mod tests {
+    use colloquy_base::clock::{Clock as _, SystemClock};
+    use tantivy::{
+        IndexWriter, TantivyDocument,
+        indexer::NoMergePolicy,
+        schema::{STORED, Schema, TEXT},
+    };
+
+    use super::*;
+
+    /// An index of two segments in a folder, and what writes it.
+    fn two_segments(folder: &Path) -> (Index, IndexWriter) {
+        let mut schema = Schema::builder();
+        let text = schema.add_text_field("text", TEXT | STORED);
+        let index = Index::create_in_dir(folder, schema.build()).unwrap();
+        let mut writer: IndexWriter = index.writer_with_num_threads(1, 15_000_000).unwrap();
+        writer.set_merge_policy(Box::new(NoMergePolicy));
+        for word in ["bear", "lion"] {
+            let mut document = TantivyDocument::default();
+            document.add_text(text, word);
+            writer.add_document(document).unwrap();
+            writer.commit().unwrap();
+        }
+        (index, writer)
+    }
+
+    fn merge(index: &Index, writer: &mut IndexWriter) {
+        let segments = index.searchable_segment_ids().unwrap();
+        writer.merge(&segments).wait().unwrap();
+    }
+
+    /// The files of the last commit whose names end like this.
+    fn stores(folder: &Path) -> Vec<PathBuf> {
+        let names = segment_files(folder).unwrap().into_iter();
+        let is_store = |name: &PathBuf| name.extension().is_some_and(|kind| kind == "store");
+        names.filter(is_store).collect()
+    }
+
+    fn compare(signs: &mut Signs, folder: &Path) -> Result<(), IndexError> {
+        let seen = signs.clone().compare(folder);
+        signs.note(seen)
+    }
+
+    /// Changes a byte of a file, and its time.
+    fn garble(path: &Path) {
+        let mut bytes = std::fs::read(path).unwrap();
+        bytes[0] ^= 0x55;
+        std::fs::write(path, bytes).unwrap();
+        let file = File::options().write(true).open(path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    }
+
+    #[test]
+    fn a_merge_is_no_damage_and_its_files_get_signs() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let (index, mut writer) = two_segments(folder);
+        let mut signs = Signs::take(&index, folder, &Signs::default()).unwrap();
+        let old = stores(folder);
+        // It ends after signs were taken, and before they are compared.
+        merge(&index, &mut writer);
+        assert!(
+            old.iter().all(|name| !folder.join(name).exists()),
+            "{old:?}"
+        );
+        compare(&mut signs, folder).unwrap();
+        assert!(old.iter().all(|name| !signs.files.contains_key(name)));
+        let made = stores(folder);
+        assert_eq!(made.len(), 1);
+        assert!(signs.files.contains_key(&made[0]));
+        // No commit came since.
+        garble(&folder.join(&made[0]));
+        let damaged = compare(&mut signs, folder);
+        assert!(
+            matches!(damaged, Err(IndexError::Damaged(_))),
+            "{damaged:?}"
+        );
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_while_it_was_read_is_no_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let (index, _writer) = two_segments(folder);
+        let now = SystemClock.instant();
+        let mut signs = Signs::take(&index, folder, &Signs::default()).unwrap();
+        let name = stores(folder).remove(0);
+        garble(&folder.join(&name));
+        let before = signs.begin(now).unwrap();
+        assert!(signs.begin(now).is_none(), "another one compares them");
+        let seen = before.clone().compare(folder);
+        // A commit came meanwhile, without this file.
+        let mut others = signs.clone();
+        others.files.remove(&name);
+        others.note(seen).unwrap();
+        assert!(others.begin(now).is_none());
+        let damaged = signs.note(before.compare(folder));
+        assert!(
+            matches!(damaged, Err(IndexError::Damaged(_))),
+            "{damaged:?}"
+        );
+        assert!(signs.begin(now).is_some(), "it is found again at once");
+    }
+
+    #[test]
+    fn a_file_that_was_touched_is_read_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let (index, _writer) = two_segments(folder);
+        let mut signs = Signs::take(&index, folder, &Signs::default()).unwrap();
+        let name = stores(folder).remove(0);
+        let file = File::options().write(true).open(folder.join(&name));
+        let file = file.unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        let seen = signs.clone().compare(folder);
+        assert_eq!(seen.after.len(), 1, "{seen:?}");
+        signs.note(seen).unwrap();
+        assert!(signs.clone().compare(folder).after.is_empty());
+    }
 }

@@ -97,16 +97,6 @@ struct State {
     signs: Mutex<Signs>,
 }
 
-impl State {
-    /// Compares the signs of files when it is time to, and nobody else does.
-    fn look(&self, folder: &Path, now: Instant) -> Result<(), IndexError> {
-        match self.signs.try_lock() {
-            Ok(mut signs) => signs.look(folder, now),
-            Err(_) => Ok(()),
-        }
-    }
-}
-
 struct Writer(Option<thread::JoinHandle<()>>);
 
 impl Drop for Writer {
@@ -171,9 +161,8 @@ impl EmbeddedIndex {
         let shared = self.shared.clone();
         let verified = spawn_blocking(move || {
             damage::verify(&shared.folder)?;
-            let state = shared.state();
-            let mut signs = state.signs.lock().unwrap_or_else(PoisonError::into_inner);
-            signs.compare(&shared.folder)
+            let signs = shared.signs(|signs| signs.clone());
+            shared.compare(signs)
         });
         verified.await.map_err(failed)?
     }
@@ -184,8 +173,7 @@ impl EmbeddedIndex {
     /// [`IndexError::Damaged`] names a file that is gone or was changed.
     pub async fn look(&self) -> Result<(), IndexError> {
         let shared = self.shared.clone();
-        let looked =
-            spawn_blocking(move || shared.state().look(&shared.folder, shared.clock.instant()));
+        let looked = spawn_blocking(move || shared.look(shared.clock.instant()));
         looked.await.map_err(failed)?
     }
 
@@ -218,6 +206,26 @@ impl Shared {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn signs<T>(&self, with: impl FnOnce(&mut Signs) -> T) -> T {
+        let state = self.state();
+        let mut signs = state.signs.lock().unwrap_or_else(PoisonError::into_inner);
+        with(&mut signs)
+    }
+
+    /// Compares the signs of files when it is time to, and nobody else does.
+    fn look(&self, now: Instant) -> Result<(), IndexError> {
+        match self.signs(|signs| signs.begin(now)) {
+            Some(signs) => self.compare(signs),
+            None => Ok(()),
+        }
+    }
+
+    /// Compares files with these signs. A commit does not wait for what is read.
+    fn compare(&self, signs: Signs) -> Result<(), IndexError> {
+        let seen = signs.compare(&self.folder);
+        self.signs(|signs| signs.note(seen))
+    }
+
     fn vectors(&self, space: Space, ids: &[ChunkId]) -> HashMap<ChunkId, Vec<f32>> {
         let wanted: HashSet<_> = ids.iter().copied().collect();
         let state = self.state();
@@ -230,8 +238,8 @@ impl Shared {
 
     fn search(&self, request: &SearchRequest) -> Result<SearchResponse, IndexError> {
         let begin = self.clock.instant();
+        self.look(begin)?;
         let state = self.state();
-        state.look(&self.folder, begin)?;
         let Some(partition) = state
             .spaces
             .get(&request.space)
