@@ -403,6 +403,7 @@ impl Reading<'_> {
             return Ok(());
         };
         self.clock.time_of(&self.track, &packet);
+        self.decoder.remember(&packet);
         // In Ogg, what is said of the end is said of it in all that it was cut out of.
         let zero = self.clock.zero.unwrap_or_default();
         self.window.declared = declared.map(|declared| match declared > zero {

@@ -1,15 +1,23 @@
 //! AAC: low complexity and high efficiency, of up to eight channels, which are mixed to one.
+//!
+//! `syom` 0.9 refuses a packet with a fill element of a reserved type, or with fill bytes that are not 0xA5, which other decoders pass over.
+//! Where such an element stands is known only once the spectrum before it is decoded, so it cannot be taken out here.
 
 use symphonia::core::codecs::audio::AudioCodecParameters;
 use syom::{DecodeOptions, Decoder};
 
 use super::MediaError;
 
+/// The longest packet of eight channels, in bytes: a channel has 6,144 bits at most (ISO/IEC 14496-3, subpart 4).
+const MOST_PACKET: usize = 8 * 768;
+
 /// A decoder of packets that are a raw data block each.
 pub(super) struct Aac {
     decoder: Decoder,
     /// The `AudioSpecificConfig`.
     config: Box<[u8]>,
+    /// The first packet of the track. Its header of spectral band replication may be the only one: later packets then lean on it.
+    first: Option<Box<[u8]>>,
 }
 
 impl Aac {
@@ -24,7 +32,16 @@ impl Aac {
         let options = DecodeOptions::speech().with_max_duration_secs(f64::INFINITY);
         let decoder = Decoder::from_asc(&config, options)
             .map_err(|error| unsupported(format!("this kind of AAC ({error})")))?;
-        Ok(Self { decoder, config })
+        Ok(Self {
+            decoder,
+            config,
+            first: None,
+        })
+    }
+
+    /// Keeps the first packet of the track for those that lean on it.
+    pub(super) fn remember(&mut self, first: &[u8]) {
+        self.first = (first.len() <= MOST_PACKET).then(|| first.into());
     }
 
     /// What comes next does not follow what came before.
@@ -40,18 +57,34 @@ impl Aac {
         packet: &[u8],
         samples: &mut Vec<i16>,
     ) -> Result<u32, syom::AacError> {
+        let mut decoded = self.attempt(packet, samples);
+        if decoded.is_err() {
+            self.reset();
+            if self.begin_with_first() {
+                decoded = self.attempt(packet, samples);
+            }
+        }
+        if decoded.is_err() {
+            self.reset();
+        }
+        decoded
+    }
+
+    /// Has the decoder know what the first packet says. Returns false if there is none that can be decoded.
+    fn begin_with_first(&mut self) -> bool {
+        let first = self.first.as_deref();
+        first.is_some_and(|first| self.decoder.decode_au(first, |_| Ok(())).is_ok())
+    }
+
+    fn attempt(&mut self, packet: &[u8], samples: &mut Vec<i16>) -> Result<u32, syom::AacError> {
         samples.clear();
         let mut rate_hz = 0;
-        let decoded = self.decoder.decode_au(packet, |frame| {
+        self.decoder.decode_au(packet, |frame| {
             rate_hz = frame.sample_rate;
             let mono = frame.planar.first().copied().unwrap_or_default();
             samples.extend(mono.iter().map(|sample| (sample * 32_768.0) as i16));
             Ok(())
-        });
-        if let Err(error) = decoded {
-            self.reset();
-            return Err(error);
-        }
+        })?;
         Ok(rate_hz)
     }
 }

@@ -85,6 +85,13 @@ impl Decoder {
         })
     }
 
+    /// Keeps what later packets may need of the first one of the track, from wherever they are decoded.
+    pub(super) fn remember(&mut self, first: &Packet) {
+        if let Self::Aac(aac) = self {
+            aac.remember(&first.data);
+        }
+    }
+
     /// What comes next does not follow what came before.
     pub(super) fn reset(&mut self) {
         match self {

@@ -1,13 +1,13 @@
 //! AAC, with ffmpeg as the judge.
 
-use std::process::Command;
+use std::{ops::Range, process::Command};
 
 use symphonia::core::{
     audio::Position,
     codecs::audio::{AudioCodecParameters, well_known::CODEC_ID_AAC},
 };
 
-use super::{Container, SECOND, aac, read_window, recording, span};
+use super::{Container, SECOND, aac, frequency, read_window, recording, span};
 
 /// The same in AAC of high efficiency, which ffmpeg decodes but does not encode.
 pub(super) fn high_efficiency(
@@ -15,6 +15,11 @@ pub(super) fn high_efficiency(
     options: &syom::EncodeOptions,
     channels: usize,
 ) -> Vec<u8> {
+    muxed(&encoded(seconds, options, channels))
+}
+
+/// The same as an ADTS stream.
+fn encoded(seconds: usize, options: &syom::EncodeOptions, channels: usize) -> Vec<u8> {
     const HZ: u32 = 44_100;
     let wave = |at: usize| {
         let second = at as f32 / HZ as f32;
@@ -22,10 +27,14 @@ pub(super) fn high_efficiency(
         0.4 * (std::f32::consts::TAU * tone.fract()).sin()
     };
     let sound: Vec<f32> = (0..seconds * HZ as usize).map(wave).collect();
-    let sound = syom::encode_with(&vec![sound; channels], HZ, options).unwrap();
+    syom::encode_with(&vec![sound; channels], HZ, options).unwrap()
+}
+
+/// A file of MPEG-4 with the packets of an ADTS stream.
+fn muxed(adts: &[u8]) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let [from, to] = ["a.aac", "a.m4a"].map(|name| folder.path().join(name));
-    std::fs::write(&from, sound).unwrap();
+    std::fs::write(&from, adts).unwrap();
     let mut ffmpeg = Command::new("ffmpeg");
     ffmpeg.args(["-v", "error", "-i"]).arg(from);
     let output = ffmpeg.args(["-c", "copy"]).arg(&to).output().unwrap();
@@ -95,4 +104,91 @@ fn aac_of_other_kinds_is_refused_by_name() {
     bare.for_codec(CODEC_ID_AAC).with_sample_rate(48_000);
     bare.with_channels(Position::FRONT_LEFT.into());
     assert_eq!(kind(&bare), "decoded");
+}
+
+fn number(bits: &[bool]) -> usize {
+    let add = |number: usize, bit: &bool| 2 * number + usize::from(*bit);
+    bits.iter().fold(0, add)
+}
+
+/// Where the content of a fill element is that begins here. Source: ISO/IEC 14496-3, 4.4.2.7.
+fn fill_element(bits: &[bool], at: usize) -> Option<Range<usize>> {
+    let read = |from: usize, most: usize| Some(number(bits.get(from..from + most)?));
+    if read(at, 3)? != 6 {
+        return None;
+    }
+    let (begin, bytes) = match read(at + 3, 4)? {
+        15 => (at + 15, 14 + read(at + 7, 8)?),
+        bytes => (at + 7, bytes),
+    };
+    let end = begin + 8 * bytes;
+    (end <= bits.len()).then_some(begin..end)
+}
+
+/// True if nothing but fill elements comes from here to the end of a packet.
+fn is_filled(bits: &[bool], mut at: usize) -> bool {
+    while let Some(content) = fill_element(bits, at) {
+        at = content.end;
+    }
+    let is_end = bits.get(at..at + 3).is_some_and(|id| number(id) == 7);
+    is_end && bits.len() < at + 3 + 8
+}
+
+/// Takes the header of spectral band replication out of a packet, which stays as long as it is. Returns true if there was one.
+fn take_header(packet: &mut [u8]) -> bool {
+    /// Its bits, where it has no further parts.
+    const HEADER: usize = 16;
+    /// The kind of the element, and a flag that a header follows.
+    const BEFORE: usize = 5;
+    let mut bits = Vec::new();
+    for byte in &*packet {
+        bits.extend((0..8).rev().map(|place| (byte >> place) & 1 == 1));
+    }
+    for at in 0..bits.len() {
+        let Some(content) = fill_element(&bits, at) else {
+            continue;
+        };
+        let Range { start, end } = content;
+        if end - start > BEFORE + HEADER
+            && number(&bits[start..start + BEFORE]) == 0b11011
+            && is_filled(&bits, end)
+        {
+            bits[start + BEFORE - 1] = false;
+            bits.copy_within(start + BEFORE + HEADER..end, start + BEFORE);
+            bits[end - HEADER..end].fill(false);
+            for (byte, bits) in packet.iter_mut().zip(bits.chunks(8)) {
+                *byte = u8::try_from(number(bits)).unwrap();
+            }
+            return true;
+        }
+    }
+    false
+}
+
+/// An encoder may say once how the upper half of the spectrum is made of the lower one, and nothing more of it for the rest of the file.
+#[test]
+fn packets_that_lean_on_the_first_one_are_heard_from_any_place() {
+    let mut adts = encoded(6, &syom::EncodeOptions::adts().with_he(true), 1);
+    let (mut at, mut taken) = (0, 0);
+    while at < adts.len() {
+        let head = &adts[at..at + 7];
+        let [high, middle, low] = [head[3] & 3, head[4], head[5]].map(usize::from);
+        let end = at + ((high << 11) | (middle << 3) | (low >> 5));
+        if at > 0 {
+            taken += usize::from(take_header(&mut adts[at + 7..end]));
+        }
+        at = end;
+    }
+    assert!(taken > 100, "{taken}");
+    let file = muxed(&adts);
+    for second in [0, 3, 4] {
+        let from = second * SECOND + SECOND / 2;
+        let window = read_window(&file, Container::Mp4, span(from, SECOND / 4)).unwrap();
+        assert_eq!(window.samples.len(), SECOND / 4);
+        let (heard, expected) = (frequency(&window.samples), 300.0 + 100.0 * second as f64);
+        assert!(
+            (heard - expected).abs() < 20.0,
+            "{heard} Hz in second {second}"
+        );
+    }
 }
