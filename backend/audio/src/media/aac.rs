@@ -1,6 +1,6 @@
 //! AAC: low complexity and high efficiency, of up to eight channels, which are mixed to one.
 //!
-//! `syom` 0.9 refuses a packet with a fill element of a reserved type, or with fill bytes that are not 0xA5, which other decoders pass over.
+//! `syom` 0.9 refuses a packet with a fill element of a reserved type, or with fill bytes that are not 0xA5; other decoders pass over both.
 //! Where such an element stands is known only once the spectrum before it is decoded, so it cannot be taken out here.
 
 use symphonia::core::codecs::audio::AudioCodecParameters;
