@@ -142,7 +142,7 @@ async fn an_original_that_is_no_text_is_shown_in_base64() {
 }
 
 /// A short document is embedded between the parts of long ones, although these take all places that a partner gets. They go on among the
-/// long ones, and their texts are cut again once: each lease of a job is a cut.
+/// long ones, and a text is cut six times at most: each lease of a job is a cut.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_short_document_does_not_wait_for_all_of_a_long_one() {
     const LONG: usize = 40;
@@ -190,6 +190,39 @@ async fn a_short_document_does_not_wait_for_all_of_a_long_one() {
     assert_ne!(db.fetch_count(long).await.unwrap(), 0);
     let leases = "SELECT CAST(SUM(fence) AS BIGINT) FROM work WHERE kind IN ('bases.embed', 'bases.embed_long')";
     let leases = db.fetch_count(leases).await.unwrap();
-    assert!(leases <= 5, "{leases}");
+    assert!(leases <= 1 + 2 * 6, "{leases}");
     assert_eq!(found(&app, key, "needle").await[0], "short.md");
+}
+
+/// Two jobs never work on one document: that of short ones has that of long ones run, where there is one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_is_among_the_long_ones_is_embedded_there() {
+    let upstream = Upstream::start().await;
+    let app = TestApp::builder(&TestDatabase::sqlite());
+    let app = app.config(|config| upstream.embed(config, "scripted-embedder"));
+    let app = app.with_decoder().quick_worker().start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let form = fields(&[
+        ("type", "file"),
+        ("folder", "texts"),
+        ("use_original_as_rewritten", "true"),
+    ]);
+    let form = form.part("file", file("text.md", "# Text\n\nThe needle."));
+    let made = post(&app, key, &format!("/api/documents/{BASE}"), form).await;
+    let id = made.expect(201)["id"].as_str().unwrap().to_owned();
+    settled(&app, key).await;
+    // Its time is yet to come.
+    let row = format!(
+        "INSERT INTO work (id, kind, dedup_key, payload, state, run_at, attempts, again, fence, created_at, updated_at) \
+         VALUES ('long', 'bases.embed_long', '{id}', '{{\"document\":\"{id}\"}}', 'queued', 9000000000000, 0, FALSE, 0, 0, 0)"
+    );
+    let db = app.app.store.db();
+    db.execute(row).await.unwrap();
+    let embed = format!("/api/embedding/{BASE}/documents/{id}");
+    app.post(key, &embed, json!({})).await.expect(200);
+    settled(&app, key).await;
+    let fence = "SELECT fence FROM work WHERE id = 'long'";
+    assert_eq!(db.fetch_count(fence).await.unwrap(), 1);
+    assert_eq!(found(&app, key, "needle").await[0], "text.md");
 }
