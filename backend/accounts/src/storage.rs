@@ -8,12 +8,15 @@
 //! A text counts with the bytes of its columns in UTF-8, which its row still tells when it is deleted (`octet_length`). Which files and
 //! texts there are belongs to the capabilities that store them.
 
+mod recount;
+
 use std::collections::BTreeMap;
 
 use colloquy_base::identifiers::PartnerId;
 use colloquy_kernel::Base;
 use colloquy_store::{Executor, Store, StoreError, Transaction, statement};
 
+pub use self::recount::recount_texts;
 use super::PartnerSettings;
 
 /// How many texts are removed in a transaction.
@@ -255,7 +258,7 @@ async fn standing(
         None => (None, 0),
     };
     Ok(Standing {
-        stored: stored.unsigned_abs(),
+        stored: stored.max(0).unsigned_abs(),
         limit: own.unwrap_or(base.config.limits.storage_bytes_per_partner),
     })
 }

@@ -34,7 +34,7 @@ impl PartnerRow {
             settings: PartnerSettings::of_row(&self.settings).map_err(StoreError::malformed)?,
             created_at: self.created_at,
             updated_at: self.updated_at,
-            stored_bytes: self.stored_bytes.unwrap_or_default().unsigned_abs(),
+            stored_bytes: self.stored_bytes.unwrap_or_default().max(0).unsigned_abs(),
         })
     }
 }
@@ -195,7 +195,10 @@ pub async fn hold_partner(transaction: &Transaction, tenant: &Tenant) -> Result<
 
 /// Keeps a partner from being deleted until the transaction ends: whoever deletes one locks it first, so that nobody waits for what
 /// the other has locked. On SQLite the transaction is the lock.
-async fn share_partner(transaction: &Transaction, tenant: &Tenant) -> Result<(), StoreError> {
+pub(super) async fn share_partner(
+    transaction: &Transaction,
+    tenant: &Tenant,
+) -> Result<(), StoreError> {
     if transaction.dialect() == Dialect::Postgres {
         let text = "SELECT 1 FROM partners WHERE id = $1 FOR KEY SHARE";
         let values = vec![tenant.partner().as_str().into()];

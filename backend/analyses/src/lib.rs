@@ -37,6 +37,7 @@ use colloquy_store::StoreError;
 pub use self::{
     analyze::Analyze,
     profile::{ConversationLine, UserProfile},
+    store::TEXTS,
 };
 
 /// How often analyses that are too old are removed.

@@ -9,6 +9,10 @@ use super::{
     request::Input,
 };
 
+/// The query of the bytes of each analysis of the partner `$1`, for `storage::recount_texts`.
+pub const TEXTS: &str = "SELECT COALESCE(octet_length(input), 0) + COALESCE(octet_length(output), 0) + COALESCE(octet_length(error), 0) \
+     AS bytes FROM dialog_analyses WHERE partner = $1";
+
 /// An analysis that has not ended.
 #[derive(Debug, sqlx::FromRow)]
 pub(super) struct OpenRow {

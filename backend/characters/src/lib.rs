@@ -34,6 +34,7 @@ pub use self::{
     input::CharacterInput,
     memory::NoDocumentMemory,
     resolve::{CharacterCache, resolve},
+    store::TEXTS,
     template::rendered,
     validate::parse_character_params,
 };

@@ -8,6 +8,10 @@ use super::{
     saved::{CharacterEntry, SavedCharacter},
 };
 
+/// The query of the bytes of each version of a character of the partner `$1`, for `storage::recount_texts`.
+pub const TEXTS: &str = "SELECT octet_length(personality) + octet_length(parameters) AS bytes \
+     FROM character_versions WHERE partner = $1";
+
 fn key(tenant: &Tenant, name: &CharacterName) -> Vec<Value> {
     vec![tenant.partner().as_str().into(), name.as_str().into()]
 }

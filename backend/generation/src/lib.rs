@@ -59,6 +59,7 @@ pub use self::{
     prompt::PromptStyle,
     reply::{Reply, ReplyRequest, reply, role, turns, variants},
     retrieval::{Retrieval, RetrievedDocument},
+    store::TEXTS,
 };
 use self::{seal::SealingSecret, socket::TextSockets};
 

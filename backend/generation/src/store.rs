@@ -13,6 +13,9 @@ use serde_json::Value;
 
 use super::stored::{MAX_TURNS, StoredResponse, identified};
 
+/// The query of the bytes of each stored response of the partner `$1`, for `storage::recount_texts`.
+pub const TEXTS: &str = "SELECT octet_length(r.input) + octet_length(r.response) AS bytes \
+     FROM responses r JOIN quotas q ON q.id = r.quota WHERE q.partner = $1";
 /// The most rows of one statement.
 const ROWS: usize = 500;
 /// The longest id of an item that can be referred to, in bytes.

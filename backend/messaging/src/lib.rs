@@ -30,7 +30,7 @@ use colloquy_kernel::{Base, Capability, Routes, State, jobs};
 use colloquy_speech::Speech;
 use colloquy_store::StoreError;
 
-pub use self::complete::Complete;
+pub use self::{complete::Complete, store::TEXTS};
 
 /// How often results that are too old are removed.
 const PURGE_EVERY: Duration = Duration::from_secs(60);

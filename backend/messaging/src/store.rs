@@ -9,6 +9,10 @@ use super::{
     output::{CompletionState, CompletionView, Output, Reason},
 };
 
+/// The query of the bytes of each completion of the partner `$1`, for `storage::recount_texts`.
+pub const TEXTS: &str = "SELECT COALESCE(octet_length(question), 0) + COALESCE(octet_length(output), 0) + COALESCE(octet_length(error), 0) \
+     AS bytes FROM completions WHERE partner = $1";
+
 /// A completion that has not ended.
 #[derive(Debug, sqlx::FromRow)]
 pub(super) struct OpenRow {

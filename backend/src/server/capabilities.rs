@@ -1,6 +1,6 @@
 //! The capabilities of the server, in the order in which they start.
 
-use super::{health::Operations, heartbeat::Heartbeat};
+use super::{health::Operations, heartbeat::Heartbeat, texts::Texts};
 use crate::{
     App, accounts::AccountsCapability, analyses::AnalysesCapability, bases::BasesCapability,
     blobs::BlobsCapability, calls::CallsCapability, characters::CharactersCapability,
@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// All of them. What others count on starts before them.
-pub(super) const ALL: [&dyn Capability<App>; 15] = [
+pub(super) const ALL: [&dyn Capability<App>; 16] = [
     &Heartbeat,
     &AccountsCapability,
     &BlobsCapability,
@@ -25,5 +25,6 @@ pub(super) const ALL: [&dyn Capability<App>; 15] = [
     &AnalysesCapability,
     &VoicesCapability,
     &WebhooksCapability,
+    &Texts,
     &Operations,
 ];

@@ -7,9 +7,11 @@ mod heartbeat;
 pub mod openapi;
 mod router;
 mod start;
+mod texts;
 
 pub use self::{
     health::DeepHealth,
     router::{router, with_layers},
     start::{bind, install_tls_provider, run, serve, start_background, start_worker},
+    texts::recount_texts,
 };
