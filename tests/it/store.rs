@@ -1,6 +1,7 @@
 //! Transactions of two trips, on both databases.
 
 mod measures;
+mod text_sums;
 mod texts;
 
 use std::{sync::LazyLock, time::Duration};

@@ -158,6 +158,16 @@ on_both_databases!(
         app.delete(text, &path).await.expect(200);
         app.post(key, CHARACTERS, new).await.expect(201);
         counted(&app).await;
+
+        let full = json!({"settings": {"storage_bytes": 0}});
+        app.put(ADMIN_KEY, "/api/partners/acme", full)
+            .await
+            .expect(200);
+        for name in ["zoe", "ada"] {
+            let path = format!("{CHARACTERS}/{name}");
+            app.delete(key, &path).await.expect(204);
+        }
+        assert_eq!(counted(&app).await, 0);
     }
 );
 

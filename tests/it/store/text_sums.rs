@@ -1,0 +1,202 @@
+//! The sums of the texts of partners, while others store and delete texts.
+
+use std::sync::Arc;
+
+use colloquy::{
+    accounts::storage::{self, ChargeError, StorageLimitReached, Sum},
+    analyses,
+    clock::SystemClock,
+    config::Config,
+    generation::stored,
+    identifiers::PartnerId,
+    kernel::Base,
+    messaging, server,
+    store::statement,
+};
+use futures_util::future::join_all;
+
+use super::*;
+
+/// The partners `acme` with the quota `q`, and `other` with the quota `p`.
+async fn place(database: &TestDatabase) -> Base {
+    let config = Config {
+        store: database.config(),
+        ..Config::default()
+    };
+    let store = config.store.open().await.unwrap();
+    for sql in [
+        "INSERT INTO partners (id, display_name, settings, created_at, updated_at) \
+         VALUES ('acme', 'Acme', '{}', 1, 1), ('other', 'Other', '{}', 1, 1)",
+        "INSERT INTO quotas (id, partner, name, mac, kinds, disabled, period, period_start, created_at, updated_at) \
+         VALUES ('q', 'acme', '', '', '[]', FALSE, 'lifetime', 0, 1, 1), ('p', 'other', '', '', '[]', FALSE, 'lifetime', 0, 1, 1)",
+    ] {
+        run(&store, sql).await;
+    }
+    Base::new(config, store, Arc::new(SystemClock))
+}
+
+/// The sum of a partner, if there is one.
+async fn counted(base: &Base, partner: &str) -> Option<i64> {
+    let sql = "SELECT texts FROM partner_storage WHERE partner = $1";
+    let found = base
+        .store
+        .db()
+        .fetch_scalar(statement(sql, [partner.into()]));
+    found.await.unwrap()
+}
+
+/// Stores a completion of `acme`, as a node does that counts texts.
+async fn store_text(base: &Base, id: String, bytes: usize) -> Result<(), ChargeError> {
+    let transaction = base.store.begin().await?;
+    let sql = "INSERT INTO completions (id, partner, state, output, created_at, ended_at) \
+               VALUES ($1, 'acme', 'completed', $2, 1, 2)";
+    let values = [id.into(), "x".repeat(bytes).into()];
+    transaction.execute(statement(sql, values)).await?;
+    let acme = PartnerId::of_row("acme");
+    storage::charge_text(base, &transaction, &acme, bytes).await?;
+    Ok(transaction.commit().await?)
+}
+
+#[tokio::test]
+async fn a_sum_that_differs_from_its_rows_is_corrected() {
+    for database in TestDatabase::both().await {
+        let base = place(&database).await;
+        // As nodes of an earlier version store and delete.
+        for sql in [
+            "INSERT INTO responses (id, quota, input, response, created_at, expires_at) VALUES ('r', 'q', '[\"ü\"]', '{}', 1, 2)",
+            "INSERT INTO characters VALUES ('acme', 'zoe', 1, 1, 1)",
+            "INSERT INTO character_versions VALUES ('acme', 'zoe', 1, 'Zoë', '{}', 1)",
+            "INSERT INTO dialog_analyses (id, partner, state, input, asked, created_at) VALUES ('a', 'acme', 'in-progress', '12345', 0, 1)",
+            "INSERT INTO completions (id, partner, state, output, created_at, ended_at) VALUES ('c', 'acme', 'completed', '1234', 1, 2)",
+            "INSERT INTO partner_storage (partner, bytes, texts) VALUES ('other', 7, 100)",
+            "INSERT INTO partners (id, display_name, settings, created_at, updated_at) VALUES ('none', '', '{}', 1, 1)",
+        ] {
+            run(&base.store, sql).await;
+        }
+        let recount = || server::recount_texts(&base.store);
+        assert_eq!(recount().await.unwrap(), 2, "{}", database.kind());
+        let all = 8 + 6 + 5 + 4;
+        assert_eq!(counted(&base, "acme").await, Some(all));
+        assert_eq!(counted(&base, "other").await, Some(0));
+        assert_eq!(counted(&base, "none").await, None);
+        let files = "SELECT bytes FROM partner_storage WHERE partner = 'other'";
+        assert_eq!(base.store.db().fetch_count(files).await.unwrap(), 7);
+        assert_eq!(recount().await.unwrap(), 0);
+
+        let transaction = base.store.begin().await.unwrap();
+        let released = storage::release(&transaction, "acme", Sum::Texts, all + 1);
+        released.await.unwrap();
+        transaction.commit().await.unwrap();
+        assert_eq!(counted(&base, "acme").await, Some(0), "never negative");
+        assert_eq!(recount().await.unwrap(), 1);
+        assert_eq!(counted(&base, "acme").await, Some(all));
+    }
+}
+
+#[tokio::test]
+async fn a_sum_is_corrected_while_texts_are_stored() {
+    for database in TestDatabase::both().await {
+        let base = place(&database).await;
+        let wrong = "INSERT INTO partner_storage (partner, bytes, texts) VALUES ('acme', 0, 5000)";
+        run(&base.store, wrong).await;
+        let stored = (0..12).map(|number| store_text(&base, format!("c{number}"), 100));
+        let recounted = (0..6).map(|_| server::recount_texts(&base.store));
+        let (stored, recounted) = tokio::join!(join_all(stored), join_all(recounted));
+        assert!(stored.iter().all(Result::is_ok), "{stored:?}");
+        assert!(recounted.iter().all(Result::is_ok), "{recounted:?}");
+        assert_eq!(counted(&base, "acme").await, Some(1_200));
+    }
+}
+
+#[tokio::test]
+async fn texts_that_arrive_together_do_not_pass_the_limit() {
+    for database in TestDatabase::both().await {
+        let base = place(&database).await;
+        let limited =
+            r#"UPDATE partners SET settings = '{"storage_bytes": 1050}' WHERE id = 'acme'"#;
+        run(&base.store, limited).await;
+        let stored = (0..16).map(|number| store_text(&base, format!("c{number}"), 100));
+        let stored = join_all(stored).await;
+        let refused = |stored: &&Result<(), ChargeError>| {
+            let limit = 1_050;
+            matches!(stored, Err(ChargeError::Limit(reached)) if *reached == StorageLimitReached { used: 1_000, limit })
+        };
+        assert_eq!(stored.iter().filter(refused).count(), 6, "{stored:?}");
+        assert_eq!(counted(&base, "acme").await, Some(1_000));
+        let rows = base
+            .store
+            .db()
+            .fetch_count("SELECT COUNT(*) FROM completions");
+        assert_eq!(rows.await.unwrap(), 10, "{stored:?}");
+    }
+}
+
+#[tokio::test]
+async fn retention_of_many_texts_releases_what_it_deletes() {
+    let numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 701)";
+    let partner = "CASE WHEN i % 3 = 0 THEN 'other' ELSE 'acme' END";
+    for database in TestDatabase::both().await {
+        let base = place(&database).await;
+        for sql in [
+            format!(
+                "INSERT INTO completions (id, partner, state, output, created_at, ended_at) \
+                 {numbers} SELECT 'c' || i, {partner}, 'completed', 'ü' || i, 1, i FROM n"
+            ),
+            format!(
+                "INSERT INTO dialog_analyses (id, partner, state, error, asked, created_at, ended_at) \
+                 {numbers} SELECT 'a' || i, {partner}, 'failed', 'ü' || i, 0, 1, i FROM n"
+            ),
+            format!(
+                "INSERT INTO responses (id, quota, input, response, created_at, expires_at) \
+                 {numbers} SELECT 'r' || i, CASE WHEN i % 3 = 0 THEN 'p' ELSE 'q' END, '[]', 'ü' || i, 1, i FROM n"
+            ),
+            // These stay.
+            "INSERT INTO completions (id, partner, state, question, created_at) VALUES ('c', 'acme', 'in-progress', 'kept', 1)"
+                .to_owned(),
+            "INSERT INTO dialog_analyses (id, partner, state, input, asked, created_at) VALUES ('a', 'acme', 'in-progress', 'kept', 0, 1)"
+                .to_owned(),
+            "INSERT INTO responses (id, quota, input, response, created_at, expires_at) VALUES ('r', 'p', '[]', 'kept', 1, 9000000000000000)"
+                .to_owned(),
+        ] {
+            run(&base.store, sql).await;
+        }
+        assert_eq!(server::recount_texts(&base.store).await.unwrap(), 2);
+        // Too much in the sums would show, too.
+        run(&base.store, "UPDATE partner_storage SET texts = texts + 7").await;
+        assert_eq!(messaging::purge(&base).await.unwrap(), 701);
+        assert_eq!(analyses::purge(&base).await.unwrap(), 701);
+        assert_eq!(stored::prune(&base).await.unwrap(), 701);
+        assert_eq!(counted(&base, "acme").await, Some(4 + 4 + 7));
+        assert_eq!(counted(&base, "other").await, Some(2 + 4 + 7));
+    }
+}
+
+#[tokio::test]
+async fn a_partner_that_is_deleted_has_no_sum() {
+    for database in TestDatabase::both().await {
+        let base = place(&database).await;
+        store_text(&base, "c1".to_owned(), 100).await.unwrap();
+        run(&base.store, "DELETE FROM partners WHERE id = 'acme'").await;
+        assert_eq!(counted(&base, "acme").await, None);
+
+        // What ends after its partner.
+        let transaction = base.store.begin().await.unwrap();
+        let released = storage::release(&transaction, "acme", Sum::Texts, 50);
+        released.await.unwrap();
+        let replaced = storage::replace_text(&transaction, "acme", 1, 100);
+        replaced.await.unwrap();
+        let paid = storage::count_text_of_quota(&transaction, "q", 100);
+        paid.await.unwrap();
+        transaction.commit().await.unwrap();
+        let refused = store_text(&base, "c2".to_owned(), 1).await;
+        assert!(matches!(refused, Err(ChargeError::Store(_))), "{refused:?}");
+        assert_eq!(messaging::purge(&base).await.unwrap(), 0);
+        assert_eq!(server::recount_texts(&base.store).await.unwrap(), 0);
+        assert_eq!(counted(&base, "acme").await, None);
+
+        let again = "INSERT INTO partners (id, display_name, settings, created_at, updated_at) VALUES ('acme', '', '{}', 2, 2)";
+        run(&base.store, again).await;
+        store_text(&base, "c3".to_owned(), 40).await.unwrap();
+        assert_eq!(counted(&base, "acme").await, Some(40));
+    }
+}
