@@ -34,8 +34,9 @@ pub enum Sum {
 /// A partner would store more bytes than it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the files and texts of the partner may have {limit} bytes together, and have {used}; delete documents, recordings, voices, characters \
-     or stored responses, or have the operator raise the partner's storage_bytes (limits.storage_bytes_per_partner)"
+    "the storage of the partner has no room for this: its files and texts may have {limit} bytes together, and have {used}; delete \
+     documents, recordings, voices, characters or stored responses (analyses and completions are deleted once they are old), or have the \
+     operator raise the partner's storage_bytes (limits.storage_bytes_per_partner)"
 )]
 pub struct StorageLimitReached {
     /// The bytes that they have.

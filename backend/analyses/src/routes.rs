@@ -56,7 +56,7 @@ async fn payer(parts: &Parts, analyses: &Analyses) -> Result<(Payer, Tenant), Ap
         (status = 400, description = "`{message}`: the body did not arrive"),
         (status = 401, description = "`{message}`: no key, or one that is not valid"),
         (status = 403, description = "`{message}`: the key is not for analyses"),
-        (status = 413, description = "`{message}`: the partner would store more than it may"),
+        (status = 413, description = "`{message}`: the partner would store more than it may; what can be deleted is named"),
         (status = 415, description = "`{message}`: the body is no JSON"),
         (
             status = 422,

@@ -117,12 +117,31 @@ impl From<PrepareError> for ApiError {
             PrepareError::NoRoom(error) => error.into(),
             PrepareError::NoDocumentMemory(error) => error.into(),
             PrepareError::DiskLow(error) => error.into(),
-            PrepareError::Storage(error) => error.into(),
+            PrepareError::Storage(error) => not_stored(error),
             PrepareError::Unpaid(error) => error.into(),
             PrepareError::Partner(error) => error.into(),
             PrepareError::Store(error) => error.into(),
             PrepareError::Remembered(error) => Self::internal(error),
         }
+    }
+}
+
+/// An error about what would be stored: a request stores unless it says otherwise, so the message names how it goes on without.
+fn not_stored(error: ChargeError) -> ApiError {
+    match error {
+        ChargeError::Limit(reached) => {
+            let error = ApiError::from(reached);
+            let message = format!(
+                "{}; a request with store: false needs no room",
+                error.message
+            );
+            ApiError {
+                message,
+                field: Some("store".to_owned()),
+                ..error
+            }
+        }
+        ChargeError::Store(error) => error.into(),
     }
 }
 

@@ -89,8 +89,8 @@ pub(crate) async fn chat_completions(
     responses(
         (status = 200, content((ResponseObject = "application/json"), (ResponseEvent = "text/event-stream"))),
         (status = 400, body = TextError), (status = 401, body = TextError), (status = 403, body = TextError), (status = 404, body = TextError),
-        (status = 413, body = TextError, description = "The body is too large, or the response would be stored (`store`) and the partner would \
-            store more than it may (`storage_limit_reached`)"),
+        (status = 413, body = TextError, description = "The body is too large, or the response would be stored and the partner would store more than \
+            it may (`storage_limit_reached`): a request with `store: false` is answered then"),
         (status = 429, body = TextError), (status = 502, body = TextError), (status = 503, body = TextError),
         (status = 504, body = TextError)
     )

@@ -149,6 +149,13 @@ on_both_databases!(
             assert_eq!(refused.status, 413, "{path}: {}", refused.text);
             let named = format!("{limit} bytes together");
             assert!(refused.text.contains(&named), "{path}: {}", refused.text);
+            let names_store = refused.text.contains("store: false");
+            assert_eq!(names_store, path == RESPONSES, "{}", refused.text);
+            assert!(
+                refused.text.contains("delete documents"),
+                "{path}: {}",
+                refused.text
+            );
         }
         assert_eq!(counted(&app).await, used);
         app.post(text, RESPONSES, response(false)).await.expect(200);

@@ -43,7 +43,8 @@ pub struct ResponseRequest {
     pub reasoning: Option<ReasoningParam>,
     /// What the request says to this service (`svc`), and what goes to the model (all else).
     pub metadata: Option<MetadataParam>,
-    /// Whether the response is kept, for `limits.response_days`. It counts against the partner's storage limit meanwhile.
+    /// Whether the response is kept, for `limits.response_days`. It counts against the partner's storage limit meanwhile;
+    /// once that is reached, requests are refused unless this is `false`.
     #[schema(default = true)]
     pub store: Option<bool>,
     /// The kept response that this one goes on from.
