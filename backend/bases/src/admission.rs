@@ -15,6 +15,7 @@ use std::mem;
 use colloquy_accounts::{
     Tenant,
     ledger::{self, Amounts, DetachedUsage, LedgerError, Measure, Outcome, UsageContext},
+    quotas::QuotaUnusable,
 };
 use colloquy_kernel::node;
 use colloquy_providers::{ProviderError, ProviderErrorKind, TokenUsage};
@@ -197,6 +198,8 @@ pub(crate) struct Admission {
     bound: UsageBound,
     is_local: bool,
     is_open: bool,
+    /// What is stored if this is dropped while it is open; `None` takes the request back.
+    ended: Option<(UsageOutcome, Used)>,
 }
 
 /// Whether a request that failed so was never sent.
@@ -256,6 +259,8 @@ pub(crate) async fn admit(
         bound,
         is_local,
         is_open: false,
+        // What this server computes is nothing to pay for unless it was done.
+        ended: (!is_local).then(|| (UsageOutcome::Uncertain, Used::default())),
     };
     let begun = admission.begin_in(&transaction, bound.amounts(), now);
     begun.await?.map_err(StoreError::other)?;
@@ -265,12 +270,13 @@ pub(crate) async fn admit(
 }
 
 impl Admission {
-    /// Stores what the request came to, however long the database is away.
+    /// Stores what the request came to, however long the database is away. If this is broken off or fails, it is stored in the background.
     ///
     /// # Errors
     /// The database's failure, of a kind that does not pass.
     pub(crate) async fn settle(mut self, outcome: UsageOutcome, used: Used) -> anyhow::Result<()> {
-        self.end(Some((outcome, used))).await?;
+        self.ended = Some((outcome, used));
+        self.end().await?;
         self.is_open = false;
         Ok(())
     }
@@ -299,7 +305,8 @@ impl Admission {
     /// # Errors
     /// The database's failure, of a kind that does not pass.
     pub(crate) async fn withdraw(mut self) -> anyhow::Result<()> {
-        self.end(None).await?;
+        self.ended = None;
+        self.end().await?;
         self.is_open = false;
         Ok(())
     }
@@ -336,11 +343,10 @@ impl Admission {
         Ok(Ok(()))
     }
 
-    async fn end(&self, ended: Option<(UsageOutcome, Used)>) -> anyhow::Result<()> {
-        let ended = &ended;
+    async fn end(&self) -> anyhow::Result<()> {
         outage::insist(&self.bases, || async move {
             let transaction = budget::begin(&self.bases, &self.base).await?;
-            self.end_in(&transaction, ended.as_ref()).await?;
+            self.end_in(&transaction, self.ended.as_ref()).await?;
             transaction.commit().await?;
             self.bases.kernel.jobs.wake();
             Ok(())
@@ -374,16 +380,22 @@ impl Admission {
                     || store::settle_usage(transaction, id, outcome, used, is_unknown, now);
                 let mut settled = settle().await?;
                 // Another node took this one for dead and its request back, but it was computed. It counts above a limit, too, since what
-                // is reserved for it is nothing. Only a base that is gone has no budget to count it in.
-                if !settled
-                    && self.is_local
-                    && !store::has_usage(transaction, id).await?
-                    && self
-                        .begin_in(transaction, Amounts::default(), now)
-                        .await?
-                        .is_ok()
-                {
-                    settled = settle().await?;
+                // is reserved for it is nothing.
+                if !settled && self.is_local && !store::has_usage(transaction, id).await? {
+                    let begun = self.begin_in(transaction, Amounts::default(), now);
+                    match begun.await? {
+                        Ok(()) => settled = settle().await?,
+                        // The base is gone, and its budget with it.
+                        Err(LedgerError::Unusable(QuotaUnusable::Ended)) => {
+                            let base = self.base.as_str();
+                            tracing::info!(
+                                request = id.as_str(),
+                                base,
+                                "what was computed for a base that is gone does not count"
+                            );
+                        }
+                        Err(error) => return Err(StoreError::other(error)),
+                    }
                 }
                 // What was used and is not known keeps its bound reserved. Where a cost is not known alone, none was reserved.
                 let keeps_bound = outcome == UsageOutcome::Uncertain || lacks_tokens;
@@ -425,11 +437,7 @@ impl Drop for Admission {
         };
         let bases = self.bases.clone();
         self.bases.kernel.tasks.spawn(async move {
-            let spent = match ended.is_local {
-                true => None,
-                false => Some((UsageOutcome::Uncertain, Used::default())),
-            };
-            if let Err(error) = ended.end(spent).await {
+            if let Err(error) = ended.end().await {
                 bases
                     .store
                     .complain("storing what became of a request", &error);

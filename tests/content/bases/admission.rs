@@ -200,33 +200,25 @@ async fn what_was_not_sent_has_no_row() {
     assert_eq!(count(&app, "model = 'away'").await, 0);
 }
 
-/// A node that is cut off from the database is taken for dead, and its own requests are taken back. It was not: what it computed counts.
-async fn settled_late(database: TestDatabase) {
-    let held = Arc::new(Held(Semaphore::new(0)));
+/// A node that is cut off from the database is taken for dead, and its own requests are taken back. It was not, and goes on with the next
+/// permit. Returns its server, the key of the partner and the path of the document.
+async fn taken_back(database: &TestDatabase, held: &Arc<Held>) -> (TestApp, String, String) {
     let providers = Providers {
         embedder: Some(held.clone()),
         ..Doubles::default().providers(&Config::default())
     };
-    let app = TestApp::builder(&database).providers(providers);
+    let app = TestApp::builder(database).providers(providers);
     let app = app.with_decoder().quick_worker().start().await;
     let acme = furnished(&app).await;
-    let key = acme.key.as_str();
-    let tokens = async || {
-        let budget = app.get(key, budgets::LIMITS).await.expect(200);
-        (
-            budget["tokens"]["consumed"].clone(),
-            budget["tokens"]["reserved"].clone(),
-        )
-    };
     let form = fields(&[("type", "file"), ("folder", "texts"), budgets::FINAL]);
     let form = form.part("file", file("a.md", "Lions sleep in the savannah."));
-    let made = post(&app, key, &format!("/api/documents/{BASE}"), form).await;
+    let made = post(&app, &acme.key, &format!("/api/documents/{BASE}"), form).await;
     let id = made.expect(201)["id"].as_str().unwrap().to_owned();
     eventually("vectors are asked for", async || {
         count(&app, "outcome = 'pending'").await == 1
     })
     .await;
-    assert_ne!(tokens().await.1, json!(0));
+    assert_ne!(tokens(&app, &acme.key).await.1, json!(0));
     // As another node finds it.
     let db = app.app.store.db();
     db.execute("UPDATE knowledge_usage SET node_id = 'cut-off'")
@@ -234,24 +226,37 @@ async fn settled_late(database: TestDatabase) {
         .unwrap();
     bases::sweep(&app.app.bases).await.unwrap();
     assert_eq!(count(&app, "TRUE").await, 0);
-    assert_eq!(tokens().await, (json!(0), json!(0)));
+    assert_eq!(tokens(&app, &acme.key).await, (json!(0), json!(0)));
+    (app, acme.key, format!("/api/document/{BASE}/{id}"))
+}
+
+/// The tokens that the budget of the base has counted, and those that are reserved in it.
+async fn tokens(app: &TestApp, key: &str) -> (Value, Value) {
+    let budget = app.get(key, budgets::LIMITS).await.expect(200);
+    let tokens = &budget["tokens"];
+    (tokens["consumed"].clone(), tokens["reserved"].clone())
+}
+
+async fn settled_late(database: TestDatabase) {
+    let held = Arc::new(Held(Semaphore::new(0)));
+    let (app, key, path) = taken_back(&database, &held).await;
+    let key = key.as_str();
     // What was computed counts, also where there is no room for it any more.
     let request = app.request(Method::PATCH, budgets::LIMITS);
     let request = request.bearer_auth(key).json(&json!({"token_limit": 1}));
     send(request).await.expect(200);
 
     held.0.add_permits(1);
-    let path = format!("/api/document/{BASE}/{id}");
     eventually("the document is ready", async || {
         app.get(key, &path).await.expect(200)["status"] == "ready"
     })
     .await;
-    assert_eq!(tokens().await, (json!(7), json!(0)));
+    assert_eq!(tokens(&app, key).await, (json!(7), json!(0)));
     assert_eq!(count(&app, "TRUE").await, 1);
     let counted = "local AND outcome = 'success' AND input_tokens = 7 AND NOT unknown";
     assert_eq!(count(&app, counted).await, 1);
     bases::sweep(&app.app.bases).await.unwrap();
-    assert_eq!(tokens().await, (json!(7), json!(0)));
+    assert_eq!(tokens(&app, key).await, (json!(7), json!(0)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -262,4 +267,32 @@ async fn what_a_node_computed_that_was_taken_for_dead_counts_once_sqlite() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_node_computed_that_was_taken_for_dead_counts_once_postgres() {
     settled_late(TestDatabase::postgres().await).await;
+}
+
+/// What was computed and cannot be counted is an error of the job, which says why.
+async fn refused_late(database: TestDatabase) {
+    let held = Arc::new(Held(Semaphore::new(0)));
+    let (app, key, path) = taken_back(&database, &held).await;
+    let db = app.app.store.db();
+    db.execute("UPDATE quotas SET disabled = TRUE WHERE purpose = 'budget'")
+        .await
+        .unwrap();
+    held.0.add_permits(1);
+    eventually("the job says why", async || {
+        let sql = "SELECT COUNT(*) FROM work WHERE last_error LIKE '%the quota is switched off%'";
+        db.fetch_count(sql).await.unwrap() == 1
+    })
+    .await;
+    assert_ne!(app.get(&key, &path).await.expect(200)["status"], "ready");
+    assert_eq!(count(&app, "TRUE").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_computed_and_cannot_be_counted_is_an_error_sqlite() {
+    refused_late(TestDatabase::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_computed_and_cannot_be_counted_is_an_error_postgres() {
+    refused_late(TestDatabase::postgres().await).await;
 }
