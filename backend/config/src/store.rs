@@ -4,11 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::ensure;
 use colloquy_store::{OpenError, Store, StoreSettings};
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, percent_encode};
 use serde::{Deserialize, Serialize};
-use url::Url;
+use url::{Url, form_urlencoded};
 
 use super::Secret;
+
+/// What does not stand for itself in the path of an SQLite URL.
+const ENCODED: &AsciiSet = &CONTROLS.add(b'%').add(b'?').add(b':');
 
 /// Database and files.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -25,8 +28,8 @@ pub struct StoreConfig {
     /// Where the index of knowledge bases is: `postgres://..`, a database with pgvector, for one that all nodes share; unset, or `edge:`, for a copy
     /// of each node in its data folder.
     pub search_url: Option<Secret>,
-    /// Free space reserved for deletion on the disks of the data folder and of the files, in bytes, at most 10 % of a disk. Uploads that
-    /// would use the reserve are rejected with 507; other writes are rejected once half of it is used.
+    /// Free space reserved for deletion on the disks of the data folder, of an SQLite database and of the files, in bytes, at most 10 % of a
+    /// disk. Uploads that would use the reserve are rejected with 507; other writes are rejected once half of it is used.
     pub disk_reserve_bytes: u64,
     /// The most database connections, at least 2; the ledger may have one more, and a shared index has as many of its own.
     pub max_connections: u32,
@@ -50,10 +53,9 @@ impl StoreConfig {
     #[must_use]
     pub fn url(&self) -> Secret {
         let default = || {
-            Secret::new(format!(
-                "sqlite://{}",
-                self.dir.join("colloquy.db").display()
-            ))
+            let file = self.dir.join("colloquy.db");
+            let path = percent_encode(file.as_os_str().as_encoded_bytes(), ENCODED);
+            Secret::new(format!("sqlite://{path}"))
         };
         self.database_url.clone().unwrap_or_else(default)
     }
@@ -110,6 +112,9 @@ impl StoreConfig {
                 .display()
                 .to_string();
         }
+        if url.reveal().starts_with("sqlite:") {
+            return "SQLite, in memory".to_owned();
+        }
         let Ok(url) = Url::parse(url.reveal()) else {
             return "PostgreSQL".to_owned();
         };
@@ -126,10 +131,15 @@ impl StoreConfig {
         let url = self.url();
         let path = url.reveal().strip_prefix("sqlite:")?;
         let path = path.strip_prefix("//").unwrap_or(path);
-        let path = path.split('?').next().unwrap_or(path);
+        let (path, parameters) = path.split_once('?').unwrap_or((path, ""));
+        let in_memory = form_urlencoded::parse(parameters.as_bytes())
+            .any(|(key, value)| key == "mode" && value == "memory");
+        if path.is_empty() || path == ":memory:" || in_memory {
+            return None;
+        }
         // As the database's client reads it, so that `%3F` may stand for a question mark.
         let path = percent_decode_str(path).decode_utf8_lossy();
-        (!path.is_empty() && path != ":memory:").then(|| PathBuf::from(path.as_ref()))
+        Some(PathBuf::from(path.as_ref()))
     }
 
     pub(super) fn validate(&self) -> anyhow::Result<()> {
@@ -183,10 +193,27 @@ mod tests {
         for (url, expected) in [
             ("sqlite:///data/my%20db/x.db?mode=rwc", "/data/my db/x.db"),
             ("sqlite:x%3F.db", "x?.db"),
+            ("sqlite:%3Amemory:", ":memory:"),
         ] {
             assert_eq!(file(url), Some(PathBuf::from(expected)), "{url}");
         }
-        assert_eq!(file("sqlite::memory:"), None);
-        assert_eq!(file("postgres://localhost/colloquy"), None);
+        for url in [
+            "sqlite::memory:",
+            "sqlite://x.db?cache=shared&mode=memory",
+            "postgres://localhost/colloquy",
+        ] {
+            assert_eq!(file(url), None, "{url}");
+        }
+    }
+
+    #[test]
+    fn the_file_lies_in_the_data_folder_however_that_is_named() {
+        for dir in ["data", "/data/100%25 of it?mode=memory", "/sqlite:x"] {
+            let config = StoreConfig {
+                dir: PathBuf::from(dir),
+                ..StoreConfig::default()
+            };
+            assert_eq!(config.file(), Some(config.dir.join("colloquy.db")));
+        }
     }
 }

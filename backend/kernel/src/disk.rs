@@ -17,7 +17,7 @@ use colloquy_config::Config;
 use rustix::fs::statvfs;
 use tokio::task::spawn_blocking;
 
-/// The disks of the data folder and of the folder of files; cheap to clone.
+/// The disks of the data folder, of the folder of files and of an SQLite database; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Disk(Arc<Parts>);
 
@@ -74,7 +74,12 @@ impl Disk {
     pub fn new(config: &Config) -> Self {
         let place = config.store.blob_place().ok();
         let blobs = place.and_then(|place| place.to_file_path().ok());
-        let folders = [Some(config.store.dir.clone()), blobs];
+        let database = config.store.file().and_then(|file| {
+            // A link is opened as what it leads to.
+            let file = file.canonicalize().or_else(|_| std::path::absolute(&file));
+            Some(file.ok()?.parent()?.to_owned())
+        });
+        let folders = [Some(config.store.dir.clone()), blobs, database];
         Self(Arc::new(Parts {
             folders: folders.into_iter().flatten().collect(),
             reserve: config.store.disk_reserve_bytes,
@@ -156,6 +161,8 @@ impl Drop for Arriving {
 
 #[cfg(test)]
 mod tests {
+    use colloquy_config::Secret;
+
     use super::*;
 
     fn disk(reserve: u64) -> (tempfile::TempDir, Disk) {
@@ -166,6 +173,18 @@ mod tests {
         config.store.disk_reserve_bytes = reserve;
         let disk = Disk::new(&config);
         (folder, disk)
+    }
+
+    #[test]
+    fn the_disk_of_an_sqlite_database_is_watched() {
+        let folder = tempfile::tempdir().unwrap();
+        let other = folder.path().join("other disk");
+        let mut config = Config::default();
+        config.store.dir = folder.path().join("data");
+        let url = format!("sqlite://{}/other%20disk/x.db", folder.path().display());
+        config.store.database_url = Some(Secret::new(url));
+        let disk = Disk::new(&config);
+        assert!(disk.0.folders.contains(&other), "{disk:?}");
     }
 
     #[test]

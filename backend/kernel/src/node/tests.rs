@@ -217,3 +217,37 @@ async fn a_second_server_on_an_sqlite_file_is_refused_whatever_its_folder_and_th
         "{refused}"
     );
 }
+
+#[tokio::test]
+async fn the_file_that_is_locked_is_the_one_that_is_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path().canonicalize().unwrap();
+    let named = StoreConfig {
+        dir: dir.join("data"),
+        database_url: Some(Secret::new(format!(
+            "sqlite://{}/a%20b%3F.db",
+            dir.display()
+        ))),
+        max_connections: 2,
+        ..StoreConfig::default()
+    };
+    // Its URL is made of the folder's name.
+    let unnamed = StoreConfig {
+        dir: dir.join("100%25 of it?"),
+        database_url: None,
+        ..named.clone()
+    };
+    let files = [dir.join("a b?.db"), unnamed.dir.join("colloquy.db")];
+    for (store, file) in [named, unnamed].into_iter().zip(files) {
+        std::fs::create_dir_all(&store.dir).unwrap();
+        let _lock = DatabaseLock::claim(&store).await.unwrap();
+        let opened = store.open().await.unwrap();
+        opened.migrate().await.unwrap();
+        let mut lock = file.clone().into_os_string();
+        lock.push(".lock");
+        for path in [file.as_os_str(), lock.as_os_str()] {
+            assert!(Path::new(path).exists(), "{}", path.display());
+        }
+        assert_eq!(store.place(), file.display().to_string());
+    }
+}
