@@ -71,6 +71,8 @@ enum Script {
     BlockOnce,
     /// Runs three times.
     Thrice,
+    /// Fails in the second of six runs, and is put off in all others but the last.
+    PutOff,
     /// Ends its process, after so many milliseconds.
     Kill(u64),
 }
@@ -122,6 +124,8 @@ impl Job for Scripted {
                 record.held.lock().unwrap().push(held);
             }
             Script::Fail => bail!("as told"),
+            Script::PutOff if times == 2 => bail!("as told"),
+            Script::PutOff if times < 6 => return Ok(RunResult::PutOff(Duration::from_millis(5))),
             Script::PanicOnce if times == 1 => panic!("as told"),
             Script::BlockOnce if times == 1 => {
                 return Ok(RunResult::Blocked("a reason".to_owned()));
@@ -169,6 +173,15 @@ async fn reaches(app: &App, name: &str, state: JobState) -> WorkRow {
 
 fn runs(name: &str) -> usize {
     record(name).runs.lock().unwrap().len()
+}
+
+/// Which attempt each run was, and how many before it were none.
+fn counts(name: &str) -> Vec<(u32, u64)> {
+    let record = record(name);
+    let runs = record.runs.lock().unwrap();
+    runs.iter()
+        .map(|run| (run.attempt, run.put_offs()))
+        .collect()
 }
 
 /// A node on which nothing runs yet.
@@ -427,11 +440,12 @@ async fn failures_are_tried_again_and_then_count_as_failed() {
     for database in TestDatabase::both().await {
         let app = node(&database, "a").await;
         start(&app, quick()).await;
-        let [fails, panics, thrice] =
-            ["fails", "panics", "thrice"].map(|name| format!("{}-{name}", database.kind()));
+        let [fails, panics, thrice, put_off] = ["fails", "panics", "thrice", "put-off"]
+            .map(|name| format!("{}-{name}", database.kind()));
         enqueue(&app, &Scripted::new(&fails, Script::Fail)).await;
         enqueue(&app, &Scripted::new(&panics, Script::PanicOnce)).await;
         enqueue(&app, &Scripted::new(&thrice, Script::Thrice)).await;
+        enqueue(&app, &Scripted::new(&put_off, Script::PutOff)).await;
         let failed = reaches(&app, &fails, JobState::Failed).await;
         assert_eq!(
             (runs(&fails), failed.last_error.as_deref()),
@@ -443,14 +457,11 @@ async fn failures_are_tried_again_and_then_count_as_failed() {
         assert_eq!(runs(&panics), 2);
         reaches(&app, &thrice, JobState::Done).await;
         assert_eq!(runs(&thrice), 3);
-        let attempts: Vec<_> = record(&thrice)
-            .runs
-            .lock()
-            .unwrap()
-            .iter()
-            .map(|run| run.attempt)
-            .collect();
-        assert_eq!(attempts, [1, 1, 1]);
+        assert_eq!(counts(&thrice), [(1, 0), (1, 1), (1, 2)]);
+        // Those that are put off are no attempts, however many there are, and leave the others as they were.
+        reaches(&app, &put_off, JobState::Done).await;
+        let expected = [(1, 0), (1, 1), (2, 1), (2, 2), (2, 3), (2, 4)];
+        assert_eq!(counts(&put_off), expected);
         stop(app).await;
     }
 }

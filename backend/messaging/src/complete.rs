@@ -27,6 +27,9 @@ use crate::Messaging;
 const ATTEMPTS: u32 = 4;
 /// When a completion is begun again that found no memory for its character's documents.
 const MEMORY_WAIT: Duration = Duration::from_secs(1);
+/// How often a completion is put off for memory before it fails, which takes ten minutes at least. The age of a completion does not
+/// tell: it may have waited for a server, or its turn, for longer than that.
+const PUT_OFFS: u64 = 600;
 /// How long one attempt may take.
 const LONGEST: Duration = Duration::from_secs(600);
 
@@ -64,8 +67,7 @@ impl Job for Complete {
             Err(Failure::Interrupted)
         } else {
             let (tenant, accepted) = row.accepted()?;
-            let waited = messaging.clock.now_ms().saturating_sub(row.created_at);
-            let is_patient = waited < LONGEST.as_millis() as i64;
+            let is_patient = run.put_offs() < PUT_OFFS;
             match messaging.documents(&tenant, &accepted.character) {
                 Ok(documents) => {
                     let claim = Claim::new(Priority::Background, tenant.partner().as_str());

@@ -60,7 +60,8 @@ impl CompletionView {
 #[schema(as = CompletionError)]
 pub(super) struct Reason {
     /// `audio_unreadable`, `audio_too_long`, `nothing_heard`, `transcription_failed`, `reply_failed`, `speech_failed`,
-    /// `timed_out` or `interrupted`.
+    /// `timed_out`, `interrupted` or `no_memory`: there was no memory for the documents of the character for ten minutes, or they take more
+    /// than the server has for one request.
     pub(super) code: String,
     /// What happened, for a developer.
     pub(super) message: String,

@@ -6,6 +6,7 @@ use std::{
 };
 
 use colloquy::{
+    Config,
     accounts::Tenant,
     characters::Character,
     messaging, server,
@@ -77,39 +78,48 @@ on_both_databases!(
     }
 );
 
+fn little_memory(config: &mut Config) {
+    config.limits.document_memory_bytes = 4_000_000;
+}
+
+/// A question to a character with documents whose index takes more than a third of that memory.
+fn tides() -> Value {
+    let text = "The tide is high at seven. ".repeat(1_500);
+    let parameters = json!({"rag_enabled": true, "documents": [{"title": "Tides", "text": text}]});
+    let eve = json!({"description": parameters.to_string(), "personality": "You are Eve."});
+    question(
+        json!([written("m1", "When is the tide high?")]),
+        json!({"character": eve}),
+    )
+}
+
+/// A character whose documents take most of a partner's part of it.
+fn large() -> Character {
+    let document = json!({"title": "T", "text": "x".repeat(35_000)});
+    let parameters = json!({"rag_enabled": true, "documents": [document]});
+    serde_json::from_value(json!({"personality": "P", "parameters": parameters})).unwrap()
+}
+
 on_both_databases!(
     a_completion_waits_for_the_memory_of_its_documents,
-    |builder| {
-        let builder = builder.without_worker();
-        builder.config(|config| config.limits.document_memory_bytes = 4_000_000)
-    },
+    |builder| builder.without_worker().config(little_memory),
     |app| {
         let (acme, _) = app.acme_and_other().await;
-        let text = "The tide is high at seven. ".repeat(1_500);
-        let parameters =
-            json!({"rag_enabled": true, "documents": [{"title": "Tides", "text": text}]});
-        let eve = json!({"description": parameters.to_string(), "personality": "You are Eve."});
-        let body = question(
-            json!([written("m1", "When is the tide high?")]),
-            json!({"character": eve}),
-        );
+        let body = tides();
         let path = asked(&app, &acme.key, body.clone()).await;
         // What calls and requests of the partner hold.
-        let document = json!({"title": "T", "text": "x".repeat(35_000)});
-        let character: Character = serde_json::from_value(json!({
-            "personality": "P",
-            "parameters": {"rag_enabled": true, "documents": [document]},
-        }))
-        .unwrap();
-        let tenant = Tenant::of_row("acme");
+        let (tenant, character) = (Tenant::of_row("acme"), large());
         let hold = || app.app.characters.documents(&tenant, &character);
         let held = hold().unwrap();
         let refused = app.post(&acme.key, PATH, body).await;
         refused.expect(503);
         assert_eq!(refused.header("retry-after"), "2");
 
-        server::start_worker(&app.app, quick()).await.unwrap();
+        // Nobody worked on it for long, which is no time that it waited for memory.
         let db = app.app.store.db();
+        let old = "UPDATE completions SET created_at = 1";
+        db.execute(old).await.unwrap();
+        server::start_worker(&app.app, quick()).await.unwrap();
         // Every run raises the fence, and one that found no memory is no attempt.
         let put_off = "SELECT COUNT(*) FROM work WHERE kind = 'messaging.complete' AND state = 'queued' AND attempts = 0 \
                        AND fence > 0";
@@ -122,6 +132,26 @@ on_both_databases!(
         db.execute(due).await.unwrap();
         assert_eq!(ended(&app, &acme.key, &path).await["state"], "completed");
         assert!(hold().is_ok());
+    }
+);
+
+on_both_databases!(
+    a_completion_that_finds_no_memory_for_long_fails,
+    |builder| builder.without_worker().config(little_memory),
+    |app| {
+        let (acme, _) = app.acme_and_other().await;
+        let path = asked(&app, &acme.key, tides()).await;
+        let tenant = Tenant::of_row("acme");
+        let _held = app.app.characters.documents(&tenant, &large()).unwrap();
+        // As after it was put off for ten minutes.
+        let db = app.app.store.db();
+        let put_off = "UPDATE work SET fence = 600 WHERE kind = 'messaging.complete'";
+        assert_eq!(db.execute(put_off).await.unwrap(), 1);
+        server::start_worker(&app.app, quick()).await.unwrap();
+        let completion = ended(&app, &acme.key, &path).await;
+        assert_eq!(completion["state"], "failed");
+        assert_eq!(completion["error"]["code"], "no_memory");
+        assert_eq!(open(&app).await, 0);
     }
 );
 

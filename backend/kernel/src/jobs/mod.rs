@@ -108,7 +108,7 @@ pub enum RunResult {
     Done,
     /// Run again after this time; the attempts start anew.
     Again(Duration),
-    /// Run again after this time as if it had not run: nothing was begun.
+    /// Run again after this time as if it had not run: nothing was begun. The job bounds how often by [`Run::put_offs`].
     PutOff(Duration),
     /// The work waits for something, named for people; [`unblock`] lets it go on.
     Blocked(String),
@@ -148,6 +148,14 @@ pub struct Run {
 }
 
 impl Run {
+    /// How many runs there were before this one that count as no attempt: above all those that were [put off](RunResult::PutOff).
+    #[must_use]
+    pub fn put_offs(&self) -> u64 {
+        // Each lease raises both; the attempts alone are put back.
+        let put_offs = self.fence - i64::from(self.attempt);
+        put_offs.max(0).unsigned_abs()
+    }
+
     /// Whether this run still holds the job's lease. Inside of a transaction it also keeps the lease from changing hands
     /// until the transaction ends, so that results are written by the holder alone.
     ///
