@@ -104,7 +104,7 @@ pub(crate) async fn run(options: ExtractOptions) -> anyhow::Result<Report> {
         took.push(SystemClock.instant().saturating_duration_since(began));
         let text = read.map(|read| read.document.markdown).unwrap_or_default();
         empty += usize::from(text.trim().is_empty());
-        let score = score::f1(&text, &sample.reference);
+        let score = score::f1(&score::without_notes(&text), &sample.reference);
         scores.entry(sample.format.clone()).or_default().push(score);
         documents.push((format!("{}/{}", sample.format, sample.name), score));
     }

@@ -41,6 +41,16 @@ pub(crate) fn words(markdown: &str) -> Vec<String> {
     words
 }
 
+/// The Markdown without the notes of slides, which no reference has.
+pub(crate) fn without_notes(markdown: &str) -> String {
+    let mut is_note = false;
+    let lines = markdown.split_inclusive('\n').filter(|line| {
+        is_note = line.trim_end() == "> **Notes:**" || is_note && line.starts_with('>');
+        !is_note
+    });
+    lines.collect()
+}
+
 /// The harmonic mean of how many of the words are in the reference, and how many of the reference are among the words; 1 where
 /// both have none.
 pub(crate) fn f1(found: &str, reference: &str) -> f64 {
@@ -65,6 +75,12 @@ pub(crate) fn f1(found: &str, reference: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn notes_are_left_out_and_quotes_are_not() {
+        let text = "> a quote\n\n> **Notes:**\n> said\n> aloud\n\nnext\n> more\n";
+        assert_eq!(without_notes(text), "> a quote\n\n\nnext\n> more\n");
+    }
 
     #[test]
     fn words_count_once_each() {
