@@ -38,7 +38,7 @@ use self::{
     inserts::Inserts, list_styles::ListStyles, numbers::Numbers, related::Related, rewrite::Context,
 };
 use crate::{
-    document::Document,
+    document::{Document, UnreadPage, UnreadReason},
     error::{Bound, ExtractError},
     format::Format,
     limits::Bounds,
@@ -158,24 +158,34 @@ pub(crate) fn binary(
     format: Format,
     bounds: &Bounds,
 ) -> Result<(Document, bool), ExtractError> {
-    let mut read = read_binary(bytes, format, bounds)?;
+    let (mut read, lost) = match format {
+        Format::Ppt => {
+            let ppt::Read { document, lost } = ppt::read(bytes, bounds)?;
+            (document, lost)
+        }
+        _ => (read_binary(bytes, format)?, vec![]),
+    };
     let has_pictures = !read.resources.is_empty();
     let mut document = written(&mut read, Inserts::default())?;
     let end = document.markdown.len();
-    document.unread = pictures::pages_of_binary(&read, bounds, end);
+    let lost = lost.into_iter().map(|slide| UnreadPage {
+        page: slide,
+        begin: end,
+        end,
+        reason: UnreadReason::Unreadable,
+    });
+    document.unread = lost
+        .chain(pictures::pages_of_binary(&read, bounds, end))
+        .collect();
     Ok((document, has_pictures))
 }
 
-fn read_binary(
-    bytes: &[u8],
-    format: Format,
-    bounds: &Bounds,
-) -> Result<undoc::Document, ExtractError> {
-    let owned = || bytes.to_vec();
+/// A document of Word or Excel 97 to 2003.
+fn read_binary(bytes: &[u8], format: Format) -> Result<undoc::Document, ExtractError> {
+    let bytes = bytes.to_vec();
     let read = match format {
-        Format::Ppt => return ppt::read(bytes, bounds),
-        Format::Doc => undoc::doc::DocParser::from_bytes(owned()).and_then(|mut p| p.parse()),
-        _ => undoc::xls::XlsParser::from_bytes(owned()).and_then(|mut p| p.parse()),
+        Format::Doc => undoc::doc::DocParser::from_bytes(bytes).and_then(|mut p| p.parse()),
+        _ => undoc::xls::XlsParser::from_bytes(bytes).and_then(|mut p| p.parse()),
     };
     read.map_err(|error| refusal(&error))
 }
@@ -195,8 +205,10 @@ pub(crate) fn images(
         Format::Docx | Format::Pptx | Format::Xlsx => {
             pictures::images(bytes, format, pages, bounds, give)
         }
+        // What is unread of old presentations is not in them.
+        Format::Ppt => Ok(()),
         _ => {
-            let read = read_binary(bytes, format, bounds)?;
+            let read = read_binary(bytes, format)?;
             pictures::images_of_binary(&read, pages, bounds, give);
             Ok(())
         }

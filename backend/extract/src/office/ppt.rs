@@ -1,6 +1,8 @@
 //! Presentations of PowerPoint 97 to 2003: their slides with titles, lists and tables, and the notes of them. Source: [MS-PPT]. A file is a
 //! stranger's, so whatever it claims is looked at within bounds (`records.rs`).
 
+#[cfg(test)]
+mod damaged_tests;
 mod directory;
 #[cfg(test)]
 mod made;
@@ -16,7 +18,7 @@ mod texts;
 use std::{
     collections::HashMap,
     fmt,
-    io::{Cursor, Read},
+    io::{Cursor, Read as _},
 };
 
 use undoc::{Document, FormatType, Paragraph, Section};
@@ -59,16 +61,31 @@ const LIST_OF_SLIDES: u16 = 0;
 const LIST_OF_MASTERS: u16 = 1;
 const LIST_OF_NOTES: u16 = 2;
 
+/// What a slide without notes names as those.
+const NO_NOTES: u32 = 0;
+
 /// Which of the strings of a link is where it leads to.
 const TARGET: u16 = 1;
 /// A slide names a title master, which names a main master.
 const MOST_MASTERS: usize = 3;
+/// How many slides at most are named of which text is missing.
+const MOST_LOST: usize = 100;
 
-/// Reads a presentation: a section for each slide.
+/// What was read of a presentation.
+#[derive(Debug)]
+pub(super) struct Read {
+    /// A section for each slide.
+    pub(super) document: Document,
+    /// The numbers of slides of which text may be missing, from 1 on, in order. The number behind the last slide stands for slides that the
+    /// document does not name any longer.
+    pub(super) lost: Vec<u32>,
+}
+
+/// Reads a presentation.
 ///
 /// # Errors
-/// When it is encrypted, is damaged, or goes beyond the bounds.
-pub(super) fn read(bytes: &[u8], bounds: &Bounds) -> Result<Document, ExtractError> {
+/// When it is encrypted, is damaged, or goes beyond the bounds. Damage that leaves text elsewhere is told in [`Read::lost`] instead.
+pub(super) fn read(bytes: &[u8], bounds: &Bounds) -> Result<Read, ExtractError> {
     let mut container = cfb::CompoundFile::open(Cursor::new(bytes)).map_err(damaged)?;
     let mut stream = |name: &str| {
         let mut content = vec![];
@@ -83,24 +100,37 @@ pub(super) fn read(bytes: &[u8], bounds: &Bounds) -> Result<Document, ExtractErr
     let current_user = needed("/Current User")?;
     let content = needed("/PowerPoint Document")?;
     let metadata = stream("/\u{5}SummaryInformation").unwrap_or_default();
-    let mut document = slides(&current_user, &content, bounds)?;
+    let mut read = slides(&current_user, &content, bounds)?;
     let summary = summary::metadata(&metadata);
-    document.metadata.title = summary.title;
-    document.metadata.author = summary.author;
-    Ok(document)
+    read.document.metadata.title = summary.title;
+    read.document.metadata.author = summary.author;
+    Ok(read)
 }
 
 /// The slides of the streams of a presentation.
-fn slides(current_user: &[u8], content: &[u8], bounds: &Bounds) -> Result<Document, ExtractError> {
+fn slides(current_user: &[u8], content: &[u8], bounds: &Bounds) -> Result<Read, ExtractError> {
     let mut budget = Budget::new(bounds);
     let presentation = Presentation::read(current_user, content, &mut budget)?;
     let mut document = Document::new();
     document.format = FormatType::Ppt;
     document.metadata.page_count = u32::try_from(presentation.slides.len()).ok();
-    for (index, slide) in presentation.slides.iter().enumerate() {
+    let mut lost = vec![];
+    for (number, (index, slide)) in (1..).zip(presentation.slides.iter().enumerate()) {
         document.add_section(presentation.section(index, slide, &mut budget)?);
+        if budget.take_lost() {
+            lost.push(number);
+        }
     }
-    Ok(document)
+    if presentation.is_cut_off {
+        let last = document.metadata.page_count.unwrap_or_default();
+        lost.push(last.saturating_add(1));
+    }
+    lost.truncate(MOST_LOST);
+    let is_empty = |section: &Section| section.content.is_empty() && section.notes.is_none();
+    if !lost.is_empty() && document.sections.iter().all(is_empty) {
+        return Err(damaged("its slides are missing or cut off"));
+    }
+    Ok(Read { document, lost })
 }
 
 fn damaged(why: impl fmt::Display) -> ExtractError {
@@ -130,6 +160,8 @@ struct Presentation<'a> {
     styles: Styles,
     /// Further properties of texts in the outline, by the number of the slide and the place of the text there.
     items: HashMap<(u32, u16), Vec<Numbers>>,
+    /// True if the lists of slides break off.
+    is_cut_off: bool,
 }
 
 impl<'a> Presentation<'a> {
@@ -146,10 +178,13 @@ impl<'a> Presentation<'a> {
             targets: HashMap::new(),
             styles: Styles::default(),
             items: HashMap::new(),
+            is_cut_off: false,
         };
         let document = presentation.directory.document(DOCUMENT);
         let document = document.ok_or_else(|| damaged("its document is missing"))?;
-        for record in budget.children(document.data)? {
+        let records = budget.children(document.data)?;
+        presentation.is_cut_off = document.is_cut_off || budget.take_lost();
+        for record in records {
             match record.kind {
                 ENVIRONMENT => {
                     for style in budget.children(record.data)? {
@@ -160,10 +195,17 @@ impl<'a> Presentation<'a> {
                 }
                 EXTERNAL_OBJECTS => presentation.read_links(record.data, budget)?,
                 INFORMATION => presentation.read_information(record.data, budget)?,
-                SLIDE_LIST => presentation.read_list(record, budget)?,
+                SLIDE_LIST => {
+                    // Nothing of the text was in what was read before.
+                    budget.take_lost();
+                    presentation.read_list(record, budget)?;
+                    let has_lost = budget.take_lost();
+                    presentation.is_cut_off |= has_lost && record.instance == LIST_OF_SLIDES;
+                }
                 _ => {}
             }
         }
+        budget.take_lost();
         Ok(presentation)
     }
 
@@ -227,6 +269,7 @@ impl<'a> Presentation<'a> {
             }
             let (Some(object), Some(number)) = (u32_at(record.data, 0), u32_at(record.data, 12))
             else {
+                budget.lose();
                 continue;
             };
             match list.instance {
@@ -247,6 +290,7 @@ impl<'a> Presentation<'a> {
         Ok(())
     }
 
+    /// The section of a slide. What of it is missing or cut off is noted in the budget.
     fn section(
         &self,
         index: usize,
@@ -260,6 +304,11 @@ impl<'a> Presentation<'a> {
         };
         let field = |offset| atom.and_then(|atom| u32_at(atom.data, offset));
         let styles = self.styles_of(field(12), budget)?;
+        // No text of a master is shown.
+        budget.take_lost();
+        if slide.is_none_or(|slide| slide.is_cut_off) || atom.is_none() {
+            budget.lose();
+        }
         let looks = Looks {
             styles: &styles,
             targets: &self.targets,
@@ -273,8 +322,15 @@ impl<'a> Presentation<'a> {
             .collect();
         let mut section = Section::new(index);
         section.content = blocks(Slides::new(looks, &outline, budget).read(slide)?);
-        let notes = field(16).and_then(|notes| self.notes.get(&notes));
-        if let Some(page) = notes.and_then(|notes| self.directory.object(*notes, &[NOTES_PAGE])) {
+        let notes = field(16).filter(|notes| *notes != NO_NOTES);
+        let page = notes.and_then(|notes| {
+            let object = self.notes.get(&notes)?;
+            self.directory.object(*object, &[NOTES_PAGE])
+        });
+        if notes.is_some() && page.is_none_or(|page| page.is_cut_off) {
+            budget.lose();
+        }
+        if let Some(page) = page {
             let drawn = Slides::new(looks, &[], budget).read(Some(page))?;
             let notes = drawn.into_iter().filter(|drawn| drawn.kind == Some(NOTES));
             let notes: Vec<Paragraph> = notes.flat_map(paragraphs).collect();

@@ -78,7 +78,7 @@ impl<'a> Directory<'a> {
 
 fn record_at(stream: &[u8], offset: u32, kind: u16) -> Option<Record<'_>> {
     let record = Record::at(stream, usize::try_from(offset).ok()?)?;
-    (record.kind == kind).then_some(record)
+    (record.kind == kind && !record.is_cut_off).then_some(record)
 }
 
 /// Adds what a directory names. Later edits come first, and theirs count.

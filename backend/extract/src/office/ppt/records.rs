@@ -11,6 +11,8 @@ const HEADER_BYTES: usize = 8;
 const BYTES_OF_ELEMENT: usize = 16;
 /// What a paragraph takes beside its text, in bytes of text.
 const PARAGRAPH_BYTES: usize = 64;
+/// The version of records that hold records.
+const CONTAINER: u16 = 0xF;
 
 /// A record: its header, and its content.
 #[derive(Debug, Clone, Copy)]
@@ -18,19 +20,27 @@ pub(super) struct Record<'a> {
     pub(super) instance: u16,
     pub(super) kind: u16,
     pub(super) data: &'a [u8],
+    /// True if the record is longer than what is left of the stream. Its content is what is left then, if it holds records, and nothing
+    /// otherwise: it may be part of other records.
+    pub(super) is_cut_off: bool,
 }
 
 impl<'a> Record<'a> {
-    /// The record that begins at an offset of a stream, where all of it is there.
+    /// The record that begins at an offset of a stream, where all of its header is there.
     pub(super) fn at(stream: &'a [u8], offset: usize) -> Option<Self> {
         let bytes = stream.get(offset..)?;
         let mut header = Fields::of(bytes);
         let (version, kind, length) = (header.u16()?, header.u16()?, header.u32()?);
-        let data = bytes.get(HEADER_BYTES..)?;
+        let rest = bytes.get(HEADER_BYTES..)?;
+        let all = usize::try_from(length)
+            .ok()
+            .and_then(|length| rest.get(..length));
+        let is_container = version & 0xF == CONTAINER;
         Some(Self {
             instance: version >> 4,
             kind,
-            data: data.get(..usize::try_from(length).ok()?)?,
+            data: all.unwrap_or(if is_container { rest } else { &[] }),
+            is_cut_off: all.is_none(),
         })
     }
 }
@@ -103,6 +113,7 @@ pub(super) struct Budget {
     elements: usize,
     cells: usize,
     text_bytes: usize,
+    has_lost: bool,
 }
 
 impl Budget {
@@ -112,7 +123,18 @@ impl Budget {
             elements: bounds.elements,
             cells: bounds.cells,
             text_bytes: bounds.markdown_bytes,
+            has_lost: false,
         }
+    }
+
+    /// Notes that something could not be read which may have had text.
+    pub(super) fn lose(&mut self) {
+        self.has_lost = true;
+    }
+
+    /// True if something could not be read since this was asked last.
+    pub(super) fn take_lost(&mut self) -> bool {
+        std::mem::take(&mut self.has_lost)
     }
 
     fn take(left: &mut usize, count: usize, bound: Bound, most: usize) -> Result<(), ExtractError> {
@@ -159,7 +181,7 @@ impl Budget {
         Ok(())
     }
 
-    /// The records of a content, up to one that is cut off.
+    /// The records of a content, up to one that is cut off, which is the last.
     pub(super) fn children<'a>(
         &mut self,
         mut data: &'a [u8],
@@ -168,9 +190,17 @@ impl Budget {
         while let Some(record) = Record::at(data, 0) {
             self.elements(1)?;
             children.push(record);
+            if record.is_cut_off {
+                self.lose();
+                return Ok(children);
+            }
             data = data
                 .get(HEADER_BYTES + record.data.len()..)
                 .unwrap_or_default();
+        }
+        // Zeros fill up.
+        if data.iter().any(|byte| *byte != 0) {
+            self.lose();
         }
         Ok(children)
     }

@@ -5,6 +5,7 @@ use std::{fs, io::Cursor, path::Path};
 use undoc::Document;
 
 use super::{
+    Read,
     made::{
         BODY, Deck, HALF_BODY, NOTES, OTHER, TITLE, anchor, atom, cell, container, file, group,
         items, master_style, numbered, numbers, shape, style, table, tagged, text, text_box, wide,
@@ -20,7 +21,7 @@ use crate::{
 impl Deck {
     fn read(&self) -> Result<Document, ExtractError> {
         let (user, content) = self.streams();
-        slides(&user, &content, &Bounds::default())
+        slides(&user, &content, &Bounds::default()).map(|read| read.document)
     }
 
     fn markdown(&self) -> String {
@@ -37,7 +38,8 @@ fn lists_and_tables_are_those_that_powerpoint_shows() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/documents/ppt");
     let bytes = fs::read(folder.join("legacy_sample.ppt")).unwrap();
     let reference = fs::read_to_string(folder.join("legacy_sample.ppt.golden.md")).unwrap();
-    let mut document = read(&bytes, &Bounds::default()).unwrap();
+    let Read { mut document, lost } = read(&bytes, &Bounds::default()).unwrap();
+    assert!(lost.is_empty(), "{lost:?}");
     assert_eq!(document.metadata.page_count, Some(3));
     let markdown = markdown(&mut document);
     let plain = |line: &str| line.trim_start_matches("##").trim().to_owned();
@@ -289,8 +291,8 @@ fn later_edits_count_and_none_names_a_later_one() {
         &numbers(&[0, 0, first, directory_at, 1, 0, 0]),
     ));
     user[16..20].copy_from_slice(&edit_at.to_le_bytes());
-    let mut document = read(&file(&user, &content), &Bounds::default()).unwrap();
-    assert_eq!(markdown(&mut document), "new\n");
+    let mut read = read(&file(&user, &content), &Bounds::default()).unwrap();
+    assert_eq!(markdown(&mut read.document), "new\n");
     // The first edit names the second one as the one before it.
     let before = first as usize + 16;
     content[before..before + 4].copy_from_slice(&edit_at.to_le_bytes());

@@ -1,0 +1,107 @@
+//! Presentations that are cut off, or whose fields claim what is not so.
+
+use super::{
+    made::{BODY, Deck, OTHER, file, text, text_box},
+    slides,
+};
+use crate::{
+    document::UnreadReason,
+    error::ExtractError,
+    format::Format,
+    limits::Bounds,
+    office::{binary, inserts::Inserts, written},
+};
+
+/// A record that claims to be as long as can be.
+fn endless(mut record: Vec<u8>) -> Vec<u8> {
+    record[4..8].fill(0xFF);
+    record
+}
+
+fn said(text_of: &str) -> Vec<u8> {
+    text_box(&[text(OTHER, text_of, &[])])
+}
+
+fn deck(slides: &[Vec<u8>]) -> Deck {
+    Deck {
+        slides: slides.to_vec(),
+        ..Deck::default()
+    }
+}
+
+/// The Markdown of streams, and the slides of which text is missing.
+fn read((user, content): &(Vec<u8>, Vec<u8>)) -> Result<(String, Vec<u32>), ExtractError> {
+    let mut read = slides(user, content, &Bounds::default())?;
+    let written = written(&mut read.document, Inserts::default())?;
+    Ok((written.markdown, read.lost))
+}
+
+/// The streams of a presentation whose directory has another offset for an object.
+fn moved(deck: &Deck, object: usize, offset: impl Fn(u32) -> u32) -> (Vec<u8>, Vec<u8>) {
+    let (user, mut content) = deck.streams();
+    let edit = content.len() - 36;
+    let directory = edit - 8 - 4 * (4 + deck.slides.len());
+    let entry = directory + 8 + 4 * object;
+    let offset = offset(u32::try_from(directory).unwrap());
+    content[entry..entry + 4].copy_from_slice(&offset.to_le_bytes());
+    (user, content)
+}
+
+#[test]
+fn records_that_are_cut_off_are_told_of() {
+    let kept = |markdown: &str, lost: &[u32]| Ok((markdown.to_owned(), lost.to_vec()));
+    let of = |slides: &[Vec<u8>]| read(&deck(slides).streams());
+    assert_eq!(of(&[said("a"), said("b")]), kept("a\n\nb\n", &[]));
+    // What holds records is read as far as there are any,
+    let cut = [said("a"), endless(said("b")), said("c")].concat();
+    assert_eq!(of(&[cut, said("d")]), kept("a\n\nb\n\nd\n", &[1]));
+    // and others are left out.
+    let cut = text_box(&[endless(text(OTHER, "gone", &[]))]);
+    assert_eq!(of(&[said("a"), cut.clone()]), kept("a\n", &[2]));
+    let short = [said("a"), vec![0xF; 7]].concat();
+    assert_eq!(of(&[short]), kept("a\n", &[1]));
+    let filled = [said("a"), vec![0; 7]].concat();
+    assert_eq!(of(&[filled]), kept("a\n", &[]));
+    assert!(matches!(of(&[cut]), Err(ExtractError::Damaged(_))));
+    // Slides behind the end of their list are those behind the last one.
+    let deck = Deck {
+        outline: endless(text(BODY, "gone", &[])),
+        ..deck(&[said("a"), said("b")])
+    };
+    assert_eq!(read(&deck.streams()), kept("a\n", &[2]));
+}
+
+#[test]
+fn slides_and_notes_that_are_not_there_are_told_of() {
+    let deck = deck(&[said("a"), said("b"), said("c")]);
+    // A directory that names itself, and an offset behind the end.
+    let nowhere: [fn(u32) -> u32; 2] = [|directory| directory, |_| u32::MAX];
+    for offset in nowhere {
+        let (markdown, lost) = read(&moved(&deck, 5, offset)).unwrap();
+        assert_eq!((markdown.as_str(), lost), ("a\n\nc\n", vec![2]));
+        // The notes of all of them.
+        let (markdown, lost) = read(&moved(&deck, 3, offset)).unwrap();
+        assert_eq!((markdown.as_str(), lost), ("a\n\nb\n\nc\n", vec![1, 2, 3]));
+        let refused = read(&moved(&deck, 1, offset)).unwrap_err().to_string();
+        assert!(refused.contains("its document is missing"), "{refused}");
+    }
+    // Whoever uploaded it is told.
+    let (user, content) = moved(&deck, 5, |_| u32::MAX);
+    let (document, _) = binary(&file(&user, &content), Format::Ppt, &Bounds::default()).unwrap();
+    let unread: Vec<_> = document
+        .unread
+        .iter()
+        .map(|it| (it.page, it.reason))
+        .collect();
+    assert_eq!(unread, [(2, UnreadReason::Unreadable)]);
+    assert_eq!(document.unread[0].begin, document.markdown.len());
+}
+
+#[test]
+fn a_presentation_without_a_slide_that_is_there_is_damaged() {
+    let refused = read(&moved(&deck(&[said("a")]), 4, |_| u32::MAX)).unwrap_err();
+    assert!(
+        refused.to_string().contains("its slides are missing"),
+        "{refused}"
+    );
+}
