@@ -69,7 +69,8 @@ impl Grid {
         (self.rows.begins.len(), self.columns.begins.len())
     }
 
-    /// The table of the cells. A cell that stands where another does is added to it.
+    /// The table of the cells. A cell that begins where another one stands is added to it, and one that reaches into another one keeps the
+    /// place where it begins.
     pub(super) fn table(
         &self,
         mut shapes: Vec<Shape>,
@@ -81,7 +82,6 @@ impl Grid {
         // What each place holds: nothing yet, a cell, or a part of a cell that is elsewhere.
         let mut places: Vec<Option<Place>> = vec![];
         places.resize_with(height * width, || None);
-        let mut is_regular = true;
         for shape in shapes {
             let (row, mut down) = self.rows.span((shape.top, shape.bottom));
             let (column, mut right) = self.columns.span((shape.left, shape.right));
@@ -100,11 +100,9 @@ impl Grid {
                     continue;
                 }
             }
-            let mut covered = (row..row + down)
-                .flat_map(|row| (column..column + right).map(move |column| row * width + column));
-            // One look at cells that overlap is enough: the others are cells of one place then.
-            is_regular = is_regular && covered.all(|place| places[place].is_none());
-            if !is_regular {
+            // Cells come from the top down: one that reaches into another meets it in its first row.
+            let first_row = &places[row * width..][column..column + right];
+            if first_row.iter().any(Option::is_some) {
                 (down, right) = (1, 1);
             }
             for row in row..row + down {
@@ -216,6 +214,21 @@ mod tests {
         let mut letters: Vec<char> = texts.chars().filter(|c| c.is_alphabetic()).collect();
         letters.sort_unstable();
         assert_eq!(letters, ['a', 'b', 'c', 'd', 'e', 'f']);
+    }
+
+    #[test]
+    fn cells_that_overlap_leave_others_as_they_are() {
+        let cell = |text: &str, columns, rows| (text.to_owned(), columns, rows);
+        let shapes = vec![
+            shape("a", [0, 0, 10, 10]),
+            shape("b", [10, 0, 20, 20]),
+            // Reaches into the one before.
+            shape("c", [0, 10, 30, 20]),
+            shape("d", [20, 0, 30, 10]),
+            shape("e", [0, 20, 20, 30]),
+            shape("f", [20, 20, 30, 30]),
+        ];
+        assert_eq!(rows(shapes)[2], [cell("e", 2, 1), cell("f", 1, 1)]);
     }
 
     #[test]
