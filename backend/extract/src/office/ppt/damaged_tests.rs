@@ -1,12 +1,15 @@
 //! Presentations that are cut off, or whose fields claim what is not so.
 
 use super::{
-    made::{BODY, Deck, OTHER, file, text, text_box},
+    made::{
+        BODY, Deck, OTHER, atom, container, file, items, numbers, shape, style, tagged, text,
+        text_box,
+    },
     slides,
 };
 use crate::{
     document::UnreadReason,
-    error::ExtractError,
+    error::{Bound, ExtractError},
     format::Format,
     limits::Bounds,
     office::{binary, inserts::Inserts, written},
@@ -103,5 +106,72 @@ fn a_presentation_without_a_slide_that_is_there_is_damaged() {
     assert!(
         refused.to_string().contains("its slides are missing"),
         "{refused}"
+    );
+}
+
+#[test]
+fn directories_and_edits_that_name_themselves_have_an_end() {
+    let (user, content) = deck(&[said("a")]).streams();
+    let edit = content.len() - 36;
+    let with = |place: usize, value: u32| {
+        let mut content = content.clone();
+        content[place..place + 4].copy_from_slice(&value.to_le_bytes());
+        read(&(user.clone(), content))
+    };
+    let at = u32::try_from(edit).unwrap();
+    let refused =
+        |result: Result<(String, Vec<u32>), ExtractError>| result.unwrap_err().to_string();
+    assert!(refused(with(edit + 16, at)).contains("names a later one"));
+    assert!(refused(with(edit + 20, at)).contains("directory of an edit is missing"));
+    // A directory of more objects than it has.
+    let directory = edit - 8 - 4 * 5;
+    assert_eq!(with(directory + 8, 0xFFF0_0001).unwrap().0, "a\n");
+}
+
+#[test]
+fn groups_that_have_no_end_are_refused_at_any_depth() {
+    for kind in [0xF002, 0xF003] {
+        let deep = endless(container(kind, 0, &[])).repeat(10_000);
+        let refused = ExtractError::too_large(Bound::Depth, Bounds::default().depth);
+        assert_eq!(read(&deck(&[deep]).streams()), Err(refused));
+    }
+}
+
+#[test]
+fn counts_beyond_the_text_are_those_of_the_text() {
+    const MOST: u32 = u32::MAX;
+    let styled = style(&[(MOST, 0, Some(true))], &[(MOST, 15)]);
+    let links = [
+        container(0x0FF2, 0, &[atom(0x0FF3, 0, &numbers(&[0, MOST, 0, 0]))]),
+        atom(0x0FDF, 0, &numbers(&[0, MOST])),
+        atom(0x0FD8, 0, &numbers(&[MOST])),
+    ];
+    let content = text(OTHER, "kept", &[vec![styled], links.to_vec()].concat());
+    // The first item has tags without end.
+    let added = [
+        atom(0x0FAC, 0, &numbers(&[0, 0, 0x200, MOST])),
+        items(&[Some((3, u16::MAX))]),
+        atom(0x0FAF, u16::MAX >> 4, &numbers(&[MOST, MOST])),
+    ];
+    let shapes = shape(&[
+        container(0xF011, 0, &[tagged(&added)]),
+        atom(0xF00F, 0, &numbers(&[MOST; 4])),
+        atom(0xF122, u16::MAX >> 4, &numbers(&[MOST, MOST])),
+        container(0xF00D, 0, &[atom(0x0F9E, 0, &numbers(&[MOST])), content]),
+    ]);
+    let (markdown, lost) = read(&deck(&[shapes]).streams()).unwrap();
+    assert_eq!((markdown.as_str(), lost.len()), ("- kept\n", 0));
+}
+
+#[test]
+fn blank_lines_count() {
+    let (user, content) = deck(&[said(&"\r".repeat(20_000))]).streams();
+    let bounds = Bounds {
+        elements: 15_000,
+        ..Bounds::default()
+    };
+    assert_eq!(
+        slides(&user, &content, &bounds).unwrap_err(),
+        ExtractError::too_large(Bound::Elements, bounds.elements)
     );
 }

@@ -155,6 +155,7 @@ impl Looks<'_> {
         let mut begin = 0;
         budget.units(text.units.len())?;
         for line in text.units.split(|unit| *unit == PARAGRAPH_END) {
+            budget.elements(1)?;
             let run = runs.at(begin);
             let level = run.map_or(0, |run| run.level);
             let has_bullet = run.and_then(|run| run.has_bullet);
