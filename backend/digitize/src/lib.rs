@@ -128,7 +128,8 @@ pub struct Digitized {
     pub recognized: Vec<u32>,
     /// Pages that should have been looked at and could not be: what is told of them may be missing.
     pub missing: Vec<u32>,
-    /// How many pictures inside of the text could not be looked at, and how many objects of other programs there were not read.
+    /// How many pictures inside of the text could not be looked at, and how many objects of other programs there were not read. A picture
+    /// that stands for such an object does not count as well.
     pub missing_pictures: u32,
 }
 
@@ -149,12 +150,14 @@ pub async fn digitize(
     let most = Bounds::default().markdown_bytes;
     let most = options.max_markdown_bytes.map_or(most, |it| it.min(most));
     let unread: Vec<u32> = document.unread.iter().map(|unread| unread.page).collect();
-    let pictures: HashSet<u32> = document
-        .unread
-        .iter()
-        .filter(|unread| unread.reason == UnreadReason::Picture)
-        .map(|unread| unread.page)
-        .collect();
+    let of = |reason: UnreadReason| {
+        let pages = document.unread.iter();
+        let pages = pages.filter(move |unread| unread.reason == reason);
+        pages.map(|unread| unread.page)
+    };
+    let previews: HashSet<u32> = of(UnreadReason::Preview).collect();
+    let pictures = of(UnreadReason::Picture).chain(previews.iter().copied());
+    let pictures: HashSet<u32> = pictures.collect();
     let looked = match ocr {
         _ if unread.is_empty() => Looked::default(),
         None => Looked::at_none(&unread, DigitizeError::NoOcr),
@@ -195,7 +198,11 @@ pub async fn digitize(
     let is_page = |page: &u32| !pictures.contains(page);
     let (missing, missing_pictures): (Vec<u32>, Vec<u32>) =
         looked.missing.into_iter().partition(is_page);
-    let missing_pictures = u32::try_from(missing_pictures.len()).unwrap_or(u32::MAX);
+    // The object that a preview stands for is counted.
+    let missing_pictures = missing_pictures
+        .iter()
+        .filter(|page| !previews.contains(page));
+    let missing_pictures = u32::try_from(missing_pictures.count()).unwrap_or(u32::MAX);
     Ok(Digitized {
         missing_pictures: missing_pictures.saturating_add(document.unread_objects),
         document,

@@ -48,6 +48,8 @@ pub enum UnreadReason {
     Unreadable,
     /// It is a picture inside of the text.
     Picture,
+    /// It is a picture that stands for an object of another program, which [`Document::unread_objects`] counts.
+    Preview,
 }
 
 impl Document {

@@ -13,6 +13,7 @@ mod list_styles;
 mod notes;
 mod number_format;
 mod numbers;
+mod objects;
 mod paragraphs;
 mod pictures;
 mod ppt;
@@ -91,7 +92,8 @@ fn read_open_xml(
     };
     let mut pictures = pictures::of(&mut package, &parts, bounds)?;
     if !is_outermost {
-        related.count(std::mem::take(&mut pictures).len());
+        let pictures = std::mem::take(&mut pictures);
+        related.count(pictures.iter().filter(|one| !one.is_preview).count());
     }
     related.count_objects(&parts);
     related.mark_pictures(&pictures);

@@ -125,6 +125,7 @@ impl Scan {
 }
 
 const PAINTS: &str = "cat $page";
+const PAINTS_NONE: &str = "true";
 const NOTHING: &str = "exit 0";
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -172,7 +173,8 @@ async fn what_no_page_could_be_looked_at_for_is_told() {
     );
     assert!(is_empty, "{empty:?}");
 
-    let unpainted = Scan::new("true", NOTHING, NOTHING).await.digitize().await;
+    let unpainted = Scan::new(PAINTS_NONE, NOTHING, NOTHING).await;
+    let unpainted = unpainted.digitize().await;
     let reason = unpainted.unwrap_err().to_string();
     assert_eq!(reason, "the document is damaged: page 1 cannot be shown");
 
@@ -198,6 +200,31 @@ async fn what_no_page_could_be_looked_at_for_is_told() {
     let some = some.unwrap();
     assert_eq!(some.missing, [1]);
     assert_eq!(some.recognized.len(), PAGES as usize - 1);
+}
+
+#[tokio::test]
+async fn an_object_and_its_preview_count_once() {
+    let scan = Scan::new(PAINTS_NONE, NOTHING, NOTHING).await;
+    let page = |page, reason| UnreadPage {
+        page,
+        begin: 0,
+        end: 0,
+        reason,
+    };
+    let document = Document {
+        markdown: "Words.\n".to_owned(),
+        unread: vec![
+            page(1, UnreadReason::Picture),
+            page(2, UnreadReason::Preview),
+        ],
+        unread_objects: 1,
+        ..Document::default()
+    };
+    let document = framed(&serde_json::to_vec(&document).unwrap());
+    fs::write(scan.folder.path().join("text"), document).unwrap();
+    let digitized = scan.digitize().await.unwrap();
+    assert!(digitized.missing.is_empty(), "{digitized:?}");
+    assert_eq!(digitized.missing_pictures, 2);
 }
 
 #[tokio::test]

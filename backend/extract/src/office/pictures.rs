@@ -32,6 +32,8 @@ pub(super) struct Picture {
     target: String,
     /// The parts that show it, and the names that it has there, where that is known.
     shown: Vec<(String, String)>,
+    /// True if it is shown in the place of objects of other programs alone, which are counted.
+    pub(super) is_preview: bool,
 }
 
 /// The pictures that parts of a document show, in the order of their numbers.
@@ -66,10 +68,12 @@ pub(super) fn of(
                     found.push(Picture {
                         target: target.to_owned(),
                         shown: vec![],
+                        is_preview: true,
                     });
                     found.len() - 1
                 }
             };
+            found[place].is_preview &= part.previews.contains(&relation.id);
             if part.is_in_text {
                 let shown = (part.name.clone(), relation.id.clone());
                 found[place].shown.push(shown);
@@ -115,7 +119,15 @@ pub(super) fn settle(unread: &mut Vec<UnreadPage>, pictures: &[Picture], end: us
     let elsewhere = numbered.filter(|(_, picture)| picture.shown.is_empty());
     unread.extend(elsewhere.map(|(number, _)| page_at(number, end)));
     let mut seen = HashSet::new();
-    unread.retain(|it| numbered_of(pictures, it.page).is_some() && seen.insert(it.page));
+    unread.retain_mut(|it| match numbered_of(pictures, it.page) {
+        Some(picture) => {
+            if picture.is_preview {
+                it.reason = UnreadReason::Preview;
+            }
+            seen.insert(it.page)
+        }
+        None => false,
+    });
 }
 
 /// Takes the marks of pictures out of a text, and gives where they were: between blocks, so that text can be put there.

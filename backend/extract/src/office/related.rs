@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::{
     chunk, drawings,
     inserts::Inserts,
+    objects,
     pictures::{self, Picture},
     relations::Relation,
     showing::ShowingPart,
@@ -90,12 +91,11 @@ impl Related {
         Ok(related)
     }
 
-    /// Counts the objects of other programs, such as a sheet inside of a Word document, each once. None of them is read. What a chart
-    /// names are the numbers that it shows.
+    /// Counts the objects of other programs, such as a sheet inside of a Word document, each once. None of them is read; the pictures that
+    /// stand in their places are looked at, and do not count. What a chart names are the numbers that it shows.
     pub(super) fn count_objects(&mut self, parts: &[ShowingPart]) {
-        let is_object =
-            |relation: &&Relation| matches!(relation.kind.as_str(), "oleObject" | "package");
-        let objects = all(parts).map(|(_, relation)| relation).filter(is_object);
+        let related = all(parts).map(|(_, relation)| relation);
+        let objects = related.filter(|relation| objects::is_object(relation));
         let objects: HashSet<&str> = objects.map(|one| one.target.as_str()).collect();
         self.count(objects.len());
     }

@@ -3,7 +3,10 @@
 
 use std::collections::HashSet;
 
-use super::relations::{self, Relation};
+use super::{
+    objects,
+    relations::{self, Relation},
+};
 use crate::{error::ExtractError, format::Format, package::Package};
 
 /// The body of a Word document.
@@ -16,6 +19,9 @@ pub(super) struct ShowingPart {
     pub(super) name: String,
     /// The parts that it names.
     pub(super) relations: Vec<Relation>,
+    /// The names of pictures that it shows in the place of objects of other programs alone. Sheets have none, as their pictures are not
+    /// looked at.
+    pub(super) previews: HashSet<String>,
     /// True if its text is read, so that a mark in it keeps its place.
     pub(super) is_in_text: bool,
 }
@@ -97,9 +103,16 @@ fn read(
     name: String,
     is_in_text: bool,
 ) -> Result<ShowingPart, ExtractError> {
+    let relations = relations::of(package, &name)?;
+    let mut previews = HashSet::new();
+    if !is_sheet(&name) && relations.iter().any(objects::is_object) {
+        let xml = package.read_xml(&name)?.unwrap_or_default();
+        previews = objects::previews(&xml, &relations);
+    }
     Ok(ShowingPart {
-        relations: relations::of(package, &name)?,
         name,
+        relations,
+        previews,
         is_in_text,
     })
 }

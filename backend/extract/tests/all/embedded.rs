@@ -520,6 +520,27 @@ fn embedded_objects_are_counted() {
     let refused = read(&docx("", &more), Format::Docx).unwrap_err();
     assert!(refused.to_string().contains("objects of other programs"));
 
+    // The picture that stands for an object counts with it.
+    let related = relations(
+        &(relation("o1", "oleObject", "embeddings/object1.bin")
+            + &relation("p1", "image", "media/a.png")
+            + &relation("p2", "image", "media/b.png")),
+    );
+    let [preview, other] = [200, 300].map(picture);
+    let more: [(&str, &[u8]); 3] = [
+        ("word/_rels/document.xml.rels", related.as_bytes()),
+        ("word/media/a.png", &preview),
+        ("word/media/b.png", &other),
+    ];
+    let body = format!(
+        r#"<w:p><w:r><w:object><v:shape><v:imagedata r:id="p1"/></v:shape><o:OLEObject r:id="o1"/></w:object></w:r></w:p>{}"#,
+        shown_picture("p2")
+    );
+    let document = read(&docx(&body, &more), Format::Docx).unwrap();
+    let reasons: Vec<_> = document.unread.iter().map(|it| it.reason).collect();
+    assert_eq!(reasons, [UnreadReason::Preview, UnreadReason::Picture]);
+    assert_eq!(document.unread_objects, 1);
+
     let object = relation("o1", "oleObject", "../embeddings/object1.bin");
     let title = placeholder("title", &["Hours"]);
     let slides = pptx(&[(&title, &object), (&title, &object)], &[]);
