@@ -5,6 +5,7 @@ mod chart;
 mod chunk;
 mod clock;
 mod code_page;
+mod comments;
 mod diagram;
 mod drawings;
 mod equation;
@@ -24,7 +25,7 @@ mod rtf;
 mod showing;
 mod tables;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use quick_xml::{
     Reader,
@@ -70,7 +71,7 @@ fn read_open_xml(
     let mut slides = 0;
     let mut cells = 0;
     let mut context = Context::default();
-    let (mut notes, mut drawings) = (None, vec![]);
+    let (mut notes, mut drawings, mut commented) = (None, vec![], HashMap::new());
     let parts = showing::of(&mut package, format)?;
     let mut related = match format {
         Format::Docx => {
@@ -87,7 +88,9 @@ fn read_open_xml(
             let workbook = plain_part(&mut package, "xl/workbook.xml")?;
             context.numbers = Numbers::read(&workbook, &plain_part(&mut package, "xl/styles.xml")?);
             drawings = drawings::of_sheets(&mut package, &workbook, bounds, &mut cells)?;
-            Related::default()
+            let mut related = Related::default();
+            commented = comments::of_workbook(&mut package, &workbook, &mut related.inserts)?;
+            related
         }
     };
     let mut pictures = pictures::of(&mut package, &parts, bounds)?;
@@ -99,6 +102,7 @@ fn read_open_xml(
     related.mark_pictures(&pictures);
     context.marks = std::mem::take(&mut related.marks);
     let counted = package.counted(|name, xml| {
+        let xml = commented.remove(&name).unwrap_or(xml);
         let xml = rewrite::rewritten(&name, xml, &context)?;
         language.look(&name, &xml);
         if name.starts_with("ppt/slides/slide") && name.ends_with(".xml") {

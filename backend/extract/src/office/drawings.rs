@@ -36,7 +36,7 @@ pub(super) fn of_sheets(
     const WORKBOOK: &str = "xl/workbook.xml";
     let named = relations::by_id(relations::of(package, WORKBOOK)?);
     let mut all = vec![];
-    for sheet in sheets(workbook) {
+    for (_, sheet) in sheets(workbook) {
         let mut markdown = String::new();
         if let Some(sheet) = named.get(&sheet) {
             for related in relations::of(package, &sheet.target)? {
@@ -50,14 +50,12 @@ pub(super) fn of_sheets(
     Ok(all)
 }
 
-/// The identifiers of the sheets that have a name.
-fn sheets(workbook: &str) -> Vec<String> {
+/// The sheets of a workbook that have a name: it, and the identifier of the part.
+pub(super) fn sheets(workbook: &str) -> Vec<(String, String)> {
     let of = |event| match event {
-        Event::Start(start) | Event::Empty(start)
-            if start.name().as_ref() == "sheet"
-                && value(&start, "name").is_some_and(|name| !name.is_empty()) =>
-        {
-            Some(value(&start, "id").unwrap_or_default())
+        Event::Start(start) | Event::Empty(start) if start.name().as_ref() == "sheet" => {
+            let name = value(&start, "name").filter(|name| !name.is_empty())?;
+            Some((name, value(&start, "id").unwrap_or_default()))
         }
         _ => None,
     };

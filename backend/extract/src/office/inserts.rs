@@ -8,9 +8,14 @@ const CLOSE: char = '\u{FDD1}';
 /// What the number of a mark follows that stays in the text.
 const KEPT: char = '\u{FDD2}';
 
-/// The texts to be put in, by the number in their marks.
+/// The texts to be put in.
 #[derive(Debug, Default)]
-pub(super) struct Inserts(Vec<String>);
+pub(super) struct Inserts {
+    /// By the number in their marks.
+    texts: Vec<String>,
+    /// Numbers of those that are written at the end where none of their marks is, and what is written there where it is something else.
+    certain: Vec<(usize, Option<String>)>,
+}
 
 impl Inserts {
     /// Takes Markdown of one or more blocks, and gives its mark; none where there is nothing.
@@ -18,15 +23,27 @@ impl Inserts {
         if markdown.trim().is_empty() {
             return None;
         }
-        let mark = format!("{OPEN}{}{CLOSE}", self.0.len());
-        self.0.push(markdown);
+        let mark = format!("{OPEN}{}{CLOSE}", self.texts.len());
+        self.texts.push(markdown);
+        Some(mark)
+    }
+
+    /// Likewise of what is written at the end where none of its marks is, in other words if there are any.
+    pub(super) fn add_certain(
+        &mut self,
+        markdown: String,
+        at_end: Option<String>,
+    ) -> Option<String> {
+        let number = self.texts.len();
+        let mark = self.add(markdown)?;
+        self.certain.push((number, at_end));
         Some(mark)
     }
 
     /// The text with each Markdown in the place of the first of its marks: as blocks where the mark is a line of its own, and on the
     /// line that it stands in otherwise.
     pub(super) fn put(mut self, text: String) -> String {
-        if !text.contains(OPEN) {
+        if self.certain.is_empty() && !text.contains(OPEN) {
             return text;
         }
         let mut whole = String::with_capacity(text.len());
@@ -43,7 +60,7 @@ impl Inserts {
                     Some(Number::Put(number)) => Some(number),
                     None => None,
                 };
-                let markdown = number.and_then(|number| self.0.get_mut(number));
+                let markdown = number.and_then(|number| self.texts.get_mut(number));
                 let markdown = markdown.map(std::mem::take).unwrap_or_default();
                 let is_alone = line.trim().starts_with(OPEN) && after.trim().is_empty();
                 whole.push_str(before);
@@ -52,12 +69,22 @@ impl Inserts {
                 } else if is_alone {
                     whole.push_str(&format!("\n{}\n", markdown.trim_matches('\n')));
                 } else {
-                    let words: Vec<&str> = markdown.split_whitespace().collect();
+                    // A quote is none within a line.
+                    let lines = markdown.lines();
+                    let lines = lines.map(|line| line.strip_prefix("> ").unwrap_or(line));
+                    let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
                     whole.push_str(&words.join(" ").replace('|', "\\|"));
                 }
                 rest = after;
             }
             whole.push_str(rest);
+        }
+        for (number, at_end) in self.certain {
+            let left = std::mem::take(&mut self.texts[number]);
+            if !left.is_empty() {
+                let left = at_end.unwrap_or(left);
+                whole.push_str(&format!("\n\n{}\n", left.trim_matches('\n')));
+            }
         }
         whole
     }
@@ -128,5 +155,21 @@ mod tests {
             inserts.put(text),
             "before\n\n\n- a\n- b | c\n\n\n| x y |  |\n\nend"
         );
+    }
+
+    #[test]
+    fn texts_that_are_certain_stand_at_the_end_without_a_mark() {
+        let mut inserts = Inserts::default();
+        let quote = |name: &str| format!("> {name}\n> more\n\n");
+        let marks = ["a", "b", "c"].map(|name| inserts.add_certain(quote(name), None).unwrap());
+        inserts.add(quote("d"));
+        let text = format!("| {} |\n\n{}\n", marks[0], marks[1]);
+        assert_eq!(
+            inserts.put(text),
+            "| a more |\n\n\n> b\n> more\n\n\n\n> c\n> more\n"
+        );
+        let mut inserts = Inserts::default();
+        inserts.add_certain("a".to_owned(), Some(quote("a")));
+        assert_eq!(inserts.put("text\n".to_owned()), "text\n\n\n> a\n> more\n");
     }
 }

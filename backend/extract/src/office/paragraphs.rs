@@ -1,11 +1,11 @@
 //! What is added to a Word document or a slide while it is written: the lists that styles make of paragraphs, and marks where text
-//! of other parts belongs.
+//! of other parts belongs, comments among them.
 
 use std::collections::{HashMap, HashSet};
 
 use quick_xml::events::BytesStart;
 
-use super::{list_styles::ListStyles, relations::value};
+use super::{comments, list_styles::ListStyles, relations::value};
 
 /// What is added to a part.
 #[derive(Debug)]
@@ -61,6 +61,11 @@ impl<'a> Paragraphs<'a> {
                     paragraph.has_list = true;
                 }
             }
+            "w:commentReference" => {
+                let id = value(start, "id").unwrap_or_default();
+                let mark = self.mark(&comments::name(&id));
+                self.waiting.extend(mark);
+            }
             "w:altChunk" => {
                 if let Some(mark) = value(start, "id").and_then(|id| self.mark(&id)) {
                     push_paragraph(to, mark);
@@ -88,6 +93,8 @@ impl<'a> Paragraphs<'a> {
     /// An element ends, which is not written yet.
     pub(super) fn ends(&mut self, name: &str, to: &mut String) {
         if name == "p:spTree" {
+            let mark = self.mark(comments::OF_SLIDE);
+            self.waiting.extend(mark);
             self.push_shapes(to);
         }
         if name == "w:pPr"

@@ -1,10 +1,10 @@
-//! Text in parts that `undoc` does not look into: diagrams, charts, and documents inside of a document; and how many of these and of the
-//! objects of other programs are not read.
+//! Text in parts that `undoc` does not look into: diagrams, charts, comments, and documents inside of a document; and how many of these and
+//! of the objects of other programs are not read.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    chunk, drawings,
+    chunk, comments, drawings,
     inserts::Inserts,
     objects,
     pictures::{self, Picture},
@@ -12,6 +12,13 @@ use super::{
     showing::ShowingPart,
 };
 use crate::{error::ExtractError, limits::Bounds, package::Package};
+
+/// The parts of a Word document on which comments are read.
+const COMMENTED: [&str; 3] = [
+    "word/document.xml",
+    "word/footnotes.xml",
+    "word/endnotes.xml",
+];
 
 /// What is in other parts.
 #[derive(Debug, Default)]
@@ -67,10 +74,19 @@ impl Related {
             };
             related.add(&part.name, relation.id.clone(), text);
         }
+        // The body comes first.
+        let body = parts.first().map(|body| body.relations.as_slice());
+        for (id, text) in comments::of_word(package, body.unwrap_or_default())? {
+            if let Some(mark) = related.inserts.add_certain(text, None) {
+                for part in COMMENTED {
+                    related.mark(part, comments::name(&id), mark.clone());
+                }
+            }
+        }
         Ok(related)
     }
 
-    /// The diagrams of slides.
+    /// The diagrams and the comments of slides.
     pub(super) fn of_slides(
         package: &mut Package<'_>,
         parts: &[ShowingPart],
@@ -86,6 +102,19 @@ impl Related {
                 // `undoc` reads charts.
                 let text = drawings::shown(package, relation, bounds, cells)?;
                 related.add(&part.name, relation.id.clone(), text);
+            }
+        }
+        let is_commented = |part: &&ShowingPart| {
+            part.is_in_text && part.relations.iter().any(|one| one.kind == "comments")
+        };
+        let commented: Vec<&ShowingPart> = parts.iter().filter(is_commented).collect();
+        if !commented.is_empty() {
+            let authors = comments::authors_of_slides(package)?;
+            for part in commented {
+                let text = comments::of_slide(package, &part.relations, &authors)?;
+                if let Some(mark) = related.inserts.add_certain(text, None) {
+                    related.mark(&part.name, comments::OF_SLIDE.to_owned(), mark);
+                }
             }
         }
         Ok(related)

@@ -52,7 +52,7 @@ fn of_word(package: &mut Package<'_>) -> Result<Vec<ShowingPart>, ExtractError> 
     let mut around = vec![];
     for related in &body.relations {
         let target = related.target.as_str();
-        // `undoc` finds notes by their usual names, and does not read comments.
+        // `undoc` finds notes by their usual names, and comments are read apart (`comments.rs`).
         let is_in_text = match related.kind.as_str() {
             "header" | "footer" => true,
             "footnotes" => target == "word/footnotes.xml",

@@ -461,7 +461,7 @@ fn margins_and_notes_show_pictures_and_diagrams() {
     ];
     let places = places.map(|what| text.find(what).unwrap_or_else(|| panic!("{what}: {text}")));
     assert!(places.is_sorted(), "{text}");
-    // The chart of a comment, whose text is not read.
+    // The chart of a comment.
     assert_eq!(read(&file, Format::Docx).unwrap().unread_objects, 1);
 }
 

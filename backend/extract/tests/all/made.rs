@@ -66,8 +66,19 @@ pub(crate) fn xlsx(rows: &str) -> Vec<u8> {
 
 /// A workbook whose main part and whose sheet are these, and more files.
 pub(crate) fn xlsx_of(workbook: &str, sheet: &str, more: &[(&str, &[u8])]) -> Vec<u8> {
+    xlsx_related(workbook, "", sheet, more)
+}
+
+/// A workbook whose main part has more relationships.
+pub(crate) fn xlsx_related(
+    workbook: &str,
+    related: &str,
+    sheet: &str,
+    more: &[(&str, &[u8])],
+) -> Vec<u8> {
     let top = relations(&relation("r1", "officeDocument", "xl/workbook.xml"));
-    let book = relations(&relation("r1", "worksheet", "worksheets/sheet1.xml"));
+    let book = relation("r1", "worksheet", "worksheets/sheet1.xml") + related;
+    let book = relations(&book);
     let mut files: Vec<(&str, &[u8])> = vec![
         ("[Content_Types].xml", TYPES.as_bytes()),
         ("_rels/.rels", top.as_bytes()),

@@ -5,6 +5,8 @@ mod books;
 #[cfg(test)]
 mod bounds;
 #[cfg(test)]
+mod comments;
+#[cfg(test)]
 mod embedded;
 #[cfg(test)]
 mod fuzz;

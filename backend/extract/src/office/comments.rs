@@ -1,0 +1,365 @@
+//! Comments of reviewers: those of a Word document stand behind the paragraph that they are about, those of a slide behind its text, as
+//! quotes that say whose they are. `undoc` writes comments into the cells of a sheet, but without their authors, and a thread with what
+//! Excel says of it to other programs.
+//! Sources: ECMA-376 part 1, sections 17.13.4 (Word), 18.7 (sheets) and 19.4 (slides); [MS-XLSX] (threaded comments); [MS-PPTX] (modern
+//! comments).
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use quick_xml::events::{BytesStart, Event};
+
+use super::{
+    drawings::sheets,
+    events,
+    inserts::Inserts,
+    push_reference,
+    relations::{self, Relation, value},
+};
+use crate::{error::ExtractError, markdown::escaped, package::Package};
+
+/// The name that marks have for the comments of a slide. No relation has it, as it has blanks.
+pub(super) const OF_SLIDE: &str = "comments of the slide";
+/// Whose comment stands for a thread of comments in programs that know none.
+const THREAD: &str = "tc=";
+
+/// A comment.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Comment {
+    /// The cell that it is about; in a Word document, its identifier.
+    place: String,
+    /// Its author, or the identifier of its author.
+    author: String,
+    text: String,
+}
+
+/// The name that marks have for a comment of a Word document.
+pub(super) fn name(id: &str) -> String {
+    format!("comment {id}")
+}
+
+/// The comments of a Word document by their identifiers, in Markdown.
+pub(super) fn of_word(
+    package: &mut Package<'_>,
+    body: &[Relation],
+) -> Result<Vec<(String, String)>, ExtractError> {
+    let Some(part) = body.iter().find(|one| one.kind == "comments") else {
+        return Ok(vec![]);
+    };
+    let xml = package.read_xml(&part.target)?.unwrap_or_default();
+    let all = read(&xml).0.into_iter();
+    let quoted = all.map(|it| {
+        let text = quoted(&it.text, "", &it.author);
+        (it.place, text)
+    });
+    Ok(quoted.collect())
+}
+
+/// The comments of a slide in Markdown, by its relations and the names of all authors.
+pub(super) fn of_slide(
+    package: &mut Package<'_>,
+    slide: &[Relation],
+    authors: &HashMap<String, String>,
+) -> Result<String, ExtractError> {
+    let mut markdown = String::new();
+    for comment in of_kind(package, slide, "comments")?.0 {
+        let author = authors.get(&comment.author).map_or("", String::as_str);
+        markdown.push_str(&quoted(&comment.text, "", author));
+    }
+    Ok(markdown)
+}
+
+/// The names of all who comment on slides.
+pub(super) fn authors_of_slides(
+    package: &mut Package<'_>,
+) -> Result<HashMap<String, String>, ExtractError> {
+    let mut authors = HashMap::new();
+    for part in ["ppt/commentAuthors.xml", "ppt/authors.xml"] {
+        let xml = package.read_xml(part)?.unwrap_or_default();
+        authors.extend(names(&xml));
+    }
+    Ok(authors)
+}
+
+/// Takes the comments on cells of a workbook, and gives the parts that stand for those that hold them: `undoc` writes their marks into the
+/// cells. Comments on cells that the text does not show are written at the end.
+pub(super) fn of_workbook(
+    package: &mut Package<'_>,
+    workbook: &str,
+    inserts: &mut Inserts,
+) -> Result<HashMap<String, String>, ExtractError> {
+    let named = relations::of(package, "xl/workbook.xml")?;
+    let people = named.iter().find(|one| one.kind == "person");
+    let people = match people {
+        Some(people) => package.read_xml(&people.target)?.unwrap_or_default(),
+        None => String::new(),
+    };
+    let people = names(&people);
+    let named = relations::by_id(named);
+    let mut parts = HashMap::new();
+    for (sheet, id) in sheets(workbook) {
+        let Some(part) = named.get(&id) else {
+            continue;
+        };
+        let related = relations::of(package, &part.target)?;
+        let comments = of_sheet(package, &related, &people)?;
+        let mut cells: BTreeMap<&str, Vec<&Comment>> = BTreeMap::new();
+        for comment in &comments {
+            cells.entry(&comment.place).or_default().push(comment);
+        }
+        let mut marked = "<comments><commentList>".to_owned();
+        for (cell, comments) in cells {
+            let all = comments.iter().map(|it| said(&it.text, &it.author));
+            let all: Vec<String> = all.filter(|said| !said.is_empty()).collect();
+            let place = format!("{sheet}!{cell}");
+            let at_end = comments.iter();
+            let at_end = at_end.map(|it| quoted(&it.text, &place, &it.author));
+            if let Some(mark) = inserts.add_certain(all.join(" "), Some(at_end.collect())) {
+                let cell = quick_xml::escape::escape(cell);
+                marked.push_str(&format!(
+                    r#"<comment ref="{cell}"><text><t>{mark}</t></text></comment>"#
+                ));
+            }
+        }
+        marked.push_str("</commentList></comments>");
+        // A sheet has one such part.
+        for part in related.into_iter().filter(|one| one.kind == "comments") {
+            parts.insert(part.target, std::mem::take(&mut marked));
+        }
+    }
+    Ok(parts)
+}
+
+/// The comments on the cells of a sheet, with the names of their authors.
+fn of_sheet(
+    package: &mut Package<'_>,
+    sheet: &[Relation],
+    people: &HashMap<String, String>,
+) -> Result<Vec<Comment>, ExtractError> {
+    let (mut threads, _) = of_kind(package, sheet, "threadedComment")?;
+    for comment in &mut threads {
+        comment.author = people.get(&comment.author).cloned().unwrap_or_default();
+    }
+    let (notes, authors) = of_kind(package, sheet, "comments")?;
+    let mut comments = of_notes(notes, &authors, &threads);
+    comments.append(&mut threads);
+    Ok(comments)
+}
+
+/// Comments that are in no thread, with the names of their authors.
+fn of_notes(notes: Vec<Comment>, authors: &[String], threads: &[Comment]) -> Vec<Comment> {
+    let in_threads: HashSet<&str> = threads.iter().map(|one| one.place.as_str()).collect();
+    let named = notes.into_iter().filter_map(|note| {
+        let author = note.author.parse().ok();
+        let author = author.and_then(|at: usize| authors.get(at));
+        let author = author.map_or("", |author| author.trim());
+        if author.starts_with(THREAD) && in_threads.contains(note.place.as_str()) {
+            return None;
+        }
+        // Excel writes the author above the text.
+        let text = note.text.trim_start().strip_prefix(author);
+        let text = text.and_then(|text| text.strip_prefix(':'));
+        Some(Comment {
+            text: text.unwrap_or(&note.text).to_owned(),
+            author: author.to_owned(),
+            place: note.place,
+        })
+    });
+    named.collect()
+}
+
+/// The names of people by their identifiers.
+fn names(xml: &str) -> HashMap<String, String> {
+    let of = |event| match event {
+        Event::Start(start) | Event::Empty(start)
+            if matches!(
+                start.local_name().as_ref(),
+                "cmAuthor" | "author" | "person"
+            ) =>
+        {
+            let name = value(&start, "displayName").or_else(|| value(&start, "name"));
+            Some((value(&start, "id")?, name?))
+        }
+        _ => None,
+    };
+    events(xml).filter_map(of).collect()
+}
+
+/// The comments in all parts of a kind, and the authors that are named there.
+fn of_kind(
+    package: &mut Package<'_>,
+    relations: &[Relation],
+    kind: &str,
+) -> Result<(Vec<Comment>, Vec<String>), ExtractError> {
+    let (mut comments, mut authors) = (vec![], vec![]);
+    for relation in relations.iter().filter(|one| one.kind == kind) {
+        let xml = package.read_xml(&relation.target)?.unwrap_or_default();
+        let (more, named) = read(&xml);
+        comments.extend(more);
+        authors.extend(named);
+    }
+    Ok((comments, authors))
+}
+
+fn words(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The lines of a comment in Markdown.
+fn lines(text: &str) -> Vec<String> {
+    let lines = text.lines().map(words).filter(|line| !line.is_empty());
+    lines.map(|line| escaped(&line)).collect()
+}
+
+/// A comment as a quote; nothing where it says nothing.
+fn quoted(text: &str, place: &str, author: &str) -> String {
+    let lines = lines(text);
+    if lines.is_empty() {
+        return String::new();
+    }
+    let (place, author) = (escaped(&words(place)), escaped(&words(author)));
+    let mut head = "Comment".to_owned();
+    for (word, what) in [("on", place), ("by", author)] {
+        if !what.is_empty() {
+            head.push_str(&format!(" {word} {what}"));
+        }
+    }
+    format!("> **{head}:** {}\n\n", lines.join("\n> "))
+}
+
+/// A comment within a line; nothing where it says nothing.
+fn said(text: &str, author: &str) -> String {
+    let text = lines(text).join(" ");
+    match escaped(&words(author)) {
+        author if author.is_empty() || text.is_empty() => text,
+        author => format!("{author}: {text}"),
+    }
+}
+
+/// A part while it is read.
+#[derive(Default)]
+struct Reader {
+    comments: Vec<Comment>,
+    authors: Vec<String>,
+    /// The comments that are open. A reply is within what it replies to.
+    open: Vec<usize>,
+    /// How many elements are open whose text is that of a comment, and how many whose text is none.
+    texts: usize,
+    left_out: usize,
+    in_author: bool,
+}
+
+/// The comments of a part, each before its replies, and the authors that are named there.
+fn read(xml: &str) -> (Vec<Comment>, Vec<String>) {
+    let mut reader = Reader::default();
+    for event in events(xml) {
+        match event {
+            Event::Start(start) => reader.start(&start),
+            Event::Empty(start) => reader.empty(start.local_name().as_ref()),
+            Event::End(end) => reader.end(end.local_name().as_ref()),
+            Event::Text(text) => reader.text(&text),
+            Event::CData(text) => reader.text(&text),
+            Event::GeneralRef(reference) => {
+                let mut text = String::new();
+                push_reference(&mut text, &reference);
+                reader.text(&text);
+            }
+            _ => {}
+        }
+    }
+    (reader.comments, reader.authors)
+}
+
+impl Reader {
+    fn start(&mut self, start: &BytesStart<'_>) {
+        match start.local_name().as_ref() {
+            // How a word is pronounced, and what stands in for something else.
+            "rPh" | "Fallback" => self.left_out += 1,
+            "comment" | "threadedComment" | "cm" | "reply" => {
+                let first = |names: &[&str]| names.iter().find_map(|name| value(start, name));
+                self.open.push(self.comments.len());
+                self.comments.push(Comment {
+                    place: first(&["ref", "id"]).unwrap_or_default(),
+                    author: first(&["author", "authorId", "personId"]).unwrap_or_default(),
+                    text: String::new(),
+                });
+            }
+            "author" => {
+                self.authors.push(String::new());
+                self.in_author = true;
+            }
+            "t" | "text" => self.texts += 1,
+            name => self.empty(name),
+        }
+    }
+
+    fn empty(&mut self, name: &str) {
+        match name {
+            "br" | "cr" => self.push("\n"),
+            "tab" => self.push(" "),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, name: &str) {
+        match name {
+            "rPh" | "Fallback" => self.left_out = self.left_out.saturating_sub(1),
+            "comment" | "threadedComment" | "cm" | "reply" => {
+                self.open.pop();
+            }
+            "author" => self.in_author = false,
+            "t" | "text" => self.texts = self.texts.saturating_sub(1),
+            "p" => self.push("\n"),
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        if self.in_author {
+            if let Some(author) = self.authors.last_mut() {
+                author.push_str(text);
+            }
+        } else if self.texts > 0 {
+            self.push(text);
+        }
+    }
+
+    /// Adds to the comment that is open.
+    fn push(&mut self, text: &str) {
+        let open = self.open.last().filter(|_| self.left_out == 0);
+        if let Some(comment) = open.and_then(|at| self.comments.get_mut(*at)) {
+            comment.text.push_str(text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_are_quotes_that_say_whose_they_are() {
+        let word = r#"<w:comments><w:comment w:id="3" w:author="Ann *B*"><w:p><w:pPr><w:pStyle w:val="c"/></w:pPr><w:r><w:t>Is 5 &lt; 4?</w:t><w:tab/><w:t>No.</w:t></w:r></w:p><w:p/><w:p><w:r><w:delText>gone</w:delText><w:t>Ask   Bo.</w:t></w:r></w:p></w:comment><w:comment w:id="4"><w:p/></w:comment></w:comments>"#;
+        let (all, _) = read(word);
+        assert_eq!(all[0].place, "3");
+        assert_eq!(
+            quoted(&all[0].text, "", &all[0].author),
+            "> **Comment by Ann \\*B\\*:** Is 5 \\< 4? No.\n> Ask Bo.\n\n"
+        );
+        assert_eq!(
+            (all.len(), quoted(&all[1].text, "", "")),
+            (2, String::new())
+        );
+    }
+
+    #[test]
+    fn replies_stand_behind_what_they_reply_to() {
+        let slide = r#"<p188:cmLst><p188:cm id="{1}" authorId="{A}"><p188:replyLst><p188:reply id="{2}" authorId="{B}"><p188:txBody><a:p><a:r><a:t>second</a:t></a:r></a:p></p188:txBody></p188:reply></p188:replyLst><p188:txBody><a:p><a:r><a:t>first</a:t></a:r><a:br/><a:r><a:t>line</a:t></a:r></a:p></p188:txBody></p188:cm></p188:cmLst>"#;
+        let all = read(slide).0.into_iter();
+        let all: Vec<_> = all.map(|it| (it.author, it.text)).collect();
+        let of = |author: &str, text: &str| (author.to_owned(), text.to_owned());
+        assert_eq!(all, [of("{A}", "first\nline\n"), of("{B}", "second\n")]);
+        let named =
+            names(r#"<p188:authorLst><p188:author id="{A}" name="Ann"/><x/></p188:authorLst>"#);
+        assert_eq!(named.get("{A}").map(String::as_str), Some("Ann"));
+    }
+}
