@@ -1,6 +1,9 @@
 //! Numbers of workbooks: as Excel shows them, not as they are stored.
 
+use std::io::{Cursor, Read as _};
+
 use colloquy_extract::{Format, Options, extract};
+use zip::ZipArchive;
 
 use super::made::xlsx_of;
 
@@ -27,6 +30,65 @@ fn numbers_of_excel_are_those_that_it_shows() {
         "| 2016-12-31 |  | 14 | TRUE | #ERROR:#N/A |",
     ] {
         assert!(read.replace('\\', "").contains(row), "{row}: {read}");
+    }
+}
+
+/// A file that Microsoft Excel wrote, in which clauses are counted by cells of the format `\1\.0#`, beside plain numbers.
+#[test]
+fn numbers_of_a_file_of_excel_are_no_dates() {
+    let read = text(
+        include_bytes!("../../../../tests/data/documents/xlsx/xlsx_07_gap_tolerance_.xlsx"),
+        Format::Xlsx,
+    );
+    let line = |what: &str| {
+        let mut lines = read.lines();
+        lines
+            .find(|line| line.starts_with('|') && line.contains(what))
+            .unwrap_or_else(|| panic!("{what}: {read}"))
+    };
+    for (number, clause) in [
+        ("1", "Rated system voltage"),
+        ("2", "Rated system frequency"),
+        ("6", "Control voltage supply"),
+        ("7", "Metal-enclosed partition"),
+        ("9", "Voltage and Current measurement"),
+        ("10", "Hazardous area classification"),
+        ("13", "Humidity"),
+        ("14", "Arc testing"),
+    ] {
+        let line = line(clause);
+        assert!(line.starts_with(&format!("| {number} |")), "{line}");
+    }
+    for (what, number) in [
+        ("Rated system frequency", "| 134 |"),
+        ("Humidity", "| 100 |"),
+        ("DATA SHEET", "| 2016 |"),
+        ("13156456", "| 144564 |"),
+    ] {
+        let line = line(what);
+        assert!(line.contains(number), "{line}");
+    }
+}
+
+/// A workbook of Microsoft Excel inside of a document of Word, which stores 4.4 as 4.4000000000000004 in both.
+#[test]
+fn numbers_of_a_chart_and_its_workbook_are_those_that_excel_shows() {
+    let document =
+        include_bytes!("../../../../tests/data/documents/docx/drawingml.docx").as_slice();
+    let mut container = ZipArchive::new(Cursor::new(document)).unwrap();
+    let mut workbook = vec![];
+    container
+        .by_name("word/embeddings/Microsoft_Excel_Worksheet.xlsx")
+        .unwrap()
+        .read_to_end(&mut workbook)
+        .unwrap();
+    for read in [text(&workbook, Format::Xlsx), text(document, Format::Docx)] {
+        for row in [
+            "| Category 2 | 2.5 | 4.4 | 2 |",
+            "| Category 3 | 3.5 | 1.8 | 3 |",
+        ] {
+            assert!(read.contains(row), "{row}: {read}");
+        }
     }
 }
 
