@@ -25,6 +25,7 @@ impl Platform {
             "#!/bin/sh\n{PRINT}for last; do :; done\n\
              case \"$last\" in\n*watch*) echo 'ERROR: [x] y: Private video' >&2; exit 1;;\nesac\n\
              case \" $* \" in *\" --flat-playlist \"*) ;; *) exit 9;; esac\n\
+             while [ -e {place}/hold ]; do :; done\n\
              if [ -e {place}/down ]; then print {place}/down >&2; exit 1; fi\n\
              list={place}/${{last#https://www.youtube.com/}}.json\n\
              if [ -e \"$list\" ]; then print \"$list\"; else echo 'ERROR: [x] y: This channel does not have a list' >&2; exit 1; fi\n"
@@ -51,6 +52,15 @@ impl Platform {
         let entries: Vec<Value> = videos.iter().map(entry).collect();
         let printed = json!({"_type": "playlist", "channel_id": channel, "entries": entries});
         self.write(list, &printed.to_string());
+    }
+
+    /// Answers nothing until [`Self::lets_go`].
+    fn holds(&self) {
+        fs::write(self.folder.path().join("hold"), "").unwrap();
+    }
+
+    fn lets_go(&self) {
+        fs::remove_file(self.folder.path().join("hold")).unwrap();
     }
 
     fn is_down(&self, why: Option<&str>) {
@@ -461,4 +471,21 @@ async fn a_scan_whose_job_runs_again_is_not_repeated() {
     // Somebody who wants it sooner has it looked through.
     zoo.sync().await.expect(200);
     zoo.scanned(2).await;
+}
+
+/// Who wants a channel looked through while that goes on may have published something since.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_that_is_wanted_during_another_one_follows_it() {
+    let zoo = Zoo::start(&TestDatabase::sqlite()).await;
+    zoo.platform.has("@zoo/videos", "UCzoo", &[("v1", None)]);
+    zoo.platform
+        .has("channel/UCzoo/videos", "UCzoo", &[("v1", None)]);
+    zoo.platform.holds();
+    zoo.follow("zoo", "@zoo").await.expect(201);
+    zoo.becomes("zoo", "syncing").await;
+    zoo.sync().await.expect(200);
+    zoo.platform.lets_go();
+    zoo.scanned(2).await;
+    zoo.becomes("zoo", "synced").await;
+    zoo.imported(1).await;
 }

@@ -225,7 +225,7 @@ impl Discover {
         reason: &str,
     ) -> Result<Option<Duration>, StoreError> {
         let (folder, error) = (&self.folder, Some(reason));
-        if !store::end_scan(transaction, folder, ChannelStatus::Error, error).await? {
+        if !store::finish_scan(transaction, folder, ChannelStatus::Error, error).await? {
             return Ok(None);
         }
         let next = spread(SCAN_AGAIN);
@@ -257,17 +257,28 @@ impl Discover {
         admission: Admission,
         used: Used,
     ) -> anyhow::Result<RunResult> {
+        let (charge, outcome) = (&admission, UsageOutcome::Success);
         let is_it = run.insist(bases, || async move {
             let Some(transaction) = self.begin_noting(bases, run, owned).await? else {
-                return Ok(false);
+                return Ok(None);
             };
             let is_it = self.identify(bases, &transaction, owned, listing).await?;
+            if !is_it {
+                charge.settle_in(&transaction, outcome, used).await?;
+            }
             transaction.commit().await?;
-            Ok(is_it)
+            Ok(Some(is_it))
         });
-        if !is_it.await? {
-            admission.settle(UsageOutcome::Success, used).await?;
-            return Ok(RunResult::Done);
+        match is_it.await? {
+            Some(true) => {}
+            Some(false) => {
+                admission.committed();
+                return Ok(RunResult::Done);
+            }
+            None => {
+                admission.settle(outcome, used).await?;
+                return Ok(RunResult::Done);
+            }
         }
         let placed: Vec<(i64, &ListedVideo)> = (0..).zip(&listing.videos).collect();
         for videos in placed.chunks(SEEN_AT_ONCE) {
@@ -280,24 +291,22 @@ impl Discover {
                 Ok(true)
             });
             if !holds.await? {
-                admission.settle(UsageOutcome::Success, used).await?;
+                admission.settle(outcome, used).await?;
                 return Ok(RunResult::Done);
             }
         }
-        let charge = &admission;
         let finished = run.insist(bases, || async move {
             let Some(transaction) = self.begin_noting(bases, run, owned).await? else {
                 return Ok(None);
             };
             let missing = listing.missing.as_deref();
             let next = self.finish(bases, &transaction, owned, missing).await?;
-            let outcome = UsageOutcome::Success;
             charge.settle_in(&transaction, outcome, used).await?;
             transaction.commit().await?;
             Ok(Some(next))
         });
         let Some(next) = finished.await? else {
-            admission.settle(UsageOutcome::Success, used).await?;
+            admission.settle(outcome, used).await?;
             return Ok(RunResult::Done);
         };
         admission.committed();
@@ -408,7 +417,7 @@ impl Discover {
             None => ChannelStatus::Synced,
             Some(_) => ChannelStatus::Incomplete,
         };
-        if !store::end_scan(transaction, folder, status, missing).await? {
+        if !store::finish_scan(transaction, folder, status, missing).await? {
             return Ok(None);
         }
         let (next, is_complete) = (spread(SCAN_EVERY), status == ChannelStatus::Synced);

@@ -104,7 +104,7 @@ pub(crate) async fn set_channel_status(
     Ok(())
 }
 
-/// Notes what a scan came to, unless somebody has paused it meanwhile. Whether nobody has.
+/// Notes that a channel is not looked through any more, unless somebody has paused it meanwhile. Whether nobody has.
 pub(crate) async fn end_scan(
     db: &impl Executor,
     folder: &str,
@@ -112,6 +112,20 @@ pub(crate) async fn end_scan(
     error: Option<&str>,
 ) -> Result<bool, StoreError> {
     let sql = "UPDATE knowledge_channels SET status = $2, last_error = $3 WHERE folder_id = $1 AND status IN ('syncing', 'pending')";
+    let values = [folder.into(), status.as_str().into(), error.into()];
+    Ok(db.execute(statement(sql, values)).await? == 1)
+}
+
+/// Notes what a scan came to, unless somebody has paused it meanwhile. A channel that somebody wants to be looked through again stays pending.
+/// Whether nobody has paused it.
+pub(crate) async fn finish_scan(
+    db: &impl Executor,
+    folder: &str,
+    status: ChannelStatus,
+    error: Option<&str>,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE knowledge_channels SET status = CASE status WHEN 'syncing' THEN $2 ELSE status END, last_error = $3 \
+               WHERE folder_id = $1 AND status IN ('syncing', 'pending')";
     let values = [folder.into(), status.as_str().into(), error.into()];
     Ok(db.execute(statement(sql, values)).await? == 1)
 }
