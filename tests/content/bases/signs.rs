@@ -1,7 +1,10 @@
 //! What a document shows of contents that are not what they seem to be.
 
+use colloquy::{jobs, server};
 use harness::{
-    TestDatabase, eventually,
+    TestDatabase,
+    app::quick,
+    eventually,
     upstream::{Api, Script, Upstream},
 };
 
@@ -192,6 +195,48 @@ async fn a_short_document_does_not_wait_for_all_of_a_long_one() {
     let leases = db.fetch_count(leases).await.unwrap();
     assert!(leases <= 1 + 2 * 6, "{leases}");
     assert_eq!(found(&app, key, "needle").await[0], "short.md");
+}
+
+/// A server that stops puts aside what it embedded, so that the next one asks for the rest alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_keeps_what_it_embedded() {
+    const PARTS: usize = 60;
+    let (upstream, database) = (Upstream::start().await, TestDatabase::sqlite());
+    let slow = Script::default().delayed(Duration::from_millis(15), Duration::ZERO);
+    upstream.set_default(Api::Embeddings, slow);
+    let start = async || {
+        let app = TestApp::builder(&database).config(|config| {
+            upstream.embed(config, "scripted-embedder");
+            config.embedder.max_texts = 1;
+        });
+        let app = app.without_worker().with_decoder().start().await;
+        let settings = jobs::Settings {
+            grace: Duration::from_secs(20),
+            ..quick()
+        };
+        server::start_worker(&app.app, settings).await.unwrap();
+        app
+    };
+    let app = start().await;
+    let key = furnished(&app).await.key;
+    let form = fields(&[
+        ("type", "file"),
+        ("folder", "texts"),
+        ("use_original_as_rewritten", "true"),
+    ]);
+    let section = |part| format!("# Part {part}.\n\n{}\n\n", "Words of it. ".repeat(60));
+    let text: String = (0..PARTS).map(section).collect();
+    let form = form.part("file", file("long.md", text));
+    let made = post(&app, &key, &format!("/api/documents/{BASE}"), form).await;
+    made.expect(201);
+    let asked = || upstream.requests(Api::Embeddings).len();
+    eventually("a part of it is embedded", async || asked() >= 26).await;
+    app.stop().await;
+    assert!(asked() < PARTS);
+    let app = start().await;
+    settled(&app, &key).await;
+    // One that was on its way may have been lost.
+    assert!(asked() <= PARTS + 1, "{}", asked());
 }
 
 /// Two jobs never work on one document: that of short ones has that of long ones run, where there is one.

@@ -8,6 +8,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
+use colloquy_base::clock::runtime_now;
 use colloquy_index::{
     analysis::Language,
     chunking::{Chunk, ChunkId, ChunkOptions, NotCut, table_of_contents},
@@ -197,7 +198,9 @@ impl<'a> Embedding<'a> {
                     Lane::Long => Ok(RunResult::Again(Duration::ZERO)),
                 };
             }
-            Err(NoManifest::Changed) => return Ok(RunResult::Again(Duration::ZERO)),
+            Err(NoManifest::Changed | NoManifest::Stopping) => {
+                return Ok(RunResult::Again(Duration::ZERO));
+            }
             Err(NoManifest::Refused(refused)) => {
                 let now = bases.clock.now_ms();
                 store::refuse_embedding(db, &document.id, &refused, now).await?;
@@ -343,6 +346,7 @@ impl<'a> Embedding<'a> {
             chunks: &chunks,
             begun: known.len(),
             kept: known.len(),
+            kept_at: runtime_now(),
             vectors: known,
             anew,
         };

@@ -1,10 +1,16 @@
 //! How the vectors of a document are made, put aside and found again, and when a run makes way for other documents.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use colloquy_accounts::Tenant;
-use colloquy_base::fair_queue::{Claim, Priority};
+use colloquy_base::{
+    clock::runtime_now,
+    fair_queue::{Claim, Priority},
+};
 use colloquy_blobs::{BlobKey, ObjectError, Written};
 use colloquy_index::{
     analysis::Language,
@@ -15,7 +21,7 @@ use colloquy_kernel::jobs;
 use colloquy_providers::{
     Embedder, EmbeddingRequest, Embeddings, ProviderError, ProviderErrorKind, TokenUsage,
 };
-use tokio::task::spawn_blocking;
+use tokio::{task::spawn_blocking, time::Instant};
 
 use super::{
     Manifest, Profile,
@@ -39,6 +45,9 @@ const MARKS: u64 = 8;
 pub(super) const TURN: usize = 16;
 /// A long document makes way for another long one once a run has made this part of its vectors. Each run cuts the whole text.
 const LONG_TURNS: usize = 4;
+
+/// Vectors that somebody is paid for are put aside so often, too.
+const KEEP_EVERY: Duration = Duration::from_secs(60);
 
 /// Vectors by the content of their chunks, a byte for each number. The chunks and these are all that is held of a document for as long as
 /// it is embedded: 100,000 chunks of 384 dimensions take 40 MB.
@@ -79,6 +88,8 @@ pub(super) enum NoManifest {
     Refused(String),
     /// It waits for room in a budget, and says so.
     Waits,
+    /// The server stops: the next one goes on with it.
+    Stopping,
     /// Others wait, who come first: another run goes on with it.
     More,
     /// The document is deleted, or has another content.
@@ -97,6 +108,8 @@ pub(super) struct Making<'a> {
     pub(super) begun: usize,
     /// How many of them are put aside, or were there before.
     pub(super) kept: usize,
+    /// When they were put aside, or the run began.
+    pub(super) kept_at: Instant,
     /// Whether those that were there before are made again.
     pub(super) anew: bool,
 }
@@ -161,6 +174,9 @@ impl Making<'_> {
                 Err(error) => return Err(error.into()),
             }
             let is_last = (number + 1) * texts >= missing.len();
+            if bases.kernel.shutdown.is_cancelled() && !is_last {
+                return Ok(Some(NoManifest::Stopping));
+            }
             if (number + 1) % TURN == 0 && !is_last {
                 let made = self.vectors.len() - self.begun;
                 if self.lane.is_turn_over(made, chunks.len())
@@ -168,8 +184,10 @@ impl Making<'_> {
                 {
                     return Ok(Some(NoManifest::More));
                 }
-                if is_worth_keeping(self.kept, self.vectors.len()) {
+                let is_due = !is_local(bases) && runtime_now() >= self.kept_at + KEEP_EVERY;
+                if is_due || is_worth_keeping(self.kept, self.vectors.len()) {
                     self.put_aside().await?;
+                    self.kept_at = runtime_now();
                 }
             }
         }
