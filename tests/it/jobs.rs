@@ -176,7 +176,7 @@ fn runs(name: &str) -> usize {
 }
 
 /// Which attempt each run was, and how many before it were none.
-fn counts(name: &str) -> Vec<(u32, u64)> {
+fn counts(name: &str) -> Vec<(u32, u32)> {
     let record = record(name);
     let runs = record.runs.lock().unwrap();
     runs.iter()

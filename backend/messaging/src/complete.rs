@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use colloquy_accounts::Tenant;
+use colloquy_accounts::{Tenant, share_partner};
 use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_characters::{self as characters, CharacterDocuments, NoDocumentMemory};
 use colloquy_generation::{PromptStyle, ReplyContext, ReplyRequest};
@@ -25,11 +25,13 @@ use crate::Messaging;
 
 /// How often a completion is begun: after a process that died in the middle, and after a failure that may pass.
 const ATTEMPTS: u32 = 4;
-/// When a completion is begun again that found no memory for its character's documents.
-const MEMORY_WAIT: Duration = Duration::from_secs(1);
-/// How often a completion is put off for memory before it fails, which takes ten minutes at least. The age of a completion does not
-/// tell: it may have waited for a server, or its turn, for longer than that.
-const PUT_OFFS: u64 = 600;
+/// When a completion is begun again that found no memory for its character's documents, and how often before it fails, which takes some
+/// ten minutes. The age of a completion does not tell: it may have waited for a server, or its turn, for longer than that.
+const MEMORY: RetryRule = RetryRule {
+    attempts: 24,
+    first: Duration::from_secs(1),
+    most: Duration::from_secs(30),
+};
 /// How long one attempt may take.
 const LONGEST: Duration = Duration::from_secs(600);
 
@@ -67,7 +69,7 @@ impl Job for Complete {
             Err(Failure::Interrupted)
         } else {
             let (tenant, accepted) = row.accepted()?;
-            let is_patient = run.put_offs() < PUT_OFFS;
+            let put_offs = run.put_offs();
             match messaging.documents(&tenant, &accepted.character) {
                 Ok(documents) => {
                     let claim = Claim::new(Priority::Background, tenant.partner().as_str());
@@ -77,8 +79,8 @@ impl Job for Complete {
                     run.outcome(completed, ATTEMPTS)?
                 }
                 // Others are done with their documents soon.
-                Err(NoDocumentMemory(NoRoom::Now)) if is_patient => {
-                    return Ok(RunResult::PutOff(MEMORY_WAIT));
+                Err(NoDocumentMemory(NoRoom::Now)) if put_offs < MEMORY.attempts => {
+                    return Ok(RunResult::PutOff(MEMORY.wait(put_offs + 1)));
                 }
                 Err(_) => Err(Failure::NoMemory),
             }
@@ -86,6 +88,7 @@ impl Job for Complete {
         let now = messaging.clock.now_ms();
         let stored = run.insist(&messaging, || async {
             let transaction = messaging.store.begin().await?;
+            share_partner(&transaction, &row.tenant()).await?;
             if !run.holds(&transaction).await? {
                 return Ok(false);
             }
@@ -107,6 +110,7 @@ impl Job for Complete {
             return Ok(());
         };
         let transaction = messaging.store.begin().await?;
+        share_partner(&transaction, &row.tenant()).await?;
         if run.holds(&transaction).await? {
             let failure = Failure::Interrupted;
             let now = messaging.clock.now_ms();

@@ -23,6 +23,11 @@ pub(super) struct OpenRow {
 }
 
 impl OpenRow {
+    /// Whose it is.
+    pub(super) fn tenant(&self) -> Tenant {
+        Tenant::of_row(&self.partner)
+    }
+
     /// # Errors
     /// When it cannot be read; where, and nothing of what it says, since that is what people said.
     pub(super) fn accepted(&self) -> Result<(Tenant, Accepted), StoreError> {
@@ -32,7 +37,7 @@ impl OpenRow {
                 "the stored question cannot be read at column {column}"
             ))
         })?;
-        Ok((Tenant::of_row(&self.partner), accepted))
+        Ok((self.tenant(), accepted))
     }
 }
 

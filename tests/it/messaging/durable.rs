@@ -145,7 +145,7 @@ on_both_databases!(
         let _held = app.app.characters.documents(&tenant, &large()).unwrap();
         // As after it was put off for ten minutes.
         let db = app.app.store.db();
-        let put_off = "UPDATE work SET fence = 600 WHERE kind = 'messaging.complete'";
+        let put_off = "UPDATE work SET fence = 24 WHERE kind = 'messaging.complete'";
         assert_eq!(db.execute(put_off).await.unwrap(), 1);
         server::start_worker(&app.app, quick()).await.unwrap();
         let completion = ended(&app, &acme.key, &path).await;

@@ -150,10 +150,10 @@ pub struct Run {
 impl Run {
     /// How many runs there were before this one that count as no attempt: above all those that were [put off](RunResult::PutOff).
     #[must_use]
-    pub fn put_offs(&self) -> u64 {
+    pub fn put_offs(&self) -> u32 {
         // Each lease raises both; the attempts alone are put back.
         let put_offs = self.fence - i64::from(self.attempt);
-        put_offs.max(0).unsigned_abs()
+        u32::try_from(put_offs.max(0)).unwrap_or(u32::MAX)
     }
 
     /// Whether this run still holds the job's lease. Inside of a transaction it also keeps the lease from changing hands
