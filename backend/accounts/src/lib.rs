@@ -35,7 +35,7 @@ pub use self::{
     keys::KeyRing,
     secrets::server_secret,
     settings::PartnerSettings,
-    store::{begin_run, hold_partner, partner_exists},
+    store::{begin_run, hold_partner, partner_exists, share_partner, share_partner_of_quota},
 };
 pub use colloquy_base::identifiers::PartnerId;
 

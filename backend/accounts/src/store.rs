@@ -195,14 +195,29 @@ pub async fn hold_partner(transaction: &Transaction, tenant: &Tenant) -> Result<
 
 /// Keeps a partner from being deleted until the transaction ends: whoever deletes one locks it first, so that nobody waits for what
 /// the other has locked. On SQLite the transaction is the lock.
-pub(super) async fn share_partner(
-    transaction: &Transaction,
-    tenant: &Tenant,
-) -> Result<(), StoreError> {
+///
+/// # Errors
+/// The database's failure.
+pub async fn share_partner(transaction: &Transaction, tenant: &Tenant) -> Result<(), StoreError> {
     if transaction.dialect() == Dialect::Postgres {
         let text = "SELECT 1 FROM partners WHERE id = $1 FOR KEY SHARE";
         let values = vec![tenant.partner().as_str().into()];
         transaction.execute(statement(text, values)).await?;
+    }
+    Ok(())
+}
+
+/// Like [`share_partner`], for the partner of a quota.
+///
+/// # Errors
+/// The database's failure.
+pub async fn share_partner_of_quota(
+    transaction: &Transaction,
+    quota: &str,
+) -> Result<(), StoreError> {
+    if transaction.dialect() == Dialect::Postgres {
+        let text = "SELECT 1 FROM partners p JOIN quotas q ON q.partner = p.id WHERE q.id = $1 FOR KEY SHARE OF p";
+        transaction.execute(statement(text, [quota.into()])).await?;
     }
     Ok(())
 }

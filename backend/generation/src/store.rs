@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use colloquy_accounts::{
     quotas::Quota,
+    share_partner, share_partner_of_quota,
     storage::{self, Sum},
 };
 use colloquy_base::json;
@@ -30,6 +31,7 @@ pub(super) async fn insert(
     expires_at: i64,
 ) -> Result<(), StoreError> {
     let transaction = store.begin().await?;
+    share_partner_of_quota(&transaction, quota).await?;
     let inserted = insert_response(&transaction, quota, row, now, expires_at).await?;
     for ids in item_ids(&row.response).chunks(ROWS) {
         insert_items(&transaction, quota, &row.id, ids).await?;
@@ -275,6 +277,7 @@ pub(super) async fn delete(
                RETURNING CAST(octet_length(input) + octet_length(response) AS BIGINT)";
     let values = [id.into(), quota.id.as_str().into(), now.into()];
     let transaction = store.begin().await?;
+    share_partner(&transaction, &quota.tenant).await?;
     let bytes: Option<i64> = transaction.fetch_scalar(statement(sql, values)).await?;
     if let Some(bytes) = bytes {
         let partner = quota.tenant.partner().as_str();
