@@ -126,21 +126,16 @@ impl From<PrepareError> for ApiError {
     }
 }
 
-/// An error about what would be stored: a request stores unless it says otherwise, so the message names how it goes on without.
+/// An error about what would be stored: a request stores unless it says otherwise, so the message names how it goes on without. How much the
+/// partner stores is nothing for whoever has the key of a quota.
 fn not_stored(error: ChargeError) -> ApiError {
     match error {
-        ChargeError::Limit(reached) => {
-            let error = ApiError::from(reached);
-            let message = format!(
-                "{}; a request with store: false needs no room",
-                error.message
-            );
-            ApiError {
-                message,
-                field: Some("store".to_owned()),
-                ..error
-            }
-        }
+        ChargeError::Limit(reached) => ApiError {
+            message: "the storage of the partner has no room for the response; delete stored responses, or send store: false, which needs none"
+                .to_owned(),
+            field: Some("store".to_owned()),
+            ..reached.into()
+        },
         ChargeError::Store(error) => error.into(),
     }
 }
