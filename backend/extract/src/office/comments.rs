@@ -296,6 +296,8 @@ impl Reader {
         match name {
             "br" | "cr" => self.push("\n"),
             "tab" => self.push(" "),
+            // Comments name authors by their places, so one without a name has one, too.
+            "author" => self.authors.push(String::new()),
             _ => {}
         }
     }
@@ -361,5 +363,32 @@ mod tests {
         let named =
             names(r#"<p188:authorLst><p188:author id="{A}" name="Ann"/><x/></p188:authorLst>"#);
         assert_eq!(named.get("{A}").map(String::as_str), Some("Ann"));
+    }
+    /// The authors and texts of the notes of a sheet.
+    fn notes_of(authors: &str, comments: &[(&str, &str)], threads: &[Comment]) -> Vec<[String; 2]> {
+        let comments = (1..).zip(comments).map(|(row, (author, text))| {
+            format!(
+                r#"<comment ref="A{row}" authorId="{author}"><text><t>{text}</t></text></comment>"#
+            )
+        });
+        let comments: String = comments.collect();
+        let (notes, authors) = read(&format!(
+            "<comments><authors>{authors}</authors><commentList>{comments}</commentList></comments>"
+        ));
+        let named = of_notes(notes, &authors, threads).into_iter();
+        named.map(|note| [note.author, note.text]).collect()
+    }
+
+    #[test]
+    fn an_author_without_a_name_has_a_place() {
+        let authors = "<author/><author>Ann</author><author>tc={1}</author>";
+        let comments = [("0", "first"), ("1", "Ann:second"), ("2", "third, again")];
+        let threads = [Comment {
+            place: "A3".to_owned(),
+            text: "third".to_owned(),
+            ..Comment::default()
+        }];
+        let named = notes_of(authors, &comments, &threads);
+        assert_eq!(named, [["", "first"], ["Ann", "second"]]);
     }
 }
