@@ -157,6 +157,7 @@ fn of_notes(notes: Vec<Comment>, authors: &[String], threads: &[Comment]) -> Vec
         }
         // Excel writes the author above the text.
         let text = note.text.trim_start().strip_prefix(author);
+        let text = text.filter(|_| !author.is_empty());
         let text = text.and_then(|text| text.strip_prefix(':'));
         Some(Comment {
             text: text.unwrap_or(&note.text).to_owned(),
@@ -364,6 +365,7 @@ mod tests {
             names(r#"<p188:authorLst><p188:author id="{A}" name="Ann"/><x/></p188:authorLst>"#);
         assert_eq!(named.get("{A}").map(String::as_str), Some("Ann"));
     }
+
     /// The authors and texts of the notes of a sheet.
     fn notes_of(authors: &str, comments: &[(&str, &str)], threads: &[Comment]) -> Vec<[String; 2]> {
         let comments = (1..).zip(comments).map(|(row, (author, text))| {
@@ -390,5 +392,26 @@ mod tests {
         }];
         let named = notes_of(authors, &comments, &threads);
         assert_eq!(named, [["", "first"], ["Ann", "second"]]);
+    }
+
+    #[test]
+    fn a_text_keeps_its_colon_where_nobody_wrote_it() {
+        let authors = "<author> </author><author>Ann</author>";
+        let comments = [
+            ("0", ":-) ok"),
+            ("7", ": so"),
+            ("1", "Ann:\n:-("),
+            ("1", "Ann"),
+        ];
+        let named = notes_of(authors, &comments, &[]);
+        assert_eq!(
+            named,
+            [
+                ["", ":-) ok"],
+                ["", ": so"],
+                ["Ann", "\n:-("],
+                ["Ann", "Ann"]
+            ]
+        );
     }
 }
