@@ -89,7 +89,8 @@ fn read_open_xml(
             context.numbers = Numbers::read(&workbook, &plain_part(&mut package, "xl/styles.xml")?);
             drawings = drawings::of_sheets(&mut package, &workbook, bounds, &mut cells)?;
             let mut related = Related::default();
-            commented = comments::of_workbook(&mut package, &workbook, &mut related.inserts)?;
+            commented =
+                comments::of_workbook(&mut package, &workbook, &mut related.inserts, bounds)?;
             related
         }
     };

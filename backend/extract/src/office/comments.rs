@@ -15,7 +15,12 @@ use super::{
     push_reference,
     relations::{self, Relation, value},
 };
-use crate::{error::ExtractError, markdown::escaped, package::Package};
+use crate::{
+    error::{Bound, ExtractError},
+    limits::Bounds,
+    markdown::escaped,
+    package::Package,
+};
 
 /// The name that marks have for the comments of a slide. No relation has it, as it has blanks.
 pub(super) const OF_SLIDE: &str = "comments of the slide";
@@ -32,6 +37,30 @@ struct Comment {
     text: String,
 }
 
+/// What the comments of a document may still say, in bytes. Each counts with its place and its author, which many comments may name and
+/// each gets.
+#[derive(Debug)]
+pub(super) struct Room {
+    left: usize,
+    most: usize,
+}
+
+impl Room {
+    pub(super) fn new(bounds: &Bounds) -> Self {
+        let most = bounds.markdown_bytes;
+        Self { left: most, most }
+    }
+
+    fn take(&mut self, parts: &[&str]) -> Result<(), ExtractError> {
+        let left = parts
+            .iter()
+            .try_fold(self.left, |left, part| left.checked_sub(part.len()));
+        let too_large = || ExtractError::too_large(Bound::MarkdownBytes, self.most);
+        self.left = left.ok_or_else(too_large)?;
+        Ok(())
+    }
+}
+
 /// The name that marks have for a comment of a Word document.
 pub(super) fn name(id: &str) -> String {
     format!("comment {id}")
@@ -41,17 +70,20 @@ pub(super) fn name(id: &str) -> String {
 pub(super) fn of_word(
     package: &mut Package<'_>,
     body: &[Relation],
+    bounds: &Bounds,
 ) -> Result<Vec<(String, String)>, ExtractError> {
     let Some(part) = body.iter().find(|one| one.kind == "comments") else {
         return Ok(vec![]);
     };
     let xml = package.read_xml(&part.target)?.unwrap_or_default();
+    let mut room = Room::new(bounds);
     let all = read(&xml).0.into_iter();
     let quoted = all.map(|it| {
+        room.take(&[&it.text, &it.author])?;
         let text = quoted(&it.text, "", &it.author);
-        (it.place, text)
+        Ok((it.place, text))
     });
-    Ok(quoted.collect())
+    quoted.collect()
 }
 
 /// The comments of a slide in Markdown, by its relations and the names of all authors.
@@ -59,10 +91,12 @@ pub(super) fn of_slide(
     package: &mut Package<'_>,
     slide: &[Relation],
     authors: &HashMap<String, String>,
+    room: &mut Room,
 ) -> Result<String, ExtractError> {
     let mut markdown = String::new();
     for comment in of_kind(package, slide, "comments")?.0 {
         let author = authors.get(&comment.author).map_or("", String::as_str);
+        room.take(&[&comment.text, author])?;
         markdown.push_str(&quoted(&comment.text, "", author));
     }
     Ok(markdown)
@@ -86,6 +120,7 @@ pub(super) fn of_workbook(
     package: &mut Package<'_>,
     workbook: &str,
     inserts: &mut Inserts,
+    bounds: &Bounds,
 ) -> Result<HashMap<String, String>, ExtractError> {
     let named = relations::of(package, "xl/workbook.xml")?;
     let people = named.iter().find(|one| one.kind == "person");
@@ -95,15 +130,17 @@ pub(super) fn of_workbook(
     };
     let people = names(&people);
     let named = relations::by_id(named);
+    let mut room = Room::new(bounds);
     let mut parts = HashMap::new();
     for (sheet, id) in sheets(workbook) {
         let Some(part) = named.get(&id) else {
             continue;
         };
         let related = relations::of(package, &part.target)?;
-        let comments = of_sheet(package, &related, &people)?;
+        let comments = of_sheet(package, &related, &people, &mut room)?;
         let mut cells: BTreeMap<&str, Vec<&Comment>> = BTreeMap::new();
         for comment in &comments {
+            room.take(&[&sheet, &comment.place])?;
             cells.entry(&comment.place).or_default().push(comment);
         }
         let mut marked = "<comments><commentList>".to_owned();
@@ -134,38 +171,48 @@ fn of_sheet(
     package: &mut Package<'_>,
     sheet: &[Relation],
     people: &HashMap<String, String>,
+    room: &mut Room,
 ) -> Result<Vec<Comment>, ExtractError> {
     let (mut threads, _) = of_kind(package, sheet, "threadedComment")?;
     for comment in &mut threads {
-        comment.author = people.get(&comment.author).cloned().unwrap_or_default();
+        let author = people.get(&comment.author).map_or("", String::as_str);
+        room.take(&[&comment.text, author])?;
+        comment.author = author.to_owned();
     }
     let (notes, authors) = of_kind(package, sheet, "comments")?;
-    let mut comments = of_notes(notes, &authors, &threads);
+    let mut comments = of_notes(notes, &authors, &threads, room)?;
     comments.append(&mut threads);
     Ok(comments)
 }
 
 /// Comments that are in no thread, with the names of their authors.
-fn of_notes(notes: Vec<Comment>, authors: &[String], threads: &[Comment]) -> Vec<Comment> {
+fn of_notes(
+    notes: Vec<Comment>,
+    authors: &[String],
+    threads: &[Comment],
+    room: &mut Room,
+) -> Result<Vec<Comment>, ExtractError> {
     let in_threads: HashSet<&str> = threads.iter().map(|one| one.place.as_str()).collect();
-    let named = notes.into_iter().filter_map(|note| {
+    let mut named = vec![];
+    for note in notes {
         let author = note.author.parse().ok();
         let author = author.and_then(|at: usize| authors.get(at));
         let author = author.map_or("", |author| author.trim());
         if author.starts_with(THREAD) && in_threads.contains(note.place.as_str()) {
-            return None;
+            continue;
         }
+        room.take(&[&note.text, author])?;
         // Excel writes the author above the text.
         let text = note.text.trim_start().strip_prefix(author);
         let text = text.filter(|_| !author.is_empty());
         let text = text.and_then(|text| text.strip_prefix(':'));
-        Some(Comment {
+        named.push(Comment {
             text: text.unwrap_or(&note.text).to_owned(),
             author: author.to_owned(),
             place: note.place,
-        })
-    });
-    named.collect()
+        });
+    }
+    Ok(named)
 }
 
 /// The names of people by their identifiers.
@@ -338,6 +385,7 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::package::Stored;
 
     #[test]
     fn comments_are_quotes_that_say_whose_they_are() {
@@ -377,7 +425,9 @@ mod tests {
         let (notes, authors) = read(&format!(
             "<comments><authors>{authors}</authors><commentList>{comments}</commentList></comments>"
         ));
-        let named = of_notes(notes, &authors, threads).into_iter();
+        let mut room = Room::new(&Bounds::default());
+        let named = of_notes(notes, &authors, threads, &mut room).unwrap();
+        let named = named.into_iter();
         named.map(|note| [note.author, note.text]).collect()
     }
 
@@ -413,5 +463,103 @@ mod tests {
                 ["Ann", "Ann"]
             ]
         );
+    }
+
+    /// What comments are refused for where they may say ten thousand bytes.
+    fn refused<T>(
+        parts: &[(&str, &str)],
+        read: impl FnOnce(&mut Package<'_>, &Bounds) -> Result<T, ExtractError>,
+    ) -> Option<ExtractError> {
+        let bounds = Bounds {
+            markdown_bytes: 10_000,
+            ..Bounds::default()
+        };
+        let mut stored = Stored::new();
+        for (name, xml) in parts {
+            stored.add(name, xml).unwrap();
+        }
+        let bytes = stored.finish().unwrap();
+        let mut package = Package::open(&bytes, &bounds).unwrap();
+        read(&mut package, &bounds).err()
+    }
+
+    #[test]
+    fn names_count_for_each_comment_that_has_them() {
+        let too_large = || Some(ExtractError::too_large(Bound::MarkdownBytes, 10_000));
+        let long = "n".repeat(1_000);
+        let relations = |all: &[(&str, &str)]| {
+            let all = all.iter().map(|(kind, target)| {
+                format!(r#"<Relationship Id="{kind}" Type="x/{kind}" Target="{target}"/>"#)
+            });
+            format!("<Relationships>{}</Relationships>", all.collect::<String>())
+        };
+        let of_book = |sheet: &str, author: &str, person: &str, count: usize| {
+            let workbook =
+                format!(r#"<workbook><sheet name="{sheet}" r:id="worksheet"/></workbook>"#);
+            let rows = 1..=count;
+            let notes = rows.clone().map(|row| {
+                format!(r#"<comment ref="A{row}" authorId="0"><text><t>x</t></text></comment>"#)
+            });
+            let notes = notes.collect::<String>();
+            let notes = format!("<comments><author>{author}</author>{notes}</comments>");
+            let threads = rows.map(|row| {
+                format!(
+                    r#"<threadedComment ref="B{row}" personId="p"><text>x</text></threadedComment>"#
+                )
+            });
+            let threads = threads.collect::<String>();
+            let people = format!(r#"<person displayName="{person}" id="p"/>"#);
+            let of_workbook_part = [("worksheet", "sheet.xml"), ("person", "people.xml")];
+            let of_sheet_part = [
+                ("comments", "notes.xml"),
+                ("threadedComment", "threads.xml"),
+            ];
+            let of_workbook_part = relations(&of_workbook_part);
+            let of_sheet_part = relations(&of_sheet_part);
+            let parts = [
+                ("xl/_rels/workbook.xml.rels", of_workbook_part.as_str()),
+                ("xl/_rels/sheet.xml.rels", of_sheet_part.as_str()),
+                ("xl/notes.xml", notes.as_str()),
+                ("xl/threads.xml", threads.as_str()),
+                ("xl/people.xml", people.as_str()),
+            ];
+            refused(&parts, |package, bounds| {
+                of_workbook(package, &workbook, &mut Inserts::default(), bounds)
+            })
+        };
+        for (sheet, author, person) in [(&*long, "a", "p"), ("s", &*long, "p"), ("s", "a", &*long)]
+        {
+            assert_eq!(of_book(sheet, author, person, 4), None);
+            assert_eq!(of_book(sheet, author, person, 11), too_large());
+        }
+        let slide = [Relation {
+            id: "c".to_owned(),
+            kind: "comments".to_owned(),
+            target: "ppt/comments.xml".to_owned(),
+        }];
+        let authors = HashMap::from([("a".to_owned(), long.clone())]);
+        let of_slides = |slides: usize| {
+            let comments = r#"<cm authorId="a"><text>x</text></cm>"#.repeat(5);
+            refused(
+                &[("ppt/comments.xml", comments.as_str())],
+                |package, bounds| {
+                    let mut room = Room::new(bounds);
+                    for _ in 0..slides {
+                        of_slide(package, &slide, &authors, &mut room)?;
+                    }
+                    Ok(())
+                },
+            )
+        };
+        assert_eq!((of_slides(1), of_slides(2)), (None, too_large()));
+        let of_document = |count: usize| {
+            let comment = format!(r#"<comment id="1" author="{long}"><t>x</t></comment>"#);
+            let comments = comment.repeat(count);
+            refused(
+                &[("ppt/comments.xml", comments.as_str())],
+                |package, bounds| of_word(package, &slide, bounds),
+            )
+        };
+        assert_eq!((of_document(9), of_document(10)), (None, too_large()));
     }
 }

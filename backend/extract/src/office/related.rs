@@ -76,7 +76,7 @@ impl Related {
         }
         // The body comes first.
         let body = parts.first().map(|body| body.relations.as_slice());
-        for (id, text) in comments::of_word(package, body.unwrap_or_default())? {
+        for (id, text) in comments::of_word(package, body.unwrap_or_default(), bounds)? {
             if let Some(mark) = related.inserts.add_certain(text, None) {
                 for part in COMMENTED {
                     related.mark(part, comments::name(&id), mark.clone());
@@ -110,8 +110,9 @@ impl Related {
         let commented: Vec<&ShowingPart> = parts.iter().filter(is_commented).collect();
         if !commented.is_empty() {
             let authors = comments::authors_of_slides(package)?;
+            let mut room = comments::Room::new(bounds);
             for part in commented {
-                let text = comments::of_slide(package, &part.relations, &authors)?;
+                let text = comments::of_slide(package, &part.relations, &authors, &mut room)?;
                 if let Some(mark) = related.inserts.add_certain(text, None) {
                     related.mark(&part.name, comments::OF_SLIDE.to_owned(), mark);
                 }
