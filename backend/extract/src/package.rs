@@ -31,11 +31,19 @@ pub(crate) struct Package<'a> {
     archive: ZipArchive<Cursor<&'a [u8]>>,
     /// Places in the archive, by names whose parts are separated by `/`.
     names: BTreeMap<String, usize>,
+    left: Left,
+    /// What is left for parts that are looked at before they are read.
+    left_to_look_at: Left,
+    bounds: Bounds,
+}
+
+/// What is left of the bounds.
+#[derive(Debug, Clone, Copy)]
+struct Left {
     /// What may still be unpacked.
     room: usize,
-    /// How many elements its parts may still have.
+    /// How many elements parts may still have.
     elements: usize,
-    bounds: Bounds,
 }
 
 impl<'a> Package<'a> {
@@ -60,11 +68,15 @@ impl<'a> Package<'a> {
                 names.insert(name.trim_start_matches('/').to_owned(), place);
             }
         }
+        let left = Left {
+            room: bounds.unpacked_bytes,
+            elements: bounds.elements,
+        };
         Ok(Self {
             archive,
             names,
-            room: bounds.unpacked_bytes,
-            elements: bounds.elements,
+            left,
+            left_to_look_at: left,
             bounds: *bounds,
         })
     }
@@ -100,7 +112,7 @@ impl<'a> Package<'a> {
             let piece = (&mut file).take(PIECE_BYTES).read_to_end(&mut bytes);
             match piece {
                 Ok(0) => break,
-                Ok(more) if more <= self.room => self.room -= more,
+                Ok(more) if more <= self.left.room => self.left.room -= more,
                 Ok(_) => {
                     let most = self.bounds.unpacked_bytes;
                     return Err(ExtractError::too_large(Bound::UnpackedBytes, most));
@@ -123,6 +135,15 @@ impl<'a> Package<'a> {
         };
         self.count(name, &xml)?;
         Ok(Some(xml))
+    }
+
+    /// Likewise of a part that is read once more, as [`Package::counted`] does: it is charged there, and here within bounds of the same size
+    /// for all parts that are looked at. So a document within the bounds may be looked at as a whole.
+    pub(crate) fn look_at_xml(&mut self, name: &str) -> Result<Option<String>, ExtractError> {
+        std::mem::swap(&mut self.left, &mut self.left_to_look_at);
+        let xml = self.read_xml(name);
+        std::mem::swap(&mut self.left, &mut self.left_to_look_at);
+        xml
     }
 
     /// Counts what XML is made of, whether it is well-formed or not.
@@ -157,9 +178,9 @@ impl<'a> Package<'a> {
     }
 
     fn count_element(&mut self) -> Result<(), ExtractError> {
-        match self.elements.checked_sub(1) {
+        match self.left.elements.checked_sub(1) {
             Some(left) => {
-                self.elements = left;
+                self.left.elements = left;
                 Ok(())
             }
             None => Err(ExtractError::too_large(

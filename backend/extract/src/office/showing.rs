@@ -106,7 +106,7 @@ fn read(
     let relations = relations::of(package, &name)?;
     let mut previews = HashSet::new();
     if !is_sheet(&name) && relations.iter().any(objects::is_object) {
-        let xml = package.read_xml(&name)?.unwrap_or_default();
+        let xml = package.look_at_xml(&name)?.unwrap_or_default();
         previews = objects::previews(&xml, &relations);
     }
     Ok(ShowingPart {
@@ -115,4 +115,68 @@ fn read(
         previews,
         is_in_text,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{error::Bound, limits::Bounds, package::Stored};
+
+    /// Looks at a Word document with an object of another program, and reads it.
+    fn read_twice(body: &str, bounds: &Bounds) -> Result<(), ExtractError> {
+        let mut stored = Stored::new();
+        let related = r#"<Relationships><Relationship Id="o" Type="x/oleObject" Target="o.bin"/></Relationships>"#;
+        stored.add(BODY, body)?;
+        stored.add("word/_rels/document.xml.rels", related)?;
+        let bytes = stored.finish()?;
+        let mut package = Package::open(&bytes, bounds)?;
+        of(&mut package, Format::Docx)?;
+        package.counted(|name, xml| Ok(Some((name, xml))))?;
+        Ok(())
+    }
+
+    #[test]
+    fn a_part_that_is_looked_at_and_read_counts_once() {
+        let body = format!("<body>{}</body>", "<p/>".repeat(1_000));
+        let all = Bounds::default();
+        let within = Bounds {
+            elements: 1_500,
+            unpacked_bytes: body.len() + 1_000,
+            ..all
+        };
+        assert_eq!(read_twice(&body, &within), Ok(()));
+        let few = Bounds {
+            elements: 900,
+            ..all
+        };
+        let refused = ExtractError::too_large(Bound::Elements, few.elements);
+        assert_eq!(read_twice(&body, &few), Err(refused));
+        let little = Bounds {
+            unpacked_bytes: body.len() - 1,
+            ..all
+        };
+        let refused = ExtractError::too_large(Bound::UnpackedBytes, little.unpacked_bytes);
+        assert_eq!(read_twice(&body, &little), Err(refused));
+    }
+
+    #[test]
+    fn what_is_looked_at_has_bounds_for_all_parts_together() {
+        let bounds = Bounds {
+            elements: 10,
+            ..Bounds::default()
+        };
+        let mut stored = Stored::new();
+        stored.add("a.xml", "<a><b/><b/><b/></a>").unwrap();
+        let bytes = stored.finish().unwrap();
+        let mut package = Package::open(&bytes, &bounds).unwrap();
+        for _ in 0..2 {
+            assert!(package.look_at_xml("a.xml").unwrap().is_some());
+        }
+        let refused = ExtractError::too_large(Bound::Elements, bounds.elements);
+        assert_eq!(package.look_at_xml("a.xml"), Err(refused));
+        // Nothing was taken from what is left to be read.
+        for _ in 0..2 {
+            assert!(package.read_xml("a.xml").unwrap().is_some());
+        }
+    }
 }
