@@ -68,7 +68,7 @@ const NO_NOTES: u32 = 0;
 const TARGET: u16 = 1;
 /// A slide names a title master, which names a main master.
 const MOST_MASTERS: usize = 3;
-/// How many slides at most are named of which text is missing.
+/// How many slides at most are named of which text is missing, and slides behind the last one count as one.
 const MOST_LOST: usize = 100;
 
 /// What was read of a presentation.
@@ -121,11 +121,12 @@ fn slides(current_user: &[u8], content: &[u8], bounds: &Bounds) -> Result<Read, 
             lost.push(number);
         }
     }
+    // That slides are behind the last one is told in any case.
+    lost.truncate(MOST_LOST - usize::from(presentation.is_cut_off));
     if presentation.is_cut_off {
         let last = document.metadata.page_count.unwrap_or_default();
         lost.push(last.saturating_add(1));
     }
-    lost.truncate(MOST_LOST);
     let is_empty = |section: &Section| section.content.is_empty() && section.notes.is_none();
     if !lost.is_empty() && document.sections.iter().all(is_empty) {
         return Err(damaged("its slides are missing or cut off"));

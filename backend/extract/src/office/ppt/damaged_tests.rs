@@ -75,6 +75,23 @@ fn records_that_are_cut_off_are_told_of() {
 }
 
 #[test]
+fn slides_behind_the_last_one_are_told_of_whatever_else_is_lost() {
+    let cut = text_box(&[endless(text(OTHER, "gone", &[]))]);
+    let mut shapes = vec![said("a"), said("b")];
+    shapes.resize(150, cut);
+    let (user, mut content) = deck(&shapes).streams();
+    let (_, lost) = read(&(user.clone(), content.clone())).unwrap();
+    assert_eq!(lost, (3..=102).collect::<Vec<u32>>());
+    // The list of slides breaks off at the last one.
+    let last = atom(0x03F3, 0, &numbers(&[4 + 149, 0, 0, 256 + 149, 0]));
+    let mut records = content.windows(last.len());
+    let listed = records.position(|record| record == last).unwrap();
+    content[listed + 4..listed + 8].fill(0xFF);
+    let (_, lost) = read(&(user, content)).unwrap();
+    assert_eq!(lost, (3..=101).chain([150]).collect::<Vec<u32>>());
+}
+
+#[test]
 fn slides_and_notes_that_are_not_there_are_told_of() {
     let deck = deck(&[said("a"), said("b"), said("c")]);
     // A directory that names itself, and an offset behind the end.
