@@ -73,6 +73,8 @@ pub(super) struct Signs {
     /// Those of the file that names the others. Each commit writes it, and each merge.
     meta: Option<Sign>,
     looked: Option<Instant>,
+    /// True while what [`Signs::begin`] gave is compared, which takes long where files are read.
+    comparing: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +106,8 @@ pub(super) struct Seen {
 }
 
 impl Signs {
-    /// Takes the signs of the files of the last commit. Those of files that were known before stay as they were.
+    /// Takes the signs of the files of the last commit, for which it reads from the disk. Those of files that were known before stay as they
+    /// were.
     pub(super) fn take(index: &Index, folder: &Path, known: &Self) -> Result<Self, IndexError> {
         // Before it is read: a merge that ends meanwhile is seen later.
         let meta = Sign::of(&folder.join(META)).ok();
@@ -119,19 +122,38 @@ impl Signs {
         Ok(Self {
             files: names.filter_map(sign).collect(),
             meta,
-            looked: known.looked,
+            ..Self::default()
         })
     }
 
+    /// Replaces these signs with those of a later commit. When files were compared, whether they are, and the signs that this renewed stay: all
+    /// of that may be newer than what the later signs were taken from.
+    pub(super) fn replace(&mut self, later: Self) {
+        let before = std::mem::replace(&mut self.files, later.files);
+        for (name, sign) in &mut self.files {
+            if let Some(renewed) = before.get(name) {
+                *sign = *renewed;
+            }
+        }
+        self.meta = later.meta;
+    }
+
     /// Returns the signs to compare, every [`LOOK_EVERY`] at most, or at once where damage was found: it is found again until the index is
-    /// made again.
+    /// made again. Returns none until [`Signs::end`] says that the comparison before has ended.
     pub(super) fn begin(&mut self, now: Instant) -> Option<Self> {
         let looked = self.looked;
-        if looked.is_some_and(|at| now.saturating_duration_since(at) < LOOK_EVERY) {
+        if self.comparing || looked.is_some_and(|at| now.saturating_duration_since(at) < LOOK_EVERY)
+        {
             return None;
         }
         self.looked = Some(now);
+        self.comparing = true;
         Some(self.clone())
+    }
+
+    /// Notes that what [`Signs::begin`] gave is compared no longer.
+    pub(super) fn end(&mut self) {
+        self.comparing = false;
     }
 
     /// Compares the files with these signs. Of one that has another time the checksum is compared, which reads it.
@@ -294,6 +316,11 @@ fn is_whole(path: &Path) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+        sync::Arc,
+    };
+
     use colloquy_base::clock::{Clock as _, SystemClock};
     use tantivy::{
         IndexWriter, TantivyDocument,
@@ -302,6 +329,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::embedded::{Comparing, EmbeddedIndex, EmbeddedOptions};
 
     /// An index of two segments in a folder, and what writes it.
     fn two_segments(folder: &Path) -> (Index, IndexWriter) {
@@ -388,12 +416,14 @@ mod tests {
         let mut others = signs.clone();
         others.files.remove(&name);
         others.note(seen).unwrap();
+        others.end();
         assert!(others.begin(now).is_none());
         let damaged = signs.note(before.compare(folder));
         assert!(
             matches!(damaged, Err(IndexError::Damaged(_))),
             "{damaged:?}"
         );
+        signs.end();
         assert!(signs.begin(now).is_some(), "it is found again at once");
     }
 
@@ -411,5 +441,59 @@ mod tests {
         assert_eq!(seen.after.len(), 1, "{seen:?}");
         signs.note(seen).unwrap();
         assert!(signs.clone().compare(folder).after.is_empty());
+    }
+
+    #[test]
+    fn a_commit_keeps_what_a_comparison_found_meanwhile() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let (index, _writer) = two_segments(folder);
+        let now = SystemClock.instant();
+        let mut signs = Signs::take(&index, folder, &Signs::default()).unwrap();
+        let name = stores(folder).remove(0);
+        let file = File::options().write(true).open(folder.join(&name));
+        let file = file.unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        let later = |known: &Signs| Signs::take(&index, folder, known).unwrap();
+        // One that goes on,
+        let before = signs.begin(now).unwrap();
+        let taken = later(&signs);
+        signs.replace(taken);
+        assert!(signs.begin(now + 2 * LOOK_EVERY).is_none());
+        // and one that ends.
+        let taken = later(&signs);
+        signs.note(before.compare(folder)).unwrap();
+        signs.end();
+        signs.replace(taken);
+        assert!(signs.begin(now).is_none(), "they were compared just now");
+        let before = signs.begin(now + 2 * LOOK_EVERY).unwrap();
+        assert!(before.compare(folder).after.is_empty(), "it is read again");
+    }
+
+    #[test]
+    fn files_are_compared_by_one_search_however_long_it_takes() {
+        let folder = tempfile::tempdir().unwrap();
+        let (now, options) = (SystemClock.instant(), EmbeddedOptions::default());
+        let index = EmbeddedIndex::open(folder.path(), options, Arc::new(SystemClock)).unwrap();
+        let shared = &index.shared;
+        let begin = |times: u32| {
+            let later = now + times * LOOK_EVERY;
+            shared.signs(|signs| signs.begin(later)).is_some()
+        };
+        assert!(begin(0));
+        assert!(!begin(10), "the first one has not ended");
+        drop(Comparing(shared));
+        assert!(begin(10));
+        // Likewise after one that unwinds.
+        let unwound: std::thread::Result<()> = catch_unwind(AssertUnwindSafe(|| {
+            let _comparing = Comparing(shared);
+            resume_unwind(Box::new("a file that cannot be read"));
+        }));
+        assert!(unwound.is_err());
+        assert!(begin(20));
+        shared.signs(Signs::end);
+        shared.look(now + 30 * LOOK_EVERY).unwrap();
+        assert!(!begin(30), "they were compared just now");
+        assert!(begin(40), "and are no longer");
     }
 }

@@ -89,6 +89,15 @@ struct Shared {
     clock: Arc<dyn Clock>,
 }
 
+/// While it lives, files are compared, and by nobody else.
+struct Comparing<'a>(&'a Shared);
+
+impl Drop for Comparing<'_> {
+    fn drop(&mut self) {
+        self.0.signs(Signs::end);
+    }
+}
+
 /// Words and vectors that belong together.
 struct State {
     lexical: Lexical,
@@ -214,10 +223,11 @@ impl Shared {
 
     /// Compares the signs of files when it is time to, and nobody else does.
     fn look(&self, now: Instant) -> Result<(), IndexError> {
-        match self.signs(|signs| signs.begin(now)) {
-            Some(signs) => self.compare(signs),
-            None => Ok(()),
-        }
+        let Some(signs) = self.signs(|signs| signs.begin(now)) else {
+            return Ok(());
+        };
+        let _comparing = Comparing(self);
+        self.compare(signs)
     }
 
     /// Compares files with these signs. A commit does not wait for what is read.

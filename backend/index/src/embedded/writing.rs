@@ -375,13 +375,13 @@ impl Writing {
         writer.commit().map_err(failed)?;
         self.reader.reload().map_err(failed)?;
         let lexical = Lexical::new(self.reader.searcher(), self.fields).map_err(failed)?;
-        let signs = {
-            let state = shared.state.read().unwrap_or_else(PoisonError::into_inner);
-            let known = state.signs.lock().unwrap_or_else(PoisonError::into_inner);
-            Signs::take(&self.index, &self.folder, &known)?
-        };
+        // Searches look at the signs, too, and do not wait until files are read.
+        let known = shared.signs(|signs| signs.clone());
+        let signs = Signs::take(&self.index, &self.folder, &known)?;
         let mut state = shared.state.write().unwrap_or_else(PoisonError::into_inner);
-        state.signs = Mutex::new(signs);
+        let known = state.signs.get_mut();
+        let known = known.unwrap_or_else(PoisonError::into_inner);
+        known.replace(signs);
         state.lexical = lexical;
         for step in steps {
             match step {
