@@ -206,10 +206,7 @@ impl Proxy {
             let down = self.carry(from_origin, to_client, &moved);
             tokio::try_join!(up, down).map(|_| ())
         };
-        let idle = async {
-            let bound = self.bounds.idle;
-            while timeout(bound, moved.notified()).await.is_ok() {}
-        };
+        let idle = silence(&moved, || sleep(self.bounds.idle));
         let too_long = |what: &str| io::Error::new(io::ErrorKind::TimedOut, what);
         tokio::select! {
             // What has come is carried before the time is looked at: a server that was held up does not take its own pause for silence.
@@ -345,6 +342,17 @@ impl Proxy {
             tracing::debug!(left, "a program fetches more than it may");
             io::ErrorKind::QuotaExceeded.into()
         })
+    }
+}
+
+/// Ends with a pause in which `moved` is not notified. Each notification begins another one.
+async fn silence<P: Future<Output = ()>>(moved: &Notify, pause: impl Fn() -> P) {
+    loop {
+        tokio::select! {
+            biased;
+            () = moved.notified() => {}
+            () = pause() => return,
+        }
     }
 }
 
