@@ -18,7 +18,7 @@ pub(super) fn high_efficiency(
     muxed(&encoded(seconds, options, channels))
 }
 
-/// The same as an ADTS stream.
+/// The same as an ADTS stream, which begins with a tag of ID3.
 fn encoded(seconds: usize, options: &syom::EncodeOptions, channels: usize) -> Vec<u8> {
     const HZ: u32 = 44_100;
     let wave = |at: usize| {
@@ -165,20 +165,42 @@ fn take_header(packet: &mut [u8]) -> bool {
     false
 }
 
+/// The bytes of the tag of ID3 that a file begins with. Source: ID3 tag version 2.4.0, section 3.1.
+fn tag_bytes(file: &[u8]) -> usize {
+    const HEADER: usize = 10;
+    assert!(file.starts_with(b"ID3"));
+    let size = file[6..HEADER].iter();
+    HEADER + size.fold(0_usize, |size, byte| size << 7 | usize::from(*byte))
+}
+
+/// The content of each frame of an ADTS stream. Source: ISO/IEC 14496-3, 1.A.2.2.
+fn packets_of(adts: &mut [u8]) -> Vec<&mut [u8]> {
+    const HEADER: usize = 7;
+    const CHECKSUM: usize = 2;
+    let mut packets = Vec::new();
+    let mut rest = adts;
+    while !rest.is_empty() {
+        assert!(rest[0] == 0xFF && rest[1] & 0xF6 == 0xF0, "no frame");
+        let is_protected = rest[1] & 1 == 0;
+        let [high, middle, low] = [rest[3] & 3, rest[4], rest[5]].map(usize::from);
+        let length = high << 11 | middle << 3 | low >> 5;
+        let begin = HEADER + if is_protected { CHECKSUM } else { 0 };
+        assert!(length > begin, "a frame of {length} bytes");
+        let (frame, others) = std::mem::take(&mut rest).split_at_mut(length);
+        packets.push(&mut frame[begin..]);
+        rest = others;
+    }
+    packets
+}
+
 /// An encoder may say once how the upper half of the spectrum is made of the lower one, and nothing more of it for the rest of the file.
 #[test]
 fn packets_that_lean_on_the_first_one_are_heard_from_any_place() {
     let mut adts = encoded(6, &syom::EncodeOptions::adts().with_he(true), 1);
-    let (mut at, mut taken) = (0, 0);
-    while at < adts.len() {
-        let head = &adts[at..at + 7];
-        let [high, middle, low] = [head[3] & 3, head[4], head[5]].map(usize::from);
-        let end = at + ((high << 11) | (middle << 3) | (low >> 5));
-        if at > 0 {
-            taken += usize::from(take_header(&mut adts[at + 7..end]));
-        }
-        at = end;
-    }
+    let begin = tag_bytes(&adts);
+    let packets = packets_of(&mut adts[begin..]).into_iter();
+    let taken = packets.skip(1).map(take_header);
+    let taken = taken.filter(|was_there| *was_there).count();
     assert!(taken > 100, "{taken}");
     let file = muxed(&adts);
     for second in [0, 3, 4] {
