@@ -8,7 +8,7 @@ use harness::{
     upstream::{Api, Script, Upstream},
 };
 
-use super::{addresses::site, *};
+use super::{addresses::site, searching::add, *};
 
 async fn warning(app: &TestApp, key: &str, id: &str) -> String {
     let path = format!("/api/document/{BASE}/{id}");
@@ -159,21 +159,12 @@ async fn a_short_document_does_not_wait_for_all_of_a_long_one() {
     let app = app.with_decoder().quick_worker().start().await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
-    let add = async |name: &str, text: String| {
-        let form = fields(&[
-            ("type", "file"),
-            ("folder", "texts"),
-            ("use_original_as_rewritten", "true"),
-        ]);
-        let form = form.part("file", file(name, text));
-        let made = post(&app, key, &format!("/api/documents/{BASE}"), form).await;
-        made.expect(201);
-    };
     for name in ["first", "second"] {
         let section = |part| format!("# {name}{part}.\n\n{}\n\n", "Words of it. ".repeat(60));
-        add(&format!("{name}.md"), (0..LONG).map(section).collect()).await;
+        let text: String = (0..LONG).map(section).collect();
+        add(&app, key, name, &text).await;
     }
-    add("short.md", "# Short\n\nThe needle.".to_owned()).await;
+    add(&app, key, "short", "# Short\n\nThe needle.").await;
     settled(&app, key).await;
     let asked: Vec<String> = upstream
         .requests(Api::Embeddings)
@@ -194,7 +185,7 @@ async fn a_short_document_does_not_wait_for_all_of_a_long_one() {
     let leases = "SELECT CAST(SUM(fence) AS BIGINT) FROM work WHERE kind IN ('bases.embed', 'bases.embed_long')";
     let leases = db.fetch_count(leases).await.unwrap();
     assert!(leases <= 1 + 2 * 6, "{leases}");
-    assert_eq!(found(&app, key, "needle").await[0], "short.md");
+    assert_eq!(found(&app, key, "needle").await[0], "short");
 }
 
 /// A server that stops puts aside what it embedded, so that the next one asks for the rest alone.
@@ -219,16 +210,9 @@ async fn a_server_that_stops_keeps_what_it_embedded() {
     };
     let app = start().await;
     let key = furnished(&app).await.key;
-    let form = fields(&[
-        ("type", "file"),
-        ("folder", "texts"),
-        ("use_original_as_rewritten", "true"),
-    ]);
     let section = |part| format!("# Part {part}.\n\n{}\n\n", "Words of it. ".repeat(60));
     let text: String = (0..PARTS).map(section).collect();
-    let form = form.part("file", file("long.md", text));
-    let made = post(&app, &key, &format!("/api/documents/{BASE}"), form).await;
-    made.expect(201);
+    add(&app, &key, "long", &text).await;
     let asked = || upstream.requests(Api::Embeddings).len();
     eventually("a part of it is embedded", async || asked() >= 26).await;
     app.stop().await;
@@ -248,14 +232,7 @@ async fn a_document_that_is_among_the_long_ones_is_embedded_there() {
     let app = app.with_decoder().quick_worker().start().await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
-    let form = fields(&[
-        ("type", "file"),
-        ("folder", "texts"),
-        ("use_original_as_rewritten", "true"),
-    ]);
-    let form = form.part("file", file("text.md", "# Text\n\nThe needle."));
-    let made = post(&app, key, &format!("/api/documents/{BASE}"), form).await;
-    let id = made.expect(201)["id"].as_str().unwrap().to_owned();
+    let id = add(&app, key, "text", "# Text\n\nThe needle.").await;
     settled(&app, key).await;
     // Its time is yet to come.
     let row = format!(
@@ -269,5 +246,5 @@ async fn a_document_that_is_among_the_long_ones_is_embedded_there() {
     settled(&app, key).await;
     let fence = "SELECT fence FROM work WHERE id = 'long'";
     assert_eq!(db.fetch_count(fence).await.unwrap(), 1);
-    assert_eq!(found(&app, key, "needle").await[0], "text.md");
+    assert_eq!(found(&app, key, "needle").await[0], "text");
 }
