@@ -1,5 +1,5 @@
 //! A fuzzer for tests: it changes the inputs it is given, and keeps on changing those with an outcome that was not seen
-//! before. Each use runs for a second, for a hundred inputs at least, and until an input led to something new; `COLLOQUY_TEST_FUZZ_SECONDS` gives it longer, without anything beside stable Rust.
+//! before. Each use runs for a second, for a hundred inputs unless these are slow, and until an input led to something new; `COLLOQUY_TEST_FUZZ_SECONDS` gives it longer, without anything beside stable Rust.
 
 #![expect(
     clippy::unwrap_used,
@@ -17,8 +17,9 @@ use std::{
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
-/// The fewest inputs, however slow the machine is.
+/// The fewest inputs, unless they take longer than [`LONGEST`] more: an input that is slow stays among those that are changed.
 const LEAST_TRIES: u64 = 100;
+const LONGEST: Duration = Duration::from_secs(10);
 /// How many it tries for the sake of the first new outcome, which a slow check reaches late.
 const MOST_TRIES: u64 = 5_000;
 /// The longest input.
@@ -56,7 +57,7 @@ pub fn fuzz(seeds: &[Vec<u8>], check: impl Fn(&[u8]) -> String) {
     let known = outcomes.len();
     let mut tries = 0_u64;
     while Instant::now() < end
-        || tries < LEAST_TRIES
+        || (tries < LEAST_TRIES && Instant::now() < end + LONGEST)
         || (outcomes.len() == known && tries < MOST_TRIES)
     {
         tries += 1;
