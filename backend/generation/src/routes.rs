@@ -408,7 +408,7 @@ pub struct ModelView {
 pub struct ModelList {
     /// `list`.
     object: &'static str,
-    /// By name.
+    /// Those of text generation by name, and then the one of embeddings: many clients take the first.
     data: Vec<ModelView>,
 }
 
@@ -418,25 +418,25 @@ pub(crate) async fn list_models(
     State(generation): State<Generation>,
     QuotaCaller(quota): QuotaCaller,
 ) -> Json<ModelList> {
-    let mut names: Vec<&str> = model_names(&generation).collect();
-    names.retain(|name| quota.require_model(name).is_ok());
-    names.sort_unstable();
-    names.dedup();
+    let names = model_names(&generation).into_iter();
+    let allowed = names.filter(|name| quota.require_model(name).is_ok());
     Json(ModelList {
         object: "list",
-        data: names.into_iter().map(ModelView::new).collect(),
+        data: allowed.map(ModelView::new).collect(),
     })
 }
 
-/// The models of text generation, and the one of embeddings.
-fn model_names(generation: &Generation) -> impl Iterator<Item = &str> {
+/// The models of text generation by name, and then the one of embeddings.
+fn model_names(generation: &Generation) -> Vec<&str> {
     let providers = &generation.providers;
+    let mut names: Vec<&str> = providers.models.all().map(|model| model.name()).collect();
+    names.sort_unstable();
+    names.dedup();
     let embedder = providers.embedder.as_ref().map(|embedder| embedder.name());
-    providers
-        .models
-        .all()
-        .map(|model| model.name())
-        .chain(embedder)
+    if let Some(embedder) = embedder.filter(|name| !names.contains(name)) {
+        names.push(embedder);
+    }
+    names
 }
 
 /// A model that the key may use. The name may have a `/`, also an encoded one.
@@ -449,7 +449,7 @@ pub(crate) async fn read_model(
     QuotaCaller(quota): QuotaCaller,
     ApiPath(name): ApiPath<String>,
 ) -> Result<Json<ModelView>, ApiError> {
-    let is_known = model_names(&generation).any(|known| known == name);
+    let is_known = model_names(&generation).contains(&name.as_str());
     if !is_known || quota.require_model(&name).is_err() {
         return Err(ApiError::not_found("Model").with_code("model_not_found"));
     }

@@ -219,8 +219,7 @@ impl Session {
         answers: mpsc::Sender<Answer>,
         place: Place,
     ) -> anyhow::Result<Self> {
-        let epoch = media.clock.instant();
-        let settings = &media.config.calls;
+        let (epoch, settings) = (media.clock.instant(), &media.config.calls);
         let detector = media.providers.turns.detector();
         let config = EngineConfig {
             turns: turn_settings(media, voice.language.as_deref()),

@@ -427,16 +427,19 @@ mod tests {
         assert!(signs.begin(now).is_some(), "it is found again at once");
     }
 
+    /// Gives a file another time, and leaves what it holds.
+    fn touch(path: &Path) {
+        let file = File::options().write(true).open(path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    }
+
     #[test]
     fn a_file_that_was_touched_is_read_once() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let (index, _writer) = two_segments(folder);
         let mut signs = Signs::take(&index, folder, &Signs::default()).unwrap();
-        let name = stores(folder).remove(0);
-        let file = File::options().write(true).open(folder.join(&name));
-        let file = file.unwrap();
-        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        touch(&folder.join(stores(folder).remove(0)));
         let seen = signs.clone().compare(folder);
         assert_eq!(seen.after.len(), 1, "{seen:?}");
         signs.note(seen).unwrap();
@@ -450,10 +453,7 @@ mod tests {
         let (index, _writer) = two_segments(folder);
         let now = SystemClock.instant();
         let mut signs = Signs::take(&index, folder, &Signs::default()).unwrap();
-        let name = stores(folder).remove(0);
-        let file = File::options().write(true).open(folder.join(&name));
-        let file = file.unwrap();
-        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        touch(&folder.join(stores(folder).remove(0)));
         let later = |known: &Signs| Signs::take(&index, folder, known).unwrap();
         // One that goes on,
         let before = signs.begin(now).unwrap();
