@@ -4,7 +4,7 @@
 //! Recordings are those of human speech with their words ([`recordings`]), in parts that are as long as what visitors say; models are in
 //! `COLLOQUY_MODELS_DIR`. Of each figure there is another one with `programs_` before it, for the two programs.
 //!
-//! All of it takes about ten minutes, of which the calls are more than half; each figure is shown on standard error as soon as it is known.
+//! All of it takes some minutes, of which the calls are more than half; each figure is shown on standard error as soon as it is known.
 //!
 //! | figure | what it is |
 //! |---|---|
