@@ -5,10 +5,11 @@
 //! or whose transaction could neither be committed nor rolled back. (SQLite ends a transaction by itself when the disk is
 //! full; the driver does not notice, and would take the next transactions for parts of one that nobody commits.)
 //!
-//! The futures that make connections and run single statements are boxed, by functions that are not generic. A future is compiled by each crate
+//! The futures that make connections and run single statements are boxed, by functions that are not generic, and what is dropped with a driver in
+//! it stands behind a pointer. A future is compiled by each crate
 //! that polls it, with all that it waits for: otherwise every capability has both drivers and their TLS again.
 
-use std::time::Duration;
+use std::{fmt, sync::Arc, time::Duration};
 
 use colloquy_base::clock::runtime_now;
 use futures_util::{FutureExt as _, TryStreamExt as _, future::BoxFuture};
@@ -35,21 +36,39 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 /// How long SQLite's write-ahead log grows before it is written into the database, which holds a request up: 32 MB.
 const WAL_PAGES: &str = "8192";
 
-/// The connections of a process.
+/// The connections of a process. Like [`Connection`], it keeps the driver behind a pointer.
 #[derive(Debug, Clone)]
-pub(super) enum Pool {
+pub(super) struct Pool(Arc<dyn Pooled>);
+
+trait Pooled: fmt::Debug + Send + Sync {
+    fn driver(&self) -> &Driver;
+}
+
+impl Pooled for Driver {
+    fn driver(&self) -> &Driver {
+        self
+    }
+}
+
+/// The pool of either database.
+#[derive(Debug)]
+pub(super) enum Driver {
     Sqlite(SqlitePool),
     Postgres(PgPool),
 }
 
 impl Pool {
+    pub(super) fn driver(&self) -> &Driver {
+        self.0.driver()
+    }
+
     /// Opens the database.
     pub(super) fn open(url: &str, most: u32) -> BoxFuture<'_, Result<Self, sqlx::Error>> {
         Self::open_now(url, most).boxed()
     }
 
     async fn open_now(url: &str, most: u32) -> Result<Self, sqlx::Error> {
-        let pool = if url.starts_with("sqlite:") {
+        let driver = if url.starts_with("sqlite:") {
             let mut options: SqliteConnectOptions = url.parse()?;
             if !url.contains('?') {
                 options = options.create_if_missing(true);
@@ -63,12 +82,13 @@ impl Pool {
                 .disable_statement_logging();
             // There is no network that could have cut an idle connection.
             let pool = pool_options(most).test_before_acquire(false);
-            Self::Sqlite(pool.connect_lazy_with(options))
+            Driver::Sqlite(pool.connect_lazy_with(options))
         } else {
             let options: PgConnectOptions = url.parse()?;
             let options = options.disable_statement_logging();
-            Self::Postgres(pool_options(most).connect_lazy_with(options))
+            Driver::Postgres(pool_options(most).connect_lazy_with(options))
         };
+        let pool = Self(Arc::new(driver));
         let begun = runtime_now();
         loop {
             match pool.take().await {
@@ -82,9 +102,9 @@ impl Pool {
     }
 
     pub(super) fn dialect(&self) -> Dialect {
-        match self {
-            Self::Sqlite(_) => Dialect::Sqlite,
-            Self::Postgres(_) => Dialect::Postgres,
+        match self.driver() {
+            Driver::Sqlite(_) => Dialect::Sqlite,
+            Driver::Postgres(_) => Dialect::Postgres,
         }
     }
 
@@ -95,12 +115,12 @@ impl Pool {
 
     fn take(&self) -> BoxFuture<'_, Result<Connection, sqlx::Error>> {
         async move {
-            let held = match self {
-                Self::Sqlite(pool) => CheckedOut::Sqlite(pool.acquire().await?),
-                Self::Postgres(pool) => CheckedOut::Postgres(pool.acquire().await?),
+            let held = match self.driver() {
+                Driver::Sqlite(pool) => CheckedOut::Sqlite(pool.acquire().await?),
+                Driver::Postgres(pool) => CheckedOut::Postgres(pool.acquire().await?),
             };
             Ok(Connection {
-                held,
+                held: Box::new(held),
                 trusted: true,
             })
         }
@@ -110,9 +130,9 @@ impl Pool {
     /// A SQLite connection that belongs to the pool no more; `None` on PostgreSQL.
     pub(super) fn detached(&self) -> BoxFuture<'_, Result<Option<SqliteConnection>, StoreError>> {
         async move {
-            match self {
-                Self::Sqlite(pool) => Ok(Some(pool.acquire().await?.detach())),
-                Self::Postgres(_) => Ok(None),
+            match self.driver() {
+                Driver::Sqlite(pool) => Ok(Some(pool.acquire().await?.detach())),
+                Driver::Postgres(_) => Ok(None),
             }
         }
         .boxed()
@@ -137,9 +157,21 @@ fn pool_options<DB: Database>(most: u32) -> PoolOptions<DB> {
 /// A connection of the pool. Dropped, it goes back, or is closed when it cannot be trusted.
 #[derive(Debug)]
 pub(super) struct Connection {
-    held: CheckedOut,
+    held: Box<dyn Held>,
     /// Whether everything that was asked of it came to an end.
     pub(super) trusted: bool,
+}
+
+/// A connection that is checked out of its pool. It stands behind a pointer since whoever drops one compiles its driver, and every capability drops
+/// transactions.
+trait Held: fmt::Debug + Send {
+    fn checked_out(&mut self) -> &mut CheckedOut;
+}
+
+impl Held for CheckedOut {
+    fn checked_out(&mut self) -> &mut CheckedOut {
+        self
+    }
 }
 
 #[derive(Debug)]
@@ -189,7 +221,7 @@ impl Connection {
     ) -> Result<u64, StoreError> {
         self.trusted = false;
         let done = within(limit, async {
-            on!(&mut self.held, connection: Db => {
+            on!(self.held.checked_out(), connection: Db => {
                 let done = query!(Db, statement).execute(connection).await;
                 done.map(|done| done.rows_affected())
             })
@@ -205,7 +237,7 @@ impl Connection {
     ) -> Result<Option<DbRow>, StoreError> {
         self.trusted = false;
         let row = within(limit, async {
-            on!(&mut self.held, connection: Db => {
+            on!(self.held.checked_out(), connection: Db => {
                 let mut rows = query!(Db, statement).fetch(connection);
                 let mut first = None;
                 // To its end: what a statement changes is committed after its rows are out, and that may fail.
@@ -226,7 +258,7 @@ impl Connection {
     ) -> Result<Vec<DbRow>, StoreError> {
         self.trusted = false;
         let rows = within(limit, async {
-            on!(&mut self.held, connection: Db => {
+            on!(self.held.checked_out(), connection: Db => {
                 let rows = query!(Db, statement).fetch_all(connection).await;
                 rows.map(|rows| rows.into_iter().map(DbRow::from).collect())
             })
@@ -240,7 +272,7 @@ impl Connection {
     pub(super) async fn begin(&mut self) -> Result<(), StoreError> {
         self.trusted = false;
         let begun = within(STATEMENT_LIMIT, async {
-            match &mut self.held {
+            match self.held.checked_out() {
                 CheckedOut::Sqlite(connection) => {
                     let statement = "BEGIN IMMEDIATE".into_sql_str();
                     <Sqlite as Database>::TransactionManager::begin(connection, Some(statement))
@@ -258,7 +290,7 @@ impl Connection {
     pub(super) async fn commit(&mut self, limit: Duration) -> Result<(), StoreError> {
         self.trusted = false;
         let committed = within(limit, async {
-            on!(&mut self.held, connection: Db => {
+            on!(self.held.checked_out(), connection: Db => {
                 <Db as Database>::TransactionManager::commit(connection).await
             })
         })
@@ -272,7 +304,7 @@ impl Connection {
 
     /// Rolls the transaction back before the connection is used again.
     pub(super) fn roll_back(&mut self) {
-        on!(&mut self.held, connection: Db => {
+        on!(self.held.checked_out(), connection: Db => {
             <Db as Database>::TransactionManager::start_rollback(connection);
         });
     }
@@ -290,7 +322,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         if !self.trusted {
-            match &mut self.held {
+            match self.held.checked_out() {
                 CheckedOut::Sqlite(connection) => connection.close_on_drop(),
                 CheckedOut::Postgres(connection) => connection.close_on_drop(),
             }
@@ -316,10 +348,10 @@ impl Db {
     }
 
     /// Closes its connections; there are no others after that.
-    pub async fn close(&self) {
-        match &self.pool {
-            Pool::Sqlite(pool) => pool.close().await,
-            Pool::Postgres(pool) => pool.close().await,
+    pub fn close(&self) -> BoxFuture<'_, ()> {
+        match self.pool.driver() {
+            Driver::Sqlite(pool) => pool.close().boxed(),
+            Driver::Postgres(pool) => pool.close().boxed(),
         }
     }
 }

@@ -1,12 +1,16 @@
 //! The migrations of `backend/store/migrations`, in order. A landed migration is never changed: the database has a checksum
 //! of each.
 
+use futures_util::{FutureExt as _, future::BoxFuture};
 use sqlx::{
     Connection as _, SqlSafeStr as _,
     migrate::{Migrate as _, MigrateError, Migration, MigrationType, Migrator},
 };
 
-use crate::{connection::Pool, remedy};
+use crate::{
+    connection::{Driver, Pool},
+    remedy,
+};
 
 /// The schema was not brought up to date.
 #[derive(Debug, thiserror::Error)]
@@ -192,10 +196,14 @@ fn plan(had: &[i64]) -> Result<Migrated, MigrationProblem> {
 }
 
 /// Runs what has not run yet. Of several processes, one does it and the others wait.
-pub(super) async fn run(pool: &Pool) -> Result<Migrated, MigrationProblem> {
+pub(super) fn run(pool: &Pool) -> BoxFuture<'_, Result<Migrated, MigrationProblem>> {
+    run_now(pool).boxed()
+}
+
+async fn run_now(pool: &Pool) -> Result<Migrated, MigrationProblem> {
     let migrator = migrator();
-    match pool {
-        Pool::Sqlite(pool) => {
+    match pool.driver() {
+        Driver::Sqlite(pool) => {
             // The transaction is the lock. Each migration is a savepoint in it.
             let mut connection = pool.acquire().await?.detach();
             let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
@@ -214,7 +222,7 @@ pub(super) async fn run(pool: &Pool) -> Result<Migrated, MigrationProblem> {
             connection.close().await?;
             Ok(migrated)
         }
-        Pool::Postgres(pool) => {
+        Driver::Postgres(pool) => {
             // Locks end with their connection.
             let mut connection = pool.acquire().await?.detach();
             connection.lock().await?;
