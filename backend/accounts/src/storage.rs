@@ -1,7 +1,7 @@
 //! How many bytes a partner stores, and how many it may.
 //!
 //! A row of `partner_storage` has two sums: over the partner's files, whatever their state, and over the texts that it has the server keep:
-//! stored responses, versions of characters, analyses and legacy completions. The limit is on both together. A sum changes in the
+//! stored responses, versions of characters, calls, analyses and legacy completions. The limit is on both together. A sum changes in the
 //! transaction that changes one of the rows that it counts, after that row. These are short transactions: the row of the sums is locked by
 //! whoever stores something, so that parallel uploads cannot pass the limit together, and nobody waits for a longer one.
 //!
@@ -35,8 +35,8 @@ pub enum Sum {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the storage of the partner has no room for this: its files and texts may have {limit} bytes together, and have {used}; delete \
-     documents, recordings, voices, characters or stored responses (analyses and completions are deleted once they are old), or have the \
-     operator raise the partner's storage_bytes (limits.storage_bytes_per_partner)"
+     documents, recordings, voices, characters or stored responses (analyses and completions are deleted once they are old, and calls \
+     release their characters when they end), or have the operator raise the partner's storage_bytes (limits.storage_bytes_per_partner)"
 )]
 pub struct StorageLimitReached {
     /// The bytes that they have.
@@ -198,14 +198,8 @@ pub async fn purge_texts(store: &Store, sql: &'static str, at: i64) -> Result<u6
         let values = [at.into(), AT_ONCE.into()];
         let rows: Vec<PurgedRow> = transaction.fetch_all(statement(sql, values)).await?;
         let count = rows.len() as u64;
-        // Always in the order of the partners, so that two nodes do not wait for each other.
-        let mut released = BTreeMap::<String, i64>::new();
-        for PurgedRow { partner, bytes } in rows {
-            *released.entry(partner).or_default() += bytes;
-        }
-        for (partner, bytes) in released {
-            release(&transaction, &partner, Sum::Texts, bytes).await?;
-        }
+        let released = rows.into_iter().map(|row| (row.partner, row.bytes));
+        release_texts(&transaction, released.collect()).await?;
         transaction.commit().await?;
         purged += count;
         if count < AT_ONCE.unsigned_abs() {
@@ -218,6 +212,25 @@ pub async fn purge_texts(store: &Store, sql: &'static str, at: i64) -> Result<u6
 struct PurgedRow {
     partner: String,
     bytes: i64,
+}
+
+/// Takes the bytes of texts away, each with the partner that had it.
+///
+/// # Errors
+/// The database's failure.
+pub async fn release_texts(
+    transaction: &Transaction,
+    texts: Vec<(String, i64)>,
+) -> Result<(), StoreError> {
+    // Always in the order of the partners, so that two nodes do not wait for each other.
+    let mut released = BTreeMap::<String, i64>::new();
+    for (partner, bytes) in texts {
+        *released.entry(partner).or_default() += bytes;
+    }
+    for (partner, bytes) in released {
+        release(transaction, &partner, Sum::Texts, bytes).await?;
+    }
+    Ok(())
 }
 
 /// How many bytes the files and texts of all partners have together.

@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 
 use axum::http::HeaderMap;
-use colloquy_accounts::{PartnerId, Principal, Tenant, ledger::Reservation, quotas::Payer};
+use colloquy_accounts::{
+    PartnerId, Principal, Tenant, ledger::Reservation, quotas::Payer, storage,
+};
 use colloquy_base::invalid::InvalidField;
 use colloquy_characters::CharacterInput;
 
@@ -80,13 +82,15 @@ pub(super) async fn create(
         expires_s: (now + 999) / 1000 + i64::from(calls.config.calls.connect_seconds),
         now,
     };
+    let partner = new.tenant.partner().clone();
     let transaction = calls.store.begin().await?;
-    let row = store::insert(&transaction, new).await?;
+    let (row, bytes) = store::insert(&transaction, new).await?;
     let mut headers = HeaderMap::new();
     if let Some(reservation) = &reservation {
         reservation.keep_in(&transaction).await?;
         headers = reservation.standing().headers(now);
     }
+    storage::charge_text(calls, &transaction, &partner, bytes).await?;
     transaction.commit().await?;
     if let Some(reservation) = reservation {
         reservation.leave();

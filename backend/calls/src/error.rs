@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use colloquy_accounts::{AccessDenied, ledger::LedgerError, quotas::NotAllowed};
+use colloquy_accounts::{
+    AccessDenied, ledger::LedgerError, quotas::NotAllowed, storage::ChargeError,
+};
 use colloquy_base::invalid::InvalidField;
 use colloquy_characters::{
     CharacterError, InvalidCharacter, NoDocumentMemory, RenderError, ResolveError,
@@ -51,6 +53,9 @@ pub(super) enum CreateError {
     /// The quota does not pay for it.
     #[error(transparent)]
     Unpaid(#[from] LedgerError),
+    /// The partner would store more than it may.
+    #[error(transparent)]
+    Storage(#[from] ChargeError),
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -73,8 +78,23 @@ impl From<CreateError> for ApiError {
             CreateError::Base(error) => error.into(),
             CreateError::Template(error) => error.into(),
             CreateError::Unpaid(error) => error.into(),
+            CreateError::Storage(error) => not_stored(error),
             CreateError::Store(error) => error.into(),
         }
+    }
+}
+
+/// An error about the storage of the partner. How much the partner stores is nothing for a page, or for whoever has the key of a quota.
+fn not_stored(error: ChargeError) -> ApiError {
+    match error {
+        ChargeError::Limit(reached) => ApiError {
+            message: "The storage of the partner has no room for the call, whose character and parameters count until it ends; delete \
+                      documents, recordings, voices, characters or stored responses, or have the operator raise the partner's \
+                      storage_bytes"
+                .to_owned(),
+            ..reached.into()
+        },
+        ChargeError::Store(error) => error.into(),
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use colloquy_accounts::{Tenant, ledger};
+use colloquy_accounts::{
+    Tenant, ledger,
+    storage::{self, Sum},
+};
 use colloquy_kernel::journal::{self, Entry};
 use colloquy_store::{StoreError, Transaction};
 use colloquy_webhooks::Event;
@@ -50,9 +53,9 @@ pub fn end(calls: &Calls, id: &str, outcome: Outcome) -> JoinHandle<()> {
     journal::keep(calls, ended)
 }
 
-/// Ends a call: state, durations, transcript and the webhook's job in one transaction. Ending it twice is harmless; the
-/// first end counts, except for `NODE_LOST`: other nodes presume that of a node that they cannot hear, and whoever ran the
-/// call knows better. Then what it cost is corrected, too.
+/// Ends a call: state, durations, transcript and the webhook's job in one transaction, which clears its character and releases
+/// the bytes of that. Ending it twice is harmless; the first end counts, except for `NODE_LOST`: other nodes presume that of a
+/// node that they cannot hear, and whoever ran the call knows better. Then what it cost is corrected, too.
 ///
 /// The webhook is sent for calls that completed; a call that failed sends none, since the interface document promises
 /// one for completion only. A failed call has neither durations nor transcript.
@@ -107,6 +110,11 @@ async fn finish_at(calls: &Calls, id: &str, outcome: &Outcome, now: i64) -> Resu
             &payload,
         )
         .await?;
+    }
+    // Whoever presumed it lost has released its character.
+    if lost_at.is_none() {
+        let bytes = row.character_bytes;
+        storage::release(&transaction, &row.partner, Sum::Texts, bytes).await?;
     }
     transaction.commit().await?;
     calls.kernel.jobs.wake();

@@ -2,13 +2,15 @@
 //! decides who may join one and what is stored about it.
 //!
 //! A call is a row from the moment it is created; no state of it lives in memory alone. So a process that dies leaves
-//! calls that the next one, or another node, finds and ends ([`sweep`]).
+//! calls that the next one, or another node, finds and ends ([`sweep`]). The row has the character until the call is over, and
+//! goes `calls.kept_days` later ([`purge`]).
 
 mod bill;
 mod create;
 mod error;
 mod extract;
 mod finish;
+mod purge;
 mod recover;
 pub mod request;
 pub mod room;
@@ -25,7 +27,7 @@ use std::{
 
 use anyhow::Context as _;
 use axum::extract::FromRef;
-use colloquy_accounts::{Accounts, Tenant, partners::PartnerDependent};
+use colloquy_accounts::{Accounts, Tenant, partners::PartnerDependent, storage};
 use colloquy_characters::{Character, Characters};
 use colloquy_http::Interface;
 use colloquy_kernel::{Capability, Routes, State, journal, node};
@@ -39,8 +41,10 @@ use tokio::time::sleep;
 
 pub use self::{
     finish::{Ended, end, finish},
+    purge::purge,
     recover::sweep,
     sign::session_url,
+    store::TEXTS,
 };
 use self::{room::CallRoom, sign::Ring};
 
@@ -192,6 +196,16 @@ where
             .kernel
             .tasks
             .spawn(recover::keep_sweeping(calls.clone()));
+        let shutdown = calls.kernel.shutdown.clone();
+        calls
+            .kernel
+            .repeat("removing old calls", PURGE_EVERY, move |base| {
+                let shutdown = shutdown.clone();
+                async move {
+                    let purged = shutdown.run_until_cancelled(purge(&base)).await;
+                    purged.transpose().map(|_| ())
+                }
+            });
         Ok(())
     }
 }
@@ -216,14 +230,23 @@ pub async fn take(
 ) -> Result<Result<CallSetup, CloseCode>, StoreError> {
     let endpoint = sign::endpoint(calls, id);
     let now = calls.clock.now_ms();
-    let db = calls.store.db();
+    let node = &calls.kernel.node.id;
     let metadata = metadata.map(serde_json::to_string).transpose();
     let metadata = metadata.map_err(StoreError::other)?;
-    if let Some(row) = store::take(db, id, &calls.kernel.node.id, &endpoint, metadata, now).await? {
+    let transaction = calls.store.begin().await?;
+    if let Some(row) = store::take(&transaction, id, node, &endpoint, metadata, now).await? {
+        // The call had room when it was created, so its metadata is stored beyond the limit, too.
+        let bytes = row.metadata_bytes();
+        if bytes > 0 {
+            storage::replace_text(&transaction, &row.partner, 0, bytes).await?;
+        }
+        transaction.commit().await?;
         return Ok(Ok(row.setup()?));
     }
+    drop(transaction);
     // Taken, over, or unknown; the row tells. Nothing is at stake if it moves on between the two statements.
-    let state = store::load(db, id).await?.map(|row| row.state());
+    let state = store::load(calls.store.db(), id).await?;
+    let state = state.map(|row| row.state());
     Ok(Err(match state.transpose()? {
         Some(CallState::Starting | CallState::Ongoing) => CloseCode::CallInUse,
         _ => CloseCode::CallNotFound,
@@ -286,6 +309,8 @@ pub async fn held_elsewhere(
 
 /// When it is tried again that a call is ongoing.
 const ONGOING_AGAIN: Duration = Duration::from_millis(500);
+/// How often calls that are too old are removed.
+const PURGE_EVERY: Duration = Duration::from_secs(60);
 
 /// Calls that are not over keep their partner from being deleted.
 #[derive(Debug)]

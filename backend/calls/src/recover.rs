@@ -1,6 +1,9 @@
 //! Calls whose end nobody else will write: those of dead nodes, and those that nobody joined.
 
-use colloquy_accounts::ledger::{self, DetachedUsage};
+use colloquy_accounts::{
+    ledger::{self, DetachedUsage},
+    storage,
+};
 use colloquy_kernel::node;
 use colloquy_store::StoreError;
 
@@ -18,8 +21,10 @@ pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
     let lost_before = node::lost_before(&calls.kernel).await?;
     let own_node = &calls.kernel.node.id;
     let transaction = calls.store.begin().await?;
+    let mut released = Vec::new();
     let lost = store::end_lost(&transaction, own_node, lost_before, now).await?;
     for call in &lost {
+        released.push((call.partner.clone(), call.character_bytes));
         let spent = match call.call_time() {
             Some(flowed) => bill::spent(calls, flowed, false),
             None => DetachedUsage::Bound,
@@ -28,8 +33,10 @@ pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
     }
     let not_joined = store::end_not_joined(&transaction, now).await?;
     for call in &not_joined {
-        ledger::settle_kept(calls, &transaction, call, DetachedUsage::Nothing).await?;
+        released.push((call.partner.clone(), call.character_bytes));
+        ledger::settle_kept(calls, &transaction, &call.id, DetachedUsage::Nothing).await?;
     }
+    storage::release_texts(&transaction, released).await?;
     transaction.commit().await?;
     if !lost.is_empty() {
         let lost = lost.len();

@@ -96,7 +96,9 @@ where
         (status = 400, description = "INVALID_PARAMETERS or INVALID_CHARACTER"),
         (status = 401, description = "INVALID_API_KEY"),
         (status = 403, description = "The key, or the quota, does not allow it"),
-        (status = 413, description = "The body is too large, or the documents of the character take more memory than there is"),
+        (status = 413, description = "The body is too large, the documents of the character take more memory than there is, or the \
+            character and its parameters, which are stored until the call ends, have no room in the partner's storage \
+            (STORAGE_LIMIT_REACHED)"),
         (status = 429, description = "RATE_LIMITED, also by calls at a time, or QUOTA_EXHAUSTED; Retry-After says when to ask again"),
         (status = 503, description = "UNAVAILABLE: no room for the call, or no memory for the documents of its character, now; Retry-After says when to ask again"),
     ),
@@ -172,7 +174,8 @@ pub(crate) async fn list_calls(
     Ok((listed.links, Json(list)))
 }
 
-/// Reads the status of a call. A publishable key reads none: it is everybody's, and calls are their visitors'.
+/// Reads the status of a call. A publishable key reads none: it is everybody's, and calls are their visitors'. A call that is
+/// over is kept for `calls.kept_days` (365 unless set), one that nobody joined for 7 days at most.
 #[utoipa::path(
     get, path = "/v2/calls/{call_id}", tag = "calls",
     params(("call_id" = String, Path, description = "The UUID of the call")),
@@ -191,7 +194,7 @@ pub(crate) async fn read_call(
     Ok(Json(view::call(&calls, &row)?))
 }
 
-/// Reads the transcript of a call that completed. A publishable key reads none.
+/// Reads the transcript of a call that completed, which is kept as long as the call. A publishable key reads none.
 #[utoipa::path(
     get, path = "/v2/calls/{call_id}/transcript", tag = "calls",
     params(("call_id" = String, Path, description = "The UUID of the call")),

@@ -2,13 +2,22 @@
 
 use std::{sync::Arc, time::Duration};
 
-use colloquy_accounts::Tenant;
+use colloquy_accounts::{Tenant, storage};
 use colloquy_characters::Character;
 use colloquy_kernel::node;
-use colloquy_store::{Executor, Order, Slice, StoreError, statement};
+use colloquy_store::{Executor, Order, Slice, Store, StoreError, statement};
 use serde_json::{Map, Value};
 
 use super::{CallSetup, CallState, TranscriptLine};
+
+/// The query of the bytes of each call of the partner `$1` that count, for `storage::recount_texts`. Those of its character and parameters
+/// count until it ends, those of its metadata until it is deleted.
+pub const TEXTS: &str = "SELECT CASE WHEN state IN ('starting', 'ongoing') \
+     THEN octet_length(character_json) + octet_length(character_params) ELSE 0 END + COALESCE(octet_length(metadata), 0) \
+     AS bytes FROM calls WHERE partner = $1";
+
+/// How many calls lose their characters in one statement.
+const CLEARED_AT_ONCE: i64 = 500;
 
 pub(super) struct NewCall {
     pub(super) id: String,
@@ -34,6 +43,8 @@ pub(super) struct CallRow {
     character_reference: Option<String>,
     character_json: String,
     character_params: String,
+    /// How many bytes of its character and parameters count until it ends.
+    pub(super) character_bytes: i64,
     time_limit_seconds: i64,
     pub(super) webhook_url: Option<String>,
     pub(super) expires_at: i64,
@@ -77,6 +88,11 @@ impl CallRow {
         metadata.transpose().map_err(StoreError::malformed)
     }
 
+    /// How many bytes its metadata has.
+    pub(super) fn metadata_bytes(&self) -> usize {
+        self.metadata.as_deref().map_or(0, str::len)
+    }
+
     pub(super) fn setup(self) -> Result<CallSetup, StoreError> {
         Ok(CallSetup {
             tenant: Tenant::of_row(&self.partner),
@@ -93,31 +109,34 @@ impl CallRow {
     }
 }
 
-const COLUMNS: &str = "id, partner, state, character_reference, character_json, character_params, time_limit_seconds, webhook_url, expires_at, \
-                       endpoint, taken_at, call_seconds, server_runtime_seconds, transcript, metadata, created_at, \
-                       updated_at";
+const COLUMNS: &str = "id, partner, state, character_reference, character_json, character_params, character_bytes, time_limit_seconds, \
+                       webhook_url, expires_at, endpoint, taken_at, call_seconds, server_runtime_seconds, transcript, metadata, \
+                       created_at, updated_at";
 
 /// The same without what may be long and no list shows.
 const LISTED: &str = "id, partner, state, character_reference, '' AS character_json, '' AS character_params, \
-                      time_limit_seconds, webhook_url, expires_at, endpoint, taken_at, call_seconds, \
+                      character_bytes, time_limit_seconds, webhook_url, expires_at, endpoint, taken_at, call_seconds, \
                       server_runtime_seconds, CAST(NULL AS TEXT) AS transcript, metadata, created_at, updated_at";
 
-pub(super) async fn insert(db: &impl Executor, new: NewCall) -> Result<CallRow, StoreError> {
+/// Returns the call, and how many bytes of text it has.
+pub(super) async fn insert(
+    db: &impl Executor,
+    new: NewCall,
+) -> Result<(CallRow, usize), StoreError> {
     let sql = format!(
         "INSERT INTO calls (id, partner, state, character_json, character_params, time_limit_seconds, webhook_url, \
-         expires_at, created_at, updated_at, quota, character_reference, page_key) \
-         VALUES ($1, $2, 'starting', $3, $4, $5, $6, $7, $8, $8, $9, $10, $11) \
+         expires_at, created_at, updated_at, quota, character_reference, page_key, character_bytes) \
+         VALUES ($1, $2, 'starting', $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12) \
          RETURNING {COLUMNS}"
     );
+    let character = serde_json::to_string(&*new.character).map_err(StoreError::other)?;
+    let params = serde_json::to_string(&new.character_params).map_err(StoreError::other)?;
+    let bytes = character.len() + params.len();
     let values = [
         new.id.into(),
         new.tenant.partner().as_str().into(),
-        serde_json::to_string(&*new.character)
-            .map_err(StoreError::other)?
-            .into(),
-        serde_json::to_string(&new.character_params)
-            .map_err(StoreError::other)?
-            .into(),
+        character.into(),
+        params.into(),
         i64::from(new.time_limit_seconds).into(),
         new.webhook_url.into(),
         (new.expires_s * 1000).into(),
@@ -125,10 +144,13 @@ pub(super) async fn insert(db: &impl Executor, new: NewCall) -> Result<CallRow, 
         new.quota.into(),
         new.character.reference.clone().into(),
         new.page_key.into(),
+        storage::counted(bytes as u64).into(),
     ];
-    db.fetch_one(statement(sql, values))
+    let row = db
+        .fetch_one(statement(sql, values))
         .await?
-        .ok_or_else(|| StoreError::other("the new call was not stored"))
+        .ok_or_else(|| StoreError::other("the new call was not stored"))?;
+    Ok((row, bytes))
 }
 
 /// A call of a partner, and of one of its quotas alone when that asks.
@@ -213,8 +235,10 @@ impl CallOwner {
     }
 }
 
+/// Finds the owner of a call that is not over. One that is over has no character any more.
 pub(super) async fn owner(db: &impl Executor, id: &str) -> Result<Option<CallOwner>, StoreError> {
-    let sql = "SELECT partner, page_key, character_json FROM calls WHERE id = $1";
+    let sql = "SELECT partner, page_key, character_json FROM calls \
+               WHERE id = $1 AND state IN ('starting', 'ongoing')";
     db.fetch_one(statement(sql, [id.into()])).await
 }
 
@@ -317,6 +341,9 @@ pub(super) async fn end_presumed_lost(
     end_where(db, id, end, &condition).await
 }
 
+/// What every end sets: only a call that is not over needs its character.
+const CLEARED: &str = "character_json = '', character_params = ''";
+
 async fn end_where(
     db: &impl Executor,
     id: &str,
@@ -325,7 +352,7 @@ async fn end_where(
 ) -> Result<Option<CallRow>, StoreError> {
     let sql = format!(
         "UPDATE calls SET state = $2, error_code = $3, call_seconds = $4, server_runtime_seconds = $5, transcript = $6, \
-         ended_at = $7, updated_at = $7 WHERE id = $1 AND {condition} RETURNING {COLUMNS}"
+         ended_at = $7, updated_at = $7, {CLEARED} WHERE id = $1 AND {condition} RETURNING {COLUMNS}"
     );
     let values = [
         id.into(),
@@ -363,36 +390,32 @@ pub(super) async fn holder(
     db.fetch_one(statement(sql, values)).await
 }
 
-/// `starting` calls that nobody took in time become `error`.
+/// A call that nobody took in time.
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct MissedCall {
+    pub(super) id: String,
+    pub(super) partner: String,
+    pub(super) character_bytes: i64,
+}
+
+/// `starting` calls that nobody took in time become `error`. Nothing tells their webhook, so that goes, too.
 pub(super) async fn end_not_joined(
     db: &impl Executor,
     now: i64,
-) -> Result<Vec<String>, StoreError> {
-    let sql = "UPDATE calls SET state = 'error', error_code = 'NOT_JOINED', ended_at = $1, updated_at = $1 \
-               WHERE state = 'starting' AND taken_at IS NULL AND expires_at <= $1 RETURNING id";
-    ended(db, sql, [now.into()]).await
-}
-
-/// A call that a statement has ended.
-#[derive(sqlx::FromRow)]
-struct Ended {
-    id: String,
-}
-
-/// The calls that a statement has ended.
-async fn ended(
-    db: &impl Executor,
-    sql: &'static str,
-    values: impl IntoIterator<Item = colloquy_store::Value>,
-) -> Result<Vec<String>, StoreError> {
-    let rows: Vec<Ended> = db.fetch_all(statement(sql, values)).await?;
-    Ok(rows.into_iter().map(|row| row.id).collect())
+) -> Result<Vec<MissedCall>, StoreError> {
+    let sql = format!(
+        "UPDATE calls SET state = 'error', error_code = 'NOT_JOINED', ended_at = $1, updated_at = $1, webhook_url = NULL, {CLEARED} \
+         WHERE state = 'starting' AND taken_at IS NULL AND expires_at <= $1 RETURNING id, partner, character_bytes"
+    );
+    db.fetch_all(statement(sql, [now.into()])).await
 }
 
 /// A call whose node is gone.
 #[derive(Debug, sqlx::FromRow)]
 pub(super) struct LostCall {
     pub(super) id: String,
+    pub(super) partner: String,
+    pub(super) character_bytes: i64,
     time_limit_seconds: i64,
     ongoing_at: Option<i64>,
     heartbeat_at: Option<i64>,
@@ -419,9 +442,9 @@ pub(super) async fn end_lost(
     now: i64,
 ) -> Result<Vec<LostCall>, StoreError> {
     let sql = format!(
-        "UPDATE calls SET state = 'error', error_code = '{NODE_LOST}', ended_at = $3, updated_at = $3 \
+        "UPDATE calls SET state = 'error', error_code = '{NODE_LOST}', ended_at = $3, updated_at = $3, {CLEARED} \
          WHERE state IN ('starting', 'ongoing') AND taken_at IS NOT NULL AND node_id <> $2 AND node_id NOT IN ({}) \
-         RETURNING id, time_limit_seconds, ongoing_at, \
+         RETURNING id, partner, character_bytes, time_limit_seconds, ongoing_at, \
          (SELECT heartbeat_at FROM nodes WHERE nodes.id = calls.node_id) AS heartbeat_at",
         node::LIVING
     );
@@ -433,4 +456,37 @@ pub(super) async fn count_open(db: &impl Executor, tenant: &Tenant) -> Result<u6
     let sql = "SELECT COUNT(*) FROM calls WHERE partner = $1 AND state IN ('starting', 'ongoing')";
     db.fetch_count(statement(sql, [tenant.partner().as_str().into()]))
         .await
+}
+
+/// Clears the characters of calls that are over and have them still: those that ended under a version that kept them. They do not count in
+/// the storage of their partners.
+pub(super) async fn clear_ended(store: &Store) -> Result<(), StoreError> {
+    let sql = format!(
+        "UPDATE calls SET {CLEARED} WHERE id IN \
+         (SELECT id FROM calls WHERE ended_at IS NOT NULL AND character_json <> '' ORDER BY id LIMIT $1)"
+    );
+    let db = store.patient();
+    loop {
+        let batch = statement(sql.clone(), [CLEARED_AT_ONCE.into()]);
+        if db.execute(batch).await? < CLEARED_AT_ONCE.unsigned_abs() {
+            return Ok(());
+        }
+    }
+}
+
+/// Deletes the calls that ended at `kept_since` or before, and those that nobody joined at `missed_since` or before. Returns
+/// how many they were.
+pub(super) async fn purge(
+    store: &Store,
+    kept_since: i64,
+    missed_since: i64,
+) -> Result<u64, StoreError> {
+    let ended = "DELETE FROM calls \
+                 WHERE id IN (SELECT id FROM calls WHERE ended_at <= $1 ORDER BY ended_at LIMIT $2) \
+                 RETURNING partner, CAST(COALESCE(octet_length(metadata), 0) AS BIGINT) AS bytes";
+    let missed = "DELETE FROM calls \
+                  WHERE id IN (SELECT id FROM calls WHERE error_code = 'NOT_JOINED' AND ended_at <= $1 ORDER BY ended_at LIMIT $2) \
+                  RETURNING partner, CAST(COALESCE(octet_length(metadata), 0) AS BIGINT) AS bytes";
+    let ended = storage::purge_texts(store, ended, kept_since).await?;
+    Ok(ended + storage::purge_texts(store, missed, missed_since).await?)
 }

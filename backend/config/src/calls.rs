@@ -59,6 +59,9 @@ pub struct CallsConfig {
     pub user_info: Option<BTreeMap<String, String>>,
     /// What an hour costs the quota that pays for a call, in US dollars, such as `"1.80"`.
     pub usd_per_hour: Usd,
+    /// How long a call is kept once it ended, with its transcript, in days, 1 to 36500. One that nobody joined is kept for 7 days at
+    /// most.
+    pub kept_days: u32,
 }
 
 impl Default for CallsConfig {
@@ -85,6 +88,7 @@ impl Default for CallsConfig {
             patience_ms: 3_000,
             user_info: None,
             usd_per_hour: Usd(0),
+            kept_days: 365,
         }
     }
 }
@@ -178,6 +182,10 @@ impl CallsConfig {
         ensure!(
             self.provider_timeout_ms >= 100,
             "calls.provider_timeout_ms: at least 100"
+        );
+        ensure!(
+            (1..=36_500).contains(&self.kept_days),
+            "calls.kept_days: 1 to 36500"
         );
         Ok(())
     }

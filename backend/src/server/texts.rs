@@ -6,7 +6,7 @@ use crate::{
     accounts::storage,
     analyses,
     app::App,
-    characters, generation,
+    calls, characters, generation,
     kernel::Capability,
     messaging,
     store::{Store, StoreError},
@@ -15,9 +15,10 @@ use crate::{
 /// How often the sums are compared with the rows.
 const RECOUNTED_EVERY: Duration = Duration::from_secs(3_600);
 /// A query for each kind of text that counts.
-const KINDS: [&str; 4] = [
+const KINDS: [&str; 5] = [
     generation::TEXTS,
     characters::TEXTS,
+    calls::TEXTS,
     analyses::TEXTS,
     messaging::TEXTS,
 ];

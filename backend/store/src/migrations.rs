@@ -78,7 +78,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files, and SQL that both databases understand.
-const FILES: [(&str, &str); 38] = sql_files![
+const FILES: [(&str, &str); 39] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -117,6 +117,7 @@ const FILES: [(&str, &str); 38] = sql_files![
     "0036_missing_pictures",
     "0037_late_settlements",
     "0038_text_storage",
+    "0039_call_storage",
 ];
 
 /// The migrations, numbered from 1.

@@ -1,6 +1,7 @@
 //! Texts that a partner has the server keep count in its storage.
 
 use colloquy::{analyses, generation::stored, messaging, server};
+use colloquy_protocol::{CloseCode, Originator};
 use harness::{
     app::{TestPartner, TestQuota, quick},
     eventually,
@@ -12,6 +13,7 @@ const CHARACTERS: &str = "/api/characters/acme";
 const COMPLETIONS: &str = "/v2/completions";
 const ANALYSES: &str = "/v2/dialog_analyses";
 const RESPONSES: &str = "/v3/responses";
+const CALLS: &str = "/v2/calls";
 
 /// The bytes of the texts of `acme` as they are counted, which are those of its rows.
 async fn counted(app: &TestApp) -> u64 {
@@ -25,7 +27,9 @@ async fn counted(app: &TestApp) -> u64 {
                  UNION ALL SELECT COALESCE(octet_length(input), 0) + COALESCE(octet_length(output), 0) + COALESCE(octet_length(error), 0) \
                  FROM dialog_analyses WHERE partner = 'acme' \
                  UNION ALL SELECT COALESCE(octet_length(question), 0) + COALESCE(octet_length(output), 0) + COALESCE(octet_length(error), 0) \
-                 FROM completions WHERE partner = 'acme') AS t";
+                 FROM completions WHERE partner = 'acme' \
+                 UNION ALL SELECT CASE WHEN ended_at IS NULL THEN octet_length(character_json) + octet_length(character_params) ELSE 0 END \
+                 + COALESCE(octet_length(metadata), 0) FROM calls WHERE partner = 'acme') AS t";
     assert_eq!(db.fetch_count(sql).await.unwrap(), counted);
     counted
 }
@@ -199,5 +203,170 @@ on_both_databases!(
             sums.push(counted(&app).await);
         }
         assert!(sums[0] > 0 && sums[0] == sums[1], "{sums:?}");
+    }
+);
+
+/// The bytes that calls which are over have of their characters.
+async fn held_by_ended_calls(app: &TestApp) -> u64 {
+    let sql = "SELECT CAST(COALESCE(SUM(octet_length(character_json) + octet_length(character_params)), 0) AS BIGINT) \
+               FROM calls WHERE ended_at IS NOT NULL";
+    app.app.store.db().fetch_count(sql).await.unwrap()
+}
+
+async fn limit_storage(app: &TestApp, bytes: u64) {
+    let limited = json!({"settings": {"storage_bytes": bytes}});
+    app.put(ADMIN_KEY, "/api/partners/acme", limited)
+        .await
+        .expect(200);
+}
+
+/// A call with a character of its own, of 1,300 bytes and more.
+fn inline_call() -> Value {
+    let character = json!({"personality": "You are Zoë.".repeat(100)});
+    json!({"character": character, "character_params": {"who": "Zoë"}, "call_time_limit_seconds": 60})
+}
+
+/// The bare id of a call that was created.
+async fn place_call(app: &TestApp, key: &str) -> String {
+    let made = app.post(key, CALLS, inline_call()).await.expect(200);
+    let path = made["data"]["id"].as_str().unwrap();
+    path.strip_prefix("/v2/calls/").unwrap().to_owned()
+}
+
+fn outcome(error: Option<&'static str>) -> Outcome {
+    Outcome {
+        error: error.map(Into::into),
+        call_time: Duration::from_secs(5),
+        server_time: Duration::from_secs(6),
+        transcript: vec![TranscriptLine {
+            text: "Hello, Zoë!".to_owned(),
+            originator: Originator::User,
+            at_ms: 1,
+        }],
+    }
+}
+
+on_both_databases!(
+    a_call_counts_until_it_ends,
+    |builder| builder.manual_clock().without_worker(),
+    |app| {
+        let (acme, _) = app.acme_and_other().await;
+        let key = acme.key.as_str();
+        let before = counted(&app).await;
+        let mut ids = Vec::new();
+        for placed in 1..=4 {
+            ids.push(place_call(&app, key).await);
+            let counted = counted(&app).await;
+            assert!(counted >= before + placed * 1_300, "{counted}");
+        }
+        let [missed, said, failed, lost] = &ids[..] else {
+            unreachable!()
+        };
+        let metadata = json!({"page": "/zoë"});
+        for id in [said, failed, lost] {
+            let joined = calls::take(&app.app.calls, id, metadata.as_object()).await;
+            joined.unwrap().unwrap();
+        }
+        counted(&app).await;
+        // The second end is none.
+        for _ in 0..2 {
+            for (id, error) in [(said, None), (failed, Some("INTERNAL"))] {
+                let finished = calls::finish(&app.app.calls, id, outcome(error)).await;
+                finished.unwrap();
+            }
+        }
+        let gone = format!("UPDATE calls SET node_id = 'gone' WHERE id = '{lost}'");
+        app.app.store.db().execute(gone).await.unwrap();
+        app.advance(Duration::from_secs(300));
+        calls::sweep(&app.app.calls).await.unwrap();
+        let kept = before + 3 * metadata.to_string().len() as u64;
+        assert_eq!(counted(&app).await, kept);
+        assert_eq!(held_by_ended_calls(&app).await, 0);
+        // The node lives after all.
+        let finished = calls::finish(&app.app.calls, lost, outcome(None)).await;
+        finished.unwrap();
+        assert_eq!(counted(&app).await, kept);
+
+        for (id, state) in [
+            (missed, "error"),
+            (said, "completed"),
+            (failed, "error"),
+            (lost, "completed"),
+        ] {
+            let path = format!("{CALLS}/{id}");
+            let read = app.get(key, &path).await.expect(200);
+            assert_eq!(read["data"]["state"], state, "{read}");
+            let path = format!("{path}/transcript");
+            let transcript = app.get(key, &path).await.expect(200);
+            let is_completed = state == "completed";
+            assert_eq!(transcript["data"]["available"], is_completed);
+            let address = "192.0.2.1".parse().unwrap();
+            let seat = calls::room::seat(&app.app.calls, id, address).await;
+            assert_eq!(seat.unwrap().unwrap_err(), CloseCode::CallNotFound);
+        }
+
+        app.advance(8 * DAY);
+        calls::purge(&app.app).await.unwrap();
+        for (id, status) in [(missed, 404), (said, 200), (failed, 200), (lost, 200)] {
+            let path = format!("{CALLS}/{id}");
+            app.get(key, &path).await.expect(status);
+        }
+        assert_eq!(counted(&app).await, kept);
+        app.advance(357 * DAY);
+        calls::purge(&app.app).await.unwrap();
+        for id in &ids {
+            let path = format!("{CALLS}/{id}");
+            app.get(key, &path).await.expect(404);
+        }
+        assert_eq!(counted(&app).await, before);
+    }
+);
+
+on_both_databases!(
+    a_partner_without_room_places_no_call,
+    |builder| builder.without_worker(),
+    |app| {
+        let (acme, _) = app.acme_and_other().await;
+        let quota = json!({"kinds": ["call"], "period": "lifetime", "limits": {"seconds": 100}});
+        let quota = app.quota(&acme, quota).await;
+        let origin = "https://shop.example";
+        let page = json!({"kind": "publishable", "allowed_origins": [origin]});
+        let page = app.key("acme", page).await;
+        let used = counted(&app).await;
+        limit_storage(&app, 0).await;
+        let call = json!({"character": "repo:acme/ada", "call_time_limit_seconds": 60});
+        for key in [
+            acme.key.as_str(),
+            quota.key.as_str(),
+            page["api_key"].as_str().unwrap(),
+        ] {
+            let request = app.request(Method::POST, CALLS).json(&call);
+            let request = request.header("x-api-key", key).header("origin", origin);
+            let refused = send(request).await;
+            let body = refused.expect(413);
+            assert_eq!(body["error"]["code"], "STORAGE_LIMIT_REACHED");
+            // How much there is, is not for pages.
+            assert!(!refused.text.contains("bytes together"), "{body}");
+        }
+        assert_eq!(counted(&app).await, used);
+        let rows = app.app.store.db().fetch_count("SELECT COUNT(*) FROM calls");
+        assert_eq!(rows.await.unwrap(), 0);
+        eventually("what was reserved is given back", || async {
+            let read = app.get(&acme.key, &quota.path).await.expect(200);
+            read["reserved"]["seconds"] == 0
+        })
+        .await;
+
+        limit_storage(&app, used + 1_000_000).await;
+        let first = place_call(&app, &acme.key).await;
+        // Room for one at a time.
+        let full = counted(&app).await;
+        limit_storage(&app, full).await;
+        app.post(&acme.key, CALLS, inline_call()).await.expect(413);
+        calls::finish(&app.app.calls, &first, outcome(None))
+            .await
+            .unwrap();
+        place_call(&app, &acme.key).await;
+        assert_eq!(counted(&app).await, full);
     }
 );

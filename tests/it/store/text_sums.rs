@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use colloquy::{
     accounts::storage::{self, ChargeError, StorageLimitReached, Sum},
-    analyses,
+    analyses, calls,
     clock::SystemClock,
     config::Config,
     generation::stored,
@@ -68,6 +68,9 @@ async fn a_sum_that_differs_from_its_rows_is_corrected() {
             "INSERT INTO character_versions VALUES ('acme', 'zoe', 1, 'Zoë', '{}', 1)",
             "INSERT INTO dialog_analyses (id, partner, state, input, asked, created_at) VALUES ('a', 'acme', 'in-progress', '12345', 0, 1)",
             "INSERT INTO completions (id, partner, state, output, created_at, ended_at) VALUES ('c', 'acme', 'completed', '1234', 1, 2)",
+            "INSERT INTO calls (id, partner, state, character_json, character_params, metadata, time_limit_seconds, expires_at, created_at, \
+             updated_at, ended_at) VALUES ('o', 'acme', 'ongoing', 'Zoë', '{}', '123', 60, 1, 1, 1, NULL), \
+             ('e', 'acme', 'error', 'left by an earlier version', '{}', '12', 60, 1, 1, 1, 1)",
             "INSERT INTO partner_storage (partner, bytes, texts) VALUES ('other', 7, 100)",
             "INSERT INTO partners (id, display_name, settings, created_at, updated_at) VALUES ('none', '', '{}', 1, 1)",
         ] {
@@ -75,7 +78,7 @@ async fn a_sum_that_differs_from_its_rows_is_corrected() {
         }
         let recount = || server::recount_texts(&base.store);
         assert_eq!(recount().await.unwrap(), 2, "{}", database.kind());
-        let all = 8 + 6 + 5 + 4;
+        let all = 8 + 6 + 5 + 4 + 9 + 2;
         assert_eq!(counted(&base, "acme").await, Some(all));
         assert_eq!(counted(&base, "other").await, Some(0));
         assert_eq!(counted(&base, "none").await, None);
@@ -168,6 +171,50 @@ async fn retention_of_many_texts_releases_what_it_deletes() {
         assert_eq!(stored::prune(&base).await.unwrap(), 701);
         assert_eq!(counted(&base, "acme").await, Some(4 + 4 + 7));
         assert_eq!(counted(&base, "other").await, Some(2 + 4 + 7));
+    }
+}
+
+#[tokio::test]
+async fn calls_that_ended_are_cleared_and_go_with_their_age() {
+    const KEPT: i64 = 9_000_000_000_000;
+    let numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 701)";
+    for database in TestDatabase::both().await {
+        let base = place(&database).await;
+        let days_ago = |days: i64| base.clock.now_ms() - days * 24 * 3_600_000;
+        let insert = async |rows: &str, id: &str, end: &str, error: &str| {
+            let sql = format!(
+                "INSERT INTO calls (id, partner, state, character_json, character_params, metadata, time_limit_seconds, expires_at, \
+                 created_at, updated_at, ended_at, error_code) {rows} SELECT '{id}' || i, CASE WHEN i % 3 = 0 THEN 'other' ELSE 'acme' END, \
+                 'error', 'Zoë', '{{}}', 'ü', 60, 1, 1, 1, {end}, '{error}' FROM n"
+            );
+            run(&base.store, sql).await;
+        };
+        insert(numbers, "kept", &format!("{KEPT} + i"), "NODE_LOST").await;
+        insert(numbers, "old", "i", "NODE_LOST").await;
+        let one = "WITH n (i) AS (SELECT 1)";
+        insert(one, "missed", &days_ago(8).to_string(), "NOT_JOINED").await;
+        insert(one, "missed lately", &days_ago(6).to_string(), "NOT_JOINED").await;
+        insert(one, "lost", &days_ago(8).to_string(), "NODE_LOST").await;
+        let open = "INSERT INTO calls (id, partner, state, character_json, character_params, time_limit_seconds, expires_at, created_at, \
+                    updated_at) VALUES ('open', 'acme', 'starting', 'Zoë', '{}', 60, 1, 1, 1)";
+        run(&base.store, open).await;
+        assert_eq!(server::recount_texts(&base.store).await.unwrap(), 2);
+        // Two bytes of metadata for each, and the character of the open one.
+        assert_eq!(counted(&base, "acme").await, Some(2 * (468 * 2 + 3) + 6));
+        assert_eq!(counted(&base, "other").await, Some(2 * 233 * 2));
+
+        assert_eq!(calls::purge(&base).await.unwrap(), 701 + 1);
+        assert_eq!(counted(&base, "acme").await, Some(2 * (468 + 2) + 6));
+        assert_eq!(counted(&base, "other").await, Some(2 * 233));
+        assert_eq!(server::recount_texts(&base.store).await.unwrap(), 0);
+        for (condition, expected) in [
+            ("character_json = '' AND character_params = ''", 701 + 2),
+            ("character_json <> ''", 1),
+        ] {
+            let sql = format!("SELECT COUNT(*) FROM calls WHERE {condition}");
+            let rows = base.store.db().fetch_count(sql).await.unwrap();
+            assert_eq!(rows, expected, "{condition}");
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Databases from before texts counted in the storage of their partners.
+//! Databases from before texts, and those of calls, counted in the storage of their partners.
 
 use super::*;
 
@@ -32,5 +32,34 @@ async fn texts_of_an_earlier_server_count() {
         }
         let rows = db.fetch_count("SELECT COUNT(*) FROM partner_storage").await;
         assert_eq!(rows.unwrap(), 2);
+    }
+}
+
+#[tokio::test]
+async fn open_calls_of_an_earlier_server_count() {
+    for database in TestDatabase::both_empty().await {
+        let store = database.config().open().await.unwrap();
+        migrate_as_before(&store, &migrations()[..38]).await;
+        for sql in [
+            "INSERT INTO partners VALUES ('acme', 'Acme', '{}', 1, 1), ('other', 'Other', '{}', 1, 1), ('none', 'None', '{}', 1, 1)",
+            "INSERT INTO partner_storage (partner, bytes, texts) VALUES ('acme', 7, 10)",
+            "INSERT INTO calls (id, partner, state, character_json, character_params, metadata, time_limit_seconds, expires_at, created_at, \
+             updated_at, ended_at) VALUES ('a', 'acme', 'starting', 'Zoë', '{}', NULL, 60, 1, 1, 1, NULL), \
+             ('b', 'acme', 'completed', 'Zoë', '{}', '123', 60, 1, 1, 1, 1), \
+             ('c', 'other', 'ongoing', 'Zoë', '{}', '12', 60, 1, 1, 1, NULL), \
+             ('d', 'none', 'error', 'Zoë', '{}', NULL, 60, 1, 1, 1, 1)",
+        ] {
+            run(&store, sql).await;
+        }
+        store.migrate().await.unwrap();
+        let db = store.db();
+        for (partner, texts) in [("acme", 10 + 6 + 3), ("other", 6 + 2)] {
+            let sql = format!("SELECT texts FROM partner_storage WHERE partner = '{partner}'");
+            assert_eq!(db.fetch_count(sql).await.unwrap(), texts, "{partner}");
+        }
+        let rows = db.fetch_count("SELECT COUNT(*) FROM partner_storage").await;
+        assert_eq!(rows.unwrap(), 2);
+        let released = db.fetch_count("SELECT CAST(SUM(character_bytes) AS BIGINT) FROM calls");
+        assert_eq!(released.await.unwrap(), 6 + 6);
     }
 }

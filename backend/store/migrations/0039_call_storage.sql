@@ -1,0 +1,19 @@
+-- How many bytes the character of a call and its parameters had when the call was created. They count in the storage of the partner until
+-- the call ends, which clears them.
+ALTER TABLE calls ADD COLUMN character_bytes BIGINT NOT NULL DEFAULT 0;
+
+UPDATE calls SET character_bytes = octet_length(character_json) + octet_length(character_params)
+WHERE state IN ('starting', 'ongoing');
+
+INSERT INTO partner_storage (partner, bytes, texts)
+SELECT kept.partner, 0, SUM(kept.bytes) FROM (
+    SELECT partner, character_bytes + COALESCE(octet_length(metadata), 0) AS bytes FROM calls
+) AS kept WHERE TRUE GROUP BY kept.partner HAVING SUM(kept.bytes) > 0
+ON CONFLICT (partner) DO UPDATE SET texts = partner_storage.texts + excluded.texts;
+
+-- Calls that ended before hold their characters still. There may be many, so the server clears them in batches, once it runs.
+CREATE INDEX calls_uncleared ON calls (id) WHERE ended_at IS NOT NULL AND character_json <> '';
+
+CREATE INDEX calls_ended ON calls (ended_at);
+
+CREATE INDEX calls_not_joined ON calls (ended_at) WHERE error_code = 'NOT_JOINED';
