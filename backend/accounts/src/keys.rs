@@ -27,6 +27,10 @@ use crate::{Accounts, Directory};
 const MAX_AGE: Duration = Duration::from_secs(5);
 /// How exact `last_used_at` is.
 const LAST_USED_STEP_MS: i64 = 60_000;
+/// How many origins a publishable key may name.
+const MAX_ORIGINS: usize = 100;
+/// The longest origin, in bytes: a host name has 253 at most.
+const MAX_ORIGIN_BYTES: usize = 300;
 /// The id that the key of the configuration goes by.
 pub const CONFIGURED_KEY_ID: &str = "configuration";
 
@@ -146,6 +150,7 @@ impl NewKey {
         if self.scopes.as_ref().is_some_and(Vec::is_empty) {
             return Err(InvalidField::new("scopes", "name at least one scope"));
         }
+        self.scopes = self.scopes.map(distinct);
         if self.kind == KeyKind::Publishable {
             if self
                 .scopes
@@ -164,11 +169,20 @@ impl NewKey {
                     "a publishable key names the origins of its pages",
                 ));
             }
+            if self.allowed_origins.len() > MAX_ORIGINS {
+                return Err(InvalidField::new(
+                    "allowed_origins",
+                    format!("at most {MAX_ORIGINS} origins"),
+                ));
+            }
             for (index, origin) in self.allowed_origins.iter_mut().enumerate() {
-                *origin = parse_origin(origin).ok_or_else(|| {
+                let parsed = parse_origin(origin).filter(|bare| bare.len() <= MAX_ORIGIN_BYTES);
+                *origin = parsed.ok_or_else(|| {
                     InvalidField::new(
                         format!("allowed_origins[{index}]"),
-                        "write an origin such as https://www.example.com",
+                        format!(
+                            "write an origin such as https://www.example.com, of at most {MAX_ORIGIN_BYTES} bytes"
+                        ),
                     )
                 })?;
             }
@@ -180,6 +194,17 @@ impl NewKey {
         }
         Ok(self)
     }
+}
+
+/// Each scope once, in the order in which they are named first.
+fn distinct(scopes: Vec<Scope>) -> Vec<Scope> {
+    let mut named = Vec::new();
+    for scope in scopes {
+        if !named.contains(&scope) {
+            named.push(scope);
+        }
+    }
+    named
 }
 
 /// `scheme://host[:port]` as browsers write it; `None` when there is more or less than that.
@@ -485,5 +510,46 @@ impl KeyRing {
         mac.update(text.as_bytes());
         let bytes = mac.finalize().into_bytes();
         Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(origins: Vec<String>) -> NewKey {
+        NewKey {
+            kind: KeyKind::Publishable,
+            allowed_origins: origins,
+            ..NewKey::secret(Tenant::of_row("acme"), "page")
+        }
+    }
+
+    #[test]
+    fn the_origins_of_a_key_are_bounded() {
+        let origins = |count: usize| -> Vec<String> {
+            let origins = (0..count).map(|number| format!("https://page-{number}.example"));
+            origins.collect()
+        };
+        page(origins(MAX_ORIGINS)).validated(0).unwrap();
+        let many = page(origins(MAX_ORIGINS + 1)).validated(0).unwrap_err();
+        assert_eq!(many.field, "allowed_origins");
+        let host = ["a".repeat(60).as_str(); 5].join(".");
+        let long = page(vec![
+            "https://www.example.com".to_owned(),
+            format!("https://{host}.example"),
+        ]);
+        let long = long.validated(0).unwrap_err();
+        assert_eq!(long.field, "allowed_origins[1]");
+    }
+
+    #[test]
+    fn a_key_has_each_scope_once() {
+        let key = NewKey {
+            scopes: Some([Scope::Keys, Scope::Calls].repeat(1_000)),
+            ..NewKey::secret(Tenant::of_row("acme"), "server")
+        };
+        let scopes = key.validated(0).unwrap().scopes.unwrap();
+        assert_eq!(scopes, [Scope::Keys, Scope::Calls]);
     }
 }

@@ -178,7 +178,7 @@ pub struct KeyBody {
     kind: Option<KeyKind>,
     /// What it may be used for; everything when it is left out.
     scopes: Option<Vec<Scope>>,
-    /// The origins of the pages that may use it; for a publishable key.
+    /// The origins of the pages that may use it, 1 to 100 of at most 300 bytes each; for a publishable key.
     #[serde(default)]
     allowed_origins: Vec<String>,
     /// When it ends, in days from now.
