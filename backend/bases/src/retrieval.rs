@@ -269,8 +269,10 @@ fn told(found: found::Passage) -> Passage {
             retrievers.push(share.stream.name());
         }
     }
+    let mut path = found.path.into_iter();
     Passage {
-        title: found.path.first().cloned().unwrap_or_default(),
+        title: path.next().unwrap_or_default(),
+        headings: path.collect(),
         text: found.text,
         score: found.score,
         document: Origin::Kept(found.place.document.to_string()),
@@ -334,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_passage_names_its_document_whatever_else_was_found() {
+    fn a_passage_names_its_document_and_the_headings_above_it() {
         let document = Uuid::from_u128(7);
         let share = |stream, form| Share {
             stream,
@@ -360,6 +362,7 @@ mod tests {
         };
         let expected = Passage {
             title: "Hours".to_owned(),
+            headings: vec!["Sundays".to_owned()],
             text: "Closed.".to_owned(),
             score: 0.3,
             document: Origin::Kept(document.to_string()),

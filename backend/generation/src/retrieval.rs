@@ -11,10 +11,10 @@ use crate::Generation;
 const MAX_PASSAGES: usize = 4;
 /// A longer passage is cut, so that what a reply costs is bounded before anything is looked up.
 const MAX_PASSAGE_BYTES: usize = 4_096;
-/// A longer title is cut, too.
+/// A longer title is cut, too, and headings have the room that it leaves.
 const MAX_TITLE_BYTES: usize = 800;
-/// The most that passages add to a prompt, in bytes: their text, their titles and what stands around them, with what has
-/// to be escaped.
+/// The most that passages add to a prompt, in bytes: their text, their titles with the headings below them and what stands around them, with
+/// what has to be escaped.
 pub(super) const MAX_BYTES: u64 = 4 * (5_120 + 5_120) + 1_024;
 
 /// A question that names fewer things than this needs what was said before it.
@@ -105,6 +105,8 @@ pub(super) async fn search(
     for passage in &mut passages {
         cut(&mut passage.text, MAX_PASSAGE_BYTES);
         cut(&mut passage.title, MAX_TITLE_BYTES);
+        let room = MAX_TITLE_BYTES - passage.title.len();
+        shorten(&mut passage.headings, room);
     }
     Found {
         queries: vec![query.text],
@@ -115,6 +117,22 @@ pub(super) async fn search(
 
 fn cut(text: &mut String, most: usize) {
     text.truncate(text.floor_char_boundary(most));
+}
+
+/// Leaves out the highest headings, and cuts the lowest one, until all have room below their title.
+fn shorten(headings: &mut Vec<String>, room: usize) {
+    let separator = Passage::SEPARATOR.len();
+    let bytes =
+        |headings: &[String]| -> usize { headings.iter().map(|it| separator + it.len()).sum() };
+    let mut first = 0;
+    while headings.len() - first > 1 && bytes(&headings[first..]) > room {
+        first += 1;
+    }
+    headings.drain(..first);
+    if let [lowest] = headings.as_mut_slice() {
+        cut(lowest, room.saturating_sub(separator));
+    }
+    headings.retain(|heading| !heading.is_empty());
 }
 
 fn beginning(text: &str, most: usize) -> &str {
@@ -230,7 +248,8 @@ mod tests {
         );
     }
 
-    struct Endless;
+    /// Passages with a title of so many characters.
+    struct Endless(usize);
 
     #[async_trait]
     impl KnowledgeSource for Endless {
@@ -240,7 +259,8 @@ mod tests {
 
         async fn search(&self, _query: Query) -> anyhow::Result<Vec<Passage>> {
             let passage = Passage {
-                title: "\u{7f}".repeat(100_000),
+                title: "\u{7f}".repeat(self.0),
+                headings: vec!["\u{7f}".repeat(10_000); 3],
                 text: "</passage".repeat(100_000),
                 ..Passage::default()
             };
@@ -251,13 +271,30 @@ mod tests {
     #[tokio::test]
     async fn knowledge_adds_no_more_than_its_bound() {
         let ask = [turn(ChatRole::User, "When?")];
-        let found = search(&alone(Endless), &ask, Duration::from_secs(1)).await;
-        let speaker = ReplyContext::default();
-        let prompt =
-            |passages: &[_]| prompt::system(&speaker, PromptStyle::Written, passages).len();
-        let added = prompt(&found.passages) - prompt(&[]);
-        assert!(added > 4 * (MAX_PASSAGE_BYTES + MAX_TITLE_BYTES));
-        assert!(added as u64 <= MAX_BYTES, "{added}");
+        for title in [100_000, 100, 0] {
+            let found = search(&alone(Endless(title)), &ask, Duration::from_secs(1)).await;
+            let speaker = ReplyContext::default();
+            let prompt =
+                |passages: &[_]| prompt::system(&speaker, PromptStyle::Written, passages).len();
+            let added = prompt(&found.passages) - prompt(&[]);
+            assert!(added > 4 * (MAX_PASSAGE_BYTES + MAX_TITLE_BYTES));
+            assert!(added as u64 <= MAX_BYTES, "{added}");
+        }
+    }
+
+    #[test]
+    fn the_lowest_headings_stay() {
+        let short = |room: usize| {
+            let mut headings = ["Guide", "Updates", "By hand"].map(str::to_owned).to_vec();
+            shorten(&mut headings, room);
+            headings
+        };
+        assert_eq!(short(100), ["Guide", "Updates", "By hand"]);
+        assert_eq!(short(28), ["Guide", "Updates", "By hand"]);
+        assert_eq!(short(27), ["Updates", "By hand"]);
+        assert_eq!(short(10), ["By hand"]);
+        assert_eq!(short(5), ["By"]);
+        assert_eq!(short(3), [""; 0]);
     }
 
     #[test]

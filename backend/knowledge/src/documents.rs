@@ -22,8 +22,10 @@ const MAX_HEADING_BYTES: usize = 200;
 /// The most that is repeated in every passage, a heading and the names of columns, in bytes. The names come on top of a passage's own bytes, so that
 /// all passages of a document are a few times its text however it is written.
 const MAX_REPEATED_BYTES: usize = 1_000;
-/// The most bytes that a document takes with its index, for each byte of its text. The text and its passages take 2 to 6, and what is counted of a
-/// word in a passage takes 8 bytes. Most is taken by words that stand once: the table of words, just after it has grown, has 75 bytes for each, its text
+/// The most bytes of the headings above a passage.
+const MAX_ABOVE_BYTES: usize = 400;
+/// The most bytes that a document takes with its index, for each byte of its text. The text and its passages take 2 to 8, and what is counted
+/// of a word in a passage takes 8 bytes. Most is taken by words that stand once: the table of words, just after it has grown, has 75 bytes for each, its text
 /// 32 and its frequency 4. The shortest such words have four letters.
 const WORDS_FACTOR: u64 = 40;
 /// The same for characters of three bytes and more: where words are not parted by spaces, each of them may begin another pair.
@@ -156,14 +158,13 @@ impl Index {
             .iter()
             .enumerate()
             .flat_map(|(place, document)| {
-                let texts = passages(&document.text).into_iter().enumerate();
-                texts.map(move |(chunk_index, text)| Passage {
+                let pieces = passages(&document.text).into_iter().enumerate();
+                pieces.map(move |(chunk_index, piece)| Passage {
                     title: document.title.clone(),
-                    text,
-                    score: 0.0,
                     document: Origin::Carried(place),
                     chunk_index,
                     retrievers: vec!["bm25"],
+                    ..piece
                 })
             })
             .collect::<Vec<_>>();
@@ -212,13 +213,14 @@ impl Index {
 }
 
 /// Cuts a document into passages of about [`PASSAGE_BYTES`], as it is written: whole blocks, of a longer one whole sentences. What stands
-/// below a heading or in a table comes with the heading and the names of the columns.
-fn passages(text: &str) -> Vec<String> {
+/// below a heading or in a table comes with the heading and the names of the columns. The passages have their text and the headings above
+/// it.
+fn passages(text: &str) -> Vec<Passage> {
     let mut cutting = Cutting::default();
     for block in blocks(text) {
         match block.kind {
-            BlockKind::Heading => {
-                cutting.heading(block.source);
+            BlockKind::Heading { level } => {
+                cutting.heading(level, &block.text, block.source);
                 continue;
             }
             BlockKind::Row { columns } => cutting.row(columns, block.source),
@@ -243,9 +245,13 @@ fn passages(text: &str) -> Vec<String> {
 /// A document that is being cut.
 #[derive(Default)]
 struct Cutting<'a> {
-    passages: Vec<String>,
+    passages: Vec<Passage>,
     passage: String,
-    /// The heading that what comes stands below.
+    /// The headings above the text of the passage.
+    above: Vec<String>,
+    /// The levels and words of the headings that what comes stands below, the highest first.
+    path: Vec<(u8, String)>,
+    /// The lowest of them as it is written; empty where it is too long to be repeated.
     heading: &'a str,
     /// The names of the columns that the passage has last.
     columns: &'a str,
@@ -258,7 +264,13 @@ struct Cutting<'a> {
 }
 
 impl<'a> Cutting<'a> {
-    fn heading(&mut self, heading: &'a str) {
+    fn heading(&mut self, level: u8, words: &str, heading: &'a str) {
+        self.path.retain(|(other, _)| *other < level);
+        if self.passage.is_empty() {
+            self.above = self.first_of_path(self.path.len());
+        }
+        let words = &words[..words.floor_char_boundary(MAX_HEADING_BYTES)];
+        self.path.push((level, words.to_owned()));
         self.join("\n\n", heading);
         self.heading = match heading.len() <= MAX_HEADING_BYTES {
             true => heading,
@@ -296,10 +308,31 @@ impl<'a> Cutting<'a> {
     }
 
     fn begin(&mut self) {
-        if self.passage.is_empty() && !self.heading.is_empty() {
+        if !self.passage.is_empty() {
+            return;
+        }
+        if self.heading.is_empty() {
+            self.above = self.first_of_path(self.path.len());
+        } else {
+            self.above = self.first_of_path(self.path.len().saturating_sub(1));
             self.passage.push_str(self.heading);
             self.begins_block = true;
         }
+    }
+
+    /// The first `count` headings of the path; the highest of them are left out where there is no room for all.
+    fn first_of_path(&self, count: usize) -> Vec<String> {
+        let mut room = MAX_ABOVE_BYTES;
+        let mut words = Vec::new();
+        for (_, heading) in self.path.iter().take(count).rev() {
+            match room.checked_sub(heading.len()) {
+                Some(left) => room = left,
+                None => break,
+            }
+            words.push(heading.clone());
+        }
+        words.reverse();
+        words
     }
 
     fn join(&mut self, between: &str, text: &str) {
@@ -319,7 +352,11 @@ impl<'a> Cutting<'a> {
 
     fn cut(&mut self) {
         if self.has_text {
-            self.passages.push(std::mem::take(&mut self.passage));
+            self.passages.push(Passage {
+                headings: std::mem::take(&mut self.above),
+                text: std::mem::take(&mut self.passage),
+                ..Passage::default()
+            });
         }
         self.passage.clear();
         self.names = 0;
@@ -375,13 +412,41 @@ mod tests {
         assert!(lions.iter().all(|passage| passage.text.len() < 600));
     }
 
+    fn texts(document: &str) -> Vec<String> {
+        let passages = passages(document).into_iter();
+        passages.map(|passage| passage.text).collect()
+    }
+
+    #[test]
+    fn a_passage_has_the_headings_above_its_text() {
+        let answer = "The answer to this question is a long one. ".repeat(8);
+        let long = answer.repeat(4);
+        let document = format!(
+            "# FAQ\n\n## Prices\n\n### Adults\n\n{answer}\n\n### Children\n\n{answer}\n\n## Hours\n\n{long}"
+        );
+        let passages = passages(&document);
+        let above: Vec<_> = passages.iter().map(|passage| &passage.headings).collect();
+        assert!(above[0].is_empty(), "it begins with them");
+        assert_eq!(above[1], &["FAQ", "Prices"]);
+        assert!(passages[1].text.starts_with("### Children\n\nThe answer"));
+        assert!(above.len() >= 4, "{passages:?}");
+        for passage in &passages[2..] {
+            assert_eq!(passage.headings, ["FAQ"]);
+            assert!(passage.text.starts_with("## Hours\n\nThe answer"));
+        }
+        let endless = format!("# {}\n\n{long}", "a".repeat(10_000));
+        for passage in &super::passages(&endless)[1..] {
+            assert_eq!(passage.headings, ["a".repeat(MAX_HEADING_BYTES)]);
+        }
+    }
+
     #[test]
     fn passages_keep_what_they_stand_below() {
         let document = "# Updates\n\nReplace the program and start it again, whichever way it was installed, and wait until\nit \
                         has started.\n\n## Words\n\n| Word | Meaning |\n|---|---|\n";
         let row = |at: usize| format!("| Word {at} | {} |\n", "what it means ".repeat(10));
         let document = format!("{document}{}\n\nEnd.", (0..6).map(row).collect::<String>());
-        let passages = passages(&document);
+        let passages = texts(&document);
         let (first, tables) = passages.split_first().unwrap();
         assert!(
             first.starts_with("# Updates\n\nReplace the program"),
@@ -401,7 +466,7 @@ mod tests {
     fn long_names_of_columns_are_not_repeated() {
         let names = format!("| {} |\n|---|\n", "n".repeat(10_000));
         let document = format!("# A table\n\n{names}{}", "| a row |\n".repeat(1_000));
-        let passages = passages(&document);
+        let passages = texts(&document);
         let bytes: usize = passages.iter().map(String::len).sum();
         assert!(bytes < 2 * document.len(), "{bytes}");
         let named = passages.iter().filter(|passage| passage.contains("nnn"));
@@ -417,7 +482,7 @@ mod tests {
         let names = (0..30).map(|at| format!(" the name of column {at} |"));
         let names = format!("|{}\n|---|\n", names.collect::<String>());
         let document = format!("# A table\n\n{names}{}", "| a row |\n".repeat(1_000));
-        let passages = passages(&document);
+        let passages = texts(&document);
         assert!(passages.iter().all(|passage| passage.contains("column 29")));
         let bytes: usize = passages.iter().map(String::len).sum();
         assert!(bytes < 6 * document.len(), "{bytes} of {}", document.len());

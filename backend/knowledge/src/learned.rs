@@ -55,7 +55,7 @@ impl Learned {
             for block in blocks(text) {
                 learned.abbreviations(&block.text);
                 let words = terms(&block.text);
-                if block.kind == BlockKind::Heading {
+                if matches!(block.kind, BlockKind::Heading { .. }) {
                     all.extend(section.take());
                     let heading: HashSet<_> = words.into_iter().collect();
                     let mut heading: Vec<_> = heading.into_iter().collect();

@@ -63,6 +63,8 @@ impl Default for Origin {
 pub struct Passage {
     /// The document's title.
     pub title: String,
+    /// The headings above the text, the highest first; none of them stands in it.
+    pub headings: Vec<String>,
     /// The words.
     pub text: String,
     /// The relevance, larger is better.
@@ -73,6 +75,21 @@ pub struct Passage {
     pub chunk_index: usize,
     /// What found it.
     pub retrievers: Vec<&'static str>,
+}
+
+impl Passage {
+    /// What stands between a title and the headings below it.
+    pub const SEPARATOR: &str = " > ";
+
+    /// The title and the headings above the text: `guide.md > Updates > By hand`.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let parts = std::iter::once(&self.title).chain(&self.headings);
+        let parts = parts.map(String::as_str).filter(|part| !part.is_empty());
+        let mut parts: Vec<&str> = parts.collect();
+        parts.dedup();
+        parts.join(Self::SEPARATOR)
+    }
 }
 
 /// What is looked for, in [`MAX_QUESTION_BYTES`] at most.

@@ -13,6 +13,8 @@ const MAX_BRACKET_BYTES: usize = 2_048;
 const HEADING_WORDS: usize = 6;
 /// The most words of such a line that is a question, as in a list of questions and answers.
 const QUESTION_WORDS: usize = 14;
+/// The level of a heading that is not marked as one: below all that are.
+pub const UNMARKED: u8 = 7;
 
 /// A block of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +31,10 @@ pub struct Block<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockKind<'a> {
     /// A line that names what follows.
-    Heading,
+    Heading {
+        /// 1 to 6, of which 1 is the highest; [`UNMARKED`] for a line without a mark.
+        level: u8,
+    },
     /// A paragraph, or an item of a list.
     Text,
     /// A row of a table.
@@ -85,14 +90,14 @@ impl<'a> Iterator for Blocks<'a> {
             if let Some(fence) = fence(content) {
                 return Some(self.code(start, fence));
             }
-            if let Some(title) = marked_heading(content) {
+            if let Some((level, title)) = marked_heading(content) {
                 let text = plain(title);
                 if text.is_empty() {
                     continue;
                 }
                 let source = line.trim();
                 return Some(Block {
-                    kind: BlockKind::Heading,
+                    kind: BlockKind::Heading { level },
                     text,
                     source,
                 });
@@ -178,7 +183,8 @@ impl<'a> Blocks<'a> {
             let next = unquoted(line);
             let underlines = lines == 1 && item.is_none() && is_underline(next);
             if underlines {
-                kind = BlockKind::Heading;
+                let level = if next.starts_with('=') { 1 } else { 2 };
+                kind = BlockKind::Heading { level };
                 self.at = after;
                 end = after;
                 break;
@@ -198,7 +204,7 @@ impl<'a> Blocks<'a> {
         let text = plain(text.trim_end_matches('\\'));
         let names_what_follows = kind == BlockKind::Text && item.is_none() && lines == 1;
         if names_what_follows && looks_like_heading(&text) && self.has_more() {
-            kind = BlockKind::Heading;
+            kind = BlockKind::Heading { level: UNMARKED };
         }
         Block {
             kind,
@@ -224,11 +230,12 @@ fn unquoted(line: &str) -> &str {
     line.trim().trim_start_matches(['>', ' ', '\t'])
 }
 
-fn marked_heading(line: &str) -> Option<&str> {
+/// The level of a heading, and its words.
+fn marked_heading(line: &str) -> Option<(u8, &str)> {
     let title = line.trim_start_matches('#');
-    let level = line.len() - title.len();
+    let level = u8::try_from(line.len() - title.len()).ok()?;
     let is_marked = (1..=6).contains(&level) && title.starts_with([' ', '\t']);
-    is_marked.then(|| title.trim().trim_end_matches('#').trim_end())
+    is_marked.then(|| (level, title.trim().trim_end_matches('#').trim_end()))
 }
 
 /// The words of an item of a list.

@@ -4,7 +4,7 @@ use super::*;
 
 fn read(document: &str) -> Vec<(char, String)> {
     let kind = |kind: &BlockKind<'_>| match kind {
-        BlockKind::Heading => '#',
+        BlockKind::Heading { .. } => '#',
         BlockKind::Text => 'T',
         BlockKind::Row { .. } => '|',
         BlockKind::Code => '`',
@@ -78,6 +78,16 @@ fn headings_name_what_follows() {
             ('T', "The end"),
         ],
     );
+}
+
+#[test]
+fn headings_have_levels() {
+    let document = "Title\n===\nSub\n---\n### Marked\n\nWhich browsers work?\n\nAll of them.";
+    let levels = blocks(document).filter_map(|block| match block.kind {
+        BlockKind::Heading { level } => Some(level),
+        _ => None,
+    });
+    assert_eq!(levels.collect::<Vec<_>>(), [1, 2, 3, UNMARKED]);
 }
 
 #[test]

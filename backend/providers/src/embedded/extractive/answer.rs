@@ -60,7 +60,7 @@ pub(super) struct Source {
 /// What can be said.
 pub(super) struct Material {
     sentences: Vec<Sentence>,
-    headings: Vec<Vec<String>>,
+    headings: Vec<Heading>,
     titles: Vec<String>,
     /// Of the sentences, each with its title and heading.
     index: Bm25,
@@ -68,6 +68,23 @@ pub(super) struct Material {
     own: Bm25,
     /// What the passages say about which words belong together.
     learned: Learned,
+}
+
+struct Heading {
+    words: Vec<String>,
+    /// The heading that this one stands below, by its number.
+    above: Option<usize>,
+    is_question: bool,
+}
+
+impl Heading {
+    fn new(text: &str, above: Option<usize>) -> Self {
+        Self {
+            words: few_terms(text),
+            above,
+            is_question: asks(text),
+        }
+    }
 }
 
 struct Sentence {
@@ -97,28 +114,40 @@ impl Material {
     pub(super) fn new(passages: &[Passage], facts: impl IntoIterator<Item = String>) -> Self {
         let passages = reading::passages(passages);
         let mut all = Vec::new();
-        let mut headings: Vec<Vec<String>> = Vec::new();
+        let mut headings: Vec<Heading> = Vec::new();
         // What sentences are about besides their own words; the first is nothing.
         let mut contexts: Vec<Vec<String>> = vec![Vec::new()];
         for (number, (passage, text)) in passages.iter().enumerate() {
             let title = few_terms(&passage.title);
             let mut heading = None;
+            // What stands in front of the text's own headings is about the words of all headings above the passage.
+            let mut of_headings = Vec::new();
+            for above in &passage.headings {
+                headings.push(Heading::new(above, heading));
+                heading = Some(headings.len() - 1);
+                of_headings.extend(few_terms(above));
+            }
+            // The headings of the text that what comes stands below, with their levels.
+            let mut open: Vec<(u8, usize)> = Vec::new();
             for block in blocks(text) {
                 let (columns, said) = match block.kind {
-                    BlockKind::Heading => {
-                        heading = Some(headings.len());
-                        headings.push(few_terms(&block.text));
+                    BlockKind::Heading { level } => {
+                        open.retain(|(other, _)| *other < level);
+                        let above = open.last().map(|(_, number)| *number);
+                        headings.push(Heading::new(&block.text, above));
+                        open.push((level, headings.len() - 1));
+                        heading = Some(headings.len() - 1);
+                        of_headings = few_terms(&block.text);
                         continue;
                     }
                     BlockKind::Row { columns } => (columns, vec![block.text.as_str()]),
                     BlockKind::Text | BlockKind::Code => ("", sentences(&block.text)),
                 };
-                let of_heading = heading.map_or(&[][..], |at: usize| headings[at].as_slice());
                 let columns = few_terms(columns);
-                let above = [title.as_slice(), of_heading, &columns].concat();
+                let above = [title.as_slice(), &of_headings, &columns].concat();
                 contexts.push(above.clone());
                 for text in said.into_iter().take(MOST_SENTENCES - all.len()) {
-                    let is_question = text.ends_with(['?', '？', '؟']);
+                    let is_question = asks(text);
                     all.push(Sentence {
                         text: finished(text),
                         own: terms(text),
@@ -242,7 +271,7 @@ impl Material {
     }
 
     /// What stands below the heading that names what is asked for: from its beginning, or from the first sentence of the kind that is
-    /// asked for. What was said already gives way to what follows it.
+    /// asked for. What was said already gives way to what follows it. A question that is a heading is answered below its own headings, too.
     fn below_heading(
         &self,
         question: &[Concept],
@@ -267,10 +296,20 @@ impl Material {
                 false => 0.0,
             }
         };
-        let fits = self.headings.iter().map(|terms| fit(terms));
+        let mut fits: Vec<f64> = Vec::with_capacity(self.headings.len());
+        for heading in &self.headings {
+            let asked = heading.above.filter(|at| self.headings[*at].is_question);
+            let asked = asked.map_or(0.0, |at| fits[at]);
+            fits.push(fit(&heading.words).max(asked));
+        }
+        let mut has_text = vec![false; fits.len()];
+        for heading in self.sentences.iter().filter_map(|it| it.heading) {
+            has_text[heading] = true;
+        }
         let (heading, _) = fits
+            .into_iter()
             .enumerate()
-            .filter(|(_, fit)| *fit >= HEADING_COVERAGE)
+            .filter(|(at, fit)| has_text[*at] && *fit >= HEADING_COVERAGE)
             .reduce(|best, next| if next.1 > best.1 { next } else { best })?;
         let below = |at: &usize| self.sentences[*at].heading == Some(heading);
         let is_fresh = |at: &usize| !told(&self.sentences[*at].text);
@@ -488,16 +527,28 @@ fn few_terms(text: &str) -> Vec<String> {
     terms
 }
 
+/// Whether a text is a question.
+fn asks(text: &str) -> bool {
+    text.ends_with(['?', '？', '؟'])
+}
+
 /// The title of a passage's document as it is said. The name of a file is nothing to say: the document's own title stands for it, if
-/// the passage begins with that.
-fn spoken_title(passage: &Passage, text: &str) -> String {
+/// the passage stands below that, or begins with it.
+pub(super) fn spoken_title(passage: &Passage, text: &str) -> String {
     let title = passage.title.trim();
     if file_stem(title).is_none() {
         return title.replace('_', " ");
     }
+    if let Some(highest) = passage.headings.first() {
+        return match asks(highest) {
+            true => String::new(),
+            false => highest.clone(),
+        };
+    }
     let first = blocks(text).next();
     let is_title = |source: &str| source.starts_with("# ");
-    let heading = first.filter(|it| it.kind == BlockKind::Heading && is_title(it.source));
+    let is_heading = |kind: &BlockKind<'_>| matches!(kind, BlockKind::Heading { .. });
+    let heading = first.filter(|it| is_heading(&it.kind) && is_title(it.source));
     heading.map(|block| block.text).unwrap_or_default()
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use colloquy_knowledge::{CharacterDocument, CharacterDocuments, KnowledgeSource as _, Query};
+use colloquy_knowledge::{
+    CharacterDocument, CharacterDocuments, KnowledgeSource as _, Origin, Passage, Query,
+};
 use futures_util::TryStreamExt as _;
 use serde_json::json;
 
@@ -128,6 +130,81 @@ async fn the_demos_documents_answer() {
             assert!(!reply.contains(file), "{question}: {reply}");
         }
         assert_eq!(dialogue.rested_on().len(), 1, "{question}");
+    }
+}
+
+/// The reply to words for which these passages of a base were found: each has headings above it, and a text.
+async fn from_base(passages: &[(&[&str], &str)], words: &str) -> (String, Vec<usize>) {
+    let passage = |(headings, text): &(&[&str], &str)| Passage {
+        title: "guide.md".to_owned(),
+        headings: headings.iter().map(|it| (*it).to_owned()).collect(),
+        text: (*text).to_owned(),
+        document: Origin::Kept("01".to_owned()),
+        ..Passage::default()
+    };
+    let grounding = Grounding {
+        passages: passages.iter().map(passage).collect(),
+        ..Grounding::default()
+    };
+    let request = ChatRequest {
+        messages: vec![ChatMessage {
+            role: ChatRole::User,
+            content: words.to_owned(),
+        }],
+        grounding: Arc::new(grounding),
+        ..ChatRequest::default()
+    };
+    let pieces = Extractive.text(&request).await.unwrap();
+    let pieces: Vec<String> = pieces.try_collect().await.unwrap();
+    let used = Extractive.passages_of(&request).unwrap();
+    (pieces.concat(), used)
+}
+
+#[tokio::test]
+async fn what_stands_below_a_question_answers_it() {
+    let document = "# FAQ\n\n## Is the museum free on Sundays?\n\nYes.\n\n## Is the museum open on Mondays?\n\n\
+                    No, it is closed then.\n\n## How long is the guarantee?\n\nTwo years.\n\n\
+                    ## May I bring a pet?\n\nDogs are welcome.\n\n## Which browsers work?\n\n### Desktop\n\nChrome 66.";
+    let (above, text) = document.split_once("\n\nYes.").unwrap();
+    let text = format!("Yes.{text}");
+    let headings: Vec<_> = above.lines().filter(|line| !line.is_empty()).collect();
+    let headings: Vec<_> = headings
+        .iter()
+        .map(|it| it.trim_start_matches(['#', ' ']))
+        .collect();
+    let carried = CharacterDocument {
+        title: "guide.md".to_owned(),
+        text: document.to_owned(),
+    };
+    for (question, answer) in [
+        ("Is the museum free on Sundays?", "Yes."),
+        ("Is the museum open on Mondays?", "No, it is closed then."),
+        ("How long is the guarantee?", "Two years."),
+        ("May I bring a pet?", "Dogs are welcome."),
+        ("Which browsers work?", "Chrome 66."),
+    ] {
+        let expected = format!("According to FAQ: {answer}");
+        let (told, used) = from_base(&[(headings.as_slice(), text.as_str())], question).await;
+        assert_eq!((told.as_str(), used), (expected.as_str(), vec![0]));
+        let mut dialogue = Dialogue::new(std::slice::from_ref(&carried));
+        assert_eq!(dialogue.say(question).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn headings_above_a_passage_are_what_it_is_about() {
+    let guests: (&[&str], &str) = (&["Prices", "Guests"], "A day costs 20 euros.");
+    let members: (&[&str], &str) = (&["Prices", "Members"], "A day costs 10 euros.");
+    let browsers: (&[&str], &str) = (&["Which browsers work?", "Desktop"], "Chrome 66.");
+    let local: (&[&str], &str) = (&["Is it safe?"], "Yes, everything is local.");
+    for (question, part) in [
+        ("What do members pay?", "10 euros"),
+        ("What does a day cost for guests?", "20 euros"),
+        ("Which browsers work?", "Chrome 66."),
+        ("Is it safe?", "Yes, everything is local."),
+    ] {
+        let (told, _) = from_base(&[guests, members, local, browsers], question).await;
+        assert!(told.contains(part), "{question}: {told}");
     }
 }
 
