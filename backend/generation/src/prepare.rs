@@ -13,10 +13,10 @@ use colloquy_characters::CharacterInput;
 use colloquy_formats::{Request, VisibleResult, VisibleRetrieval};
 use colloquy_http::{Arrival, memory::Share};
 use colloquy_knowledge::{Origin, Passage, UnknownBase};
-use colloquy_providers::{Model, ModelApi};
+use colloquy_providers::{ChatMessage, ChatRequest, Model, ModelApi};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-use tokio::time::Instant;
+use tokio::{task::spawn_blocking, time::Instant};
 
 use super::{
     ReplyContext,
@@ -157,7 +157,11 @@ pub(super) async fn prepare(
     let mut visible = None;
     let mut unknown_base = None;
     if let Some(persona) = character {
-        let found = persona.look_up(generation, &request).await;
+        let turns = match persona.speaker.knowledge {
+            Some(_) => request.turns(),
+            None => Vec::new(),
+        };
+        let found = persona.look_up(generation, &turns).await;
         let passages = found.as_ref().map_or(&[][..], |found| &found.passages);
         request.prepend_system(&prompt::system(
             &persona.speaker,
@@ -167,7 +171,21 @@ pub(super) async fn prepare(
         visible = found.as_ref().map(|found| persona.visible(found));
         unknown_base = found.as_ref().and_then(|found| found.unknown_base.clone());
         let passages = found.map(|found| found.passages).unwrap_or_default();
-        grounding = Some(Arc::new(persona.speaker.grounding(passages)));
+        let known = Arc::new(persona.speaker.grounding(passages));
+        // Chat completions show nothing of a search.
+        if request.api == ModelApi::Responses
+            && let Some(visible) = visible.as_mut().filter(|it| !it.results.is_empty())
+        {
+            let request = ChatRequest {
+                system: String::new(),
+                messages: turns,
+                grounding: Arc::clone(&known),
+            };
+            if let Some(used) = passages_of(&models[0], request).await {
+                keep(&mut visible.results, &used);
+            }
+        }
+        grounding = Some(known);
     }
     bill.set_input_bytes(request.bound_bytes());
     let bounded = bill.standing().limits != Limits::default();
@@ -230,6 +248,20 @@ pub(super) async fn input_tokens(
 fn working_bytes(models: &[Arc<Model>], request_bytes: u64) -> usize {
     let of_models = models.iter().map(|it| it.chat.working_bytes(request_bytes));
     usize::try_from(of_models.max().unwrap_or_default()).unwrap_or(usize::MAX)
+}
+
+/// The numbers of the passages that a model's answer will rest on, if the model can tell before it answers.
+async fn passages_of(model: &Model, request: ChatRequest) -> Option<Vec<usize>> {
+    let chat = Arc::clone(&model.chat);
+    // A model that can tell makes its answer for it, which may take a while.
+    let told = spawn_blocking(move || chat.passages_of(&request)).await;
+    told.ok().flatten()
+}
+
+/// Keeps the results of these numbers.
+fn keep(results: &mut Vec<VisibleResult>, numbers: &[usize]) {
+    let mut number = 0..;
+    results.retain(|_| number.next().is_some_and(|it| numbers.contains(&it)));
 }
 
 /// Puts summaries in the place of the compaction items of this service. The partner's seal, for a request that has to do with
@@ -358,10 +390,10 @@ impl Persona {
         prompt.saturating_add(knowledge)
     }
 
-    async fn look_up(&self, generation: &Generation, request: &Request) -> Option<Found> {
+    async fn look_up(&self, generation: &Generation, turns: &[ChatMessage]) -> Option<Found> {
         let knowledge = self.speaker.knowledge.as_ref()?;
         let patience = retrieval::patience(generation);
-        Some(retrieval::search(knowledge, &request.turns(), patience).await)
+        Some(retrieval::search(knowledge, turns, patience).await)
     }
 
     fn visible(&self, found: &Found) -> VisibleRetrieval {

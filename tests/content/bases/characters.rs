@@ -56,11 +56,15 @@ on_both_databases!(
     |builder| builder.quick_worker(),
     |app| {
         let acme = furnished(&app).await;
-        write(&app, &acme.key, "Life", "Ada grew up in London.").await;
+        let life = "Ada grew up in London. Ada charges five euros.";
+        write(&app, &acme.key, "Life", life).await;
         write(&app, &acme.key, "Zoo", "The zoo opens at nine.").await;
         settled(&app, &acme.key).await;
-        let (found, _) = answer(&app, &acme, BASE, "Who are you?").await;
+        let (found, told) = answer(&app, &acme, BASE, "What do you cost?").await;
         assert_eq!(found, ["Life"], "whoever is spoken to is told of by name");
+        assert!(told.contains("five euros"), "{told}");
+        let (found, told) = answer(&app, &acme, BASE, "Hello!").await;
+        assert!(found.is_empty(), "{told}");
         let (found, told) = answer(&app, &acme, BASE, "When does the zoo open?").await;
         assert_eq!(found, ["Zoo"]);
         assert!(told.contains("nine"), "{told}");

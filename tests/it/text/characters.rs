@@ -213,6 +213,34 @@ async fn what_was_looked_up_is_shown() {
     }
 }
 
+#[tokio::test]
+async fn what_an_answer_does_not_rest_on_is_not_shown_where_the_model_can_tell() {
+    let text = Text::start().await;
+    for (model, said, is_shown) in [
+        ("scripted-chat", "My name is Zoo.", true),
+        ("builtin/extractive", "My name is Zoo.", false),
+        ("builtin/extractive", "When does the zoo open?", true),
+    ] {
+        let body = ask(model, said, &inline());
+        let whole = text.post(RESPONSES, body.clone()).await.expect(200);
+        let events = text.stream(RESPONSES, body).await;
+        let streamed = events.last().unwrap().json();
+        for output in [&whole["output"], &streamed["response"]["output"]] {
+            let results = output[1]["results"].as_array().unwrap();
+            assert_eq!(!results.is_empty(), is_shown, "{model}: {said}");
+            let found = format!("Found {} relevant documents, thinking...", results.len());
+            assert_eq!(output[2]["summary"][0]["text"], found.as_str());
+        }
+        let shown = events
+            .iter()
+            .find(|event| event.name == "response.file_search_call.completed")
+            .unwrap()
+            .json();
+        let results = &shown["item"]["results"];
+        assert_eq!(results, &whole["output"][1]["results"]);
+    }
+}
+
 /// A model that never answers holds nothing of it back, and one that fails does so in the stream.
 #[tokio::test]
 async fn what_was_looked_up_is_shown_before_the_model_answers() {
