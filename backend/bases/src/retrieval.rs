@@ -216,8 +216,9 @@ struct CharacterBase {
 
 #[async_trait]
 impl KnowledgeSource for CharacterBase {
+    /// None before a search: the name of a base is for whoever manages it.
     fn titles(&self) -> Vec<String> {
-        vec![self.name.clone()]
+        Vec::new()
     }
 
     async fn search(&self, query: Query) -> anyhow::Result<Vec<Passage>> {

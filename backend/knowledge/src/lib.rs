@@ -106,7 +106,7 @@ pub struct Query {
 /// Something that can be searched.
 #[async_trait]
 pub trait KnowledgeSource: Send + Sync + 'static {
-    /// The titles of what it holds.
+    /// The titles of what it holds, where they are known without a search.
     fn titles(&self) -> Vec<String>;
 
     /// Does what is done once, before the first search; later ones return at once.
@@ -173,7 +173,7 @@ pub trait KnowledgeBases: std::fmt::Debug + Send + Sync + 'static {
 pub struct CombinedSources(pub Vec<Arc<dyn KnowledgeSource>>);
 
 impl CombinedSources {
-    /// The titles of what they hold.
+    /// The titles of what they hold, where they are known without a search.
     #[must_use]
     pub fn titles(&self) -> Vec<String> {
         self.0.iter().flat_map(|source| source.titles()).collect()

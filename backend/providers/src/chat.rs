@@ -99,7 +99,7 @@ pub struct Grounding {
     pub name: Option<String>,
     /// The character's personality.
     pub personality: String,
-    /// The titles of what can be looked up.
+    /// The titles of what can be looked up, where they are known without a search.
     pub topics: Vec<String>,
     /// Passages that the reply may rest on.
     pub passages: Vec<Passage>,

@@ -293,6 +293,13 @@ async fn a_knowledge_base_that_is_not_there_is_told() {
         let expected = format!("the knowledge base {base} of rag_index_required is not found");
         assert_eq!(answer.header("x-colloquy-warning"), expected);
         answer.expect(200);
+        let hello = ask("builtin/extractive", "Hello!", &character);
+        let answer = text.post(RESPONSES, hello).await.expect(200).to_string();
+        assert!(answer.contains("Lions"), "{answer}");
+        assert!(
+            !answer.contains("about none") && !answer.contains("and none"),
+            "{answer}"
+        );
         let saved = json!({
             "name": "max", "personality": "P", "parameters": {"rag_enabled": true, "rag_index_required": base},
         });

@@ -1,10 +1,10 @@
 //! The reply to a conversation.
 
-use colloquy_knowledge::terms;
+use colloquy_knowledge::{Origin, terms};
 
 use super::{
     super::super::{ChatRequest, ChatRole},
-    answer::{Answer, Material, file_stem},
+    answer::{Answer, Material, file_stem, spoken_title},
     facts,
     intent::{self, Intent},
     names,
@@ -197,9 +197,15 @@ impl<'a> Conversation<'a> {
     fn offer(&self) -> String {
         let mut topics = Vec::new();
         let grounding = &self.request.grounding;
-        let passages = grounding.passages.iter().map(|passage| &passage.title);
-        for topic in grounding.topics.iter().chain(passages) {
-            let topic = readable(topic);
+        let known = grounding.topics.iter().map(|title| readable(title));
+        // What the character carries is among the topics; of a base it is known by what was found in it.
+        let found = reading::passages(&grounding.passages).into_iter();
+        let found = found.filter(|(passage, _)| matches!(passage.document, Origin::Kept(_)));
+        let found = found.map(|(passage, text)| {
+            let title = spoken_title(passage, text);
+            reading::beginning(&title, MAX_TOPIC_BYTES).to_owned()
+        });
+        for topic in known.chain(found) {
             if !topic.is_empty() && !topics.contains(&topic) && topics.len() < MAX_TOPICS {
                 topics.push(topic);
             }

@@ -236,6 +236,26 @@ async fn what_marks_a_text_is_not_said() {
 }
 
 #[tokio::test]
+async fn a_refusal_names_documents_and_no_files() {
+    async fn refused(headings: &[&str]) -> String {
+        let text = "The machine folds laundry.";
+        let (told, used) = from_base(&[(headings, text)], "What is the capital of Peru?").await;
+        assert_eq!(used, [0; 0], "{told}");
+        told
+    }
+    let told = refused(&["The Zorb Manual", "What it does"]).await;
+    assert!(
+        told.ends_with("I can tell you about The Zorb Manual."),
+        "{told}"
+    );
+    let told = refused(&[]).await;
+    assert!(
+        told.ends_with("What would you like to talk about?"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
 async fn a_refusal_rests_on_nothing() {
     let mut dialogue = Dialogue::new(&documents());
     for question in [
