@@ -7,6 +7,11 @@ use colloquy_base::markup::{entity, is_emphasis, link, split_near, tag};
 
 /// A line of this width may have been wrapped, so that its sentence goes on in the next line. Wide characters count twice.
 const WRAPPED_WIDTH: usize = 40;
+/// Words that end neither a sentence nor a heading (English), so that the next line goes on.
+const GOES_ON_AFTER: &[&str] = &[
+    "a", "an", "the", "and", "or", "of", "to", "at", "by", "than", "into", "after", "before",
+    "until", "within", "during", "between", "its", "their", "our", "your",
+];
 /// The longest comment, address or name in brackets inside of a line, in bytes.
 const MAX_BRACKET_BYTES: usize = 2_048;
 /// The most words of a line that is a heading without being marked as one.
@@ -74,7 +79,8 @@ impl<'a> Iterator for Blocks<'a> {
             let start = self.at;
             let (line, after) = self.line(start)?;
             let content = unquoted(line);
-            if content.is_empty() || is_rule(content) || is_definition(content) {
+            let is_silent = is_rule(content) || is_definition(content) || is_picture(content);
+            if content.is_empty() || is_silent {
                 self.at = after;
                 self.columns = None;
                 continue;
@@ -288,12 +294,24 @@ fn is_definition(line: &str) -> bool {
     inner.is_some_and(|(label, target)| !label.contains('[') && !target.contains(' '))
 }
 
+/// Pictures alone, which say nothing. One inside of a sentence stands for its description.
+fn is_picture(line: &str) -> bool {
+    let mut rest = line;
+    while rest.starts_with("![")
+        && let Some((_, after)) = link(rest)
+    {
+        rest = after.trim_start();
+    }
+    rest.is_empty() && !line.is_empty()
+}
+
 /// Whether a line may belong to the paragraph before it.
 fn goes_on(line: &str) -> bool {
     let begins_another = marked_heading(line).is_some()
         || item(line).is_some()
         || fence(line).is_some()
         || is_rule(line)
+        || is_picture(line)
         || line.starts_with('|');
     !line.is_empty() && !begins_another
 }
@@ -306,7 +324,11 @@ fn is_soft(line: &str, next: &str) -> bool {
     let width = |c: char| if is_wide(c) { 2 } else { 1 };
     let line = line.trim();
     let is_long = line.chars().map(width).sum::<usize>() >= WRAPPED_WIDTH;
-    is_long || line.ends_with(',') || next.starts_with(char::is_lowercase)
+    let last = line.rsplit(char::is_whitespace).next().unwrap_or_default();
+    is_long
+        || GOES_ON_AFTER.contains(&last)
+        || line.ends_with(',')
+        || next.starts_with(char::is_lowercase)
 }
 
 fn is_wide(c: char) -> bool {
@@ -371,7 +393,7 @@ fn row_text(names: &[String], cells: &[String]) -> String {
     }
 }
 
-/// The words of a line of Markdown: without emphasis, code marks and tags, of a link its label, of a picture nothing.
+/// The words of a line of Markdown: without emphasis, code marks and tags, of a link its label, of a picture its description.
 #[must_use]
 pub fn plain(line: &str) -> String {
     let mut marked = String::with_capacity(line.len());
@@ -390,8 +412,9 @@ fn write_plain(line: &str, words: &mut String) {
     let mut rest = line;
     while let Some(c) = rest.chars().next() {
         if rest.starts_with("![")
-            && let Some((_, after)) = link(rest)
+            && let Some((description, after)) = link(rest)
         {
+            write_plain(description, words);
             rest = after;
             continue;
         }

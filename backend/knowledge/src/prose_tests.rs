@@ -61,6 +61,34 @@ fn wrapped_lines_are_one_text() {
 }
 
 #[test]
+fn a_sentence_goes_on_after_words_that_end_none() {
+    is_read(
+        "Connect the cable.\nThe light turns green after\n30 seconds. Press the\nRESET button.\n\nPrices\n12 euros",
+        &[
+            ('T', "Connect the cable."),
+            (
+                'T',
+                "The light turns green after 30 seconds. Press the RESET button.",
+            ),
+            ('#', "Prices"),
+            ('T', "12 euros"),
+        ],
+    );
+}
+
+#[test]
+fn a_picture_alone_is_no_paragraph() {
+    is_read(
+        "# The zoo\n\n![Two lions](lions.png)\n\nLions sleep all day long, as the picture above shows.\n![A bear](bear.png)\nBears do not.",
+        &[
+            ('#', "The zoo"),
+            ('T', "Lions sleep all day long, as the picture above shows."),
+            ('T', "Bears do not."),
+        ],
+    );
+}
+
+#[test]
 fn headings_name_what_follows() {
     is_read(
         "Title\n=====\nText below it.\n\nSub\n---\n\nWhich browsers work?\n\nAll of them.\n\nOpening hours:\n- Daily at nine\n\n\
@@ -128,7 +156,11 @@ fn marks_are_no_words() {
             "[**the** manual][1] and a note[^2]",
             "the manual and a note",
         ),
-        ("![a lion](lion.png)", ""),
+        (
+            "See `map.pdf` and ![the *map*](map.png).",
+            "See map.pdf and the map.",
+        ),
+        ("see ![](lion.png) it", "see it"),
         ("run `colloquy serve` now", "run colloquy serve now"),
         ("<b>so</b> &amp; <!-- not --> on<br>", "so & on"),
         (
@@ -149,7 +181,7 @@ fn marks_are_no_words() {
 #[test]
 fn what_says_nothing_is_left_out() {
     is_read(
-        "---\n\n```sh\nrm -rf /\n```\n\n[1]: https://example.org\n\n![](a.png)\n\n***\n\n~~~\nopen to the end\n# no heading",
+        "---\n\n```sh\nrm -rf /\n```\n\n[1]: https://example.org\n\n![](a.png)\n\n![a lion](a.png) ![b](b.png)\n\n***\n\n~~~\nopen to the end\n# no heading",
         &[('`', ""), ('`', "")],
     );
     for odd in [

@@ -284,7 +284,11 @@ pub fn sentences(text: &str) -> Vec<&str> {
             let ends = match c {
                 '。' | '！' | '？' | '।' => true,
                 '!' | '?' | '؟' => next.is_none_or(char::is_whitespace),
-                '.' => next.is_none_or(char::is_whitespace) && !is_abbreviation(&line[start..at]),
+                '.' => {
+                    next.is_none_or(char::is_whitespace)
+                        && !is_abbreviation(&line[start..at])
+                        && (!is_half_of_day(&line[start..at]) || begins(&line[end..]))
+                }
                 _ => false,
             };
             if ends {
@@ -301,11 +305,38 @@ pub fn sentences(text: &str) -> Vec<&str> {
     sentences
 }
 
+fn last_word(text: &str) -> &str {
+    let mut words = text.rsplit(|c: char| c.is_whitespace() || c == '(');
+    words.next().unwrap_or_default()
+}
+
+/// "a.m" and "p.m" before their last full stop, which may end a sentence.
+fn is_half_of_day(before: &str) -> bool {
+    let word = last_word(before);
+    ["a.m", "p.m"]
+        .iter()
+        .any(|it| it.eq_ignore_ascii_case(word))
+}
+
+/// Whether a text begins a sentence: with a capital that is not that of a day.
+fn begins(text: &str) -> bool {
+    const DAYS: &[&str] = &[
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+    ];
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let word = first.trim_matches(|c: char| !c.is_alphanumeric());
+    let word = word.to_lowercase();
+    first.starts_with(char::is_uppercase) && !DAYS.contains(&word.trim_end_matches('s'))
+}
+
 fn is_abbreviation(before: &str) -> bool {
-    let word = before
-        .rsplit(|c: char| c.is_whitespace() || c == '(')
-        .next()
-        .unwrap_or_default();
+    let word = last_word(before);
     let one_letter = word.chars().count() == 1 && word.chars().all(char::is_uppercase);
     one_letter || ABBREVIATIONS.iter().any(|a| a.eq_ignore_ascii_case(word))
 }
@@ -406,6 +437,21 @@ mod tests {
                 "By bus, e.g. line 4.",
                 "営業は九時です。",
                 "休みは月曜です。"
+            ]
+        );
+    }
+
+    #[test]
+    fn halves_of_the_day_end_a_sentence_only_before_another() {
+        let text = "We open at 9 a.m. and close at 5 p.m. on Saturdays. It is 7 P.M. Monday to Friday at 6 a.m. The rest is free. \
+                    Come at 8 p.m.";
+        assert_eq!(
+            sentences(text),
+            [
+                "We open at 9 a.m. and close at 5 p.m. on Saturdays.",
+                "It is 7 P.M. Monday to Friday at 6 a.m.",
+                "The rest is free.",
+                "Come at 8 p.m."
             ]
         );
     }

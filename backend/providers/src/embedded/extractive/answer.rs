@@ -36,6 +36,14 @@ const MOST_SENTENCES: usize = 4_096;
 const MOST_WORDS_ABOVE: usize = 12;
 /// How much of these is read, in bytes.
 const ABOVE_BYTES: usize = 400;
+/// Words that ask whether something is needed.
+const NEEDS: &[&str] = &[
+    "do i need",
+    "do i have to",
+    "must i",
+    "do we need",
+    "is it necessary",
+];
 /// The most words of a question that are compared, and of its context.
 const MAX_QUESTION_WORDS: usize = 128;
 
@@ -206,7 +214,12 @@ impl Material {
             words.truncate(MAX_QUESTION_WORDS);
             words
         };
-        let question = words(said, 1.0);
+        let mut question = words(said, 1.0);
+        if question.len() > 1 && asks_what_is_needed(said) {
+            // The rest says what it is about.
+            let own = |word: &Concept| word.variants().next().map(|(term, _)| term.to_owned());
+            question.retain(|word| own(word).as_deref() != Some("need"));
+        }
         let is_follow_up = question.len() < 2 || intent::points_back(said);
         let context = match is_follow_up {
             true => words(context, CONTEXT_WEIGHT),
@@ -432,13 +445,7 @@ impl Kind {
             Some(Self::Number)
         } else if has(&["where", "wo", "dónde", "où", "dove", "onde"]) {
             Some(Self::Place)
-        } else if has(&[
-            "do i need",
-            "do i have to",
-            "must i",
-            "do we need",
-            "is it necessary",
-        ]) {
+        } else if has(NEEDS) && !asks_what_is_needed(&said) {
             Some(Self::Need)
         } else if has(&["can", "could", "may", "possible", "allowed"]) {
             Some(Self::Possibility)
@@ -495,6 +502,13 @@ impl Kind {
             ]),
         }
     }
+}
+
+/// "Which version do I need?", where "do I need a version?" asks for something else.
+fn asks_what_is_needed(said: &str) -> bool {
+    let said = intent::plain(said);
+    let has = |words: &&str| said.contains(&format!(" {words} "));
+    ["what", "which"].iter().any(has) && NEEDS.iter().any(has)
 }
 
 /// A sentence that cannot be understood without the one before it.

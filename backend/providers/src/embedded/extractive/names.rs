@@ -40,15 +40,18 @@ const PUNCTUATION: [char; 14] = [
     ',', '.', '!', '?', ';', ':', '\n', '。', '，', '！', '？', '、', '；', '(',
 ];
 
-/// The name that was given last in these turns of the visitor, which are in order.
+/// The name that was given last in these turns of the visitor, which are in order. One that was said to be a name counts before one that
+/// only looks like it.
 pub(super) fn given(turns: &[&str], phrases: &Phrases) -> Option<String> {
-    let told = turns
-        .iter()
-        .rev()
-        .filter(|turn| !is_asked_for(turn, phrases));
-    told.filter_map(|turn| find(turn, phrases))
-        .map(|found| found.name)
-        .next()
+    let told = turns.iter().rev();
+    let told: Vec<&str> = told
+        .copied()
+        .filter(|turn| !is_asked_for(turn, phrases))
+        .collect();
+    let mut last = told.iter();
+    let named = last.find_map(|turn| find(turn, &phrases.named, phrases));
+    let found = named.or_else(|| told.iter().find_map(|turn| introduced(turn, phrases)))?;
+    Some(found.name)
 }
 
 /// The name in a turn that says nothing else.
@@ -56,7 +59,7 @@ pub(super) fn only_given(said: &str, phrases: &Phrases) -> Option<String> {
     if is_asked_for(said, phrases) {
         return None;
     }
-    let found = find(said, phrases)?;
+    let found = find(said, &phrases.named, phrases).or_else(|| introduced(said, phrases))?;
     let rest = plain(&format!("{} {}", found.before, found.after));
     is_small_talk(&rest, phrases).then_some(found.name)
 }
@@ -79,8 +82,17 @@ struct Found<'a> {
     after: &'a str,
 }
 
-fn find<'a>(turn: &'a str, phrases: &Phrases) -> Option<Found<'a>> {
-    let patterns = phrases.named.iter();
+/// The name in "I'm Eva", and none in "I'm late" and "I'm OK".
+fn introduced<'a>(turn: &'a str, phrases: &Phrases) -> Option<Found<'a>> {
+    let found = find(turn, &phrases.introduced, phrases)?;
+    let name = &found.name;
+    let is_written_as_one =
+        name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase);
+    is_written_as_one.then_some(found)
+}
+
+fn find<'a>(turn: &'a str, patterns: &[&str], phrases: &Phrases) -> Option<Found<'a>> {
+    let patterns = patterns.iter();
     let mut patterns = patterns.filter_map(|pattern| pattern.split_once("{name}"));
     patterns.find_map(|(before, after)| named(turn, before, after, phrases.unspaced))
 }
@@ -188,6 +200,9 @@ mod tests {
                 "Anna Maria Lopez",
             ),
             ("en", "You can call me Jean-Luc, please.", "Jean-Luc"),
+            ("en", "I'm Eva", "Eva"),
+            ("en", "I am Dave.", "Dave"),
+            ("en", "Hi I’m Jo and I have a cat", "Jo"),
             ("de", "Hallo, ich heiße Jörg.", "Jörg"),
             ("fr", "Je m'appelle Chloé !", "Chloé"),
             ("ko", "제 이름은 마리아입니다.", "마리아"),
@@ -207,12 +222,17 @@ mod tests {
             "Call me.",
             "What is my name?",
             "The enemy name is known",
+            "I'm late, sorry.",
+            "I am OK.",
+            "I'm not Dave.",
             "",
         ] {
             assert_eq!(given(&[said], english), None, "{said}");
         }
         let both = ["My name is Maria.", "Sorry, my name is Anna.", "Who am I?"];
         assert_eq!(given(&both, english).as_deref(), Some("Anna"));
+        let named = ["My name is Maria.", "I'm Spanish."];
+        assert_eq!(given(&named, english).as_deref(), Some("Maria"));
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(super) struct Phrases {
     pub(super) my_name: Vec<&'static str>,
     /// How somebody says what they are called, with `{name}`.
     pub(super) named: Vec<&'static str>,
+    /// What begins the same way and says something else before a word that is no name: "I'm {name}", "I'm late".
+    pub(super) introduced: Vec<&'static str>,
     pub(super) hello_back: &'static str,
     pub(super) hello_named: &'static str,
     pub(super) your_name: &'static str,
@@ -95,6 +97,7 @@ impl Phrases {
             "again" => self.again = list(),
             "my_name" => self.my_name = list(),
             "named" => self.named = list(),
+            "introduced" => self.introduced = list(),
             "hello_back" => self.hello_back = value,
             "hello_named" => self.hello_named = value,
             "your_name" => self.your_name = value,
@@ -159,7 +162,8 @@ mod tests {
             }
             assert!(p.unknown.len() >= 3 && p.unclear.len() >= 3, "{tag}");
             assert!(!p.my_name.is_empty() && !p.named.is_empty(), "{tag}");
-            assert!(p.named.iter().all(|it| it.matches("{name}").count() == 1));
+            let mut patterns = p.named.iter().chain(&p.introduced);
+            assert!(patterns.all(|it| it.matches("{name}").count() == 1));
         }
     }
 

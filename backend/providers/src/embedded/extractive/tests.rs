@@ -236,6 +236,34 @@ async fn what_marks_a_text_is_not_said() {
 }
 
 #[tokio::test]
+async fn what_is_needed_is_told_of_what_was_asked_for() {
+    let documents = [CharacterDocument {
+        title: "zorb.md".to_owned(),
+        text: "# Zorb\n\n| Browser | Version | Notes |\n|---|---|---|\n| Chrome | 66 | best |\n| Firefox | 60 | fine |\n\
+               | Safari | 11 | needs a fix |\n\n## Hours\n\nWe are open Monday to Friday from 9 a.m. to 5 p.m. and on Saturdays\n\
+               from 10 to 2.\n\nConnect the cable.\nThe light turns green after\n30 seconds."
+            .to_owned(),
+    }];
+    for (question, answer) in [
+        (
+            "What version of Firefox do I need?",
+            "Firefox: Version 60, Notes fine.",
+        ),
+        (
+            "Are you open on Saturdays?",
+            "We are open Monday to Friday from 9 a.m. to 5 p.m. and on Saturdays from 10 to 2.",
+        ),
+        (
+            "When does the light turn green?",
+            "The light turns green after 30 seconds.",
+        ),
+    ] {
+        let reply = Dialogue::new(&documents).say(question).await;
+        assert!(reply.ends_with(answer), "{question}: {reply}");
+    }
+}
+
+#[tokio::test]
 async fn a_refusal_names_documents_and_no_files() {
     async fn refused(headings: &[&str]) -> String {
         let text = "The machine folds laundry.";
@@ -279,6 +307,16 @@ async fn it_remembers_what_the_visitor_is_called() {
     dialogue.say("Which browsers work?").await;
     let reply = dialogue.say("So, do you remember my name?").await;
     assert_eq!(reply, "Your name is Maria.");
+    for (said, name) in [
+        ("I'm Eva.", "Eva"),
+        ("Hi I'm Jo and I have a cat", "Jo"),
+        ("I am Dave.", "Dave"),
+    ] {
+        let mut dialogue = Dialogue::new(&documents());
+        dialogue.say(said).await;
+        let reply = dialogue.say("What is my name?").await;
+        assert_eq!(reply, format!("Your name is {name}."));
+    }
 }
 
 /// The peak of this process's memory since it was asked for last, in bytes; where that cannot be told, since it began.
