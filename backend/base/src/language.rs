@@ -1,27 +1,40 @@
 //! Languages by name and by tag.
 
-/// The languages of the interface documents: the tag, and the names that characters are written with.
-const LANGUAGES: &[(&str, &[&str])] = &[
-    ("en", &["english"]),
-    ("es", &["spanish", "español", "espanol", "castellano"]),
-    ("fr", &["french", "français", "francais"]),
-    ("de", &["german", "deutsch"]),
-    ("it", &["italian", "italiano"]),
-    ("pt", &["portuguese", "português", "portugues"]),
-    ("pl", &["polish", "polski"]),
-    ("ru", &["russian", "русский"]),
-    ("nl", &["dutch", "nederlands"]),
-    ("ar", &["arabic", "العربية"]),
-    ("zh-cn", &["chinese", "mandarin", "中文", "普通话"]),
-    ("ja", &["japanese", "日本語"]),
-    ("ko", &["korean", "한국어"]),
-    ("hi", &["hindi", "हिन्दी"]),
-    ("he", &["hebrew", "עברית"]),
+mod names;
+
+use self::names::NAMED;
+
+/// The languages of the speech interface, by their short codes.
+const SPOKEN: [&str; 15] = [
+    "en", "es", "fr", "de", "it", "pt", "pl", "ru", "nl", "ar", "zh-cn", "ja", "ko", "hi", "he",
+];
+
+/// The tag that the name of Chinese means: the one of the speech interface.
+const CHINESE: (&str, &str) = ("zh", "zh-cn");
+
+/// Words beside the name of a language that tell which of its varieties is meant.
+const VARIETIES: &[&str] = &[
+    "american",
+    "australian",
+    "austrian",
+    "belgian",
+    "brazilian",
+    "british",
+    "canadian",
+    "european",
+    "indian",
+    "latin american",
+    "mexican",
+    "modern",
+    "simplified",
+    "standard",
+    "swiss",
+    "traditional",
 ];
 
 /// The languages that the speech interface takes, by their short codes.
 pub fn language_codes() -> impl Iterator<Item = &'static str> {
-    LANGUAGES.iter().map(|(code, _)| *code)
+    SPOKEN.into_iter()
 }
 
 /// The language of a BCP 47 tag without its region and script: `en` of `en-US`.
@@ -30,24 +43,87 @@ pub fn primary(tag: &str) -> &str {
     tag.split('-').next().unwrap_or(tag)
 }
 
+/// A language as a person or a program gives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NamedLanguage {
+    /// `auto`: the one that is spoken.
+    Detected,
+    /// This one, as a BCP 47 tag in lower case. Its primary subtag is of ISO 639-1 where the language has one.
+    Tag(String),
+}
+
+impl NamedLanguage {
+    /// Parses a name in English (`German`, `Brazilian Portuguese`, `English (US)`) or in the language itself (`Deutsch`), a code of two or three
+    /// letters (`de`, `deu`), a tag (`pt-BR`, `en_US`), or `auto`. `None` for everything else.
+    ///
+    /// A code of three letters is also taken if its language has no name here, as a speech service may know it.
+    #[must_use]
+    pub fn parse(language: &str) -> Option<Self> {
+        let language = language.trim().to_lowercase();
+        if language == "auto" {
+            return Some(Self::Detected);
+        }
+        // "English (US)" is English.
+        let name = language.split('(').next().unwrap_or_default().trim();
+        let tag = of_name(name).or_else(|| of_variety(name));
+        let tag = tag.map(str::to_owned).or_else(|| of_tag(name));
+        tag.map(Self::Tag)
+    }
+}
+
 /// The BCP 47 tag of a language that is given by name (`German`) or by tag (`de`, `en_US`). `None` for `auto`, and for
 /// what is neither.
 #[must_use]
 pub fn language_tag(language: &str) -> Option<String> {
-    let language = language.trim().to_lowercase().replace('_', "-");
-    // "English (US)" is English.
-    let name = language.split('(').next().unwrap_or_default().trim();
-    if let Some((tag, _)) = LANGUAGES.iter().find(|(_, names)| names.contains(&name)) {
-        return Some((*tag).to_owned());
+    match NamedLanguage::parse(language)? {
+        NamedLanguage::Detected => None,
+        NamedLanguage::Tag(tag) => Some(tag),
     }
-    let mut parts = name.split('-');
-    let primary = parts.next().unwrap_or_default();
-    let is_tag = (2..=3).contains(&primary.len())
-        && primary.bytes().all(|byte| byte.is_ascii_lowercase())
-        && parts.all(|part| {
-            (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
-        });
-    is_tag.then(|| name.to_owned())
+}
+
+/// The tag of the language with this name.
+fn of_name(name: &str) -> Option<&'static str> {
+    let (tag, ..) = NAMED.iter().find(|(.., names)| names.contains(&name))?;
+    Some(match *tag == CHINESE.0 {
+        true => CHINESE.1,
+        false => *tag,
+    })
+}
+
+/// The tag of a language that is named with one of its varieties, before it or behind.
+fn of_variety(name: &str) -> Option<&'static str> {
+    VARIETIES.iter().find_map(|&variety| {
+        let before = || name.strip_prefix(variety)?.strip_prefix(' ');
+        let behind = || name.strip_suffix(variety)?.strip_suffix(' ');
+        of_name(before().or_else(behind)?.trim())
+    })
+}
+
+/// A tag, or a code alone, with the shortest code of its language.
+fn of_tag(tag: &str) -> Option<String> {
+    let tag = tag.replace('_', "-");
+    let (code, rest) = match tag.split_once('-') {
+        Some((code, rest)) => (code, Some(rest)),
+        None => (tag.as_str(), None),
+    };
+    let is_code = code.bytes().all(|byte| byte.is_ascii_lowercase());
+    let is_subtag = |part: &str| {
+        (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    if !is_code || !rest.is_none_or(|rest| rest.split('-').all(is_subtag)) {
+        return None;
+    }
+    let mut named = NAMED.iter();
+    let named = named.find(|(shortest, codes, _)| *shortest == code || codes.contains(&code));
+    let code = match named {
+        Some((shortest, ..)) => *shortest,
+        None if code.len() == 3 => code,
+        None => return None,
+    };
+    Some(match rest {
+        Some(rest) => format!("{code}-{rest}"),
+        None => code.to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -59,16 +135,84 @@ mod tests {
         let cases = [
             ("English", Some("en")),
             ("English (US)", Some("en")),
+            ("British English", Some("en")),
+            ("Brazilian Portuguese", Some("pt")),
+            ("Chinese Simplified", Some("zh-cn")),
+            ("latin american spanish", Some("es")),
+            ("Mandarin", Some("zh-cn")),
+            ("中文", Some("zh-cn")),
+            ("zh", Some("zh")),
             ("en_US", Some("en-us")),
+            ("pt-BR", Some("pt-br")),
             ("zh-cn", Some("zh-cn")),
+            ("zh-Hant-TW", Some("zh-hant-tw")),
             ("Deutsch", Some("de")),
+            ("deu", Some("de")),
+            ("ger-AT", Some("de-at")),
+            ("Turkish", Some("tr")),
+            ("Türkçe", Some("tr")),
+            ("TÜRKÇE", Some("tr")),
+            ("tur", Some("tr")),
+            ("Ukrainian", Some("uk")),
+            ("українська", Some("uk")),
+            ("Catalan", Some("ca")),
+            ("català", Some("ca")),
+            ("Indonesian", Some("id")),
+            ("Bahasa Indonesia", Some("id")),
+            ("Thai", Some("th")),
+            ("ไทย", Some("th")),
+            ("Finnish", Some("fi")),
+            ("suomi", Some("fi")),
+            ("Swahili", Some("sw")),
+            ("Vietnamese", Some("vi")),
+            ("Tiếng Việt", Some("vi")),
+            ("Norwegian Bokmål", Some("no")),
+            ("nb", Some("no")),
+            ("iw", Some("he")),
+            ("Javanese", Some("jv")),
+            ("jw", Some("jv")),
+            ("haw", Some("haw")),
+            ("gsw", Some("gsw")),
             ("auto", None),
             ("", None),
+            ("xx", None),
+            ("e", None),
             ("Elvish of the west", None),
+            ("Elvish English", None),
+            ("American", None),
+            ("German and English", None),
+            ("en--us", None),
+            ("en-", None),
             ("--help", None),
         ];
         for (language, tag) in cases {
             assert_eq!(language_tag(language).as_deref(), tag, "{language}");
         }
+        assert_eq!(
+            NamedLanguage::parse(" Auto "),
+            Some(NamedLanguage::Detected)
+        );
+        assert_eq!(NamedLanguage::parse("Elvish"), None);
+    }
+
+    #[test]
+    fn no_name_and_no_code_means_two_languages() {
+        let mut seen = std::collections::BTreeSet::new();
+        for (tag, codes, names) in NAMED {
+            assert!(!names.is_empty(), "{tag}");
+            for code in std::iter::once(tag).chain(*codes) {
+                assert!(seen.insert(*code), "{code}");
+                assert!((2..=3).contains(&code.len()), "{code}");
+            }
+            for name in *names {
+                assert_eq!(*name, name.to_lowercase());
+                let tag = Some(*tag).filter(|tag| *tag != CHINESE.0);
+                assert_eq!(of_name(name), tag.or(Some(CHINESE.1)), "{name}");
+            }
+        }
+        assert!(
+            language_codes().all(|code| language_tag(code).as_deref() == Some(code)),
+            "the speech interface's codes stay as they are"
+        );
     }
 }

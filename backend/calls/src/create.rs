@@ -47,12 +47,18 @@ pub(super) async fn create(
     drop(calls.documents(&tenant, &character)?);
     // A template that cannot be filled in is an error of this request, not of the call later on.
     colloquy_characters::rendered(calls, &tenant, &character, &request.character_params).await?;
-    let language = character.parameters.spoken_language();
-    if let Some(language) = &language {
-        let understood = calls.providers.transcriber.understands();
-        let checked = understood.check(language);
-        checked.map_err(|error| InvalidField::new("character", error.to_string()))?;
+    let named = character.parameters.conversation_language();
+    // A saved character may be older than this rule.
+    let named = named.map_err(|invalid| InvalidField {
+        field: format!("character.{}", invalid.field).into(),
+        ..invalid
+    })?;
+    if let Some(named) = &named {
+        let checked = calls.providers.transcriber.understands().check_named(named);
+        let field = "character.parameters.language";
+        checked.map_err(|error| InvalidField::new(field, error.to_string()))?;
     }
+    let language = character.parameters.spoken_language();
     let default = calls.config.synthesizer.voice.as_deref();
     let voice = character.parameters.voice_id().or(default);
     let synthesizer = &calls.providers.synthesizer;

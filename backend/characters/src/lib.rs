@@ -18,7 +18,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use axum::extract::FromRef;
 use colloquy_accounts::{Accounts, Tenant};
-use colloquy_base::language::language_tag;
+use colloquy_base::{invalid::InvalidField, language::NamedLanguage};
 use colloquy_http::Interface;
 use colloquy_kernel::{Capability, Routes, State};
 pub use colloquy_knowledge::CharacterDocuments;
@@ -123,7 +123,8 @@ pub struct CharacterParameters {
     /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The language that it speaks, as a language name or BCP 47 tag.
+    /// The language that it speaks and understands: a name (`German`, `Deutsch`), a code of two or three letters, a BCP 47 tag (`pt-BR`), or `auto`
+    /// for the one that the visitor speaks. An unknown name is rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
     /// What it calls the visitor.
@@ -211,13 +212,37 @@ pub struct RenderedCharacter {
 }
 
 impl CharacterParameters {
-    /// The language of its conversations, as a BCP 47 tag: that of its voice, else its own. `None` where neither names one.
-    #[must_use]
-    pub fn spoken_language(&self) -> Option<String> {
+    /// The language of its conversations: that of its voice, else its own; `auto` where neither names a language. `None` where both are empty.
+    ///
+    /// # Errors
+    /// Names the field whose language is unknown.
+    pub fn conversation_language(&self) -> Result<Option<NamedLanguage>, InvalidField> {
         let voice = self.voice.as_ref();
         let of_voice = voice.and_then(|voice| voice.get("language")?.as_str());
-        let named = of_voice.and_then(language_tag);
-        named.or_else(|| self.language.as_deref().and_then(language_tag))
+        let of_voice = named_language("parameters.voice.language", of_voice)?;
+        let own = named_language("parameters.language", self.language.as_deref())?;
+        Ok(match (of_voice, own) {
+            (Some(NamedLanguage::Detected), Some(own)) => Some(own),
+            (of_voice, own) => of_voice.or(own),
+        })
+    }
+
+    /// The language of its conversations as a BCP 47 tag; `None` where none is named, or an unknown one.
+    #[must_use]
+    pub fn spoken_language(&self) -> Option<String> {
+        match self.conversation_language().ok()?? {
+            NamedLanguage::Tag(tag) => Some(tag),
+            NamedLanguage::Detected => None,
+        }
+    }
+
+    /// True if its conversations are in the language that the visitor speaks.
+    #[must_use]
+    pub fn detects_language(&self) -> bool {
+        matches!(
+            self.conversation_language(),
+            Ok(Some(NamedLanguage::Detected))
+        )
     }
 
     /// The id of its voice: `voice` itself, or the `id`, else the `voice`, of that. `None` where it is empty or of another form.
@@ -228,6 +253,22 @@ impl CharacterParameters {
         let id = voice.as_str().or(text("id")).or(text("voice"))?.trim();
         (!id.is_empty()).then_some(id)
     }
+}
+
+/// Parses the language in a field; `None` where it is empty.
+fn named_language(
+    field: &'static str,
+    language: Option<&str>,
+) -> Result<Option<NamedLanguage>, InvalidField> {
+    let Some(language) = language.filter(|language| !language.trim().is_empty()) else {
+        return Ok(None);
+    };
+    let named = NamedLanguage::parse(language);
+    named.map(Some).ok_or_else(|| {
+        let message =
+            "is not a known language; give a name (German), a code (de), a tag (pt-BR) or auto";
+        InvalidField::new(field, message)
+    })
 }
 
 impl Character {

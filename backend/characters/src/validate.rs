@@ -98,6 +98,7 @@ pub(super) fn character(character: &Character) -> Result<(), InvalidField> {
     if let Some(voice) = &parameters.voice {
         check_voice(voice)?;
     }
+    parameters.conversation_language()?;
     if let Some(index) = &parameters.rag_index_required {
         check_index(index)?;
     }
@@ -237,6 +238,33 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn unknown_languages_are_refused_with_their_field() {
+        let check = |parameters: Value| {
+            let parameters = super::parameters("parameters", parameters).unwrap();
+            character(&Character {
+                reference: None,
+                personality: "You guide visitors.".to_owned(),
+                parameters,
+            })
+        };
+        for known in ["", "auto", "Türkçe", "Swahili", "tur", "pt-BR"] {
+            let both = json!({"language": known, "voice": {"language": known}});
+            assert_eq!(check(both), Ok(()), "{known}");
+        }
+        for (parameters, field) in [
+            (json!({"language": "Elvish"}), "parameters.language"),
+            (
+                json!({"language": "English", "voice": {"id": "f3", "language": "xx"}}),
+                "parameters.voice.language",
+            ),
+        ] {
+            let refused = check(parameters).unwrap_err();
+            assert_eq!(refused.field, field);
+            assert!(refused.message.starts_with("is not a known language"));
+        }
+    }
 
     #[test]
     fn fields_of_a_profile_are_flat() {

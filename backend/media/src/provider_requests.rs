@@ -9,7 +9,7 @@ use colloquy_analyses::{ConversationLine, UserProfile};
 use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_generation::{PromptStyle, ReplyContext, ReplyRequest, Retrieval};
 use colloquy_observability::carried;
-use colloquy_providers::{ProviderError, Utterance};
+use colloquy_providers::{ProviderError, Utterance, spoken_language};
 use colloquy_speech::Voice;
 use colloquy_voice::{
     Input, Line, Originator, PauseId, ReplyId, SentenceId, TranscriptionId, UtteranceStage,
@@ -91,17 +91,16 @@ impl ProviderRequests {
     ) {
         let (media, context, answers) = self.parts();
         self.ask(Question::Transcription(transcription), async move {
-            let language = context.voice.language.clone();
             // Words that are shown meanwhile come after those that somebody waits for.
             let priority = match stage {
                 UtteranceStage::Running => Priority::Request,
                 UtteranceStage::Paused | UtteranceStage::Over => Priority::Call,
             };
-            let request = Utterance::new(samples, language, Claim {
-                    priority,
-                    ..context.claim.clone()
-                });
-            let input = match media.providers.transcriber.transcribe(request).await {
+            let claim = Claim {
+                priority,
+                ..context.claim.clone()
+            };
+            let input = match words_of(&media, &context.voice, samples, claim).await {
                 Ok(text) => Input::Transcribed {
                     transcription,
                     text,
@@ -286,6 +285,22 @@ impl ProviderRequests {
             AbortOnDropHandle::new(self.media.kernel.tasks.spawn(carried(work))),
         );
     }
+}
+
+/// Returns the words of an utterance. If the voice detects languages, the language of the utterance is detected first.
+async fn words_of(
+    media: &Media,
+    voice: &Voice,
+    samples: Vec<i16>,
+    claim: Claim,
+) -> Result<String, ProviderError> {
+    let transcriber = &media.providers.transcriber;
+    let language = match voice.detects_language {
+        true => spoken_language(&**transcriber, &[samples.as_slice()], None, &claim).await?,
+        false => voice.language.clone(),
+    };
+    let utterance = Utterance::new(samples, language, claim);
+    transcriber.transcribe(utterance).await
 }
 
 fn log_failure(error: &ProviderError) {

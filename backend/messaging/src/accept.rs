@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::{
     complete::Complete,
     error::AcceptError,
-    request::{Checked, Question},
+    request::{Checked, Content, Question},
     store,
 };
 use crate::Messaging;
@@ -53,6 +53,7 @@ pub(super) async fn accept(
     let character = colloquy_characters::resolve(messaging, principal, character)
         .await
         .map_err(|error| AcceptError::Unresolved { field, error })?;
+    check_language(messaging, &question, &character)?;
     // The job reserves the memory itself, on the node that it runs on.
     drop(messaging.documents(&tenant, &character)?);
     // A template that cannot be filled in is an error of this request, not of the job later on.
@@ -84,6 +85,32 @@ pub(super) async fn accept(
     transaction.commit().await?;
     messaging.kernel.jobs.wake();
     Ok(id)
+}
+
+/// Checks that voice messages in the character's language are understood.
+///
+/// # Errors
+/// Names the character's language when it is unknown, or what is missing for it.
+fn check_language(
+    messaging: &Messaging,
+    question: &Question,
+    character: &Character,
+) -> Result<(), InvalidField> {
+    let named = character.parameters.conversation_language();
+    // A saved character may be older than this rule.
+    let named = named.map_err(|invalid| InvalidField {
+        field: format!("input.character.{}", invalid.field).into(),
+        ..invalid
+    })?;
+    let mut new = question.new.iter();
+    let is_voiced = new.any(|message| matches!(message.content, Content::Audio(_)));
+    let Some(named) = named.filter(|_| is_voiced) else {
+        return Ok(());
+    };
+    let understood = messaging.providers.batch.transcriber.understands();
+    understood.check_named(&named).map_err(|error| {
+        InvalidField::new("input.character.parameters.language", error.to_string())
+    })
 }
 
 /// Whose completion an admin key makes: the saved character's partner's.

@@ -151,7 +151,7 @@ async fn complete(
     let (question, character) = (&question, Arc::new(character));
     let rendered = characters::rendered(messaging, tenant, &character, &character_params).await?;
     let voice = colloquy_speech::voice_of(&messaging.speech, tenant, &character.parameters).await;
-    let messages = heard(messaging, question, voice.language.as_deref(), claim).await?;
+    let messages = heard(messaging, question, &voice, claim).await?;
     let speaker = ReplyContext::new(
         messaging,
         tenant,
@@ -167,10 +167,10 @@ async fn complete(
 async fn heard(
     messaging: &Messaging,
     question: &Question,
-    language: Option<&str>,
+    voice: &Voice,
     claim: &Claim,
 ) -> anyhow::Result<Vec<OutputMessage>> {
-    let mut ears = VoiceMessages::new(messaging, question, language, claim);
+    let mut ears = VoiceMessages::new(messaging, question, voice, claim);
     let mut messages = Vec::with_capacity(question.new.len());
     for message in &question.new {
         let (kind, text) = match &message.content {

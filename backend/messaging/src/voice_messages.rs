@@ -9,9 +9,9 @@ use anyhow::Context as _;
 use bytes::Bytes;
 use colloquy_audio::pauses::{RATE_HZ, joined, parts};
 use colloquy_base::fair_queue::Claim;
-use colloquy_providers::Utterance;
+use colloquy_providers::{Utterance, spoken_language};
 use colloquy_sandbox::SandboxError;
-use colloquy_speech::OggError;
+use colloquy_speech::{OggError, Voice};
 
 use super::{
     failure::Failure,
@@ -23,24 +23,24 @@ use crate::Messaging;
 pub(super) struct VoiceMessages<'a> {
     messaging: &'a Messaging,
     question: &'a Question,
-    language: Option<&'a str>,
+    voice: &'a Voice,
     claim: &'a Claim,
     /// How much more may be heard.
     left: Duration,
 }
 
 impl<'a> VoiceMessages<'a> {
-    /// Ears that have heard nothing yet; `language` is the expected one, as a BCP 47 tag.
+    /// Nothing is heard yet. The expected language is the one of the voice that answers.
     pub(super) fn new(
         messaging: &'a Messaging,
         question: &'a Question,
-        language: Option<&'a str>,
+        voice: &'a Voice,
         claim: &'a Claim,
     ) -> Self {
         Self {
             messaging,
             question,
-            language,
+            voice,
             claim,
             left: Duration::from_secs(messaging.config.limits.completion_audio_seconds.into()),
         }
@@ -62,11 +62,17 @@ impl<'a> VoiceMessages<'a> {
         })?;
         let lasts = Duration::from_secs_f64(samples.len() as f64 / RATE_HZ as f64);
         self.left = self.left.saturating_sub(lasts);
+        let transcriber = &self.messaging.providers.batch.transcriber;
+        let parts = parts(&samples);
+        let language = match self.voice.detects_language {
+            true => spoken_language(&**transcriber, &parts, None, self.claim)
+                .await
+                .map_err(Failure::Transcription)?,
+            false => self.voice.language.clone(),
+        };
         let mut words = Vec::new();
-        for part in parts(&samples) {
-            let utterance =
-                Utterance::new(part, self.language.map(str::to_owned), self.claim.clone());
-            let transcriber = &self.messaging.providers.batch.transcriber;
+        for part in parts {
+            let utterance = Utterance::new(part, language.clone(), self.claim.clone());
             let heard = transcriber.transcribe(utterance).await;
             words.push(heard.map_err(Failure::Transcription)?);
         }

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use colloquy_base::language::primary;
+use colloquy_base::language::{NamedLanguage, primary};
 
 /// The model that understands every language of the interface, and tells them apart.
 pub(crate) const EVERY_LANGUAGE: &str = "whisper-base";
@@ -15,6 +15,8 @@ pub(crate) const EVERY_LANGUAGE: &str = "whisper-base";
 pub enum Understood {
     /// Any language; it also tells which one is spoken.
     Any,
+    /// These, by their primary language subtags; it also tells which of them is spoken.
+    Detected(BTreeSet<&'static str>),
     /// These, by their primary language subtags.
     Only(BTreeSet<&'static str>),
 }
@@ -25,6 +27,11 @@ pub enum NotUnderstood {
     /// No model understands this language.
     #[error("no transcription model on this server understands {0:?}; {hint}", hint = Hint)]
     Language(String),
+    /// The models understand many languages, but not this one.
+    #[error(
+        "no transcription model understands {0:?}; a speech service may (transcriber.base_url)"
+    )]
+    Unsupported(String),
     /// No model tells which language is spoken.
     #[error("no transcription model on this server detects languages; {hint}", hint = Hint)]
     Detection,
@@ -115,7 +122,21 @@ impl Understood {
             Self::Only(known) if !known.contains(code.as_str()) => {
                 Err(NotUnderstood::Language(language.to_owned()))
             }
-            Self::Any | Self::Only(_) => Ok(()),
+            Self::Detected(known) if !known.contains(code.as_str()) => {
+                Err(NotUnderstood::Unsupported(language.to_owned()))
+            }
+            Self::Any | Self::Only(_) | Self::Detected(_) => Ok(()),
+        }
+    }
+
+    /// Checks that a language is understood; if it is `auto`, that it can be detected.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn check_named(&self, language: &NamedLanguage) -> Result<(), NotUnderstood> {
+        match language {
+            NamedLanguage::Tag(tag) => self.check(tag),
+            NamedLanguage::Detected => self.check_detection(),
         }
     }
 
@@ -125,7 +146,7 @@ impl Understood {
     /// When it cannot.
     pub fn check_detection(&self) -> Result<(), NotUnderstood> {
         match self {
-            Self::Any => Ok(()),
+            Self::Any | Self::Detected(_) => Ok(()),
             Self::Only(_) => Err(NotUnderstood::Detection),
         }
     }
@@ -135,7 +156,7 @@ impl Understood {
     pub fn codes(&self) -> Option<Vec<&'static str>> {
         match self {
             Self::Any => None,
-            Self::Only(known) => Some(known.iter().copied().collect()),
+            Self::Only(known) | Self::Detected(known) => Some(known.iter().copied().collect()),
         }
     }
 }
@@ -167,6 +188,37 @@ mod tests {
         let undetected = english.check_detection().unwrap_err().to_string();
         assert!(undetected.contains("detects languages") && undetected.contains(EVERY_LANGUAGE));
         assert_eq!(english.codes(), Some(vec!["en"]));
+    }
+
+    #[test]
+    fn named_languages_follow_the_rule_of_their_tag_or_of_detection() {
+        let named = |name| NamedLanguage::parse(name).unwrap();
+        let english = Understood::Only(BTreeSet::from(["en"]));
+        for name in [
+            "Turkish",
+            "Ukrainian",
+            "Catalan",
+            "Indonesian",
+            "Thai",
+            "Finnish",
+            "Swahili",
+            "Vietnamese",
+            "Türkçe",
+            "tur",
+            "tr-TR",
+            "auto",
+        ] {
+            let refused = english.check_named(&named(name)).unwrap_err().to_string();
+            let told = refused.ends_with("colloquy models pull whisper-base");
+            assert!(told, "{name}: {refused}");
+        }
+        assert_eq!(english.check_named(&named("British English")), Ok(()));
+        let several = Understood::Detected(BTreeSet::from(["en", "tr"]));
+        assert_eq!(several.check_named(&named("Turkish")), Ok(()));
+        assert_eq!(several.check_named(&named("auto")), Ok(()));
+        let refused = several.check_named(&named("Zulu"));
+        assert_eq!(refused, Err(NotUnderstood::Unsupported("zu".to_owned())));
+        assert_eq!(several.codes(), Some(vec!["en", "tr"]));
     }
 
     #[test]

@@ -108,6 +108,8 @@ pub async fn speak(
     text: &str,
     claim: &Claim,
 ) -> Result<SpeechStream, ProviderError> {
+    let voice = voice.for_text(text);
+    let voice = voice.as_ref();
     let text = audible(speech, voice, text, claim);
     if !text.chars().any(char::is_alphanumeric) {
         return Ok(stream::empty().boxed());
@@ -125,7 +127,8 @@ pub async fn record(
     text: &str,
     claim: &Claim,
 ) -> Result<Option<Vec<u8>>, SoundError> {
-    let Some(reading) = TextReader::new(speech, voice.clone(), text, claim) else {
+    let voice = voice.for_text(text).into_owned();
+    let Some(reading) = TextReader::new(speech, voice, text, claim) else {
         return Ok(None);
     };
     let characters = text.chars().count() as u64;

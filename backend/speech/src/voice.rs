@@ -1,6 +1,9 @@
 //! Which voice a character speaks with.
 
+use std::borrow::Cow;
+
 use colloquy_characters::CharacterParameters;
+use colloquy_language::detect_to_speak;
 
 /// The speeds of the interface document.
 pub(super) const SPEED: std::ops::RangeInclusive<f32> = 0.5..=1.5;
@@ -12,6 +15,8 @@ pub struct Voice {
     pub id: Option<String>,
     /// The language, as a BCP 47 tag.
     pub language: Option<String>,
+    /// True if each text without a `language` is spoken in its own.
+    pub detects_language: bool,
     /// The speed, 1 is normal.
     pub speed: f32,
 }
@@ -21,6 +26,7 @@ impl Default for Voice {
         Self {
             id: None,
             language: None,
+            detects_language: false,
             speed: 1.0,
         }
     }
@@ -37,7 +43,23 @@ impl Voice {
         Self {
             id: parameters.voice_id().map(str::to_owned),
             language: parameters.spoken_language(),
+            detects_language: parameters.detects_language(),
             speed: speed.clamp(*SPEED.start(), *SPEED.end()),
+        }
+    }
+
+    /// The voice in the language of a text, where the voice detects it.
+    pub(super) fn for_text(&self, text: &str) -> Cow<'_, Self> {
+        let detected = match self.detects_language && self.language.is_none() {
+            true => detect_to_speak(text),
+            false => None,
+        };
+        match detected {
+            Some(language) => Cow::Owned(Self {
+                language: Some(language.to_owned()),
+                ..self.clone()
+            }),
+            None => Cow::Borrowed(self),
         }
     }
 }
@@ -57,6 +79,7 @@ mod tests {
         let voice = |id: Option<&str>, language: &str, speed: f32| Voice {
             id: id.map(str::to_owned),
             language: Some(language.to_owned()),
+            detects_language: false,
             speed,
         };
         assert_eq!(of(json!(null)), voice(None, "de", 1.0));
@@ -72,5 +95,20 @@ mod tests {
         );
         assert_eq!(of(json!(7)), voice(None, "de", 1.0));
         assert_eq!(Voice::of(&CharacterParameters::default()), Voice::default());
+    }
+
+    #[test]
+    fn a_detecting_voice_speaks_each_text_in_its_language() {
+        let of = |parameters: Value| Voice::of(&serde_json::from_value(parameters).unwrap());
+        let detecting = of(json!({"language": "auto"}));
+        let language = |voice: &Voice, text| voice.for_text(text).language.clone();
+        let german = "Das Museum öffnet um neun Uhr, und der Eintritt ist heute für alle frei.";
+        assert_eq!(language(&detecting, german).as_deref(), Some("de"));
+        assert_eq!(language(&detecting, "12"), None);
+        let english = of(json!({"language": "auto", "voice": {"language": "English"}}));
+        assert_eq!(language(&english, german).as_deref(), Some("en"));
+        let own = of(json!({"language": "English", "voice": {"language": "auto"}}));
+        assert_eq!(language(&own, german).as_deref(), Some("en"));
+        assert_eq!(language(&Voice::default(), german), None);
     }
 }

@@ -29,6 +29,7 @@ pub(super) fn choose(
         id: Some(id.to_owned()),
         language: language.map(str::to_owned),
         speed,
+        ..Voice::default()
     })
 }
 
@@ -74,7 +75,7 @@ mod tests {
             let expected = expected.map(|id| Voice {
                 id: Some(id.to_owned()),
                 language: language.map(str::to_owned),
-                speed: 1.0,
+                ..Voice::default()
             });
             assert_eq!(chosen, expected, "{id} {language:?}");
         }

@@ -345,8 +345,44 @@ async fn languages_that_nothing_here_knows_are_refused_with_what_to_install() {
         assert!(told.contains("colloquy models pull whisper-base"), "{told}");
         told
     };
-    assert!(told(&call("German").await.expect(400)).contains("character"));
-    told(&call("ja").await.expect(400));
+    for language in [
+        "German",
+        "ja",
+        "Turkish",
+        "Türkçe",
+        "Ukrainian",
+        "Swahili",
+        "vie",
+        "auto",
+    ] {
+        let refused = call(language).await.expect(400);
+        assert!(told(&refused).contains("character.parameters.language"));
+    }
+    let unknown = call("Elvish").await.expect(400).to_string();
+    assert!(unknown.contains("is not a known language"), "{unknown}");
+
+    let message = async |language: &str, sound: bool| {
+        let message = match sound {
+            true => {
+                json!({"id": "m1", "type": "audio", "audio_file_id": "a", "is_processed": false})
+            }
+            false => json!({"id": "m1", "type": "text", "text": "Hi", "is_processed": false}),
+        };
+        let character =
+            json!({"personality": "You guide visitors.", "parameters": {"language": language}});
+        let input = json!({
+            "messages": [message], "character": character, "generate_audio": false,
+            "audio_files": {"a": "T2dnUw=="},
+        });
+        app.post(key, "/v2/completions", json!({"input": input}))
+            .await
+    };
+    message("German", false).await.expect(200);
+    message("English", true).await.expect(200);
+    for language in ["German", "Turkish", "auto"] {
+        let refused = message(language, true).await.expect(400);
+        assert!(told(&refused).contains("input.character.parameters.language"));
+    }
 
     let transcript = async |language: Value| {
         let mut body = json!({"audio_url": "https://example.com/a.mp3"});

@@ -38,6 +38,9 @@ const SAMPLE_RATE: usize = 16_000;
 /// The language of an utterance of which nothing is said.
 const DEFAULT_LANGUAGE: &str = "en";
 
+/// The code of Javanese, and the one that Whisper has for it.
+const JAVANESE: (&str, &str) = ("jv", "jw");
+
 /// The longest part of an utterance that is heard at once, and how much of its end may be left to the next one.
 const LONGEST: usize = MAX_SECONDS * SAMPLE_RATE;
 const CUT_WITHIN: usize = 10 * SAMPLE_RATE;
@@ -230,7 +233,19 @@ impl Whisper {
 
 /// The code of the language of an utterance.
 fn spoken_language(language: Option<&str>) -> String {
-    primary(language.unwrap_or(DEFAULT_LANGUAGE)).to_lowercase()
+    let code = primary(language.unwrap_or(DEFAULT_LANGUAGE)).to_lowercase();
+    match code == JAVANESE.0 {
+        true => JAVANESE.1.to_owned(),
+        false => code,
+    }
+}
+
+/// The ISO 639-1 code of one of Whisper's languages.
+fn iso_code(language: &'static str) -> &'static str {
+    match language == JAVANESE.1 {
+        true => JAVANESE.0,
+        false => language,
+    }
 }
 
 /// How many seconds the model takes for a second of speech while all threads hear something.
@@ -258,17 +273,24 @@ impl Transcriber for Whisper {
 
     /// Those of its models; a model of every language also tells languages apart. PocketSphinx is there for English.
     fn understands(&self) -> Understood {
-        let mut known = BTreeSet::new();
+        let mut known = BTreeSet::<&'static str>::new();
+        let mut detects = false;
         for model in &self.models {
             match model.languages {
                 Languages::Only(codes) => known.extend(codes),
-                Languages::All | Languages::Any => return Understood::Any,
+                Languages::All | Languages::Any => {
+                    detects = true;
+                    known.extend(model.whisper.languages().map(iso_code));
+                }
             }
         }
         if let Understood::Only(codes) = self.rest.understands() {
             known.extend(codes);
         }
-        Understood::Only(known)
+        match detects {
+            true => Understood::Detected(known),
+            false => Understood::Only(known),
+        }
     }
 
     async fn language(
