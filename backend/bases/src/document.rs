@@ -74,7 +74,7 @@ pub(crate) enum Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DocumentStatus {
-    /// It has no content.
+    /// It has no text.
     Empty,
     /// Its text is being got.
     Digitizing,
@@ -212,15 +212,22 @@ impl Described {
                 .is_some_and(|(made, source)| made < source)
         };
         let waits = |step| matches!(step, Step::Queued | Step::Running | Step::Blocked);
-        let has_text = self.content(Variant::Digitized).is_some();
         let mut warnings = document.facts.warnings();
-        if has_text && !waits(document.digitizing) {
-            if document.fetching == Fetching::Wanted {
-                warnings.push(OTHER_ADDRESS.to_owned());
-            } else if is_older(Variant::Digitized, Variant::Original) {
-                warnings.push(OLDER_ORIGINAL.to_owned());
+        let has_text = self.content(Variant::Digitized).is_some();
+        let outdated = match document.digitizing {
+            step if waits(step) => None,
+            _ if has_text && document.fetching == Fetching::Wanted => Some(OTHER_ADDRESS),
+            _ if has_text => {
+                is_older(Variant::Digitized, Variant::Original).then_some(OLDER_ORIGINAL)
             }
-        }
+            Step::None if self.reads_address() => Some(UNREAD_ADDRESS),
+            Step::None => self
+                .content(Variant::Original)
+                .is_some()
+                .then_some(UNREAD_ORIGINAL),
+            _ => None,
+        };
+        warnings.extend(outdated.map(str::to_owned));
         let is_final_old = is_older(Variant::Rewritten, Variant::Digitized);
         if is_final_old
             && ![document.digitizing, document.rewriting]
@@ -230,6 +237,14 @@ impl Described {
             warnings.push(OLDER_TEXT.to_owned());
         }
         (!warnings.is_empty()).then(|| warnings.join("; "))
+    }
+
+    /// True if digitizing it next fetches its address: there is one, and no original that was uploaded.
+    pub(crate) fn reads_address(&self) -> bool {
+        let document = &self.document;
+        let is_uploaded = document.fetching == Fetching::None;
+        let has_original = self.content(Variant::Original).is_some();
+        document.url.is_some() && !(is_uploaded && has_original)
     }
 
     /// How far it is as a whole.
@@ -382,9 +397,11 @@ impl Same {
     }
 }
 
-/// The warnings of contents that are older than what they are made of.
+/// The warnings of contents that are older than what they are made of, or are not there yet.
 const OTHER_ADDRESS: &str = "the text is what an earlier address, or an earlier visit, gave; digitize the document to fetch its address";
 const OLDER_ORIGINAL: &str = "the text is that of an earlier original; digitize the document to read the one that it has now";
+const UNREAD_ADDRESS: &str = "the address has not been fetched; digitize the document to fetch it";
+const UNREAD_ORIGINAL: &str = "the original has not been read; digitize the document to read it";
 const OLDER_TEXT: &str = "the final content was made of an earlier text; rewrite the document, or write its final content";
 
 /// How many documents with the same original are told.

@@ -93,6 +93,59 @@ on_both_databases!(
     }
 );
 
+on_both_databases!(
+    what_replaces_an_unreadable_content_says_that_it_has_not_been_read,
+    |builder| builder
+        .config(|config| {
+            config.fetch.allow_private = true;
+            config.knowledge.max_text_bytes = 2_048;
+        })
+        .with_decoder()
+        .quick_worker(),
+    |app| {
+        let (origin, _site) = site().await;
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let unread = |document: &Value, what: &str| {
+            assert_eq!(document["status"], "empty", "{document}");
+            assert_eq!(document["processing_error"], Value::Null, "{document}");
+            let told = document["processing_warning"].as_str().unwrap();
+            assert!(told.starts_with(what), "{told}");
+        };
+
+        let long = "Words of it. ".repeat(200).into_bytes();
+        let made = upload(&app, key, "a.txt", long).await.expect(201);
+        let id = made["id"].as_str().unwrap();
+        let failed = digitized(&app, key, id).await;
+        assert_eq!(failed["status"], "failed", "{failed}");
+        let original = format!("/api/documents/{BASE}/{id}/content/original");
+        let written = put(&app, key, &original, &[("content", "Tigers swim.")]).await;
+        unread(&written.expect(200), "the original has not been read");
+        let read = digitize(&app, key, id).await;
+        assert_eq!(read["status"], "digitized", "{read}");
+        assert_eq!(read["processing_warning"], Value::Null, "{read}");
+
+        let form = fields(&[
+            ("type", "url"),
+            ("folder", "texts"),
+            ("url", &format!("{origin}/none")),
+        ]);
+        let made = post(&app, key, &format!("/api/documents/{BASE}"), form).await;
+        let made = made.expect(201);
+        let id = made["id"].as_str().unwrap();
+        let failed = digitized(&app, key, id).await;
+        assert_eq!(failed["status"], "failed", "{failed}");
+        assert_eq!(failed["processing_warning"], Value::Null, "{failed}");
+        let path = format!("/api/documents/{BASE}/{id}/url");
+        let lions = format!("{origin}/lions");
+        let changed = put(&app, key, &path, &[("url", &lions)]).await;
+        unread(&changed.expect(200), "the address has not been fetched");
+        let read = digitize(&app, key, id).await;
+        assert_eq!(read["status"], "digitized", "{read}");
+        assert_eq!(read["processing_warning"], Value::Null, "{read}");
+    }
+);
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_nobody_answers_at_says_so_while_it_is_tried() {
     let app = TestApp::builder(&TestDatabase::sqlite())

@@ -495,6 +495,7 @@ impl Place {
         let id = &self.document.id;
         original.store(bases, &transaction, id).await?;
         store::set_fetching(&transaction, id, Fetching::None).await?;
+        store::forget_failed_digitizing(&transaction, id).await?;
         let extracted = store::remove_content(&transaction, id, Variant::Extracted).await?;
         bases.blobs.doom(&transaction, extracted.as_slice()).await?;
         let document = self.commit(bases, transaction).await?;

@@ -325,6 +325,9 @@ pub(super) async fn set_url(
     if found.document.url.as_ref() != Some(&url) {
         let transaction = bases.store.begin().await?;
         store::set_url(&transaction, id, &url, now).await?;
+        if found.reads_address() {
+            store::forget_failed_digitizing(&transaction, id).await?;
+        }
         let extracted = store::remove_content(&transaction, id, Variant::Extracted).await?;
         bases.blobs.doom(&transaction, extracted.as_slice()).await?;
         transaction.commit().await?;

@@ -221,6 +221,16 @@ pub(crate) async fn stop_digitizing(db: &impl Executor, id: &str) -> Result<(), 
     Ok(())
 }
 
+/// Drops the failure to read an original or an address that the document does not have any more.
+pub(crate) async fn forget_failed_digitizing(
+    db: &impl Executor,
+    id: &str,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_documents SET digitizing = 'none', processing_error = NULL WHERE id = $1 AND digitizing = 'failed'";
+    db.execute(statement(sql, [id.into()])).await?;
+    Ok(())
+}
+
 /// Notes that reading its text waits for something.
 pub(crate) async fn wait_with_digitizing(
     db: &impl Executor,
