@@ -124,6 +124,8 @@ impl PartnerSettings {
 
 #[cfg(test)]
 mod tests {
+    use colloquy_base::json;
+
     use super::*;
 
     #[test]
@@ -136,6 +138,31 @@ mod tests {
         };
         assert_eq!(settings, expected);
         assert!(PartnerSettings::of_row("[]").is_err());
+    }
+
+    #[test]
+    fn rates_that_are_none_are_told_in_words_of_the_interface() {
+        for (rate, told) in [
+            ("-1", "must be an integer of at least 1, not integer `-1`"),
+            ("0", "must be an integer of at least 1, not integer `0`"),
+            (
+                "5000000000",
+                "must be an integer in range, not integer `5000000000`",
+            ),
+            (
+                "1.5",
+                "must be an integer of at least 1, not floating point `1.5`",
+            ),
+        ] {
+            for field in [
+                "requests_per_minute",
+                "vectorstore_sync_requests_per_minute",
+            ] {
+                let body = format!(r#"{{"{field}": {rate}}}"#);
+                let error = json::read::<PartnerSettings>(body.as_bytes()).unwrap_err();
+                assert_eq!((&*error.field, &*error.message), (field, told));
+            }
+        }
     }
 
     #[test]

@@ -101,11 +101,12 @@ pub fn plain(message: &str) -> String {
         return format!("must be {}, not {}", kind(expected), kind(given));
     }
     if let Some((given, expected)) = parted("invalid value: ") {
-        let range = match kind(expected) {
-            "an integer" => " in range",
-            _ => "",
+        let expected = match kind(expected) {
+            "an integer" => "an integer in range",
+            POSITIVE if !is_below_one(given) => "an integer in range",
+            expected => expected,
         };
-        return format!("must be {}{range}, not {}", kind(expected), kind(given));
+        return format!("must be {expected}, not {}", kind(given));
     }
     if let Some((_, expected)) = parted("invalid length ") {
         let length = expected
@@ -116,6 +117,14 @@ pub fn plain(message: &str) -> String {
         }
     }
     message.to_owned()
+}
+
+/// The name of an unsigned integer that is not 0.
+const POSITIVE: &str = "an integer of at least 1";
+
+/// True for an integer below 1, as serde names it.
+fn is_below_one(given: &str) -> bool {
+    given == "integer `0`" || given.starts_with("integer `-")
 }
 
 /// The name of a type of JSON for what serde and Rust call it.
@@ -134,6 +143,7 @@ fn kind(name: &str) -> &str {
         _ => match name {
             "a map" => "an object",
             "a sequence" => "an array",
+            name if name.starts_with("a nonzero u") => POSITIVE,
             name if name.starts_with("a tuple of size ") => "an array",
             name => name,
         },
