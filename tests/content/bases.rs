@@ -551,6 +551,17 @@ on_both_databases!(
     }
 );
 
+#[tokio::test]
+async fn nothing_is_made_for_a_partner_that_does_not_exist() {
+    let app = TestApp::builder(&harness::TestDatabase::sqlite());
+    let app = app.without_worker().start().await;
+    for path in ["/api/knowledgebases/nobody", "/api/voices/nobody/empty"] {
+        let form = fields(&[("name", "manual")]);
+        let refused = post(&app, harness::app::ADMIN_KEY, path, form).await;
+        assert_eq!(refused.expect(404)["detail"], "Partner not found", "{path}");
+    }
+}
+
 /// A file is never in memory as a whole, however many come at once, and one that is too large stops early.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_too_large_is_refused_while_it_comes() {

@@ -8,7 +8,7 @@ use std::fmt;
 
 use memchr::memchr2;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::invalid::InvalidField;
 
@@ -67,7 +67,7 @@ impl From<JsonError> for InvalidField {
             JsonError::Malformed(error) => not_json(&error),
             JsonError::TooHeavy { ref field } => {
                 let field = field.clone().unwrap_or_else(|| "body".to_owned());
-                let message = format!("{field} is not taken: {error}");
+                let message = format!("is not taken: {error}");
                 Self::new(field, message)
             }
         }
@@ -89,6 +89,7 @@ pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, InvalidField> {
         }
         match locate(&error) {
             (Some(field), message) => InvalidField::new(field, message),
+            (None, message) if message.starts_with("must be an object") => not_an_object(),
             (None, message) => InvalidField::new("body", format!("The body {message}")),
         }
     })?;
@@ -102,6 +103,22 @@ fn not_json(error: &serde_json::Error) -> InvalidField {
         "body",
         format!("The body is not JSON: {}", malformed(error)),
     )
+}
+
+/// The body is JSON, but no object.
+fn not_an_object() -> InvalidField {
+    InvalidField::new("body", "The body must be a JSON object")
+}
+
+/// Parses a body that has to be an object.
+///
+/// # Errors
+/// Names `body` when it is not JSON or no object, or the field that would become too much for its size.
+pub fn object(text: &[u8]) -> Result<Map<String, Value>, InvalidField> {
+    match parse(text)? {
+        Value::Object(fields) => Ok(fields),
+        _ => Err(not_an_object()),
+    }
 }
 
 /// Reads a value that was parsed as what it has to be, as [`read`] does.
@@ -464,8 +481,11 @@ mod tests {
         ] {
             let error = read::<Limits>(text.as_bytes()).unwrap_err();
             assert_eq!(error.field, field, "{text}");
-            let told = error.message.trim_start_matches("The body ");
-            assert_eq!(told, "must be an object, not an array", "{text}");
+            let told = match field {
+                "body" => "The body must be a JSON object",
+                _ => "must be an object, not an array",
+            };
+            assert_eq!(error.message, told, "{text}");
             let value = serde_json::from_str(text).unwrap();
             let (path, message) = read_value::<Limits>(value).unwrap_err();
             assert_eq!(path.as_deref().unwrap_or("body"), field, "{text}");
@@ -532,7 +552,7 @@ mod tests {
                 "is unknown: expected one of `tokens`, `inner`, `pair`, `mode`",
             ),
             (r#"{"tokens": 1, "tokens": 2}"#, "tokens", "is given twice"),
-            ("7", "body", "The body must be an object, not integer `7`"),
+            ("7", "body", "The body must be a JSON object"),
             (
                 r#"{"tokens": 1"#,
                 "body",

@@ -14,7 +14,7 @@ pub fn in_path(field: &'static str, text: &str, longest: usize) -> Result<String
     if text.contains(['/', '\\']) || text == "." || text == ".." {
         return Err(InvalidField::new(
             field,
-            format!("{field} cannot have / or \\, nor be . or .."),
+            "must not have / or \\, nor be . or ..",
         ));
     }
     Ok(text)
@@ -30,13 +30,13 @@ pub fn shown(field: &'static str, text: &str, longest: usize) -> Result<String, 
     if !(1..=longest).contains(&length) {
         return Err(InvalidField::new(
             field,
-            format!("{field} has 1 to {longest} characters"),
+            format!("must have 1 to {longest} characters"),
         ));
     }
     if text.chars().any(is_hidden) {
         return Err(InvalidField::new(
             field,
-            format!("{field} has a character that cannot be seen"),
+            "must not have characters that cannot be seen",
         ));
     }
     Ok(text.to_owned())
@@ -55,10 +55,7 @@ pub fn email(field: &'static str, text: &str) -> Result<String, InvalidField> {
     if is_address {
         Ok(text)
     } else {
-        Err(InvalidField::new(
-            field,
-            format!("{field} is no e-mail address"),
-        ))
+        Err(InvalidField::new(field, "must be an e-mail address"))
     }
 }
 

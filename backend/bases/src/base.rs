@@ -1,6 +1,6 @@
 //! Knowledge bases.
 
-use colloquy_accounts::Tenant;
+use colloquy_accounts::{Tenant, partner_exists};
 use colloquy_store::StoreError;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -95,6 +95,9 @@ pub(crate) async fn create(
     };
     let most = bases.config.knowledge.max_bases;
     let transaction = bases.store.begin().await?;
+    if !partner_exists(&transaction, tenant).await? {
+        return Err(BaseError::NotFound("Partner"));
+    }
     if store::count_bases(&transaction, tenant).await? >= u64::from(most) {
         return Err(BaseError::Full(format!(
             "A partner has {most} knowledge bases at most"

@@ -5,7 +5,7 @@ use axum::{
     extract::{FromRef, FromRequest, Multipart, Request},
     http::{StatusCode, header::CONTENT_TYPE},
 };
-use colloquy_base::{invalid::InvalidField, json};
+use colloquy_base::json;
 use colloquy_http::{ApiError, extract::body_bytes};
 use serde_json::Value;
 
@@ -45,11 +45,7 @@ async fn read(request: Request) -> Result<Fields, ApiError> {
     let whole = Request::from_parts(parts.clone(), body);
     let bytes = body_bytes(whole).await?;
     match content_type.as_str() {
-        "application/json" => match json::parse(&bytes) {
-            Ok(Value::Object(fields)) => Ok(fields),
-            Ok(_) => Err(malformed("the body is not a JSON object")),
-            Err(error) => Err(InvalidField::from(error).into()),
-        },
+        "application/json" => Ok(json::object(&bytes)?),
         "application/x-www-form-urlencoded" => {
             let mut fields = Fields::new();
             for (name, value) in url::form_urlencoded::parse(&bytes) {
@@ -87,7 +83,7 @@ async fn multipart(request: Request) -> Result<Fields, ApiError> {
 fn add(fields: &mut Fields, name: &str, value: String) -> Result<(), ApiError> {
     match fields.insert(name.to_owned(), Value::String(value)) {
         None => Ok(()),
-        Some(_) => Err(ApiError::invalid(name, format!("{name} is given twice"))),
+        Some(_) => Err(ApiError::invalid(name, "is given twice")),
     }
 }
 

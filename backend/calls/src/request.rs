@@ -45,9 +45,8 @@ impl CreateCall {
             Some(Value::String(text)) if text.trim().is_empty() => None,
             Some(value) => Some(value),
         };
-        let required = |name: &'static str| {
-            given(name).ok_or_else(|| InvalidField::new(name, format!("{name} is required")))
-        };
+        let required =
+            |name: &'static str| given(name).ok_or_else(|| InvalidField::new(name, "is required"));
         let character = CharacterInput::parse(required("character")?)?;
         let time_limit_seconds = time_limit(required("call_time_limit_seconds")?)?;
         let webhook = given("on_completion_webhook").map(webhook).transpose()?;
@@ -58,7 +57,7 @@ impl CreateCall {
                 let bare = partner.strip_prefix("repo:").unwrap_or(partner);
                 Some(bare.to_owned())
             }
-            Some(_) => return Err(InvalidField::new("partner", "partner is a string").into()),
+            Some(_) => return Err(InvalidField::new("partner", "must be a string").into()),
         };
         Ok(Self {
             character,
@@ -82,9 +81,7 @@ fn time_limit(value: &Value) -> Result<u32, InvalidField> {
         .ok_or_else(|| {
             InvalidField::new(
                 "call_time_limit_seconds",
-                format!(
-                    "call_time_limit_seconds is a whole number of seconds, 1 to {MAX_TIME_LIMIT_SECONDS}"
-                ),
+                format!("must be an integer of 1 to {MAX_TIME_LIMIT_SECONDS}, in seconds"),
             )
         })
 }
@@ -96,13 +93,12 @@ fn webhook(value: &Value) -> Result<Url, InvalidField> {
         .filter(|text| text.len() <= MAX_WEBHOOK_BYTES)
         .ok_or_else(|| {
             wrong(format!(
-                "on_completion_webhook is a URL of at most {MAX_WEBHOOK_BYTES} bytes"
+                "must be a URL of at most {MAX_WEBHOOK_BYTES} bytes"
             ))
         })?;
-    let url = Url::parse(text.trim())
-        .map_err(|error| wrong(format!("on_completion_webhook is not a URL: {error}")))?;
+    let url = Url::parse(text.trim()).map_err(|error| wrong(format!("is not a URL: {error}")))?;
     if url.scheme() != "https" {
-        return Err(wrong("on_completion_webhook must use https".to_owned()));
+        return Err(wrong("must use https".to_owned()));
     }
     Ok(url)
 }

@@ -77,7 +77,7 @@ impl CharacterInput {
             (Some(_), Some(_)) => {
                 return Err(within(
                     "description",
-                    "give either parameters or description",
+                    "is given beside parameters, give one of them",
                 ));
             }
             (Some(parameters), None) => parse_parameters("parameters", parameters)?,
@@ -128,7 +128,7 @@ fn parse_parameters(field: &str, value: Value) -> Result<CharacterParameters, In
 fn within(field: &str, message: impl Display) -> InvalidCharacter {
     InvalidCharacter {
         field: Some(field.to_owned()),
-        message: format!("character.{field} {message}"),
+        message: message.to_string(),
     }
 }
 

@@ -44,7 +44,7 @@ impl Request {
     /// [`FormatError`] that names the field. Fields that mean nothing for a compaction pass.
     pub fn read_compaction(body: Value) -> Result<Self, FormatError> {
         let Value::Object(mut body) = body else {
-            return Err(FormatError::new("body", "is not a JSON object"));
+            return Err(FormatError::new("body", "must be a JSON object"));
         };
         let model = take_string(&mut body, "model")?
             .ok_or_else(|| FormatError::new("model", "is required"))?;

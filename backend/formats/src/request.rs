@@ -70,7 +70,7 @@ impl Request {
     /// [`FormatError`] that names the field. Fields that are not known pass.
     pub fn read(api: ModelApi, body: Value) -> Result<Self, FormatError> {
         let Value::Object(mut body) = body else {
-            return Err(FormatError::new("body", "is not a JSON object"));
+            return Err(FormatError::new("body", "must be a JSON object"));
         };
         let svc = take_svc(&mut body)?;
         let model = take_string(&mut body, "model")?

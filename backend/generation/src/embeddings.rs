@@ -15,6 +15,7 @@ use colloquy_accounts::{
 use colloquy_base::{
     fair_queue::{Claim, Priority},
     invalid::InvalidField,
+    json,
 };
 use colloquy_http::{ApiError, Arrival, memory::off_thread};
 use colloquy_providers::{Embedder, EmbeddingRequest};
@@ -24,7 +25,6 @@ use utoipa::ToSchema;
 
 use super::{
     error::{AnswerError, PrepareError},
-    request::json_body,
     routes::body,
     schema::TextError,
 };
@@ -156,11 +156,12 @@ struct Wanted {
 
 impl Wanted {
     fn parse(bytes: &[u8]) -> Result<Self, InvalidField> {
-        let Value::Object(mut body) = json_body(bytes)? else {
-            return Err(InvalidField::new("body", "body is a JSON object"));
-        };
+        let mut body = json::object(bytes)?;
         let Some(Value::String(model)) = body.remove("model") else {
-            return Err(InvalidField::new("model", "model is a text, and required"));
+            return Err(InvalidField::new(
+                "model",
+                "model is required, and must be a string",
+            ));
         };
         let texts = texts(body.remove("input").unwrap_or_default())?;
         let format = match body.remove("encoding_format") {
@@ -168,20 +169,20 @@ impl Wanted {
             Some(Value::String(format)) if format == "float" => EncodingFormat::Float,
             Some(Value::String(format)) if format == "base64" => EncodingFormat::Base64,
             Some(_) => {
-                let message = "encoding_format is float or base64";
+                let message = "encoding_format must be float or base64";
                 return Err(InvalidField::new("encoding_format", message));
             }
         };
         let dimensions = match body.remove("dimensions") {
             None | Some(Value::Null) => None,
             Some(given) => Some(given.as_u64().filter(|it| *it > 0).ok_or_else(|| {
-                InvalidField::new("dimensions", "dimensions is a whole number above 0")
+                InvalidField::new("dimensions", "dimensions must be an integer of at least 1")
             })?),
         };
         if let Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) =
             body.get("user")
         {
-            return Err(InvalidField::new("user", "user is a text"));
+            return Err(InvalidField::new("user", "user must be a string"));
         }
         Ok(Self {
             model,

@@ -47,9 +47,9 @@ impl ClientRequest {
 /// A body as JSON.
 ///
 /// # Errors
-/// Names the body, or the field that takes too much.
-pub(super) fn json_body(bytes: &[u8]) -> Result<Value, InvalidField> {
-    Ok(json::parse(bytes)?)
+/// Names the body if it is no object, or the field that takes too much.
+fn json_body(bytes: &[u8]) -> Result<Value, InvalidField> {
+    Ok(Value::Object(json::object(bytes)?))
 }
 
 #[cfg(test)]

@@ -151,7 +151,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for ApiPath
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         // PostgreSQL stores no text with a NUL, so nothing is called so.
         if parts.uri.path().contains("%00") {
-            return Err(ApiError::invalid("path", "path has a NUL character"));
+            return Err(ApiError::invalid("path", "has a NUL character"));
         }
         match Path::from_request_parts(parts, state).await {
             Ok(Path(value)) => Ok(Self(value)),
@@ -180,8 +180,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ApiQuery<T> {
         for parameter in query.split('&') {
             if parameter.contains("%00") {
                 let name = parameter.split('=').next().unwrap_or_default();
-                let message = format!("{name} has a NUL character");
-                return Err(ApiError::invalid(name, message));
+                return Err(ApiError::invalid(name, "has a NUL character"));
             }
         }
         Ok(Self(parameters::read_query(query)?))

@@ -192,7 +192,7 @@ impl Fields {
         let mut left = most;
         while let Some(part) = form.next().await? {
             if part.file_name.is_some() {
-                let message = format!("{} is a file; this form takes text", part.name);
+                let message = "is a file; this form takes text";
                 return Err(ApiError::invalid(&part.name, message));
             }
             let name = part.name.clone();
@@ -209,7 +209,7 @@ impl Fields {
     /// 400 when it is there already.
     pub fn add(&mut self, name: String, text: String) -> Result<(), ApiError> {
         if self.0.contains_key(&name) {
-            return Err(ApiError::invalid(&name, format!("{name} is given twice")));
+            return Err(ApiError::invalid(&name, "is given twice"));
         }
         self.0.insert(name, text);
         Ok(())
@@ -231,7 +231,7 @@ impl Fields {
     /// 400 when it is missing or empty.
     pub fn require(&mut self, name: &str) -> Result<String, ApiError> {
         self.take(name)
-            .ok_or_else(|| ApiError::invalid(name, format!("{name} is required")))
+            .ok_or_else(|| ApiError::invalid(name, "is required"))
     }
 
     /// Takes out `true` or `false`.
@@ -243,7 +243,7 @@ impl Fields {
             None => Ok(None),
             Some("true" | "True" | "1") => Ok(Some(true)),
             Some("false" | "False" | "0") => Ok(Some(false)),
-            Some(_) => Err(ApiError::invalid(name, format!("{name} is true or false"))),
+            Some(_) => Err(ApiError::invalid(name, "must be true or false")),
         }
     }
 
@@ -253,10 +253,7 @@ impl Fields {
     /// 400 that names a field.
     pub fn finish(self) -> Result<(), ApiError> {
         match self.0.into_keys().next() {
-            Some(name) => Err(ApiError::invalid(
-                &name,
-                format!("{name} is not a field of this form"),
-            )),
+            Some(name) => Err(ApiError::invalid(&name, "is not a field of this form")),
             None => Ok(()),
         }
     }

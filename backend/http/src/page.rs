@@ -120,12 +120,11 @@ fn refuse_unknown(query: &str, known: &[String]) -> Result<(), InvalidField> {
         if name != "api_key" && !known.iter().any(|known| *known == name) {
             let name = shortened(&name);
             let known = known.join(", ");
-            let message = format!("there is no parameter {name}; there are {known}");
+            let message = format!("is unknown; there are {known}");
             return Err(InvalidField::new(name, message));
         }
         if !given.insert(name.clone()) {
-            let message = format!("{name} is given twice");
-            return Err(InvalidField::new(name.into_owned(), message));
+            return Err(InvalidField::new(name.into_owned(), "is given twice"));
         }
     }
     Ok(())
@@ -135,7 +134,7 @@ impl Page {
     fn new(query: PageQuery, uri: Uri) -> Result<Self, ApiError> {
         let limit = query.limit.unwrap_or(MOST);
         if !(1..=MOST).contains(&limit) {
-            return Err(ApiError::invalid("limit", "limit is 1 to 100"));
+            return Err(ApiError::invalid("limit", "must be 1 to 100"));
         }
         Ok(Self {
             limit,

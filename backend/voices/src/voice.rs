@@ -1,6 +1,6 @@
 //! Voices: making, changing and removing them, and what is not done while they are being processed.
 
-use colloquy_accounts::{Tenant, hold_partner};
+use colloquy_accounts::{Tenant, hold_partner, partner_exists};
 use colloquy_audio::media::Container;
 use colloquy_base::invalid::InvalidField;
 use colloquy_blobs::{BlobKey, Written};
@@ -88,6 +88,9 @@ pub(super) async fn create(voices: &Voices, new: NewVoice<'_>) -> Result<(), Voi
     let tenant = new.tenant;
     let transaction = voices.store.begin().await?;
     hold_partner(&transaction, tenant).await?;
+    if !partner_exists(&transaction, tenant).await? {
+        return Err(VoiceError::NotFound("Partner"));
+    }
     check_count(voices, store::count(&transaction, tenant).await?)?;
     if !store::insert(&transaction, &new, voices.clock.now_ms()).await? {
         return Err(taken());

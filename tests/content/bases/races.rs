@@ -437,7 +437,10 @@ on_both_databases!(
         let process = "/api/queue/process?partner=acme&kb=man%00ual&action=digitize";
         let body = json!({"document": {"id": "x"}});
         let refused = app.post(key, process, body).await.expect(400);
-        assert!(refused.to_string().contains("kb has a NUL"), "{refused}");
+        assert!(
+            refused["detail"] == "has a NUL character" && refused["field"] == "kb",
+            "{refused}"
+        );
         let body = json!({"partner": "acme", "kb": "man\u{0}ual", "user_message": "?"});
         let missing = app.post(key, "/api/rag-test/search", body).await;
         assert!(

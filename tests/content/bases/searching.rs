@@ -130,10 +130,17 @@ on_both_databases!(
                 json!({"query_weight_original": "x"}),
                 "query_weight_original",
             ),
+            (
+                json!({"character_replacement_name": "x".repeat(201)}),
+                "character_replacement_name",
+            ),
             (json!({"partner": "../"}), "partner"),
+            (json!({"partner": ""}), "partner"),
         ] {
             let refused = ask(key, changes.clone()).await.expect(400);
             assert_eq!(refused["field"], field, "{changes}: {refused}");
+            let told = refused["detail"].as_str().unwrap();
+            assert!(!told.starts_with(field), "{changes}: {told}");
         }
         for changes in [
             json!({"top_k": 5}),

@@ -98,7 +98,10 @@ pub(super) struct NewBaseForm {
 #[utoipa::path(
     post, path = "/api/knowledgebases/{partner}", tag = "knowledge bases", params(("partner" = String, Path)),
     request_body(content = NewBaseForm, content_type = "multipart/form-data"),
-    responses((status = 201, body = KnowledgeBaseView), (status = 400), (status = 409, description = "the name is taken"))
+    responses(
+        (status = 201, body = KnowledgeBaseView), (status = 400), (status = 404, description = "there is no such partner"),
+        (status = 409, description = "the name is taken"),
+    )
 )]
 pub(super) async fn create(
     State(bases): State<Bases>,
@@ -145,7 +148,7 @@ fn limit(field: &'static str, text: &str) -> Result<u64, ApiError> {
     let limit = text.trim().parse::<u64>().ok();
     limit
         .filter(|limit| i64::try_from(*limit).is_ok())
-        .ok_or_else(|| ApiError::invalid(field, format!("{field} is a whole number, 0 or more")))
+        .ok_or_else(|| ApiError::invalid(field, "must be an integer of at least 0"))
 }
 
 fn dollars(text: &str) -> Result<Usd, ApiError> {
@@ -154,7 +157,7 @@ fn dollars(text: &str) -> Result<Usd, ApiError> {
         .ok_or_else(|| {
             ApiError::invalid(
                 "dollar_limit_usd",
-                "dollar_limit_usd is 0 or more dollars, with 8 decimals at most",
+                "must be 0 or more dollars, with 8 decimals at most",
             )
         })
 }

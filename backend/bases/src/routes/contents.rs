@@ -58,7 +58,7 @@ impl ContentPath {
             Ok(variant) if variant != Variant::Extracted => Ok(variant),
             _ => Err(ApiError::invalid(
                 "type",
-                "type is original, digitized, rewritten or draft",
+                "must be original, digitized, rewritten or draft",
             )),
         }
     }
@@ -102,7 +102,7 @@ pub(super) async fn read(
         None | Some("raw") => "raw",
         Some("markdown") if is_final => "markdown",
         Some("markdown") => "raw",
-        Some(_) => return Err(ApiError::invalid("format", "format is raw or markdown")),
+        Some(_) => return Err(ApiError::invalid("format", "must be raw or markdown")),
     };
     let (described, variant) = found(&bases, caller, &path).await?;
     let Some(content) = described.content(variant) else {
@@ -286,11 +286,11 @@ pub(super) async fn write(
     let most = bases.config.knowledge.max_text_bytes as usize;
     let mut fields = Fields::read(request, 3 * most).await?;
     let text = fields.take_text("content");
-    let text = text.ok_or_else(|| ApiError::invalid("content", "content is required"))?;
+    let text = text.ok_or_else(|| ApiError::invalid("content", "is required"))?;
     let limit = place.limit(&mut fields)?;
     fields.finish()?;
     if text.len() > most {
-        let message = format!("content has {most} bytes at most");
+        let message = format!("must have at most {most} bytes");
         return Err(ApiError::invalid("content", message));
     }
     place.put_text(&bases, text, limit).await
@@ -352,7 +352,7 @@ pub(super) async fn upload(
     let limit = place.limit(&mut fields)?;
     fields.finish()?;
     match file {
-        None => Err(ApiError::invalid("file", "file is required")),
+        None => Err(ApiError::invalid("file", "is required")),
         Some(PutContent::Text(text)) => place.put_text(&bases, text, limit).await,
         Some(PutContent::File(file)) => place.put_original(&bases, &file.into_content()).await,
     }
@@ -381,7 +381,7 @@ async fn place(
     if variant == Variant::Draft {
         return Err(ApiError::invalid(
             "type",
-            "type is original, digitized or rewritten",
+            "must be original, digitized or rewritten",
         ));
     }
     let (tenant, base) = base_of(bases, caller, &path.kb).await?;

@@ -207,7 +207,7 @@ pub(super) async fn create_empty(
 
 /// Where a document comes from.
 pub(super) fn source(text: &str) -> Result<Source, ApiError> {
-    Source::try_from(text.to_owned()).map_err(|_| ApiError::invalid("type", "type is file or url"))
+    Source::try_from(text.to_owned()).map_err(|_| ApiError::invalid("type", "must be file or url"))
 }
 
 /// The longest address, in bytes.
@@ -222,7 +222,7 @@ pub(super) fn address(text: &str) -> Result<String, InvalidField> {
     if is_web && is_visible && text.len() <= MOST_URL {
         Ok(text.to_owned())
     } else {
-        let message = format!("url is an address with http or https, of {MOST_URL} bytes at most");
+        let message = format!("must be an address with http or https, of at most {MOST_URL} bytes");
         Err(InvalidField::new("url", message))
     }
 }

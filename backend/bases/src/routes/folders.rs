@@ -101,7 +101,7 @@ pub(super) async fn create(
     let kind = match fields.take("type") {
         None => Kind::Regular,
         Some(kind) => Kind::try_from(kind)
-            .map_err(|_| ApiError::invalid("type", "type is regular or video_channel"))?,
+            .map_err(|_| ApiError::invalid("type", "must be regular or video_channel"))?,
     };
     let made = match kind {
         Kind::Regular => {
@@ -126,7 +126,7 @@ pub(super) async fn create(
 fn new_channel(fields: &mut Fields) -> Result<NewChannel, ApiError> {
     let channel_url = fields.require("channel_url")?;
     let address = ChannelAddress::parse(&channel_url).ok_or_else(|| {
-        let message = "channel_url is a handle such as @name, or the address of a channel with /@.., /channel/UC.., /user/.. or /c/..";
+        let message = "must be a handle such as @name, or the address of a channel with /@.., /channel/UC.., /user/.. or /c/..";
         ApiError::invalid("channel_url", message)
     })?;
     Ok(NewChannel {

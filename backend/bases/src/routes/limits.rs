@@ -249,7 +249,7 @@ pub(super) async fn decide(
 fn storable(field: &'static str, limit: Option<Option<u64>>) -> Result<(), ApiError> {
     match limit.flatten() {
         Some(limit) if i64::try_from(limit).is_err() => {
-            Err(ApiError::invalid(field, format!("{field} is too large")))
+            Err(ApiError::invalid(field, "is too large"))
         }
         _ => Ok(()),
     }

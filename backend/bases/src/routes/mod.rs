@@ -16,7 +16,8 @@ mod vectorstore;
 mod views;
 
 use axum::extract::FromRef;
-use colloquy_accounts::{Accounts, PartnerTenant, Scope, Tenant};
+use colloquy_accounts::{Accounts, PartnerId, PartnerTenant, Scope, Tenant};
+use colloquy_base::invalid::InvalidField;
 use colloquy_http::ApiError;
 use serde::Deserialize;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -97,6 +98,14 @@ struct DocumentPath {
 fn allowed(caller: PartnerTenant) -> Result<Tenant, ApiError> {
     caller.principal.require(Scope::Knowledge)?;
     Ok(caller.tenant)
+}
+
+/// The partner that a query or a body names.
+fn named_partner(name: &str) -> Result<PartnerId, InvalidField> {
+    match name.is_empty() {
+        true => Err(InvalidField::new("partner", "is required")),
+        false => PartnerId::parse(name),
+    }
 }
 
 /// The same with a base of it.

@@ -1,14 +1,17 @@
 //! `/api/queue/process` and `/api/bulk/rewrite`.
 
 use axum::{Json, extract::State};
-use colloquy_accounts::{Caller, PartnerId, PartnerTenant, Scope, Tenant};
+use colloquy_accounts::{Caller, PartnerTenant, Scope, Tenant};
 use colloquy_base::money::Usd;
 use colloquy_http::{ApiError, ApiJson, ApiPath, ApiQuery};
 use colloquy_kernel::jobs;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{BasePath, FolderPath, allowed, base_of, views::DocumentView};
+use super::{
+    BasePath, FolderPath, allowed, base_of, named_partner, uploads::wrong_limit,
+    views::DocumentView,
+};
 use crate::{
     Bases,
     base::{self, KnowledgeBase},
@@ -100,8 +103,7 @@ pub(super) async fn process(
     ApiJson(body): ApiJson<ProcessBody>,
 ) -> Result<Json<ProcessView>, ApiError> {
     principal.require(Scope::Knowledge)?;
-    let partner = PartnerId::parse(&query.partner)
-        .map_err(|_| ApiError::invalid("partner", "partner is the name of a partner"))?;
+    let partner = named_partner(&query.partner)?;
     let tenant = principal.tenant(&partner)?;
     let base = base::find(&bases, &tenant, &query.kb)
         .await?
@@ -152,8 +154,7 @@ async fn digitize(
 ) -> Result<(), ApiError> {
     let document = &found.document;
     if limit == Some(0) {
-        let message = "character_limit is a whole number above 0";
-        return Err(ApiError::invalid("character_limit", message));
+        return Err(wrong_limit());
     }
     let has = |variant| found.content(variant).is_some();
     if !has(Variant::Original) && !has(Variant::Extracted) && document.url.is_none() {

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::named_partner;
 use crate::{
     Bases,
     base::{self, KnowledgeBase},
@@ -253,8 +254,7 @@ pub(super) async fn search(
     principal.require(Scope::Knowledge)?;
     let began = bases.clock.instant();
     let is_admin = principal.require_admin().is_ok();
-    let partner = PartnerId::parse(&body.partner)
-        .map_err(|_| ApiError::invalid("partner", "partner is the name of a partner"))?;
+    let partner = named_partner(&body.partner)?;
     let tenant = principal.tenant(&partner)?;
     let fusion = fusion(&body, is_admin)?;
     let (original, replaced) = questions(&body)?;
@@ -336,13 +336,13 @@ fn fusion(body: &SearchBody, is_admin: bool) -> Result<FusionParameters, ApiErro
         let weight = given.unwrap_or(default);
         match (0.0..=1_000.0).contains(&weight) {
             true => Ok(weight),
-            false => Err(ApiError::invalid(field, format!("{field} is 0 to 1000"))),
+            false => Err(ApiError::invalid(field, "must be 0 to 1000")),
         }
     };
     let count = |field: &'static str, given: Option<u64>, most: u64, default: usize| {
         let count = given.unwrap_or(default as u64);
         if !(1..=most).contains(&count) {
-            let message = format!("{field} is 1 to {most}");
+            let message = format!("must be 1 to {most}");
             return Err(ApiError::invalid(field, message));
         }
         Ok(usize::try_from(count).unwrap_or(default))
@@ -399,7 +399,7 @@ fn fusion(body: &SearchBody, is_admin: bool) -> Result<FusionParameters, ApiErro
 fn for_administrators(field: &'static str) -> ApiError {
     ApiError {
         field: Some(field.to_owned()),
-        ..ApiError::forbidden(format!("{field} is for administrators"))
+        ..ApiError::forbidden("is for administrators")
     }
 }
 
@@ -408,14 +408,13 @@ fn questions(body: &SearchBody) -> Result<(String, Option<String>), ApiError> {
     let bounded = |field: &'static str, text: &str| match text.chars().count() <= LONGEST {
         true => Ok(()),
         false => {
-            let message = format!("{field} has {LONGEST} characters at most");
+            let message = format!("must have at most {LONGEST} characters");
             Err(ApiError::invalid(field, message))
         }
     };
     let user = body.user_message.trim();
     if user.is_empty() {
-        let message = "user_message is required";
-        return Err(ApiError::invalid("user_message", message));
+        return Err(ApiError::invalid("user_message", "is required"));
     }
     bounded("user_message", &body.user_message)?;
     let robot = body.robot_message.as_deref().unwrap_or_default();
@@ -429,7 +428,7 @@ fn questions(body: &SearchBody) -> Result<(String, Option<String>), ApiError> {
     if name.is_some_and(|name| name.chars().count() > 200) {
         return Err(ApiError::invalid(
             "character_replacement_name",
-            "character_replacement_name has 200 characters at most",
+            "must have at most 200 characters",
         ));
     }
     let replaced = name.and_then(|name| replacing::replaced(user, name));
@@ -454,7 +453,7 @@ async fn base_of(
         Some((Tenant::of_row(partner.as_str()), name))
     });
     let Some((tenant, name)) = named else {
-        let message = "rag_index_override is <partner>/<kb>";
+        let message = "must be <partner>/<kb>";
         return Err(ApiError::invalid("rag_index_override", message));
     };
     Ok(base::find(bases, &tenant, name).await?)
@@ -467,7 +466,7 @@ fn collection_of(collection: &str, is_admin: bool) -> Result<(Uuid, i64), ApiErr
     let parts = collection.split_once('/');
     let parts = parts.and_then(|(base, profile)| Some((base.parse().ok()?, profile.parse().ok()?)));
     parts.ok_or_else(|| {
-        let message = "collection_override is <knowledge_base_id>/<embedding_profile_id>";
+        let message = "must be <knowledge_base_id>/<embedding_profile_id>";
         ApiError::invalid("collection_override", message)
     })
 }

@@ -128,7 +128,7 @@ pub(super) fn model_tier(fields: &mut Fields) -> Result<ModelTier, ApiError> {
     match fields.take("model_tier") {
         None => Ok(ModelTier::default()),
         Some(tier) => ModelTier::try_from(tier)
-            .map_err(|_| ApiError::invalid("model_tier", "model_tier is standard or economy")),
+            .map_err(|_| ApiError::invalid("model_tier", "must be standard or economy")),
     }
 }
 
@@ -160,9 +160,8 @@ pub(super) fn positive(text: &str) -> Result<u64, ApiError> {
         .ok_or_else(wrong_limit)
 }
 
-fn wrong_limit() -> ApiError {
-    let message = "character_limit is a whole number above 0";
-    ApiError::invalid("character_limit", message)
+pub(super) fn wrong_limit() -> ApiError {
+    ApiError::invalid("character_limit", "must be an integer of at least 1")
 }
 
 /// The folder that a form names.
@@ -212,14 +211,14 @@ pub(super) async fn create(
     let made = match source {
         Source::File => {
             fields.finish()?;
-            let (_, file) = file.ok_or_else(|| ApiError::invalid("file", "file is required"))?;
+            let (_, file) = file.ok_or_else(|| ApiError::invalid("file", "is required"))?;
             upload::add_file(&bases, &tenant, &base, &folder, file?, options).await?
         }
         Source::Url => {
             let url = address(&fields.require("url")?)?;
             fields.finish()?;
             if file.is_some() {
-                return Err(ApiError::invalid("file", "file is for the type file"));
+                return Err(ApiError::invalid("file", "is for the type file"));
             }
             upload::add_url(&bases, &tenant, &base, &folder, url, options).await?
         }
@@ -316,7 +315,7 @@ pub(super) async fn create_files(
     let common = options(&mut fields)?;
     fields.finish()?;
     if files.is_empty() {
-        return Err(ApiError::invalid("files", "files is required"));
+        return Err(ApiError::invalid("files", "is required"));
     }
     if given.len() > files.len() {
         return Err(ApiError::invalid(
@@ -439,7 +438,7 @@ pub(super) async fn create_urls(
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let base = base.require_open()?;
     if !(1..=MOST_URLS).contains(&body.urls.len()) {
-        let message = format!("urls has 1 to {MOST_URLS} addresses");
+        let message = format!("must have 1 to {MOST_URLS} addresses");
         return Err(ApiError::invalid("urls", message));
     }
     let folder = named_folder(&bases, &base, &body.folder).await?;

@@ -13,7 +13,7 @@ use axum::{
 };
 use bytes::Bytes;
 use colloquy_accounts::quotas::QuotaCaller;
-use colloquy_base::invalid::InvalidField;
+use colloquy_base::{invalid::InvalidField, json};
 use colloquy_http::{
     ApiError, Arrival,
     memory::{self, Share, off_thread},
@@ -31,7 +31,7 @@ use super::super::{
     error::PrepareError,
     generate,
     prepare::Requester,
-    request::{self, ClientRequest},
+    request::ClientRequest,
     stored::Recent,
     streamed::{self, StreamItem},
 };
@@ -146,10 +146,7 @@ async fn begin(
 
 /// A `response.create`: the body of `POST /v3/responses` with a type. It is streamed in any case.
 fn parse(text: &[u8]) -> Result<ClientRequest, PrepareError> {
-    let mut body = request::json_body(text)?;
-    let object = body
-        .as_object_mut()
-        .ok_or_else(|| InvalidField::new("body", "body is not a JSON object"))?;
+    let mut object = json::object(text)?;
     if object
         .remove("type")
         .is_none_or(|it| it != "response.create")
@@ -164,7 +161,7 @@ fn parse(text: &[u8]) -> Result<ClientRequest, PrepareError> {
     if object.remove("generate").is_some_and(|it| !generates(it)) {
         return Err(InvalidField::new("generate", "generate must be true").into());
     }
-    let mut request = ClientRequest::read(ModelApi::Responses, body)?;
+    let mut request = ClientRequest::read(ModelApi::Responses, Value::Object(object))?;
     request.text.stream = true;
     Ok(request)
 }

@@ -67,7 +67,7 @@ struct EmbedForm {
 fn voice_type(text: Option<String>) -> Result<Option<String>, ApiError> {
     match text.filter(|text| !text.is_empty()) {
         Some(text) if !is_voice_type(&text) => {
-            let message = "tts_type has 1 to 64 letters, digits, '-' and '_'";
+            let message = "must have 1 to 64 letters, digits, '-' and '_'";
             Err(ApiError::invalid("tts_type", message))
         }
         text => Ok(text),

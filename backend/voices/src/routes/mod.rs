@@ -161,7 +161,8 @@ async fn read_form(
     params(("partner" = String, Path)),
     request_body(content = VoiceForm, content_type = "multipart/form-data"),
     responses(
-        (status = 201, body = VoiceView), (status = 400), (status = 413), (status = 415),
+        (status = 201, body = VoiceView), (status = 400), (status = 404, description = "there is no such partner"),
+        (status = 413), (status = 415),
         (status = 409, description = "There is a voice of this name, or as many as there may be"),
         (status = 429, description = "Too many voices are being processed"),
         (status = 503, description = "The recording cannot be stored now"),
@@ -215,7 +216,7 @@ fn name(fields: &mut Fields) -> Result<String, ApiError> {
     let name = names::in_path("name", &fields.require("name")?, LONGEST_NAME)?;
     // That is where empty voices are made.
     match name == "empty" {
-        true => Err(ApiError::invalid("name", "name cannot be \"empty\"")),
+        true => Err(ApiError::invalid("name", "must not be \"empty\"")),
         false => Ok(name),
     }
 }
@@ -236,7 +237,10 @@ struct NameForm {
     request_body(content(
         (NameForm = "multipart/form-data"), (NameForm = "application/x-www-form-urlencoded"),
     )),
-    responses((status = 201, body = VoiceView), (status = 400), (status = 409), (status = 415))
+    responses(
+        (status = 201, body = VoiceView), (status = 400), (status = 404, description = "there is no such partner"), (status = 409),
+        (status = 415),
+    )
 )]
 async fn create_empty_voice(
     State(voices): State<Voices>,
@@ -336,11 +340,7 @@ fn number(
     number
         .filter(|number| range.contains(number))
         .ok_or_else(|| {
-            let message = format!(
-                "{field} is a whole number of {} to {}",
-                range.start(),
-                range.end()
-            );
+            let message = format!("must be an integer of {} to {}", range.start(), range.end());
             ApiError::invalid(field, message)
         })
 }
@@ -426,7 +426,7 @@ async fn prefer_sample(
     let index = index.map(|text| {
         let number = text.trim().parse().ok().filter(|number: &i64| *number >= 0);
         let wrong =
-            || ApiError::invalid("sample_index", "sample_index is a whole number, or empty");
+            || ApiError::invalid("sample_index", "must be an integer of at least 0, or empty");
         number.ok_or_else(wrong)
     });
     voice::prefer(&voices, &tenant, &path.voice, index.transpose()?).await?;

@@ -73,7 +73,7 @@ pub(super) async fn add_sample(
     let made = match read_form(&voices, &tenant, request, None, &mut upload).await {
         Ok(fields) => match (fields.finish(), &upload) {
             (Err(error), _) => Err(error),
-            (Ok(()), None) => Err(ApiError::invalid("file", "file is required")),
+            (Ok(()), None) => Err(ApiError::invalid("file", "is required")),
             (Ok(()), Some(upload)) => {
                 let added = add(&voices, &tenant, &path.voice, upload).await;
                 added.map_err(ApiError::from)
