@@ -228,10 +228,16 @@ async fn answered(
         output.variants(first, replies);
         return Ok(output);
     }
-    let sound = match question.generate_audio {
-        true => colloquy_speech::record(&messaging.speech, voice, &first, claim).await,
-        false => Ok(None),
-    };
-    output.answer(first, sound.map_err(Failure::Speech)?);
+    let mut sound = None;
+    if question.generate_audio {
+        let recorded = colloquy_speech::record(&messaging.speech, voice, &first, claim).await;
+        // Nothing of the reply can be heard, as with `*smiles*`.
+        sound = Some(
+            recorded
+                .map_err(Failure::Speech)?
+                .ok_or(Failure::EmptyReply)?,
+        );
+    }
+    output.answer(first, sound);
     Ok(output)
 }

@@ -1,8 +1,8 @@
 //! What a model is asked, and the shapes of what comes back.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use colloquy::{providers, speech::decode_ogg};
-use harness::{on_both_databases, upstream::Script};
+use colloquy::{jobs, messaging::Complete, providers, speech::decode_ogg};
+use harness::{eventually, on_both_databases, upstream::Script};
 
 use super::{audio::recorded, *};
 
@@ -252,4 +252,24 @@ async fn long_sound_is_transcribed_in_parts_and_silence_is_no_question() {
     )
     .await;
     assert_eq!(both["messages"][0]["text"], "");
+}
+
+/// A spoken answer has sound, so the model is asked again for a reply without words.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_that_cannot_be_heard_is_none() {
+    let (app, acme, upstream) = with_upstream().await;
+    upstream.set_default(Api::Chat, Script::text("*smiles* 🙂"));
+    let hello = json!([written("m1", "Hello")]);
+    let written = output(&app, &acme.key, question(hello.clone(), json!({}))).await;
+    assert_eq!(written["messages"][1]["text"], "*smiles* 🙂");
+    let spoken = question(hello, json!({"generate_audio": true}));
+    let path = asked(&app, &acme.key, spoken).await;
+    let id = path.rsplit_once('/').unwrap().1;
+    let error = async || {
+        let job = jobs::find::<Complete>(app.app.store.db(), id).await;
+        job.unwrap().and_then(|job| job.last_error)
+    };
+    eventually("it was tried", || async { error().await.is_some() }).await;
+    let told = error().await.unwrap();
+    assert!(told.contains("the reply is empty"), "{told}");
 }
