@@ -186,6 +186,10 @@ on_both_databases!(malformed_characters_are_refused_with_their_field, |app| {
             "parameters.profile_schema",
         ),
         (json!({"language": "x".repeat(300)}), "parameters.language"),
+        (json!({"language": "Elvish"}), "parameters.language"),
+        (json!({"patience_ms": 499}), "parameters.patience_ms"),
+        (json!({"patience_ms": 60_001}), "parameters.patience_ms"),
+        (json!({"patience_ms": "3 s"}), "parameters.patience_ms"),
         (json!({"greetings": ["{{ open"]}), "parameters.greetings[0]"),
         (json!([]), "parameters"),
     ] {

@@ -1,6 +1,6 @@
 //! What a character may hold. An error names the field, such as `parameters.greetings[0]`.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt::Display};
+use std::{borrow::Cow, collections::BTreeMap, fmt::Display, ops::RangeInclusive};
 
 use colloquy_accounts::PartnerId;
 use colloquy_base::{invalid::InvalidField, json};
@@ -14,6 +14,8 @@ const MAX_PERSONALITY_BYTES: usize = 128 * 1024;
 const MAX_NAME_CHARS: usize = 200;
 /// The longest text that is spoken or set before a conversation, in characters.
 const MAX_LINE_CHARS: usize = 4_000;
+/// When `patience_message` may be spoken, in milliseconds; as for the server's `calls.patience_ms`.
+const PATIENCE_MS: RangeInclusive<u32> = 500..=60_000;
 /// The longest template parameter of a request, in bytes.
 const MAX_PARAM_BYTES: usize = 32 * 1024;
 /// The most greetings, questions or documents.
@@ -69,6 +71,14 @@ pub(super) fn character(character: &Character) -> Result<(), InvalidField> {
         {
             return Err(invalid(field, format!("at most {limit} characters")));
         }
+    }
+    if parameters
+        .patience_ms
+        .is_some_and(|delay| !PATIENCE_MS.contains(&delay))
+    {
+        let (least, most) = (PATIENCE_MS.start(), PATIENCE_MS.end());
+        let message = format!("must be an integer of {least} to {most}");
+        return Err(invalid("patience_ms", message));
     }
     for (field, entries) in [
         ("greetings", parameters.greetings.len()),

@@ -52,7 +52,7 @@ pub struct CallsConfig {
     pub apology: String,
     /// Default `patience_message` of characters. Unset: "One moment, please." in the language of the call; empty: no message.
     pub patience_message: Option<String>,
-    /// Delay before `patience_message` is spoken, in milliseconds, 500 to 60000.
+    /// Default `patience_ms` of characters: the delay before `patience_message` is spoken, in milliseconds, 500 to 60000.
     pub patience_ms: u32,
     /// What calls find out of their visitors and tell the page (`onUserInfo`), where the character has no `profile_schema`: names of fields,
     /// and what they mean. Empty: nothing; unset: `name`, `age`, `city`, `occupation` and `interests`.

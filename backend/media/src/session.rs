@@ -32,7 +32,7 @@ use tokio_util::task::AbortOnDropHandle;
 use self::{
     offers::Offers,
     replay::ReplayBuffer,
-    turns::{patience_message, turn_settings},
+    turns::{patience_after, patience_message, turn_settings},
     visitor::Visitor,
     words::{conversation, rag_info, server_message, stored_line},
 };
@@ -230,7 +230,7 @@ impl Session {
                 [&rendered.patience_message, &settings.patience_message],
                 &voice,
             ),
-            patience_after: Duration::from_millis(settings.patience_ms.into()),
+            patience_after: patience_after(setup.character.parameters.patience_ms, settings),
             time_limit: setup.time_limit,
             // The providers' own time-out comes first and says what happened; this one is for what they miss.
             provider_timeout: Duration::from_millis(settings.provider_timeout_ms.into())

@@ -1,6 +1,9 @@
 //! When turns begin and end, and when what is said in them is transcribed: the settings of a server's calls.
 
+use std::time::Duration;
+
 use colloquy_base::language::primary;
+use colloquy_config::CallsConfig;
 use colloquy_speech::Voice;
 use colloquy_voice::{PredictedHold, TurnSettings};
 
@@ -53,6 +56,11 @@ pub(super) fn patience_message(messages: [&Option<String>; 2], voice: &Voice) ->
     (!message.is_empty()).then(|| message.to_owned())
 }
 
+/// When the message for a visitor who waits is spoken: the character's delay, else the server's.
+pub(super) fn patience_after(own_ms: Option<u32>, settings: &CallsConfig) -> Duration {
+    Duration::from_millis(own_ms.unwrap_or(settings.patience_ms).into())
+}
+
 /// The settings for a call in this language. What is transcribed before the end of an utterance depends on who transcribes.
 pub(super) fn turn_settings(media: &Media, language: Option<&str>) -> TurnSettings {
     let settings = &media.config.calls;
@@ -101,6 +109,14 @@ mod tests {
         assert_eq!(said(Some(" "), Some("Moment."), None), "");
         assert_eq!(said(None, Some(""), None), "");
         assert_eq!(said(None, None, Some("tlh")), "", "English would be wrong");
+    }
+
+    #[test]
+    fn the_delay_of_a_character_goes_before_that_of_the_server() {
+        let settings = CallsConfig::default();
+        let after = |own| patience_after(own, &settings);
+        assert_eq!(after(None), Duration::from_secs(3));
+        assert_eq!(after(Some(500)), Duration::from_millis(500));
     }
 
     #[test]
