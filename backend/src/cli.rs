@@ -325,8 +325,9 @@ async fn key(directory: &Directory, command: KeyCommand) -> anyhow::Result<()> {
         KeyCommand::Create(arguments) => create_key(directory, arguments).await,
         KeyCommand::List { partner } => {
             let tenant = partner.as_deref().map(tenant).transpose()?;
+            let listed = keys::list(directory, tenant.as_ref(), &Slice::all()).await?;
             print(&KEY_COLUMNS.join("\t"))?;
-            for key in keys::list(directory, tenant.as_ref(), &Slice::all()).await? {
+            for key in listed {
                 print(&key_line(&key))?;
             }
             Ok(())

@@ -107,6 +107,10 @@ async fn commands_make_keys(database: TestDatabase) {
     assert_eq!(me["key_id"], id);
     run_ok(&database, &["key", "revoke", id, "--partner", "acme"]);
     assert!(run_ok(&database, &["key", "list", "--partner", "acme"]).contains("revoked"));
+    let unknown = run(&database, &["key", "list", "--partner", "nosuch"]);
+    assert!(!unknown.status.success() && unknown.stdout.is_empty());
+    let told = String::from_utf8_lossy(&unknown.stderr);
+    assert!(told.contains("Partner not found"), "{told}");
     let wrong_owner = run(&database, &["key", "revoke", id]);
     assert!(!wrong_owner.status.success());
     run_ok(&database, &["partner", "delete", "acme"]);

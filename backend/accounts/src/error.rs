@@ -17,7 +17,7 @@ pub enum AccountError {
     #[error("{0}")]
     Conflict(&'static str),
     /// The database failed.
-    #[error("{0}")]
+    #[error(transparent)]
     Store(#[from] StoreError),
 }
 

@@ -270,13 +270,21 @@ pub(super) async fn prepare(
 /// A part of the keys of a partner, or of the admin keys, newest first; revoked ones too.
 ///
 /// # Errors
-/// The database's failure.
+/// When there is no such partner, or the database fails.
 pub async fn list(
     directory: &Directory,
     tenant: Option<&Tenant>,
     slice: &Slice,
-) -> Result<Vec<StoredKey>, StoreError> {
-    store::list_keys(directory.store.db(), tenant, slice).await
+) -> Result<Vec<StoredKey>, AccountError> {
+    let db = directory.store.db();
+    let keys = store::list_keys(db, tenant, slice).await?;
+    if let Some(tenant) = tenant
+        && keys.is_empty()
+        && !store::partner_exists(db, tenant).await?
+    {
+        return Err(AccountError::NotFound("Partner"));
+    }
+    Ok(keys)
 }
 
 /// Revokes a key of a partner, or an admin key. Doing it twice is harmless.

@@ -305,7 +305,7 @@ pub(crate) async fn delete_partner(
 /// The partner's keys, newest first, without their secrets.
 #[utoipa::path(
     get, path = "/api/keys/{partner}", tag = "accounts", params(("partner" = String, Path), PageQuery),
-    responses((status = 200, body = [KeyView]))
+    responses((status = 200, body = [KeyView]), (status = 404))
 )]
 pub(crate) async fn list_keys(
     State(accounts): State<Accounts>,

@@ -86,8 +86,16 @@ impl fmt::Display for StoreError {
 }
 
 impl Error for StoreError {
+    /// The first cause that the message does not end with: those of sqlx end with their own.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.cause.source()
+        let told = self.cause.to_string();
+        let mut source = self.cause.source();
+        while let Some(cause) = source
+            && told.ends_with(&cause.to_string())
+        {
+            source = cause.source();
+        }
+        source
     }
 }
 

@@ -69,12 +69,14 @@ pub enum OpenError {
         source: std::io::Error,
     },
     /// The URL is malformed, or the database cannot be opened.
-    #[error("cannot open the database {place}{}", remedy::advice(source))]
+    #[error("cannot open the database {place}{advice}")]
     Database {
         /// Where the database is.
         place: String,
+        /// What an operator can do about it, `": .."`; empty where that is not known.
+        advice: String,
         /// The reason.
-        source: SqlxError,
+        source: StoreError,
     },
 }
 
@@ -114,9 +116,10 @@ impl Store {
         let pool =
             Pool::open(url, *max_connections)
                 .await
-                .map_err(|source| OpenError::Database {
+                .map_err(|error| OpenError::Database {
                     place: place.clone(),
-                    source,
+                    advice: remedy::advice(&error),
+                    source: error.into(),
                 })?;
         let turns = match pool.dialect() {
             Dialect::Sqlite => Some(Arc::new(Semaphore::new(1))),

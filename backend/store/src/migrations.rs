@@ -46,10 +46,16 @@ pub(crate) enum MigrationProblem {
     Unknown(String),
     /// The database's failure.
     #[error("{error}{advice}", error = .0, advice = remedy::advice(.0))]
-    Database(#[from] sqlx::Error),
+    Database(sqlx::Error),
     /// A migration failed.
     #[error("{0}")]
     Migrate(MigrateError),
+}
+
+impl From<sqlx::Error> for MigrationProblem {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error)
+    }
 }
 
 impl From<MigrateError> for MigrationProblem {

@@ -98,11 +98,13 @@ mod tests {
         let text = said(folder.path()).await;
         assert!(text.contains(file.to_str().unwrap()), "{text}");
         assert!(text.contains("no SQLite database; move it away"), "{text}");
+        assert_eq!(text.matches("(code: ").count(), 1, "{text}");
 
         std::fs::remove_file(&file).unwrap();
         std::fs::create_dir(&file).unwrap();
         let text = said(folder.path()).await;
         assert!(text.contains(file.to_str().unwrap()), "{text}");
         assert!(text.contains("cannot be opened; see whether"), "{text}");
+        assert_eq!(text.matches("(code: ").count(), 1, "{text}");
     }
 }

@@ -33,7 +33,7 @@ pub(super) enum VoiceError {
     #[error("a file has more than {0} bytes")]
     TooLarge(u64),
     /// There is no room for a file, in the partner's storage or on the disk.
-    #[error("{0}")]
+    #[error(transparent)]
     NoRoom(#[from] NoRoom),
     /// The partner has too many voices that are being processed.
     #[error("too many voices are being processed")]
@@ -45,13 +45,13 @@ pub(super) enum VoiceError {
     #[error(transparent)]
     Full(#[from] Full),
     /// A recording cannot be decoded.
-    #[error("{0}")]
+    #[error(transparent)]
     Unreadable(#[from] DigitizeError),
     /// A file cannot be stored or read.
-    #[error("{0}")]
+    #[error(transparent)]
     Files(#[from] ObjectError),
     /// The database failed.
-    #[error("{0}")]
+    #[error(transparent)]
     Store(#[from] StoreError),
     /// The request did not arrive.
     #[error(transparent)]
