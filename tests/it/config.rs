@@ -52,6 +52,9 @@ fn voices_and_prices_are_written_in_more_than_one_way() {
         ("COLLOQUY_SPEECH_USD_PER_1M_CHARACTERS", "0.5"),
         ("COLLOQUY_SPEECH_USD_PER_1M_CHARACTERS", "30"),
         ("COLLOQUY_SYNTHESIZER_VOICES", "{anna=af_bella,ben=am_adam}"),
+        ("COLLOQUY_KNOWLEDGE_VIDEO_HOSTS", "youtu.be,vimeo.com"),
+        ("COLLOQUY_KNOWLEDGE_VIDEO_HOSTS", "[youtu.be]"),
+        ("COLLOQUY_KNOWLEDGE_OCR_LANGUAGES", "deu,eng"),
     ] {
         let output = migrate(Some(toml), &[(name, value)]);
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -143,6 +146,27 @@ fn bad_settings_are_named() {
         &migrate(None, &[("COLLOQUY_CONFIG", "/nowhere/colloquy.toml")]),
         "colloquy.toml",
     );
+    for (name, value, told) in [
+        (
+            "COLLOQUY_KNOWLEDGE_VIDEO_HOSTS",
+            "youtu.be,https://www.youtube.com",
+            "knowledge.video_hosts: \"https://www.youtube.com\" is no host name",
+        ),
+        (
+            "COLLOQUY_MODELS_DIR",
+            "/etc/passwd",
+            "inference.models_dir: /etc/passwd is no folder",
+        ),
+        (
+            "COLLOQUY_HTTP_LAME_DUCK_SECONDS",
+            "99999",
+            "http.lame_duck_seconds: at most 3600",
+        ),
+    ] {
+        refused(&migrate(None, &[(name, value)]), told);
+    }
+    let dir = "[models]\ndir = \"/srv/models\"\n";
+    refused(&migrate(Some(dir), &[]), "inference.models_dir");
 }
 
 /// What is refused names its setting, and never shows the value.

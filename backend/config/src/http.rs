@@ -41,7 +41,7 @@ pub struct HttpConfig {
     /// What `/health/deep` asks for as an API key, beside admin keys; unset: nothing.
     pub health_key: Option<Secret>,
     /// Seconds after SIGTERM during which requests are still accepted while `/health` returns 503 `draining`, so that load balancers
-    /// drain this node. SIGINT skips them.
+    /// drain this node, at most 3600. SIGINT skips them.
     pub lame_duck_seconds: u64,
     /// How long running requests and calls may take to end after that, in seconds.
     pub drain_seconds: u64,
@@ -104,6 +104,10 @@ impl HttpConfig {
         ensure!(
             self.max_connections >= 1,
             "http.max_connections: at least 1"
+        );
+        ensure!(
+            self.lame_duck_seconds <= 3_600,
+            "http.lame_duck_seconds: at most 3600"
         );
         for (field, value) in [
             ("header_ms", self.header_ms),

@@ -1,6 +1,10 @@
 //! Neural models that run in this process.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
@@ -19,6 +23,18 @@ pub struct InferenceConfig {
 
 impl InferenceConfig {
     pub(super) fn validate(&self) -> anyhow::Result<()> {
+        if let Some(folder) = &self.models_dir {
+            // One that is not there yet is made when models are pulled.
+            let is_folder = match fs::metadata(folder) {
+                Ok(found) => found.is_dir(),
+                Err(error) => error.kind() != ErrorKind::NotADirectory,
+            };
+            ensure!(
+                is_folder,
+                "inference.models_dir: {} is no folder",
+                folder.display()
+            );
+        }
         ensure!(
             self.threads
                 .is_none_or(|threads| (1..=256).contains(&threads)),

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use colloquy_base::money::Usd;
 use serde::{Deserialize, Serialize};
+
+use super::lists;
 
 /// The hosts of the platforms that are known without a setting.
 const VIDEO_HOSTS: [&str; 10] = [
@@ -53,13 +55,16 @@ pub struct KnowledgeConfig {
     pub max_sound_seconds: u32,
     /// The program yt-dlp, which says what there is at the pages of video platforms; unset: the one on the path, if there is one.
     pub yt_dlp: Option<PathBuf>,
-    /// Exact host names of video platforms; subdomains are not included.
+    /// Exact host names of video platforms, such as `www.youtube.com`; subdomains are not included.
+    #[serde(deserialize_with = "lists::texts")]
     pub video_hosts: Vec<String>,
     /// The extractors that yt-dlp may use, by its names for them; those of the platforms in `video_hosts`.
+    #[serde(deserialize_with = "lists::texts")]
     pub video_extractors: Vec<String>,
     /// What it costs a base to have a channel of a video platform looked through once, in USD.
     pub discovery_usd: Usd,
     /// The languages of text on scanned pages, by their three letters; the likeliest first. Each needs its package of Tesseract.
+    #[serde(deserialize_with = "lists::texts")]
     pub ocr_languages: Vec<String>,
 }
 
@@ -108,6 +113,18 @@ impl KnowledgeConfig {
             (1..=4 * 1024 * 1024 * 1024).contains(&self.max_page_bytes),
             "knowledge.max_page_bytes: 1 to 4294967296"
         );
+        // Addresses are compared with the host of a URL, which is in lower case.
+        let is_host = |host: &str| {
+            let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            let is_label = |label: &str| !label.is_empty() && label.chars().all(is_letter);
+            host.split('.').all(is_label)
+        };
+        if let Some(wrong) = self.video_hosts.iter().find(|host| !is_host(host.as_str())) {
+            bail!(
+                "knowledge.video_hosts: {wrong:?} is no host name; write each in full and in lower case, such as www.youtube.com, without scheme, \
+                 port, path and *"
+            );
+        }
         // An empty list, a pattern or a group of yt-dlp's would allow more than what is named.
         let is_name = |name: &String| {
             let is_letter = |c: char| c.is_ascii_alphanumeric() || ":_-".contains(c);

@@ -1,8 +1,8 @@
 //! Settings: defaults, then a TOML file, then `COLLOQUY_*` variables of the environment.
 //!
 //! Every setting has a TOML key (`[http] listen`) and an environment name made of the section and the key
-//! (`COLLOQUY_HTTP_LISTEN`). Lists are separated by commas in the environment. Everything is validated at start, and
-//! secrets never show in `Debug`.
+//! (`COLLOQUY_HTTP_LISTEN`). Lists of names are separated by commas in the environment, where other lists stand in
+//! brackets. Everything is validated at start, and secrets never show in `Debug`.
 
 mod analyses;
 mod calls;
@@ -10,6 +10,7 @@ mod http;
 mod inference;
 mod knowledge;
 mod limits;
+mod lists;
 mod log;
 mod media;
 mod models;
@@ -138,10 +139,22 @@ fn is_secret(name: &str) -> bool {
     )
 }
 
+/// The message about a setting, without the names of this program's types.
+fn plain(name: &str, message: &str) -> String {
+    match message.split_once("expected struct ") {
+        // It holds models by name.
+        Some((before, _)) if name.starts_with("models.") => format!(
+            "{before}expected a table, [models.NAME]; the folder with the files of neural models is inference.models_dir"
+        ),
+        Some((before, _)) => format!("{before}expected a table"),
+        None => message.to_owned(),
+    }
+}
+
 /// The first thing that is wrong, by the name of its setting and where that was given.
 fn readable(error: figment::Error) -> anyhow::Error {
     let name = error.path.join(".").to_ascii_lowercase();
-    let what = error.kind.to_string();
+    let what = plain(&name, &error.kind.to_string());
     let place = match error.metadata.as_ref().and_then(|it| it.source.as_ref()) {
         Some(source) => format!(" (in {source})"),
         None => String::new(),

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 
-use super::Secret;
+use super::{Secret, lists};
 
 /// WebRTC.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -16,8 +16,9 @@ pub struct MediaConfig {
     /// The address that clients reach the node at, IPv4 or IPv6, of the machine or of what stands in front of it; unset: the
     /// addresses of the machine's interfaces.
     pub public_ip: Option<IpAddr>,
-    /// STUN and TURN servers handed to clients: a JSON array of `{"urls": .., "username": .., "credential": ..}`, with one URL or an array of them, or
-    /// URLs separated by commas. A secret, since it may hold some.
+    /// STUN and TURN servers handed to clients: an array of `{"urls": .., "username": .., "credential": ..}`, with one URL or an array of them, which
+    /// the environment has as JSON; or URLs separated by commas. TURN has a username and a credential. A secret, since it may hold some.
+    #[serde(deserialize_with = "lists::ice_servers")]
     pub ice_servers: Option<Secret>,
     /// The most calls at once on this node. Where models of this machine hear or speak in calls, there are no more than they keep
     /// up with, which is measured at the start.

@@ -162,7 +162,7 @@ impl From<GivenServer> for IceServer {
     }
 }
 
-/// Reads `COLLOQUY_MEDIA_ICE_SERVERS`: a JSON array, or URLs separated by commas.
+/// Reads `media.ice_servers`: a JSON array, or URLs separated by commas. Browsers take no TURN server without a username and a credential.
 fn parse_ice_servers(setting: Option<&Secret>) -> anyhow::Result<Vec<IceServer>> {
     let text = setting.map(|setting| setting.reveal().trim());
     let Some(text) = text.filter(|text| !text.is_empty()) else {
@@ -192,6 +192,11 @@ fn parse_ice_servers(setting: Option<&Secret>) -> anyhow::Result<Vec<IceServer>>
                 schemes.any(|scheme| url.starts_with(scheme)),
                 "media.ice_servers: {url} is no stun: or turn: URL"
             );
+            let is_complete = server.username.is_some() && server.credential.is_some();
+            anyhow::ensure!(
+                url.starts_with("stun") || is_complete,
+                "media.ice_servers: {url} needs a username and a credential: [{{\"urls\": .., \"username\": .., \"credential\": ..}}]"
+            );
         }
         let credential = server.credential.as_deref().map(Secret::new);
         check_secret("media.ice_servers: credential", credential.as_ref())?;
@@ -210,7 +215,7 @@ mod tests {
     #[test]
     fn ice_servers_are_urls_or_json() {
         assert!(parse_ice_servers(None).unwrap().is_empty());
-        let plain = parsed("stun:a:3478, turn:b:3478").unwrap();
+        let plain = parsed("stun:a:3478, stuns:b:3478").unwrap();
         assert_eq!(plain.len(), 2);
         let json = parsed(r#"[{"urls":["turn:b"],"username":"u","credential":"c"}]"#).unwrap();
         assert_eq!(json[0].username.as_deref(), Some("u"));
@@ -220,7 +225,9 @@ mod tests {
         for wrong in [
             "http://a",
             "[{]",
+            "turn:b:3478",
             r#"[{"urls":["http://a"]}]"#,
+            r#"[{"urls":["stun:a","turns:b"],"username":"u"}]"#,
             r#"[{"urls":"http://a"}]"#,
         ] {
             assert!(parsed(wrong).is_err(), "{wrong}");
