@@ -114,6 +114,55 @@ pub(super) fn recorded(source: &str, codec: &[&str]) -> String {
     STANDARD.encode(output.stdout)
 }
 
+/// A transcriber that detects German, and says which language it was to hear.
+struct Polyglot;
+
+#[async_trait]
+impl Transcriber for Polyglot {
+    fn name(&self) -> &str {
+        "polyglot"
+    }
+
+    async fn language(
+        &self,
+        _utterance: Utterance,
+        _among: Option<&[&str]>,
+    ) -> Result<Option<String>, ProviderError> {
+        Ok(Some("de".to_owned()))
+    }
+
+    async fn transcribe(&self, utterance: Utterance) -> Result<String, ProviderError> {
+        Ok(utterance.language.unwrap_or_else(|| "unknown".to_owned()))
+    }
+
+    async fn check(&self) -> Result<(), ProviderError> {
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_voice_message_is_heard_in_the_language_that_is_named_or_detected() {
+    let mut providers = Doubles::default().providers(&Config::default());
+    providers.batch.transcriber = Arc::new(Polyglot);
+    let builder = TestApp::builder(&TestDatabase::sqlite()).quick_worker();
+    let app = builder.with_decoder().providers(providers).start().await;
+    let (acme, _) = app.acme_and_other().await;
+    let tone = recorded("sine=duration=0.5:sample_rate=16000", &["-c:a", "libopus"]);
+    for (language, heard) in [
+        ("auto", "de"),
+        ("Türkçe", "tr"),
+        ("British English", "en"),
+        ("", "unknown"),
+    ] {
+        let character =
+            json!({"personality": "You guide visitors.", "parameters": {"language": language}});
+        let more = json!({"audio_files": {"a": tone}, "character": character});
+        let asked = question(json!([voiced("m1", "a")]), more);
+        let answer = output(&app, &acme.key, asked).await;
+        assert_eq!(answer["messages"][0]["text"], heard, "{language}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_says_what_failed_and_nothing_of_who() {
     let builder = TestApp::builder(&TestDatabase::sqlite()).quick_worker();
