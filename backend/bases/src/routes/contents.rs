@@ -339,7 +339,7 @@ pub(super) async fn upload(
             continue;
         };
         if name != "file" || file.is_some() {
-            let message = format!("{name}: one file, in the field file");
+            let message = "takes no file; one file, in the field file";
             return Err(ApiError::invalid(name, message));
         }
         file = Some(if place.variant == Variant::Original {

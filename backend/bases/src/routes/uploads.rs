@@ -97,11 +97,11 @@ async fn parse_form(
             continue;
         };
         if part.name != field {
-            let message = format!("{} is a file; files go into {field}", part.name);
+            let message = format!("is a file; files go into {field}");
             return Err(ApiError::invalid(part.name, message));
         }
         if parsed.files.len() == most {
-            let message = format!("{field}: {most} at most");
+            let message = format!("must have at most {most} files");
             return Err(ApiError::invalid(field, message));
         }
         let received = upload::receive(bases, tenant, &file_name, part.pieces()).await;

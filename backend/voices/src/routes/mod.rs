@@ -142,7 +142,7 @@ async fn read_form(
         };
         if upload.is_some() || field.is_some_and(|field| field != name) {
             let field = field.unwrap_or("file");
-            let message = format!("{name}: one recording, in the field {field}");
+            let message = format!("takes no file; one recording, in the field {field}");
             return Err(ApiError::invalid(name, message));
         }
         let (written, container) = sample::receive(voices, tenant, part.pieces()).await?;
