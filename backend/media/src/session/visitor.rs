@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use colloquy_analyses::UserProfile;
+use colloquy_base::language::language_tag;
 use colloquy_characters::Character;
 use colloquy_config::CallsConfig;
 use colloquy_protocol::MAX_FRAME_BYTES;
@@ -44,7 +45,10 @@ impl Visitor {
                 .map(|(field, it)| (field.clone(), it.description.clone().unwrap_or_default()))
                 .collect(),
         };
-        let profile = UserProfile::new(descriptions, parameters.language.as_deref());
+        // `auto` is the name of none.
+        let language = parameters.language.as_deref();
+        let language = language.filter(|language| language_tag(language).is_some());
+        let profile = UserProfile::new(descriptions, language);
         Self {
             profile: (!profile.is_empty()).then_some(profile),
             turn: Turn::Known,
