@@ -43,6 +43,7 @@ mod rewriting;
 mod searching;
 mod signs;
 mod storage;
+mod turns;
 mod usage;
 mod vectorstores;
 mod videos;

@@ -197,50 +197,6 @@ async fn an_original_that_is_no_text_is_shown_in_base64() {
     assert!(!text["content"].as_str().unwrap().contains('\u{fffd}'));
 }
 
-/// A short document is embedded between the parts of long ones, although these take all places that a partner gets. They go on among the
-/// long ones, and a text is cut six times at most: each lease of a job is a cut.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_short_document_does_not_wait_for_all_of_a_long_one() {
-    const LONG: usize = 40;
-    let upstream = Upstream::start().await;
-    let slow = Script::default().delayed(Duration::from_millis(15), Duration::ZERO);
-    upstream.set_default(Api::Embeddings, slow);
-    let app = TestApp::builder(&TestDatabase::sqlite()).config(|config| {
-        upstream.embed(config, "scripted-embedder");
-        config.embedder.max_texts = 1;
-    });
-    let app = app.with_decoder().quick_worker().start().await;
-    let acme = furnished(&app).await;
-    let key = acme.key.as_str();
-    for name in ["first", "second"] {
-        let section = |part| format!("# {name}{part}.\n\n{}\n\n", "Words of it. ".repeat(60));
-        let text: String = (0..LONG).map(section).collect();
-        add(&app, key, name, &text).await;
-    }
-    add(&app, key, "short", "# Short\n\nThe needle.").await;
-    settled(&app, key).await;
-    let asked: Vec<String> = upstream
-        .requests(Api::Embeddings)
-        .iter()
-        .map(|request| request.body["input"].to_string())
-        .collect();
-    let last = |word: &str| asked.iter().rposition(|text| text.contains(word)).unwrap();
-    let ends = [last("first"), last("second")];
-    assert!(
-        last("needle") < ends[0] && last("needle") < ends[1],
-        "{ends:?}"
-    );
-    let times = asked.iter().filter(|text| text.contains("first0.")).count();
-    assert_eq!(times, 1, "nothing is embedded twice");
-    let db = app.app.store.db();
-    let long = "SELECT COUNT(*) FROM work WHERE kind = 'bases.embed_long'";
-    assert_ne!(db.fetch_count(long).await.unwrap(), 0);
-    let leases = "SELECT CAST(SUM(fence) AS BIGINT) FROM work WHERE kind IN ('bases.embed', 'bases.embed_long')";
-    let leases = db.fetch_count(leases).await.unwrap();
-    assert!(leases <= 1 + 2 * 6, "{leases}");
-    assert_eq!(found(&app, key, "needle").await[0], "short");
-}
-
 /// A server that stops puts aside what it embedded, so that the next one asks for the rest alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stops_keeps_what_it_embedded() {

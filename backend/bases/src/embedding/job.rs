@@ -1,8 +1,9 @@
 //! The jobs that embed.
 //!
-//! A document begins as [`Embed`]. Where another document waits after [`TURN`](super::making::TURN) requests, the rest is queued as
-//! [`EmbedLong`], which has places of its own in each process. So a short document waits for a few requests of a long one, not for all of it, and
-//! the work on a long one grows with its length: its text is cut again among the long ones, and a few times more where these take turns.
+//! A document begins as [`Embed`]. If more than [`TURN`](super::making::TURN) requests are to be made for it, it is queued as
+//! [`EmbedLong`], which has places of its own in each process, before any of them: mostly its bytes say so, and else its chunks. The others
+//! take turns of about a request. So a short document waits for a request of each that came before it, and for none of a long one. The work
+//! on a long one grows with its length: its text is cut again among the long ones, and a few times more where these take turns.
 //!
 //! One of the two works on a document at a time: [`Embed`] alone queues [`EmbedLong`], and works on nothing while that is unfinished.
 
@@ -20,11 +21,11 @@ use serde::{Deserialize, Serialize};
 use super::{
     Cutter, Profile,
     change::{change_over, change_over_if_ready},
-    making::{Lane, Making, NoManifest, Vectors, known, made_anew, write},
+    making::{Lane, Making, NoManifest, Vectors, is_long_text, known, made_before, write},
 };
 use crate::{
     Bases, budget,
-    content::{self, Variant},
+    content::{self, Content, Variant},
     cutting,
     document::Step,
     outage,
@@ -44,14 +45,14 @@ const MAX_CONTENTS: usize = 64 * 1024;
 /// The vector of a chunk that is found by its words alone.
 const WORDS: [f32; 1] = [1.0];
 
-/// Embeds the final content of a document, or the first part of a long one that others wait behind.
+/// Embeds the final content of a document, unless it is long.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Embed {
     /// The document's id.
     pub document: String,
 }
 
-/// Embeds the rest of a long document.
+/// Embeds a long document.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EmbedLong {
     /// The document's id.
@@ -182,22 +183,23 @@ impl<'a> Embedding<'a> {
             store::stop_embedding(db, &document.id).await?;
             return Ok(RunResult::Done);
         };
-        store::set_embedding(db, &document.id, Step::Running, None, now).await?;
         let anew = store::is_embedded_anew(db, &document.id).await?;
+        let profile = Profile::current(bases).await?;
+        if self.lane == Lane::First && self.is_long(&rewritten, &profile, anew).await? {
+            return self.leave(&owned).await;
+        }
+        store::set_embedding(db, &document.id, Step::Running, None, now).await?;
         let most = u64::from(bases.config.knowledge.max_text_bytes);
         let text = content::text(bases, &rewritten, most).await?;
-        let profile = Profile::current(bases).await?;
         let embedded = match self.embed(&owned, &profile, text, anew).await? {
             Ok(embedded) => embedded,
             Err(NoManifest::Waits) => return Ok(RunResult::Done),
             Err(NoManifest::More) => {
                 // Nobody works on it meanwhile, so it may be deleted.
                 store::wait_with_embedding(db, &document.id, None).await?;
-                return match self.lane {
-                    Lane::First => self.hand_over(&owned).await,
-                    Lane::Long => Ok(RunResult::Again(Duration::ZERO)),
-                };
+                return Ok(RunResult::Again(Duration::ZERO));
             }
+            Err(NoManifest::Long) => return self.leave(&owned).await,
             Err(NoManifest::Changed | NoManifest::Stopping) => {
                 return Ok(RunResult::Again(Duration::ZERO));
             }
@@ -209,6 +211,27 @@ impl<'a> Embedding<'a> {
             }
         };
         self.store(&owned, &profile, embedded, anew).await
+    }
+
+    /// Returns true if the document is long, without a look at its text: its bytes are many, and nothing of it is embedded.
+    async fn is_long(&self, text: &Content, profile: &Profile, anew: bool) -> anyhow::Result<bool> {
+        let Some(embedder) = &self.bases.providers.embedder else {
+            return Ok(false);
+        };
+        let bytes = usize::try_from(text.bytes).unwrap_or_default();
+        let options = ChunkOptions::of(embedder.max_tokens());
+        if !is_long_text(bytes, options, embedder.max_texts()) {
+            return Ok(false);
+        }
+        let made = made_before(self.bases, self.document, profile, anew).await?;
+        Ok(made.is_none())
+    }
+
+    /// Leaves the document to the job of long ones, before anything of it is embedded.
+    async fn leave(&self, owned: &OwnedDocument) -> anyhow::Result<RunResult> {
+        // Nobody works on it meanwhile, so it may be deleted.
+        store::wait_with_embedding(self.bases.store.db(), self.document, None).await?;
+        self.hand_over(owned).await
     }
 
     /// Queues the document among the long ones, or has the job that is there run again.
@@ -330,10 +353,7 @@ impl<'a> Embedding<'a> {
                 vectors,
             }));
         };
-        let mut known = match anew {
-            true => made_anew(bases, &owned.document.id, profile).await?,
-            false => known(bases, &owned.document.id, profile).await?,
-        };
+        let mut known = known(bases, &owned.document.id, profile, anew).await?;
         // Those of what the document says no more are not held.
         let wanted: HashSet<ChunkId> = chunks.iter().map(|chunk| chunk.id).collect();
         known.retain(|id, _| wanted.contains(id));
@@ -347,6 +367,7 @@ impl<'a> Embedding<'a> {
             begun: known.len(),
             kept: known.len(),
             kept_at: runtime_now(),
+            began: bases.clock.instant(),
             vectors: known,
             anew,
         };

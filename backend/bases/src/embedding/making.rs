@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    time::Duration,
+    time::{Duration, Instant as ClockInstant},
 };
 
 use anyhow::Context as _;
@@ -14,13 +14,14 @@ use colloquy_base::{
 use colloquy_blobs::{BlobKey, ObjectError, Written};
 use colloquy_index::{
     analysis::Language,
-    chunking::{Chunk, ChunkId},
+    chunking::{Chunk, ChunkId, ChunkOptions},
     search::PackedVector,
 };
 use colloquy_kernel::jobs;
 use colloquy_providers::{
     Embedder, EmbeddingRequest, Embeddings, ProviderError, ProviderErrorKind, TokenUsage,
 };
+use colloquy_store::StoreError;
 use tokio::{task::spawn_blocking, time::Instant};
 
 use super::{
@@ -41,10 +42,17 @@ use crate::{
 const PRICED_TOKENS: u64 = 1_000_000;
 /// The most tokens that a model puts around a text.
 const MARKS: u64 = 8;
-/// After so many requests a run looks whether it makes way, and whether vectors are worth keeping.
+/// A document that more requests embed is long. After so many a run of a long one looks whether it makes way, and whether vectors are worth
+/// keeping.
 pub(super) const TURN: usize = 16;
+/// A document that is not long makes way for others after the request during which a run has lasted for so long. Each run cuts the text, of
+/// which there is not much.
+const FIRST_TURN: Duration = Duration::from_secs(1);
 /// A long document makes way for another long one once a run has made this part of its vectors. Each run cuts the whole text.
 const LONG_TURNS: usize = 4;
+
+/// The bytes of a text for each of its tokens, at most, on the average of a long text.
+const TOKEN_BYTES: usize = 6;
 
 /// Vectors that somebody is paid for are put aside so often, too.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
@@ -63,12 +71,13 @@ pub(super) enum Lane {
 }
 
 impl Lane {
-    /// Returns true if a run that made so many vectors of a document of so many chunks makes way for others of its lane. The first lane is
-    /// left once; a document comes back to the other one a few times at most, however long it is.
-    fn is_turn_over(self, made: usize, chunks: usize) -> bool {
+    /// Returns true if a run makes way for others of its lane after so many requests and so much time, in which it made this many vectors
+    /// of a document of so many chunks. Each run makes at least one request, and a long document is cut a few times at most, however long
+    /// it is.
+    fn is_turn_over(self, requests: usize, lasted: Duration, made: usize, chunks: usize) -> bool {
         match self {
-            Self::First => true,
-            Self::Long => made >= chunks.div_ceil(LONG_TURNS),
+            Self::First => lasted >= FIRST_TURN,
+            Self::Long => requests % TURN == 0 && made >= chunks.div_ceil(LONG_TURNS),
         }
     }
 
@@ -82,6 +91,18 @@ impl Lane {
     }
 }
 
+/// Returns true if a document is long of which so many chunks are to be embedded, with so many texts a request.
+fn is_long(chunks: usize, max_texts: usize) -> bool {
+    chunks.div_ceil(max_texts.max(1)) > TURN
+}
+
+/// Returns true if a document of so many bytes of text, of which nothing is embedded yet, is a long one by all appearances. One that is
+/// only a little too long is cut before that shows.
+pub(super) fn is_long_text(bytes: usize, options: ChunkOptions, max_texts: usize) -> bool {
+    let of_tokens = options.max_tokens.saturating_mul(TOKEN_BYTES);
+    is_long(bytes / of_tokens.min(options.max_bytes), max_texts)
+}
+
 /// Why there are no vectors of a document.
 pub(super) enum NoManifest {
     /// It cannot be embedded, for this reason.
@@ -92,6 +113,8 @@ pub(super) enum NoManifest {
     Stopping,
     /// Others wait, who come first: another run goes on with it.
     More,
+    /// It is long, and goes on among those: nothing of it is embedded before.
+    Long,
     /// The document is deleted, or has another content.
     Changed,
 }
@@ -110,6 +133,8 @@ pub(super) struct Making<'a> {
     pub(super) kept: usize,
     /// When they were put aside, or the run began.
     pub(super) kept_at: Instant,
+    /// When the run began, by the server's clock.
+    pub(super) began: ClockInstant,
     /// Whether those that were there before are made again.
     pub(super) anew: bool,
 }
@@ -130,6 +155,9 @@ impl Making<'_> {
         drop(asked);
         let claim = Claim::new(Priority::Background, owned.tenant().partner().as_str());
         let texts = embedder.max_texts().max(1);
+        if self.lane == Lane::First && is_long(missing.len(), texts) {
+            return Ok(Some(NoManifest::Long));
+        }
         for (number, part) in missing.chunks(texts).enumerate() {
             let request = EmbeddingRequest {
                 texts: part.iter().map(|chunk| chunk.passage()).collect(),
@@ -173,25 +201,46 @@ impl Making<'_> {
                 }
                 Err(error) => return Err(error.into()),
             }
-            let is_last = (number + 1) * texts >= missing.len();
-            if bases.kernel.shutdown.is_cancelled() && !is_last {
+            let requests = number + 1;
+            if requests * texts >= missing.len() {
+                break;
+            }
+            if bases.kernel.shutdown.is_cancelled() {
                 return Ok(Some(NoManifest::Stopping));
             }
-            if (number + 1) % TURN == 0 && !is_last {
-                let made = self.vectors.len() - self.begun;
-                if self.lane.is_turn_over(made, chunks.len())
-                    && self.lane.others_wait(bases).await?
-                {
-                    return Ok(Some(NoManifest::More));
-                }
-                let is_due = !is_local(bases) && runtime_now() >= self.kept_at + KEEP_EVERY;
-                if is_due || is_worth_keeping(self.kept, self.vectors.len()) {
-                    self.put_aside().await?;
-                    self.kept_at = runtime_now();
-                }
+            if self.is_turn_over(requests) && self.lane.others_wait(bases).await? {
+                return Ok(Some(NoManifest::More));
+            }
+            if self.is_time_to_keep(requests) {
+                self.put_aside().await?;
+                self.kept_at = runtime_now();
             }
         }
         Ok(None)
+    }
+
+    /// Returns true if the run makes way after so many requests, should others wait.
+    fn is_turn_over(&self, requests: usize) -> bool {
+        let lasted = self
+            .bases
+            .clock
+            .instant()
+            .saturating_duration_since(self.began);
+        let made = self.vectors.len() - self.begun;
+        let chunks = self.chunks.len();
+        self.lane.is_turn_over(requests, lasted, made, chunks)
+    }
+
+    /// Returns true if vectors are put aside after so many requests, although the run goes on.
+    fn is_time_to_keep(&self, requests: usize) -> bool {
+        let is_due = !is_local(self.bases) && runtime_now() >= self.kept_at + KEEP_EVERY;
+        match self.lane {
+            Lane::First => is_due,
+            Lane::Long if requests % TURN == 0 => {
+                is_due || is_worth_keeping(self.kept, self.vectors.len())
+            }
+            Lane::Long => false,
+        }
     }
 
     /// Keeps the vectors that were made so far, so that the next attempt need not ask, and pay, for them again. Where all of them are made
@@ -326,28 +375,29 @@ pub(super) async fn write(
     Ok((written.await?, count))
 }
 
-/// The vectors that were made anew before the document's embedding was broken off.
-pub(super) async fn made_anew(
+/// The file of the vectors that were made of the document before, of its present or an earlier content; where all of them are made `anew`,
+/// of those that are made again already.
+pub(super) async fn made_before(
     bases: &Bases,
     document: &str,
     profile: &Profile,
-) -> anyhow::Result<Vectors> {
-    let blob = store::vectors_of(bases.store.db(), document, profile.id).await?;
-    vectors_in(bases, blob).await
+    anew: bool,
+) -> Result<Option<BlobKey>, StoreError> {
+    let db = bases.store.db();
+    match anew {
+        true => store::vectors_of(db, document, profile.id).await,
+        false => store::manifest_of(db, document, profile.id).await,
+    }
 }
 
-/// The vectors that were made of an earlier content of the document, which need not be made again.
+/// The vectors that were [made before](made_before), which need not be made again.
 pub(super) async fn known(
     bases: &Bases,
     document: &str,
     profile: &Profile,
+    anew: bool,
 ) -> anyhow::Result<Vectors> {
-    let blob = store::manifest_of(bases.store.db(), document, profile.id).await?;
-    vectors_in(bases, blob).await
-}
-
-async fn vectors_in(bases: &Bases, blob: Option<BlobKey>) -> anyhow::Result<Vectors> {
-    let Some(blob) = blob else {
+    let Some(blob) = made_before(bases, document, profile, anew).await? else {
         return Ok(HashMap::new());
     };
     let bytes = match bases.blobs.read_whole(&blob, u64::MAX).await {
@@ -365,7 +415,7 @@ mod tests {
 
     use super::*;
 
-    /// A document of which each request makes one vector.
+    /// A long document of which each request makes one vector.
     #[derive(Debug, Default)]
     struct Document {
         chunks: usize,
@@ -377,40 +427,43 @@ mod tests {
     }
 
     impl Document {
-        /// Makes vectors as a run does while others always wait. Returns the requests of the run, and whether it made way.
-        fn run(&mut self, lane: Lane) -> (usize, bool) {
+        /// Makes vectors as a run among long documents does while others always wait. Returns true if it made way.
+        fn run(&mut self) -> bool {
             self.cuts += 1;
             let (begun, mut kept) = (self.made, self.made);
-            while self.made + TURN < self.chunks {
-                self.made += TURN;
-                if lane.is_turn_over(self.made - begun, self.chunks) {
+            while self.made + 1 < self.chunks {
+                self.made += 1;
+                let requests = self.made - begun;
+                if Lane::Long.is_turn_over(requests, Duration::ZERO, requests, self.chunks) {
                     self.written += self.made;
-                    return (self.made - begun, true);
+                    return true;
                 }
-                if is_worth_keeping(kept, self.made) {
+                if requests % TURN == 0 && is_worth_keeping(kept, self.made) {
                     self.written += self.made;
                     kept = self.made;
                 }
             }
             self.made = self.chunks;
             self.written += self.made;
-            (self.made - begun, false)
+            false
         }
     }
 
     #[test]
     fn the_work_on_long_documents_that_take_turns_grows_with_their_length() {
         for chunks in [100, 1_000, 10_000, 100_000] {
+            assert!(is_long(chunks, 1));
+            // One that is not long by all appearances was cut before it went among them.
             let document = || Document {
                 chunks,
+                cuts: 1,
                 ..Document::default()
             };
             let mut documents = [document(), document(), document()];
-            let mut waiting: VecDeque<_> =
-                (0..documents.len()).map(|at| (at, Lane::First)).collect();
-            while let Some((at, lane)) = waiting.pop_front() {
-                if documents[at].run(lane).1 {
-                    waiting.push_back((at, Lane::Long));
+            let mut waiting: VecDeque<usize> = (0..documents.len()).collect();
+            while let Some(at) = waiting.pop_front() {
+                if documents[at].run() {
+                    waiting.push_back(at);
                 }
             }
             for document in &documents {
@@ -421,17 +474,60 @@ mod tests {
         }
     }
 
+    /// How long a document of one request waits behind so many of so many chunks, which came before it, for one of two places of the first
+    /// lane.
+    fn wait(documents: usize, chunks: usize, max_texts: usize, request: Duration) -> Duration {
+        let mut waiting = VecDeque::from(vec![chunks.div_ceil(max_texts); documents]);
+        waiting.push_back(1);
+        let mut places = [Duration::ZERO; 2];
+        let mut before = documents;
+        while let Some(mut left) = waiting.pop_front() {
+            let place = usize::from(places[1] < places[0]);
+            if before == 0 {
+                return places[place];
+            }
+            before -= 1;
+            if is_long(left * max_texts, max_texts) {
+                continue;
+            }
+            let (mut requests, mut lasted) = (0, Duration::ZERO);
+            while left > 0 {
+                (left, requests, lasted) = (left - 1, requests + 1, lasted + request);
+                if left > 0 && Lane::First.is_turn_over(requests, lasted, 0, chunks) {
+                    waiting.push_back(left);
+                    break;
+                }
+            }
+            places[place] += lasted;
+        }
+        unreachable!("it gets its turn")
+    }
+
     #[test]
-    fn a_short_document_waits_for_one_turn_of_each_long_one() {
-        let long = || Document {
-            chunks: 100_000,
-            ..Document::default()
-        };
-        let mut before = [long(), long(), long()];
-        // They go on among the long ones, which have places of their own.
-        let runs = before.iter_mut().map(|document| document.run(Lane::First));
-        let runs: Vec<_> = runs.collect();
-        assert_eq!(runs, [(TURN, true); 3]);
+    fn a_short_document_waits_for_one_request_of_each_before_it_and_for_no_long_one() {
+        for request in [1, 4, 30].map(Duration::from_secs) {
+            for long in [1_025, 1_250, 100_000] {
+                assert_eq!(wait(6, long, 64, request), Duration::ZERO, "{long}");
+            }
+            for shorter in [1_024, 640, 128] {
+                assert_eq!(wait(6, shorter, 64, request), 3 * request, "{shorter}");
+            }
+        }
+        // Fast requests are not counted: all of a document takes less than a turn.
+        let fast = Duration::from_millis(20);
+        assert_eq!(wait(2, 1_024, 64, fast), 16 * fast);
+    }
+
+    #[test]
+    fn a_text_is_long_before_it_is_cut_where_all_of_its_chunks_may_be_large() {
+        let options = ChunkOptions::of(254);
+        let of_chunk = 254 * TOKEN_BYTES;
+        assert!(!is_long_text(TURN * 64 * of_chunk, options, 64));
+        assert!(is_long_text((TURN * 64 + 1) * of_chunk, options, 64));
+        assert!(is_long_text((TURN + 1) * of_chunk, options, 1));
+        // A chunk has no more bytes than an index takes.
+        let options = ChunkOptions::of(32_768);
+        assert!(is_long_text((TURN + 1) * options.max_bytes, options, 1));
     }
 
     #[test]
