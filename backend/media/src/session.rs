@@ -3,6 +3,7 @@
 
 mod client;
 mod offers;
+mod presence;
 mod replay;
 mod turns;
 mod visitor;
@@ -31,6 +32,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::{
     offers::Offers,
+    presence::Presence,
     replay::ReplayBuffer,
     turns::{patience_after, patience_message, turn_settings},
     visitor::Visitor,
@@ -72,12 +74,8 @@ pub(super) struct Session {
     offers: Offers,
     wire: Option<Wire>,
     replay: ReplayBuffer,
-    last_heard: Instant,
+    presence: Presence,
     path: MediaPath,
-    /// When the call ends unless the client comes back.
-    give_up_at: Option<Instant>,
-    /// When the path first came up.
-    connected_at: Option<Instant>,
     /// The write of `ongoing`, which the end makes needless.
     ongoing: Option<AbortOnDropHandle<()>>,
     end: Option<End>,
@@ -266,10 +264,8 @@ impl Session {
             offers: Offers::new(epoch),
             wire: None,
             replay: ReplayBuffer::default(),
-            last_heard: epoch,
+            presence: Presence::new(epoch, Duration::from_secs(settings.visitor_seconds.into())),
             path: MediaPath::New,
-            give_up_at: Some(epoch + Duration::from_secs(settings.visitor_seconds.into())),
-            connected_at: None,
             ongoing: None,
             end: None,
             seat,
@@ -337,8 +333,8 @@ impl Session {
         let heartbeat = self
             .wire
             .is_some()
-            .then(|| self.last_heard + self.heartbeat_patience());
-        [engine, peer, heartbeat, self.give_up_at]
+            .then(|| self.presence.heard_at() + self.heartbeat_patience());
+        [engine, peer, heartbeat, self.presence.give_up_at()]
             .into_iter()
             .flatten()
             .min()
@@ -351,7 +347,7 @@ impl Session {
     fn wake(&mut self, wake: SessionEvent, now: Instant) {
         match wake {
             SessionEvent::ClientInput(ClientInput::Message(message)) => {
-                self.last_heard = now;
+                self.presence.hear(now);
                 self.replay.heard(now);
                 self.heard(message, now);
             }
@@ -394,11 +390,11 @@ impl Session {
         {
             self.tell_engine(Input::Timeout, now);
         }
-        if self.wire.is_some() && self.last_heard + self.heartbeat_patience() <= now {
+        if self.wire.is_some() && self.presence.heard_at() + self.heartbeat_patience() <= now {
             tracing::info!("no heartbeat from the client");
             self.lost_wire(now);
         }
-        if self.give_up_at.is_some_and(|at| at <= now) {
+        if self.presence.is_given_up(now) {
             // A client that never had media is a failure; one that went away has ended the call.
             let end = match self.path {
                 MediaPath::New => End::failed(Failure::NotConnected),
@@ -484,9 +480,8 @@ impl Session {
     fn media_up(&mut self, now: Instant) {
         let before = std::mem::replace(&mut self.path, MediaPath::Up);
         if before == MediaPath::New {
-            self.connected_at = Some(now);
+            self.presence.connect(now);
             self.seat.connected();
-            self.give_up_at = None;
             tracing::info!(
                 after_ms = now.duration_since(self.epoch).as_millis(),
                 "media connected"
@@ -529,7 +524,8 @@ impl Session {
     /// took, and from now on the media has to come up.
     fn expect_media(&mut self, now: Instant) {
         let patience = self.media.config.calls.media_connect_seconds;
-        self.give_up_at = Some(now + Duration::from_secs(patience.into()));
+        self.presence
+            .expect_media(Duration::from_secs(patience.into()), now);
     }
 
     /// Either the connection or the media being away starts the wait; both being there ends it. Before media first
@@ -540,7 +536,7 @@ impl Session {
         }
         let away = self.wire.is_none() || self.path == MediaPath::Down;
         let patience = Duration::from_secs(self.media.config.calls.reconnect_seconds.into());
-        self.give_up_at = away.then(|| self.give_up_at.unwrap_or(now + patience));
+        self.presence.reconsider(away, patience, now);
     }
 
     fn end_with(&mut self, end: End) {
@@ -551,7 +547,7 @@ impl Session {
         let now = self.media.clock.instant();
         // The engine settles the transcript; after its own end this changes nothing.
         self.tell_engine(Input::HangUp, now);
-        let ended = self.client_left(now);
+        let media_heard = self.peer.as_ref().and_then(Peer::last_heard);
         if let Some(mut peer) = self.peer.take() {
             peer.close(&self.media.net);
         }
@@ -563,9 +559,7 @@ impl Session {
         tracing::info!(?end, "session ended");
         let outcome = Outcome {
             error: end.failure.map(|failure| failure.code().into()),
-            call_time: self
-                .connected_at
-                .map_or(Duration::ZERO, |at| ended.saturating_duration_since(at)),
+            call_time: self.presence.call_time(media_heard, now),
             server_time: now.saturating_duration_since(self.epoch),
             transcript: self.engine.transcript().iter().map(stored_line).collect(),
         };

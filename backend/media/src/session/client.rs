@@ -99,14 +99,6 @@ impl Session {
         }
     }
 
-    /// When the call was over for its client: nobody pays for the wait for one that did not come back.
-    pub(super) fn client_left(&self, now: Instant) -> Instant {
-        let gave_up = self.give_up_at.is_some_and(|at| at <= now);
-        let heard = self.peer.as_ref().and_then(Peer::last_heard);
-        let heard = self.last_heard.max(heard.unwrap_or(self.last_heard));
-        if gave_up { heard } else { now }
-    }
-
     pub(super) fn replace_wire(&mut self, wire: Wire, now: Instant) {
         if let Some(old) = self.wire.take() {
             old.say(&ServerMessage::Bye {
@@ -116,7 +108,7 @@ impl Session {
             old.close(CloseCode::Normal.number(), "REPLACED");
         }
         let resume = self.media.live.renew(&self.id);
-        self.last_heard = now;
+        self.presence.hear(now);
         self.attach(wire, resume);
         self.say(&ServerMessage::Status {
             state: self.state(),
