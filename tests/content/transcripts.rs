@@ -443,6 +443,23 @@ async fn recordings_come_from_addresses() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_nobody_answers_at_fails_within_a_minute() {
+    let builder = TestApp::builder(&TestDatabase::sqlite()).manual_clock();
+    let builder = builder.config(|config| config.fetch.allow_private = true);
+    let app = builder.with_decoder().quick_worker().start().await;
+    let acme = app.partner("acme").await;
+    let body = json!({"audio_url": "http://127.0.0.1:1/a.wav"});
+    let made = app.post(&acme.key, PATH, body).await.expect(200);
+    let (attempts, waited) = app.attempts("transcripts.transcribe").await;
+    assert_eq!(attempts, 3);
+    assert!(waited < Duration::from_secs(60), "{waited:?}");
+    let read = ended(&app, &acme.key, &made).await;
+    assert_eq!(read["status"], "error", "{read}");
+    let told = read["error"].as_str().unwrap();
+    assert!(told.contains("audio_url: no connection"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_quota_pays_by_the_second() {
     let upstream = scripted().await;
     let builder = heard_by(&upstream, TestApp::builder(&TestDatabase::sqlite()));

@@ -18,6 +18,7 @@ use colloquy::{
     node::DataFolder,
     providers::Providers,
     server,
+    store::Executor as _,
 };
 use futures_util::stream;
 use jiff::{SignedDuration, Timestamp};
@@ -291,6 +292,31 @@ impl TestApp {
             .as_ref()
             .expect("the test has a manual clock")
             .advance(by);
+    }
+
+    /// Waits for the end of the only job of this kind, and moves the clock of a server with [`TestAppBuilder::manual_clock`] to each of its
+    /// attempts. Returns how many there were, and for how long they were waited for.
+    pub async fn attempts(&self, kind: &str) -> (u64, Duration) {
+        let db = self.app.store.db();
+        let find = async |column: &str, states: &str| {
+            let sql =
+                format!("SELECT {column} FROM work WHERE kind = '{kind}' AND state IN ({states})");
+            db.fetch_count(sql).await.expect("a number")
+        };
+        let mut waited = Duration::ZERO;
+        for _ in 0..3_000 {
+            let attempts = find("fence", "'done', 'failed'").await;
+            if attempts > 0 {
+                return (attempts, waited);
+            }
+            let now = self.app.clock.now_ms().unsigned_abs();
+            let wait = find("run_at", "'queued'").await.saturating_sub(now);
+            let wait = Duration::from_millis(wait);
+            waited += wait;
+            self.advance(wait);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("it did not end: {kind}");
     }
 
     /// Sets the time of day of a server with [`TestAppBuilder::manual_clock`].

@@ -147,8 +147,9 @@ on_both_databases!(
 );
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_that_nobody_answers_at_says_so_while_it_is_tried() {
+async fn an_address_that_nobody_answers_at_says_so_while_it_is_tried_and_fails_within_a_minute() {
     let app = TestApp::builder(&TestDatabase::sqlite())
+        .manual_clock()
         .config(|config| config.fetch.allow_private = true)
         .with_decoder()
         .quick_worker()
@@ -172,6 +173,13 @@ async fn an_address_that_nobody_answers_at_says_so_while_it_is_tried() {
         error.contains("no connection") && error.contains("tried again")
     })
     .await;
+    let (attempts, waited) = app.attempts("bases.digitize").await;
+    assert_eq!(attempts, 3);
+    assert!(waited < Duration::from_secs(60), "{waited:?}");
+    let document = app.get(key, &path).await.expect(200);
+    assert_eq!(document["digitize_status"], "failed", "{document}");
+    let error = document["processing_error"].as_str().unwrap();
+    assert!(error.contains("no connection") && !error.contains("tried again"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

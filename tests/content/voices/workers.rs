@@ -125,6 +125,30 @@ async fn a_worker_that_fails_is_asked_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_cannot_be_reached_is_given_up_within_a_minute() {
+    let app = builder(&TestDatabase::sqlite()).manual_clock();
+    let app = app.config(|config| {
+        config.voice_worker.base_url = Some("http://127.0.0.1:1/".parse().unwrap());
+    });
+    let app = app.start().await;
+    let acme = app.partner("acme").await;
+    let key = acme.key.as_str();
+    make_empty(&app, key, "Anna").await;
+    let samples = format!("{}/samples", path("Anna"));
+    let sound = file("a.wav", wav(&go_forward()));
+    post_form(&app, key, &samples, sound).await.expect(201);
+    let embed = format!("{}/embed", path("Anna"));
+    post(&app, key, &embed, &[]).await.expect(202);
+    let (attempts, waited) = app.attempts("voices.embed").await;
+    assert_eq!(attempts, 3);
+    assert!(waited < Duration::from_secs(60), "{waited:?}");
+    let voice = app.get(key, &path("Anna")).await.expect(200);
+    assert_eq!(voice["status"]["embedding"], "failed", "{voice}");
+    let told = voice["status"]["embedding_error"].as_str().unwrap();
+    assert!(told.contains("cannot be reached"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_worker_refuses_has_failed() {
     let worker = VoiceWorkers::start().await;
     let (app, acme) = with_voice(&worker, builder(&TestDatabase::sqlite())).await;
