@@ -11,6 +11,7 @@ pub mod file;
 pub mod form;
 pub mod front;
 pub mod guarded;
+pub mod intake;
 mod interface;
 pub mod limits;
 pub mod memory;

@@ -1,12 +1,11 @@
 //! Room for bodies: how much memory all requests together may take for what they were sent, and how it is shared.
 //!
 //! A body counts while it is read, with what has arrived of it; then with what it becomes, until its request is answered.
-//! One partner alone gets half of the room, the next one half of what is left ([`colloquy_base::memory`]). What comes over a
-//! WebSocket counts in the same way.
+//! One partner alone gets half of the room, the next one half of what is left ([`colloquy_base::memory`]). Messages of a
+//! WebSocket count by frame instead ([`intake`](crate::intake)).
 
 use std::{
-    io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -123,34 +122,6 @@ impl Drop for Part {
         if owner.1 > 0 {
             self.edge.bodies.give_back(&owner.0, owner.1);
         }
-    }
-}
-
-/// What a connection brings, counted for whoever reads it as messages: they are put together out of its sight.
-#[derive(Debug, Clone, Default)]
-pub struct Intake(Arc<Mutex<Option<Share>>>);
-
-impl Intake {
-    /// Counts what comes from now on in this share.
-    pub fn count_in(&self, share: Share) {
-        *self.lock() = Some(share);
-    }
-
-    /// Something came.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`](io::ErrorKind::OutOfMemory) when there is no room for it.
-    pub(super) fn took(&self, bytes: usize) -> io::Result<()> {
-        match &*self.lock() {
-            Some(share) => share
-                .grow(bytes)
-                .map_err(|_| io::ErrorKind::OutOfMemory.into()),
-            None => Ok(()),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Share>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,13 +2,16 @@
 //!
 //! Each message is a request of its own, which takes the way of all others: key, rate, quota, models, settlement. A socket
 //! makes one response at a time; a client that goes away cancels it, and one that reads slowly holds up its own model alone.
-//! What a socket may take is bounded: places on the node ([`room`]), the size of a message, the bytes that were sent and not
-//! answered, which count like a body, messages in a second, time without a response and time in all.
+//! What a socket may take is bounded: places on the node ([`room`]), the size of a message, the memory of messages that were announced and
+//! not answered ([`colloquy_http::intake`]), messages in a second, the time of a message, time without a response and time in all.
 
 mod create;
 mod room;
 
-use std::{convert::Infallible, error::Error as _, io::ErrorKind, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible, error::Error as _, future::pending, io::ErrorKind, sync::Arc,
+    time::Duration,
+};
 
 use axum::{
     extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code},
@@ -18,10 +21,7 @@ use axum::{
 use bytes::Bytes;
 use colloquy_accounts::quotas::{Quota, QuotaKind};
 use colloquy_base::clock::runtime_now;
-use colloquy_http::{
-    ApiError,
-    memory::{Intake, Share},
-};
+use colloquy_http::{ApiError, intake::Intake, memory::Share};
 use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::{
     select,
@@ -89,6 +89,8 @@ struct End {
     reason: &'static str,
     /// What the client is told before.
     error: Option<Box<ApiError>>,
+    /// True if the buffers of the socket are given up as soon as the client was told. The front still reads what comes.
+    at_once: bool,
 }
 
 impl End {
@@ -97,7 +99,13 @@ impl End {
             code,
             reason,
             error: error.map(Box::new),
+            at_once: false,
         }
+    }
+
+    fn at_once(mut self) -> Self {
+        self.at_once = true;
+        self
     }
 }
 
@@ -110,10 +118,8 @@ struct Connection {
     /// The request that opened it, with the key.
     parts: Parts,
     partner: String,
-    /// What the connection counts its bytes in.
-    intake: Option<Intake>,
-    /// What came since the last message.
-    room: Share,
+    /// What the connection counts its messages in. Dropped behind the socket, whose buffers are counted here.
+    intake: Intake,
     /// What the buffers of the socket keep, which never shrink: as much as the largest message either way.
     kept: Share,
     largest_in: usize,
@@ -135,6 +141,8 @@ enum SocketEvent {
     Received(Option<Result<Message, axum::Error>>),
     /// Something is there for it; `None` when the response is complete.
     Produced(Option<Vec<Message>>),
+    /// A message takes too long, unless more of it has come.
+    Late,
     /// Nothing runs, and the server stops.
     Stopping,
     /// Nothing runs, and a time is over.
@@ -151,9 +159,8 @@ impl Connection {
     ) -> Self {
         let now = runtime_now();
         let lifetime = Duration::from_secs(generation.config.limits.text_socket_seconds.into());
-        let mut connection = Self {
-            intake: parts.extensions.get::<Intake>().cloned(),
-            room: Share::new(generation.edge.clone()),
+        let connection = Self {
+            intake: parts.extensions.get().cloned().unwrap_or_default(),
             kept: Share::new(generation.edge.clone()),
             largest_in: SMALL_BYTES,
             largest_out: SMALL_BYTES,
@@ -169,7 +176,6 @@ impl Connection {
             partner,
         };
         connection.kept.belongs_to(Some(&connection.partner));
-        connection.renew_room();
         connection
     }
 
@@ -183,6 +189,13 @@ impl Connection {
     }
 
     async fn talk(&mut self) -> Result<Infallible, Ended> {
+        let most = self.generation.config.limits.text_body_bytes;
+        if !self.intake.open(&self.generation.edge, &self.partner, most) {
+            let message = "messages begin after the answer that opens the connection";
+            let error = ApiError::invalid("body", message);
+            let end = End::new(close_code::PROTOCOL, "early", Some(error));
+            return Err(Some(end.at_once()));
+        }
         loop {
             match self.wait().await {
                 SocketEvent::Received(message) => self.hear(message).await?,
@@ -191,6 +204,7 @@ impl Connection {
                     self.running = None;
                     self.idle_since = runtime_now();
                 }
+                SocketEvent::Late => self.check_message()?,
                 SocketEvent::Stopping => {
                     return Err(Some(End::new(close_code::AWAY, "server_stopped", None)));
                 }
@@ -207,16 +221,26 @@ impl Connection {
         let look = (runtime_now() + keep_alive)
             .min(self.idle_until())
             .min(self.until);
+        // A message that begins in the meantime is looked at with the next keep-alive.
+        let late_at = self.intake.late_at();
+        let late = async move {
+            match late_at {
+                Some(at) => sleep_until(at).await,
+                None => pending().await,
+            }
+        };
         match &mut self.running {
             // A client may send its next message as soon as it has the last event: by then the response has to be over.
             Some(running) => select! {
                 biased;
                 made = running.next() => SocketEvent::Produced(made),
                 message = self.socket.next() => SocketEvent::Received(message),
+                () = late => SocketEvent::Late,
             },
             None => select! {
                 biased;
                 message = self.socket.next() => SocketEvent::Received(message),
+                () = late => SocketEvent::Late,
                 () = self.generation.kernel.shutdown.cancelled() => SocketEvent::Stopping,
                 () = sleep_until(look) => SocketEvent::Silence,
             },
@@ -250,6 +274,17 @@ impl Connection {
         Ok(())
     }
 
+    /// Ends a connection whose message takes too long.
+    fn check_message(&self) -> Result<(), Ended> {
+        if self.intake.late_at().is_none_or(|at| at > runtime_now()) {
+            return Ok(());
+        }
+        let message = "The message did not arrive in time";
+        let error = ApiError::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", message);
+        let end = End::new(close_code::POLICY, "body_timeout", Some(error));
+        Err(Some(end.at_once()))
+    }
+
     async fn hear(&mut self, message: Option<Result<Message, axum::Error>>) -> Result<(), Ended> {
         let message = match message {
             Some(Ok(message)) => message,
@@ -273,10 +308,13 @@ impl Connection {
     }
 
     async fn create(&mut self, text: Bytes) -> Result<(), Ended> {
-        let room = self.renew_room();
         let grown = text.len().saturating_sub(self.largest_in);
         self.largest_in += grown;
+        // The memory of a message that is refused stays counted until the buffers of the socket are gone.
         self.keep(grown)?;
+        let Some(room) = self.intake.take_message() else {
+            return Err(None);
+        };
         if self.running.is_some() {
             let error = ApiError::new(
                 StatusCode::BAD_REQUEST,
@@ -290,16 +328,6 @@ impl Connection {
         let (parts, recent) = (self.parts.clone(), Arc::clone(&self.recent));
         self.running = Some(Running::start(&self.generation, parts, room, text, recent));
         Ok(())
-    }
-
-    /// Counts what comes from now on anew. What came until now.
-    fn renew_room(&mut self) -> Share {
-        let fresh = Share::new(self.generation.edge.clone());
-        fresh.belongs_to(Some(&self.partner));
-        if let Some(intake) = &self.intake {
-            intake.count_in(fresh.clone());
-        }
-        std::mem::replace(&mut self.room, fresh)
     }
 
     /// Takes room for buffers that have grown by so much.
@@ -384,7 +412,6 @@ impl Connection {
     /// Says why and closes. What still comes is read for a while: a socket that is closed with unread data is reset, and the
     /// client would not learn why.
     async fn close(mut self, end: End) {
-        self.renew_room();
         let parting = async {
             if let Some(error) = end.error {
                 let (message, _) = create::error_message(*error, HeaderMap::new(), None);
@@ -395,7 +422,9 @@ impl Connection {
                 reason: end.reason.into(),
             };
             self.socket.send(Message::Close(Some(frame))).await?;
-            while let Some(Ok(_)) = self.socket.next().await {}
+            if !end.at_once {
+                while let Some(Ok(_)) = self.socket.next().await {}
+            }
             Ok::<(), axum::Error>(())
         };
         let _ = timeout(LINGER, parting).await;
@@ -404,5 +433,6 @@ impl Connection {
 
 fn no_room(error: impl Into<ApiError>) -> Ended {
     let error = error.into();
-    Some(End::new(close_code::AGAIN, "unavailable", Some(error)))
+    let end = End::new(close_code::AGAIN, "unavailable", Some(error));
+    Some(end.at_once())
 }

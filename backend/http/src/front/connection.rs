@@ -19,7 +19,7 @@ use super::{
     io::Io,
     watch::{Verdict, Watch},
 };
-use crate::{guarded::Guarded, memory::Intake};
+use crate::{guarded::Guarded, intake::Intake};
 
 /// Serves a connection to its end.
 pub(super) async fn serve(

@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::{admission::Slot, linger::Linger, watch::Watch};
-use crate::memory::Intake;
+use crate::intake::Intake;
 
 /// The connection.
 #[derive(Debug)]
@@ -122,8 +122,8 @@ impl AsyncRead for Io {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = ready!(self.stream()?.poll_read(context, buffer));
-        let bytes = buffer.filled().len() - before;
-        if read.is_err() || (bytes == 0 && buffer.remaining() > 0) {
+        let bytes = &buffer.filled()[before..];
+        if read.is_err() || (bytes.is_empty() && buffer.remaining() > 0) {
             self.over = true;
         } else {
             self.watch.read();

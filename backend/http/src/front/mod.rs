@@ -34,7 +34,7 @@ use self::{
     linger::Linger,
     watch::{Limits, Watch},
 };
-use crate::memory::Intake;
+use crate::intake::Intake;
 
 /// The most bytes of a request's head, and of what is read or written ahead for a connection.
 const BUFFER_BYTES: usize = 64 * 1024;
