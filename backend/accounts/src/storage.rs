@@ -8,6 +8,7 @@
 //! A text counts with the bytes of its columns in UTF-8, which its row still tells when it is deleted (`octet_length`). Which files and
 //! texts there are belongs to the capabilities that store them.
 
+mod pending;
 mod recount;
 
 use std::collections::BTreeMap;
@@ -16,7 +17,10 @@ use colloquy_base::identifiers::PartnerId;
 use colloquy_kernel::Base;
 use colloquy_store::{Executor, Store, StoreError, Transaction, statement};
 
-pub use self::recount::recount_texts;
+pub use self::{
+    pending::{PendingText, PendingTexts},
+    recount::recount_texts,
+};
 use super::PartnerSettings;
 
 /// How many texts are removed in a transaction.
@@ -146,16 +150,8 @@ pub async fn charge_text(
     charged.inspect_err(note_refusal)
 }
 
-/// Checks that a partner may store a text of so many bytes.
-///
-/// # Errors
-/// When it would store more than it may, or the database fails.
-pub async fn check_text(base: &Base, partner: &PartnerId, bytes: u64) -> Result<(), ChargeError> {
-    let checked = check(base, partner, bytes).await;
-    checked.inspect_err(note_refusal)
-}
-
-/// Counts a text of a quota's partner whose row the transaction has inserted. The text was paid for, so it is stored beyond the limit, too.
+/// Counts a text of a quota's partner whose row the transaction has inserted. The text was paid for, so it is stored beyond the limit, too:
+/// what of it was known before was reserved ([`PendingTexts`]).
 ///
 /// # Errors
 /// The database's failure.

@@ -68,6 +68,7 @@ pub(super) async fn begin(
         previous_id: prepared.previous_id.take(),
         input: std::mem::take(&mut prepared.own_items),
         kept_by: recent.cloned(),
+        pending: prepared.pending.take(),
     });
     Ok(StartedRequest {
         prepared,

@@ -43,7 +43,7 @@ mod svc;
 use std::{fmt, sync::Arc};
 
 use axum::extract::FromRef;
-use colloquy_accounts::{Accounts, Tenant, server_secret};
+use colloquy_accounts::{Accounts, Tenant, server_secret, storage::PendingTexts};
 use colloquy_base::{fair_queue::Priority, language::language_tag};
 use colloquy_characters::{Character, Characters, RenderedCharacter};
 use colloquy_http::{Edge, Interface};
@@ -79,6 +79,8 @@ pub struct Parts {
     bases: Arc<dyn KnowledgeBases>,
     seals: SealingSecret,
     text_sockets: TextSockets,
+    /// The inputs of responses that will be stored.
+    pending_texts: PendingTexts,
 }
 
 impl Generation {
@@ -96,6 +98,7 @@ impl Generation {
         Ok(Self(Arc::new(Parts {
             seals: SealingSecret::new(secret),
             text_sockets: TextSockets::new(&characters.config.limits),
+            pending_texts: PendingTexts::default(),
             characters,
             providers,
             edge,

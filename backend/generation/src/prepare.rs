@@ -7,6 +7,7 @@ use colloquy_accounts::{
     ledger::{Limits, UsageContext},
     partners,
     quotas::{Quota, QuotaKind},
+    storage::PendingText,
 };
 use colloquy_base::{fair_queue::Priority, invalid::InvalidField};
 use colloquy_characters::CharacterInput;
@@ -44,6 +45,8 @@ pub(super) struct Prepared {
     pub(super) request: Arc<Request>,
     /// What is kept with the response, as items: what the client gave, behind the conversation when that is not stored.
     pub(super) own_items: Vec<Value>,
+    /// The storage of these items, if they will be stored.
+    pub(super) pending: Option<PendingText>,
     /// The stored response that it goes on from.
     pub(super) previous_id: Option<String>,
     /// The models that may serve it.
@@ -119,9 +122,10 @@ pub(super) async fn prepare(
         }
         ModelApi::Responses | ModelApi::Chat => Vec::new(),
     };
-    if request.store {
-        stored::require_storage(generation, quota, &own_items).await?;
-    }
+    let pending = match request.store {
+        true => Some(stored::reserve_storage(generation, quota, &own_items).await?),
+        false => None,
+    };
     request.check_calls()?;
     let seal = open_compactions(generation, quota, &mut request).await?;
     // A request that no model can be asked is refused before it is paid for.
@@ -206,6 +210,7 @@ pub(super) async fn prepare(
         seal,
         dispatch,
         own_items,
+        pending,
         previous_id,
         model: Arc::clone(&models[0]),
         bill,

@@ -4,7 +4,7 @@
 //! `limits.response_days`. The last response of a WebSocket is kept with the connection when it is not stored.
 //!
 //! Stored responses count against the storage limit of the quota's partner. A request is refused before it is paid for when its input does
-//! not fit; what the model answers is stored and counts in any case.
+//! not fit beside those of requests in progress; what the model answers is stored and counts in any case.
 
 use std::{
     io::{self, Write},
@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use colloquy_accounts::{quotas::Quota, storage};
+use colloquy_accounts::{quotas::Quota, storage::PendingText};
 use colloquy_base::{invalid::InvalidField, json};
 use colloquy_formats::{Request, output_items};
 use colloquy_http::memory::{NoRoom, Share};
@@ -85,19 +85,20 @@ impl Write for Length {
     }
 }
 
-/// Checks that the partner may store a response with these input items.
+/// Reserves storage of the partner for a response with these input items.
 ///
 /// # Errors
 /// When it would store more than it may, or the database fails.
-pub(super) async fn require_storage(
+pub(super) async fn reserve_storage(
     generation: &Generation,
     quota: &Quota,
     input: &[Value],
-) -> Result<(), PrepareError> {
+) -> Result<PendingText, PrepareError> {
     let mut length = Length(0);
     serde_json::to_writer(&mut length, input).map_err(StoreError::other)?;
     let partner = quota.tenant.partner();
-    Ok(storage::check_text(generation, partner, length.0).await?)
+    let pending = &generation.pending_texts;
+    Ok(pending.reserve(generation, partner, length.0).await?)
 }
 
 /// What is known of a response before it is there.
@@ -111,6 +112,8 @@ pub(super) struct Storing {
     pub(super) input: Vec<Value>,
     /// The connection that keeps it; the database without one.
     pub(super) kept_by: Option<Arc<Recent>>,
+    /// The storage of the input, until it is stored.
+    pub(super) pending: Option<PendingText>,
 }
 
 impl Storing {
@@ -144,7 +147,9 @@ impl Storing {
                 response,
             },
         };
-        journal::store(generation, kept).await
+        let stored = journal::store(generation, kept).await;
+        drop(self.pending);
+        stored
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use colloquy::{
-    accounts::storage::{self, ChargeError, StorageLimitReached, Sum},
+    accounts::storage::{self, ChargeError, PendingTexts, StorageLimitReached, Sum},
     analyses, calls,
     clock::SystemClock,
     config::Config,
@@ -131,6 +131,30 @@ async fn texts_that_arrive_together_do_not_pass_the_limit() {
             .db()
             .fetch_count("SELECT COUNT(*) FROM completions");
         assert_eq!(rows.await.unwrap(), 5, "{stored:?}");
+    }
+}
+
+#[tokio::test]
+async fn texts_that_are_reserved_together_do_not_pass_the_limit() {
+    for database in TestDatabase::both().await {
+        let base = place(&database).await;
+        let limited =
+            r#"UPDATE partners SET settings = '{"storage_bytes": 550}' WHERE id = 'acme'"#;
+        run(&base.store, limited).await;
+        store_text(&base, "c".to_owned(), 100).await.unwrap();
+        let (texts, acme) = (PendingTexts::default(), PartnerId::of_row("acme"));
+        let reserved = join_all((0..8).map(|_| texts.reserve(&base, &acme, 200))).await;
+        assert_eq!(reserved.iter().filter(|it| it.is_ok()).count(), 2);
+        // Those that were refused hold nothing.
+        let refused = texts.reserve(&base, &acme, 51).await.unwrap_err();
+        let expected = StorageLimitReached {
+            used: 500,
+            limit: 550,
+        };
+        assert!(matches!(refused, ChargeError::Limit(reached) if reached == expected));
+        assert!(texts.reserve(&base, &acme, 50).await.is_ok());
+        drop(reserved);
+        assert!(texts.reserve(&base, &acme, 450).await.is_ok());
     }
 }
 

@@ -2,7 +2,8 @@
 
 use colloquy::store::Executor as _;
 use harness::{
-    on_both_databases,
+    app::ADMIN_KEY,
+    eventually, on_both_databases,
     upstream::{INPUT_TOKENS, Script, output_tokens},
 };
 
@@ -360,3 +361,32 @@ on_both_databases!(
         assert_eq!(error["detail"]["code"], "previous_response_not_found");
     }
 );
+
+#[tokio::test]
+async fn inputs_of_responses_in_progress_count_in_the_storage() {
+    let text = Text::start().await;
+    let limited = json!({"settings": {"storage_bytes": 100_000}});
+    text.app
+        .put(ADMIN_KEY, "/api/partners/acme", limited)
+        .await
+        .expect(200);
+    let slow = Script::text("one").delayed(Duration::from_millis(300), Duration::ZERO);
+    text.upstream.script(Api::Responses, slow);
+    let body = json!({"model": "scripted-responses", "input": "x".repeat(60_000)});
+    let first = text.post(RESPONSES, body.clone());
+    let second = async {
+        eventually("the model is asked", async || {
+            !text.asked(Api::Responses).is_empty()
+        })
+        .await;
+        text.post(RESPONSES, body.clone()).await
+    };
+    let (first, second) = tokio::join!(first, second);
+    assert_eq!(second.status, 413, "{}", second.text);
+    assert_eq!(text.asked(Api::Responses).len(), 1);
+    // The reservation went with the first response, which counts now.
+    text.post(RESPONSES, body.clone()).await.expect(413);
+    let path = format!("{RESPONSES}/{}", first.expect(200)["id"].as_str().unwrap());
+    text.app.delete(&text.key, &path).await.expect(200);
+    text.post(RESPONSES, body).await.expect(200);
+}
