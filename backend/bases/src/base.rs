@@ -9,6 +9,7 @@ use super::{
     Bases,
     budget::{self, Budget},
     error::BaseError,
+    rows,
     spend::SpentByBase,
     store,
 };
@@ -107,6 +108,7 @@ pub(crate) async fn create(
         return Err(BaseError::Conflict("A knowledge base of this name exists"));
     }
     budget::open(&transaction, tenant, &base, &new.budget).await?;
+    rows::charge(bases, &transaction, tenant, rows::BASE_BYTES).await?;
     transaction.commit().await?;
     Ok(base)
 }

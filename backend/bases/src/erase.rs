@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Bases, embedding,
     error::BaseError,
+    rows,
     store::{self, Whole},
     vectorstore, waking,
 };
@@ -108,7 +109,7 @@ impl Erase {
         if self.whole == Whole::Base {
             budget::close(transaction, &self.id).await?;
         }
-        store::delete(transaction, self.whole, &self.id).await
+        rows::delete(transaction, self.whole, &self.id).await
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use colloquy_accounts::storage::ChargeError;
 use colloquy_base::invalid::InvalidField;
 use colloquy_blobs::{NoRoom, ObjectError, WriteError};
 use colloquy_extract::ExtractError;
@@ -28,7 +29,7 @@ pub(crate) enum BaseError {
     /// A file is larger than one may be.
     #[error("the file has more than {0} bytes")]
     TooLarge(u64),
-    /// There is no room for a file, in the partner's storage or on the disk.
+    /// There is no room for a file or a row, in the partner's storage or on the disk.
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
     /// Looking at a file failed.
@@ -40,6 +41,15 @@ pub(crate) enum BaseError {
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<ChargeError> for BaseError {
+    fn from(error: ChargeError) -> Self {
+        match error {
+            ChargeError::Limit(reached) => Self::NoRoom(reached.into()),
+            ChargeError::Store(error) => Self::Store(error),
+        }
+    }
 }
 
 impl From<ObjectError> for BaseError {

@@ -1,10 +1,11 @@
 //! Folders.
 
+use colloquy_accounts::Tenant;
 use colloquy_store::{StoreError, Transaction, stored};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Bases, base::KnowledgeBase, error::BaseError, store};
+use super::{Bases, base::KnowledgeBase, error::BaseError, rows, store};
 
 /// Where the documents of a folder come from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -34,16 +35,18 @@ pub(crate) struct Folder {
 /// Makes one.
 pub(crate) async fn create(
     bases: &Bases,
+    tenant: &Tenant,
     base: &KnowledgeBase,
     name: String,
 ) -> Result<Folder, BaseError> {
     let transaction = bases.store.begin().await?;
     let folder = insert(bases, &transaction, base, name, Kind::Regular).await?;
+    rows::charge(bases, &transaction, tenant, rows::FOLDER_BYTES).await?;
     transaction.commit().await?;
     Ok(folder)
 }
 
-/// Makes one in a transaction.
+/// Makes one in a transaction, whose caller charges it.
 pub(crate) async fn insert(
     bases: &Bases,
     transaction: &Transaction,

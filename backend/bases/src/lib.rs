@@ -20,6 +20,7 @@
 //! - [`vectorstore`]: how they are brought to a vector store elsewhere
 //! - [`retrieval`]: how passages are looked for
 //! - [`outage`]: what work waits for
+//! - [`rows`]: how their rows count in the storage of their partner
 //! - [`erase`]: how they go
 
 mod accepting;
@@ -45,6 +46,7 @@ mod replacing;
 mod retrieval;
 mod rewriting;
 mod routes;
+mod rows;
 mod spend;
 mod store;
 mod transcribing;
@@ -78,6 +80,7 @@ pub use self::{
     embedding::{Embed, EmbedLong, Reembed},
     erase::Erase,
     rewriting::Rewrite,
+    rows::TEXTS,
     vectorstore::SyncFiles,
     waking::Wake,
 };

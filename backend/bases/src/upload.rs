@@ -24,7 +24,7 @@ use super::{
     error::{BaseError, ReceiveError},
     facts::DocumentFacts,
     folder::Folder,
-    names,
+    names, rows,
     store::{self, OwnedChannel},
 };
 
@@ -317,5 +317,5 @@ async fn insert_in(
         };
         jobs::enqueue(bases, transaction, Some(tenant.partner()), &job).await?;
     }
-    Ok(())
+    rows::charge(bases, transaction, tenant, rows::DOCUMENT_BYTES).await
 }

@@ -6,7 +6,7 @@ use crate::{
     accounts::storage,
     analyses,
     app::App,
-    calls, characters, generation,
+    bases, calls, characters, generation,
     kernel::Capability,
     messaging,
     store::{Store, StoreError},
@@ -15,12 +15,13 @@ use crate::{
 /// How often the sums are compared with the rows.
 const RECOUNTED_EVERY: Duration = Duration::from_secs(3_600);
 /// A query for each kind of text that counts.
-const KINDS: [&str; 5] = [
+const KINDS: [&str; 6] = [
     generation::TEXTS,
     characters::TEXTS,
     calls::TEXTS,
     analyses::TEXTS,
     messaging::TEXTS,
+    bases::TEXTS,
 ];
 
 /// The comparison of the sums with the rows.

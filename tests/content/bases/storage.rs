@@ -1,5 +1,6 @@
 //! How much a partner may store.
 
+use colloquy::server;
 use harness::app::ADMIN_KEY;
 
 use super::*;
@@ -22,20 +23,21 @@ on_both_databases!(
             listed[0]["storage"].clone()
         };
         assert_eq!(storage().await["limit_bytes"], 100_u64 << 30);
-        limited(5_000).await;
+        // Beside the rows of the base, its folder and a document.
+        limited(21_384).await;
         let made = upload(&app, key, "a.txt", vec![b'a'; 2_000]).await;
         let id = made.expect(201)["id"].as_str().unwrap().to_owned();
         let document = digitized(&app, key, &id).await;
         assert_eq!(document["status"], "digitized", "{document}");
         let used = storage().await["used_bytes"].as_u64().unwrap();
-        assert!((4_000..4_100).contains(&used), "{used}");
-        assert_eq!(storage().await["limit_bytes"], 5_000);
+        assert!((20_384..20_484).contains(&used), "{used}");
+        assert_eq!(storage().await["limit_bytes"], 21_384);
 
         let refused = upload(&app, key, "b.txt", vec![b'b'; 2_000]).await;
         let refused = refused.expect(413);
         assert_eq!(refused["code"], "storage_limit_reached", "{refused}");
         let told = refused["detail"].as_str().unwrap();
-        assert!(told.contains("5000") && told.contains("delete"), "{told}");
+        assert!(told.contains("21384") && told.contains("delete"), "{told}");
         let content = format!("/api/documents/{BASE}/{id}/content/digitized");
         let text = "c".repeat(2_000);
         put(&app, key, &content, &[("content", &text)])
@@ -49,12 +51,13 @@ on_both_databases!(
         }
 
         // What does not fit when it is read says so at the document.
+        limited(29_576).await;
         let made = upload(&app, key, "d.txt", vec![b'd'; 600]).await;
         let made = made.expect(201);
         let document = digitized(&app, key, made["id"].as_str().unwrap()).await;
         assert_eq!(document["status"], "failed", "{document}");
         let why = document["processing_error"].as_str().unwrap();
-        assert!(why.contains("5000 bytes together"), "{why}");
+        assert!(why.contains("29576 bytes together"), "{why}");
 
         // Deleting makes room at once.
         let path = format!("/api/documents/{BASE}/{id}");
@@ -64,5 +67,57 @@ on_both_databases!(
             .expect(201);
         limited(0).await;
         upload(&app, key, "e.txt", b"e".to_vec()).await.expect(413);
+    }
+);
+
+on_both_databases!(
+    rows_count_until_they_are_deleted,
+    |builder| builder.without_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let used = async || {
+            let listed = app.get(key, "/api/partners").await.expect(200);
+            assert_eq!(server::recount_texts(&app.app.store).await.unwrap(), 0);
+            listed[0]["storage"]["used_bytes"].as_u64().unwrap()
+        };
+        let furniture = 4_096 + 4_096;
+        assert_eq!(used().await, furniture);
+        let documents = format!("/api/documents/{BASE}");
+        let of_url = async |url: &str| {
+            let form = fields(&[("type", "url"), ("folder", "texts"), ("url", url)]);
+            post(&app, key, &documents, form).await
+        };
+        let long = format!("https://example.com/{}", "x".repeat(2_000));
+        let mut ids = Vec::new();
+        for _ in 0..3 {
+            let made = of_url(&long).await.expect(201);
+            ids.push(made["id"].as_str().unwrap().to_owned());
+        }
+        assert_eq!(used().await, furniture + 3 * 8_192);
+
+        let body = json!({"settings": {"storage_bytes": furniture + 3 * 8_192 + 100}});
+        let request = app.request(Method::PUT, "/api/partners/acme");
+        send(request.bearer_auth(ADMIN_KEY).json(&body))
+            .await
+            .expect(200);
+        assert_eq!(of_url("https://example.com/").await.status, 413);
+        let folder = fields(&[("name", "more")]);
+        let refused = post(&app, key, "/api/folders/acme/manual", folder).await;
+        assert_eq!(refused.status, 413, "{}", refused.text);
+        let base = fields(&[("name", "more")]);
+        let refused = post(&app, key, "/api/knowledgebases/acme", base).await;
+        assert_eq!(refused.status, 413, "{}", refused.text);
+        assert_eq!(used().await, furniture + 3 * 8_192);
+
+        let path = format!("{documents}/{}", ids[0]);
+        app.delete(key, &path).await.expect(200);
+        assert_eq!(used().await, furniture + 2 * 8_192);
+        let path = "/api/folders/acme/manual/texts";
+        app.delete(key, path).await.expect(200);
+        assert_eq!(used().await, 4_096);
+        let path = "/api/knowledgebases/acme/manual";
+        app.delete(key, path).await.expect(200);
+        assert_eq!(used().await, 0);
     }
 );

@@ -72,6 +72,8 @@ async fn a_sum_that_differs_from_its_rows_is_corrected() {
              updated_at, ended_at) VALUES ('o', 'acme', 'ongoing', 'Zoë', '{}', '123', 60, 1, 1, 1, NULL), \
              ('e', 'acme', 'error', 'left by an earlier version', '{}', '12', 60, 1, 1, 1, 1)",
             "INSERT INTO partner_storage (partner, bytes, texts) VALUES ('other', 7, 100)",
+            "INSERT INTO knowledge_bases (id, partner, name, created_at) VALUES ('b', 'other', 'b', 1)",
+            "INSERT INTO knowledge_folders (id, base_id, name, type, created_at) VALUES ('f', 'b', 'f', 'regular', 1)",
             "INSERT INTO partners (id, display_name, settings, created_at, updated_at) VALUES ('none', '', '{}', 1, 1)",
         ] {
             run(&base.store, sql).await;
@@ -80,7 +82,7 @@ async fn a_sum_that_differs_from_its_rows_is_corrected() {
         assert_eq!(recount().await.unwrap(), 2, "{}", database.kind());
         let all = 8 + 6 + 5 + 4 + 9 + 2;
         assert_eq!(counted(&base, "acme").await, Some(all));
-        assert_eq!(counted(&base, "other").await, Some(0));
+        assert_eq!(counted(&base, "other").await, Some(2 * 4_096));
         assert_eq!(counted(&base, "none").await, None);
         let files = "SELECT bytes FROM partner_storage WHERE partner = 'other'";
         assert_eq!(base.store.db().fetch_count(files).await.unwrap(), 7);

@@ -3,6 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use colloquy_base::fair_queue::{Claim, Priority};
+use colloquy_blobs::NoRoom;
 use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
 use colloquy_store::{StoreError, Transaction};
 use rand::RngExt as _;
@@ -487,6 +488,23 @@ impl Job for Import {
 }
 
 impl Import {
+    /// Notes why videos of the channel are not imported.
+    async fn leave_incomplete(
+        &self,
+        bases: &Bases,
+        run: &Run,
+        base: &str,
+        why: NoRoom,
+    ) -> anyhow::Result<()> {
+        let transaction = budget::begin(bases, base).await?;
+        if run.holds(&transaction).await? {
+            let (status, reason) = (ChannelStatus::Incomplete, why.to_string());
+            store::set_channel_status(&transaction, &self.folder, status, Some(&reason)).await?;
+            transaction.commit().await?;
+        }
+        Ok(())
+    }
+
     async fn attempt(&self, bases: &Bases, run: &Run) -> anyhow::Result<RunResult> {
         let db = bases.store.db();
         let Some(owned) = store::load_channel(db, &self.folder).await? else {
@@ -528,6 +546,12 @@ impl Import {
                         let (status, reason) = (ChannelStatus::Incomplete, Some(reason.as_str()));
                         store::set_channel_status(&transaction, folder, status, reason).await?;
                         transaction.commit().await?;
+                        return Ok(RunResult::Done);
+                    }
+                    Err(BaseError::NoRoom(why @ NoRoom::Partner(_))) => {
+                        // The videos of this round are imported again once there is room.
+                        drop(transaction);
+                        self.leave_incomplete(bases, run, base, why).await?;
                         return Ok(RunResult::Done);
                     }
                     Err(other) => return Err(other.into()),

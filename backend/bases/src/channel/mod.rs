@@ -25,6 +25,7 @@ use super::{
     document::ModelTier,
     error::BaseError,
     folder::{self, Folder},
+    rows,
     store::{self, VideoCounts},
 };
 
@@ -121,6 +122,7 @@ pub(crate) async fn create(
     if let Some(state) = state {
         request(bases, &transaction, tenant, base, &folder.id, &state).await?;
     }
+    rows::charge(bases, &transaction, tenant, rows::FOLDER_BYTES).await?;
     transaction.commit().await?;
     bases.kernel.jobs.wake();
     Ok(folder)

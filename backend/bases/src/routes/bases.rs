@@ -101,6 +101,7 @@ pub(super) struct NewBaseForm {
     responses(
         (status = 201, body = KnowledgeBaseView), (status = 400), (status = 404, description = "there is no such partner"),
         (status = 409, description = "the name is taken"),
+        (status = 413, description = "the partner would store more than it may (`storage_limit_reached`)"),
     )
 )]
 pub(super) async fn create(

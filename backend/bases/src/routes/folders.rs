@@ -85,6 +85,7 @@ pub(super) struct NewFolderForm {
     request_body(content = NewFolderForm, content_type = "multipart/form-data"),
     responses(
         (status = 201, body = FolderView), (status = 400),
+        (status = 413, description = "the partner would store more than it may (`storage_limit_reached`)"),
         (status = 409, description = "the name is taken, or another folder of the base follows the channel"),
     )
 )]
@@ -106,7 +107,7 @@ pub(super) async fn create(
     let made = match kind {
         Kind::Regular => {
             fields.finish()?;
-            folder::create(&bases, &base, name).await?
+            folder::create(&bases, &tenant, &base, name).await?
         }
         Kind::VideoChannel => {
             let channel = new_channel(&mut fields)?;

@@ -21,6 +21,7 @@ pub(super) use self::{
 use super::{
     base::{KnowledgeBase, Progress},
     folder::Folder,
+    rows::Removed,
 };
 
 #[derive(sqlx::FromRow)]
@@ -310,8 +311,49 @@ pub(super) fn files_in(whole: Whole) -> String {
     )
 }
 
-pub(super) async fn delete(db: &impl Executor, whole: Whole, id: &str) -> Result<(), StoreError> {
-    let sql = format!("DELETE FROM {} WHERE id = $1", whole.table());
-    db.execute(statement(sql, [id.into()])).await?;
-    Ok(())
+#[derive(sqlx::FromRow)]
+struct PartnerRow {
+    partner: String,
+}
+
+/// Whose it is.
+pub(super) async fn partner_with(
+    db: &impl Executor,
+    whole: Whole,
+    id: &str,
+) -> Result<Option<String>, StoreError> {
+    let Some(base) = base_with(db, whole, id).await? else {
+        return Ok(None);
+    };
+    let sql = "SELECT partner FROM knowledge_bases WHERE id = $1";
+    let row: Option<PartnerRow> = db.fetch_one(statement(sql, [base.into()])).await?;
+    Ok(row.map(|row| row.partner))
+}
+
+/// Deletes it with all that is in it, and returns how many rows that were.
+pub(super) async fn delete(
+    db: &impl Executor,
+    whole: Whole,
+    id: &str,
+) -> Result<Removed, StoreError> {
+    let mut removed = Removed::default();
+    // What is in it first: rows that a foreign key deletes are not told.
+    let sql = format!(
+        "DELETE FROM knowledge_documents WHERE {} = $1",
+        whole.column()
+    );
+    removed.documents = db.execute(statement(sql, [id.into()])).await?;
+    if whole == Whole::Document {
+        return Ok(removed);
+    }
+    let sql = match whole {
+        Whole::Base => "DELETE FROM knowledge_folders WHERE base_id = $1",
+        Whole::Folder | Whole::Document => "DELETE FROM knowledge_folders WHERE id = $1",
+    };
+    removed.folders = db.execute(statement(sql, [id.into()])).await?;
+    if whole == Whole::Base {
+        let sql = "DELETE FROM knowledge_bases WHERE id = $1";
+        removed.bases = db.execute(statement(sql, [id.into()])).await?;
+    }
+    Ok(removed)
 }

@@ -1,0 +1,108 @@
+//! How the rows of knowledge bases count in the storage of their partner.
+//!
+//! Names, addresses and what else partners say of a base, a folder or a document stand in rows of the database, beside the files that count by
+//! themselves. A row counts as much as one has at most, with its indexes: so renaming changes no sum, and deleting releases what was
+//! charged by the number of rows.
+
+use colloquy_accounts::{
+    Tenant,
+    storage::{self, Sum},
+};
+use colloquy_store::{StoreError, Transaction};
+
+use super::{
+    Bases,
+    error::BaseError,
+    store::{self, Whole},
+};
+
+/// What a knowledge base counts.
+pub(crate) const BASE_BYTES: u64 = 4_096;
+/// What a folder counts, with the channel that it follows.
+pub(crate) const FOLDER_BYTES: u64 = 4_096;
+/// What a document counts: four names of 200 characters, an address of 2,048 bytes that is indexed, an e-mail address and its errors.
+pub(crate) const DOCUMENT_BYTES: u64 = 8_192;
+
+/// The query of the bytes of all bases, folders and documents of the partner `$1`, for `storage::recount_texts`.
+pub const TEXTS: &str = "SELECT 4096 * COUNT(*) AS bytes FROM knowledge_bases WHERE partner = $1 \
+     UNION ALL SELECT 4096 * COUNT(*) FROM knowledge_folders f JOIN knowledge_bases b ON b.id = f.base_id WHERE b.partner = $1 \
+     UNION ALL SELECT 8192 * COUNT(*) FROM knowledge_documents d JOIN knowledge_bases b ON b.id = d.base_id WHERE b.partner = $1";
+
+/// Rows that were deleted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Removed {
+    pub(crate) bases: u64,
+    pub(crate) folders: u64,
+    pub(crate) documents: u64,
+}
+
+impl Removed {
+    /// What they counted.
+    fn bytes(self) -> u64 {
+        self.bases * BASE_BYTES + self.folders * FOLDER_BYTES + self.documents * DOCUMENT_BYTES
+    }
+}
+
+/// Counts a row that the transaction has inserted. To be called behind all changes of files; the transaction is not to be committed after an
+/// error.
+///
+/// # Errors
+/// When the partner would store more than it may, or the database fails.
+pub(crate) async fn charge(
+    bases: &Bases,
+    transaction: &Transaction,
+    tenant: &Tenant,
+    bytes: u64,
+) -> Result<(), BaseError> {
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    Ok(storage::charge_text(bases, transaction, tenant.partner(), bytes).await?)
+}
+
+/// Deletes something with all that is in it, and counts its rows no more.
+///
+/// # Errors
+/// The database's failure.
+pub(crate) async fn delete(
+    transaction: &Transaction,
+    whole: Whole,
+    id: &str,
+) -> Result<(), StoreError> {
+    let partner = store::partner_with(transaction, whole, id).await?;
+    let removed = store::delete(transaction, whole, id).await?;
+    match partner {
+        Some(partner) => {
+            let bytes = storage::counted(removed.bytes());
+            storage::release(transaction, &partner, Sum::Texts, bytes).await
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_query_counts_what_is_charged() {
+        for (bytes, table) in [
+            (BASE_BYTES, "knowledge_bases"),
+            (FOLDER_BYTES, "knowledge_folders"),
+            (DOCUMENT_BYTES, "knowledge_documents"),
+        ] {
+            assert!(TEXTS.contains(&format!("{bytes} * COUNT(*)")));
+            let part = TEXTS
+                .split(" UNION ALL ")
+                .find(|part| part.contains(&format!("FROM {table} ")));
+            assert!(
+                part.unwrap().contains(&format!("SELECT {bytes} *")),
+                "{table}"
+            );
+        }
+        let removed = Removed {
+            bases: 1,
+            folders: 2,
+            documents: 3,
+        };
+        assert_eq!(removed.bytes(), 4_096 + 2 * 4_096 + 3 * 8_192);
+    }
+}
