@@ -26,7 +26,7 @@ pub struct Partner {
     pub created_at: i64,
     /// When it was changed last, in milliseconds since 1970.
     pub updated_at: i64,
-    /// How many bytes its files and texts have together, with files that were deleted and are not removed yet.
+    /// How many bytes its files and texts have together, without files that were deleted and are not removed yet.
     pub stored_bytes: u64,
 }
 

@@ -229,12 +229,13 @@ pub async fn release_texts(
     Ok(())
 }
 
-/// How many bytes the files and texts of all partners have together.
+/// How many bytes the files and texts of all partners have together, without files that were deleted and are not removed yet.
 ///
 /// # Errors
 /// The database's failure.
 pub async fn total(db: &impl Executor) -> Result<u64, StoreError> {
-    let sql = "SELECT CAST(COALESCE(SUM(bytes + texts), 0) AS BIGINT) FROM partner_storage";
+    let sql = "SELECT CAST(COALESCE(SUM(kept.bytes), 0) AS BIGINT) FROM (SELECT bytes + texts AS bytes FROM partner_storage \
+               UNION ALL SELECT -bytes FROM blobs WHERE owner IS NOT NULL AND state = 'doomed') AS kept";
     db.fetch_count(statement(sql, [])).await
 }
 

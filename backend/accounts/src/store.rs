@@ -11,8 +11,10 @@ use super::{
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
+/// With what a partner stores as its limit sees it: without files that are deleted and not removed yet.
 const PARTNER: &str = "SELECT id, display_name, settings, created_at, updated_at, \
-     (SELECT s.bytes + s.texts FROM partner_storage s WHERE s.partner = partners.id) AS stored_bytes FROM partners";
+     (SELECT s.bytes + s.texts - (SELECT CAST(COALESCE(SUM(d.bytes), 0) AS BIGINT) FROM blobs d \
+     WHERE d.owner = s.partner AND d.state = 'doomed') FROM partner_storage s WHERE s.partner = partners.id) AS stored_bytes FROM partners";
 const KEY: &str = "SELECT id, kind, partner, name, mac, scopes, allowed_origins, created_at, expires_at, last_used_at, \
      revoked_at, (SELECT p.settings FROM partners p WHERE p.id = api_keys.partner) AS partner_settings FROM api_keys";
 

@@ -176,7 +176,7 @@ const GAUGES: &[(&str, &str)] = &[
     ),
     (
         "colloquy_stored_bytes",
-        "Files and texts of all partners, in bytes.",
+        "Files and texts of all partners, in bytes, without deleted files that are not removed yet.",
     ),
 ];
 

@@ -59,9 +59,12 @@ on_both_databases!(
         let why = document["processing_error"].as_str().unwrap();
         assert!(why.contains("29576 bytes together"), "{why}");
 
-        // Deleting makes room at once.
+        // Deleting makes room at once, whenever the files are removed.
+        let before = storage().await["used_bytes"].as_u64().unwrap();
         let path = format!("/api/documents/{BASE}/{id}");
         app.delete(key, &path).await.expect(200);
+        let after = storage().await["used_bytes"].as_u64().unwrap();
+        assert!(after + 8_192 + 4_000 <= before, "{before} {after}");
         upload(&app, key, "b.txt", vec![b'b'; 2_000])
             .await
             .expect(201);
