@@ -139,6 +139,8 @@ impl TestDatabase {
         StoreConfig {
             dir: self.dir.clone(),
             database_url: self.postgres_url.as_deref().map(Secret::new),
+            // Disks of tests are smaller than those that a database is to have.
+            disk_reserve_bytes: 2 * 1024 * 1024,
             max_connections: 4,
             ..StoreConfig::default()
         }

@@ -171,6 +171,7 @@ impl Server {
         let mut config = Config::default();
         config.http.listen = ([127, 0, 0, 1], 0).into();
         config.http.lame_duck_seconds = 0;
+        config.store.disk_reserve_bytes = database.config().disk_reserve_bytes;
         change(&mut config);
         let settings = tempfile::Builder::new().suffix(".toml").tempfile();
         let settings = settings.expect("a file");

@@ -160,11 +160,12 @@ impl Blobs {
     /// Files in the place that the settings name, made when it is a folder that is missing.
     ///
     /// # Errors
-    /// When there is no such place; the setting is named.
+    /// When there is no such place, or the disk of the database has no room for its reserve; the setting is named.
     pub fn open(base: Base) -> anyhow::Result<Self> {
         let place = base.config.store.blob_place()?;
         let copies = base.config.store.dir.join(local::COPIES);
         let disk = Disk::new(&base.config);
+        disk.check_size()?;
         let objects = Objects::open(&place, copies).context("store.blob_url")?;
         Ok(Self(Arc::new(Parts {
             base,

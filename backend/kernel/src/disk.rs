@@ -3,6 +3,10 @@
 //! A part of it is a reserve (`store.disk_reserve_bytes`): files of partners are not written into it, so that what frees space, such as
 //! deleting documents, finds room for its own changes of the database. Other requests that store something are refused once half of
 //! the reserve is used.
+//!
+//! On the disk of an SQLite database, a deletion needs room for the database's write-ahead log, which grows to 32 MB before it is written into
+//! the database. So the reserve of that disk is at least twice as much, unless the setting is smaller, and a disk that has too little for that
+//! is refused at the start.
 
 use std::{
     io,
@@ -17,16 +21,27 @@ use colloquy_config::Config;
 use rustix::fs::statvfs;
 use tokio::task::spawn_blocking;
 
+/// What deletions need of the disk of an SQLite database, in bytes. Half of it is for the write-ahead log, which has 8,192 pages of 4 KiB and
+/// those of one transaction; other requests are admitted to the other half.
+const LEAST_FOR_DATABASE: u64 = 64 * 1024 * 1024;
+
 /// The disks of the data folder, of the folder of files and of an SQLite database; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Disk(Arc<Parts>);
 
 #[derive(Debug)]
 struct Parts {
-    folders: Vec<PathBuf>,
+    places: Vec<Place>,
     reserve: u64,
     /// Bytes that were admitted and are not written yet.
     arriving: AtomicU64,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    folder: PathBuf,
+    /// The most that is kept of a disk of which a tenth is less, in bytes.
+    least: u64,
 }
 
 /// The space of the disk that has the least left above its reserve, in bytes.
@@ -34,7 +49,7 @@ struct Parts {
 pub struct DiskSpace {
     /// What may still be written, without what is arriving.
     pub free: u64,
-    /// The reserve: `store.disk_reserve_bytes`, and at most a tenth of the disk.
+    /// The reserve: `store.disk_reserve_bytes`, and at most a tenth of the disk, or 64 MiB of that of an SQLite database.
     pub reserve: u64,
 }
 
@@ -45,6 +60,19 @@ pub struct DiskSpace {
      files, or have the operator make room on the disk", .0.free, .0.reserve
 )]
 pub struct DiskFull(pub DiskSpace);
+
+/// A disk has not even room for its reserve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "store.disk_reserve_bytes: the disk of the database has {total} bytes in all, and {reserve} of them would be kept for deleting; a disk of \
+     {} bytes is enough, or set a smaller reserve, with which a full disk may leave no room to delete", .reserve.saturating_mul(2)
+)]
+pub struct DiskTooSmall {
+    /// The bytes of the disk.
+    pub total: u64,
+    /// The bytes that are to be kept.
+    pub reserve: u64,
+}
 
 /// Bytes that were admitted and are about to be written. They count until they are [written](Self::written) or this is dropped.
 #[derive(Debug)]
@@ -79,12 +107,36 @@ impl Disk {
             let file = file.canonicalize().or_else(|_| std::path::absolute(&file));
             Some(file.ok()?.parent()?.to_owned())
         });
-        let folders = [Some(config.store.dir.clone()), blobs, database];
+        let folders = [
+            (Some(config.store.dir.clone()), 0),
+            (blobs, 0),
+            (database, LEAST_FOR_DATABASE),
+        ];
+        let place =
+            |(folder, least): (Option<PathBuf>, u64)| folder.map(|folder| Place { folder, least });
         Self(Arc::new(Parts {
-            folders: folders.into_iter().flatten().collect(),
+            places: folders.into_iter().filter_map(place).collect(),
             reserve: config.store.disk_reserve_bytes,
             arriving: AtomicU64::new(0),
         }))
+    }
+
+    /// Checks that each disk has room for its reserve and as much beside it. A disk that cannot be asked passes: writing says what is wrong
+    /// with it.
+    ///
+    /// # Errors
+    /// When a disk is smaller.
+    pub fn check_size(&self) -> Result<(), DiskTooSmall> {
+        for place in &self.0.places {
+            if let Ok(found) = statvfs(&place.folder) {
+                let total = found.f_blocks.saturating_mul(found.f_frsize);
+                let reserve = place.reserve(self.0.reserve, total);
+                if total > 0 && reserve > total / 2 {
+                    return Err(DiskTooSmall { total, reserve });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns the space that is left.
@@ -119,15 +171,22 @@ impl Disk {
     }
 }
 
+impl Place {
+    /// The reserve of its disk of `total` bytes, where so much is wanted.
+    fn reserve(&self, wanted: u64, total: u64) -> u64 {
+        wanted.min((total / 10).max(self.least))
+    }
+}
+
 impl Parts {
     fn space(&self) -> io::Result<DiskSpace> {
         let mut least: Option<DiskSpace> = None;
-        for folder in &self.folders {
-            let found = statvfs(folder)?;
+        for place in &self.places {
+            let found = statvfs(&place.folder)?;
             let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
             let space = DiskSpace {
                 free: bytes(found.f_bavail),
-                reserve: self.reserve.min(bytes(found.f_blocks) / 10),
+                reserve: place.reserve(self.reserve, bytes(found.f_blocks)),
             };
             let above = |space: DiskSpace| space.free.saturating_sub(space.reserve);
             if least.is_none_or(|least| above(space) < above(least)) {
@@ -184,7 +243,49 @@ mod tests {
         let url = format!("sqlite://{}/other%20disk/x.db", folder.path().display());
         config.store.database_url = Some(Secret::new(url));
         let disk = Disk::new(&config);
-        assert!(disk.0.folders.contains(&other), "{disk:?}");
+        let watched = Place {
+            folder: other,
+            least: LEAST_FOR_DATABASE,
+        };
+        assert!(disk.0.places.contains(&watched), "{disk:?}");
+    }
+
+    #[test]
+    fn the_reserve_of_a_database_has_room_for_its_log() {
+        let place = |least| Place {
+            folder: PathBuf::new(),
+            least,
+        };
+        let (database, files) = (place(LEAST_FOR_DATABASE), place(0));
+        let (mb, gb) = (1024 * 1024, 1024 * 1024 * 1024);
+        for (total, of_database, of_files) in [
+            (60 * mb, 64 * mb, 6 * mb),
+            (320 * mb, 64 * mb, 32 * mb),
+            (5 * gb, 512 * mb, 512 * mb),
+            (500 * gb, gb, gb),
+        ] {
+            assert_eq!(database.reserve(gb, total), of_database, "{total}");
+            assert_eq!(files.reserve(gb, total), of_files, "{total}");
+        }
+        // What the operator sets is kept.
+        assert_eq!(database.reserve(mb, 60 * mb), mb);
+    }
+
+    #[test]
+    fn a_disk_that_has_no_room_for_its_reserve_is_refused() {
+        let (folder, disk) = disk(u64::MAX);
+        disk.check_size().unwrap();
+        let place = Place {
+            folder: folder.path().to_owned(),
+            least: u64::MAX,
+        };
+        let parts = Parts {
+            places: vec![place],
+            reserve: u64::MAX,
+            arriving: AtomicU64::new(0),
+        };
+        let refused = Disk(Arc::new(parts)).check_size().unwrap_err();
+        assert!(refused.to_string().contains("store.disk_reserve_bytes"));
     }
 
     #[test]
