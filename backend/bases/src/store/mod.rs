@@ -311,11 +311,6 @@ pub(super) fn files_in(whole: Whole) -> String {
     )
 }
 
-#[derive(sqlx::FromRow)]
-struct PartnerRow {
-    partner: String,
-}
-
 /// Whose it is.
 pub(super) async fn partner_with(
     db: &impl Executor,
