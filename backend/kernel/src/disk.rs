@@ -44,7 +44,7 @@ struct Place {
     least: u64,
 }
 
-/// The space of the disk that has the least left above its reserve, in bytes.
+/// The space of the disk that has the least left above its reserve, in bytes: of one that [is low](Self::is_low), if there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskSpace {
     /// What may still be written, without what is arriving.
@@ -131,7 +131,7 @@ impl Disk {
             if let Ok(found) = statvfs(&place.folder) {
                 let total = found.f_blocks.saturating_mul(found.f_frsize);
                 let reserve = place.reserve(self.0.reserve, total);
-                if total > 0 && reserve > total / 2 {
+                if reserve > total / 2 {
                     return Err(DiskTooSmall { total, reserve });
                 }
             }
@@ -172,14 +172,19 @@ impl Disk {
 }
 
 impl Place {
-    /// The reserve of its disk of `total` bytes, where so much is wanted.
+    /// The reserve of its disk of `total` bytes, where so much is wanted. A disk that does not tell its size has none.
     fn reserve(&self, wanted: u64, total: u64) -> u64 {
-        wanted.min((total / 10).max(self.least))
+        match total {
+            0 => 0,
+            _ => wanted.min((total / 10).max(self.least)),
+        }
     }
 }
 
 impl Parts {
     fn space(&self) -> io::Result<DiskSpace> {
+        // A disk of which half the reserve is used comes before one of which nothing above it is left: deletion alone writes to it.
+        let rank = |space: DiskSpace| (!space.is_low(), space.free.saturating_sub(space.reserve));
         let mut least: Option<DiskSpace> = None;
         for place in &self.places {
             let found = statvfs(&place.folder)?;
@@ -188,8 +193,7 @@ impl Parts {
                 free: bytes(found.f_bavail),
                 reserve: place.reserve(self.reserve, bytes(found.f_blocks)),
             };
-            let above = |space: DiskSpace| space.free.saturating_sub(space.reserve);
-            if least.is_none_or(|least| above(space) < above(least)) {
+            if least.is_none_or(|least| rank(space) < rank(least)) {
                 least = Some(space);
             }
         }
@@ -269,6 +273,28 @@ mod tests {
         }
         // What the operator sets is kept.
         assert_eq!(database.reserve(mb, 60 * mb), mb);
+        // Some file systems do not tell their size.
+        assert_eq!(database.reserve(gb, 0), 0);
+    }
+
+    #[tokio::test]
+    async fn a_place_that_is_low_is_told_before_one_that_has_nothing_above_its_reserve() {
+        let (folder, disk) = disk(0);
+        let free = disk.space().await.unwrap().free;
+        let place = |least| Place {
+            folder: folder.path().to_owned(),
+            least,
+        };
+        // Nothing is above the reserve of either, and half of the second one is used.
+        for leasts in [[free / 2 * 3, u64::MAX], [u64::MAX, free / 2 * 3]] {
+            let parts = Parts {
+                places: leasts.map(place).into(),
+                reserve: u64::MAX,
+                arriving: AtomicU64::new(0),
+            };
+            let space = Disk(Arc::new(parts)).space().await.unwrap();
+            assert!(space.is_low(), "{space:?}");
+        }
     }
 
     #[test]
