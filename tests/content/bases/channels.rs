@@ -2,7 +2,7 @@
 
 use std::{os::unix::fs::PermissionsExt as _, path::PathBuf};
 
-use harness::{TestDatabase, eventually};
+use harness::{TestDatabase, app::ADMIN_KEY, eventually};
 use tempfile::TempDir;
 
 use super::{videos::PRINT, *};
@@ -369,6 +369,23 @@ rule!(
         zoo.imported(1).await;
     }
 );
+
+rule!(as_many_videos_are_imported_as_have_room, |zoo: Zoo| {
+    // Rows of the base, of two folders and of two documents.
+    let body = json!({"settings": {"storage_bytes": 3 * 4_096 + 2 * 8_192 + 100}});
+    let request = zoo.app.request(Method::PUT, "/api/partners/acme");
+    send(request.bearer_auth(ADMIN_KEY).json(&body))
+        .await
+        .expect(200);
+    let videos = [("v4", None), ("v3", None), ("v2", None), ("v1", None)];
+    zoo.platform.has("@zoo/videos", "UCzoo", &videos);
+    zoo.follow("zoo", "@zoo").await.expect(201);
+    let details = zoo.becomes("zoo", "incomplete").await;
+    let why = details["last_error"].as_str().unwrap();
+    assert!(why.contains("storage_bytes"), "{why}");
+    assert_eq!(zoo.documents("zoo").await, ["Video v4", "Video v3"]);
+    assert_eq!(details["counts"]["pending"], 2, "{details}");
+});
 
 /// A process that is killed at any moment of a scan and of what follows leaves nothing out, and nothing twice: neither videos nor charges.
 #[tokio::test(flavor = "multi_thread")]

@@ -488,7 +488,7 @@ impl Job for Import {
 }
 
 impl Import {
-    /// Notes why videos of the channel are not imported.
+    /// Notes why videos of the channel are not imported. They are once there is room.
     async fn leave_incomplete(
         &self,
         bases: &Bases,
@@ -498,8 +498,7 @@ impl Import {
     ) -> anyhow::Result<()> {
         let transaction = budget::begin(bases, base).await?;
         if run.holds(&transaction).await? {
-            let (status, reason) = (ChannelStatus::Incomplete, why.to_string());
-            store::set_channel_status(&transaction, &self.folder, status, Some(&reason)).await?;
+            store::leave_incomplete(&transaction, &self.folder, &why.to_string()).await?;
             transaction.commit().await?;
         }
         Ok(())
@@ -515,6 +514,7 @@ impl Import {
         }
         let rewrites = !rewriting::models(bases, owned.channel.model_tier).is_empty();
         let mut documents = None;
+        let mut most = AT_ONCE;
         loop {
             let base = &owned.base_id;
             let transaction = budget::begin(bases, base).await?;
@@ -526,8 +526,9 @@ impl Import {
                 Some(known) => known,
                 none => none.insert(documents_of(&transaction, base).await?),
             };
-            let pending = store::pending_videos(&transaction, folder, AT_ONCE).await?;
-            for video in &pending {
+            let pending = store::pending_videos(&transaction, folder, most).await?;
+            let mut refused = None;
+            for (before, video) in (0..).zip(&pending) {
                 // Somebody has brought it since it was seen.
                 if let Some(document) = known.get(&video.video) {
                     let state = VideoState::Duplicate;
@@ -543,25 +544,33 @@ impl Import {
                             .await?;
                     }
                     Err(BaseError::Full(reason)) => {
-                        let (status, reason) = (ChannelStatus::Incomplete, Some(reason.as_str()));
-                        store::set_channel_status(&transaction, folder, status, reason).await?;
+                        store::leave_incomplete(&transaction, folder, &reason).await?;
                         transaction.commit().await?;
                         return Ok(RunResult::Done);
                     }
                     Err(BaseError::NoRoom(why @ NoRoom::Partner(_))) => {
-                        // The videos of this round are imported again once there is room.
-                        drop(transaction);
-                        self.leave_incomplete(bases, run, base, why).await?;
-                        return Ok(RunResult::Done);
+                        refused = Some((before, why));
+                        break;
                     }
                     Err(other) => return Err(other.into()),
                 }
             }
+            if let Some((fitting, why)) = refused {
+                // The transaction has the row that was refused: the videos before it are imported by another one.
+                drop(transaction);
+                if fitting == 0 {
+                    self.leave_incomplete(bases, run, base, why).await?;
+                    return Ok(RunResult::Done);
+                }
+                most = fitting;
+                continue;
+            }
             transaction.commit().await?;
             bases.kernel.jobs.wake();
-            if (pending.len() as i64) < AT_ONCE {
+            if (pending.len() as i64) < most {
                 return Ok(RunResult::Done);
             }
+            most = AT_ONCE;
         }
     }
 }

@@ -130,6 +130,19 @@ pub(crate) async fn finish_scan(
     Ok(db.execute(statement(sql, values)).await? == 1)
 }
 
+/// Notes why not all videos of a channel are imported, unless it is paused, or looked through again, by now.
+pub(crate) async fn leave_incomplete(
+    db: &impl Executor,
+    folder: &str,
+    error: &str,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE knowledge_channels SET status = 'incomplete', last_error = $2 \
+               WHERE folder_id = $1 AND status IN ('synced', 'incomplete')";
+    db.execute(statement(sql, [folder.into(), error.into()]))
+        .await?;
+    Ok(())
+}
+
 /// Notes that nobody looks through it: whoever deletes its folder waits for that.
 pub(crate) async fn rest_channel(db: &impl Executor, folder: &str) -> Result<(), StoreError> {
     let sql = "UPDATE knowledge_channels SET status = 'paused' WHERE folder_id = $1 AND status = 'syncing'";
