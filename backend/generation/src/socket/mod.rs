@@ -36,11 +36,13 @@ use crate::Generation;
 
 /// What is read ahead for a socket. Its memory is taken at once, also for sockets that never say anything.
 const READ_AHEAD_BYTES: usize = 8 * 1024;
+/// What is collected for a socket before it is written. More of it would count like messages.
+const WRITE_BEHIND_BYTES: usize = 8 * 1024;
 /// Messages, pings among them, that a client may send in a second.
 const MAX_MESSAGES_PER_SECOND: u32 = 100;
 /// How long a client may take to close its side, and to take the last words of a server that stops.
 const LINGER: Duration = Duration::from_secs(2);
-/// Messages up to this size need no room beyond that of their request.
+/// Messages up to this size need no room beyond that of their request. The buffers have twice as much for them, each way.
 const SMALL_BYTES: usize = 64 * 1024;
 
 /// Opens the WebSocket that a request asks for.
@@ -62,6 +64,7 @@ pub(super) fn open(
     let most = generation.config.limits.text_body_bytes;
     let upgrade = upgrade
         .read_buffer_size(READ_AHEAD_BYTES)
+        .write_buffer_size(WRITE_BEHIND_BYTES)
         .max_message_size(most)
         .max_frame_size(most);
     Ok(upgrade.on_upgrade(move |socket| async move {
@@ -120,7 +123,7 @@ struct Connection {
     partner: String,
     /// What the connection counts its messages in. Dropped behind the socket, whose buffers are counted here.
     intake: Intake,
-    /// What the buffers of the socket keep, which never shrink: as much as the largest message either way.
+    /// What the buffers of the socket keep, which never shrink: twice as much as the largest message either way, as they double when they grow.
     kept: Share,
     largest_in: usize,
     largest_out: usize,
@@ -330,11 +333,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes room for buffers that have grown by so much.
-    fn keep(&self, bytes: usize) -> Result<(), Ended> {
-        match bytes {
+    /// Takes room for the buffer of messages, the largest of which has grown by so much.
+    fn keep(&self, grown: usize) -> Result<(), Ended> {
+        match grown {
             0 => Ok(()),
-            _ => self.kept.grow(bytes).map_err(no_room),
+            _ => self.kept.grow(grown.saturating_mul(2)).map_err(no_room),
         }
     }
 
