@@ -161,6 +161,23 @@ async fn texts_that_are_reserved_together_do_not_pass_the_limit() {
 }
 
 #[tokio::test]
+async fn a_text_that_is_stored_meanwhile_counts_once() {
+    for database in TestDatabase::both().await {
+        let base = place(&database).await;
+        let limited =
+            r#"UPDATE partners SET settings = '{"storage_bytes": 550}' WHERE id = 'acme'"#;
+        run(&base.store, limited).await;
+        let (texts, acme) = (PendingTexts::default(), PartnerId::of_row("acme"));
+        let first = texts.reserve(&base, &acme, 200).await.unwrap();
+        store_text(&base, "c".to_owned(), 200).await.unwrap();
+        // The second one is held while the first one is both stored and held.
+        let second = texts.reserve(&base, &acme, 200);
+        let (second, ()) = tokio::join!(biased; second, async { drop(first) });
+        assert!(second.is_ok(), "{second:?}");
+    }
+}
+
+#[tokio::test]
 async fn retention_of_many_texts_releases_what_it_deletes() {
     let numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 701)";
     let partner = "CASE WHEN i % 3 = 0 THEN 'other' ELSE 'acme' END";

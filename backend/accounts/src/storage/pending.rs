@@ -33,14 +33,28 @@ impl PendingTexts {
         partner: &PartnerId,
         bytes: u64,
     ) -> Result<PendingText, ChargeError> {
+        let reserved = match self.attempt(base, partner, bytes).await {
+            // A text that was stored meanwhile may count twice, and one that was refused meanwhile counts.
+            Err((ChargeError::Limit(_), 1..)) => self.attempt(base, partner, bytes).await,
+            first => first,
+        };
+        let reserved = reserved.map_err(|(error, _)| error);
+        reserved.inspect_err(note_refusal)
+    }
+
+    /// Reserves the bytes of a text. An error comes with the bytes that were held before, and holds none.
+    async fn attempt(
+        &self,
+        base: &Base,
+        partner: &PartnerId,
+        bytes: u64,
+    ) -> Result<PendingText, (ChargeError, u64)> {
         let (text, before) = self.hold(partner, bytes);
         // Read after the text is held: one that was held before is either stored or among `before`.
-        let db = base.store.db();
-        let Standing { stored, limit } = standing(base, db, partner).await?;
-        let used = stored.saturating_add(before);
-        let checked = require(db, partner, used, bytes, limit).await;
-        checked.inspect_err(note_refusal)?;
-        Ok(text)
+        match check_beside(base, partner, before, bytes).await {
+            Ok(()) => Ok(text),
+            Err(error) => Err((error, before)),
+        }
     }
 
     /// Holds the bytes of a text, and returns how many bytes were held before.
@@ -60,6 +74,18 @@ impl PendingTexts {
     fn lock(&self) -> MutexGuard<'_, Counts<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Checks that a partner may store bytes beside those that it stores and those that are held.
+async fn check_beside(
+    base: &Base,
+    partner: &PartnerId,
+    held: u64,
+    bytes: u64,
+) -> Result<(), ChargeError> {
+    let db = base.store.db();
+    let Standing { stored, limit } = standing(base, db, partner).await?;
+    require(db, partner, stored.saturating_add(held), bytes, limit).await
 }
 
 impl Drop for PendingText {
