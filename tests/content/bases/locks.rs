@@ -1,5 +1,6 @@
 //! Requests lock what they change in the order in which jobs do it: the budget of the base, the job of a document, and then the document.
 
+use colloquy::server;
 use harness::{
     TestDatabase, eventually,
     upstream::{Api, Script, Upstream},
@@ -102,4 +103,34 @@ async fn a_request_and_the_end_of_a_job_wait_for_each_other() {
     let (written, ()) = tokio::join!(put(&app, &key, &path, &content), let_go);
     written.expect(200);
     settled(&app, &key).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_that_comes_while_its_folder_is_deleted_counts_no_more() {
+    let app = TestApp::builder(&TestDatabase::postgres().await);
+    let app = app.without_worker().start().await;
+    let key = furnished(&app).await.key;
+    let folder = fields(&[("name", "more")]);
+    post(&app, &key, "/api/folders/acme/manual", folder)
+        .await
+        .expect(201);
+    let form = fields(&[
+        ("type", "url"),
+        ("folder", "more"),
+        ("url", "https://example.com/"),
+    ]);
+    post(&app, &key, &format!("/api/documents/{BASE}"), form)
+        .await
+        .expect(201);
+    let held = app.app.store.begin().await.unwrap();
+    let comes = "UPDATE knowledge_documents SET folder_id = (SELECT id FROM knowledge_folders WHERE name = 'texts')";
+    assert_eq!(held.execute(comes).await.unwrap(), 1);
+    let let_go = async {
+        waiting(&app, 1).await;
+        held.commit().await.unwrap();
+    };
+    let path = "/api/folders/acme/manual/texts";
+    let (deleted, ()) = tokio::join!(app.delete(&key, path), let_go);
+    deleted.expect(200);
+    assert_eq!(server::recount_texts(&app.app.store).await.unwrap(), 0);
 }

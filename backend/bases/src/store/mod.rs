@@ -11,7 +11,7 @@ mod usage;
 mod vectorstores;
 
 use colloquy_accounts::Tenant;
-use colloquy_store::{Executor, StoreError, statement};
+use colloquy_store::{Dialect, Executor, StoreError, statement};
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::{
@@ -323,6 +323,19 @@ pub(super) async fn partner_with(
     let sql = "SELECT partner FROM knowledge_bases WHERE id = $1";
     let row: Option<PartnerRow> = db.fetch_one(statement(sql, [base.into()])).await?;
     Ok(row.map(|row| row.partner))
+}
+
+/// Locks a base or a folder until the transaction ends, so that nothing is inserted in it. On SQLite the transaction is the lock.
+pub(super) async fn close_to_inserts(
+    db: &impl Executor,
+    whole: Whole,
+    id: &str,
+) -> Result<(), StoreError> {
+    if db.dialect() == Dialect::Postgres && whole != Whole::Document {
+        let sql = format!("SELECT 1 FROM {} WHERE id = $1 FOR UPDATE", whole.table());
+        db.execute(statement(sql, [id.into()])).await?;
+    }
+    Ok(())
 }
 
 /// Deletes it with all that is in it, and returns how many rows that were.
