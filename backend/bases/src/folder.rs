@@ -1,6 +1,6 @@
 //! Folders.
 
-use colloquy_accounts::Tenant;
+use colloquy_accounts::{Tenant, share_partner};
 use colloquy_store::{StoreError, Transaction, stored};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -40,6 +40,7 @@ pub(crate) async fn create(
     name: String,
 ) -> Result<Folder, BaseError> {
     let transaction = bases.store.begin().await?;
+    share_partner(&transaction, tenant).await?;
     let folder = insert(bases, &transaction, base, name, Kind::Regular).await?;
     rows::charge(bases, &transaction, tenant, rows::FOLDER_BYTES).await?;
     transaction.commit().await?;

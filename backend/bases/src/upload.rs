@@ -3,7 +3,7 @@
 use std::io::{Read, Seek};
 
 use bytes::Bytes;
-use colloquy_accounts::Tenant;
+use colloquy_accounts::{Tenant, share_partner};
 use colloquy_blobs::Written;
 use colloquy_digitize::{DetectError, Format, detect};
 use colloquy_extract::{
@@ -287,6 +287,7 @@ async fn insert(
     original: Option<&NewContent>,
 ) -> Result<(), BaseError> {
     let transaction = bases.store.begin().await?;
+    share_partner(&transaction, tenant).await?;
     insert_in(bases, &transaction, tenant, &base.id, document, original).await?;
     transaction.commit().await?;
     bases.kernel.jobs.wake();

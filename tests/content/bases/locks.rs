@@ -134,3 +134,31 @@ async fn a_document_that_comes_while_its_folder_is_deleted_counts_no_more() {
     deleted.expect(200);
     assert_eq!(server::recount_texts(&app.app.store).await.unwrap(), 0);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_and_a_document_wait_for_a_change_of_the_partner_first() {
+    let app = TestApp::builder(&TestDatabase::postgres().await);
+    let app = app.without_worker().start().await;
+    let key = furnished(&app).await.key;
+    let folder = fields(&[("name", "more")]);
+    let document = fields(&[
+        ("type", "url"),
+        ("folder", "texts"),
+        ("url", "https://example.com/"),
+    ]);
+    let documents = format!("/api/documents/{BASE}");
+    for (path, form) in [("/api/folders/acme/manual", folder), (&documents, document)] {
+        let held = app.app.store.begin().await.unwrap();
+        let lock = "SELECT 1 FROM partners WHERE id = 'acme' FOR UPDATE";
+        held.execute(lock).await.unwrap();
+        let on_base = async {
+            waiting(&app, 1).await;
+            // Nothing below the partner is locked by whoever waits for it.
+            let lock = "SELECT 1 FROM knowledge_bases FOR UPDATE";
+            held.execute(lock).await.unwrap();
+            held.commit().await.unwrap();
+        };
+        let (made, ()) = tokio::join!(post(&app, &key, path, form), on_base);
+        made.expect(201);
+    }
+}
