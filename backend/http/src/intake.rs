@@ -32,14 +32,64 @@ pub struct Intake(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 enum State {
-    /// HTTP, with the last bytes that arrived.
-    Http([u8; BLANK_LINE.len()]),
+    Http(Head),
     WebSocket(Box<Messages>),
 }
 
 impl Default for State {
     fn default() -> Self {
-        Self::Http(BLANK_LINE)
+        Self::Http(Head {
+            tail: BLANK_LINE,
+            blank_lines: 0,
+            is_followed: false,
+        })
+    }
+}
+
+/// How the head of a request ended.
+#[derive(Debug)]
+struct Head {
+    tail: Tail,
+    /// Blank lines in the last read, none if it did not end with one.
+    blank_lines: usize,
+    /// True if something was read after the request was taken.
+    is_followed: bool,
+}
+
+/// The last bytes that arrived.
+type Tail = [u8; BLANK_LINE.len()];
+
+fn push(tail: &mut Tail, byte: u8) {
+    tail.rotate_left(1);
+    tail[BLANK_LINE.len() - 1] = byte;
+}
+
+fn is_blank_line(tail: Tail) -> bool {
+    // A line may end without a carriage return.
+    tail.ends_with(b"\n\r\n") || tail.ends_with(b"\n\n")
+}
+
+impl Head {
+    fn took(&mut self, bytes: &[u8]) {
+        let before = self.tail;
+        for byte in &bytes[bytes.len().saturating_sub(BLANK_LINE.len())..] {
+            push(&mut self.tail, *byte);
+        }
+        let tails = bytes.iter().scan(before, |tail, byte| {
+            push(tail, *byte);
+            Some(*tail)
+        });
+        // Few reads of a body end so, which is why the others are not looked through.
+        self.blank_lines = match is_blank_line(self.tail) {
+            true => tails.filter(|tail| is_blank_line(*tail)).count(),
+            false => 0,
+        };
+        self.is_followed = true;
+    }
+
+    /// True if the last read ended with the head. Of two blank lines in it, the second one may be the end of a frame.
+    fn is_last(&self) -> bool {
+        self.blank_lines == 1 && !self.is_followed
     }
 }
 
@@ -62,16 +112,22 @@ struct Messages {
 }
 
 impl Intake {
+    /// Notes that the head of a request was taken from the bytes that have arrived.
+    pub(super) fn note_request(&self) {
+        if let State::Http(head) = &mut *self.lock() {
+            head.is_followed = false;
+        }
+    }
+
     /// Counts the bytes from now on as frames of a partner's WebSocket whose messages have `most` bytes at most. Returns false if the client
     /// sent something behind the head of its request: where its frames begin is not known then.
     #[must_use]
     pub fn open(&self, edge: &Edge, partner: &str, most: usize) -> bool {
         let mut state = self.lock();
-        let State::Http(tail) = &*state else {
+        let State::Http(head) = &*state else {
             return false;
         };
-        // A line may end without a carriage return.
-        let is_open = tail.ends_with(b"\n\r\n") || tail.ends_with(b"\n\n");
+        let is_open = head.is_last();
         *state = State::WebSocket(Box::new(Messages {
             edge: edge.clone(),
             partner: partner.to_owned(),
@@ -114,11 +170,8 @@ impl Intake {
     /// [`ErrorKind::InvalidData`](io::ErrorKind::InvalidData) when they hold more messages than a socket leaves waiting.
     pub(super) fn took(&self, bytes: &[u8]) -> io::Result<()> {
         match &mut *self.lock() {
-            State::Http(tail) => {
-                for byte in &bytes[bytes.len().saturating_sub(tail.len())..] {
-                    tail.rotate_left(1);
-                    tail[BLANK_LINE.len() - 1] = *byte;
-                }
+            State::Http(head) => {
+                head.took(bytes);
                 Ok(())
             }
             State::WebSocket(messages) => messages.took(bytes, runtime_now()),
@@ -347,6 +400,7 @@ mod tests {
     fn socket(edge: &Edge) -> Intake {
         let intake = Intake::default();
         intake.took(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        intake.note_request();
         assert!(intake.open(edge, "p", MOST));
         intake
     }
@@ -488,14 +542,27 @@ mod tests {
     #[test]
     fn bytes_behind_the_head_are_noticed() {
         let edge = edge(100_000_000);
-        for (head, is_open) in [
-            (&b"GET / HTTP/1.1\n\n"[..], true),
-            (&b"GET / HTTP/1.1\r\n\r\n\x81"[..], false),
-        ] {
+        let opens = |reads: &[&str], behind: &[&str]| {
             let intake = Intake::default();
-            intake.took(head).unwrap();
-            assert_eq!(intake.open(&edge, "p", MOST), is_open);
-        }
+            for read in reads {
+                intake.took(read.as_bytes()).unwrap();
+            }
+            intake.note_request();
+            for read in behind {
+                intake.took(read.as_bytes()).unwrap();
+            }
+            intake.open(&edge, "p", MOST)
+        };
+        let head = "GET / HTTP/1.1\r\n\r\n";
+        assert!(opens(&[head], &[]));
+        assert!(opens(&["GET / HTTP/1.1\n\n"], &[]));
+        assert!(opens(&["GET / HTTP/1.1\r\n\r", "\n"], &[]));
+        assert!(opens(&["POST / HTTP/1.1\r\n\r\n\n\n", head], &[]));
+        assert!(!opens(&["GET / HTTP/1.1\r\n\r\nframe"], &[]));
+        // A frame may end as a head does.
+        assert!(!opens(&["GET / HTTP/1.1\r\n\r\nframe\n\n"], &[]));
+        assert!(!opens(&["GET / HTTP/1.1\r\n\r", "\nframe\n\n"], &[]));
+        assert!(!opens(&[head], &["frame\n\n"]));
     }
 
     #[test]

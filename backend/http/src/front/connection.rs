@@ -97,6 +97,7 @@ impl Service<Request<Incoming>> for Requests {
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let token = self.shared.requests.token();
         self.watch.request(token, !request.body().is_end_stream());
+        self.intake.note_request();
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(self.peer));
         request.extensions_mut().insert(self.intake.clone());
