@@ -2,8 +2,9 @@
 //!
 //! A document begins as [`Embed`]. If more than [`TURN`](super::making::TURN) requests are to be made for it, it is queued as
 //! [`EmbedLong`], which has places of its own in each process, before any of them: mostly its bytes say so, and else its chunks. The others
-//! take turns of about a request. So a short document waits for a request of each that came before it, and for none of a long one. The work
-//! on a long one grows with its length: its text is cut again among the long ones, and a few times more where these take turns.
+//! take turns of about a request. A long document of which fewer requests are missing, as after an edit, takes one such turn, and is queued
+//! as [`EmbedLong`] if that is not enough. So a short document waits for a request of each that came before it, and for no other of a long
+//! one. The work on a long one grows with its length: its text is cut again among the long ones, and a few times more where these take turns.
 //!
 //! One of the two works on a document at a time: [`Embed`] alone queues [`EmbedLong`], and works on nothing while that is unfinished.
 
@@ -227,7 +228,7 @@ impl<'a> Embedding<'a> {
         Ok(made.is_none())
     }
 
-    /// Leaves the document to the job of long ones, before anything of it is embedded.
+    /// Leaves the document to the job of long ones. The vectors that were made of it, if any, are put aside before.
     async fn leave(&self, owned: &OwnedDocument) -> anyhow::Result<RunResult> {
         // Nobody works on it meanwhile, so it may be deleted.
         store::wait_with_embedding(self.bases.store.db(), self.document, None).await?;

@@ -45,8 +45,8 @@ const MARKS: u64 = 8;
 /// A document that more requests embed is long. After so many a run of a long one looks whether it makes way, and whether vectors are worth
 /// keeping.
 pub(super) const TURN: usize = 16;
-/// A document that is not long makes way for others after the request during which a run has lasted for so long. Each run cuts the text, of
-/// which there is not much.
+/// Among documents that are not long, one makes way for others after the request during which a run has lasted for so long. Each run cuts
+/// the text, of which there is not much; a long one that is there, because little of it is missing, goes on among long ones then.
 const FIRST_TURN: Duration = Duration::from_secs(1);
 /// A long document makes way for another long one once a run has made this part of its vectors. Each run cuts the whole text.
 const LONG_TURNS: usize = 4;
@@ -81,6 +81,15 @@ impl Lane {
         }
     }
 
+    /// Returns where a document of so many chunks goes on that makes way for others of this lane. Each run of a long one cuts all of its
+    /// text and writes its whole manifest, so one of which little is missing makes way among the short ones only once.
+    fn make_way(self, chunks: usize, max_texts: usize) -> NoManifest {
+        match self {
+            Self::First if is_long(chunks, max_texts) => NoManifest::Long,
+            Self::First | Self::Long => NoManifest::More,
+        }
+    }
+
     /// Returns true if a document of this lane is due and no run has it.
     async fn others_wait(self, bases: &Bases) -> anyhow::Result<bool> {
         let due = match self {
@@ -111,9 +120,10 @@ pub(super) enum NoManifest {
     Waits,
     /// The server stops: the next one goes on with it.
     Stopping,
-    /// Others wait, who come first: another run goes on with it.
+    /// Others wait, who come first: another run of the same lane goes on with it.
     More,
-    /// It is long, and goes on among those: nothing of it is embedded before.
+    /// The document is long and goes on among those: more than a turn of requests is missing, of which none was made, or it made way among
+    /// the short ones for the few that are missing after an edit.
     Long,
     /// The document is deleted, or has another content.
     Changed,
@@ -209,7 +219,7 @@ impl Making<'_> {
                 return Ok(Some(NoManifest::Stopping));
             }
             if self.is_turn_over(requests) && self.lane.others_wait(bases).await? {
-                return Ok(Some(NoManifest::More));
+                return Ok(Some(self.lane.make_way(chunks.len(), texts)));
             }
             if self.is_time_to_keep(requests) {
                 self.put_aside().await?;
@@ -472,6 +482,15 @@ mod tests {
                 assert!(document.written < 10 * chunks, "{document:?}");
             }
         }
+    }
+
+    #[test]
+    fn an_edited_long_document_makes_way_among_short_ones_once() {
+        let goes_on = |lane: Lane, chunks| lane.make_way(chunks, 2);
+        assert!(matches!(goes_on(Lane::First, 32), NoManifest::More));
+        assert!(matches!(goes_on(Lane::First, 33), NoManifest::Long));
+        assert!(matches!(goes_on(Lane::Long, 33), NoManifest::More));
+        assert!(matches!(goes_on(Lane::Long, 1), NoManifest::More));
     }
 
     /// How long a document of one request waits behind so many of so many chunks, which came before it, for one of two places of the first
