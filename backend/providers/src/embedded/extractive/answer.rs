@@ -1,6 +1,6 @@
 //! The sentences that answer a question.
 
-use std::ops::Range;
+use std::{cmp::Ordering, ops::Range};
 
 use colloquy_knowledge::{
     Bm25, Concept, Learned, Passage,
@@ -79,15 +79,33 @@ pub(super) struct Material {
 }
 
 struct Heading {
+    /// The passage that it stands in or above.
+    place: Place,
     words: Vec<String>,
     /// The heading that this one stands below, by its number.
     above: Option<usize>,
     is_question: bool,
 }
 
+/// Where a passage stands.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// The first passage of its document, by its number.
+    document: usize,
+    /// The place of the passage in its document.
+    chunk_index: usize,
+}
+
+impl Place {
+    fn is_before(self, other: Self) -> bool {
+        self.document == other.document && self.chunk_index < other.chunk_index
+    }
+}
+
 impl Heading {
-    fn new(text: &str, above: Option<usize>) -> Self {
+    fn new(text: &str, above: Option<usize>, place: Place) -> Self {
         Self {
+            place,
             words: few_terms(text),
             above,
             is_question: asks(text),
@@ -126,12 +144,17 @@ impl Material {
         // What sentences are about besides their own words; the first is nothing.
         let mut contexts: Vec<Vec<String>> = vec![Vec::new()];
         for (number, (passage, text)) in passages.iter().enumerate() {
+            let is_of_document = |(other, _): &(&Passage, &str)| other.document == passage.document;
+            let place = Place {
+                document: passages.iter().position(is_of_document).unwrap_or(number),
+                chunk_index: passage.chunk_index,
+            };
             let title = few_terms(&passage.title);
             let mut heading = None;
             // What stands in front of the text's own headings is about the words of all headings above the passage.
             let mut of_headings = Vec::new();
             for above in &passage.headings {
-                headings.push(Heading::new(above, heading));
+                headings.push(Heading::new(above, heading, place));
                 heading = Some(headings.len() - 1);
                 of_headings.extend(few_terms(above));
             }
@@ -142,7 +165,7 @@ impl Material {
                     BlockKind::Heading { level } => {
                         open.retain(|(other, _)| *other < level);
                         let above = open.last().map(|(_, number)| *number);
-                        headings.push(Heading::new(&block.text, above));
+                        headings.push(Heading::new(&block.text, above, place));
                         open.push((level, headings.len() - 1));
                         heading = Some(headings.len() - 1);
                         of_headings = few_terms(&block.text);
@@ -285,6 +308,7 @@ impl Material {
 
     /// What stands below the heading that names what is asked for: from its beginning, or from the first sentence of the kind that is
     /// asked for. What was said already gives way to what follows it. A question that is a heading is answered below its own headings, too.
+    /// Of headings that name it equally well the first one counts, but of one document that of the passage which stands before the others.
     fn below_heading(
         &self,
         question: &[Concept],
@@ -319,11 +343,20 @@ impl Material {
         for heading in self.sentences.iter().filter_map(|it| it.heading) {
             has_text[heading] = true;
         }
-        let (heading, _) = fits
-            .into_iter()
-            .enumerate()
-            .filter(|(at, fit)| has_text[*at] && *fit >= HEADING_COVERAGE)
-            .reduce(|best, next| if next.1 > best.1 { next } else { best })?;
+        let is_better = |next: usize, best: usize| match fits[next].total_cmp(&fits[best]) {
+            Ordering::Greater => true,
+            Ordering::Less => false,
+            Ordering::Equal => {
+                let (next, best) = (&self.headings[next], &self.headings[best]);
+                next.place.is_before(best.place)
+            }
+        };
+        let heading = (0..fits.len())
+            .filter(|at| has_text[*at] && fits[*at] >= HEADING_COVERAGE)
+            .reduce(|best, next| match is_better(next, best) {
+                true => next,
+                false => best,
+            })?;
         let below = |at: &usize| self.sentences[*at].heading == Some(heading);
         let is_fresh = |at: &usize| !told(&self.sentences[*at].text);
         let section: Vec<usize> = (0..self.sentences.len()).filter(below).collect();

@@ -133,17 +133,28 @@ async fn the_demos_documents_answer() {
     }
 }
 
-/// The reply to words for which these passages of a base were found: each has headings above it, and a text.
-async fn from_base(passages: &[(&[&str], &str)], words: &str) -> (String, Vec<usize>) {
-    let passage = |(headings, text): &(&[&str], &str)| Passage {
+/// A passage of a base, below these headings.
+fn of_base(headings: &[&str], text: &str) -> Passage {
+    Passage {
         title: "guide.md".to_owned(),
         headings: headings.iter().map(|it| (*it).to_owned()).collect(),
-        text: (*text).to_owned(),
+        text: text.to_owned(),
         document: Origin::Kept("01".to_owned()),
         ..Passage::default()
-    };
+    }
+}
+
+/// The reply to words for which these passages of a base were found: each has headings above it, and a text.
+async fn from_base(passages: &[(&[&str], &str)], words: &str) -> (String, Vec<usize>) {
+    let passages = passages.iter();
+    let passages = passages.map(|(headings, text)| of_base(headings, text));
+    from_passages(passages.collect(), words).await
+}
+
+/// The reply to words for which these passages were found, and the passages that it rests on.
+async fn from_passages(passages: Vec<Passage>, words: &str) -> (String, Vec<usize>) {
     let grounding = Grounding {
-        passages: passages.iter().map(passage).collect(),
+        passages,
         ..Grounding::default()
     };
     let request = ChatRequest {
@@ -189,6 +200,31 @@ async fn what_stands_below_a_question_answers_it() {
         let mut dialogue = Dialogue::new(std::slice::from_ref(&carried));
         assert_eq!(dialogue.say(question).await, expected);
     }
+}
+
+#[tokio::test]
+async fn a_section_of_several_passages_is_told_from_its_first() {
+    let question = "Is the museum free?";
+    let passage = |document: &str, chunk_index, text| Passage {
+        document: Origin::Kept(document.to_owned()),
+        chunk_index,
+        ..of_base(&["FAQ", question], text)
+    };
+    let first = passage("01", 3, "Yes, on Sundays.");
+    let second = passage("01", 4, "Groups of twelve pay half.");
+    let other = passage("02", 0, "No, never.");
+    let found = vec![second.clone(), other.clone(), first.clone()];
+    let (told, used) = from_passages(found, question).await;
+    assert_eq!(
+        (told.as_str(), used),
+        ("According to FAQ: Yes, on Sundays.", vec![2])
+    );
+    // Of several documents, the one that fits best by search.
+    let (told, used) = from_passages(vec![other, second, first], question).await;
+    assert_eq!(
+        (told.as_str(), used),
+        ("According to FAQ: No, never.", vec![0])
+    );
 }
 
 #[tokio::test]
