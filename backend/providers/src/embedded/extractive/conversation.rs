@@ -4,12 +4,13 @@ use colloquy_knowledge::{Origin, terms};
 
 use super::{
     super::super::{ChatRequest, ChatRole},
-    answer::{Answer, Material, file_stem, spoken_title},
+    answer::{Answer, Material},
     facts,
     intent::{self, Intent},
     names,
     phrases::{self, Phrases},
     reading,
+    titles::{file_stem, spoken_title},
 };
 
 /// Subjects that are named at once.

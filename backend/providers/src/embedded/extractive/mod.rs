@@ -15,6 +15,7 @@ mod intent;
 mod names;
 mod phrases;
 mod reading;
+mod titles;
 mod wire;
 
 use async_trait::async_trait;
