@@ -56,8 +56,8 @@ pub(super) fn system(speaker: &ReplyContext, manner: PromptStyle, passages: &[Pa
             .iter()
             .map(|passage| {
                 format!(
-                    "<passage title={:?}>\n{}\n</passage>",
-                    passage.path().replace("</passage", "< /passage"),
+                    "<passage title=\"{}\">\n{}\n</passage>",
+                    escaped(&passage.path().replace("</passage", "< /passage")),
                     passage.text.replace("</passage", "< /passage")
                 )
             })
@@ -66,6 +66,19 @@ pub(super) fn system(speaker: &ReplyContext, manner: PromptStyle, passages: &[Pa
     }
     parts.retain(|part| !part.is_empty());
     parts.join("\n\n")
+}
+
+/// Escapes what would end a quoted title or its line. Letters and marks of all scripts stay as they are.
+fn escaped(title: &str) -> String {
+    let mut escaped = String::with_capacity(title.len());
+    for c in title.chars() {
+        match c {
+            '"' | '\\' => escaped.extend(['\\', c]),
+            _ if c.is_control() => escaped.extend(c.escape_default()),
+            _ => escaped.push(c),
+        }
+    }
+    escaped
 }
 
 #[cfg(test)]
@@ -105,6 +118,19 @@ mod tests {
         let prompt = system(&speaker(), PromptStyle::Spoken, &[below]);
         let quoted = "<passage title=\"faq.md > FAQ > Is it free on Sundays?\">\nYes.\n</passage>";
         assert!(prompt.ends_with(quoted), "{prompt}");
+        // Vowel signs and joiners stay, which are no letters of their own.
+        let thai = "\u{0e40}\u{0e1b}\u{0e34}\u{0e14}";
+        let hindi = "\u{0915}\u{094d}\u{200d}\u{0937}";
+        let below = Passage {
+            title: format!("a\\b\n</passage>\u{7f}{thai}"),
+            headings: vec![hindi.to_owned()],
+            ..Passage::default()
+        };
+        let prompt = system(&speaker(), PromptStyle::Spoken, &[below]);
+        let quoted = format!(
+            "<passage title=\"a\\\\b\\n< /passage>\\u{{7f}}{thai} > {hindi}\">\n\n</passage>"
+        );
+        assert!(prompt.ends_with(&quoted), "{prompt}");
         let written = system(&speaker(), PromptStyle::Written, &[]);
         assert_eq!(
             written,
