@@ -297,12 +297,24 @@ fn is_definition(line: &str) -> bool {
 /// Pictures alone, which say nothing. One inside of a sentence stands for its description.
 fn is_picture(line: &str) -> bool {
     let mut rest = line;
-    while rest.starts_with("![")
-        && let Some((_, after)) = link(rest)
-    {
+    while let Some((_, after)) = picture(rest) {
         rest = after.trim_start();
     }
     rest.is_empty() && !line.is_empty()
+}
+
+/// Splits a text that begins with a picture, or with a link whose label is one, into the picture's description and the text behind it.
+fn picture(text: &str) -> Option<(&str, &str)> {
+    if text.starts_with("![") {
+        return link(text);
+    }
+    let label = text.strip_prefix('[')?;
+    if !label.starts_with("![") {
+        return None;
+    }
+    let (description, after) = link(label)?;
+    let (_, after) = split_near(after.strip_prefix("](")?, ")", MAX_BRACKET_BYTES)?;
+    Some((description, after))
 }
 
 /// Whether a line may belong to the paragraph before it.
@@ -393,7 +405,8 @@ fn row_text(names: &[String], cells: &[String]) -> String {
     }
 }
 
-/// The words of a line of Markdown: without emphasis, code marks and tags, of a link its label, of a picture its description.
+/// The words of a line of Markdown: without emphasis, code marks and tags, of a link its label, of a picture its description
+/// unless it stands in front of other words.
 #[must_use]
 pub fn plain(line: &str) -> String {
     let mut marked = String::with_capacity(line.len());
@@ -411,10 +424,12 @@ pub fn plain(line: &str) -> String {
 fn write_plain(line: &str, words: &mut String) {
     let mut rest = line;
     while let Some(c) = rest.chars().next() {
-        if rest.starts_with("![")
-            && let Some((description, after)) = link(rest)
-        {
-            write_plain(description, words);
+        if let Some((description, after)) = picture(rest) {
+            // The text behind it begins with its own words.
+            let stands_in_front = words.trim().is_empty() && !after.trim().is_empty();
+            if !stands_in_front {
+                write_plain(description, words);
+            }
             rest = after;
             continue;
         }

@@ -79,11 +79,22 @@ fn a_sentence_goes_on_after_words_that_end_none() {
 #[test]
 fn a_picture_alone_is_no_paragraph() {
     is_read(
-        "# The zoo\n\n![Two lions](lions.png)\n\nLions sleep all day long, as the picture above shows.\n![A bear](bear.png)\nBears do not.",
+        "# The zoo\n\n![Two lions](lions.png)\n\nLions sleep all day long, as the picture above shows.\n![A bear](bear.png)\nBears do not.\n\n\
+         [![Map](map.png)](map.pdf) [![Plan](plan.png)](plan.pdf)\n\nThe end.",
         &[
             ('#', "The zoo"),
             ('T', "Lions sleep all day long, as the picture above shows."),
             ('T', "Bears do not."),
+            ('T', "The end."),
+        ],
+    );
+    is_read(
+        "# ![Logo](logo.png) The zoo\n\n[![Logo](logo.png)](https://example.org) ![](a.png) It is open.\n\n\
+         | Animal | Picture |\n|---|---|\n| Lion | ![asleep](lion.png) |",
+        &[
+            ('#', "The zoo"),
+            ('T', "It is open."),
+            ('|', "Lion: asleep"),
         ],
     );
 }
@@ -161,6 +172,10 @@ fn marks_are_no_words() {
             "See map.pdf and the map.",
         ),
         ("see ![](lion.png) it", "see it"),
+        ("![the map](map.png) shows it", "shows it"),
+        ("![the map](map.png)", "the map"),
+        ("see [![the map](map.png)](map.pdf).", "see the map."),
+        ("[![open](map.png) [link", "[open [link"),
         ("run `colloquy serve` now", "run colloquy serve now"),
         ("<b>so</b> &amp; <!-- not --> on<br>", "so & on"),
         (
