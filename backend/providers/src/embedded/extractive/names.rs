@@ -36,6 +36,156 @@ const NO_NAMES: &[&str] = &[
     "what's",
     "your",
 ];
+/// What people say that they are, written with a capital: of which country, people or belief. What many are named, such as "Christian", is
+/// left out.
+const GROUPS: &[&str] = &[
+    "afghan",
+    "african",
+    "albanian",
+    "algerian",
+    "american",
+    "anglican",
+    "arab",
+    "arabic",
+    "argentinian",
+    "armenian",
+    "asian",
+    "australian",
+    "austrian",
+    "bangladeshi",
+    "belgian",
+    "bolivian",
+    "bosnian",
+    "brazilian",
+    "british",
+    "buddhist",
+    "bulgarian",
+    "cambodian",
+    "canadian",
+    "caribbean",
+    "catalan",
+    "catholic",
+    "chilean",
+    "chinese",
+    "colombian",
+    "croatian",
+    "cuban",
+    "cypriot",
+    "czech",
+    "danish",
+    "dutch",
+    "eastern",
+    "ecuadorian",
+    "egyptian",
+    "english",
+    "estonian",
+    "ethiopian",
+    "european",
+    "filipino",
+    "finnish",
+    "french",
+    "georgian",
+    "german",
+    "ghanaian",
+    "greek",
+    "hindu",
+    "hispanic",
+    "hungarian",
+    "icelandic",
+    "indian",
+    "indonesian",
+    "iranian",
+    "iraqi",
+    "irish",
+    "israeli",
+    "italian",
+    "jamaican",
+    "japanese",
+    "jewish",
+    "kazakh",
+    "kenyan",
+    "korean",
+    "kurdish",
+    "latin",
+    "latina",
+    "latino",
+    "latvian",
+    "lebanese",
+    "libyan",
+    "lithuanian",
+    "macedonian",
+    "malaysian",
+    "maltese",
+    "mexican",
+    "moldovan",
+    "mongolian",
+    "mormon",
+    "moroccan",
+    "muslim",
+    "nepalese",
+    "new",
+    "nigerian",
+    "north",
+    "northern",
+    "norwegian",
+    "orthodox",
+    "pakistani",
+    "palestinian",
+    "persian",
+    "peruvian",
+    "polish",
+    "portuguese",
+    "protestant",
+    "romanian",
+    "russian",
+    "saudi",
+    "scandinavian",
+    "scots",
+    "scottish",
+    "senegalese",
+    "serbian",
+    "sikh",
+    "singaporean",
+    "slovak",
+    "slovenian",
+    "somali",
+    "south",
+    "southern",
+    "spanish",
+    "sudanese",
+    "swedish",
+    "swiss",
+    "syrian",
+    "taiwanese",
+    "thai",
+    "tunisian",
+    "turkish",
+    "ugandan",
+    "ukrainian",
+    "uruguayan",
+    "venezuelan",
+    "vietnamese",
+    "welsh",
+    "western",
+    "zealander",
+    "zimbabwean",
+];
+/// What stands before a name and is none alone.
+const TITLES: &[&str] = &[
+    "doctor",
+    "dr",
+    "frau",
+    "herr",
+    "miss",
+    "mr",
+    "mrs",
+    "ms",
+    "mx",
+    "prof",
+    "professor",
+    "sir",
+    "st",
+];
 const PUNCTUATION: [char; 14] = [
     ',', '.', '!', '?', ';', ':', '\n', '。', '，', '！', '？', '、', '；', '(',
 ];
@@ -82,13 +232,15 @@ struct Found<'a> {
     after: &'a str,
 }
 
-/// The name in "I'm Eva", and none in "I'm late" and "I'm OK".
+/// The name in "I'm Eva", and none in "I'm late", "I'm OK" and "I'm German".
 fn introduced<'a>(turn: &'a str, phrases: &Phrases) -> Option<Found<'a>> {
     let found = find(turn, &phrases.introduced, phrases)?;
     let name = &found.name;
     let is_written_as_one =
         name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase);
-    is_written_as_one.then_some(found)
+    let is_group = |word: &str| GROUPS.contains(&word.to_lowercase().as_str());
+    let tells_a_group = name.split([' ', '-']).all(is_group);
+    (is_written_as_one && !tells_a_group).then_some(found)
 }
 
 fn find<'a>(turn: &'a str, patterns: &[&str], phrases: &Phrases) -> Option<Found<'a>> {
@@ -109,7 +261,7 @@ fn named<'a>(turn: &'a str, opens: &str, closes: &str, unspaced: bool) -> Option
         }
         _ => behind(turn, opens, unspaced)?,
     };
-    let stop = rest.find(PUNCTUATION).unwrap_or(rest.len());
+    let stop = stop(rest);
     let phrase = &rest[..stop];
     let phrase = match closes {
         "" => phrase,
@@ -133,6 +285,22 @@ fn named<'a>(turn: &'a str, opens: &str, closes: &str, unspaced: bool) -> Option
     })
 }
 
+/// Where a name ends at the latest: before a sign that is not the full stop of "Dr.".
+fn stop(text: &str) -> usize {
+    let mut signs = text.match_indices(PUNCTUATION);
+    let ends = |(at, sign): &(usize, &str)| {
+        let before = text[..*at].rsplit(char::is_whitespace).next();
+        *sign != "." || !before.is_some_and(is_title)
+    };
+    signs.find(ends).map_or(text.len(), |(at, _)| at)
+}
+
+/// Returns true for "Dr" and "Dr.", and what else is no name without one behind it.
+fn is_title(word: &str) -> bool {
+    let word = word.trim_end_matches('.').to_lowercase();
+    TITLES.contains(&word.as_str())
+}
+
 /// The text before a phrase and behind it, however its letters are written.
 fn behind<'a>(turn: &'a str, phrase: &str, unspaced: bool) -> Option<(&'a str, &'a str)> {
     let begins_word = |at: usize| {
@@ -154,16 +322,18 @@ fn behind<'a>(turn: &'a str, phrase: &str, unspaced: bool) -> Option<(&'a str, &
     found.next()
 }
 
-/// The first word, and those behind it that are written with a capital. What was only heard may be written small.
+/// The first word, and those behind it that are written with a capital. What was only heard may be written small. A possessive such as
+/// "John's" is none.
 fn words(phrase: &str) -> Option<String> {
     let mut name = String::new();
     for word in phrase.split_whitespace().take(MAX_WORDS) {
         let is_capital = word.starts_with(char::is_uppercase);
+        let is_owner = word.ends_with("'s") || word.ends_with("’s");
         if name.is_empty() {
-            if NO_NAMES.contains(&word.to_lowercase().as_str()) {
+            if is_owner || NO_NAMES.contains(&word.to_lowercase().as_str()) {
                 return None;
             }
-        } else if is_capital {
+        } else if is_capital && !is_owner {
             name.push(' ');
         } else {
             break;
@@ -173,7 +343,7 @@ fn words(phrase: &str) -> Option<String> {
             break;
         }
     }
-    (!name.is_empty()).then_some(name)
+    (!name.is_empty() && !is_title(&name)).then_some(name)
 }
 
 /// A name as it is said back: what was heard in small letters gets its capital.
@@ -203,6 +373,11 @@ mod tests {
             ("en", "I'm Eva", "Eva"),
             ("en", "I am Dave.", "Dave"),
             ("en", "Hi I’m Jo and I have a cat", "Jo"),
+            ("en", "I'm Dr. Moss, hello.", "Dr. Moss"),
+            ("en", "My name is Mrs Lopez.", "Mrs Lopez"),
+            ("en", "I'm Christian.", "Christian"),
+            ("en", "I'm German Lopez.", "German Lopez"),
+            ("en", "My name is German.", "German"),
             ("de", "Hallo, ich heiße Jörg.", "Jörg"),
             ("fr", "Je m'appelle Chloé !", "Chloé"),
             ("ko", "제 이름은 마리아입니다.", "마리아"),
@@ -225,6 +400,14 @@ mod tests {
             "I'm late, sorry.",
             "I am OK.",
             "I'm not Dave.",
+            "I'm German.",
+            "I am Muslim, is there a room for prayer?",
+            "I'm South African.",
+            "I'm Irish-American.",
+            "I'm John's mother.",
+            "My name is John’s, I think.",
+            "I'm Dr.",
+            "I am Dr., as they say.",
             "",
         ] {
             assert_eq!(given(&[said], english), None, "{said}");
