@@ -10,6 +10,9 @@ use super::{
     items, messages,
 };
 
+/// The items in which a model calls a client's tool, and those in which the client answers.
+const CALLS: [&str; 2] = ["function_call", "custom_tool_call"];
+const OUTPUTS: [&str; 2] = ["function_call_output", "custom_tool_call_output"];
 /// What a picture counts, in tokens: more than the public models of today make of one at high detail.
 const IMAGE_TOKENS: u64 = 2_048;
 /// What a file, a sound or a film counts, in tokens. What it really takes is known to the model alone.
@@ -95,17 +98,23 @@ impl Request {
             id.map(str::to_owned)
         };
         let items = self.history.iter().chain(input);
-        let calls: HashSet<String> = items
-            .filter_map(|item| call_id(item, ["function_call", "custom_tool_call"]))
-            .collect();
-        let outputs = ["function_call_output", "custom_tool_call_output"];
+        let calls: HashSet<String> = items.filter_map(|item| call_id(item, CALLS)).collect();
         for (index, item) in input.iter().enumerate() {
-            if call_id(item, outputs).is_some_and(|id| !calls.contains(&id)) {
+            if call_id(item, OUTPUTS).is_some_and(|id| !calls.contains(&id)) {
                 let field = format!("input[{index}].call_id");
                 return Err(FormatError::new(field, "has no call in the conversation"));
             }
         }
         Ok(())
+    }
+
+    /// Returns true if the conversation has a call of a client's tool or the output of one, so that a model reads more than its turns;
+    /// responses only.
+    #[must_use]
+    pub fn has_calls(&self) -> bool {
+        let items = self.history.iter().chain(self.conversation());
+        let mut kinds = items.filter_map(|item| str_of(item.as_object()?, "type"));
+        kinds.any(|kind| CALLS.contains(&kind) || OUTPUTS.contains(&kind))
     }
 
     /// The input as items, for storing; without what was put in front of it.

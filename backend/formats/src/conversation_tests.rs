@@ -26,6 +26,7 @@ fn an_output_has_its_call_in_the_conversation() {
         going_on.check_calls().unwrap_err().field,
         "input[0].call_id"
     );
+    assert!(going_on.has_calls() && !request(json!("Hi")).has_calls());
     going_on.prepend_items(vec![call("a")]);
     assert_eq!(
         going_on.check_calls().unwrap_err().field,
@@ -40,6 +41,24 @@ fn an_output_has_its_call_in_the_conversation() {
     request(json!([compaction, output("a")]))
         .check_calls()
         .unwrap();
+}
+
+#[test]
+fn a_conversation_with_tools_is_known() {
+    let mut request = parse(
+        ModelApi::Responses,
+        json!({"model": "m", "input": "And you?"}),
+    );
+    // What was looked up for a character calls no tool.
+    request.prepend_items(vec![
+        json!({"type": "file_search_call", "id": "fs_1", "status": "completed", "queries": []}),
+        json!({"type": "message", "role": "user", "content": "Hi"}),
+    ]);
+    assert!(!request.has_calls());
+    request.prepend_items(vec![
+        json!({"type": "custom_tool_call", "call_id": "a", "name": "f", "input": ""}),
+    ]);
+    assert!(request.has_calls());
 }
 
 #[test]

@@ -176,8 +176,9 @@ pub(super) async fn prepare(
         unknown_base = found.as_ref().and_then(|found| found.unknown_base.clone());
         let passages = found.map(|found| found.passages).unwrap_or_default();
         let known = Arc::new(persona.speaker.grounding(passages));
-        // Chat completions show nothing of a search.
+        // Chat completions show nothing of a search. Where tools were called a model reads more than the turns, and may answer otherwise.
         if request.api == ModelApi::Responses
+            && !request.has_calls()
             && let Some(visible) = visible.as_mut().filter(|it| !it.results.is_empty())
         {
             let request = ChatRequest {

@@ -239,6 +239,16 @@ async fn what_an_answer_does_not_rest_on_is_not_shown_where_the_model_can_tell()
         let results = &shown["item"]["results"];
         assert_eq!(results, &whole["output"][1]["results"]);
     }
+    // What a tool said may be what the answer rests on.
+    let mut body = ask("builtin/extractive", "", &inline());
+    body["input"] = json!([
+        {"type": "function_call", "call_id": "a", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "a", "output": "When does the zoo open?"},
+        {"role": "user", "content": "My name is Zoo."},
+    ]);
+    let whole = text.post(RESPONSES, body).await.expect(200);
+    let results = whole["output"][1]["results"].as_array().unwrap();
+    assert!(!results.is_empty(), "{whole}");
 }
 
 /// A model that never answers holds nothing of it back, and one that fails does so in the stream.
