@@ -50,16 +50,20 @@ impl ChatRole {
 }
 
 impl Request {
-    /// The turns of the user and the assistant that have text, oldest first.
-    pub fn turns(&self) -> Vec<ChatMessage> {
-        let mut turns = turns_of(&self.history);
-        match (self.api, self.body.get("input")) {
-            (ModelApi::Responses, Some(Value::String(text))) => turns.push(ChatMessage {
+    /// The last turns of the user and the assistant that have text, oldest first: those before the first, from the last one back, that is
+    /// not wanted. No others are copied.
+    pub fn turns(&self, is_wanted: impl FnMut(&ChatMessage) -> bool) -> Vec<ChatMessage> {
+        let text = match (self.api, self.body.get("input")) {
+            (ModelApi::Responses, Some(Value::String(text))) => Some(ChatMessage {
                 role: ChatRole::User,
                 content: text.clone(),
             }),
-            _ => turns.extend(turns_of(self.conversation())),
-        }
+            _ => None,
+        };
+        let items = self.history.iter().chain(self.conversation());
+        let turns = text.into_iter().chain(items.rev().filter_map(turn_of));
+        let mut turns: Vec<ChatMessage> = turns.take_while(is_wanted).collect();
+        turns.reverse();
         turns
     }
 
@@ -146,18 +150,15 @@ impl Request {
     }
 }
 
-fn turns_of(messages: &[Value]) -> Vec<ChatMessage> {
-    let turns = messages.iter().filter_map(|message| {
-        let message = message.as_object()?;
-        let role = match str_of(message, "role")? {
-            "user" => ChatRole::User,
-            "assistant" => ChatRole::Assistant,
-            _ => return None,
-        };
-        let content = messages::texts(message.get("content")).join("\n");
-        (!content.trim().is_empty()).then_some(ChatMessage { role, content })
-    });
-    turns.collect()
+fn turn_of(message: &Value) -> Option<ChatMessage> {
+    let message = message.as_object()?;
+    let role = match str_of(message, "role")? {
+        "user" => ChatRole::User,
+        "assistant" => ChatRole::Assistant,
+        _ => return None,
+    };
+    let content = messages::texts(message.get("content")).join("\n");
+    (!content.trim().is_empty()).then_some(ChatMessage { role, content })
 }
 
 fn bytes_of(value: &Value) -> u64 {

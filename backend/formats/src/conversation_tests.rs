@@ -79,7 +79,7 @@ fn turns_are_what_was_said() {
         turn(ChatRole::User, "What\nis it?"),
         turn(ChatRole::Assistant, "Seven."),
     ];
-    assert_eq!(request.turns(), turns);
+    assert_eq!(request.turns(|_| true), turns);
 }
 
 #[test]
@@ -98,11 +98,17 @@ fn stored_items_come_before_the_input() {
         turn(ChatRole::Assistant, "Hello"),
         turn(ChatRole::User, "And you?"),
     ];
-    assert_eq!(request.turns(), turns);
+    assert_eq!(request.turns(|_| true), turns);
+    let mut asked = 0;
+    let last = request.turns(|turn| {
+        asked += 1;
+        turn.content != "Hi"
+    });
+    assert_eq!((last.as_slice(), asked), (&turns[1..], 3));
     let stored = json!([{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "And you?"}]}]);
     assert_eq!(Value::Array(request.input_items()), stored);
     request.prepend_items(vec![json!({"role": "user", "content": "First"})]);
-    assert_eq!(request.turns()[0], turn(ChatRole::User, "First"));
+    assert_eq!(request.turns(|_| true)[0], turn(ChatRole::User, "First"));
 }
 
 #[test]

@@ -123,7 +123,7 @@ mod tests {
                 asks("Sure?"),
             ])
         );
-        assert_eq!(request.turns().len(), 3);
+        assert_eq!(request.turns(|_| true).len(), 3);
     }
 
     #[test]

@@ -73,7 +73,7 @@ fn check(api: ModelApi, bytes: &[u8]) -> String {
         }
     };
     assert!(request.bound_bytes() > 0 && request.choices >= 1);
-    let turns = request.turns().len().min(4);
+    let turns = request.turns(|_| true).len().min(4);
     let mut outcome = format!("{turns} {}", request.svc.is_some());
     for to in [ModelApi::Chat, ModelApi::Responses] {
         let abilities = Capabilities {

@@ -388,7 +388,7 @@ proptest! {
                     ModelApi::Responses => responses(json!({field: more})),
                 };
                 let Ok(request) = parse(api, &base) else { continue };
-                request.turns();
+                request.turns(|_| true);
                 prop_assert!(request.bound_bytes() > 0);
             }
         }

@@ -33,6 +33,11 @@ use super::{
 };
 use crate::Generation;
 
+/// How much of the last turns is copied, in bytes: what the embedded model reads, and more than a search does.
+const TURNS_BYTES: usize = 64 * 1024;
+/// The most that one of them counts, in bytes.
+const TURN_BYTES: usize = 16 * 1024;
+
 /// A request that is paid for and may be sent.
 pub(super) struct Prepared {
     /// When it came.
@@ -162,7 +167,7 @@ pub(super) async fn prepare(
     let mut unknown_base = None;
     if let Some(persona) = character {
         let turns = match persona.speaker.knowledge {
-            Some(_) => request.turns(),
+            Some(_) => last_turns(&request),
             None => Vec::new(),
         };
         let found = persona.look_up(generation, &turns).await;
@@ -178,6 +183,7 @@ pub(super) async fn prepare(
         let known = Arc::new(persona.speaker.grounding(passages));
         // Chat completions show nothing of a search. Where tools were called a model reads more than the turns, and may answer otherwise.
         if request.api == ModelApi::Responses
+            && models[0].chat.tells_passages()
             && !request.has_calls()
             && let Some(visible) = visible.as_mut().filter(|it| !it.results.is_empty())
         {
@@ -247,6 +253,16 @@ pub(super) async fn input_tokens(
     stored::resolve_references(generation, quota, &mut request, memory).await?;
     open_compactions(generation, quota, &mut request).await?;
     Ok(request.bound_bytes().div_ceil(4))
+}
+
+/// The turns that a search and the embedded model read, so that no others are copied: [`TURNS_BYTES`] of them, the last ones.
+fn last_turns(request: &Request) -> Vec<ChatMessage> {
+    let mut room = TURNS_BYTES;
+    request.turns(|turn| {
+        let is_read = room > 0;
+        room = room.saturating_sub(turn.content.len().min(TURN_BYTES));
+        is_read
+    })
 }
 
 /// The memory that answering a request of so many bytes takes besides its body: that of the model which takes most, since one answers at
@@ -447,8 +463,22 @@ impl Persona {
 mod tests {
     use colloquy_config::ModelConfig;
     use colloquy_providers::embedded::Extractive;
+    use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn turns_that_nobody_reads_are_not_copied() {
+        let said = |content: &str, count: usize| {
+            let turn = json!({"role": "user", "content": content});
+            let body = json!({"model": "m", "input": vec![turn; count]});
+            let request = Request::read(ModelApi::Responses, body).unwrap();
+            last_turns(&request).len()
+        };
+        assert_eq!(said("Hi", 300), 300);
+        assert_eq!(said(&"long ".repeat(20_000), 6), 4);
+        assert_eq!(said(&"long ".repeat(20_000), 1), 1);
+    }
 
     #[test]
     fn what_an_answer_takes_of_memory_counts() {

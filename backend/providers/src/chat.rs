@@ -38,6 +38,11 @@ pub trait ChatModel: Send + Sync + 'static {
         0
     }
 
+    /// Returns true if the model can tell which passages a reply rests on, by [`passages_of`](Self::passages_of).
+    fn tells_passages(&self) -> bool {
+        false
+    }
+
     /// The numbers of the passages that the reply to a request rests on, where the model can tell.
     fn passages_of(&self, _request: &ChatRequest) -> Option<Vec<usize>> {
         None

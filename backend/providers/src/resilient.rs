@@ -297,6 +297,10 @@ impl ChatModel for Resilient<dyn ChatModel> {
         self.inner.working_bytes(request_bytes)
     }
 
+    fn tells_passages(&self) -> bool {
+        self.inner.tells_passages()
+    }
+
     fn passages_of(&self, request: &ChatRequest) -> Option<Vec<usize>> {
         self.inner.passages_of(request)
     }

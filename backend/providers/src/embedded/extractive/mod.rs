@@ -77,6 +77,10 @@ impl ChatModel for Extractive {
         reading::working_bytes(request_bytes)
     }
 
+    fn tells_passages(&self) -> bool {
+        true
+    }
+
     /// Answers once more: the same request gets the same answer.
     fn passages_of(&self, request: &ChatRequest) -> Option<Vec<usize>> {
         Some(conversation::reply(request).passage.into_iter().collect())
