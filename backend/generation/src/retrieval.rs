@@ -119,7 +119,8 @@ fn cut(text: &mut String, most: usize) {
     text.truncate(text.floor_char_boundary(most));
 }
 
-/// Leaves out the highest headings, and cuts the lowest one, until all have room below their title.
+/// Leaves out the highest headings, and cuts the lowest one, until all have room below their title. An empty one stands for those that are
+/// left out: the next one is not the title of the document.
 fn shorten(headings: &mut Vec<String>, room: usize) {
     let separator = Passage::SEPARATOR.len();
     let bytes =
@@ -133,6 +134,9 @@ fn shorten(headings: &mut Vec<String>, room: usize) {
         cut(lowest, room.saturating_sub(separator));
     }
     headings.retain(|heading| !heading.is_empty());
+    if first > 0 {
+        headings.insert(0, String::new());
+    }
 }
 
 fn beginning(text: &str, most: usize) -> &str {
@@ -291,10 +295,10 @@ mod tests {
         };
         assert_eq!(short(100), ["Guide", "Updates", "By hand"]);
         assert_eq!(short(28), ["Guide", "Updates", "By hand"]);
-        assert_eq!(short(27), ["Updates", "By hand"]);
-        assert_eq!(short(10), ["By hand"]);
-        assert_eq!(short(5), ["By"]);
-        assert_eq!(short(3), [""; 0]);
+        assert_eq!(short(27), ["", "Updates", "By hand"]);
+        assert_eq!(short(10), ["", "By hand"]);
+        assert_eq!(short(5), ["", "By"]);
+        assert_eq!(short(3), [""]);
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Default for Origin {
 pub struct Passage {
     /// The document's title.
     pub title: String,
-    /// The headings above the text, the highest first; none of them stands in it.
+    /// The headings above the text, the highest first; none of them stands in it. An empty one stands for higher ones that are left out.
     pub headings: Vec<String>,
     /// The words.
     pub text: String,

@@ -10,13 +10,11 @@ use super::{
     names,
     phrases::{self, Phrases},
     reading,
-    titles::{file_stem, spoken_title},
+    titles::{MAX_TOPIC_BYTES, file_stem, spoken_title},
 };
 
 /// Subjects that are named at once.
 const MAX_TOPICS: usize = 3;
-/// A longer title is cut where it is named, in bytes.
-const MAX_TOPIC_BYTES: usize = 200;
 
 /// A reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
