@@ -9,8 +9,8 @@ use colloquy_base::markup::{entity, is_emphasis, link, split_near, tag};
 const WRAPPED_WIDTH: usize = 40;
 /// Words that end neither a sentence nor a heading (English), so that the next line goes on.
 const GOES_ON_AFTER: &[&str] = &[
-    "a", "an", "the", "and", "or", "of", "to", "at", "by", "than", "into", "after", "before",
-    "until", "within", "during", "between", "its", "their", "our", "your",
+    "an", "the", "and", "or", "of", "to", "at", "by", "than", "into", "after", "before", "until",
+    "within", "during", "between", "its", "their", "our", "your",
 ];
 /// The longest comment, address or name in brackets inside of a line, in bytes.
 const MAX_BRACKET_BYTES: usize = 2_048;

@@ -74,6 +74,11 @@ fn a_sentence_goes_on_after_words_that_end_none() {
             ('T', "12 euros"),
         ],
     );
+    // A letter is a name, too.
+    is_read(
+        "Choose plan a\nIt costs nothing.",
+        &[('#', "Choose plan a"), ('T', "It costs nothing.")],
+    );
 }
 
 #[test]

@@ -318,7 +318,7 @@ fn is_half_of_day(before: &str) -> bool {
         .any(|it| it.eq_ignore_ascii_case(word))
 }
 
-/// Whether a text begins a sentence: with a capital that is not that of a day.
+/// Whether a text begins a sentence: with a capital that is not that of a day, or with a day of which something is said.
 fn begins(text: &str) -> bool {
     const DAYS: &[&str] = &[
         "monday",
@@ -329,10 +329,19 @@ fn begins(text: &str) -> bool {
         "saturday",
         "sunday",
     ];
-    let first = text.split_whitespace().next().unwrap_or_default();
+    // "Friday is a holiday", "Fridays we close early".
+    const BEHIND: &[&str] = &[
+        "is", "are", "was", "were", "has", "have", "will", "can", "may", "must", "we", "you",
+        "they", "it", "there",
+    ];
+    let mut words = text.split_whitespace();
+    let first = words.next().unwrap_or_default();
     let word = first.trim_matches(|c: char| !c.is_alphanumeric());
     let word = word.to_lowercase();
-    first.starts_with(char::is_uppercase) && !DAYS.contains(&word.trim_end_matches('s'))
+    let is_day = DAYS.contains(&word.trim_end_matches('s'));
+    let is_subject = first.ends_with(char::is_alphanumeric)
+        && words.next().is_some_and(|next| BEHIND.contains(&next));
+    first.starts_with(char::is_uppercase) && (!is_day || is_subject)
 }
 
 fn is_abbreviation(before: &str) -> bool {
@@ -452,6 +461,16 @@ mod tests {
                 "It is 7 P.M. Monday to Friday at 6 a.m.",
                 "The rest is free.",
                 "Come at 8 p.m."
+            ]
+        );
+        let text = "We close at 5 p.m. Friday is a holiday. Come until 6 p.m. Friday, or on Monday until 7 p.m. Sundays we rest.";
+        assert_eq!(
+            sentences(text),
+            [
+                "We close at 5 p.m.",
+                "Friday is a holiday.",
+                "Come until 6 p.m. Friday, or on Monday until 7 p.m.",
+                "Sundays we rest."
             ]
         );
     }
