@@ -30,7 +30,7 @@ impl Gate {
         })
     }
 
-    /// Answers one request: the one that has waited the longest.
+    /// Answers one request: the one that has waited the longest, or the next.
     fn answer_one(&self) {
         self.permits.add_permits(1);
     }
@@ -184,4 +184,52 @@ async fn a_document_of_a_few_slow_requests_makes_way_after_each() {
     assert_eq!(gate.asked().len(), 3 + 3 + 1, "nothing is embedded twice");
     let long = "SELECT COUNT(*) FROM work WHERE kind = 'bases.embed_long'";
     assert_eq!(db.fetch_count(long).await.unwrap(), 0);
+}
+
+/// A long document of which a few slow requests are missing makes way among the short ones once, and goes on among long ones.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edited_long_document_makes_way_once() {
+    let clock = Arc::new(ManualClock::new("2026-01-02T03:04:05Z".parse().unwrap()));
+    let gate = Gate::closed(Some((Arc::clone(&clock), Duration::from_secs(2))));
+    let app = gate.builder().clock(clock).start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let all = text("first", 36);
+    let id = add(&app, key, "first", &all).await;
+    for _ in 0..18 {
+        gate.answer_one();
+    }
+    settled(&app, key).await;
+
+    let edited = text("edited", 8) + &all[text("first", 8).len()..];
+    let path = format!("/api/documents/{BASE}/{id}/content/rewritten");
+    let form = [("content", edited.as_str())];
+    put(&app, key, &path, &form).await.expect(200);
+    eventually("what was edited is embedded", async || {
+        gate.asked().len() == 19
+    })
+    .await;
+    add(&app, key, "other", &text("other", 6)).await;
+    eventually("both places are taken", async || gate.asked().len() == 20).await;
+    add(&app, key, "short", "# Short\n\nThe needle.").await;
+    let db = app.app.store.db();
+    let waits = "SELECT COUNT(*) FROM work WHERE kind = 'bases.embed' AND state = 'queued'";
+    eventually("the short one waits", async || {
+        db.fetch_count(waits).await.unwrap() == 1
+    })
+    .await;
+    gate.answer_one();
+    let long = "SELECT COUNT(*) FROM work WHERE kind = 'bases.embed_long' AND state = 'running'";
+    eventually("the edited one goes on among long ones", async || {
+        db.fetch_count(long).await.unwrap() == 1 && gate.asked().len() == 22
+    })
+    .await;
+    assert_eq!(gate.asked_for("needle"), 1);
+    gate.open();
+    settled(&app, key).await;
+    assert_eq!(
+        gate.asked().len(),
+        18 + 4 + 3 + 1,
+        "nothing is embedded twice"
+    );
 }
