@@ -1,7 +1,7 @@
 //! The migrations of `backend/store/migrations`, in order. A landed migration is never changed: the database has a checksum
 //! of each.
 
-use futures_util::{FutureExt as _, future::BoxFuture};
+use futures_util::{FutureExt as _, future::LocalBoxFuture};
 use sqlx::{
     Connection as _, SqlSafeStr as _,
     migrate::{Migrate as _, MigrateError, Migration, MigrationType, Migrator},
@@ -202,9 +202,10 @@ fn plan(had: &[i64]) -> Result<Migrated, MigrationProblem> {
     }
 }
 
-/// Runs what has not run yet. Of several processes, one does it and the others wait.
-pub(super) fn run(pool: &Pool) -> BoxFuture<'_, Result<Migrated, MigrationProblem>> {
-    run_now(pool).boxed()
+/// Runs what has not run yet. Of several processes, one does it and the others wait. The future is not `Send`: SQLx acquires the
+/// connection of a migrator for one lifetime only.
+pub(super) fn run(pool: &Pool) -> LocalBoxFuture<'_, Result<Migrated, MigrationProblem>> {
+    run_now(pool).boxed_local()
 }
 
 async fn run_now(pool: &Pool) -> Result<Migrated, MigrationProblem> {
