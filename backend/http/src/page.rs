@@ -249,7 +249,7 @@ mod tests {
         }
         assert_eq!(
             refused::<NoFilter>("/x?state=7").await.message,
-            "there is no parameter state; there are limit, cursor"
+            "is unknown; there are limit, cursor"
         );
         let long = format!("/x?{}=1", "a".repeat(5_000));
         assert!(refused::<NoFilter>(&long).await.message.len() < 300);
