@@ -27,7 +27,7 @@ use std::{
 
 use anyhow::Context as _;
 use axum::extract::FromRef;
-use colloquy_accounts::{Accounts, Tenant, partners::PartnerDependent, storage};
+use colloquy_accounts::{Accounts, Tenant, partners::PartnerDependent};
 use colloquy_characters::{Character, Characters};
 use colloquy_http::Interface;
 use colloquy_kernel::{Capability, Routes, State, journal, node};
@@ -233,19 +233,12 @@ pub async fn take(
     let node = &calls.kernel.node.id;
     let metadata = metadata.map(serde_json::to_string).transpose();
     let metadata = metadata.map_err(StoreError::other)?;
-    let transaction = calls.store.begin().await?;
-    if let Some(row) = store::take(&transaction, id, node, &endpoint, metadata, now).await? {
-        // The call had room when it was created, so its metadata is stored beyond the limit, too.
-        let bytes = row.metadata_bytes();
-        if bytes > 0 {
-            storage::replace_text(&transaction, &row.partner, 0, bytes).await?;
-        }
-        transaction.commit().await?;
+    let db = calls.store.db();
+    if let Some(row) = store::take(db, id, node, &endpoint, metadata, now).await? {
         return Ok(Ok(row.setup()?));
     }
-    drop(transaction);
     // Taken, over, or unknown; the row tells. Nothing is at stake if it moves on between the two statements.
-    let state = store::load(calls.store.db(), id).await?;
+    let state = store::load(db, id).await?;
     let state = state.map(|row| row.state());
     Ok(Err(match state.transpose()? {
         Some(CallState::Starting | CallState::Ongoing) => CloseCode::CallInUse,

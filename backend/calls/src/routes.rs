@@ -175,7 +175,7 @@ pub(crate) async fn list_calls(
 }
 
 /// Reads the status of a call. A publishable key reads none: it is everybody's, and calls are their visitors'. A call that is
-/// over is kept for `calls.kept_days` (365 unless set), one that nobody joined for 7 days at most.
+/// over is kept for `calls.kept_days` (365 unless set), one in which media never flowed for 7 days at most.
 #[utoipa::path(
     get, path = "/v2/calls/{call_id}", tag = "calls",
     params(("call_id" = String, Path, description = "The UUID of the call")),

@@ -10,14 +10,13 @@ use serde_json::{Map, Value};
 
 use super::{CallSetup, CallState, TranscriptLine};
 
-/// The query of the bytes of each call of the partner `$1` that count, for `storage::recount_texts`. Those of its character and parameters
-/// count until it ends, those of its metadata until it is deleted.
-pub const TEXTS: &str = "SELECT CASE WHEN state IN ('starting', 'ongoing') \
-     THEN octet_length(character_json) + octet_length(character_params) ELSE 0 END + COALESCE(octet_length(metadata), 0) \
-     AS bytes FROM calls WHERE partner = $1";
+/// The query of the bytes of each call of the partner `$1` that count, for `storage::recount_texts`: those of its character and parameters
+/// until it ends. Its metadata comes from a visitor, who could fill the storage of the partner with it, so it does not count.
+pub const TEXTS: &str = "SELECT octet_length(character_json) + octet_length(character_params) AS bytes \
+     FROM calls WHERE partner = $1 AND state IN ('starting', 'ongoing')";
 
-/// How many calls lose their characters in one statement.
-const CLEARED_AT_ONCE: i64 = 500;
+/// How many calls lose their characters, or go, in one statement.
+const AT_ONCE: i64 = 500;
 
 pub(super) struct NewCall {
     pub(super) id: String,
@@ -86,11 +85,6 @@ impl CallRow {
     pub(super) fn metadata(&self) -> Result<Option<Map<String, Value>>, StoreError> {
         let metadata = self.metadata.as_deref().map(serde_json::from_str);
         metadata.transpose().map_err(StoreError::malformed)
-    }
-
-    /// How many bytes its metadata has.
-    pub(super) fn metadata_bytes(&self) -> usize {
-        self.metadata.as_deref().map_or(0, str::len)
     }
 
     pub(super) fn setup(self) -> Result<CallSetup, StoreError> {
@@ -465,28 +459,41 @@ pub(super) async fn clear_ended(store: &Store) -> Result<(), StoreError> {
         "UPDATE calls SET {CLEARED} WHERE id IN \
          (SELECT id FROM calls WHERE ended_at IS NOT NULL AND character_json <> '' ORDER BY id LIMIT $1)"
     );
-    let db = store.patient();
-    loop {
-        let batch = statement(sql.clone(), [CLEARED_AT_ONCE.into()]);
-        if db.execute(batch).await? < CLEARED_AT_ONCE.unsigned_abs() {
-            return Ok(());
-        }
-    }
+    in_batches(store, &sql, &[]).await.map(|_| ())
 }
 
-/// Deletes the calls that ended at `kept_since` or before, and those that nobody joined at `missed_since` or before. Returns
-/// how many they were.
+/// The condition of calls in which media never flowed. A call that was not marked as ongoing, since the database was away, has a length or a
+/// transcript.
+const WITHOUT_MEDIA: &str =
+    "ongoing_at IS NULL AND transcript IS NULL AND COALESCE(call_seconds, 0) = 0";
+
+/// Deletes the calls that ended at `kept_since` or before, and those without media that ended at `silent_since` or before. Returns how
+/// many they were. No text of them counts in the storage of their partners any more.
 pub(super) async fn purge(
     store: &Store,
     kept_since: i64,
-    missed_since: i64,
+    silent_since: i64,
 ) -> Result<u64, StoreError> {
-    let ended = "DELETE FROM calls \
-                 WHERE id IN (SELECT id FROM calls WHERE ended_at <= $1 ORDER BY ended_at LIMIT $2) \
-                 RETURNING partner, CAST(COALESCE(octet_length(metadata), 0) AS BIGINT) AS bytes";
-    let missed = "DELETE FROM calls \
-                  WHERE id IN (SELECT id FROM calls WHERE error_code = 'NOT_JOINED' AND ended_at <= $1 ORDER BY ended_at LIMIT $2) \
-                  RETURNING partner, CAST(COALESCE(octet_length(metadata), 0) AS BIGINT) AS bytes";
-    let ended = storage::purge_texts(store, ended, kept_since).await?;
-    Ok(ended + storage::purge_texts(store, missed, missed_since).await?)
+    let ended = "DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE ended_at <= $2 ORDER BY ended_at LIMIT $1)";
+    let silent = format!(
+        "DELETE FROM calls WHERE id IN \
+         (SELECT id FROM calls WHERE ended_at <= $2 AND {WITHOUT_MEDIA} ORDER BY ended_at LIMIT $1)"
+    );
+    let ended = in_batches(store, ended, &[kept_since]).await?;
+    Ok(ended + in_batches(store, &silent, &[silent_since]).await?)
+}
+
+/// Runs a statement, which changes at most `$1` rows, until it finds no more. Returns how many rows it changed. `times` are its other values.
+async fn in_batches(store: &Store, sql: &str, times: &[i64]) -> Result<u64, StoreError> {
+    let db = store.patient();
+    let mut changed = 0;
+    loop {
+        let values = std::iter::once(&AT_ONCE).chain(times);
+        let batch = statement(sql.to_owned(), values.map(|&value| value.into()));
+        let rows = db.execute(batch).await?;
+        changed += rows;
+        if rows < AT_ONCE.unsigned_abs() {
+            return Ok(changed);
+        }
+    }
 }

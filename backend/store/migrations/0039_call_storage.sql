@@ -6,9 +6,7 @@ UPDATE calls SET character_bytes = octet_length(character_json) + octet_length(c
 WHERE state IN ('starting', 'ongoing');
 
 INSERT INTO partner_storage (partner, bytes, texts)
-SELECT kept.partner, 0, SUM(kept.bytes) FROM (
-    SELECT partner, character_bytes + COALESCE(octet_length(metadata), 0) AS bytes FROM calls
-) AS kept WHERE TRUE GROUP BY kept.partner HAVING SUM(kept.bytes) > 0
+SELECT partner, 0, SUM(character_bytes) FROM calls WHERE character_bytes > 0 GROUP BY partner
 ON CONFLICT (partner) DO UPDATE SET texts = partner_storage.texts + excluded.texts;
 
 -- Calls that ended before hold their characters still. There may be many, so the server clears them in batches, once it runs.
@@ -16,4 +14,4 @@ CREATE INDEX calls_uncleared ON calls (id) WHERE ended_at IS NOT NULL AND charac
 
 CREATE INDEX calls_ended ON calls (ended_at);
 
-CREATE INDEX calls_not_joined ON calls (ended_at) WHERE error_code = 'NOT_JOINED';
+CREATE INDEX calls_without_media ON calls (ended_at) WHERE ongoing_at IS NULL;

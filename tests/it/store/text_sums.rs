@@ -80,7 +80,7 @@ async fn a_sum_that_differs_from_its_rows_is_corrected() {
         }
         let recount = || server::recount_texts(&base.store);
         assert_eq!(recount().await.unwrap(), 2, "{}", database.kind());
-        let all = 8 + 6 + 5 + 4 + 9 + 2;
+        let all = 8 + 6 + 5 + 4 + 6;
         assert_eq!(counted(&base, "acme").await, Some(all));
         assert_eq!(counted(&base, "other").await, Some(2 * 4_096));
         assert_eq!(counted(&base, "none").await, None);
@@ -224,34 +224,35 @@ async fn calls_that_ended_are_cleared_and_go_with_their_age() {
     for database in TestDatabase::both().await {
         let base = place(&database).await;
         let days_ago = |days: i64| base.clock.now_ms() - days * 24 * 3_600_000;
-        let insert = async |rows: &str, id: &str, end: &str, error: &str| {
+        let insert = async |rows: &str, id: &str, end: &str, heard: &str| {
             let sql = format!(
                 "INSERT INTO calls (id, partner, state, character_json, character_params, metadata, time_limit_seconds, expires_at, \
-                 created_at, updated_at, ended_at, error_code) {rows} SELECT '{id}' || i, CASE WHEN i % 3 = 0 THEN 'other' ELSE 'acme' END, \
-                 'error', 'Zoë', '{{}}', 'ü', 60, 1, 1, 1, {end}, '{error}' FROM n"
+                 created_at, updated_at, ended_at, {heard}) {rows} SELECT '{id}' || i, CASE WHEN i % 3 = 0 THEN 'other' ELSE 'acme' END, \
+                 'error', 'Zoë', '{{}}', 'ü', 60, 1, 1, 1, {end}, 1 FROM n"
             );
             run(&base.store, sql).await;
         };
-        insert(numbers, "kept", &format!("{KEPT} + i"), "NODE_LOST").await;
-        insert(numbers, "old", "i", "NODE_LOST").await;
+        insert(numbers, "kept", &format!("{KEPT} + i"), "ongoing_at").await;
+        insert(numbers, "old", "i", "ongoing_at").await;
         let one = "WITH n (i) AS (SELECT 1)";
-        insert(one, "missed", &days_ago(8).to_string(), "NOT_JOINED").await;
-        insert(one, "missed lately", &days_ago(6).to_string(), "NOT_JOINED").await;
-        insert(one, "lost", &days_ago(8).to_string(), "NODE_LOST").await;
+        let (long_ago, lately) = (days_ago(8).to_string(), days_ago(6).to_string());
+        insert(one, "joined", &long_ago, "taken_at").await;
+        insert(one, "joined lately", &lately, "taken_at").await;
+        for heard in ["ongoing_at", "call_seconds", "transcript"] {
+            insert(one, heard, &long_ago, heard).await;
+        }
         let open = "INSERT INTO calls (id, partner, state, character_json, character_params, time_limit_seconds, expires_at, created_at, \
                     updated_at) VALUES ('open', 'acme', 'starting', 'Zoë', '{}', 60, 1, 1, 1)";
         run(&base.store, open).await;
-        assert_eq!(server::recount_texts(&base.store).await.unwrap(), 2);
-        // Two bytes of metadata for each, and the character of the open one.
-        assert_eq!(counted(&base, "acme").await, Some(2 * (468 * 2 + 3) + 6));
-        assert_eq!(counted(&base, "other").await, Some(2 * 233 * 2));
+        assert_eq!(server::recount_texts(&base.store).await.unwrap(), 1);
+        assert_eq!(counted(&base, "acme").await, Some(6), "the open one's");
+        assert_eq!(counted(&base, "other").await, None);
 
         assert_eq!(calls::purge(&base).await.unwrap(), 701 + 1);
-        assert_eq!(counted(&base, "acme").await, Some(2 * (468 + 2) + 6));
-        assert_eq!(counted(&base, "other").await, Some(2 * 233));
+        assert_eq!(counted(&base, "acme").await, Some(6));
         assert_eq!(server::recount_texts(&base.store).await.unwrap(), 0);
         for (condition, expected) in [
-            ("character_json = '' AND character_params = ''", 701 + 2),
+            ("character_json = '' AND character_params = ''", 701 + 4),
             ("character_json <> ''", 1),
         ] {
             let sql = format!("SELECT COUNT(*) FROM calls WHERE {condition}");
