@@ -16,10 +16,10 @@ const SILENT_DAYS: i64 = 7;
 /// # Errors
 /// The database's failure. Batches before it are done.
 pub async fn purge(base: &Base) -> Result<u64, StoreError> {
-    store::clear_ended(&base.store).await?;
     let now = base.clock.now_ms();
     let kept_days = i64::from(base.config.calls.kept_days);
     let kept_since = now - kept_days * DAY_MS;
     let silent_since = now - kept_days.min(SILENT_DAYS) * DAY_MS;
+    store::clear_ended(&base.store, kept_since, silent_since).await?;
     store::purge(&base.store, kept_since, silent_since).await
 }

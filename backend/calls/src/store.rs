@@ -453,13 +453,19 @@ pub(super) async fn count_open(db: &impl Executor, tenant: &Tenant) -> Result<u6
 }
 
 /// Clears the characters of calls that are over and have them still: those that ended under a version that kept them. They do not count in
-/// the storage of their partners.
-pub(super) async fn clear_ended(store: &Store) -> Result<(), StoreError> {
+/// the storage of their partners. Calls that [`purge`] deletes are left to it, so that two nodes do not wait for each other's rows.
+pub(super) async fn clear_ended(
+    store: &Store,
+    kept_since: i64,
+    silent_since: i64,
+) -> Result<(), StoreError> {
     let sql = format!(
         "UPDATE calls SET {CLEARED} WHERE id IN \
-         (SELECT id FROM calls WHERE ended_at IS NOT NULL AND character_json <> '' ORDER BY id LIMIT $1)"
+         (SELECT id FROM calls WHERE ended_at IS NOT NULL AND character_json <> '' \
+         AND NOT (ended_at <= $2 OR (ended_at <= $3 AND {WITHOUT_MEDIA})) ORDER BY id LIMIT $1)"
     );
-    in_batches(store, &sql, &[]).await.map(|_| ())
+    let cleared = in_batches(store, &sql, &[kept_since, silent_since]).await;
+    cleared.map(|_| ())
 }
 
 /// The condition of calls in which media never flowed. A call that was not marked as ongoing, since the database was away, has a length or a
