@@ -231,13 +231,19 @@ async fn answered(
     let mut sound = None;
     if question.generate_audio {
         let recorded = colloquy_speech::record(&messaging.speech, voice, &first, claim).await;
-        // Nothing of the reply can be heard, as with `*smiles*`.
-        sound = Some(
-            recorded
-                .map_err(Failure::Speech)?
-                .ok_or(Failure::EmptyReply)?,
-        );
+        sound = recorded.map_err(Failure::Speech)?;
+        // A reply in a script that the voice does not read is shown without sound.
+        if sound.is_none() && !has_words(&first) {
+            return Err(Failure::EmptyReply);
+        }
     }
     output.answer(first, sound);
     Ok(output)
+}
+
+/// Whether somebody could say something of a reply: nothing of `*smiles*`.
+fn has_words(reply: &str) -> bool {
+    colloquy_speech::spoken(reply)
+        .chars()
+        .any(char::is_alphanumeric)
 }

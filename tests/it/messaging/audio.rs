@@ -52,6 +52,47 @@ impl Synthesizer for Parrot {
     }
 }
 
+/// A voice that reads nothing of the script that it is given.
+struct Illiterate;
+
+#[async_trait]
+impl Synthesizer for Illiterate {
+    fn name(&self) -> &str {
+        "illiterate"
+    }
+
+    fn readable(&self, _voice: Option<&str>, _language: Option<&str>, _text: String) -> String {
+        String::new()
+    }
+
+    async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError> {
+        panic!("asked to speak {:?}", request.text)
+    }
+
+    async fn voices(&self) -> Result<VoiceList, ProviderError> {
+        Ok(VoiceList::default())
+    }
+
+    async fn check(&self) -> Result<(), ProviderError> {
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_the_voice_cannot_read_has_no_sound() {
+    let mut providers = Doubles::default().providers(&Config::default());
+    providers.batch.synthesizer = Arc::new(Illiterate);
+    let builder = TestApp::builder(&TestDatabase::sqlite()).quick_worker();
+    let app = builder.providers(providers).start().await;
+    let (acme, _) = app.acme_and_other().await;
+    let spoken = json!({"generate_audio": true});
+    let hello = json!([written("m1", "Hello")]);
+    let answered = output(&app, &acme.key, question(hello, spoken)).await;
+    let answer = json!({"type": "text", "text": "Hello there. How can I help?"});
+    assert_eq!(answered["messages"][1], answer);
+    assert_eq!(answered["audio_files"], json!({}));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_said_in_an_answer_is_understood_in_a_question() {
     let mut providers = Doubles::default().providers(&Config::default());
