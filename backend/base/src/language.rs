@@ -12,25 +12,76 @@ const SPOKEN: [&str; 15] = [
 /// The tag that the name of Chinese means: the one of the speech interface.
 const CHINESE: (&str, &str) = ("zh", "zh-cn");
 
-/// Words beside the name of a language that tell which of its varieties is meant.
+/// Words beside the name of a language that tell which of its varieties is meant. None of them names a language.
 const VARIETIES: &[&str] = &[
+    "algerian",
     "american",
+    "argentine",
+    "argentinian",
+    "australia",
     "australian",
+    "austria",
     "austrian",
     "belgian",
+    "belgium",
+    "brazil",
     "brazilian",
     "british",
+    "canada",
     "canadian",
+    "chilean",
+    "china",
+    "colombian",
+    "egypt",
+    "egyptian",
     "european",
+    "france",
+    "germany",
+    "gulf",
+    "india",
     "indian",
+    "iraqi",
+    "latin america",
     "latin american",
+    "lebanese",
+    "levantine",
+    "mainland",
     "mexican",
+    "mexico",
     "modern",
+    "moroccan",
+    "morocco",
+    "neutral",
+    "new zealand",
+    "nigerian",
+    "peninsular",
+    "peruvian",
+    "portugal",
+    "quebec",
+    "saudi",
     "simplified",
+    "singapore",
+    "south african",
+    "spain",
     "standard",
     "swiss",
+    "switzerland",
+    "syrian",
+    "taiwan",
+    "taiwanese",
     "traditional",
+    "tunisian",
+    "u.k.",
+    "u.s.",
+    "uk",
+    "united kingdom",
+    "united states",
+    "us",
+    "usa",
 ];
+
+/// How many varieties may stand beside a name, as in `Modern Standard Arabic`.
+const MOST_VARIETIES: usize = 2;
 
 /// The languages that the speech interface takes, by their short codes.
 pub fn language_codes() -> impl Iterator<Item = &'static str> {
@@ -53,8 +104,8 @@ pub enum NamedLanguage {
 }
 
 impl NamedLanguage {
-    /// Parses a name in English (`German`, `Brazilian Portuguese`, `English (US)`) or in the language itself (`Deutsch`), a code of two or three
-    /// letters (`de`, `deu`), a tag (`pt-BR`, `en_US`), or `auto`. `None` for everything else.
+    /// Parses a name in English (`German`, `Brazilian Portuguese`, `English (US)`, `English - US`) or in the language itself (`Deutsch`), a code
+    /// of two or three letters (`de`, `deu`), a tag (`pt-BR`, `en_US`), or `auto`. `None` for everything else.
     ///
     /// A code of three letters is also taken if its language has no name here, as a speech service may know it.
     #[must_use]
@@ -65,7 +116,7 @@ impl NamedLanguage {
         }
         // "English (US)" is English.
         let name = language.split('(').next().unwrap_or_default().trim();
-        let tag = of_name(name).or_else(|| of_variety(name));
+        let tag = of_variety(&without_separators(name), MOST_VARIETIES);
         let tag = tag.map(str::to_owned).or_else(|| of_tag(name));
         tag.map(Self::Tag)
     }
@@ -90,13 +141,24 @@ fn of_name(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The tag of a language that is named with one of its varieties, before it or behind.
-fn of_variety(name: &str) -> Option<&'static str> {
-    VARIETIES.iter().find_map(|&variety| {
-        let before = || name.strip_prefix(variety)?.strip_prefix(' ');
-        let behind = || name.strip_suffix(variety)?.strip_suffix(' ');
-        of_name(before().or_else(behind)?.trim())
-    })
+/// The words of a name, with one space between two: without the commas, and the dashes that stand alone, between a language and its variety.
+fn without_separators(name: &str) -> String {
+    let words = name.split(|c: char| c == ',' || c.is_whitespace());
+    let words = words.filter(|word| !["", "-", "–", "—"].contains(word));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The tag of a language that is named alone, or with at most so many varieties before it or behind.
+fn of_variety(name: &str, most: usize) -> Option<&'static str> {
+    let with_variety = || {
+        let fewer = most.checked_sub(1)?;
+        VARIETIES.iter().find_map(|&variety| {
+            let before = || name.strip_prefix(variety)?.strip_prefix(' ');
+            let behind = || name.strip_suffix(variety)?.strip_suffix(' ');
+            of_variety(before().or_else(behind)?, fewer)
+        })
+    };
+    of_name(name).or_else(with_variety)
 }
 
 /// A tag, or a code alone, with the shortest code of its language.
@@ -140,6 +202,23 @@ mod tests {
             ("Chinese Simplified", Some("zh-cn")),
             ("latin american spanish", Some("es")),
             ("Mandarin", Some("zh-cn")),
+            ("Mandarin Chinese", Some("zh-cn")),
+            ("Chinese, Mandarin", Some("zh-cn")),
+            ("Traditional Mandarin Chinese", Some("zh-cn")),
+            ("Egyptian Arabic", Some("ar")),
+            ("Modern Standard Arabic", Some("ar")),
+            ("US English", Some("en")),
+            ("English - US", Some("en")),
+            ("English – United Kingdom", Some("en")),
+            ("English, U.S.", Some("en")),
+            ("english,uk", Some("en")),
+            ("Castilian Spanish", Some("es")),
+            ("Spanish  Latin American", Some("es")),
+            ("Neutral Latin American Spanish", Some("es")),
+            ("Canadian French", Some("fr")),
+            ("French Canadian", Some("fr")),
+            ("Serbo-Croatian", Some("sr")),
+            ("Norwegian, Bokmål", Some("no")),
             ("中文", Some("zh-cn")),
             ("zh", Some("zh")),
             ("en_US", Some("en-us")),
@@ -180,7 +259,13 @@ mod tests {
             ("Elvish of the west", None),
             ("Elvish English", None),
             ("American", None),
+            ("American US", None),
             ("German and English", None),
+            ("German English", None),
+            ("German, English", None),
+            ("English - Elvish", None),
+            ("Modern Standard American English", None),
+            ("en, us", None),
             ("en--us", None),
             ("en-", None),
             ("--help", None),
@@ -210,6 +295,10 @@ mod tests {
                 assert_eq!(of_name(name), tag.or(Some(CHINESE.1)), "{name}");
             }
         }
+        assert!(
+            VARIETIES.iter().all(|variety| of_name(variety).is_none()),
+            "no variety is a language of its own"
+        );
         assert!(
             language_codes().all(|code| language_tag(code).as_deref() == Some(code)),
             "the speech interface's codes stay as they are"

@@ -79,7 +79,14 @@ pub(super) const NAMED: &[Names] = &[
     (
         "es",
         &["spa"],
-        &["spanish", "español", "espanol", "castilian", "castellano"],
+        &[
+            "spanish",
+            "español",
+            "espanol",
+            "castilian",
+            "castellano",
+            "castilian spanish",
+        ],
     ),
     ("et", &["ekk", "est"], &["estonian", "eesti", "eesti keel"]),
     ("eu", &["baq", "eus"], &["basque", "euskara", "euskera"]),
@@ -283,7 +290,7 @@ pub(super) const NAMED: &[Names] = &[
     (
         "sr",
         &["sh", "srp", "scc"],
-        &["serbian", "српски", "srpski"],
+        &["serbian", "српски", "srpski", "serbo-croatian"],
     ),
     ("ss", &["ssw"], &["swati"]),
     ("st", &["sot"], &["southern sotho", "sesotho", "sotho"]),
@@ -336,6 +343,8 @@ pub(super) const NAMED: &[Names] = &[
             "chinese",
             "中文",
             "mandarin",
+            "mandarin chinese",
+            "chinese mandarin",
             "普通话",
             "汉语",
             "漢語",
