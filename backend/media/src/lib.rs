@@ -12,10 +12,12 @@
 //! - [`waiting`]: sockets that have said nothing yet
 //! - [`session`]: the task of a call
 //! - [`provider_requests`]: what the engine asks of providers
+//! - [`detected_languages`]: the words of a call in which each utterance is heard in its own language
 //! - [`live`]: the sessions of this node
 //! - [`check`]: the check before a call: a path without a call
 
 pub(crate) mod check;
+mod detected_languages;
 mod live;
 mod provider_requests;
 mod session;

@@ -3,13 +3,13 @@
 //! A question that is cancelled is dropped with its request. An answer that was under way at that moment carries an id
 //! that the engine does not wait for any more.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use colloquy_analyses::{ConversationLine, UserProfile};
 use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_generation::{PromptStyle, ReplyContext, ReplyRequest, Retrieval};
 use colloquy_observability::carried;
-use colloquy_providers::{ProviderError, Utterance, spoken_language};
+use colloquy_providers::{ProviderError, Utterance};
 use colloquy_speech::Voice;
 use colloquy_voice::{
     Input, Line, Originator, PauseId, ReplyId, SentenceId, TranscriptionId, UtteranceStage,
@@ -18,7 +18,7 @@ use futures_util::StreamExt as _;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::Media;
+use crate::{Media, detected_languages::DetectedLanguages, session::PROVIDER_GRACE};
 
 /// Answers that may wait for the session. Providers that are faster than the engine wait here.
 pub(super) const ANSWERS: usize = 64;
@@ -58,6 +58,7 @@ struct CallContext {
     speaker: ReplyContext,
     voice: Voice,
     claim: Claim,
+    languages: DetectedLanguages,
 }
 
 impl ProviderRequests {
@@ -69,10 +70,14 @@ impl ProviderRequests {
         claim: Claim,
         answers: mpsc::Sender<Answer>,
     ) -> Self {
+        // The time-out of a hung transcriber comes before this one, which is for both of its answers, and that of the engine after it.
+        let limit = Duration::from_millis(media.config.calls.provider_timeout_ms.into())
+            + PROVIDER_GRACE / 2;
         let context = Arc::new(CallContext {
             speaker,
             voice,
             claim,
+            languages: DetectedLanguages::new(limit),
         });
         Self {
             media: media.clone(),
@@ -100,7 +105,7 @@ impl ProviderRequests {
                 priority,
                 ..context.claim.clone()
             };
-            let input = match words_of(&media, &context.voice, samples, claim).await {
+            let input = match words_of(&media, &context, samples, claim).await {
                 Ok(text) => Input::Transcribed {
                     transcription,
                     text,
@@ -290,16 +295,18 @@ impl ProviderRequests {
 /// Returns the words of an utterance. If the voice detects languages, the language of the utterance is detected first.
 async fn words_of(
     media: &Media,
-    voice: &Voice,
+    context: &CallContext,
     samples: Vec<i16>,
     claim: Claim,
 ) -> Result<String, ProviderError> {
-    let transcriber = &media.providers.transcriber;
-    let language = match voice.detects_language {
-        true => spoken_language(&**transcriber, &[samples.as_slice()], None, &claim).await?,
-        false => voice.language.clone(),
-    };
-    let utterance = Utterance::new(samples, language, claim);
+    let CallContext {
+        voice, languages, ..
+    } = context;
+    let transcriber = &*media.providers.transcriber;
+    if voice.detects_language {
+        return languages.words(transcriber, samples, claim).await;
+    }
+    let utterance = Utterance::new(samples, voice.language.clone(), claim);
     transcriber.transcribe(utterance).await
 }
 

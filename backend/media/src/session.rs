@@ -49,7 +49,7 @@ use crate::Media;
 const MISSED_HEARTBEATS: u32 = 3;
 
 /// How much longer than the providers' own time-out the engine waits.
-const PROVIDER_GRACE: Duration = Duration::from_millis(500);
+pub(super) const PROVIDER_GRACE: Duration = Duration::from_millis(500);
 
 /// How long a client that is told of the call's end waits for it to be stored.
 const STORE_PATIENCE: Duration = Duration::from_secs(2);
