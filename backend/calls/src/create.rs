@@ -7,7 +7,7 @@ use colloquy_accounts::{
     PartnerId, Principal, Tenant, ledger::Reservation, quotas::Payer, storage,
 };
 use colloquy_base::invalid::InvalidField;
-use colloquy_characters::CharacterInput;
+use colloquy_characters::{CharacterInput, ConversationLanguage};
 
 use super::{
     bill,
@@ -47,15 +47,15 @@ pub(super) async fn create(
     drop(calls.documents(&tenant, &character)?);
     // A template that cannot be filled in is an error of this request, not of the call later on.
     colloquy_characters::rendered(calls, &tenant, &character, &request.character_params).await?;
-    let named = character.parameters.conversation_language();
+    let spoken = character.parameters.conversation_language();
     // A saved character may be older than this rule.
-    let named = named.map_err(|invalid| InvalidField {
+    let spoken = spoken.map_err(|invalid| InvalidField {
         field: format!("character.{}", invalid.field).into(),
         ..invalid
     })?;
-    if let Some(named) = &named {
+    if let Some(ConversationLanguage { named, field }) = &spoken {
         let checked = calls.providers.transcriber.understands().check_named(named);
-        let field = "character.parameters.language";
+        let field = format!("character.{field}");
         checked.map_err(|error| InvalidField::new(field, error.to_string()))?;
     }
     let language = character.parameters.spoken_language();

@@ -220,21 +220,24 @@ impl CharacterParameters {
     ///
     /// # Errors
     /// Names the field whose language is unknown.
-    pub fn conversation_language(&self) -> Result<Option<NamedLanguage>, InvalidField> {
+    pub fn conversation_language(&self) -> Result<Option<ConversationLanguage>, InvalidField> {
         let voice = self.voice.as_ref();
         let of_voice = voice.and_then(|voice| voice.get("language")?.as_str());
         let of_voice = named_language("parameters.voice.language", of_voice)?;
         let own = named_language("parameters.language", self.language.as_deref())?;
-        Ok(match (of_voice, own) {
-            (Some(NamedLanguage::Detected), Some(own)) => Some(own),
-            (of_voice, own) => of_voice.or(own),
+        let is_detected = of_voice
+            .as_ref()
+            .is_some_and(|of_voice| of_voice.named == NamedLanguage::Detected);
+        Ok(match is_detected {
+            true => own.or(of_voice),
+            false => of_voice.or(own),
         })
     }
 
     /// The language of its conversations as a BCP 47 tag; `None` where none is named, or an unknown one.
     #[must_use]
     pub fn spoken_language(&self) -> Option<String> {
-        match self.conversation_language().ok()?? {
+        match self.conversation_language().ok()??.named {
             NamedLanguage::Tag(tag) => Some(tag),
             NamedLanguage::Detected => None,
         }
@@ -243,10 +246,8 @@ impl CharacterParameters {
     /// True if its conversations are in the language that the visitor speaks.
     #[must_use]
     pub fn detects_language(&self) -> bool {
-        matches!(
-            self.conversation_language(),
-            Ok(Some(NamedLanguage::Detected))
-        )
+        let language = self.conversation_language().ok().flatten();
+        language.is_some_and(|language| language.named == NamedLanguage::Detected)
     }
 
     /// The id of its voice: `voice` itself, or the `id`, else the `voice`, of that. `None` where it is empty or of another form.
@@ -259,20 +260,29 @@ impl CharacterParameters {
     }
 }
 
+/// The language of a character's conversations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConversationLanguage {
+    /// The language.
+    pub named: NamedLanguage,
+    /// The field of the character that names it: `parameters.language` or `parameters.voice.language`.
+    pub field: &'static str,
+}
+
 /// Parses the language in a field; `None` where it is empty.
 fn named_language(
     field: &'static str,
     language: Option<&str>,
-) -> Result<Option<NamedLanguage>, InvalidField> {
+) -> Result<Option<ConversationLanguage>, InvalidField> {
     let Some(language) = language.filter(|language| !language.trim().is_empty()) else {
         return Ok(None);
     };
-    let named = NamedLanguage::parse(language);
-    named.map(Some).ok_or_else(|| {
+    let named = NamedLanguage::parse(language).ok_or_else(|| {
         let message =
             "is not a known language; give a name (German), a code (de), a tag (pt-BR) or auto";
         InvalidField::new(field, message)
-    })
+    })?;
+    Ok(Some(ConversationLanguage { named, field }))
 }
 
 impl Character {

@@ -245,9 +245,11 @@ pub(super) fn check_params(params: &Map<String, Value>) -> Result<(), InvalidFie
 
 #[cfg(test)]
 mod tests {
+    use colloquy_base::language::NamedLanguage;
     use serde_json::json;
 
     use super::*;
+    use crate::ConversationLanguage;
 
     #[test]
     fn unknown_languages_are_refused_with_their_field() {
@@ -273,6 +275,28 @@ mod tests {
             let refused = check(parameters).unwrap_err();
             assert_eq!(refused.field, field);
             assert!(refused.message.starts_with("is not a known language"));
+        }
+    }
+
+    #[test]
+    fn the_language_of_a_conversation_has_the_field_that_names_it() {
+        let (own, of_voice) = ("parameters.language", "parameters.voice.language");
+        for (language, voice, expected) in [
+            ("German", "", Some(("de", own))),
+            ("German", "auto", Some(("de", own))),
+            ("auto", "fr", Some(("fr", of_voice))),
+            ("German", "fr", Some(("fr", of_voice))),
+            ("", "fr", Some(("fr", of_voice))),
+            ("", "", None),
+        ] {
+            let named = json!({"language": language, "voice": {"language": voice}});
+            let parameters = parameters("parameters", named).unwrap();
+            let found = parameters.conversation_language().unwrap();
+            let expected = expected.map(|(tag, field)| ConversationLanguage {
+                named: NamedLanguage::Tag(tag.to_owned()),
+                field,
+            });
+            assert_eq!(found, expected, "{language}, {voice}");
         }
     }
 

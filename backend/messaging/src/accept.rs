@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use colloquy_accounts::{Principal, Tenant, storage};
 use colloquy_base::invalid::InvalidField;
-use colloquy_characters::{Character, CharacterInput};
+use colloquy_characters::{Character, CharacterInput, ConversationLanguage};
 use colloquy_kernel::jobs;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -96,21 +96,21 @@ fn check_language(
     question: &Question,
     character: &Character,
 ) -> Result<(), InvalidField> {
-    let named = character.parameters.conversation_language();
+    let spoken = character.parameters.conversation_language();
     // A saved character may be older than this rule.
-    let named = named.map_err(|invalid| InvalidField {
+    let spoken = spoken.map_err(|invalid| InvalidField {
         field: format!("input.character.{}", invalid.field).into(),
         ..invalid
     })?;
     let mut new = question.new.iter();
     let is_voiced = new.any(|message| matches!(message.content, Content::Audio(_)));
-    let Some(named) = named.filter(|_| is_voiced) else {
+    let Some(ConversationLanguage { named, field }) = spoken.filter(|_| is_voiced) else {
         return Ok(());
     };
     let understood = messaging.providers.batch.transcriber.understands();
-    understood.check_named(&named).map_err(|error| {
-        InvalidField::new("input.character.parameters.language", error.to_string())
-    })
+    let checked = understood.check_named(&named);
+    let field = format!("input.character.{field}");
+    checked.map_err(|error| InvalidField::new(field, error.to_string()))
 }
 
 /// Whose completion an admin key makes: the saved character's partner's.

@@ -358,6 +358,11 @@ async fn languages_that_nothing_here_knows_are_refused_with_what_to_install() {
         let refused = call(language).await.expect(400);
         assert!(told(&refused).contains("character.parameters.language"));
     }
+    let parameters = json!({"language": "English", "voice": {"language": "German"}});
+    let character = json!({"personality": "You guide visitors.", "parameters": parameters});
+    let body = json!({"character": character, "call_time_limit_seconds": 600});
+    let refused = app.post(key, "/v2/calls", body).await.expect(400);
+    assert!(told(&refused).contains("character.parameters.voice.language"));
     let unknown = call("Elvish").await.expect(400).to_string();
     assert!(unknown.contains("is not a known language"), "{unknown}");
 
