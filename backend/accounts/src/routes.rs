@@ -92,8 +92,8 @@ impl PartnerView {
 /// Storage usage of a partner.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StorageView {
-    /// Bytes stored for the partner: uploads, files derived from them, stored responses, versions of characters, analyses and legacy
-    /// completions; 8 KiB for each document, and 4 KiB for each knowledge base and folder. Deleted files do not count.
+    /// Bytes stored for the partner: uploads, files derived from them, stored responses, versions of characters, the characters of open calls,
+    /// analyses and legacy completions; 8 KiB for each document, and 4 KiB for each knowledge base and folder. Deleted files do not count.
     used_bytes: u64,
     /// Storage limit of the partner, in bytes. Requests that would store more are rejected with 413.
     limit_bytes: u64,

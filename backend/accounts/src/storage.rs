@@ -1,7 +1,7 @@
 //! How many bytes a partner stores, and how many it may.
 //!
 //! A row of `partner_storage` has two sums: over the partner's files, whatever their state, and over the texts that it has the server keep:
-//! stored responses, versions of characters, calls, analyses, legacy completions and the rows of knowledge bases. The limit is on both
+//! stored responses, versions of characters, open calls, analyses, legacy completions and the rows of knowledge bases. The limit is on both
 //! together. A sum changes in the transaction that changes one of the rows that it counts, after that row. These are short transactions: the row of the
 //! sums is locked by whoever stores something, so that parallel uploads cannot pass the limit together, and nobody waits for a longer one.
 //!

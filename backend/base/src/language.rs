@@ -104,8 +104,8 @@ pub enum NamedLanguage {
 }
 
 impl NamedLanguage {
-    /// Parses a name in English (`German`, `Brazilian Portuguese`, `English (US)`, `English - US`) or in the language itself (`Deutsch`), a code
-    /// of two or three letters (`de`, `deu`), a tag (`pt-BR`, `en_US`), or `auto`. `None` for everything else.
+    /// Parses a name in English (`German`, `Brazilian Portuguese`, `English (US)`, `English - US`) or in the language itself (`Deutsch`), a
+    /// code of two or three letters (`de`, `deu`), a tag (`pt-BR`, `en_US`), or `auto`. `None` for everything else.
     ///
     /// A code of three letters is also taken if its language has no name here, as a speech service may know it.
     #[must_use]
@@ -141,7 +141,7 @@ fn of_name(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The words of a name, with one space between two: without the commas, and the dashes that stand alone, between a language and its variety.
+/// The words of a name, with one space between two: without the commas and lone dashes between a language and its variety.
 fn without_separators(name: &str) -> String {
     let words = name.split(|c: char| c == ',' || c.is_whitespace());
     let words = words.filter(|word| !["", "-", "–", "—"].contains(word));

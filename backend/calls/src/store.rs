@@ -468,8 +468,8 @@ pub(super) async fn clear_ended(
     cleared.map(|_| ())
 }
 
-/// The condition of calls in which media never flowed. A call that was not marked as ongoing, since the database was away, has a length or a
-/// transcript.
+/// The condition of calls in which media never flowed. A call that was not marked as ongoing, since the database was away, has a length or
+/// a transcript.
 const WITHOUT_MEDIA: &str =
     "ongoing_at IS NULL AND transcript IS NULL AND COALESCE(call_seconds, 0) = 0";
 
@@ -489,7 +489,8 @@ pub(super) async fn purge(
     Ok(ended + in_batches(store, &silent, &[silent_since]).await?)
 }
 
-/// Runs a statement, which changes at most `$1` rows, until it finds no more. Returns how many rows it changed. `times` are its other values.
+/// Runs a statement, which changes at most `$1` rows, until it finds no more. Returns how many rows it changed. `times` are its other
+/// values.
 async fn in_batches(store: &Store, sql: &str, times: &[i64]) -> Result<u64, StoreError> {
     let db = store.patient();
     let mut changed = 0;
