@@ -24,6 +24,7 @@ mod rewrite;
 mod rtf;
 mod showing;
 mod tables;
+mod xls;
 
 use std::collections::{HashMap, HashSet};
 
@@ -170,7 +171,8 @@ pub(crate) fn binary(
             let ppt::Read { document, lost } = ppt::read(bytes, bounds)?;
             (document, lost)
         }
-        _ => (read_binary(bytes, format)?, vec![]),
+        Format::Xls => (xls::read(bytes, bounds)?, vec![]),
+        _ => (read_word(bytes)?, vec![]),
     };
     let has_pictures = !read.resources.is_empty();
     let mut document = written(&mut read, Inserts::default())?;
@@ -187,13 +189,9 @@ pub(crate) fn binary(
     Ok((document, has_pictures))
 }
 
-/// A document of Word or Excel 97 to 2003.
-fn read_binary(bytes: &[u8], format: Format) -> Result<undoc::Document, ExtractError> {
-    let bytes = bytes.to_vec();
-    let read = match format {
-        Format::Doc => undoc::doc::DocParser::from_bytes(bytes).and_then(|mut p| p.parse()),
-        _ => undoc::xls::XlsParser::from_bytes(bytes).and_then(|mut p| p.parse()),
-    };
+/// A document of Word 97 to 2003.
+fn read_word(bytes: &[u8]) -> Result<undoc::Document, ExtractError> {
+    let read = undoc::doc::DocParser::from_bytes(bytes.to_vec()).and_then(|mut p| p.parse());
     read.map_err(|error| refusal(&error))
 }
 
@@ -212,10 +210,10 @@ pub(crate) fn images(
         Format::Docx | Format::Pptx | Format::Xlsx => {
             pictures::images(bytes, format, pages, bounds, give)
         }
-        // What is unread of old presentations is not in them.
-        Format::Ppt => Ok(()),
+        // What is unread of old presentations is not in them, and pictures of old workbooks are not found.
+        Format::Ppt | Format::Xls => Ok(()),
         _ => {
-            let read = read_binary(bytes, format)?;
+            let read = read_word(bytes)?;
             pictures::images_of_binary(&read, pages, bounds, give);
             Ok(())
         }

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// How many formats of cells a workbook has at most, as Excel has them.
-const MOST_STYLES: usize = 65_490;
+pub(super) const MOST_STYLES: usize = 65_490;
 
 /// The number formats of a workbook.
 #[derive(Debug, Default)]
@@ -48,11 +48,31 @@ impl Numbers {
                 _ => {}
             }
         }
-        for id in &numbers.styles {
+        numbers.with_built_in()
+    }
+
+    /// The formats of a workbook of Excel 5.0 to 2003: those that it defines, with their numbers, and the number of each style.
+    pub(super) fn of(
+        formats: impl Iterator<Item = (u32, String)>,
+        styles: Vec<u32>,
+        from_1904: bool,
+    ) -> Self {
+        let formats = formats.map(|(id, code)| (id, NumberFormat::parse(&code)));
+        let numbers = Self {
+            formats: formats.collect(),
+            styles,
+            from_1904,
+        };
+        numbers.with_built_in()
+    }
+
+    /// Adds the formats that styles name and the workbook does not define.
+    fn with_built_in(mut self) -> Self {
+        for id in &self.styles {
             let built_in = || NumberFormat::built_in(*id);
-            numbers.formats.entry(*id).or_insert_with(built_in);
+            self.formats.entry(*id).or_insert_with(built_in);
         }
-        numbers
+        self
     }
 
     fn define(&mut self, format: &BytesStart<'_>) {
@@ -86,13 +106,24 @@ impl Numbers {
         let Some(value) = value else {
             return stored.to_owned();
         };
-        let format = self.styles.get(style).and_then(|id| self.formats.get(id));
-        match format.and_then(|format| format.text(value, self.from_1904)) {
+        match self.formatted(value, style) {
             Some(text) => quick_xml::escape::escape(text).into_owned(),
             // The digits of a whole number were chosen by who wrote the file.
             None if is_whole(plain) => plain.to_owned(),
             None => shortest(value),
         }
+    }
+
+    /// The text that a cell of a style shows of a number that is stored in binary.
+    pub(super) fn shown(&self, value: f64, style: usize) -> String {
+        let formatted = self.formatted(value, style);
+        formatted.unwrap_or_else(|| shortest(value))
+    }
+
+    /// The text of a number in a format of its own; none where it is a plain number.
+    fn formatted(&self, value: f64, style: usize) -> Option<String> {
+        let format = self.styles.get(style).and_then(|id| self.formats.get(id))?;
+        format.text(value, self.from_1904)
     }
 }
 

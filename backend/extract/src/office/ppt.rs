@@ -9,7 +9,7 @@ mod made;
 mod records;
 mod slides;
 mod styles;
-mod summary;
+pub(super) mod summary;
 mod tables;
 #[cfg(test)]
 mod tests;

@@ -99,7 +99,11 @@ fn numbers_of_libreoffice_are_those_that_it_shows() {
         include_bytes!("../data/numbers_libreoffice.xlsx"),
         Format::Xlsx,
     );
-    let rows = [
+    let xls = text(
+        include_bytes!("../data/numbers_libreoffice.xls"),
+        Format::Xls,
+    );
+    for (name, value) in [
         ("days", "14"),
         ("per day", "4.35"),
         ("accounting", "1234.5"),
@@ -117,19 +121,10 @@ fn numbers_of_libreoffice_are_those_that_it_shows() {
         ("euro", "9.95"),
         ("science", "0.00012345"),
         ("escaped", "3"),
-    ];
-    for (name, value) in rows {
-        let row = format!("| {name} | {value} |");
-        assert!(xlsx.contains(&row), "{row}: {xlsx}");
-    }
-    let xls = text(
-        include_bytes!("../data/numbers_libreoffice.xls"),
-        Format::Xls,
-    );
-    for (name, value) in [
-        rows[0], rows[1], rows[2], rows[3], rows[5], rows[11], rows[12], rows[13],
     ] {
         let row = format!("| {name} | {value} |");
-        assert!(xls.contains(&row), "{row}: {xls}");
+        for read in [&xlsx, &xls] {
+            assert!(read.contains(&row), "{row}: {read}");
+        }
     }
 }

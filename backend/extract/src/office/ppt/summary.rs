@@ -1,4 +1,5 @@
-//! What a presentation says of itself: the set of properties that documents of Office 97 to 2003 carry. Source: [MS-OLEPS], section 2.
+//! What a presentation or a workbook says of itself: the set of properties that documents of Office 97 to 2003 carry. Source: [MS-OLEPS],
+//! section 2.
 
 use encoding_rs::{UTF_8, UTF_16LE};
 use undoc::Metadata;
@@ -21,7 +22,7 @@ const WIDE_TEXT: u16 = 0x1F;
 const SMALL_NUMBER: u16 = 0x02;
 
 /// The title and the author of a stream of properties; what cannot be read is not there.
-pub(super) fn metadata(stream: &[u8]) -> Metadata {
+pub(in crate::office) fn metadata(stream: &[u8]) -> Metadata {
     let set = u32_at(stream, SET_OFFSET).and_then(|at| stream.get(usize::try_from(at).ok()?..));
     let set = set.unwrap_or_default();
     let mut directory = Fields::from(set, 4);

@@ -1,0 +1,582 @@
+//! Workbooks of Excel 5.0 to 2003. `undoc` prints their numbers as they are stored, and takes text in a format for a date: here, cells with
+//! numbers become cells with text before it reads them, by the rules for workbooks of Office Open XML (`numbers.rs`).
+//!
+//! Sources: [MS-XLS], sections 2.1 and 2.4; for Excel 5.0 and 95, OpenOffice.org's documentation of the Excel file format.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    io::{Cursor, Read as _},
+};
+
+use encoding_rs::{Encoding, UTF_16LE, WINDOWS_1252};
+use undoc::xls::XlsParser;
+
+use super::{
+    code_page,
+    numbers::{MOST_STYLES, Numbers},
+    ppt::summary,
+    refusal,
+};
+use crate::{
+    error::{Bound, ExtractError},
+    limits::Bounds,
+};
+
+/// Bytes of the header of a record: its kind, and the length of its data.
+const HEADER_BYTES: usize = 4;
+
+/// What begins a substream, from Excel 2.0 to 4.0 and later.
+const BEGINS: [u16; 4] = [0x0009, 0x0209, 0x0409, BEGIN];
+const BEGIN: u16 = 0x0809;
+const END: u16 = 0x000A;
+const CONTINUE: u16 = 0x003C;
+
+/// Versions and kinds of substreams.
+const EXCEL_5: u16 = 0x0500;
+const EXCEL_97: u16 = 0x0600;
+const WORKBOOK: u16 = 0x0005;
+
+const DATE_MODE: u16 = 0x0022;
+const ENCRYPTED: u16 = 0x002F;
+const CODE_PAGE: u16 = 0x0042;
+const SHEET: u16 = 0x0085;
+const STYLE: u16 = 0x00E0;
+const FORMAT: u16 = 0x041E;
+
+const FORMULA: u16 = 0x0006;
+const NUMBERS: u16 = 0x00BD;
+const NUMBER: u16 = 0x0203;
+const LABEL: u16 = 0x0204;
+const SHORT_NUMBER: u16 = 0x027E;
+
+/// The kind of a sheet that has cells.
+const WITH_CELLS: u8 = 0;
+/// What the last bytes of the result of a formula are where it is no number.
+const NO_NUMBER: u16 = 0xFFFF;
+
+/// Reads a workbook.
+///
+/// # Errors
+/// When it is encrypted, is damaged, or goes beyond the bounds.
+pub(super) fn read(bytes: &[u8], bounds: &Bounds) -> Result<undoc::Document, ExtractError> {
+    let mut container = cfb::CompoundFile::open(Cursor::new(bytes)).map_err(damaged)?;
+    let mut stream = |name: &str| {
+        let mut content = vec![];
+        // No stream is longer than the file.
+        let mut stream = container.open_stream(name)?.take(bytes.len() as u64);
+        stream.read_to_end(&mut content)?;
+        Ok::<_, std::io::Error>(content)
+    };
+    let workbook = match stream("/Workbook") {
+        Ok(workbook) => workbook,
+        Err(_) => stream("/Book").map_err(damaged)?,
+    };
+    let properties = stream("/\u{5}SummaryInformation").unwrap_or_default();
+    let workbook = match rewritten(&workbook, bounds)? {
+        Some(rewritten) => rewritten,
+        None => workbook,
+    };
+    let read = XlsParser::from_bytes(workbook).and_then(|mut parser| parser.parse());
+    let mut read = read.map_err(|error| refusal(&error))?;
+    read.metadata = summary::metadata(&properties);
+    Ok(read)
+}
+
+/// A stream of the workbook and of its sheets with cells, in which numbers are text; none where it is no workbook of Excel 5.0 or later.
+fn rewritten(stream: &[u8], bounds: &Bounds) -> Result<Option<Vec<u8>>, ExtractError> {
+    let (begin, records) = Records::of(stream, 0)?;
+    let kind = (begin.kind, begin.u16_at(0), begin.u16_at(2));
+    let is_wide = match kind {
+        (BEGIN, Some(EXCEL_97), Some(WORKBOOK)) => true,
+        (BEGIN, Some(EXCEL_5), Some(WORKBOOK)) => false,
+        _ => return Ok(None),
+    };
+    let mut written = Written {
+        bytes: Vec::with_capacity(stream.len()),
+        most: bounds.unpacked_bytes,
+    };
+    written.add(begin.whole)?;
+    let (mut sheets, mut formats, mut styles) = (vec![], vec![], Vec::<u32>::new());
+    let (mut from_1904, mut page) = (false, None);
+    for record in records {
+        let record = record?;
+        match record.kind {
+            ENCRYPTED => return Err(ExtractError::Encrypted),
+            DATE_MODE => from_1904 = record.u16_at(0) == Some(1),
+            CODE_PAGE => page = record.u16_at(0),
+            FORMAT if formats.len() < MOST_STYLES => formats.push(record.data),
+            STYLE if styles.len() < MOST_STYLES => {
+                styles.push(record.u16_at(2).unwrap_or_default().into());
+            }
+            SHEET if record.data.get(5) == Some(&WITH_CELLS) => {
+                let place = written.bytes.len() + HEADER_BYTES;
+                sheets.extend(record.u32_at(0).map(|offset| (place, offset)));
+            }
+            _ => {}
+        }
+        written.add(record.whole)?;
+    }
+    written.record(END, &[])?;
+    let text = match is_wide {
+        true => Text::Wide,
+        // A text goes back as it came, also where the code page is not known.
+        false => Text::Narrow(
+            page.and_then(|page| code_page::encoding(page.into()))
+                .unwrap_or(WINDOWS_1252),
+        ),
+    };
+    let formats = formats.into_iter().filter_map(|data| text.format(data));
+    let numbers = Numbers::of(formats, styles, from_1904);
+    let mut places = HashMap::<u32, u32>::new();
+    for (at, offset) in sheets {
+        let place = match places.get(&offset) {
+            Some(place) => *place,
+            None => {
+                let place = written.sheet(stream, offset, &numbers, text)?;
+                places.insert(offset, place);
+                place
+            }
+        };
+        written.bytes[at..at + 4].copy_from_slice(&place.to_le_bytes());
+    }
+    Ok(Some(written.bytes))
+}
+
+/// A stream that is written.
+struct Written {
+    bytes: Vec<u8>,
+    /// The most bytes that it may have.
+    most: usize,
+}
+
+impl Written {
+    fn add(&mut self, bytes: &[u8]) -> Result<(), ExtractError> {
+        if self.bytes.len() + bytes.len() > self.most {
+            return Err(ExtractError::too_large(Bound::UnpackedBytes, self.most));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn record(&mut self, kind: u16, data: &[u8]) -> Result<(), ExtractError> {
+        let length = length_of(data.len())?;
+        self.add(&[kind, length].map(u16::to_le_bytes).concat())?;
+        self.add(data)
+    }
+
+    /// Writes a sheet, and returns where it begins.
+    fn sheet(
+        &mut self,
+        stream: &[u8],
+        offset: u32,
+        numbers: &Numbers,
+        text: Text,
+    ) -> Result<u32, ExtractError> {
+        let place = u32::try_from(self.bytes.len())
+            .map_err(|_| ExtractError::too_large(Bound::UnpackedBytes, self.most))?;
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        let (begin, records) = Records::of(stream, offset)?;
+        self.add(begin.whole)?;
+        for record in records {
+            let record = record?;
+            match record.cells() {
+                Some(cells) => {
+                    for cell in cells {
+                        let shown = numbers.shown(cell.value, cell.style.into());
+                        self.record(LABEL, &text.label(&cell, &shown)?)?;
+                    }
+                }
+                None => self.add(record.whole)?,
+            }
+        }
+        self.record(END, &[])?;
+        Ok(place)
+    }
+}
+
+/// A record of a stream.
+struct Record<'a> {
+    kind: u16,
+    data: &'a [u8],
+    /// All of it, and the records that continue it.
+    whole: &'a [u8],
+}
+
+impl Record<'_> {
+    fn u16_at(&self, at: usize) -> Option<u16> {
+        bytes_at(self.data, at).map(u16::from_le_bytes)
+    }
+
+    fn u32_at(&self, at: usize) -> Option<u32> {
+        bytes_at(self.data, at).map(u32::from_le_bytes)
+    }
+
+    /// The cells of a record that holds numbers; none for other records.
+    fn cells(&self) -> Option<Vec<Cell>> {
+        const PLACE_BYTES: usize = 4;
+        const LAST_COLUMN_BYTES: usize = 2;
+        let (row, column) = (self.u16_at(0)?, self.u16_at(2)?);
+        let one = |value: f64| {
+            let style = self.u16_at(PLACE_BYTES)?;
+            Some(vec![Cell {
+                row,
+                column,
+                style,
+                value,
+            }])
+        };
+        let number = || bytes_at(self.data, PLACE_BYTES + 2).map(f64::from_le_bytes);
+        let cells = match self.kind {
+            NUMBER => one(number()?)?,
+            FORMULA if self.u16_at(12)? != NO_NUMBER => one(number()?)?,
+            SHORT_NUMBER => one(short_number(self.u32_at(PLACE_BYTES + 2)?))?,
+            NUMBERS => {
+                let end = self.data.len().checked_sub(LAST_COLUMN_BYTES)?;
+                let (cells, _) = self.data.get(PLACE_BYTES..end)?.as_chunks::<6>();
+                let cells = (column..=u16::MAX).zip(cells);
+                let cells = cells.map(|(column, [low, high, a, b, c, d])| Cell {
+                    row,
+                    column,
+                    style: u16::from_le_bytes([*low, *high]),
+                    value: short_number(u32::from_le_bytes([*a, *b, *c, *d])),
+                });
+                cells.collect()
+            }
+            _ => return None,
+        };
+        let are_numbers = cells.iter().all(|cell| cell.value.is_finite());
+        are_numbers.then_some(cells)
+    }
+}
+
+/// A cell that holds a number.
+struct Cell {
+    row: u16,
+    column: u16,
+    style: u16,
+    value: f64,
+}
+
+/// The records of a substream, without those of other substreams inside of it.
+struct Records<'a> {
+    rest: &'a [u8],
+    /// How many substreams are open inside of it.
+    inside: usize,
+}
+
+impl<'a> Records<'a> {
+    /// The record that begins the substream at an offset, and those behind it.
+    fn of(stream: &'a [u8], offset: usize) -> Result<(Record<'a>, Self), ExtractError> {
+        let rest = stream.get(offset..).unwrap_or_default();
+        let mut records = Self { rest, inside: 0 };
+        match records.record()? {
+            Some(begin) if BEGINS.contains(&begin.kind) => Ok((begin, records)),
+            _ => Err(damaged(format_args!(
+                "no sheet begins at the offset {offset}"
+            ))),
+        }
+    }
+
+    fn record(&mut self) -> Result<Option<Record<'a>>, ExtractError> {
+        let all = self.rest;
+        let Some((kind, length)) = header(all) else {
+            return Ok(None);
+        };
+        let data = all.get(HEADER_BYTES..HEADER_BYTES + length);
+        let data = data.ok_or_else(|| damaged("a record is cut off"))?;
+        let mut end = HEADER_BYTES + length;
+        while let Some((CONTINUE, length)) = header(&all[end..])
+            && end + HEADER_BYTES + length <= all.len()
+        {
+            end += HEADER_BYTES + length;
+        }
+        let (whole, rest) = all.split_at(end);
+        self.rest = rest;
+        Ok(Some(Record { kind, data, whole }))
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, ExtractError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let record = match self.record() {
+                Ok(record) => record?,
+                Err(error) => {
+                    self.rest = &[];
+                    return Some(Err(error));
+                }
+            };
+            match record.kind {
+                kind if BEGINS.contains(&kind) => self.inside += 1,
+                END if self.inside == 0 => {
+                    self.rest = &[];
+                    return None;
+                }
+                END => self.inside -= 1,
+                _ if self.inside > 0 => {}
+                _ => return Some(Ok(record)),
+            }
+        }
+    }
+}
+
+/// How text is stored: in UTF-16, or in a code page before Excel 97.
+#[derive(Clone, Copy)]
+enum Text {
+    Wide,
+    Narrow(&'static Encoding),
+}
+
+impl Text {
+    /// The number and the code of a format; none where its record is too short.
+    fn format(self, data: &[u8]) -> Option<(u32, String)> {
+        const IS_WIDE: u8 = 1;
+        let id = bytes_at(data, 0).map(u16::from_le_bytes)?;
+        let decoded = |encoding: &'static Encoding, bytes: &[u8]| {
+            let (text, _) = encoding.decode_without_bom_handling(bytes);
+            text.into_owned()
+        };
+        let code = match self {
+            Self::Wide => {
+                let count = usize::from(bytes_at(data, 2).map(u16::from_le_bytes)?);
+                let (flags, text) = data.get(4..)?.split_first()?;
+                match flags & IS_WIDE {
+                    IS_WIDE => decoded(UTF_16LE, text.get(..2 * count)?),
+                    // The first 256 characters of Unicode.
+                    _ => text.get(..count)?.iter().copied().map(char::from).collect(),
+                }
+            }
+            Self::Narrow(encoding) => {
+                let (count, text) = data.get(2..)?.split_first()?;
+                decoded(encoding, text.get(..usize::from(*count))?)
+            }
+        };
+        Some((id.into(), code))
+    }
+
+    /// The data of a cell with this text.
+    fn label(self, cell: &Cell, text: &str) -> Result<Vec<u8>, ExtractError> {
+        const IS_WIDE: u8 = 1;
+        let mut data = [cell.row, cell.column, cell.style]
+            .map(u16::to_le_bytes)
+            .concat();
+        match self {
+            Self::Wide => {
+                let units: Vec<u16> = text.encode_utf16().collect();
+                data.extend(length_of(units.len())?.to_le_bytes());
+                data.push(IS_WIDE);
+                data.extend(units.into_iter().flat_map(u16::to_le_bytes));
+            }
+            Self::Narrow(encoding) => {
+                let (bytes, ..) = encoding.encode(text);
+                data.extend(length_of(bytes.len())?.to_le_bytes());
+                data.extend_from_slice(&bytes);
+            }
+        }
+        Ok(data)
+    }
+}
+
+/// The kind and the length of the record that begins a stream.
+fn header(stream: &[u8]) -> Option<(u16, usize)> {
+    let [kind, length] = [0, 2].map(|at| bytes_at(stream, at).map(u16::from_le_bytes));
+    Some((kind?, length?.into()))
+}
+
+fn bytes_at<const N: usize>(data: &[u8], at: usize) -> Option<[u8; N]> {
+    data.get(at..)?.first_chunk().copied()
+}
+
+/// A length as records store it.
+fn length_of(length: usize) -> Result<u16, ExtractError> {
+    u16::try_from(length).map_err(|_| damaged("a format makes too long a text of a number"))
+}
+
+/// A number of four bytes: a whole one, or the upper half of a double; either may be a hundred times the value.
+fn short_number(stored: u32) -> f64 {
+    const IS_HUNDREDFOLD: u32 = 1;
+    const IS_WHOLE: u32 = 2;
+    let value = if stored & IS_WHOLE == 0 {
+        f64::from_bits(u64::from(stored & !(IS_HUNDREDFOLD | IS_WHOLE)) << 32)
+    } else {
+        f64::from(stored.cast_signed() >> 2)
+    };
+    if stored & IS_HUNDREDFOLD == 0 {
+        value
+    } else {
+        value / 100.0
+    }
+}
+
+fn damaged(why: impl fmt::Display) -> ExtractError {
+    ExtractError::damaged(format_args!("Excel workbook: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use undoc::Block;
+
+    use super::*;
+
+    const FORMATS: [&str; 8] = [
+        "h:mm",
+        "yyyy\\-mm\\-dd",
+        "0%",
+        "[h]:mm",
+        "0*d",
+        "0.0_d",
+        "hh:mm:ss",
+        "h\"\u{e9}\"mm",
+    ];
+
+    fn record(kind: u16, data: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(data.len()).unwrap();
+        [&kind.to_le_bytes()[..], &length.to_le_bytes(), data].concat()
+    }
+
+    fn halves(numbers: &[u16]) -> Vec<u8> {
+        numbers.iter().flat_map(|one| one.to_le_bytes()).collect()
+    }
+
+    /// A workbook whose sheet has these records; its styles have the formats in order.
+    fn workbook(version: u16, more: &[u8], sheet: &[u8]) -> Vec<u8> {
+        let mut globals = record(BEGIN, &halves(&[version, WORKBOOK]));
+        globals.extend(more);
+        for (id, code) in (164..).zip(FORMATS) {
+            let text: Vec<u8> = code.chars().map(|c| u8::try_from(c).unwrap()).collect();
+            let count = u8::try_from(text.len()).unwrap();
+            let mut data = halves(&[id]);
+            match version {
+                EXCEL_97 => data.extend([count, 0, 0]),
+                _ => data.push(count),
+            }
+            data.extend(text);
+            globals.extend(record(FORMAT, &data));
+            globals.extend(record(STYLE, &halves(&[0, id, 0])));
+        }
+        let name: &[u8] = match version {
+            EXCEL_97 => b"\x01\0S",
+            _ => b"\x01S",
+        };
+        let end = record(END, &[]);
+        // A chart follows the workbook, which no sheet names.
+        let chart = [record(BEGIN, &halves(&[version, 0x0020])), end.clone()].concat();
+        let listed = HEADER_BYTES + 6 + name.len();
+        let place = globals.len() + listed + end.len() + chart.len();
+        let place = u32::try_from(place).unwrap().to_le_bytes();
+        let listed = record(SHEET, &[&place[..], &[0, WITH_CELLS], name].concat());
+        let begin = record(BEGIN, &halves(&[version, 0x0010]));
+        [&globals[..], &listed, &end, &chart, &begin, sheet, &end].concat()
+    }
+
+    fn number(kind: u16, place: [u16; 3], value: f64, more: &[u8]) -> Vec<u8> {
+        record(
+            kind,
+            &[&halves(&place)[..], &value.to_le_bytes(), more].concat(),
+        )
+    }
+
+    /// The cells of the first sheet.
+    fn cells(stream: &[u8]) -> Vec<Vec<String>> {
+        let stream = rewritten(stream, &Bounds::default()).unwrap().unwrap();
+        let document = XlsParser::from_bytes(stream).unwrap().parse().unwrap();
+        let Some(Block::Table(table)) = document.sections[0].content.first() else {
+            panic!("{document:?}");
+        };
+        let rows = table.rows.iter();
+        rows.map(|row| row.cells.iter().map(undoc::Cell::plain_text).collect())
+            .collect()
+    }
+
+    #[test]
+    fn numbers_are_shown_by_the_formats_of_their_cells() {
+        let whole = |number: u32| (number << 2) | 2;
+        let short = |place: [u16; 3], stored: u32| {
+            record(
+                SHORT_NUMBER,
+                &[&halves(&place)[..], &stored.to_le_bytes()].concat(),
+            )
+        };
+        let percent = u32::try_from(0.25_f64.to_bits() >> 32).unwrap();
+        let several = [
+            halves(&[1, 0, 4]),
+            whole(3).to_le_bytes().to_vec(),
+            halves(&[5]),
+            whole(3).to_le_bytes().to_vec(),
+            halves(&[2]),
+            (whole(1200) | 1).to_le_bytes().to_vec(),
+            halves(&[2]),
+        ];
+        let sheet = [
+            number(NUMBER, [0, 0, 0], 0.354_166_666_666_666_7, &[]),
+            number(FORMULA, [0, 1, 6], 44_927.75, &[0; 8]),
+            short([0, 2, 2], percent),
+            number(NUMBER, [0, 3, 3], 1.5, &[]),
+            // What continues a record goes with it.
+            record(CONTINUE, b"abc"),
+            record(NUMBERS, &several.concat()),
+            // An embedded chart has numbers of its own.
+            record(BEGIN, &halves(&[EXCEL_97, 0x0020])),
+            number(NUMBER, [9, 9, 0], 7.0, &[]),
+            record(END, &[]),
+            number(NUMBER, [1, 3, 1], 42_735.0, &[]),
+            number(NUMBER, [2, 0, 7], 0.25, &[]),
+            number(NUMBER, [2, 1, 99], 0.1 + 0.2, &[]),
+            number(NUMBER, [2, 2, 99], f64::NAN, &[]),
+            // TRUE, of a formula.
+            record(
+                FORMULA,
+                &[halves(&[2, 3, 0, 1, 1, 0, NO_NUMBER]), vec![0; 8]].concat(),
+            ),
+        ];
+        for version in [EXCEL_97, EXCEL_5] {
+            let stream = workbook(version, &[], &sheet.concat());
+            let rows = [
+                ["8:30", "18:00:00", "25%", "36:00"],
+                ["3", "3", "1200%", "2016-12-31"],
+                ["6\u{e9}00", "0.3", "NaN", "TRUE"],
+            ];
+            assert_eq!(cells(&stream), rows, "{version:x}");
+        }
+    }
+
+    #[test]
+    fn dates_count_from_the_year_that_the_workbook_says() {
+        let sheet = number(NUMBER, [0, 0, 1], 42_735.0, &[]);
+        for (mode, date) in [(0, "2016-12-31"), (1, "2021-01-01")] {
+            let mode = record(DATE_MODE, &halves(&[mode]));
+            assert_eq!(cells(&workbook(EXCEL_97, &mode, &sheet)), [[date]]);
+        }
+    }
+
+    #[test]
+    fn damaged_and_other_workbooks_are_refused_or_left_as_they_are() {
+        let whole = workbook(EXCEL_97, &[], &number(NUMBER, [0, 0, 0], 0.5, &[]));
+        let bounds = Bounds::default();
+        for length in 0..whole.len() {
+            // Whatever is missing, nothing stops.
+            let _ = rewritten(&whole[..length], &bounds);
+        }
+        let read =
+            |stream: &[u8], bounds: &Bounds| rewritten(stream, bounds).map(|it| it.is_some());
+        assert_eq!(read(&whole, &bounds), Ok(true));
+        let cut_off = read(&whole[..whole.len() - 6], &bounds);
+        assert!(
+            matches!(cut_off, Err(ExtractError::Damaged(_))),
+            "{cut_off:?}"
+        );
+        let password = workbook(EXCEL_97, &record(ENCRYPTED, &[0; 6]), &[]);
+        assert_eq!(read(&password, &bounds), Err(ExtractError::Encrypted));
+        let older = record(0x0409, &halves(&[0x0400, 0x0010]));
+        assert_eq!(read(&older, &bounds), Ok(false));
+        let few = Bounds {
+            unpacked_bytes: 100,
+            ..bounds
+        };
+        let refused = ExtractError::too_large(Bound::UnpackedBytes, 100);
+        assert_eq!(read(&whole, &few), Err(refused));
+    }
+}
