@@ -11,6 +11,7 @@ mod drawings;
 mod equation;
 mod inserts;
 mod list_styles;
+mod metafile;
 mod notes;
 mod number_format;
 mod numbers;
@@ -101,6 +102,8 @@ fn read_open_xml(
         related.count(pictures.iter().filter(|one| !one.is_preview).count());
     }
     related.count_objects(&parts);
+    let has_objects = related.unread_count > 0;
+    related.count(pictures::metafiles(&mut package, &parts, bounds)?);
     related.mark_pictures(&pictures);
     context.marks = std::mem::take(&mut related.marks);
     let counted = package.counted(|name, xml| {
@@ -147,7 +150,7 @@ fn read_open_xml(
         document.markdown.contains(char::is_alphanumeric) || !document.unread.is_empty();
     match related.unread {
         Some(error) if is_empty => Err(error),
-        _ if has_something || document.unread_objects == 0 => Ok((document, has_pictures)),
+        _ if has_something || !has_objects => Ok((document, has_pictures)),
         _ => Err(ExtractError::failed(
             "it holds objects of other programs only, which are not read",
         )),
@@ -186,6 +189,7 @@ pub(crate) fn binary(
     document.unread = lost
         .chain(pictures::pages_of_binary(&read, bounds, end))
         .collect();
+    document.unread_objects = pictures::metafiles_of_binary(&read, bounds);
     Ok((document, has_pictures))
 }
 

@@ -21,9 +21,9 @@ use crate::{
 /// How much is unpacked at once, before it is counted.
 const PIECE_BYTES: u64 = 64 * 1024;
 /// What pictures are called.
-const PICTURES: [&str; 14] = [
-    "png", "jpg", "jpeg", "gif", "bmp", "tif", "tiff", "emf", "wmf", "svg", "webp", "wdp", "jp2",
-    "pcx",
+const PICTURES: [&str; 16] = [
+    "png", "jpg", "jpeg", "gif", "bmp", "tif", "tiff", "emf", "wmf", "emz", "wmz", "svg", "webp",
+    "wdp", "jp2", "pcx",
 ];
 
 /// An open container.

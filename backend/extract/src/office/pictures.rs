@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    inserts,
+    inserts, metafile,
     showing::{self, ShowingPart},
 };
 use crate::{
@@ -49,7 +49,8 @@ pub(super) fn of(
     for part in parts.iter().filter(|part| !showing::is_sheet(&part.name)) {
         for relation in &part.relations {
             let target = relation.target.as_str();
-            if relation.kind != "image" || small.contains(target) {
+            let is_unshown = relation.kind != "image" || metafile::is_one(target);
+            if is_unshown || small.contains(target) {
                 continue;
             }
             let place = match places.get(target) {
@@ -83,13 +84,34 @@ pub(super) fn of(
     Ok(found)
 }
 
+/// How many metafiles that may hold text are shown by parts of a document, each once, and not in the place of objects alone, which are
+/// counted. None of them can be looked at.
+pub(super) fn metafiles(
+    package: &mut Package<'_>,
+    parts: &[ShowingPart],
+    bounds: &Bounds,
+) -> Result<usize, ExtractError> {
+    let parts = parts.iter().filter(|part| !showing::is_sheet(&part.name));
+    let shown = parts.flat_map(|part| {
+        let named = part.relations.iter();
+        named.filter(move |one| one.kind == "image" && !part.previews.contains(&one.id))
+    });
+    let targets = shown.map(|one| one.target.as_str());
+    let targets: HashSet<&str> = targets.filter(|name| metafile::is_one(name)).collect();
+    let mut count = 0;
+    for target in targets {
+        count += usize::from(is_large(package, target, bounds)?);
+    }
+    Ok(count)
+}
+
 /// True if a file is a picture that may hold text.
 fn is_large(package: &mut Package<'_>, name: &str, bounds: &Bounds) -> Result<bool, ExtractError> {
     match package.claimed_bytes(name).filter(|_| is_picture(name)) {
         None => Ok(false),
         Some(bytes) if bytes >= LARGE_BYTES => Ok(true),
         Some(_) => match package.read(name) {
-            Ok(bytes) => Ok(may_hold_text(&bytes.unwrap_or_default(), bounds)),
+            Ok(bytes) => Ok(may_hold_text(name, &bytes.unwrap_or_default(), bounds)),
             Err(error @ ExtractError::TooLarge { .. }) => Err(error),
             // Told of when it is looked at.
             Err(_) => Ok(true),
@@ -97,11 +119,16 @@ fn is_large(package: &mut Package<'_>, name: &str, bounds: &Bounds) -> Result<bo
     }
 }
 
-/// True if a picture has the bytes of a large one, or the pixels of a word. How many pixels a drawing of lines has is not known.
-fn may_hold_text(bytes: &[u8], bounds: &Bounds) -> bool {
-    bytes.len() as u64 >= LARGE_BYTES
-        || picture::dimensions(bytes, bounds)
-            .is_ok_and(|(width, height)| width >= LEAST_WIDTH && height >= LEAST_HEIGHT)
+/// True if a picture has the bytes of a large one, or the pixels of a word; a metafile that does not say its size may have them.
+fn may_hold_text(name: &str, bytes: &[u8], bounds: &Bounds) -> bool {
+    let has_word = |(width, height): (u32, u32)| width >= LEAST_WIDTH && height >= LEAST_HEIGHT;
+    if bytes.len() as u64 >= LARGE_BYTES {
+        return true;
+    }
+    match metafile::is_one(name) {
+        true => metafile::dimensions(bytes).is_none_or(has_word),
+        false => picture::dimensions(bytes, bounds).is_ok_and(has_word),
+    }
 }
 
 /// The marks of pictures: a part that shows one, the name that it has there, and the mark.
@@ -180,13 +207,32 @@ fn page_at(page: u32, at: usize) -> UnreadPage {
     }
 }
 
-/// The pictures of a document of Office 97 to 2003, each once, in the order of their numbers. `undoc` finds those of Word alone.
+/// The pictures of a document of Office 97 to 2003 that can be looked at, each once, in the order of their numbers. `undoc` finds those of
+/// Word alone.
 pub(super) fn of_binary<'a>(
     document: &'a undoc::Document,
     bounds: &Bounds,
 ) -> Vec<&'a undoc::Resource> {
+    all_of_binary(document, bounds, false)
+}
+
+/// How many metafiles it has, none of which can be looked at.
+pub(super) fn metafiles_of_binary(document: &undoc::Document, bounds: &Bounds) -> u32 {
+    let count = all_of_binary(document, bounds, true).len();
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// The metafiles or the other pictures that may hold text.
+fn all_of_binary<'a>(
+    document: &'a undoc::Document,
+    bounds: &Bounds,
+    are_metafiles: bool,
+) -> Vec<&'a undoc::Resource> {
     let named = document.resources.iter();
-    let large = named.filter(|(_, one)| may_hold_text(&one.data, bounds));
+    let large = named.filter(|(_, one)| {
+        let file = one.filename.as_deref().unwrap_or_default();
+        metafile::is_one(file) == are_metafiles && may_hold_text(file, &one.data, bounds)
+    });
     let mut large: Vec<_> = large.collect();
     // Their names end with numbers.
     large.sort_by_key(|(name, _)| (name.len(), *name));
@@ -206,7 +252,7 @@ pub(super) fn pages_of_binary(
     looked_at.map(|(page, _)| page_at(page, end)).collect()
 }
 
-/// The images of pictures of a document of Office Open XML. Pictures that cannot be shown, such as drawings made of lines, have none.
+/// The images of pictures of a document of Office Open XML. Pictures that cannot be shown have none.
 pub(super) fn images(
     bytes: &[u8],
     format: Format,
@@ -310,5 +356,23 @@ mod tests {
         pictures.truncate(MOST);
         assert!(numbered_of(&pictures, pages[MOST - 1].page).is_some());
         assert!(numbered_of(&pictures, pages[MOST].page).is_none());
+    }
+
+    #[test]
+    fn metafiles_of_word_97_are_counted_and_not_looked_at() {
+        let mut document = undoc::Document::default();
+        for (number, name) in ["image1.emf", "image2.wmf", "image3.emf", "image4.png"]
+            .into_iter()
+            .enumerate()
+        {
+            // The first and the third are the same.
+            let mut data = vec![u8::try_from(number % 2).unwrap(); 100];
+            data.resize(if number == 3 { 5_000 } else { 100 }, 7);
+            let picture = undoc::Resource::image(data, Some(name.to_owned()));
+            document.add_resource(name.to_owned(), picture);
+        }
+        let bounds = Bounds::default();
+        assert_eq!(metafiles_of_binary(&document, &bounds), 2);
+        assert_eq!(pages_of_binary(&document, &bounds, 0).len(), 1);
     }
 }

@@ -20,3 +20,5 @@ mod office;
 mod pages;
 #[cfg(test)]
 mod quality;
+#[cfg(test)]
+mod unread;

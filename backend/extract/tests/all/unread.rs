@@ -1,0 +1,84 @@
+//! What of a document is not read, and is told of.
+
+use colloquy_extract::{Document, ExtractError, Format, Options, extract};
+
+use super::made::{docx, paragraph, placeholder, pptx, relation, relations, xlsx_of};
+
+fn read(bytes: &[u8], format: Format) -> Result<Document, ExtractError> {
+    extract(bytes, format, &Options::default())
+}
+
+/// An enhanced metafile of this size, in hundredths of a millimeter.
+fn metafile(width: i32, height: i32) -> Vec<u8> {
+    let mut bytes = vec![1];
+    bytes.resize(24, 0);
+    bytes.extend([0, 0, width, height].map(i32::to_le_bytes).concat());
+    bytes.extend(b" EMF");
+    bytes
+}
+
+/// A workbook of one cell, and these files.
+fn workbook(more: &[(&str, &[u8])]) -> Vec<u8> {
+    let space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
+    let workbook = format!(
+        r#"<workbook xmlns="{space}" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>"#
+    );
+    let sheet = format!(
+        r#"<worksheet xmlns="{space}"><sheetData><row><c><v>1</v></c></row></sheetData></worksheet>"#
+    );
+    xlsx_of(&workbook, &sheet, more)
+}
+
+#[test]
+fn metafiles_are_counted() {
+    let (figure, bullet) = (metafile(5_000, 3_000), metafile(300, 300));
+    let image = |id: &str, name: &str| relation(id, "image", name);
+    let related = [
+        image("p1", "media/figure.emf"),
+        image("p2", "media/figure.emf"),
+        image("p3", "media/bullet.emf"),
+        image("p4", "media/unsized.wmf"),
+        image("p5", "media/gone.emf"),
+    ];
+    let related = relations(&related.concat());
+    let more: [(&str, &[u8]); 4] = [
+        ("word/_rels/document.xml.rels", related.as_bytes()),
+        ("word/media/figure.emf", &figure),
+        ("word/media/bullet.emf", &bullet),
+        ("word/media/unsized.wmf", b"\x01\0\x09\0"),
+    ];
+    let document = read(&docx(&paragraph("text"), &more), Format::Docx).unwrap();
+    assert_eq!((document.unread_objects, document.unread.len()), (2, 0));
+    assert_eq!(
+        read(&docx("", &more), Format::Docx),
+        Err(ExtractError::PicturesOnly)
+    );
+
+    // In the place of an object, which counts.
+    let related = image("p1", "media/figure.emf") + &relation("o1", "oleObject", "o.bin");
+    let related = relations(&related);
+    let more: [(&str, &[u8]); 2] = [
+        ("word/_rels/document.xml.rels", related.as_bytes()),
+        ("word/media/figure.emf", &figure),
+    ];
+    let object = r#"<w:p><w:r><w:object><v:shape><v:imagedata r:id="p1"/></v:shape><o:OLEObject r:id="o1"/></w:object></w:r></w:p>"#;
+    let document = read(&docx(&(paragraph("text") + object), &more), Format::Docx).unwrap();
+    assert_eq!((document.unread_objects, document.unread.len()), (1, 0));
+
+    let title = placeholder("title", &["Hours"]);
+    let related = image("p1", "../media/figure.emf");
+    let media: (&str, &[u8]) = ("ppt/media/figure.emf", &figure);
+    let slides = pptx(&[(&title, &related), (&title, &related)], &[media]);
+    assert_eq!(read(&slides, Format::Pptx).unwrap().unread_objects, 1);
+
+    let of_sheet = relations(&relation("d1", "drawing", "../drawings/drawing1.xml"));
+    let of_drawing = relations(&image("p1", "../media/figure.emf"));
+    let more: [(&str, &[u8]); 4] = [
+        ("xl/worksheets/_rels/sheet1.xml.rels", of_sheet.as_bytes()),
+        ("xl/drawings/drawing1.xml", b"<xdr:wsDr/>"),
+        ("xl/drawings/_rels/drawing1.xml.rels", of_drawing.as_bytes()),
+        ("xl/media/figure.emf", &figure),
+    ];
+    let sheets = read(&workbook(&more), Format::Xlsx).unwrap();
+    assert_eq!(sheets.unread_objects, 1);
+}
