@@ -19,7 +19,8 @@ pub struct Document {
     pub pages: Option<u32>,
     /// The pages that somebody has to look at, in order.
     pub unread: Vec<UnreadPage>,
-    /// How many documents and objects of other programs are inside of it whose text is not in the Markdown, and that nobody can look at.
+    /// How many documents, objects of other programs and metafiles are inside of it whose text is not in the Markdown, and that nobody can
+    /// look at. Text of a Word 97-2003 document beside its body counts as one where some of it is lost.
     pub unread_objects: u32,
 }
 

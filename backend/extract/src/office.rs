@@ -24,6 +24,7 @@ mod relations;
 mod rewrite;
 mod rtf;
 mod showing;
+mod stories;
 mod tables;
 mod xls;
 
@@ -169,16 +170,23 @@ pub(crate) fn binary(
     format: Format,
     bounds: &Bounds,
 ) -> Result<(Document, bool), ExtractError> {
+    let (mut inserts, mut unread_objects) = (Inserts::default(), 0);
     let (mut read, lost) = match format {
         Format::Ppt => {
             let ppt::Read { document, lost } = ppt::read(bytes, bounds)?;
             (document, lost)
         }
         Format::Xls => (xls::read(bytes, bounds)?, vec![]),
-        _ => (read_word(bytes)?, vec![]),
+        _ => {
+            let mut read = read_word(bytes)?;
+            let stories = stories::read(bytes, bounds)?;
+            unread_objects += u32::from(stories.has_lost);
+            stories.add(&mut read, &mut inserts);
+            (read, vec![])
+        }
     };
     let has_pictures = !read.resources.is_empty();
-    let mut document = written(&mut read, Inserts::default())?;
+    let mut document = written(&mut read, inserts)?;
     let end = document.markdown.len();
     let lost = lost.into_iter().map(|slide| UnreadPage {
         page: slide,
@@ -189,7 +197,7 @@ pub(crate) fn binary(
     document.unread = lost
         .chain(pictures::pages_of_binary(&read, bounds, end))
         .collect();
-    document.unread_objects = pictures::metafiles_of_binary(&read, bounds);
+    document.unread_objects = unread_objects + pictures::metafiles_of_binary(&read, bounds);
     Ok((document, has_pictures))
 }
 

@@ -86,6 +86,20 @@ pub(super) fn of_word(
     quoted.collect()
 }
 
+/// The comments of a document of Word 97 to 2003 in Markdown, each with its author before it.
+pub(super) fn of_binary<'a>(
+    comments: impl Iterator<Item = (&'a str, String)>,
+    bounds: &Bounds,
+) -> Result<String, ExtractError> {
+    let mut room = Room::new(bounds);
+    let mut markdown = String::new();
+    for (author, text) in comments {
+        room.take(&[&text, author])?;
+        markdown.push_str(&quoted(&text, "", author));
+    }
+    Ok(markdown)
+}
+
 /// The comments of a slide in Markdown, by its relations and the names of all authors.
 pub(super) fn of_slide(
     package: &mut Package<'_>,

@@ -57,6 +57,19 @@ fn comments_of_word_stand_behind_what_they_are_about() {
     assert_eq!(text(&plain, Format::Docx), "after\n");
 }
 
+/// A document that LibreOffice wrote.
+#[test]
+fn margins_and_comments_of_word_97_stand_around_the_text() {
+    let read = text(
+        include_bytes!("../data/margins_libreoffice.doc"),
+        Format::Doc,
+    );
+    let begin = "Header of the first page\n\nHeader of odd pages\n\nHeader of even pages\n\nWe open in May.\n";
+    assert!(read.starts_with(begin), "{read}");
+    let end = "Words in a text box\n\nFooter of the first page\n\nFooter of odd pages\n\nFooter of even pages\n\n> **Comment by Ann:** Is it June?\n> Ask Bo.\n\n> **Comment by Bö Çelik:** July, said Ann.\n";
+    assert!(read.ends_with(end), "{read}");
+}
+
 #[test]
 fn comments_of_sheets_stand_in_their_cells() {
     let space = r#"xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main""#;

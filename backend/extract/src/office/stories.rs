@@ -1,0 +1,517 @@
+//! What Word 97 to 2003 stores behind the body and the footnotes of a document: headers and footers, comments, and text boxes. Of these,
+//! `undoc` reads the margins of odd pages of the first section alone.
+//!
+//! Sources: [MS-DOC], sections 2.3 (parts of a document), 2.5 (where they are), 2.8 and 2.9.38 (positions and pieces of the text).
+
+use std::{
+    fmt,
+    io::{Cursor, Read as _},
+};
+
+use encoding_rs::WINDOWS_1252;
+use undoc::Paragraph;
+
+use super::{comments, inserts::Inserts};
+use crate::{
+    error::{Bound, ExtractError},
+    limits::Bounds,
+};
+
+/// What a document of Word begins with, and the first version whose documents are laid out like this.
+const WORD: u16 = 0xA5EC;
+const WORD_97: u16 = 0x00C0;
+/// Where the version and the flags stand, and the flag of documents with the stream `1Table`.
+const VERSION_AT: usize = 2;
+const FLAGS_AT: usize = 10;
+const IN_TABLE_1: u16 = 0x0200;
+/// Where the lists of numbers begin.
+const LISTS_AT: usize = 32;
+/// Where the lengths of what is not the body stand in earlier versions, and how many there are.
+const EARLIER_LENGTHS_AT: usize = 0x38;
+const EARLIER_LENGTHS: usize = 7;
+
+/// Lengths of the parts of the text, by their places in the second list, in the order of the text.
+const PARTS: [usize; 8] = [
+    BODY,
+    FOOTNOTES,
+    MARGINS,
+    MACROS,
+    COMMENTS,
+    ENDNOTES,
+    BOXES,
+    MARGIN_BOXES,
+];
+const BODY: usize = 3;
+const FOOTNOTES: usize = 4;
+const MARGINS: usize = 5;
+const MACROS: usize = 6;
+const COMMENTS: usize = 7;
+const ENDNOTES: usize = 8;
+const BOXES: usize = 9;
+const MARGIN_BOXES: usize = 10;
+
+/// Ranges of the table stream, by their places in the third list.
+const COMMENT_MARKS: usize = 4;
+const COMMENT_TEXTS: usize = 5;
+const MARGIN_TEXTS: usize = 11;
+const PIECES: usize = 33;
+const COMMENT_AUTHORS: usize = 36;
+
+/// Separators of notes come before the margins of the first section.
+const SEPARATORS: usize = 6;
+/// Each section has six margins: of even and odd pages the headers, then the footers, and those of the first page.
+const OF_SECTION: usize = 6;
+const HEADERS: [usize; 3] = [4, 1, 0];
+const FOOTERS: [usize; 3] = [5, 3, 2];
+
+/// Bytes of what is stored with the mark of a comment, and where the number of its author stands in it.
+const MARK_BYTES: usize = 30;
+const AUTHOR_AT: usize = 20;
+/// The largest number of an author.
+const MOST_AUTHORS: usize = u16::MAX as usize;
+
+/// What is stored behind the body and the footnotes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Stories {
+    headers: Vec<String>,
+    footers: Vec<String>,
+    /// In Markdown.
+    comments: String,
+    boxes: Vec<String>,
+    /// True if text is missing that the document has according to itself.
+    pub(super) has_lost: bool,
+}
+
+impl Stories {
+    /// Adds the margins and the text boxes to a document that `undoc` read, and its comments to what is put in: they stand at the end.
+    pub(super) fn add(self, to: &mut undoc::Document, inserts: &mut Inserts) {
+        inserts.add_certain(self.comments, None);
+        let Some(section) = to.sections.first_mut() else {
+            return;
+        };
+        let paragraphs = |texts: Vec<String>| texts.into_iter().map(Paragraph::with_text);
+        for text in paragraphs(self.boxes) {
+            section.add_paragraph(text);
+        }
+        for (margin, texts) in [
+            (&mut section.header, self.headers),
+            (&mut section.footer, self.footers),
+        ] {
+            if !texts.is_empty() {
+                *margin = Some(paragraphs(texts).collect());
+            }
+        }
+    }
+}
+
+/// Reads what a document has. Of earlier versions, `undoc` reads the body alone, and the rest is lost.
+///
+/// # Errors
+/// When it is damaged, or goes beyond the bounds.
+pub(super) fn read(bytes: &[u8], bounds: &Bounds) -> Result<Stories, ExtractError> {
+    let mut container = cfb::CompoundFile::open(Cursor::new(bytes)).map_err(damaged)?;
+    let mut stream = |name: &str| {
+        let mut content = vec![];
+        // No stream is longer than the file.
+        let mut stream = container.open_stream(name)?.take(bytes.len() as u64);
+        stream.read_to_end(&mut content)?;
+        Ok::<_, std::io::Error>(content)
+    };
+    let word = stream("/WordDocument").map_err(damaged)?;
+    let is_word_97 = u16_at(&word, 0) == Some(WORD)
+        && u16_at(&word, VERSION_AT).is_some_and(|version| version >= WORD_97);
+    if !is_word_97 {
+        return Ok(of_earlier(&word));
+    }
+    let flags = u16_at(&word, FLAGS_AT).unwrap_or_default();
+    let table = match flags & IN_TABLE_1 {
+        0 => "/0Table",
+        _ => "/1Table",
+    };
+    let table = stream(table).map_err(damaged)?;
+    of(&word, &table, bounds)
+}
+
+/// What is told of a document of Word 6.0 or 95.
+fn of_earlier(word: &[u8]) -> Stories {
+    let mut lengths = (0..EARLIER_LENGTHS).map(|part| u32_at(word, EARLIER_LENGTHS_AT + 4 * part));
+    Stories {
+        has_lost: lengths.any(|length| length.is_some_and(|length| length > 0)),
+        ..Stories::default()
+    }
+}
+
+/// What the streams of a document have.
+fn of(word: &[u8], table: &[u8], bounds: &Bounds) -> Result<Stories, ExtractError> {
+    let mut stories = Stories::default();
+    let lost = || Stories {
+        has_lost: true,
+        ..Stories::default()
+    };
+    let Some(information) = Information::of(word, table) else {
+        return Ok(lost());
+    };
+    let lengths = PARTS.map(|part| information.length(part));
+    // Where each part begins, behind the one before.
+    let mut end = 0;
+    let places = lengths.map(|length| {
+        let begin = end;
+        end += length;
+        begin
+    });
+    let of_part = |part: usize| (places[part - BODY], lengths[part - BODY]);
+    let (begin, _) = of_part(MARGINS);
+    let behind_notes = [MARGINS, COMMENTS, BOXES, MARGIN_BOXES];
+    if behind_notes.iter().all(|part| of_part(*part).1 == 0) {
+        return Ok(stories);
+    }
+    // Each unit takes a byte at least.
+    if end - begin > word.len() {
+        return Ok(lost());
+    }
+    if end - begin > bounds.markdown_bytes {
+        let most = bounds.markdown_bytes;
+        return Err(ExtractError::too_large(Bound::MarkdownBytes, most));
+    }
+    let Some(units) = information.text(begin, end) else {
+        return Ok(lost());
+    };
+    let of_part = |part: usize| {
+        let (place, length) = of_part(part);
+        &units[place - begin..place - begin + length]
+    };
+    let margins = of_part(MARGINS);
+    if !margins.is_empty() {
+        match Positions::of(information.range(MARGIN_TEXTS), 0) {
+            Some(positions) => {
+                for section in (SEPARATORS..positions.count).step_by(OF_SECTION) {
+                    for (places, texts) in [
+                        (HEADERS, &mut stories.headers),
+                        (FOOTERS, &mut stories.footers),
+                    ] {
+                        for place in places {
+                            texts.extend(paragraphs(positions.text(margins, section + place)));
+                        }
+                    }
+                }
+            }
+            None => stories.has_lost = true,
+        }
+    }
+    let said = of_part(COMMENTS);
+    if !said.is_empty() {
+        let marks = Positions::of(information.range(COMMENT_MARKS), MARK_BYTES);
+        match (marks, Positions::of(information.range(COMMENT_TEXTS), 0)) {
+            (Some(marks), Some(texts)) => {
+                let authors = strings(information.range(COMMENT_AUTHORS).unwrap_or_default());
+                let all = (0..marks.count).map(|number| {
+                    let author = marks.data(number);
+                    let author = author.and_then(|mark| u16_at(mark, AUTHOR_AT));
+                    let author = author.and_then(|author| authors.get(usize::from(author)));
+                    let text = paragraphs(texts.text(said, number)).join("\n");
+                    (author.map_or("", String::as_str), text)
+                });
+                stories.comments = comments::of_binary(all, bounds)?;
+            }
+            _ => stories.has_lost = true,
+        }
+    }
+    for part in [BOXES, MARGIN_BOXES] {
+        stories.boxes.extend(paragraphs(of_part(part)));
+    }
+    Ok(stories)
+}
+
+/// The block of a document that says where all else is.
+struct Information<'a> {
+    word: &'a [u8],
+    table: &'a [u8],
+    /// The second list, of lengths, and the third, of ranges.
+    lengths: &'a [u8],
+    ranges: &'a [u8],
+}
+
+impl<'a> Information<'a> {
+    fn of(word: &'a [u8], table: &'a [u8]) -> Option<Self> {
+        let list = |at: usize, bytes: usize| {
+            let count = usize::from(u16_at(word, at)?);
+            let begin = at + 2;
+            let end = begin + count * bytes;
+            Some((word.get(begin..end)?, end))
+        };
+        let (_, end) = list(LISTS_AT, 2)?;
+        let (lengths, end) = list(end, 4)?;
+        let (ranges, _) = list(end, 8)?;
+        Some(Self {
+            word,
+            table,
+            lengths,
+            ranges,
+        })
+    }
+
+    /// How many units of text a part has.
+    fn length(&self, part: usize) -> usize {
+        u32_at(self.lengths, 4 * part).unwrap_or_default()
+    }
+
+    /// A range of the table stream; none where it is not there, or empty.
+    fn range(&self, place: usize) -> Option<&'a [u8]> {
+        let begin = u32_at(self.ranges, 8 * place)?;
+        let length = u32_at(self.ranges, 8 * place + 4)?;
+        let range = self.table.get(begin..begin + length)?;
+        (!range.is_empty()).then_some(range)
+    }
+
+    /// The units of UTF-16 between two positions; none where some of them are missing.
+    fn text(&self, from: usize, to: usize) -> Option<Vec<u16>> {
+        const IS_NARROW: usize = 0x4000_0000;
+        const PLACE: usize = 0x3FFF_FFFF;
+        const PIECE_BYTES: usize = 8;
+        let pieces = Positions::of(pieces(self.range(PIECES)?), PIECE_BYTES)?;
+        let mut units = vec![];
+        for piece in 0..pieces.count {
+            let (begin, end) = pieces.range(piece)?;
+            let (first, last) = (begin.max(from), end.min(to));
+            if first >= last {
+                continue;
+            }
+            let stored = u32_at(pieces.data(piece)?, 2)?;
+            let (skipped, length) = (first - begin, last - first);
+            match stored & IS_NARROW {
+                0 => {
+                    let place = (stored & PLACE) + 2 * skipped;
+                    let text = self.word.get(place..place + 2 * length)?;
+                    let text = text.as_chunks::<2>().0.iter();
+                    units.extend(text.map(|unit| u16::from_le_bytes(*unit)));
+                }
+                _ => {
+                    let place = (stored & PLACE) / 2 + skipped;
+                    let text = self.word.get(place..place + length)?;
+                    // Each byte is one unit.
+                    let (text, _) = WINDOWS_1252.decode_without_bom_handling(text);
+                    units.extend(text.encode_utf16());
+                }
+            }
+        }
+        (units.len() == to - from).then_some(units)
+    }
+}
+
+/// The list of pieces, behind changes of properties that it may have before it.
+fn pieces(mut range: &[u8]) -> Option<&[u8]> {
+    const CHANGE: u8 = 1;
+    const LIST: u8 = 2;
+    while range.first() == Some(&CHANGE) {
+        range = range.get(3 + usize::from(u16_at(range, 1)?)..)?;
+    }
+    let length = u32_at(range, 1)?;
+    let list = range.get(5..)?.get(..length)?;
+    (range.first() == Some(&LIST)).then_some(list)
+}
+
+/// Positions in a text in ascending order, and data that may stand behind them for each range between two of them.
+struct Positions<'a> {
+    list: &'a [u8],
+    data_bytes: usize,
+    /// How many ranges there are.
+    count: usize,
+}
+
+impl<'a> Positions<'a> {
+    fn of(list: Option<&'a [u8]>, data_bytes: usize) -> Option<Self> {
+        let list = list?;
+        let count = list.len().checked_sub(4)? / (4 + data_bytes);
+        // Where the last range ends may mean nothing.
+        let (positions, _) = list[..4 * count].as_chunks::<4>();
+        let positions = positions.iter().map(|one| u32::from_le_bytes(*one));
+        positions.is_sorted().then_some(Self {
+            list,
+            data_bytes,
+            count,
+        })
+    }
+
+    fn range(&self, number: usize) -> Option<(usize, usize)> {
+        let in_list = number < self.count;
+        let range = (
+            u32_at(self.list, 4 * number)?,
+            u32_at(self.list, 4 * (number + 1))?,
+        );
+        in_list.then_some(range)
+    }
+
+    fn data(&self, number: usize) -> Option<&'a [u8]> {
+        let data = self.list.get(4 * (self.count + 1)..)?;
+        let begin = number * self.data_bytes;
+        data.get(begin..begin + self.data_bytes)
+    }
+
+    /// The units of a range of a part; none where there is no such range.
+    fn text<'t>(&self, part: &'t [u16], number: usize) -> &'t [u16] {
+        let range = self.range(number);
+        let text = range.and_then(|(begin, end)| part.get(begin..end));
+        text.unwrap_or_default()
+    }
+}
+
+/// Strings, each behind its length.
+fn strings(mut range: &[u8]) -> Vec<String> {
+    let mut strings = vec![];
+    while strings.len() <= MOST_AUTHORS
+        && let Some(count) = u16_at(range, 0)
+    {
+        let end = 2 + 2 * usize::from(count);
+        let Some(text) = range.get(2..end) else {
+            break;
+        };
+        let units = text.as_chunks::<2>().0.iter();
+        let units: Vec<u16> = units.map(|unit| u16::from_le_bytes(*unit)).collect();
+        strings.push(String::from_utf16_lossy(&units));
+        range = &range[end..];
+    }
+    strings
+}
+
+/// The paragraphs of a text that are not empty: without the instructions of fields, of which the results are shown, and without signs that
+/// stand for something else.
+fn paragraphs(units: &[u16]) -> Vec<String> {
+    const CELL: char = '\u{7}';
+    const LINE: char = '\u{B}';
+    const PAGE: char = '\u{C}';
+    const FIELD: char = '\u{13}';
+    const RESULT: char = '\u{14}';
+    const FIELD_END: char = '\u{15}';
+    const HYPHEN: char = '\u{1E}';
+    let mut paragraphs = vec![];
+    let mut line = String::new();
+    let mut end = |line: &mut String| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if !words.is_empty() {
+            paragraphs.push(words.join(" "));
+        }
+        line.clear();
+    };
+    // For each open field, true before its result; and of how many this is so.
+    let (mut fields, mut instructions) = (vec![], 0_usize);
+    for character in String::from_utf16_lossy(units).chars() {
+        match character {
+            FIELD => {
+                fields.push(true);
+                instructions += 1;
+            }
+            RESULT => {
+                let was = fields.last_mut().map(std::mem::take);
+                instructions -= usize::from(was == Some(true));
+            }
+            FIELD_END => instructions -= usize::from(fields.pop() == Some(true)),
+            _ if instructions > 0 => {}
+            '\r' | CELL | PAGE => end(&mut line),
+            '\t' | LINE => line.push(' '),
+            HYPHEN => line.push('-'),
+            other if other < ' ' => {}
+            other => line.push(other),
+        }
+    }
+    end(&mut line);
+    paragraphs
+}
+
+fn u16_at(data: &[u8], at: usize) -> Option<u16> {
+    let bytes = data.get(at..)?.first_chunk()?;
+    Some(u16::from_le_bytes(*bytes))
+}
+
+/// A number of four bytes, as places and lengths are.
+fn u32_at(data: &[u8], at: usize) -> Option<usize> {
+    let bytes = data.get(at..)?.first_chunk()?;
+    usize::try_from(u32::from_le_bytes(*bytes)).ok()
+}
+
+fn damaged(why: impl fmt::Display) -> ExtractError {
+    ExtractError::damaged(format_args!("Word document: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The streams of a document that LibreOffice wrote.
+    fn streams() -> (Vec<u8>, Vec<u8>) {
+        let file = include_bytes!("../../tests/data/margins_libreoffice.doc");
+        let mut container = cfb::CompoundFile::open(Cursor::new(file.as_slice())).unwrap();
+        ["/WordDocument", "/1Table"]
+            .map(|name| {
+                let mut content = vec![];
+                let mut stream = container.open_stream(name).unwrap();
+                stream.read_to_end(&mut content).unwrap();
+                content
+            })
+            .into()
+    }
+
+    #[test]
+    fn margins_comments_and_boxes_are_found() {
+        let (word, table) = streams();
+        let bounds = Bounds::default();
+        let stories = of(&word, &table, &bounds).unwrap();
+        let margins = |kind: &str| {
+            let pages = ["the first page", "odd pages", "even pages"];
+            pages.map(|pages| format!("{kind} of {pages}"))
+        };
+        assert_eq!(stories.headers, margins("Header"));
+        assert_eq!(stories.footers, margins("Footer"));
+        assert_eq!(
+            stories.comments,
+            "> **Comment by Ann:** Is it June?\n> Ask Bo.\n\n> **Comment by B\u{f6} \u{c7}elik:** July, said Ann.\n\n"
+        );
+        assert_eq!(stories.boxes, ["Words in a text box"]);
+        assert!(!stories.has_lost);
+        let few = Bounds {
+            markdown_bytes: 100,
+            ..bounds
+        };
+        let refused = ExtractError::too_large(Bound::MarkdownBytes, 100);
+        assert_eq!(of(&word, &table, &few), Err(refused));
+    }
+
+    #[test]
+    fn text_that_is_cut_off_is_lost() {
+        let (word, table) = streams();
+        let bounds = Bounds::default();
+        for length in (0..word.len()).step_by(7) {
+            let stories = of(&word[..length], &table, &bounds).unwrap();
+            assert!(stories.has_lost || length > 2_048, "{length}");
+        }
+        let mut lost = 0;
+        for length in (0..table.len()).step_by(7) {
+            let stories = of(&word, &table[..length], &bounds).unwrap();
+            lost += usize::from(stories.has_lost);
+        }
+        assert!(lost > 0);
+    }
+
+    #[test]
+    fn what_is_beside_the_body_of_earlier_versions_is_lost() {
+        let mut word = vec![0; 0x60];
+        // The length of the body.
+        word[0x34] = 9;
+        assert_eq!(of_earlier(&word), Stories::default());
+        // That of the comments.
+        word[0x44] = 1;
+        assert!(of_earlier(&word).has_lost);
+        assert!(!of_earlier(&word[..0x40]).has_lost);
+    }
+
+    #[test]
+    fn fields_show_their_results() {
+        let text = |text: &str| paragraphs(&text.encode_utf16().collect::<Vec<u16>>());
+        assert_eq!(
+            text(
+                "\u{5}Page \u{13} PAGE \u{14}7\u{15} of\t\u{13} IF \u{13} A \u{14}no\u{15}\u{14}9\u{15}\r\rx\u{15}\u{14}y"
+            ),
+            ["Page 7 of 9", "xy"]
+        );
+        assert_eq!(text("\u{13} left open"), Vec::<String>::new());
+    }
+}
