@@ -23,6 +23,7 @@ mod related;
 mod relations;
 mod rewrite;
 mod rtf;
+mod sheet_margins;
 mod showing;
 mod stories;
 mod tables;
@@ -40,7 +41,8 @@ use undoc::{
 };
 
 use self::{
-    inserts::Inserts, list_styles::ListStyles, numbers::Numbers, related::Related, rewrite::Context,
+    inserts::Inserts, list_styles::ListStyles, numbers::Numbers, related::Related,
+    rewrite::Context, sheet_margins::Margins,
 };
 use crate::{
     document::{Document, UnreadPage, UnreadReason},
@@ -107,6 +109,7 @@ fn read_open_xml(
     related.count(pictures::metafiles(&mut package, &parts, bounds)?);
     related.mark_pictures(&pictures);
     context.marks = std::mem::take(&mut related.marks);
+    let mut margins = HashMap::new();
     let counted = package.counted(|name, xml| {
         let xml = commented.remove(&name).unwrap_or(xml);
         let xml = rewrite::rewritten(&name, xml, &context)?;
@@ -116,6 +119,7 @@ fn read_open_xml(
         }
         if format == Format::Xlsx && rewrite::is_sheet(&xml) {
             count_cells(&xml, &mut cells, bounds.cells)?;
+            margins.insert(name.clone(), Margins::read(&xml));
         }
         let name = match &notes {
             Some(places) => notes::place(name, places),
@@ -129,7 +133,11 @@ fn read_open_xml(
         _ => undoc::xlsx::XlsxParser::from_bytes(counted).and_then(|mut p| p.parse()),
     };
     let mut read = read.map_err(|error| refusal(&error))?;
-    for (section, drawings) in read.sections.iter_mut().zip(drawings) {
+    let mut seen = HashSet::new();
+    for (section, (part, drawings)) in read.sections.iter_mut().zip(drawings) {
+        if let Some(margins) = margins.remove(&part) {
+            margins.add(section, &mut seen);
+        }
         if let Some(mark) = related.inserts.add(drawings) {
             section.add_paragraph(Paragraph::with_text(mark));
         }

@@ -26,26 +26,27 @@ enum Piece {
     Part(String),
 }
 
-/// The drawings of each sheet in Markdown, in the order of the workbook. `cells` counts those of charts.
+/// The part of each sheet, and its drawings in Markdown, in the order of the workbook. `cells` counts those of charts.
 pub(super) fn of_sheets(
     package: &mut Package<'_>,
     workbook: &str,
     bounds: &Bounds,
     cells: &mut usize,
-) -> Result<Vec<String>, ExtractError> {
+) -> Result<Vec<(String, String)>, ExtractError> {
     const WORKBOOK: &str = "xl/workbook.xml";
     let named = relations::by_id(relations::of(package, WORKBOOK)?);
     let mut all = vec![];
     for (_, sheet) in sheets(workbook) {
-        let mut markdown = String::new();
+        let (mut part, mut markdown) = (String::new(), String::new());
         if let Some(sheet) = named.get(&sheet) {
+            part.clone_from(&sheet.target);
             for related in relations::of(package, &sheet.target)? {
                 if related.kind == "drawing" {
                     add(package, &related.target, bounds, cells, &mut markdown)?;
                 }
             }
         }
-        all.push(markdown);
+        all.push((part, markdown));
     }
     Ok(all)
 }

@@ -4,7 +4,7 @@
 //! Sources: [MS-XLS], sections 2.1 and 2.4; for Excel 5.0 and 95, OpenOffice.org's documentation of the Excel file format.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fmt,
     io::{Cursor, Read as _},
 };
@@ -17,6 +17,7 @@ use super::{
     numbers::{MOST_STYLES, Numbers},
     ppt::summary,
     refusal,
+    sheet_margins::Margins,
 };
 use crate::{
     error::{Bound, ExtractError},
@@ -37,6 +38,8 @@ const EXCEL_5: u16 = 0x0500;
 const EXCEL_97: u16 = 0x0600;
 const WORKBOOK: u16 = 0x0005;
 
+const HEADER: u16 = 0x0014;
+const FOOTER: u16 = 0x0015;
 const DATE_MODE: u16 = 0x0022;
 const ENCRYPTED: u16 = 0x002F;
 const CODE_PAGE: u16 = 0x0042;
@@ -73,18 +76,26 @@ pub(super) fn read(bytes: &[u8], bounds: &Bounds) -> Result<undoc::Document, Ext
         Err(_) => stream("/Book").map_err(damaged)?,
     };
     let properties = stream("/\u{5}SummaryInformation").unwrap_or_default();
-    let workbook = match rewritten(&workbook, bounds)? {
+    let (workbook, margins) = match rewritten(&workbook, bounds)? {
         Some(rewritten) => rewritten,
-        None => workbook,
+        None => (workbook, vec![]),
     };
     let read = XlsParser::from_bytes(workbook).and_then(|mut parser| parser.parse());
     let mut read = read.map_err(|error| refusal(&error))?;
     read.metadata = summary::metadata(&properties);
+    let mut seen = HashSet::new();
+    for (section, margins) in read.sections.iter_mut().zip(margins) {
+        margins.add(section, &mut seen);
+    }
     Ok(read)
 }
 
-/// A stream of the workbook and of its sheets with cells, in which numbers are text; none where it is no workbook of Excel 5.0 or later.
-fn rewritten(stream: &[u8], bounds: &Bounds) -> Result<Option<Vec<u8>>, ExtractError> {
+/// A stream of the workbook and of its sheets with cells, in which numbers are text, and the margins of these sheets; none where it is no
+/// workbook of Excel 5.0 or later.
+fn rewritten(
+    stream: &[u8],
+    bounds: &Bounds,
+) -> Result<Option<(Vec<u8>, Vec<Margins>)>, ExtractError> {
     let (begin, records) = Records::of(stream, 0)?;
     let kind = (begin.kind, begin.u16_at(0), begin.u16_at(2));
     let is_wide = match kind {
@@ -129,18 +140,23 @@ fn rewritten(stream: &[u8], bounds: &Bounds) -> Result<Option<Vec<u8>>, ExtractE
     let formats = formats.into_iter().filter_map(|data| text.format(data));
     let numbers = Numbers::of(formats, styles, from_1904);
     let mut places = HashMap::<u32, u32>::new();
+    let mut margins = vec![];
     for (at, offset) in sheets {
         let place = match places.get(&offset) {
-            Some(place) => *place,
+            Some(place) => {
+                margins.push(Margins::default());
+                *place
+            }
             None => {
-                let place = written.sheet(stream, offset, &numbers, text)?;
+                let (place, around) = written.sheet(stream, offset, &numbers, text)?;
                 places.insert(offset, place);
+                margins.push(around);
                 place
             }
         };
         written.bytes[at..at + 4].copy_from_slice(&place.to_le_bytes());
     }
-    Ok(Some(written.bytes))
+    Ok(Some((written.bytes, margins)))
 }
 
 /// A stream that is written.
@@ -165,14 +181,15 @@ impl Written {
         self.add(data)
     }
 
-    /// Writes a sheet, and returns where it begins.
+    /// Writes a sheet, and returns where it begins and its margins.
     fn sheet(
         &mut self,
         stream: &[u8],
         offset: u32,
         numbers: &Numbers,
         text: Text,
-    ) -> Result<u32, ExtractError> {
+    ) -> Result<(u32, Margins), ExtractError> {
+        let (mut above, mut below) = (None, None);
         let place = u32::try_from(self.bytes.len())
             .map_err(|_| ExtractError::too_large(Bound::UnpackedBytes, self.most))?;
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
@@ -180,6 +197,11 @@ impl Written {
         self.add(begin.whole)?;
         for record in records {
             let record = record?;
+            match record.kind {
+                HEADER => above = text.string(record.data),
+                FOOTER => below = text.string(record.data),
+                _ => {}
+            }
             match record.cells() {
                 Some(cells) => {
                     for cell in cells {
@@ -191,7 +213,8 @@ impl Written {
             }
         }
         self.record(END, &[])?;
-        Ok(place)
+        let [above, below] = [above, below].map(Option::unwrap_or_default);
+        Ok((place, Margins::of(&above, &below)))
     }
 }
 
@@ -333,28 +356,32 @@ enum Text {
 impl Text {
     /// The number and the code of a format; none where its record is too short.
     fn format(self, data: &[u8]) -> Option<(u32, String)> {
-        const IS_WIDE: u8 = 1;
         let id = bytes_at(data, 0).map(u16::from_le_bytes)?;
+        Some((id.into(), self.string(data.get(2..)?)?))
+    }
+
+    /// A string behind its length; none where it is cut off.
+    fn string(self, data: &[u8]) -> Option<String> {
+        const IS_WIDE: u8 = 1;
         let decoded = |encoding: &'static Encoding, bytes: &[u8]| {
             let (text, _) = encoding.decode_without_bom_handling(bytes);
             text.into_owned()
         };
-        let code = match self {
+        match self {
             Self::Wide => {
-                let count = usize::from(bytes_at(data, 2).map(u16::from_le_bytes)?);
-                let (flags, text) = data.get(4..)?.split_first()?;
-                match flags & IS_WIDE {
+                let count = usize::from(bytes_at(data, 0).map(u16::from_le_bytes)?);
+                let (flags, text) = data.get(2..)?.split_first()?;
+                Some(match flags & IS_WIDE {
                     IS_WIDE => decoded(UTF_16LE, text.get(..2 * count)?),
                     // The first 256 characters of Unicode.
                     _ => text.get(..count)?.iter().copied().map(char::from).collect(),
-                }
+                })
             }
             Self::Narrow(encoding) => {
-                let (count, text) = data.get(2..)?.split_first()?;
-                decoded(encoding, text.get(..usize::from(*count))?)
+                let (count, text) = data.split_first()?;
+                Some(decoded(encoding, text.get(..usize::from(*count))?))
             }
-        };
-        Some((id.into(), code))
+        }
     }
 
     /// The data of a cell with this text.
@@ -416,167 +443,4 @@ fn damaged(why: impl fmt::Display) -> ExtractError {
 }
 
 #[cfg(test)]
-mod tests {
-    use undoc::Block;
-
-    use super::*;
-
-    const FORMATS: [&str; 8] = [
-        "h:mm",
-        "yyyy\\-mm\\-dd",
-        "0%",
-        "[h]:mm",
-        "0*d",
-        "0.0_d",
-        "hh:mm:ss",
-        "h\"\u{e9}\"mm",
-    ];
-
-    fn record(kind: u16, data: &[u8]) -> Vec<u8> {
-        let length = u16::try_from(data.len()).unwrap();
-        [&kind.to_le_bytes()[..], &length.to_le_bytes(), data].concat()
-    }
-
-    fn halves(numbers: &[u16]) -> Vec<u8> {
-        numbers.iter().flat_map(|one| one.to_le_bytes()).collect()
-    }
-
-    /// A workbook whose sheet has these records; its styles have the formats in order.
-    fn workbook(version: u16, more: &[u8], sheet: &[u8]) -> Vec<u8> {
-        let mut globals = record(BEGIN, &halves(&[version, WORKBOOK]));
-        globals.extend(more);
-        for (id, code) in (164..).zip(FORMATS) {
-            let text: Vec<u8> = code.chars().map(|c| u8::try_from(c).unwrap()).collect();
-            let count = u8::try_from(text.len()).unwrap();
-            let mut data = halves(&[id]);
-            match version {
-                EXCEL_97 => data.extend([count, 0, 0]),
-                _ => data.push(count),
-            }
-            data.extend(text);
-            globals.extend(record(FORMAT, &data));
-            globals.extend(record(STYLE, &halves(&[0, id, 0])));
-        }
-        let name: &[u8] = match version {
-            EXCEL_97 => b"\x01\0S",
-            _ => b"\x01S",
-        };
-        let end = record(END, &[]);
-        // A chart follows the workbook, which no sheet names.
-        let chart = [record(BEGIN, &halves(&[version, 0x0020])), end.clone()].concat();
-        let listed = HEADER_BYTES + 6 + name.len();
-        let place = globals.len() + listed + end.len() + chart.len();
-        let place = u32::try_from(place).unwrap().to_le_bytes();
-        let listed = record(SHEET, &[&place[..], &[0, WITH_CELLS], name].concat());
-        let begin = record(BEGIN, &halves(&[version, 0x0010]));
-        [&globals[..], &listed, &end, &chart, &begin, sheet, &end].concat()
-    }
-
-    fn number(kind: u16, place: [u16; 3], value: f64, more: &[u8]) -> Vec<u8> {
-        record(
-            kind,
-            &[&halves(&place)[..], &value.to_le_bytes(), more].concat(),
-        )
-    }
-
-    /// The cells of the first sheet.
-    fn cells(stream: &[u8]) -> Vec<Vec<String>> {
-        let stream = rewritten(stream, &Bounds::default()).unwrap().unwrap();
-        let document = XlsParser::from_bytes(stream).unwrap().parse().unwrap();
-        let Some(Block::Table(table)) = document.sections[0].content.first() else {
-            panic!("{document:?}");
-        };
-        let rows = table.rows.iter();
-        rows.map(|row| row.cells.iter().map(undoc::Cell::plain_text).collect())
-            .collect()
-    }
-
-    #[test]
-    fn numbers_are_shown_by_the_formats_of_their_cells() {
-        let whole = |number: u32| (number << 2) | 2;
-        let short = |place: [u16; 3], stored: u32| {
-            record(
-                SHORT_NUMBER,
-                &[&halves(&place)[..], &stored.to_le_bytes()].concat(),
-            )
-        };
-        let percent = u32::try_from(0.25_f64.to_bits() >> 32).unwrap();
-        let several = [
-            halves(&[1, 0, 4]),
-            whole(3).to_le_bytes().to_vec(),
-            halves(&[5]),
-            whole(3).to_le_bytes().to_vec(),
-            halves(&[2]),
-            (whole(1200) | 1).to_le_bytes().to_vec(),
-            halves(&[2]),
-        ];
-        let sheet = [
-            number(NUMBER, [0, 0, 0], 0.354_166_666_666_666_7, &[]),
-            number(FORMULA, [0, 1, 6], 44_927.75, &[0; 8]),
-            short([0, 2, 2], percent),
-            number(NUMBER, [0, 3, 3], 1.5, &[]),
-            // What continues a record goes with it.
-            record(CONTINUE, b"abc"),
-            record(NUMBERS, &several.concat()),
-            // An embedded chart has numbers of its own.
-            record(BEGIN, &halves(&[EXCEL_97, 0x0020])),
-            number(NUMBER, [9, 9, 0], 7.0, &[]),
-            record(END, &[]),
-            number(NUMBER, [1, 3, 1], 42_735.0, &[]),
-            number(NUMBER, [2, 0, 7], 0.25, &[]),
-            number(NUMBER, [2, 1, 99], 0.1 + 0.2, &[]),
-            number(NUMBER, [2, 2, 99], f64::NAN, &[]),
-            // TRUE, of a formula.
-            record(
-                FORMULA,
-                &[halves(&[2, 3, 0, 1, 1, 0, NO_NUMBER]), vec![0; 8]].concat(),
-            ),
-        ];
-        for version in [EXCEL_97, EXCEL_5] {
-            let stream = workbook(version, &[], &sheet.concat());
-            let rows = [
-                ["8:30", "18:00:00", "25%", "36:00"],
-                ["3", "3", "1200%", "2016-12-31"],
-                ["6\u{e9}00", "0.3", "NaN", "TRUE"],
-            ];
-            assert_eq!(cells(&stream), rows, "{version:x}");
-        }
-    }
-
-    #[test]
-    fn dates_count_from_the_year_that_the_workbook_says() {
-        let sheet = number(NUMBER, [0, 0, 1], 42_735.0, &[]);
-        for (mode, date) in [(0, "2016-12-31"), (1, "2021-01-01")] {
-            let mode = record(DATE_MODE, &halves(&[mode]));
-            assert_eq!(cells(&workbook(EXCEL_97, &mode, &sheet)), [[date]]);
-        }
-    }
-
-    #[test]
-    fn damaged_and_other_workbooks_are_refused_or_left_as_they_are() {
-        let whole = workbook(EXCEL_97, &[], &number(NUMBER, [0, 0, 0], 0.5, &[]));
-        let bounds = Bounds::default();
-        for length in 0..whole.len() {
-            // Whatever is missing, nothing stops.
-            let _ = rewritten(&whole[..length], &bounds);
-        }
-        let read =
-            |stream: &[u8], bounds: &Bounds| rewritten(stream, bounds).map(|it| it.is_some());
-        assert_eq!(read(&whole, &bounds), Ok(true));
-        let cut_off = read(&whole[..whole.len() - 6], &bounds);
-        assert!(
-            matches!(cut_off, Err(ExtractError::Damaged(_))),
-            "{cut_off:?}"
-        );
-        let password = workbook(EXCEL_97, &record(ENCRYPTED, &[0; 6]), &[]);
-        assert_eq!(read(&password, &bounds), Err(ExtractError::Encrypted));
-        let older = record(0x0409, &halves(&[0x0400, 0x0010]));
-        assert_eq!(read(&older, &bounds), Ok(false));
-        let few = Bounds {
-            unpacked_bytes: 100,
-            ..bounds
-        };
-        let refused = ExtractError::too_large(Bound::UnpackedBytes, 100);
-        assert_eq!(read(&whole, &few), Err(refused));
-    }
-}
+mod tests;

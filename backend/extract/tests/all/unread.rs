@@ -2,7 +2,7 @@
 
 use colloquy_extract::{Document, ExtractError, Format, Options, extract};
 
-use super::made::{docx, paragraph, placeholder, pptx, relation, relations, xlsx_of};
+use super::made::{docx, paragraph, placeholder, pptx, relation, relations, xlsx_of, xlsx_related};
 
 fn read(bytes: &[u8], format: Format) -> Result<Document, ExtractError> {
     extract(bytes, format, &Options::default())
@@ -27,6 +27,37 @@ fn workbook(more: &[(&str, &[u8])]) -> Vec<u8> {
         r#"<worksheet xmlns="{space}"><sheetData><row><c><v>1</v></c></row></sheetData></worksheet>"#
     );
     xlsx_of(&workbook, &sheet, more)
+}
+
+#[test]
+fn margins_of_sheets_are_read_once() {
+    let space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
+    let workbook = format!(
+        r#"<workbook xmlns="{space}" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><sheets><sheet name="S" sheetId="1" r:id="r1"/><sheet name="T" sheetId="2" r:id="r2"/></sheets></workbook>"#
+    );
+    let sheet = |value: u32| {
+        format!(
+            r#"<worksheet xmlns="{space}"><sheetData><row><c><v>{value}</v></c></row></sheetData><headerFooter><oddHeader>&amp;CConfidential</oddHeader><oddFooter>&amp;LSheet of {value}&amp;RPage &amp;P</oddFooter></headerFooter></worksheet>"#
+        )
+    };
+    let second = sheet(2);
+    let more: (&str, &[u8]) = ("xl/worksheets/sheet2.xml", second.as_bytes());
+    let related = relation("r2", "worksheet", "worksheets/sheet2.xml");
+    let file = xlsx_related(&workbook, &related, &sheet(1), &[more]);
+    let text = read(&file, Format::Xlsx).unwrap().markdown;
+    let words = [
+        "## S",
+        "Confidential",
+        "| 1 |",
+        "Sheet of 1",
+        "## T",
+        "| 2 |",
+        "Sheet of 2",
+    ];
+    let places = words.map(|what| text.find(what).unwrap_or_else(|| panic!("{what}: {text}")));
+    assert!(places.is_sorted(), "{text}");
+    assert_eq!(text.matches("Confidential").count(), 1, "{text}");
+    assert!(!text.contains("Page"), "{text}");
 }
 
 #[test]

@@ -1,0 +1,188 @@
+//! Streams of workbooks that are made record by record.
+
+use undoc::Block;
+
+use super::*;
+
+const FORMATS: [&str; 8] = [
+    "h:mm",
+    "yyyy\\-mm\\-dd",
+    "0%",
+    "[h]:mm",
+    "0*d",
+    "0.0_d",
+    "hh:mm:ss",
+    "h\"\u{e9}\"mm",
+];
+
+fn record(kind: u16, data: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(data.len()).unwrap();
+    [&kind.to_le_bytes()[..], &length.to_le_bytes(), data].concat()
+}
+
+fn halves(numbers: &[u16]) -> Vec<u8> {
+    numbers.iter().flat_map(|one| one.to_le_bytes()).collect()
+}
+
+/// A workbook whose sheet has these records; its styles have the formats in order.
+fn workbook(version: u16, more: &[u8], sheet: &[u8]) -> Vec<u8> {
+    let mut globals = record(BEGIN, &halves(&[version, WORKBOOK]));
+    globals.extend(more);
+    for (id, code) in (164..).zip(FORMATS) {
+        let text: Vec<u8> = code.chars().map(|c| u8::try_from(c).unwrap()).collect();
+        let count = u8::try_from(text.len()).unwrap();
+        let mut data = halves(&[id]);
+        match version {
+            EXCEL_97 => data.extend([count, 0, 0]),
+            _ => data.push(count),
+        }
+        data.extend(text);
+        globals.extend(record(FORMAT, &data));
+        globals.extend(record(STYLE, &halves(&[0, id, 0])));
+    }
+    let name: &[u8] = match version {
+        EXCEL_97 => b"\x01\0S",
+        _ => b"\x01S",
+    };
+    let end = record(END, &[]);
+    // A chart follows the workbook, which no sheet names.
+    let chart = [record(BEGIN, &halves(&[version, 0x0020])), end.clone()].concat();
+    let listed = HEADER_BYTES + 6 + name.len();
+    let place = globals.len() + listed + end.len() + chart.len();
+    let place = u32::try_from(place).unwrap().to_le_bytes();
+    let listed = record(SHEET, &[&place[..], &[0, WITH_CELLS], name].concat());
+    let begin = record(BEGIN, &halves(&[version, 0x0010]));
+    [&globals[..], &listed, &end, &chart, &begin, sheet, &end].concat()
+}
+
+fn number(kind: u16, place: [u16; 3], value: f64, more: &[u8]) -> Vec<u8> {
+    record(
+        kind,
+        &[&halves(&place)[..], &value.to_le_bytes(), more].concat(),
+    )
+}
+
+/// The cells of the first sheet.
+fn cells(stream: &[u8]) -> Vec<Vec<String>> {
+    let (stream, _) = rewritten(stream, &Bounds::default()).unwrap().unwrap();
+    let document = XlsParser::from_bytes(stream).unwrap().parse().unwrap();
+    let Some(Block::Table(table)) = document.sections[0].content.first() else {
+        panic!("{document:?}");
+    };
+    let rows = table.rows.iter();
+    rows.map(|row| row.cells.iter().map(undoc::Cell::plain_text).collect())
+        .collect()
+}
+
+#[test]
+fn numbers_are_shown_by_the_formats_of_their_cells() {
+    let whole = |number: u32| (number << 2) | 2;
+    let short = |place: [u16; 3], stored: u32| {
+        record(
+            SHORT_NUMBER,
+            &[&halves(&place)[..], &stored.to_le_bytes()].concat(),
+        )
+    };
+    let percent = u32::try_from(0.25_f64.to_bits() >> 32).unwrap();
+    let several = [
+        halves(&[1, 0, 4]),
+        whole(3).to_le_bytes().to_vec(),
+        halves(&[5]),
+        whole(3).to_le_bytes().to_vec(),
+        halves(&[2]),
+        (whole(1200) | 1).to_le_bytes().to_vec(),
+        halves(&[2]),
+    ];
+    let sheet = [
+        number(NUMBER, [0, 0, 0], 0.354_166_666_666_666_7, &[]),
+        number(FORMULA, [0, 1, 6], 44_927.75, &[0; 8]),
+        short([0, 2, 2], percent),
+        number(NUMBER, [0, 3, 3], 1.5, &[]),
+        // What continues a record goes with it.
+        record(CONTINUE, b"abc"),
+        record(NUMBERS, &several.concat()),
+        // An embedded chart has numbers of its own.
+        record(BEGIN, &halves(&[EXCEL_97, 0x0020])),
+        number(NUMBER, [9, 9, 0], 7.0, &[]),
+        record(END, &[]),
+        number(NUMBER, [1, 3, 1], 42_735.0, &[]),
+        number(NUMBER, [2, 0, 7], 0.25, &[]),
+        number(NUMBER, [2, 1, 99], 0.1 + 0.2, &[]),
+        number(NUMBER, [2, 2, 99], f64::NAN, &[]),
+        // TRUE, of a formula.
+        record(
+            FORMULA,
+            &[halves(&[2, 3, 0, 1, 1, 0, NO_NUMBER]), vec![0; 8]].concat(),
+        ),
+    ];
+    for version in [EXCEL_97, EXCEL_5] {
+        let stream = workbook(version, &[], &sheet.concat());
+        let rows = [
+            ["8:30", "18:00:00", "25%", "36:00"],
+            ["3", "3", "1200%", "2016-12-31"],
+            ["6\u{e9}00", "0.3", "NaN", "TRUE"],
+        ];
+        assert_eq!(cells(&stream), rows, "{version:x}");
+    }
+}
+
+#[test]
+fn dates_count_from_the_year_that_the_workbook_says() {
+    let sheet = number(NUMBER, [0, 0, 1], 42_735.0, &[]);
+    for (mode, date) in [(0, "2016-12-31"), (1, "2021-01-01")] {
+        let mode = record(DATE_MODE, &halves(&[mode]));
+        assert_eq!(cells(&workbook(EXCEL_97, &mode, &sheet)), [[date]]);
+    }
+}
+
+#[test]
+fn damaged_and_other_workbooks_are_refused_or_left_as_they_are() {
+    let whole = workbook(EXCEL_97, &[], &number(NUMBER, [0, 0, 0], 0.5, &[]));
+    let bounds = Bounds::default();
+    for length in 0..whole.len() {
+        // Whatever is missing, nothing stops.
+        let _ = rewritten(&whole[..length], &bounds);
+    }
+    let read = |stream: &[u8], bounds: &Bounds| rewritten(stream, bounds).map(|it| it.is_some());
+    assert_eq!(read(&whole, &bounds), Ok(true));
+    let cut_off = read(&whole[..whole.len() - 6], &bounds);
+    assert!(
+        matches!(cut_off, Err(ExtractError::Damaged(_))),
+        "{cut_off:?}"
+    );
+    let password = workbook(EXCEL_97, &record(ENCRYPTED, &[0; 6]), &[]);
+    assert_eq!(read(&password, &bounds), Err(ExtractError::Encrypted));
+    let older = record(0x0409, &halves(&[0x0400, 0x0010]));
+    assert_eq!(read(&older, &bounds), Ok(false));
+    let few = Bounds {
+        unpacked_bytes: 100,
+        ..bounds
+    };
+    let refused = ExtractError::too_large(Bound::UnpackedBytes, 100);
+    assert_eq!(read(&whole, &few), Err(refused));
+}
+
+#[test]
+fn margins_of_sheets_are_read() {
+    let wide: Vec<u8> = "&R\u{20ac}"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    for (version, above, below) in [
+        (
+            EXCEL_97,
+            b"\x04\0\0&CTo".to_vec(),
+            [&b"\x03\0\x01"[..], &wide].concat(),
+        ),
+        (EXCEL_5, b"\x04&CTo".to_vec(), b"\x03&R\x80".to_vec()),
+    ] {
+        let sheet = [record(HEADER, &above), record(FOOTER, &below)].concat();
+        let stream = workbook(version, &[], &sheet);
+        let (_, margins) = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
+        assert_eq!(margins, [Margins::of("&CTo", "&R\u{20ac}")], "{version:x}");
+        let sheet = record(HEADER, &[]);
+        let stream = workbook(version, &[], &sheet);
+        let (_, margins) = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
+        assert_eq!(margins, [Margins::default()], "{version:x}");
+    }
+}
