@@ -53,9 +53,13 @@ impl Related {
             let text = if is_chunk {
                 chunks += 1;
                 let text = if is_outermost && chunks <= chunk::MOST {
-                    let bytes = package.read(&relation.target)?.unwrap_or_default();
                     let unread = &mut related.unread_count;
-                    chunk::markdown(&relation.target, &bytes, bounds, unread)
+                    match package.read(&relation.target)? {
+                        Some(bytes) => chunk::markdown(&relation.target, &bytes, bounds, unread),
+                        None => Err(ExtractError::damaged(
+                            "a document that is embedded in it is missing",
+                        )),
+                    }
                 } else {
                     Err(ExtractError::failed(
                         "more documents are inside of it than are read",

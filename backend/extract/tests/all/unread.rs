@@ -113,3 +113,17 @@ fn metafiles_are_counted() {
     let sheets = read(&workbook(&more), Format::Xlsx).unwrap();
     assert_eq!(sheets.unread_objects, 1);
 }
+
+#[test]
+fn missing_documents_inside_of_a_document_are_counted() {
+    let related = relations(&relation("c", "aFChunk", "gone.html"));
+    let more: [(&str, &[u8]); 1] = [("word/_rels/document.xml.rels", related.as_bytes())];
+    let chunk = r#"<w:altChunk r:id="c"/>"#;
+    let document = read(&docx(&(paragraph("text") + chunk), &more), Format::Docx).unwrap();
+    assert_eq!(
+        (document.markdown.as_str(), document.unread_objects),
+        ("text\n", 1)
+    );
+    let refused = read(&docx(chunk, &more), Format::Docx).unwrap_err();
+    assert!(refused.to_string().contains("is missing"), "{refused}");
+}
