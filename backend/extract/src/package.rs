@@ -25,6 +25,8 @@ const PICTURES: [&str; 16] = [
     "png", "jpg", "jpeg", "gif", "bmp", "tif", "tiff", "emf", "wmf", "emz", "wmz", "svg", "webp",
     "wdp", "jp2", "pcx",
 ];
+/// Where Office documents keep their properties, and their preview.
+const PROPERTIES: &str = "docProps/";
 
 /// An open container.
 pub(crate) struct Package<'a> {
@@ -86,9 +88,10 @@ impl<'a> Package<'a> {
         self.names.keys().map(String::as_str)
     }
 
-    /// Whether any of its files is a picture.
+    /// Whether any of its files is a picture, other than the preview of an Office document that its program made.
     pub(crate) fn has_pictures(&self) -> bool {
-        self.names().any(is_picture)
+        let mut names = self.names();
+        names.any(|name| is_picture(name) && !name.starts_with(PROPERTIES))
     }
 
     /// How long a file says that it is.

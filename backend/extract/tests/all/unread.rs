@@ -127,3 +127,20 @@ fn missing_documents_inside_of_a_document_are_counted() {
     let refused = read(&docx(chunk, &more), Format::Docx).unwrap_err();
     assert!(refused.to_string().contains("is missing"), "{refused}");
 }
+
+#[test]
+fn a_preview_is_no_picture_of_a_document() {
+    let preview: (&str, &[u8]) = ("docProps/thumbnail.jpeg", b"a picture");
+    let slide = placeholder("title", &[]);
+    for (file, format) in [
+        (docx("", &[preview]), Format::Docx),
+        (pptx(&[(&slide, "")], &[preview]), Format::Pptx),
+    ] {
+        assert_eq!(read(&file, format), Err(ExtractError::Empty), "{format}");
+    }
+    let picture: (&str, &[u8]) = ("word/media/image1.png", b"a picture");
+    assert_eq!(
+        read(&docx("", &[preview, picture]), Format::Docx),
+        Err(ExtractError::PicturesOnly)
+    );
+}
