@@ -9,7 +9,7 @@ mod ole;
 #[cfg(test)]
 mod tests;
 
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, SeekFrom};
 
 use self::{directory::Container, ole::Compound};
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 
 /// How much of the begin of a file is looked at for its signature.
 const HEAD_BYTES: usize = 4_096;
-/// A PDF may have other bytes before its mark, so many at most.
+/// A PDF may have other bytes before its mark, so many at most, and as many behind its end.
 const PDF_WITHIN: usize = 1_024;
 /// Of how many bytes of a text one may be of none: a stray null, or a mark of a terminal. One may be wherever it is.
 const ONE_STRAY_IN: u64 = 1_000;
@@ -271,8 +271,9 @@ fn by_signature(head: &[u8]) -> Option<Found> {
     Some(Found::Format(format))
 }
 
-/// What a PDF begins with.
+/// What a PDF begins with, and what it ends with.
 const PDF_MARK: &[u8] = b"%PDF-";
+const PDF_END: &[u8] = b"%%EOF";
 
 /// Whether there is the mark of a PDF where it may be. Text may speak of it, but then all of it is text.
 fn has_pdf_mark(head: &[u8]) -> bool {
@@ -287,19 +288,31 @@ pub(crate) fn pdf_from_mark(bytes: &[u8]) -> &[u8] {
     &bytes[at..]
 }
 
-/// Whether text goes on as a PDF does, and does not merely speak of one: a line begins with the mark and a version, and an object
-/// follows.
-fn is_pdf_of_text(head: &[u8]) -> bool {
+/// Whether text goes on as a PDF does, and does not merely speak of one: the mark has a version, an object follows, and the mark begins a
+/// line or the text ends as a PDF does.
+fn is_pdf_of_text(file: &mut (impl Read + Seek), head: &[u8]) -> io::Result<bool> {
     if !has_pdf_mark(head) {
-        return false;
+        return Ok(false);
     }
     let pdf = pdf_from_mark(head);
-    let before = head.len().checked_sub(pdf.len() + 1).map(|at| head[at]);
-    let begins_line = matches!(before, None | Some(b'\r' | b'\n'));
     let version = pdf.get(PDF_MARK.len()..PDF_MARK.len() + 3);
     let has_version =
         matches!(version, Some([a, b'.', b]) if a.is_ascii_digit() && b.is_ascii_digit());
-    begins_line && has_version && memchr::memmem::find(pdf, b" obj").is_some()
+    if !has_version || memchr::memmem::find(pdf, b" obj").is_none() {
+        return Ok(false);
+    }
+    let before = head.len().checked_sub(pdf.len() + 1).map(|at| head[at]);
+    let begins_line = matches!(before, None | Some(b'\r' | b'\n'));
+    Ok(begins_line || has_pdf_end(file)?)
+}
+
+/// Whether there is the end of a PDF where it may be.
+fn has_pdf_end(file: &mut (impl Read + Seek)) -> io::Result<bool> {
+    let length = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(PDF_WITHIN as u64)))?;
+    let mut tail = [0; PDF_WITHIN];
+    let read = directory::read_all(file, &mut tail)?;
+    Ok(memchr::memmem::find(&tail[..read], PDF_END).is_some())
 }
 
 /// Whether bytes are text in EBCDIC: its blanks and letters, and no blank of ASCII.
@@ -362,7 +375,7 @@ fn characters(file: &mut (impl Read + Seek), head: &[u8]) -> io::Result<Option<C
         Characters::Html
     } else if begin.starts_with("<?xml") {
         Characters::Xml
-    } else if is_pdf_of_text(head) {
+    } else if is_pdf_of_text(file, head)? {
         Characters::Pdf
     } else {
         Characters::Plain

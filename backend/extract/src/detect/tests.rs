@@ -228,6 +228,21 @@ fn a_pdf_may_be_all_text() {
             "{before:?}"
         );
     }
+    // The mark may stand within a line of a file that ends as a PDF does.
+    let whole = |before: &str, after: &str| file(before) + "startxref\n0\n%%EOF\n" + after;
+    for (before, after, is_one) in [
+        ("x".repeat(1_000), String::new(), true),
+        ("It begins with ".to_owned(), "\n".repeat(1_000), true),
+        ("x".repeat(1_020), String::new(), false),
+        (
+            "It begins with ".to_owned(),
+            "and goes on\n".repeat(100),
+            false,
+        ),
+    ] {
+        let told = tell("a.pdf", whole(&before, &after).as_bytes());
+        assert_eq!(told.is_ok(), is_one, "{before:.20} {after:.20}");
+    }
     // A text may show how a PDF begins.
     assert!(tell("a.txt", file("Such a file begins with\n").as_bytes()).is_ok());
     for text in [
