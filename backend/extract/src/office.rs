@@ -142,14 +142,16 @@ fn read_open_xml(
             section.add_paragraph(Paragraph::with_text(mark));
         }
     }
-    let mut document = written(&mut read, related.inserts)?;
+    let (mut document, has_words) = written(&mut read, related.inserts)?;
     document.language = language.named.or(language.default);
     document.pages = document.pages.or((slides > 0).then_some(slides));
     let end = document.markdown.len();
     pictures::settle(&mut document.unread, &pictures, end);
     let is_empty = !document.markdown.contains(char::is_alphanumeric);
-    if is_empty && format == Format::Pptx {
-        document.markdown = drawings::of_templates(&mut package)?;
+    if !has_words && format == Format::Pptx {
+        let templates = drawings::of_templates(&mut package)?;
+        let comments = std::mem::take(&mut document.markdown);
+        document.markdown = markdown::tidy(&format!("{templates}\n{comments}"));
         for unread in &mut document.unread {
             (unread.begin, unread.end) = (0, 0);
         }
@@ -194,7 +196,7 @@ pub(crate) fn binary(
         }
     };
     let has_pictures = !read.resources.is_empty();
-    let mut document = written(&mut read, inserts)?;
+    let (mut document, _) = written(&mut read, inserts)?;
     let end = document.markdown.len();
     let lost = lost.into_iter().map(|slide| UnreadPage {
         page: slide,
@@ -240,7 +242,8 @@ pub(crate) fn images(
     }
 }
 
-fn written(read: &mut undoc::Document, inserts: Inserts) -> Result<Document, ExtractError> {
+/// A document in Markdown, and true if it has words beside its comments.
+fn written(read: &mut undoc::Document, inserts: Inserts) -> Result<(Document, bool), ExtractError> {
     for section in &mut read.sections {
         put_margins_in(section);
         // A slide without a name is given its number, which is no heading.
@@ -257,6 +260,7 @@ fn written(read: &mut undoc::Document, inserts: Inserts) -> Result<Document, Ext
         ..RenderOptions::default()
     };
     let text = to_markdown(read, &options).map_err(|error| refusal(&error))?;
+    let has_words = inserts.has_other_words(&text);
     let text = inserts.put(text);
     // The name of a sheet says nothing where the sheet is empty.
     let is_sheets = matches!(read.format, FormatType::Xlsx | FormatType::Xls);
@@ -268,13 +272,14 @@ fn written(read: &mut undoc::Document, inserts: Inserts) -> Result<Document, Ext
     };
     let metadata = &read.metadata;
     let (text, unread) = pictures::taken_out(&markdown::tidy(&without_breaks(&text)));
-    Ok(Document {
+    let document = Document {
         title: metadata.title.clone(),
         author: metadata.author.clone(),
         pages: metadata.page_count.filter(|count| *count > 0),
         unread,
         ..Document::of_markdown(text)
-    })
+    };
+    Ok((document, has_words))
 }
 
 /// Cells of one line: what breaks them is a mark of HTML.

@@ -2,7 +2,7 @@
 
 use colloquy_extract::{Format, Options, extract};
 
-use super::made::{docx, paragraph, placeholder, pptx, relation, relations, xlsx_related};
+use super::made::{docx, paragraph, placeholder, pptx, relation, relations, slide, xlsx_related};
 
 fn text(bytes: &[u8], format: Format) -> String {
     extract(bytes, format, &Options::default())
@@ -153,4 +153,30 @@ fn comments_of_slides_stand_behind_them() {
     assert!(read.starts_with(begin), "{read}");
     let end = "# Staff\n\n> **Comment by Bo:** Who?\n\n> **Comment by Ann:** Me.\n";
     assert!(read.ends_with(end), "{read}");
+}
+
+#[test]
+fn a_comment_leaves_the_text_of_a_master_to_empty_slides() {
+    let shape =
+        "<p:sp><p:txBody><a:p><a:r><a:t>Welcome to Acme</a:t></a:r></a:p></p:txBody></p:sp>";
+    let layout = slide("sldLayout", shape);
+    let comments = r#"<p:cmLst xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main"><p:cm authorId="0" idx="1"><p:text>Too long</p:text></p:cm></p:cmLst>"#;
+    let more: [(&str, &[u8]); 2] = [
+        ("ppt/slideLayouts/slideLayout1.xml", layout.as_bytes()),
+        ("ppt/comments/comment1.xml", comments.as_bytes()),
+    ];
+    let related = relation("l", "slideLayout", "../slideLayouts/slideLayout1.xml")
+        + &relation("c", "comments", "../comments/comment1.xml");
+    let empty = placeholder("title", &[]);
+    let deck = pptx(&[(&empty, &related)], &more);
+    assert_eq!(
+        text(&deck, Format::Pptx),
+        "Welcome to Acme\n\n> **Comment:** Too long\n"
+    );
+    let titled = placeholder("title", &["Hours"]);
+    let deck = pptx(&[(&titled, &related)], &more);
+    assert_eq!(
+        text(&deck, Format::Pptx),
+        "# Hours\n\n> **Comment:** Too long\n"
+    );
 }
