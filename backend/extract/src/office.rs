@@ -149,12 +149,7 @@ fn read_open_xml(
     pictures::settle(&mut document.unread, &pictures, end);
     let is_empty = !document.markdown.contains(char::is_alphanumeric);
     if !has_words && format == Format::Pptx {
-        let templates = drawings::of_templates(&mut package)?;
-        let comments = std::mem::take(&mut document.markdown);
-        document.markdown = markdown::tidy(&format!("{templates}\n{comments}"));
-        for unread in &mut document.unread {
-            (unread.begin, unread.end) = (0, 0);
-        }
+        put_before(&mut document, &drawings::of_templates(&mut package)?);
     }
     document.unread_objects = related.unread_count;
     let has_something =
@@ -165,6 +160,27 @@ fn read_open_xml(
         _ => Err(ExtractError::failed(
             "it holds objects of other programs only, which are not read",
         )),
+    }
+}
+
+/// Puts the text of templates before the comments of slides, and moves the pictures between these along. Without comments, the pictures
+/// stand before the text.
+fn put_before(document: &mut Document, templates: &str) {
+    if templates.is_empty() {
+        return;
+    }
+    if document.markdown.contains(char::is_alphanumeric) {
+        let added = templates.len() + 1;
+        document.markdown.insert_str(0, &format!("{templates}\n"));
+        for unread in &mut document.unread {
+            unread.begin += added;
+            unread.end += added;
+        }
+    } else {
+        templates.clone_into(&mut document.markdown);
+        for unread in &mut document.unread {
+            (unread.begin, unread.end) = (0, 0);
+        }
     }
 }
 

@@ -396,6 +396,32 @@ fn pictures_are_looked_at_where_they_stand() {
     assert_eq!((document.markdown.trim(), document.unread.len()), ("x", 0));
 }
 
+#[test]
+fn pictures_of_slides_stay_beside_comments() {
+    let pic = r#"<p:pic><p:blipFill><a:blip r:embed="p"/></p:blipFill></p:pic>"#;
+    let shape =
+        "<p:sp><p:txBody><a:p><a:r><a:t>Welcome to Acme</a:t></a:r></a:p></p:txBody></p:sp>";
+    let layout = slide("sldLayout", shape);
+    let comments = r#"<p:cmLst xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main"><p:cm authorId="0" idx="1"><p:text>Too long</p:text></p:cm></p:cmLst>"#;
+    let [one, two] = [200, 300].map(picture);
+    let more: [(&str, &[u8]); 4] = [
+        ("ppt/slideLayouts/slideLayout1.xml", layout.as_bytes()),
+        ("ppt/comments/comment1.xml", comments.as_bytes()),
+        ("ppt/media/one.png", &one),
+        ("ppt/media/two.png", &two),
+    ];
+    let first = relation("p", "image", "../media/one.png")
+        + &relation("c", "comments", "../comments/comment1.xml");
+    let second = relation("p", "image", "../media/two.png");
+    let templated = relation("l", "slideLayout", "../slideLayouts/slideLayout1.xml") + &first;
+    for (first, before) in [(first, ""), (templated, "Welcome to Acme\n\n")] {
+        let deck = pptx(&[(pic, &first), (pic, &second)], &more);
+        let (_, text) = looked_at(&deck, Format::Pptx);
+        let rest = "width 400\n\n> **Comment:** Too long\n\nwidth 600\n";
+        assert_eq!(text, format!("{before}{rest}"));
+    }
+}
+
 /// A picture with this name in the part that shows it, as the body of a Word document has it.
 fn shown_picture(id: &str) -> String {
     format!(
