@@ -216,9 +216,9 @@ fn of(word: &[u8], table: &[u8], bounds: &Bounds) -> Result<Stories, ExtractErro
             _ => stories.has_lost = true,
         }
     }
-    for part in [BOXES, MARGIN_BOXES] {
-        stories.boxes.extend(paragraphs(of_part(part)));
-    }
+    stories.boxes.extend(paragraphs(of_part(BOXES)));
+    // A box in a margin may hold the number of the page alone, which is left out of margins.
+    stories.footers.extend(paragraphs(of_part(MARGIN_BOXES)));
     Ok(stories)
 }
 
@@ -433,85 +433,4 @@ fn damaged(why: impl fmt::Display) -> ExtractError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The streams of a document that LibreOffice wrote.
-    fn streams() -> (Vec<u8>, Vec<u8>) {
-        let file = include_bytes!("../../tests/data/margins_libreoffice.doc");
-        let mut container = cfb::CompoundFile::open(Cursor::new(file.as_slice())).unwrap();
-        ["/WordDocument", "/1Table"]
-            .map(|name| {
-                let mut content = vec![];
-                let mut stream = container.open_stream(name).unwrap();
-                stream.read_to_end(&mut content).unwrap();
-                content
-            })
-            .into()
-    }
-
-    #[test]
-    fn margins_comments_and_boxes_are_found() {
-        let (word, table) = streams();
-        let bounds = Bounds::default();
-        let stories = of(&word, &table, &bounds).unwrap();
-        let margins = |kind: &str| {
-            let pages = ["the first page", "odd pages", "even pages"];
-            pages.map(|pages| format!("{kind} of {pages}"))
-        };
-        assert_eq!(stories.headers, margins("Header"));
-        assert_eq!(stories.footers, margins("Footer"));
-        assert_eq!(
-            stories.comments,
-            "> **Comment by Ann:** Is it June?\n> Ask Bo.\n\n> **Comment by B\u{f6} \u{c7}elik:** July, said Ann.\n\n"
-        );
-        assert_eq!(stories.boxes, ["Words in a text box"]);
-        assert!(!stories.has_lost);
-        let few = Bounds {
-            markdown_bytes: 100,
-            ..bounds
-        };
-        let refused = ExtractError::too_large(Bound::MarkdownBytes, 100);
-        assert_eq!(of(&word, &table, &few), Err(refused));
-    }
-
-    #[test]
-    fn text_that_is_cut_off_is_lost() {
-        let (word, table) = streams();
-        let bounds = Bounds::default();
-        for length in (0..word.len()).step_by(7) {
-            let stories = of(&word[..length], &table, &bounds).unwrap();
-            assert!(stories.has_lost || length > 2_048, "{length}");
-        }
-        let mut lost = 0;
-        for length in (0..table.len()).step_by(7) {
-            let stories = of(&word, &table[..length], &bounds).unwrap();
-            lost += usize::from(stories.has_lost);
-        }
-        assert!(lost > 0);
-    }
-
-    #[test]
-    fn what_is_beside_the_body_of_earlier_versions_is_lost() {
-        let mut word = vec![0; 0x60];
-        // The length of the body.
-        word[0x34] = 9;
-        assert_eq!(of_earlier(&word), Stories::default());
-        // That of the comments.
-        word[0x44] = 1;
-        assert!(of_earlier(&word).has_lost);
-        assert!(!of_earlier(&word[..0x40]).has_lost);
-    }
-
-    #[test]
-    fn fields_show_their_results() {
-        let text = |text: &str| paragraphs(&text.encode_utf16().collect::<Vec<u16>>());
-        assert_eq!(
-            text(
-                "\u{5}Page \u{13} PAGE \u{14}7\u{15} of\t\u{13} IF \u{13} A \u{14}no\u{15}\u{14}9\u{15}\r\rx\u{15}\u{14}y"
-            ),
-            ["Page 7 of 9", "xy"]
-        );
-        assert_eq!(text("\u{13} left open"), Vec::<String>::new());
-    }
-}
+mod tests;
