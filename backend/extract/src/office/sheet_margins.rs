@@ -10,6 +10,8 @@ use undoc::{Paragraph, Section};
 use super::{events, push_reference};
 
 const ALL: &str = "headerFooter";
+/// The views that users keep of a sheet, which have margins of their own before those of the sheet.
+const VIEWS: &str = "customSheetViews";
 const ABOVE: [&str; 3] = ["firstHeader", "oddHeader", "evenHeader"];
 const BELOW: [&str; 3] = ["firstFooter", "oddFooter", "evenFooter"];
 
@@ -42,11 +44,13 @@ impl Margins {
         };
         let begin = sheet[..at].rfind('<').unwrap_or_default();
         let mut code: Option<String> = None;
+        let mut is_inside = false;
         for event in events(&sheet[begin..]) {
             match event {
                 Event::Start(start) => {
                     let name = start.local_name();
-                    let is_one = [ABOVE, BELOW].concat().contains(&name.as_ref());
+                    is_inside |= name.as_ref() == ALL;
+                    let is_one = is_inside && [ABOVE, BELOW].concat().contains(&name.as_ref());
                     code = is_one.then(String::new);
                 }
                 Event::Text(text) => {
@@ -59,16 +63,19 @@ impl Margins {
                         push_reference(code, &reference);
                     }
                 }
-                Event::End(end) if end.local_name().as_ref() == ALL => break,
-                Event::End(end) => {
-                    let Some(code) = code.take() else {
-                        continue;
-                    };
-                    match ABOVE.contains(&end.local_name().as_ref()) {
-                        true => margins.above.extend(lines(&code)),
-                        false => margins.below.extend(lines(&code)),
+                Event::End(end) => match end.local_name().as_ref() {
+                    ALL => is_inside = false,
+                    VIEWS => margins = Self::default(),
+                    name => {
+                        let Some(code) = code.take() else {
+                            continue;
+                        };
+                        match ABOVE.contains(&name) {
+                            true => margins.above.extend(lines(&code)),
+                            false => margins.below.extend(lines(&code)),
+                        }
                     }
-                }
+                },
                 _ => {}
             }
         }
@@ -196,6 +203,10 @@ mod tests {
         assert_eq!(margins.below, line("last"));
         assert_eq!(Margins::read("<worksheet/>"), Margins::default());
         assert_eq!(Margins::read("<a>headerFooter</a>"), Margins::default());
+        let view = "<customSheetViews><customSheetView><headerFooter><oddHeader>view</oddHeader></headerFooter></customSheetView></customSheetViews>";
+        let with_view = sheet.replace("<x:headerFooter", &format!("{view}<x:headerFooter"));
+        assert_eq!(Margins::read(&with_view), margins);
+        assert_eq!(Margins::read(view), Margins::default());
         let mut seen = HashSet::new();
         let mut section = Section::new(0);
         margins.add(&mut section, &mut seen);
