@@ -44,6 +44,9 @@ const DATE_MODE: u16 = 0x0022;
 const ENCRYPTED: u16 = 0x002F;
 const CODE_PAGE: u16 = 0x0042;
 const SHEET: u16 = 0x0085;
+/// A view that a user keeps of a sheet, which has a header and a footer of its own.
+const VIEW: u16 = 0x01AA;
+const VIEW_END: u16 = 0x01AB;
 const STYLE: u16 = 0x00E0;
 const FORMAT: u16 = 0x041E;
 
@@ -190,6 +193,7 @@ impl Written {
         text: Text,
     ) -> Result<(u32, Margins), ExtractError> {
         let (mut above, mut below) = (None, None);
+        let mut is_view = false;
         let place = u32::try_from(self.bytes.len())
             .map_err(|_| ExtractError::too_large(Bound::UnpackedBytes, self.most))?;
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
@@ -198,8 +202,10 @@ impl Written {
         for record in records {
             let record = record?;
             match record.kind {
-                HEADER => above = text.string(record.data),
-                FOOTER => below = text.string(record.data),
+                VIEW => is_view = true,
+                VIEW_END => is_view = false,
+                HEADER if !is_view => above = text.string(record.data),
+                FOOTER if !is_view => below = text.string(record.data),
                 _ => {}
             }
             match record.cells() {

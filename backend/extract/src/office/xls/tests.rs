@@ -176,7 +176,19 @@ fn margins_of_sheets_are_read() {
         ),
         (EXCEL_5, b"\x04&CTo".to_vec(), b"\x03&R\x80".to_vec()),
     ] {
-        let sheet = [record(HEADER, &above), record(FOOTER, &below)].concat();
+        let view: &[u8] = match version {
+            EXCEL_97 => b"\x04\0\0view",
+            _ => b"\x04view",
+        };
+        let sheet = [
+            record(HEADER, &above),
+            record(FOOTER, &below),
+            record(VIEW, &[0; 50]),
+            record(HEADER, view),
+            record(FOOTER, view),
+            record(VIEW_END, &[1, 0]),
+        ]
+        .concat();
         let stream = workbook(version, &[], &sheet);
         let (_, margins) = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
         assert_eq!(margins, [Margins::of("&CTo", "&R\u{20ac}")], "{version:x}");
