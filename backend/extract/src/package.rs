@@ -105,11 +105,21 @@ impl<'a> Package<'a> {
 
     /// A file, unpacked.
     pub(crate) fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, ExtractError> {
+        self.read_begin(name, u64::MAX)
+    }
+
+    /// The first bytes of a file, unpacked: `most` of them, or all where it has fewer.
+    pub(crate) fn read_begin(
+        &mut self,
+        name: &str,
+        most: u64,
+    ) -> Result<Option<Vec<u8>>, ExtractError> {
         let place = match self.names.get(name) {
             Some(place) => *place,
             None => return Ok(None),
         };
-        let mut file = self.archive.by_index(place).map_err(of_zip)?;
+        let file = self.archive.by_index(place).map_err(of_zip)?;
+        let mut file = file.take(most);
         let mut bytes = Vec::new();
         loop {
             let piece = (&mut file).take(PIECE_BYTES).read_to_end(&mut bytes);

@@ -19,6 +19,9 @@ const PLACEABLE: [u8; 4] = [0xD7, 0xCD, 0xC6, 0x9A];
 const BOX_AT: usize = 6;
 const UNITS_AT: usize = 14;
 
+/// So many of the first bytes say the size.
+pub(super) const HEADER_BYTES: u64 = 44;
+
 /// True if a file is called as metafiles are; some are compressed.
 pub(super) fn is_one(name: &str) -> bool {
     matches!(extension(name).as_str(), "emf" | "wmf" | "emz" | "wmz")

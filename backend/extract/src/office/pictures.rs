@@ -107,27 +107,37 @@ pub(super) fn metafiles(
 
 /// True if a file is a picture that may hold text.
 fn is_large(package: &mut Package<'_>, name: &str, bounds: &Bounds) -> Result<bool, ExtractError> {
-    match package.claimed_bytes(name).filter(|_| is_picture(name)) {
-        None => Ok(false),
-        Some(bytes) if bytes >= LARGE_BYTES => Ok(true),
-        Some(_) => match package.read(name) {
-            Ok(bytes) => Ok(may_hold_text(name, &bytes.unwrap_or_default(), bounds)),
-            Err(error @ ExtractError::TooLarge { .. }) => Err(error),
-            // Told of when it is looked at.
-            Err(_) => Ok(true),
-        },
+    let claimed = package.claimed_bytes(name).filter(|_| is_picture(name));
+    let Some(length) = claimed else {
+        return Ok(false);
+    };
+    let read = match metafile::is_one(name) {
+        // A long one is not unpacked for its size.
+        true => package.read_begin(name, metafile::HEADER_BYTES),
+        false if length >= LARGE_BYTES => return Ok(true),
+        false => package.read(name),
+    };
+    match read {
+        Ok(bytes) => Ok(may_hold_text(
+            name,
+            &bytes.unwrap_or_default(),
+            length,
+            bounds,
+        )),
+        Err(error @ ExtractError::TooLarge { .. }) => Err(error),
+        // Told of when it is looked at.
+        Err(_) => Ok(true),
     }
 }
 
-/// True if a picture has the bytes of a large one, or the pixels of a word; a metafile that does not say its size may have them.
-fn may_hold_text(name: &str, bytes: &[u8], bounds: &Bounds) -> bool {
+/// True if a picture of so many bytes has the pixels of a word, by the first of them, or is large. A metafile says how large it is shown,
+/// whatever it takes, and counts by its bytes where it does not.
+fn may_hold_text(name: &str, bytes: &[u8], length: u64, bounds: &Bounds) -> bool {
     let has_word = |(width, height): (u32, u32)| width >= LEAST_WIDTH && height >= LEAST_HEIGHT;
-    if bytes.len() as u64 >= LARGE_BYTES {
-        return true;
-    }
+    let is_large = length >= LARGE_BYTES;
     match metafile::is_one(name) {
-        true => metafile::dimensions(bytes).is_none_or(has_word),
-        false => picture::dimensions(bytes, bounds).is_ok_and(has_word),
+        true => metafile::dimensions(bytes).map_or(is_large, has_word),
+        false => is_large || picture::dimensions(bytes, bounds).is_ok_and(has_word),
     }
 }
 
@@ -231,7 +241,8 @@ fn all_of_binary<'a>(
     let named = document.resources.iter();
     let large = named.filter(|(_, one)| {
         let file = one.filename.as_deref().unwrap_or_default();
-        metafile::is_one(file) == are_metafiles && may_hold_text(file, &one.data, bounds)
+        let length = one.data.len() as u64;
+        metafile::is_one(file) == are_metafiles && may_hold_text(file, &one.data, length, bounds)
     });
     let mut large: Vec<_> = large.collect();
     // Their names end with numbers.
@@ -361,13 +372,17 @@ mod tests {
     #[test]
     fn metafiles_of_word_97_are_counted_and_not_looked_at() {
         let mut document = undoc::Document::default();
-        for (number, name) in ["image1.emf", "image2.wmf", "image3.emf", "image4.png"]
-            .into_iter()
-            .enumerate()
-        {
-            // The first and the third are the same.
-            let mut data = vec![u8::try_from(number % 2).unwrap(); 100];
-            data.resize(if number == 3 { 5_000 } else { 100 }, 7);
+        let names = [
+            "image1.emf",
+            "image2.wmf",
+            "image3.emf",
+            "image4.png",
+            "image5.wmf",
+        ];
+        for (number, name) in names.into_iter().enumerate() {
+            // The first and the third are the same, and the last does not say its size.
+            let length = if number == 4 { 100 } else { 5_000 };
+            let data = vec![u8::try_from(number % 2).unwrap(); length];
             let picture = undoc::Resource::image(data, Some(name.to_owned()));
             document.add_resource(name.to_owned(), picture);
         }

@@ -62,7 +62,11 @@ fn margins_of_sheets_are_read_once() {
 
 #[test]
 fn metafiles_are_counted() {
-    let (figure, bullet) = (metafile(5_000, 3_000), metafile(300, 300));
+    let (figure, mut bullet) = (metafile(5_000, 3_000), metafile(300, 300));
+    // A bullet may take more bytes than a word.
+    bullet.resize(5_000, 0);
+    let mut of_no_size = b"\x01\0\x09\0".to_vec();
+    of_no_size.resize(5_000, 0);
     let image = |id: &str, name: &str| relation(id, "image", name);
     let related = [
         image("p1", "media/figure.emf"),
@@ -70,13 +74,15 @@ fn metafiles_are_counted() {
         image("p3", "media/bullet.emf"),
         image("p4", "media/unsized.wmf"),
         image("p5", "media/gone.emf"),
+        image("p6", "media/short.wmf"),
     ];
     let related = relations(&related.concat());
-    let more: [(&str, &[u8]); 4] = [
+    let more: [(&str, &[u8]); 5] = [
         ("word/_rels/document.xml.rels", related.as_bytes()),
         ("word/media/figure.emf", &figure),
         ("word/media/bullet.emf", &bullet),
-        ("word/media/unsized.wmf", b"\x01\0\x09\0"),
+        ("word/media/unsized.wmf", &of_no_size),
+        ("word/media/short.wmf", &of_no_size[..4]),
     ];
     let document = read(&docx(&paragraph("text"), &more), Format::Docx).unwrap();
     assert_eq!((document.unread_objects, document.unread.len()), (2, 0));
