@@ -55,6 +55,10 @@ const NUMBERS: u16 = 0x00BD;
 const NUMBER: u16 = 0x0203;
 const LABEL: u16 = 0x0204;
 const SHORT_NUMBER: u16 = 0x027E;
+const SHARED_TEXT: u16 = 0x00FD;
+const RICH_TEXT: u16 = 0x00D6;
+const TRUTH: u16 = 0x0205;
+const COMMENT: u16 = 0x001C;
 
 /// The kind of a sheet that has cells.
 const WITH_CELLS: u8 = 0;
@@ -99,7 +103,7 @@ fn rewritten(
     stream: &[u8],
     bounds: &Bounds,
 ) -> Result<Option<(Vec<u8>, Vec<Margins>)>, ExtractError> {
-    let (begin, records) = Records::of(stream, 0)?;
+    let (begin, mut records) = Records::of(stream, 0)?;
     let kind = (begin.kind, begin.u16_at(0), begin.u16_at(2));
     let is_wide = match kind {
         (BEGIN, Some(EXCEL_97), Some(WORKBOOK)) => true,
@@ -108,12 +112,13 @@ fn rewritten(
     };
     let mut written = Written {
         bytes: Vec::with_capacity(stream.len()),
-        most: bounds.unpacked_bytes,
+        read: Read::default(),
+        bounds,
     };
     written.add(begin.whole)?;
     let (mut sheets, mut formats, mut styles) = (vec![], vec![], Vec::<u32>::new());
     let (mut from_1904, mut page) = (false, None);
-    for record in records {
+    for record in records.by_ref() {
         let record = record?;
         match record.kind {
             ENCRYPTED => return Err(ExtractError::Encrypted),
@@ -132,6 +137,10 @@ fn rewritten(
         written.add(record.whole)?;
     }
     written.record(END, &[])?;
+    written.charge(Read {
+        bytes: records.read,
+        cells: 0,
+    })?;
     let text = match is_wide {
         true => Text::Wide,
         // A text goes back as it came, also where the code page is not known.
@@ -142,40 +151,68 @@ fn rewritten(
     };
     let formats = formats.into_iter().filter_map(|data| text.format(data));
     let numbers = Numbers::of(formats, styles, from_1904);
-    let mut places = HashMap::<u32, u32>::new();
+    let mut known = HashMap::<u32, (u32, Read)>::new();
     let mut margins = vec![];
     for (at, offset) in sheets {
-        let place = match places.get(&offset) {
-            Some(place) => {
+        let (place, read) = match known.get(&offset) {
+            Some(sheet) => {
                 margins.push(Margins::default());
-                *place
+                *sheet
             }
             None => {
-                let (place, around) = written.sheet(stream, offset, &numbers, text)?;
-                places.insert(offset, place);
+                let (place, read, around) = written.sheet(stream, offset, &numbers, text)?;
+                known.insert(offset, (place, read));
                 margins.push(around);
-                place
+                (place, read)
             }
         };
+        written.charge(read)?;
         written.bytes[at..at + 4].copy_from_slice(&place.to_le_bytes());
     }
     Ok(Some((written.bytes, margins)))
 }
 
-/// A stream that is written.
-struct Written {
-    bytes: Vec<u8>,
-    /// The most bytes that it may have.
-    most: usize,
+/// What was read of a stream.
+#[derive(Debug, Default, Clone, Copy)]
+struct Read {
+    /// Bytes of substreams.
+    bytes: usize,
+    /// Cells of sheets, with the gaps between them.
+    cells: usize,
 }
 
-impl Written {
+/// A stream that is written.
+struct Written<'b> {
+    bytes: Vec<u8>,
+    /// What was read for it: a sheet counts as often as the workbook lists it, and a substream inside of others with each.
+    read: Read,
+    bounds: &'b Bounds,
+}
+
+impl Written<'_> {
     fn add(&mut self, bytes: &[u8]) -> Result<(), ExtractError> {
-        if self.bytes.len() + bytes.len() > self.most {
-            return Err(ExtractError::too_large(Bound::UnpackedBytes, self.most));
+        if self.bytes.len() + bytes.len() > self.bounds.unpacked_bytes {
+            return Err(self.too_long());
         }
         self.bytes.extend_from_slice(bytes);
         Ok(())
+    }
+
+    fn charge(&mut self, read: Read) -> Result<(), ExtractError> {
+        self.read.bytes = self.read.bytes.saturating_add(read.bytes);
+        self.read.cells = self.read.cells.saturating_add(read.cells);
+        if self.read.bytes > self.bounds.unpacked_bytes {
+            return Err(self.too_long());
+        }
+        let most = self.bounds.cells;
+        if self.read.cells > most {
+            return Err(ExtractError::too_large(Bound::Cells, most));
+        }
+        Ok(())
+    }
+
+    fn too_long(&self) -> ExtractError {
+        ExtractError::too_large(Bound::UnpackedBytes, self.bounds.unpacked_bytes)
     }
 
     fn record(&mut self, kind: u16, data: &[u8]) -> Result<(), ExtractError> {
@@ -184,23 +221,27 @@ impl Written {
         self.add(data)
     }
 
-    /// Writes a sheet, and returns where it begins and its margins.
+    /// Writes a sheet, and returns where it begins, what was read of it, and its margins.
     fn sheet(
         &mut self,
         stream: &[u8],
         offset: u32,
         numbers: &Numbers,
         text: Text,
-    ) -> Result<(u32, Margins), ExtractError> {
+    ) -> Result<(u32, Read, Margins), ExtractError> {
         let (mut above, mut below) = (None, None);
         let mut is_view = false;
-        let place = u32::try_from(self.bytes.len())
-            .map_err(|_| ExtractError::too_large(Bound::UnpackedBytes, self.most))?;
+        let place = u32::try_from(self.bytes.len()).map_err(|_| self.too_long())?;
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-        let (begin, records) = Records::of(stream, offset)?;
+        let (begin, mut records) = Records::of(stream, offset)?;
         self.add(begin.whole)?;
-        for record in records {
+        let mut widths = HashMap::<u16, usize>::new();
+        for record in records.by_ref() {
             let record = record?;
+            if let Some((row, end)) = record.row() {
+                let width = widths.entry(row).or_default();
+                *width = end.max(*width);
+            }
             match record.kind {
                 VIEW => is_view = true,
                 VIEW_END => is_view = false,
@@ -219,8 +260,12 @@ impl Written {
             }
         }
         self.record(END, &[])?;
+        let read = Read {
+            bytes: records.read,
+            cells: widths.values().sum(),
+        };
         let [above, below] = [above, below].map(Option::unwrap_or_default);
-        Ok((place, Margins::of(&above, &below)))
+        Ok((place, read, Margins::of(&above, &below)))
     }
 }
 
@@ -239,6 +284,22 @@ impl Record<'_> {
 
     fn u32_at(&self, at: usize) -> Option<u32> {
         bytes_at(self.data, at).map(u32::from_le_bytes)
+    }
+
+    /// The row of the cells of a record, and how wide the row is up to the last of them; none for records without cells.
+    fn row(&self) -> Option<(u16, usize)> {
+        /// Bytes of a number in a record of several, and of what is around them.
+        const NUMBER_BYTES: usize = 6;
+        const AROUND: usize = 6;
+        let (row, column) = (self.u16_at(0)?, usize::from(self.u16_at(2)?));
+        let count = match self.kind {
+            NUMBERS => self.data.len().checked_sub(AROUND)? / NUMBER_BYTES,
+            FORMULA | NUMBER | LABEL | SHORT_NUMBER | SHARED_TEXT | RICH_TEXT | TRUTH | COMMENT => {
+                1
+            }
+            _ => return None,
+        };
+        Some((row, column + count))
     }
 
     /// The cells of a record that holds numbers; none for other records.
@@ -290,6 +351,8 @@ struct Cell {
 /// The records of a substream, without those of other substreams inside of it.
 struct Records<'a> {
     rest: &'a [u8],
+    /// Bytes of the records so far.
+    read: usize,
     /// How many substreams are open inside of it.
     inside: usize,
 }
@@ -298,7 +361,11 @@ impl<'a> Records<'a> {
     /// The record that begins the substream at an offset, and those behind it.
     fn of(stream: &'a [u8], offset: usize) -> Result<(Record<'a>, Self), ExtractError> {
         let rest = stream.get(offset..).unwrap_or_default();
-        let mut records = Self { rest, inside: 0 };
+        let mut records = Self {
+            rest,
+            read: 0,
+            inside: 0,
+        };
         match records.record()? {
             Some(begin) if BEGINS.contains(&begin.kind) => Ok((begin, records)),
             _ => Err(damaged(format_args!(
@@ -322,6 +389,7 @@ impl<'a> Records<'a> {
         }
         let (whole, rest) = all.split_at(end);
         self.rest = rest;
+        self.read += end;
         Ok(Some(Record { kind, data, whole }))
     }
 }

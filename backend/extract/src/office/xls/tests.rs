@@ -24,8 +24,16 @@ fn halves(numbers: &[u16]) -> Vec<u8> {
     numbers.iter().flat_map(|one| one.to_le_bytes()).collect()
 }
 
-/// A workbook whose sheet has these records; its styles have the formats in order.
+/// The kind of a sheet that is a chart.
+const CHART: u8 = 2;
+
+/// A workbook whose sheet has these records.
 fn workbook(version: u16, more: &[u8], sheet: &[u8]) -> Vec<u8> {
+    workbook_of(version, more, &[(WITH_CELLS, sheet)])
+}
+
+/// A workbook with these sheets: the kind and the records of each; its styles have the formats in order.
+fn workbook_of(version: u16, more: &[u8], sheets: &[(u8, &[u8])]) -> Vec<u8> {
     let mut globals = record(BEGIN, &halves(&[version, WORKBOOK]));
     globals.extend(more);
     for (id, code) in (164..).zip(FORMATS) {
@@ -47,12 +55,18 @@ fn workbook(version: u16, more: &[u8], sheet: &[u8]) -> Vec<u8> {
     let end = record(END, &[]);
     // A chart follows the workbook, which no sheet names.
     let chart = [record(BEGIN, &halves(&[version, 0x0020])), end.clone()].concat();
-    let listed = HEADER_BYTES + 6 + name.len();
+    let listed = sheets.len() * (HEADER_BYTES + 6 + name.len());
     let place = globals.len() + listed + end.len() + chart.len();
-    let place = u32::try_from(place).unwrap().to_le_bytes();
-    let listed = record(SHEET, &[&place[..], &[0, WITH_CELLS], name].concat());
-    let begin = record(BEGIN, &halves(&[version, 0x0010]));
-    [&globals[..], &listed, &end, &chart, &begin, sheet, &end].concat()
+    let mut streams = vec![];
+    for (kind, records) in sheets {
+        let place = u32::try_from(place + streams.len()).unwrap().to_le_bytes();
+        globals.extend(record(SHEET, &[&place[..], &[0, *kind], name].concat()));
+        let kind = if *kind == CHART { 0x0020 } else { 0x0010 };
+        streams.extend(record(BEGIN, &halves(&[version, kind])));
+        streams.extend_from_slice(records);
+        streams.extend_from_slice(&end);
+    }
+    [globals, end, chart, streams].concat()
 }
 
 fn number(kind: u16, place: [u16; 3], value: f64, more: &[u8]) -> Vec<u8> {
@@ -66,8 +80,12 @@ fn number(kind: u16, place: [u16; 3], value: f64, more: &[u8]) -> Vec<u8> {
 fn cells(stream: &[u8]) -> Vec<Vec<String>> {
     let (stream, _) = rewritten(stream, &Bounds::default()).unwrap().unwrap();
     let document = XlsParser::from_bytes(stream).unwrap().parse().unwrap();
-    let Some(Block::Table(table)) = document.sections[0].content.first() else {
-        panic!("{document:?}");
+    rows(&document.sections[0])
+}
+
+fn rows(section: &undoc::Section) -> Vec<Vec<String>> {
+    let Some(Block::Table(table)) = section.content.first() else {
+        panic!("{section:?}");
     };
     let rows = table.rows.iter();
     rows.map(|row| row.cells.iter().map(undoc::Cell::plain_text).collect())
@@ -197,4 +215,29 @@ fn margins_of_sheets_are_read() {
         let (_, margins) = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
         assert_eq!(margins, [Margins::default()], "{version:x}");
     }
+}
+
+#[test]
+fn cells_and_what_is_read_are_bounded() {
+    // The gap between two cells counts.
+    let sheet = [0, 2].map(|column| number(NUMBER, [0, column, 0], 0.5, &[]));
+    let stream = workbook(EXCEL_97, &[], &sheet.concat());
+    let bounds = |cells: usize| Bounds {
+        cells,
+        ..Bounds::default()
+    };
+    assert!(rewritten(&stream, &bounds(3)).is_ok());
+    let refused = ExtractError::too_large(Bound::Cells, 2);
+    assert_eq!(rewritten(&stream, &bounds(2)), Err(refused));
+
+    // Sheets that are the workbook itself are written once, and read each time.
+    let listed = record(SHEET, b"\0\0\0\0\0\0\x01\0S").repeat(20);
+    let stream = workbook(EXCEL_97, &listed, &[]);
+    let most = 4 * stream.len();
+    let few = Bounds {
+        unpacked_bytes: most,
+        ..Bounds::default()
+    };
+    let refused = ExtractError::too_large(Bound::UnpackedBytes, most);
+    assert_eq!(rewritten(&stream, &few), Err(refused));
 }
