@@ -145,6 +145,45 @@ fn numbers_are_shown_by_the_formats_of_their_cells() {
 }
 
 #[test]
+fn sheets_are_read_whatever_stands_between_them() {
+    let first = [
+        record(HEADER, b"\x03\0\0One"),
+        number(NUMBER, [0, 0, 0], 0.5, &[]),
+    ];
+    let second = [
+        number(NUMBER, [0, 0, 2], 0.5, &[]),
+        record(FOOTER, b"\x03\0\0Two"),
+    ];
+    let chart = [
+        record(HEADER, b"\x05\0\0Chart"),
+        number(NUMBER, [0, 0, 0], 7.0, &[]),
+    ];
+    let [first, second, chart] = [first, second, chart].map(|sheet| sheet.concat());
+    let sheets: [(u8, &[u8]); 3] = [(WITH_CELLS, &first), (CHART, &chart), (WITH_CELLS, &second)];
+    let stream = workbook_of(EXCEL_97, &[], &sheets);
+    let (stream, margins) = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
+    assert_eq!(margins, [Margins::of("One", ""), Margins::of("", "Two")]);
+    let document = XlsParser::from_bytes(stream).unwrap().parse().unwrap();
+    let sheets: Vec<_> = document.sections.iter().map(rows).collect();
+    assert_eq!(sheets, [[["12:00"]], [["50%"]]]);
+}
+
+#[test]
+fn shared_text_goes_on_in_the_next_record() {
+    const SHARED: u16 = 0x00FC;
+    let shared = [
+        record(SHARED, b"\x01\0\0\0\x01\0\0\0\x04\0\0ab"),
+        record(CONTINUE, b"\0cd"),
+    ];
+    let sheet = [
+        record(SHARED_TEXT, &[0; 10]),
+        number(NUMBER, [0, 1, 0], 0.5, &[]),
+    ];
+    let stream = workbook(EXCEL_97, &shared.concat(), &sheet.concat());
+    assert_eq!(cells(&stream), [["abcd", "12:00"]]);
+}
+
+#[test]
 fn dates_count_from_the_year_that_the_workbook_says() {
     let sheet = number(NUMBER, [0, 0, 1], 42_735.0, &[]);
     for (mode, date) in [(0, "2016-12-31"), (1, "2021-01-01")] {
