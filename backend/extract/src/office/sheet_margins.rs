@@ -15,8 +15,13 @@ const VIEWS: &str = "customSheetViews";
 const ABOVE: [&str; 3] = ["firstHeader", "oddHeader", "evenHeader"];
 const BELOW: [&str; 3] = ["firstFooter", "oddFooter", "evenFooter"];
 
-/// So many letters beside the number of a page say nothing but that it is one, such as those of `Page 1 of 3` in most languages.
+/// The number of a page, or how many there are, in a line.
+const NUMBER: char = '\u{1}';
+/// So many words of so many letters in all, beside the number of a page, say nothing but that it is one, such as those of `Page 1 of 3` in
+/// most languages; or so few letters, where each word has one.
+const PAGE_WORDS: usize = 2;
 const PAGE_LETTERS: usize = 12;
+const FEW_LETTERS: usize = 4;
 /// Text of this font size is not meant to be seen: programs mark their own text by it.
 const UNSEEN_SIZE: u32 = 1;
 
@@ -98,8 +103,6 @@ impl Margins {
 #[derive(Debug, Default)]
 struct Place {
     text: String,
-    /// True if the number of the page, or how many there are, is shown.
-    has_number: bool,
     is_unseen: bool,
 }
 
@@ -122,7 +125,9 @@ fn lines(code: &str) -> Vec<String> {
             Some('L' | 'C' | 'R') => places.push(std::mem::take(&mut place)),
             Some('&') if !place.is_unseen => place.text.push('&'),
             Some('P' | 'N') => {
-                place.has_number = true;
+                if !place.is_unseen {
+                    place.text.push(NUMBER);
+                }
                 // What is added to the number.
                 let more = rest.as_str().strip_prefix(['+', '-']);
                 let digits = more.map(|more| more.trim_start_matches(|c: char| c.is_ascii_digit()));
@@ -147,18 +152,23 @@ fn lines(code: &str) -> Vec<String> {
         }
     }
     places.push(place);
-    let shown = places.into_iter().filter(|place| {
-        let letters = place.text.chars().filter(|one| one.is_alphabetic());
-        !place.has_number || letters.count() > PAGE_LETTERS
-    });
-    let lines = shown.flat_map(|place| {
-        let lines = place.text.lines().map(|line| {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            words.join(" ")
-        });
-        lines.collect::<Vec<_>>()
+    let lines = places.iter().flat_map(|place| place.text.lines());
+    let lines = lines.filter(|line| !is_page_number(line)).map(|line| {
+        let line = line.replace(NUMBER, "");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words.join(" ")
     });
     lines.filter(|line| !line.is_empty()).collect()
+}
+
+/// True if a line says nothing but the number of the page.
+fn is_page_number(line: &str) -> bool {
+    let rest = line.replace(NUMBER, "");
+    let letters = rest.chars().filter(|one| one.is_alphabetic()).count();
+    let words = rest.split_whitespace();
+    let words = words.filter(|word| word.contains(char::is_alphabetic));
+    let is_short = letters <= FEW_LETTERS || letters <= PAGE_LETTERS && words.count() <= PAGE_WORDS;
+    line.contains(NUMBER) && is_short && !rest.contains(char::is_numeric)
 }
 
 #[cfg(test)]
@@ -167,7 +177,7 @@ mod tests {
 
     #[test]
     fn codes_leave_their_text() {
-        let cases: [(&str, &[&str]); 11] = [
+        let cases: [(&str, &[&str]); 16] = [
             ("Plain", &["Plain"]),
             (
                 "&LLeft &Bbold&B&CMiddle&RR && D",
@@ -184,6 +194,11 @@ mod tests {
                 "&CCopy for the board, page &P-1.",
                 &["Copy for the board, page ."],
             ),
+            ("&CAcme GmbH\nPage &P of &N", &["Acme GmbH"]),
+            ("&CRev. 3, page &P", &["Rev. 3, page"]),
+            ("&CRoom A plan &P", &["Room A plan"]),
+            ("&C\u{7b2c} &P \u{9875}\u{ff0c}\u{5171} &N \u{9875}", &[]),
+            ("&LR2 &1&P", &["R2"]),
             ("&K01+034One\nTwo  words&G", &["One", "Two words"]),
             ("&\"open", &[]),
             ("&", &[]),
