@@ -34,7 +34,8 @@ pub(super) struct Margins {
 
 impl Margins {
     /// Those of a sheet of Excel 5.0 to 2003, by their codes.
-    pub(super) fn of(above: &str, below: &str) -> Self {
+    pub(super) fn of(above: &[String], below: &[String]) -> Self {
+        let lines = |codes: &[String]| codes.iter().flat_map(|code| lines(code)).collect();
         Self {
             above: lines(above),
             below: lines(below),

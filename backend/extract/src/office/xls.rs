@@ -40,6 +40,8 @@ const WORKBOOK: u16 = 0x0005;
 
 const HEADER: u16 = 0x0014;
 const FOOTER: u16 = 0x0015;
+/// The headers and footers of even pages and of the first one.
+const MORE_MARGINS: u16 = 0x089C;
 const DATE_MODE: u16 = 0x0022;
 const ENCRYPTED: u16 = 0x002F;
 const CODE_PAGE: u16 = 0x0042;
@@ -229,7 +231,7 @@ impl Written<'_> {
         numbers: &Numbers,
         text: Text,
     ) -> Result<(u32, Read, Margins), ExtractError> {
-        let (mut above, mut below) = (None, None);
+        let (mut above, mut below) = (Vec::<String>::new(), Vec::<String>::new());
         let mut is_view = false;
         let place = u32::try_from(self.bytes.len()).map_err(|_| self.too_long())?;
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
@@ -245,8 +247,14 @@ impl Written<'_> {
             match record.kind {
                 VIEW => is_view = true,
                 VIEW_END => is_view = false,
-                HEADER if !is_view => above = text.string(record.data),
-                FOOTER if !is_view => below = text.string(record.data),
+                HEADER if !is_view => above.extend(text.string(record.data)),
+                FOOTER if !is_view => below.extend(text.string(record.data)),
+                MORE_MARGINS if !is_view => {
+                    for [header, footer] in more_margins(record.data).into_iter().flatten() {
+                        above.push(header);
+                        below.push(footer);
+                    }
+                }
                 _ => {}
             }
             match record.cells() {
@@ -264,7 +272,6 @@ impl Written<'_> {
             bytes: records.read,
             cells: widths.values().sum(),
         };
-        let [above, below] = [above, below].map(Option::unwrap_or_default);
         Ok((place, read, Margins::of(&above, &below)))
     }
 }
@@ -479,6 +486,34 @@ impl Text {
         }
         Ok(data)
     }
+}
+
+/// The headers and footers of even pages and of the first one, by the data of their record; none where it is that of a view that a user
+/// keeps, or is cut off.
+fn more_margins(data: &[u8]) -> Option<[[String; 2]; 2]> {
+    const VIEW_AT: usize = 12;
+    const OF_SHEET: [u8; 16] = [0; 16];
+    const LENGTHS_AT: usize = 30;
+    const TEXTS_AT: usize = 38;
+    const BEFORE_TEXT: usize = 3;
+    const IS_WIDE: u8 = 1;
+    let view: [u8; 16] = bytes_at(data, VIEW_AT)?;
+    if view != OF_SHEET {
+        return None;
+    }
+    let mut rest = data.get(TEXTS_AT..)?;
+    let mut margins = <[[String; 2]; 2]>::default();
+    for (number, margin) in margins.as_flattened_mut().iter_mut().enumerate() {
+        let length: [u8; 2] = bytes_at(data, LENGTHS_AT + 2 * number)?;
+        // A margin without text has no string.
+        if length != [0, 0] {
+            *margin = Text::Wide.string(rest)?;
+            let count = bytes_at(rest, 0).map(u16::from_le_bytes)?;
+            let bytes = usize::from(count) << (rest.get(2)? & IS_WIDE);
+            rest = rest.get(BEFORE_TEXT + bytes..)?;
+        }
+    }
+    Some(margins)
 }
 
 /// The kind and the length of the record that begins a stream.

@@ -76,6 +76,16 @@ fn number(kind: u16, place: [u16; 3], value: f64, more: &[u8]) -> Vec<u8> {
     )
 }
 
+fn margins_of(above: &[&str], below: &[&str]) -> Margins {
+    let owned = |codes: &[&str]| {
+        codes
+            .iter()
+            .map(|&code| code.to_owned())
+            .collect::<Vec<_>>()
+    };
+    Margins::of(&owned(above), &owned(below))
+}
+
 /// The cells of the first sheet.
 fn cells(stream: &[u8]) -> Vec<Vec<String>> {
     let (stream, _) = rewritten(stream, &Bounds::default()).unwrap().unwrap();
@@ -162,7 +172,10 @@ fn sheets_are_read_whatever_stands_between_them() {
     let sheets: [(u8, &[u8]); 3] = [(WITH_CELLS, &first), (CHART, &chart), (WITH_CELLS, &second)];
     let stream = workbook_of(EXCEL_97, &[], &sheets);
     let (stream, margins) = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
-    assert_eq!(margins, [Margins::of("One", ""), Margins::of("", "Two")]);
+    assert_eq!(
+        margins,
+        [margins_of(&["One"], &[]), margins_of(&[], &["Two"])]
+    );
     let document = XlsParser::from_bytes(stream).unwrap().parse().unwrap();
     let sheets: Vec<_> = document.sections.iter().map(rows).collect();
     assert_eq!(sheets, [[["12:00"]], [["50%"]]]);
@@ -248,11 +261,42 @@ fn margins_of_sheets_are_read() {
         .concat();
         let stream = workbook(version, &[], &sheet);
         let (_, margins) = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
-        assert_eq!(margins, [Margins::of("&CTo", "&R\u{20ac}")], "{version:x}");
+        assert_eq!(
+            margins,
+            [margins_of(&["&CTo"], &["&R\u{20ac}"])],
+            "{version:x}"
+        );
         let sheet = record(HEADER, &[]);
         let stream = workbook(version, &[], &sheet);
         let (_, margins) = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
         assert_eq!(margins, [Margins::default()], "{version:x}");
+    }
+}
+
+#[test]
+fn margins_of_even_and_first_pages_are_read() {
+    let more = |view: u8| {
+        let mut data = vec![0x9C, 0x08];
+        data.resize(12, 0);
+        data.push(view);
+        data.resize(28, 0);
+        // Those of even pages and of the first one differ. Even pages have no footer.
+        data.extend([3, 0, 4, 0, 0, 0, 5, 0, 1, 0]);
+        data.extend(b"\x04\0\0Even\x05\0\0First\x01\0\x01");
+        data.extend("\u{20ac}".encode_utf16().flat_map(u16::to_le_bytes));
+        data
+    };
+    let read = |more: &[u8]| {
+        let sheet = [record(HEADER, b"\x03\0\0Odd"), record(MORE_MARGINS, more)];
+        let stream = workbook(EXCEL_97, &[], &sheet.concat());
+        let (_, margins) = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
+        margins
+    };
+    let all = margins_of(&["Odd", "Even", "First"], &["\u{20ac}"]);
+    assert_eq!(read(&more(0)), [all]);
+    let odd = margins_of(&["Odd"], &[]);
+    for other in [&more(7)[..], &more(0)[..50], &[]] {
+        assert_eq!(read(other), std::slice::from_ref(&odd));
     }
 }
 
