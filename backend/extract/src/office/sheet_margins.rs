@@ -16,7 +16,7 @@ const ABOVE: [&str; 3] = ["firstHeader", "oddHeader", "evenHeader"];
 const BELOW: [&str; 3] = ["firstFooter", "oddFooter", "evenFooter"];
 
 /// The number of a page, or how many there are, in a line.
-const NUMBER: char = '\u{1}';
+pub(super) const PAGE_NUMBER: char = '\u{1}';
 /// So many words of so many letters in all, beside the number of a page, say nothing but that it is one, such as those of `Page 1 of 3` in
 /// most languages; or so few letters, where each word has one.
 const PAGE_WORDS: usize = 2;
@@ -127,7 +127,7 @@ fn lines(code: &str) -> Vec<String> {
             Some('&') if !place.is_unseen => place.text.push('&'),
             Some('P' | 'N') => {
                 if !place.is_unseen {
-                    place.text.push(NUMBER);
+                    place.text.push(PAGE_NUMBER);
                 }
                 // What is added to the number.
                 let more = rest.as_str().strip_prefix(['+', '-']);
@@ -154,22 +154,22 @@ fn lines(code: &str) -> Vec<String> {
     }
     places.push(place);
     let lines = places.iter().flat_map(|place| place.text.lines());
-    let lines = lines.filter(|line| !is_page_number(line)).map(|line| {
-        let line = line.replace(NUMBER, "");
+    let lines = lines.filter(|line| !tells_page_only(line)).map(|line| {
+        let line = line.replace(PAGE_NUMBER, "");
         let words: Vec<&str> = line.split_whitespace().collect();
         words.join(" ")
     });
     lines.filter(|line| !line.is_empty()).collect()
 }
 
-/// True if a line says nothing but the number of the page.
-fn is_page_number(line: &str) -> bool {
-    let rest = line.replace(NUMBER, "");
+/// True if a line with the numbers of pages says nothing else.
+pub(super) fn tells_page_only(line: &str) -> bool {
+    let rest = line.replace(PAGE_NUMBER, "");
     let letters = rest.chars().filter(|one| one.is_alphabetic()).count();
     let words = rest.split_whitespace();
     let words = words.filter(|word| word.contains(char::is_alphabetic));
     let is_short = letters <= FEW_LETTERS || letters <= PAGE_LETTERS && words.count() <= PAGE_WORDS;
-    line.contains(NUMBER) && is_short && !rest.contains(char::is_numeric)
+    line.contains(PAGE_NUMBER) && is_short && !rest.contains(char::is_numeric)
 }
 
 #[cfg(test)]

@@ -11,7 +11,11 @@ use std::{
 use encoding_rs::WINDOWS_1252;
 use undoc::Paragraph;
 
-use super::{comments, inserts::Inserts};
+use super::{
+    comments,
+    inserts::Inserts,
+    sheet_margins::{PAGE_NUMBER, tells_page_only},
+};
 use crate::{
     error::{Bound, ExtractError},
     limits::Bounds,
@@ -373,8 +377,24 @@ fn strings(mut range: &[u8]) -> Vec<String> {
     strings
 }
 
-/// The paragraphs of a text that are not empty: without the instructions of fields, of which the results are shown, and without signs that
-/// stand for something else.
+/// A field that is open.
+enum Field {
+    /// Its instructions, as far as they were read.
+    Instructions(String),
+    Result,
+    /// The result of one that shows the number of a page, which is that of the page that was laid out last.
+    PageNumber,
+}
+
+/// True if the instructions of a field are to show the number of a page, or how many there are.
+fn is_of_page(instructions: &str) -> bool {
+    const NAMES: [&str; 3] = ["PAGE", "NUMPAGES", "SECTIONPAGES"];
+    let name = instructions.split_whitespace().next().unwrap_or_default();
+    NAMES.iter().any(|one| one.eq_ignore_ascii_case(name))
+}
+
+/// The paragraphs of a text that are not empty: without the instructions of fields, of which the results are shown, without the numbers of
+/// pages, and without signs that stand for something else.
 fn paragraphs(units: &[u16]) -> Vec<String> {
     const CELL: char = '\u{7}';
     const LINE: char = '\u{B}';
@@ -386,26 +406,54 @@ fn paragraphs(units: &[u16]) -> Vec<String> {
     let mut paragraphs = vec![];
     let mut line = String::new();
     let mut end = |line: &mut String| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        if !words.is_empty() {
-            paragraphs.push(words.join(" "));
+        if !tells_page_only(line) {
+            let shown = line.replace(PAGE_NUMBER, "");
+            let words: Vec<&str> = shown.split_whitespace().collect();
+            if !words.is_empty() {
+                paragraphs.push(words.join(" "));
+            }
         }
         line.clear();
     };
-    // For each open field, true before its result; and of how many this is so.
-    let (mut fields, mut instructions) = (vec![], 0_usize);
+    // Open fields, and how many of them show nothing of what is read.
+    let (mut fields, mut hidden) = (Vec::<Field>::new(), 0_usize);
     for character in String::from_utf16_lossy(units).chars() {
         match character {
             FIELD => {
-                fields.push(true);
-                instructions += 1;
+                fields.push(Field::Instructions(String::new()));
+                hidden += 1;
             }
             RESULT => {
-                let was = fields.last_mut().map(std::mem::take);
-                instructions -= usize::from(was == Some(true));
+                if let Some(field) = fields.last_mut()
+                    && let Field::Instructions(instructions) = &*field
+                {
+                    if is_of_page(instructions) {
+                        if hidden == 1 {
+                            line.push(PAGE_NUMBER);
+                        }
+                        *field = Field::PageNumber;
+                    } else {
+                        *field = Field::Result;
+                        hidden -= 1;
+                    }
+                }
             }
-            FIELD_END => instructions -= usize::from(fields.pop() == Some(true)),
-            _ if instructions > 0 => {}
+            FIELD_END => match fields.pop() {
+                // Its result was left out.
+                Some(Field::Instructions(instructions)) => {
+                    if hidden == 1 && is_of_page(&instructions) {
+                        line.push(PAGE_NUMBER);
+                    }
+                    hidden -= 1;
+                }
+                Some(Field::PageNumber) => hidden -= 1,
+                Some(Field::Result) | None => {}
+            },
+            other if hidden > 0 => {
+                if let Some(Field::Instructions(instructions)) = fields.last_mut() {
+                    instructions.push(other);
+                }
+            }
             '\r' | CELL | PAGE => end(&mut line),
             '\t' | LINE => line.push(' '),
             HYPHEN => line.push('-'),

@@ -144,9 +144,17 @@ fn fields_show_their_results() {
     let text = |text: &str| paragraphs(&text.encode_utf16().collect::<Vec<u16>>());
     assert_eq!(
         text(
-            "\u{5}Page \u{13} PAGE \u{14}7\u{15} of\t\u{13} IF \u{13} A \u{14}no\u{15}\u{14}9\u{15}\r\rx\u{15}\u{14}y"
+            "\u{5}Draft \u{13} REVNUM \u{14}7\u{15} of\t\u{13} IF \u{13} A \u{14}no\u{15}\u{14}9\u{15}\r\rx\u{15}\u{14}y"
         ),
-        ["Page 7 of 9", "xy"]
+        ["Draft 7 of 9", "xy"]
+    );
+    let page = "\u{13} PAGE  \\* MERGEFORMAT \u{14}7\u{15}";
+    let pages = "\u{13}numpages\u{15}";
+    assert_eq!(
+        text(&format!(
+            "Page {page} of {pages}\rPage {pages}\rRules of the house, {page}\r\u{13} IF {page} \u{14}last\u{15}"
+        )),
+        ["Rules of the house,", "last"]
     );
     assert_eq!(text("\u{13} left open"), Vec::<String>::new());
 }
