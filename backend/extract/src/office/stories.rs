@@ -39,7 +39,7 @@ const PARTS: [usize; 8] = [
     BODY,
     FOOTNOTES,
     MARGINS,
-    MACROS,
+    RESERVED,
     COMMENTS,
     ENDNOTES,
     BOXES,
@@ -48,7 +48,8 @@ const PARTS: [usize; 8] = [
 const BODY: usize = 3;
 const FOOTNOTES: usize = 4;
 const MARGINS: usize = 5;
-const MACROS: usize = 6;
+/// Earlier versions had macros as text.
+const RESERVED: usize = 6;
 const COMMENTS: usize = 7;
 const ENDNOTES: usize = 8;
 const BOXES: usize = 9;
@@ -155,7 +156,10 @@ fn of(word: &[u8], table: &[u8], bounds: &Bounds) -> Result<Stories, ExtractErro
     let Some(information) = Information::of(word, table) else {
         return Ok(lost());
     };
-    let lengths = PARTS.map(|part| information.length(part));
+    let lengths = PARTS.map(|part| match part {
+        RESERVED => 0,
+        part => information.length(part),
+    });
     // Where each part begins, behind the one before.
     let mut end = 0;
     let places = lengths.map(|length| {
