@@ -77,7 +77,7 @@ impl Lane {
     fn is_turn_over(self, requests: usize, lasted: Duration, made: usize, chunks: usize) -> bool {
         match self {
             Self::First => lasted >= FIRST_TURN,
-            Self::Long => requests % TURN == 0 && made >= chunks.div_ceil(LONG_TURNS),
+            Self::Long => requests.is_multiple_of(TURN) && made >= chunks.div_ceil(LONG_TURNS),
         }
     }
 
@@ -246,7 +246,7 @@ impl Making<'_> {
         let is_due = !is_local(self.bases) && runtime_now() >= self.kept_at + KEEP_EVERY;
         match self.lane {
             Lane::First => is_due,
-            Lane::Long if requests % TURN == 0 => {
+            Lane::Long if requests.is_multiple_of(TURN) => {
                 is_due || is_worth_keeping(self.kept, self.vectors.len())
             }
             Lane::Long => false,
@@ -448,7 +448,7 @@ mod tests {
                     self.written += self.made;
                     return true;
                 }
-                if requests % TURN == 0 && is_worth_keeping(kept, self.made) {
+                if requests.is_multiple_of(TURN) && is_worth_keeping(kept, self.made) {
                     self.written += self.made;
                     kept = self.made;
                 }

@@ -46,7 +46,7 @@ pub(super) fn dimensions(bytes: &[u8]) -> Option<(u32, u32)> {
         let length = (to - from).abs() * DOTS;
         let pixels = u32::try_from(length.checked_div(inch)?).ok()?;
         // A frame without an extent says nothing.
-        Some(pixels).filter(|_| length > 0)
+        (length > 0).then_some(pixels)
     };
     Some((pixels(left?, right?)?, pixels(top?, bottom?)?))
 }

@@ -99,12 +99,11 @@ pub(super) fn read(bytes: &[u8], bounds: &Bounds) -> Result<undoc::Document, Ext
     Ok(read)
 }
 
-/// A stream of the workbook and of its sheets with cells, in which numbers are text, and the margins of these sheets; none where it is no
-/// workbook of Excel 5.0 or later.
-fn rewritten(
-    stream: &[u8],
-    bounds: &Bounds,
-) -> Result<Option<(Vec<u8>, Vec<Margins>)>, ExtractError> {
+/// A stream of the workbook and of its sheets with cells, in which numbers are text, and the margins of these sheets.
+type Rewritten = (Vec<u8>, Vec<Margins>);
+
+/// The stream as it is read; none where it is no workbook of Excel 5.0 or later.
+fn rewritten(stream: &[u8], bounds: &Bounds) -> Result<Option<Rewritten>, ExtractError> {
     let (begin, mut records) = Records::of(stream, 0)?;
     let kind = (begin.kind, begin.u16_at(0), begin.u16_at(2));
     let is_wide = match kind {

@@ -30,7 +30,7 @@ impl Deck {
 }
 
 fn markdown(document: &mut Document) -> String {
-    written(document, Inserts::default()).unwrap().markdown
+    written(document, Inserts::default()).unwrap().0.markdown
 }
 
 #[test]
