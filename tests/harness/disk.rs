@@ -17,7 +17,7 @@ const MOUNTERS: [&[&str]; 2] = [&[], &["sudo", "-n"]];
 const WITHOUT_DISKS: &str = "COLLOQUY_TEST_WITHOUT_DISKS";
 
 /// The file that gets a line for everything that was not tested; `tests/run` shows it at the end.
-const NOT_TESTED: &str = "COLLOQUY_TEST_NOT_TESTED";
+const REMARKS: &str = "COLLOQUY_TEST_REMARKS";
 
 /// A small file system in memory; it goes with this value.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ fn command(words: &[&str], place: &Path) -> Command {
 #[expect(clippy::print_stdout, reason = "the report says what was not tested")]
 pub(crate) fn not_tested(what: &str) {
     println!("not tested: {what}");
-    if let Some(path) = env::var_os(NOT_TESTED) {
+    if let Some(path) = env::var_os(REMARKS) {
         let mut file = OpenOptions::new()
             .create(true)
             .append(true)
