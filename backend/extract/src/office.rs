@@ -16,6 +16,7 @@ mod notes;
 mod number_format;
 mod numbers;
 mod objects;
+mod page_numbers;
 mod paragraphs;
 mod pictures;
 mod ppt;

@@ -7,7 +7,11 @@ use memchr::memmem;
 use quick_xml::events::Event;
 use undoc::{Paragraph, Section};
 
-use super::{events, push_reference};
+use super::{
+    events,
+    page_numbers::{PAGE_NUMBER, without_page_numbers},
+    push_reference,
+};
 
 const ALL: &str = "headerFooter";
 /// The views that users keep of a sheet, which have margins of their own before those of the sheet.
@@ -15,13 +19,6 @@ const VIEWS: &str = "customSheetViews";
 const ABOVE: [&str; 3] = ["firstHeader", "oddHeader", "evenHeader"];
 const BELOW: [&str; 3] = ["firstFooter", "oddFooter", "evenFooter"];
 
-/// The number of a page, or how many there are, in a line.
-pub(super) const PAGE_NUMBER: char = '\u{1}';
-/// So many words of so many letters in all, beside the number of a page, say nothing but that it is one, such as those of `Page 1 of 3` in
-/// most languages; or so few letters, where each word has one.
-const PAGE_WORDS: usize = 2;
-const PAGE_LETTERS: usize = 12;
-const FEW_LETTERS: usize = 4;
 /// Text of this font size is not meant to be seen: programs mark their own text by it.
 const UNSEEN_SIZE: u32 = 1;
 
@@ -154,22 +151,10 @@ fn lines(code: &str) -> Vec<String> {
     }
     places.push(place);
     let lines = places.iter().flat_map(|place| place.text.lines());
-    let lines = lines.filter(|line| !tells_page_only(line)).map(|line| {
-        let line = line.replace(PAGE_NUMBER, "");
-        let words: Vec<&str> = line.split_whitespace().collect();
-        words.join(" ")
-    });
-    lines.filter(|line| !line.is_empty()).collect()
-}
-
-/// True if a line with the numbers of pages says nothing else.
-pub(super) fn tells_page_only(line: &str) -> bool {
-    let rest = line.replace(PAGE_NUMBER, "");
-    let letters = rest.chars().filter(|one| one.is_alphabetic()).count();
-    let words = rest.split_whitespace();
-    let words = words.filter(|word| word.contains(char::is_alphabetic));
-    let is_short = letters <= FEW_LETTERS || letters <= PAGE_LETTERS && words.count() <= PAGE_WORDS;
-    line.contains(PAGE_NUMBER) && is_short && !rest.contains(char::is_numeric)
+    lines
+        .map(without_page_numbers)
+        .filter(|line| !line.is_empty())
+        .collect()
 }
 
 #[cfg(test)]
@@ -178,7 +163,7 @@ mod tests {
 
     #[test]
     fn codes_leave_their_text() {
-        let cases: [(&str, &[&str]); 16] = [
+        let cases: [(&str, &[&str]); 20] = [
             ("Plain", &["Plain"]),
             (
                 "&LLeft &Bbold&B&CMiddle&RR && D",
@@ -199,6 +184,13 @@ mod tests {
             ("&CRev. 3, page &P", &["Rev. 3, page"]),
             ("&CRoom A plan &P", &["Room A plan"]),
             ("&C\u{7b2c} &P \u{9875}\u{ff0c}\u{5171} &N \u{9875}", &[]),
+            ("&CAcme GmbH \u{2013} &P", &["Acme GmbH \u{2013}"]),
+            ("&CPrice list &P", &["Price list"]),
+            (
+                "&C\u{6771}\u{4eac}\u{652f}\u{5e97} &P",
+                &["\u{6771}\u{4eac}\u{652f}\u{5e97}"],
+            ),
+            ("&LIBM &P", &["IBM"]),
             ("&LR2 &1&P", &["R2"]),
             ("&K01+034One\nTwo  words&G", &["One", "Two words"]),
             ("&\"open", &[]),

@@ -14,7 +14,7 @@ use undoc::Paragraph;
 use super::{
     comments,
     inserts::Inserts,
-    sheet_margins::{PAGE_NUMBER, tells_page_only},
+    page_numbers::{PAGE_NUMBER, TAB, without_page_numbers},
 };
 use crate::{
     error::{Bound, ExtractError},
@@ -410,12 +410,9 @@ fn paragraphs(units: &[u16]) -> Vec<String> {
     let mut paragraphs = vec![];
     let mut line = String::new();
     let mut end = |line: &mut String| {
-        if !tells_page_only(line) {
-            let shown = line.replace(PAGE_NUMBER, "");
-            let words: Vec<&str> = shown.split_whitespace().collect();
-            if !words.is_empty() {
-                paragraphs.push(words.join(" "));
-            }
+        let shown = without_page_numbers(line);
+        if !shown.is_empty() {
+            paragraphs.push(shown);
         }
         line.clear();
     };
@@ -459,7 +456,8 @@ fn paragraphs(units: &[u16]) -> Vec<String> {
                 }
             }
             '\r' | CELL | PAGE => end(&mut line),
-            '\t' | LINE => line.push(' '),
+            // A line break separates parts as a tab does.
+            TAB | LINE => line.push(TAB),
             HYPHEN => line.push('-'),
             other if other < ' ' => {}
             other => line.push(other),

@@ -158,5 +158,11 @@ fn fields_show_their_results() {
         )),
         ["Rules of the house,", "last"]
     );
+    assert_eq!(
+        text(&format!(
+            "Acme GmbH\t{page}\rPage {page} of {pages}\t\tPrice list\rIBM\u{B}Page {page}\rPage\t{page}\rA\tb"
+        )),
+        ["Acme GmbH", "Price list", "IBM", "A b"]
+    );
     assert_eq!(text("\u{13} left open"), Vec::<String>::new());
 }
