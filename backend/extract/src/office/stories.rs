@@ -88,7 +88,7 @@ pub(super) struct Stories {
 }
 
 impl Stories {
-    /// Adds the margins and the text boxes to a document that `undoc` read, and its comments to what is put in: they stand at the end.
+    /// Adds the text boxes to a document that `undoc` read, replaces its margins, and adds the comments to `inserts`: they come last.
     pub(super) fn add(self, to: &mut undoc::Document, inserts: &mut Inserts) {
         inserts.add_certain(self.comments, None);
         let Some(section) = to.sections.first_mut() else {
@@ -102,7 +102,8 @@ impl Stories {
             (&mut section.header, self.headers),
             (&mut section.footer, self.footers),
         ] {
-            if !texts.is_empty() {
+            // An empty margin replaces that of `undoc`, too, which keeps the numbers of pages. After a loss, `undoc` may have the text.
+            if !texts.is_empty() || !self.has_lost {
                 *margin = Some(paragraphs(texts).collect());
             }
         }

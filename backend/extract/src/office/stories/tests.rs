@@ -114,6 +114,33 @@ fn margins_of_all_sections_have_the_text_of_their_boxes() {
 }
 
 #[test]
+fn margins_of_page_numbers_alone_are_left_out() {
+    let footer = |stories: Stories| {
+        let mut section = undoc::Section::new(0);
+        section.footer = Some(vec![Paragraph::with_text("Page 7 of 9")]);
+        let mut document = undoc::Document::default();
+        document.add_section(section);
+        stories.add(&mut document, &mut Inserts::default());
+        let footer = document.sections[0].footer.take().unwrap_or_default();
+        let lines = footer.iter().map(Paragraph::plain_text);
+        lines.collect::<Vec<String>>()
+    };
+    let stories = |has_lost: bool, footers: Vec<String>| Stories {
+        footers,
+        has_lost,
+        ..Stories::default()
+    };
+    let page = "Page \u{13} PAGE \u{14}7\u{15} of \u{13} NUMPAGES \u{14}9\u{15}\r";
+    let units: Vec<u16> = page.encode_utf16().collect();
+    assert!(footer(stories(false, paragraphs(&units))).is_empty());
+    assert_eq!(footer(stories(true, vec![])), ["Page 7 of 9"]);
+    let name = vec!["Acme".to_owned()];
+    for has_lost in [false, true] {
+        assert_eq!(footer(stories(has_lost, name.clone())), name);
+    }
+}
+
+#[test]
 fn text_that_is_cut_off_is_lost() {
     let (word, table) = streams();
     let bounds = Bounds::default();
