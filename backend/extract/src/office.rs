@@ -197,22 +197,26 @@ pub(crate) fn binary(
     format: Format,
     bounds: &Bounds,
 ) -> Result<(Document, bool), ExtractError> {
-    let (mut inserts, mut unread_objects) = (Inserts::default(), 0);
-    let (mut read, lost) = match format {
+    let (mut inserts, mut lost_texts) = (Inserts::default(), 0_u32);
+    // `lost` are pages that could not be read, and `unread` counts pictures, charts and other objects.
+    let (mut read, lost, unread) = match format {
         Format::Ppt => {
             let ppt::Read { document, lost } = ppt::read(bytes, bounds)?;
-            (document, lost)
+            (document, lost, 0)
         }
-        Format::Xls => (xls::read(bytes, bounds)?, vec![]),
+        Format::Xls => {
+            let (document, unread) = xls::read(bytes, bounds)?;
+            (document, vec![], unread)
+        }
         _ => {
             let mut read = read_word(bytes)?;
             let stories = stories::read(bytes, bounds)?;
-            unread_objects += u32::from(stories.has_lost);
+            lost_texts += u32::from(stories.has_lost);
             stories.add(&mut read, &mut inserts);
-            (read, vec![])
+            (read, vec![], 0)
         }
     };
-    let has_pictures = !read.resources.is_empty();
+    let has_pictures = unread > 0 || !read.resources.is_empty();
     let (mut document, _) = written(&mut read, inserts)?;
     let end = document.markdown.len();
     let lost = lost.into_iter().map(|slide| UnreadPage {
@@ -224,7 +228,8 @@ pub(crate) fn binary(
     document.unread = lost
         .chain(pictures::pages_of_binary(&read, bounds, end))
         .collect();
-    document.unread_objects = unread_objects + pictures::metafiles_of_binary(&read, bounds);
+    let metafiles = pictures::metafiles_of_binary(&read, bounds);
+    document.unread_objects = unread.saturating_add(metafiles + lost_texts);
     Ok((document, has_pictures))
 }
 
@@ -249,7 +254,7 @@ pub(crate) fn images(
         Format::Docx | Format::Pptx | Format::Xlsx => {
             pictures::images(bytes, format, pages, bounds, give)
         }
-        // What is unread of old presentations is not in them, and pictures of old workbooks are not found.
+        // What is unread of old presentations is not in them, and pictures of old workbooks are counted alone.
         Format::Ppt | Format::Xls => Ok(()),
         _ => {
             let read = read_word(bytes)?;

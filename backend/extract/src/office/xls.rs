@@ -1,7 +1,11 @@
 //! Workbooks of Excel 5.0 to 2003. `undoc` prints their numbers as they are stored, and takes text in a format for a date: here, cells with
-//! numbers become cells with text before it reads them, by the rules for workbooks of Office Open XML (`numbers.rs`).
+//! numbers become cells with text before it reads them, by the rules for workbooks of Office Open XML (`numbers.rs`). The text of shapes is
+//! read here (`xls/objects.rs`); pictures and charts are counted.
 //!
 //! Sources: [MS-XLS], sections 2.1 and 2.4; for Excel 5.0 and 95, OpenOffice.org's documentation of the Excel file format.
+
+mod margins;
+mod objects;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,8 +14,9 @@ use std::{
 };
 
 use encoding_rs::{Encoding, UTF_16LE, WINDOWS_1252};
-use undoc::xls::XlsParser;
+use undoc::{Paragraph, xls::XlsParser};
 
+use self::{margins::more_margins, objects::Objects};
 use super::{
     code_page,
     numbers::{MOST_STYLES, Numbers},
@@ -62,16 +67,17 @@ const RICH_TEXT: u16 = 0x00D6;
 const TRUTH: u16 = 0x0205;
 const COMMENT: u16 = 0x001C;
 
-/// The kind of a sheet that has cells.
+/// Kinds of sheets: one that has cells, and one that is a chart.
 const WITH_CELLS: u8 = 0;
+const CHART: u8 = 2;
 /// What the last bytes of the result of a formula are where it is no number.
 const NO_NUMBER: u16 = 0xFFFF;
 
-/// Reads a workbook.
+/// Reads a workbook, and counts its charts, pictures and other objects that are not read. Before Excel 5.0, none is counted.
 ///
 /// # Errors
 /// When it is encrypted, is damaged, or goes beyond the bounds.
-pub(super) fn read(bytes: &[u8], bounds: &Bounds) -> Result<undoc::Document, ExtractError> {
+pub(super) fn read(bytes: &[u8], bounds: &Bounds) -> Result<(undoc::Document, u32), ExtractError> {
     let mut container = cfb::CompoundFile::open(Cursor::new(bytes)).map_err(damaged)?;
     let mut stream = |name: &str| {
         let mut content = vec![];
@@ -85,22 +91,44 @@ pub(super) fn read(bytes: &[u8], bounds: &Bounds) -> Result<undoc::Document, Ext
         Err(_) => stream("/Book").map_err(damaged)?,
     };
     let properties = stream("/\u{5}SummaryInformation").unwrap_or_default();
-    let (workbook, margins) = match rewritten(&workbook, bounds)? {
+    let Rewritten {
+        stream,
+        margins,
+        shapes,
+        unread,
+    } = match rewritten(&workbook, bounds)? {
         Some(rewritten) => rewritten,
-        None => (workbook, vec![]),
+        None => Rewritten {
+            stream: workbook,
+            ..Rewritten::default()
+        },
     };
-    let read = XlsParser::from_bytes(workbook).and_then(|mut parser| parser.parse());
+    let read = XlsParser::from_bytes(stream).and_then(|mut parser| parser.parse());
     let mut read = read.map_err(|error| refusal(&error))?;
     read.metadata = summary::metadata(&properties);
     let mut seen = HashSet::new();
-    for (section, margins) in read.sections.iter_mut().zip(margins) {
+    let beside = margins.into_iter().zip(shapes);
+    for (section, (margins, texts)) in read.sections.iter_mut().zip(beside) {
         margins.add(section, &mut seen);
+        for text in texts {
+            section.add_paragraph(Paragraph::with_text(text));
+        }
     }
-    Ok(read)
+    Ok((read, unread))
 }
 
-/// A stream of the workbook and of its sheets with cells, in which numbers are text, and the margins of these sheets.
-type Rewritten = (Vec<u8>, Vec<Margins>);
+/// A workbook as `undoc` reads it, and what it has beside its cells.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Rewritten {
+    /// The workbook and its sheets with cells, in which numbers are text.
+    stream: Vec<u8>,
+    /// Margins of these sheets.
+    margins: Vec<Margins>,
+    /// Paragraphs of shapes on these sheets.
+    shapes: Vec<Vec<String>>,
+    /// Number of charts, pictures and other objects that are not read.
+    unread: u32,
+}
 
 /// The stream as it is read; none where it is no workbook of Excel 5.0 or later.
 fn rewritten(stream: &[u8], bounds: &Bounds) -> Result<Option<Rewritten>, ExtractError> {
@@ -118,7 +146,7 @@ fn rewritten(stream: &[u8], bounds: &Bounds) -> Result<Option<Rewritten>, Extrac
     };
     written.add(begin.whole)?;
     let (mut sheets, mut formats, mut styles) = (vec![], vec![], Vec::<u32>::new());
-    let (mut from_1904, mut page) = (false, None);
+    let (mut from_1904, mut page, mut unread) = (false, None, 0_u32);
     for record in records.by_ref() {
         let record = record?;
         match record.kind {
@@ -133,6 +161,7 @@ fn rewritten(stream: &[u8], bounds: &Bounds) -> Result<Option<Rewritten>, Extrac
                 let place = written.bytes.len() + HEADER_BYTES;
                 sheets.extend(record.u32_at(0).map(|offset| (place, offset)));
             }
+            SHEET if record.data.get(5) == Some(&CHART) => unread = unread.saturating_add(1),
             _ => {}
         }
         written.add(record.whole)?;
@@ -153,24 +182,38 @@ fn rewritten(stream: &[u8], bounds: &Bounds) -> Result<Option<Rewritten>, Extrac
     let formats = formats.into_iter().filter_map(|data| text.format(data));
     let numbers = Numbers::of(formats, styles, from_1904);
     let mut known = HashMap::<u32, (u32, Read)>::new();
-    let mut margins = vec![];
+    let (mut margins, mut shapes) = (vec![], vec![]);
     for (at, offset) in sheets {
         let (place, read) = match known.get(&offset) {
             Some(sheet) => {
                 margins.push(Margins::default());
+                shapes.push(vec![]);
                 *sheet
             }
             None => {
-                let (place, read, around) = written.sheet(stream, offset, &numbers, text)?;
+                let (place, read, beside) = written.sheet(stream, offset, &numbers, text)?;
                 known.insert(offset, (place, read));
-                margins.push(around);
+                margins.push(beside.margins);
+                shapes.push(beside.objects.texts);
+                unread = unread.saturating_add(beside.objects.unread);
                 (place, read)
             }
         };
         written.charge(read)?;
         written.bytes[at..at + 4].copy_from_slice(&place.to_le_bytes());
     }
-    Ok(Some((written.bytes, margins)))
+    Ok(Some(Rewritten {
+        stream: written.bytes,
+        margins,
+        shapes,
+        unread,
+    }))
+}
+
+/// What a sheet has beside its cells.
+struct Beside {
+    margins: Margins,
+    objects: Objects,
 }
 
 /// What was read of a stream.
@@ -222,16 +265,16 @@ impl Written<'_> {
         self.add(data)
     }
 
-    /// Writes a sheet, and returns where it begins, what was read of it, and its margins.
+    /// Writes a sheet, and returns where it begins, what was read of it, and what it has beside its cells.
     fn sheet(
         &mut self,
         stream: &[u8],
         offset: u32,
         numbers: &Numbers,
         text: Text,
-    ) -> Result<(u32, Read, Margins), ExtractError> {
+    ) -> Result<(u32, Read, Beside), ExtractError> {
         let (mut above, mut below) = (Vec::<String>::new(), Vec::<String>::new());
-        let mut is_view = false;
+        let (mut is_view, mut objects) = (false, Objects::default());
         let place = u32::try_from(self.bytes.len()).map_err(|_| self.too_long())?;
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         let (begin, mut records) = Records::of(stream, offset)?;
@@ -254,7 +297,7 @@ impl Written<'_> {
                         below.push(footer);
                     }
                 }
-                _ => {}
+                _ => objects.read(&record, text),
             }
             match record.cells() {
                 Some(cells) => {
@@ -267,11 +310,17 @@ impl Written<'_> {
             }
         }
         self.record(END, &[])?;
+        // A substream inside of a sheet is a chart.
+        objects.count(records.nested);
         let read = Read {
             bytes: records.read,
             cells: widths.values().sum(),
         };
-        Ok((place, read, Margins::of(&above, &below)))
+        let beside = Beside {
+            margins: Margins::of(&above, &below),
+            objects,
+        };
+        Ok((place, read, beside))
     }
 }
 
@@ -361,6 +410,8 @@ struct Records<'a> {
     read: usize,
     /// How many substreams are open inside of it.
     inside: usize,
+    /// How many stand inside of it so far, without those inside of others.
+    nested: usize,
 }
 
 impl<'a> Records<'a> {
@@ -371,6 +422,7 @@ impl<'a> Records<'a> {
             rest,
             read: 0,
             inside: 0,
+            nested: 0,
         };
         match records.record()? {
             Some(begin) if BEGINS.contains(&begin.kind) => Ok((begin, records)),
@@ -413,7 +465,10 @@ impl<'a> Iterator for Records<'a> {
                 }
             };
             match record.kind {
-                kind if BEGINS.contains(&kind) => self.inside += 1,
+                kind if BEGINS.contains(&kind) => {
+                    self.nested += usize::from(self.inside == 0);
+                    self.inside += 1;
+                }
                 END if self.inside == 0 => {
                     self.rest = &[];
                     return None;
@@ -485,34 +540,6 @@ impl Text {
         }
         Ok(data)
     }
-}
-
-/// The headers and footers of even pages and of the first one, by the data of their record; none where it is that of a view that a user
-/// keeps, or is cut off.
-fn more_margins(data: &[u8]) -> Option<[[String; 2]; 2]> {
-    const VIEW_AT: usize = 12;
-    const OF_SHEET: [u8; 16] = [0; 16];
-    const LENGTHS_AT: usize = 30;
-    const TEXTS_AT: usize = 38;
-    const BEFORE_TEXT: usize = 3;
-    const IS_WIDE: u8 = 1;
-    let view: [u8; 16] = bytes_at(data, VIEW_AT)?;
-    if view != OF_SHEET {
-        return None;
-    }
-    let mut rest = data.get(TEXTS_AT..)?;
-    let mut margins = <[[String; 2]; 2]>::default();
-    for (number, margin) in margins.as_flattened_mut().iter_mut().enumerate() {
-        let length: [u8; 2] = bytes_at(data, LENGTHS_AT + 2 * number)?;
-        // A margin without text has no string.
-        if length != [0, 0] {
-            *margin = Text::Wide.string(rest)?;
-            let count = bytes_at(rest, 0).map(u16::from_le_bytes)?;
-            let bytes = usize::from(count) << (rest.get(2)? & IS_WIDE);
-            rest = rest.get(BEFORE_TEXT + bytes..)?;
-        }
-    }
-    Some(margins)
 }
 
 /// The kind and the length of the record that begins a stream.

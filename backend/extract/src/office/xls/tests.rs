@@ -24,9 +24,6 @@ fn halves(numbers: &[u16]) -> Vec<u8> {
     numbers.iter().flat_map(|one| one.to_le_bytes()).collect()
 }
 
-/// The kind of a sheet that is a chart.
-const CHART: u8 = 2;
-
 /// A workbook whose sheet has these records.
 fn workbook(version: u16, more: &[u8], sheet: &[u8]) -> Vec<u8> {
     workbook_of(version, more, &[(WITH_CELLS, sheet)])
@@ -88,7 +85,7 @@ fn margins_of(above: &[&str], below: &[&str]) -> Margins {
 
 /// The cells of the first sheet.
 fn cells(stream: &[u8]) -> Vec<Vec<String>> {
-    let (stream, _) = rewritten(stream, &Bounds::default()).unwrap().unwrap();
+    let Rewritten { stream, .. } = rewritten(stream, &Bounds::default()).unwrap().unwrap();
     let document = XlsParser::from_bytes(stream).unwrap().parse().unwrap();
     rows(&document.sections[0])
 }
@@ -171,11 +168,18 @@ fn sheets_are_read_whatever_stands_between_them() {
     let [first, second, chart] = [first, second, chart].map(|sheet| sheet.concat());
     let sheets: [(u8, &[u8]); 3] = [(WITH_CELLS, &first), (CHART, &chart), (WITH_CELLS, &second)];
     let stream = workbook_of(EXCEL_97, &[], &sheets);
-    let (stream, margins) = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
+    let Rewritten {
+        stream,
+        margins,
+        unread,
+        ..
+    } = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
     assert_eq!(
         margins,
         [margins_of(&["One"], &[]), margins_of(&[], &["Two"])]
     );
+    // The sheet that is a chart.
+    assert_eq!(unread, 1);
     let document = XlsParser::from_bytes(stream).unwrap().parse().unwrap();
     let sheets: Vec<_> = document.sections.iter().map(rows).collect();
     assert_eq!(sheets, [[["12:00"]], [["50%"]]]);
@@ -260,7 +264,7 @@ fn margins_of_sheets_are_read() {
         ]
         .concat();
         let stream = workbook(version, &[], &sheet);
-        let (_, margins) = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
+        let Rewritten { margins, .. } = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
         assert_eq!(
             margins,
             [margins_of(&["&CTo"], &["&R\u{20ac}"])],
@@ -268,7 +272,7 @@ fn margins_of_sheets_are_read() {
         );
         let sheet = record(HEADER, &[]);
         let stream = workbook(version, &[], &sheet);
-        let (_, margins) = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
+        let Rewritten { margins, .. } = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
         assert_eq!(margins, [Margins::default()], "{version:x}");
     }
 }
@@ -289,7 +293,7 @@ fn margins_of_even_and_first_pages_are_read() {
     let read = |more: &[u8]| {
         let sheet = [record(HEADER, b"\x03\0\0Odd"), record(MORE_MARGINS, more)];
         let stream = workbook(EXCEL_97, &[], &sheet.concat());
-        let (_, margins) = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
+        let Rewritten { margins, .. } = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
         margins
     };
     let all = margins_of(&["Odd", "Even", "First"], &["\u{20ac}"]);
@@ -298,6 +302,102 @@ fn margins_of_even_and_first_pages_are_read() {
     for other in [&more(7)[..], &more(0)[..50], &[]] {
         assert_eq!(read(other), std::slice::from_ref(&odd));
     }
+}
+
+/// The record of an object of Excel 97.
+fn object(kind: u16) -> Vec<u8> {
+    record(
+        0x005D,
+        &[halves(&[0x15, 0x12, kind, 1]), vec![0; 14]].concat(),
+    )
+}
+
+/// The record of a text of so many units, and the records that continue it.
+fn shape_text(units: u16, parts: &[&[u8]]) -> Vec<u8> {
+    let head = record(0x01B6, &halves(&[0, 0, 0, 0, 0, units, 16, 0, 0]));
+    let parts = parts.iter().flat_map(|part| record(CONTINUE, part));
+    head.into_iter().chain(parts).collect()
+}
+
+#[test]
+fn shapes_are_read_and_pictures_and_charts_are_counted() {
+    const DRAWING: u16 = 0x00EC;
+    let wide: Vec<u8> = "\u{20ac}9"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let wide = [&[1][..], &wide].concat();
+    let runs: &[u8] = &[0; 16];
+    let chart = [
+        record(BEGIN, &halves(&[EXCEL_97, 0x0020])),
+        // What stands inside of a chart belongs to it.
+        object(8),
+        shape_text(1, &[b"\0x"]),
+        record(BEGIN, &halves(&[EXCEL_97, 0x0020])),
+        record(END, &[]),
+        record(END, &[]),
+    ];
+    let sheet = [
+        number(NUMBER, [0, 0, 0], 0.5, &[]),
+        object(6),
+        record(DRAWING, b"drawn"),
+        // A text goes on in another width, and its runs follow.
+        shape_text(11, &[b"\0Refunds\n ", &wide, runs]),
+        object(0x19),
+        shape_text(4, &[b"\0Note", runs]),
+        object(8),
+        object(5),
+        chart.concat(),
+        object(2),
+        shape_text(0, &[]),
+        object(6),
+        // Cut off.
+        shape_text(9, &[b"\0Half"]),
+    ];
+    let stream = workbook(EXCEL_97, &[], &sheet.concat());
+    let read = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
+    assert_eq!(read.shapes, [["Refunds", "\u{20ac}9"]]);
+    // The picture, the chart, and the text that is cut off.
+    assert_eq!(read.unread, 3);
+    assert_eq!(cells(&stream), [["12:00"]]);
+
+    // Earlier versions store text in the object.
+    let older = |kind: u16| record(0x005D, &[halves(&[1, 0, kind, 1]), vec![0; 70]].concat());
+    let sheet = [older(6), older(8), older(2), older(5), chart.concat()];
+    let stream = workbook(EXCEL_5, &[], &sheet.concat());
+    let read = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
+    assert_eq!((read.shapes, read.unread), (vec![vec![]], 3));
+}
+
+#[test]
+fn shapes_stand_behind_the_cells_of_their_sheet() {
+    use std::io::Write as _;
+
+    let first = [
+        object(6),
+        shape_text(5, &[b"\0Hours"]),
+        number(NUMBER, [0, 0, 0], 0.5, &[]),
+        object(8),
+    ];
+    let first = first.concat();
+    let second = number(NUMBER, [0, 0, 2], 0.5, &[]);
+    let stream = workbook_of(
+        EXCEL_97,
+        &[],
+        &[(WITH_CELLS, &first), (WITH_CELLS, &second)],
+    );
+    let mut file = cfb::CompoundFile::create(Cursor::new(vec![])).unwrap();
+    file.create_stream("/Workbook")
+        .unwrap()
+        .write_all(&stream)
+        .unwrap();
+    file.flush().unwrap();
+    let bytes = file.into_inner().into_inner();
+    let (document, pictures) =
+        crate::office::binary(&bytes, crate::format::Format::Xls, &Bounds::default()).unwrap();
+    let places = ["12:00", "Hours", "50%"].map(|text| document.markdown.find(text).unwrap());
+    assert!(places.is_sorted(), "{}", document.markdown);
+    assert_eq!((document.unread_objects, pictures), (1, true));
 }
 
 #[test]
