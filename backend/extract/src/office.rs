@@ -1,6 +1,7 @@
 //! Documents of Office, old and new. `undoc` reads them; what it is given was unpacked, counted, and written as it expects it here
 //! first. Old presentations are read here (`ppt.rs`).
 
+mod blips;
 mod chart;
 mod chunk;
 mod clock;
@@ -212,8 +213,9 @@ pub(crate) fn binary(
             let mut read = read_word(bytes)?;
             let stories = stories::read(bytes, bounds)?;
             lost_texts += u32::from(stories.has_lost);
+            let unread = stories.unread;
             stories.add(&mut read, &mut inserts);
-            (read, vec![], 0)
+            (read, vec![], unread)
         }
     };
     let has_pictures = unread > 0 || !read.resources.is_empty();

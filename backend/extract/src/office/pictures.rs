@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Pictures of so many bytes are looked at, whatever they are.
-const LARGE_BYTES: u64 = 4 * 1024;
+pub(super) const LARGE_BYTES: u64 = 4 * 1024;
 /// What a word takes, in pixels. Smaller pictures of fewer bytes are bullets and lines.
 const LEAST_WIDTH: u32 = 40;
 const LEAST_HEIGHT: u32 = 12;
@@ -133,12 +133,16 @@ fn is_large(package: &mut Package<'_>, name: &str, bounds: &Bounds) -> Result<bo
 /// True if a picture of so many bytes has the pixels of a word, by the first of them, or is large. A metafile says how large it is shown,
 /// whatever it takes, and counts by its bytes where it does not.
 fn may_hold_text(name: &str, bytes: &[u8], length: u64, bounds: &Bounds) -> bool {
-    let has_word = |(width, height): (u32, u32)| width >= LEAST_WIDTH && height >= LEAST_HEIGHT;
     let is_large = length >= LARGE_BYTES;
     match metafile::is_one(name) {
         true => metafile::dimensions(bytes).map_or(is_large, has_word),
         false => is_large || picture::dimensions(bytes, bounds).is_ok_and(has_word),
     }
+}
+
+/// True if a word fits in a picture of this width and height.
+pub(super) fn has_word((width, height): (u32, u32)) -> bool {
+    width >= LEAST_WIDTH && height >= LEAST_HEIGHT
 }
 
 /// The marks of pictures: a part that shows one, the name that it has there, and the mark.

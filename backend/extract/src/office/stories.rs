@@ -1,5 +1,6 @@
 //! What Word 97 to 2003 stores behind the body and the footnotes of a document: headers and footers, comments, and text boxes. Of these,
-//! `undoc` reads the margins of odd pages of the first section alone.
+//! `undoc` reads the margins of odd pages of the first section alone. Pictures that it does not read are counted here: those that float, and
+//! those in a line of anything but the body.
 //!
 //! Sources: [MS-DOC], sections 2.3 (parts of a document), 2.5 (where they are), 2.8 and 2.9.38 (positions and pieces of the text).
 
@@ -12,7 +13,7 @@ use encoding_rs::WINDOWS_1252;
 use undoc::Paragraph;
 
 use super::{
-    comments,
+    blips, comments,
     inserts::Inserts,
     page_numbers::{PAGE_NUMBER, TAB, without_page_numbers},
 };
@@ -61,6 +62,7 @@ const COMMENT_TEXTS: usize = 5;
 const MARGIN_TEXTS: usize = 11;
 const PIECES: usize = 33;
 const COMMENT_AUTHORS: usize = 36;
+const DRAWINGS: usize = 50;
 
 /// Separators of notes come before the margins of the first section.
 const SEPARATORS: usize = 6;
@@ -85,6 +87,9 @@ pub(super) struct Stories {
     boxes: Vec<String>,
     /// True if text is missing that the document has according to itself.
     pub(super) has_lost: bool,
+    /// Number of pictures and drawn texts that are not read. A picture that floats counts once, however often the body and the margins show
+    /// it; text boxes, which float as well, do not count. A picture in a line counts with each place that shows it.
+    pub(super) unread: u32,
 }
 
 impl Stories {
@@ -105,6 +110,32 @@ impl Stories {
             // An empty margin replaces that of `undoc`, too, which keeps the numbers of pages. After a loss, `undoc` may have the text.
             if !texts.is_empty() || !self.has_lost {
                 *margin = Some(paragraphs(texts).collect());
+            }
+        }
+    }
+
+    /// Counts the pictures in the lines of a text. The same sign in the instructions of a field stands for what the field stores.
+    fn count_pictures(&mut self, units: &[u16]) {
+        const PICTURE: u16 = 0x01;
+        const FIELD: u16 = 0x13;
+        const RESULT: u16 = 0x14;
+        const FIELD_END: u16 = 0x15;
+        // True for each open field whose instructions are not at their end, and how many these are.
+        let (mut fields, mut hidden) = (Vec::<bool>::new(), 0_usize);
+        for unit in units {
+            match *unit {
+                FIELD => {
+                    fields.push(true);
+                    hidden += 1;
+                }
+                RESULT => {
+                    if let Some(is_instructions) = fields.last_mut() {
+                        hidden -= usize::from(std::mem::take(is_instructions));
+                    }
+                }
+                FIELD_END => hidden -= usize::from(fields.pop().unwrap_or_default()),
+                PICTURE if hidden == 0 => self.unread = self.unread.saturating_add(1),
+                _ => {}
             }
         }
     }
@@ -150,13 +181,13 @@ fn of_earlier(word: &[u8]) -> Stories {
 /// What the streams of a document have.
 fn of(word: &[u8], table: &[u8], bounds: &Bounds) -> Result<Stories, ExtractError> {
     let mut stories = Stories::default();
-    let lost = || Stories {
-        has_lost: true,
-        ..Stories::default()
-    };
     let Some(information) = Information::of(word, table) else {
-        return Ok(lost());
+        stories.has_lost = true;
+        return Ok(stories);
     };
+    if let Some(drawings) = information.range(DRAWINGS) {
+        stories.unread = blips::of_word(drawings, word, bounds);
+    }
     let lengths = PARTS.map(|part| match part {
         RESERVED => 0,
         part => information.length(part),
@@ -169,6 +200,14 @@ fn of(word: &[u8], table: &[u8], bounds: &Bounds) -> Result<Stories, ExtractErro
         begin
     });
     let of_part = |part: usize| (places[part - BODY], lengths[part - BODY]);
+    // `undoc` reads the text of notes.
+    for (begin, length) in [FOOTNOTES, ENDNOTES].map(of_part) {
+        if length <= word.len().min(bounds.markdown_bytes)
+            && let Some(notes) = information.text(begin, begin + length)
+        {
+            stories.count_pictures(&notes);
+        }
+    }
     let (begin, _) = of_part(MARGINS);
     let behind_notes = [MARGINS, COMMENTS, BOXES, MARGIN_BOXES];
     if behind_notes.iter().all(|part| of_part(*part).1 == 0) {
@@ -176,19 +215,24 @@ fn of(word: &[u8], table: &[u8], bounds: &Bounds) -> Result<Stories, ExtractErro
     }
     // Each unit takes a byte at least.
     if end - begin > word.len() {
-        return Ok(lost());
+        stories.has_lost = true;
+        return Ok(stories);
     }
     if end - begin > bounds.markdown_bytes {
         let most = bounds.markdown_bytes;
         return Err(ExtractError::too_large(Bound::MarkdownBytes, most));
     }
     let Some(units) = information.text(begin, end) else {
-        return Ok(lost());
+        stories.has_lost = true;
+        return Ok(stories);
     };
     let of_part = |part: usize| {
         let (place, length) = of_part(part);
         &units[place - begin..place - begin + length]
     };
+    for part in [MARGINS, COMMENTS, BOXES, MARGIN_BOXES] {
+        stories.count_pictures(of_part(part));
+    }
     let margins = of_part(MARGINS);
     if !margins.is_empty() {
         match Positions::of(information.range(MARGIN_TEXTS), 0) {

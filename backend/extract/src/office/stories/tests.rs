@@ -48,7 +48,7 @@ fn margins_of_all_sections_have_the_text_of_their_boxes() {
     let margins = [
         ["", "", "", "", "", ""],
         ["Even\r", "Odd\r", "", "Below\r", "First\r", ""],
-        ["", "Odd 2\r", "", "Below 2\r", "", ""],
+        ["", "\u{1}Odd 2\r", "", "Below 2\r", "", ""],
     ];
     let margins = margins.as_flattened();
     let ends = margins.iter().scan(0_usize, |end, text| {
@@ -58,9 +58,11 @@ fn margins_of_all_sections_have_the_text_of_their_boxes() {
     let positions = [0].into_iter().chain(ends).chain([0]);
     let mut table: Vec<u8> = positions.flat_map(four).collect();
     let parts = [
-        (BODY, "Body\r".to_owned()),
+        // `undoc` reads the picture in the body.
+        (BODY, "Body \u{1}\r".to_owned()),
+        (FOOTNOTES, "\u{2} Note \u{1}\r".to_owned()),
         (MARGINS, margins.concat()),
-        (BOXES, "Box\r".to_owned()),
+        (BOXES, "Box\u{1}\r".to_owned()),
         (MARGIN_BOXES, "7\rAcme\r".to_owned()),
     ];
     let mut lengths = [0; MARGIN_BOXES + 1];
@@ -94,6 +96,7 @@ fn margins_of_all_sections_have_the_text_of_their_boxes() {
     assert_eq!(stories.headers, ["First", "Odd", "Even", "Odd 2"]);
     assert_eq!(stories.footers, ["Below", "Below 2", "7", "Acme"]);
     assert_eq!(stories.boxes, ["Box"]);
+    assert_eq!((stories.unread, stories.has_lost), (3, false));
     let mut document = undoc::Document::default();
     document.add_section(undoc::Section::new(0));
     stories.add(&mut document, &mut Inserts::default());
@@ -138,6 +141,46 @@ fn margins_of_page_numbers_alone_are_left_out() {
     for has_lost in [false, true] {
         assert_eq!(footer(stories(has_lost, name.clone())), name);
     }
+}
+
+#[test]
+fn pictures_that_float_are_counted_and_boxes_are_not() {
+    use crate::office::blips::made::{bitmap, drawing, entry, group, shape, shape_of};
+
+    let mut word: Vec<u8> = vec![0; LISTS_AT + 2];
+    // No lengths, and the ranges up to that of drawings.
+    word.extend_from_slice(&[0, 0, 51, 0]);
+    let ranges_at = word.len();
+    word.resize(ranges_at + 51 * 8, 0);
+    let picture = entry(u32::try_from(word.len()).unwrap(), &[]);
+    word.extend(bitmap(300, 200));
+    let box_of_text = shape(&[(0x0080, 0x0001_0000)]);
+    let table = [
+        group(&[picture]),
+        vec![0],
+        drawing(&[shape_of(1), box_of_text], 1),
+        vec![1],
+        drawing(&[shape_of(1)], 1),
+    ]
+    .concat();
+    let range = ranges_at + 8 * DRAWINGS;
+    let length = u32::try_from(table.len()).unwrap();
+    word[range + 4..range + 8].copy_from_slice(&length.to_le_bytes());
+    let stories = of(&word, &table, &Bounds::default()).unwrap();
+    let expected = Stories {
+        unread: 1,
+        ..Stories::default()
+    };
+    assert_eq!(stories, expected);
+}
+
+#[test]
+fn pictures_in_the_instructions_of_fields_are_none() {
+    let mut stories = Stories::default();
+    let text =
+        "\u{15}\u{1}\u{13}HYPERLINK \u{1}\u{13}x\u{14}\u{1}\u{15}\u{14}\u{1}\u{14}\u{15}\u{1}";
+    stories.count_pictures(&text.encode_utf16().collect::<Vec<u16>>());
+    assert_eq!(stories.unread, 3);
 }
 
 #[test]

@@ -1,0 +1,84 @@
+use super::{
+    made::{bitmap, drawing, entry, group, record, shape, shape_of},
+    *,
+};
+
+const NOWHERE: u32 = u32::MAX;
+
+/// A metafile with this size in units of length.
+fn metafile(width: u32, height: u32, bytes: usize) -> Vec<u8> {
+    let mut data = vec![0; 2 * IDENTIFIER_BYTES + 20];
+    data.extend(width.to_le_bytes());
+    data.extend(height.to_le_bytes());
+    data.resize(data.len() + bytes, 0);
+    record(0, 0x3D5, 0xF01A, &data)
+}
+
+#[test]
+fn pictures_of_shapes_are_counted_once() {
+    let entries = [
+        entry(NOWHERE, &bitmap(200, -100)),
+        // A bullet, one that no shape shows, a metafile, one that is shown small, and one that does not say its size.
+        entry(NOWHERE, &bitmap(8, 8)),
+        entry(NOWHERE, &bitmap(300, 100)),
+        entry(NOWHERE, &metafile(914_400, 914_400, 9)),
+        entry(NOWHERE, &metafile(9_525, 9_525, 9_000)),
+        entry(NOWHERE, &metafile(0, 0, 5_000)),
+        // Nothing, as of a link; a record without an entry; one of another kind; and one in another stream.
+        entry(NOWHERE, &[]),
+        bitmap(200, 100),
+        entry(NOWHERE, &record(0, 0, 0xF117, &[0; 5_000])),
+        entry(3, &[]),
+    ];
+    let delayed = [vec![0; 3], bitmap(90, 90)].concat();
+    let shown = [1, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11].map(shape_of);
+    let content = [group(&entries), vec![0], drawing(&shown, 3)].concat();
+    let bounds = Bounds::default();
+    // The first, the fourth, the sixth, the eighth and the tenth.
+    assert_eq!(of_word(&content, &delayed, &bounds), 5);
+    assert_eq!(of_word(&content, &[], &bounds), 4);
+    // The first is in the margins, too.
+    let content = [content, vec![1], drawing(&[shape_of(1), shape_of(3)], 0)].concat();
+    assert_eq!(of_word(&content, &delayed, &bounds), 6);
+}
+
+#[test]
+fn drawn_texts_are_counted_and_other_shapes_are_not() {
+    let shapes = [
+        shape(&[(0xC0C0, 14), (0x0080, 1)]),
+        // Without a text, a text box, and a line.
+        shape(&[(0xC0C0, 2)]),
+        shape(&[(0x0080, 0x0001_0000)]),
+        shape(&[(0x01CB, 9_525)]),
+        // A picture inside of its shape.
+        shape(&[(0xC104, 500)]),
+    ];
+    let content = [group(&[]), vec![0], drawing(&shapes, 1)].concat();
+    assert_eq!(of_word(&content, &[], &Bounds::default()), 2);
+}
+
+#[test]
+fn drawings_that_are_damaged_have_an_end() {
+    let bounds = Bounds::default();
+    let shapes = [shape_of(1), shape_of(2)];
+    // Deeper than any stack of calls.
+    let mut deep = vec![];
+    for depth in (0..100_000_u32).rev() {
+        deep.extend([15, 0, 3, 0xF0]);
+        deep.extend((8 * depth).to_le_bytes());
+    }
+    let mut shown = Shown::default();
+    shown.add(&deep);
+    assert_eq!(shown, Shown::default());
+    let entries = [entry(0, &bitmap(200, 100)), entry(0, &[])];
+    let content = [group(&entries), vec![0], drawing(&shapes, 2)].concat();
+    assert_eq!(of_word(&content, &[], &bounds), 1);
+    for length in 0..content.len() {
+        assert!(of_word(&content[..length], &content[..length], &bounds) <= 1);
+    }
+    for place in 0..content.len() {
+        let mut lying = content.clone();
+        lying[place] = 0xFF;
+        let _ = of_word(&lying, &content, &bounds);
+    }
+}
