@@ -202,8 +202,12 @@ pub(crate) fn binary(
     // `lost` are pages that could not be read, and `unread` counts pictures, charts and other objects.
     let (mut read, lost, unread) = match format {
         Format::Ppt => {
-            let ppt::Read { document, lost } = ppt::read(bytes, bounds)?;
-            (document, lost, 0)
+            let ppt::Read {
+                document,
+                lost,
+                unread,
+            } = ppt::read(bytes, bounds)?;
+            (document, lost, unread)
         }
         Format::Xls => {
             let (document, unread) = xls::read(bytes, bounds)?;
@@ -256,7 +260,7 @@ pub(crate) fn images(
         Format::Docx | Format::Pptx | Format::Xlsx => {
             pictures::images(bytes, format, pages, bounds, give)
         }
-        // What is unread of old presentations is not in them, and pictures of old workbooks are counted alone.
+        // Pictures of old presentations and workbooks are counted alone, and unread slides are not in their presentation.
         Format::Ppt | Format::Xls => Ok(()),
         _ => {
             let read = read_word(bytes)?;

@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod damaged_tests;
 mod directory;
+mod drawings;
 #[cfg(test)]
 mod made;
 mod records;
@@ -25,6 +26,7 @@ use undoc::{Document, FormatType, Paragraph, Section};
 
 use self::{
     directory::Directory,
+    drawings::Drawings,
     records::{Budget, Record, string, u32_at},
     slides::{Outlined, Slides, blocks, paragraphs},
     styles::{Numbers, Styles},
@@ -38,6 +40,7 @@ const SLIDE_ATOM: u16 = 0x03EF;
 const NOTES_PAGE: u16 = 0x03F0;
 const SLIDE_PERSIST: u16 = 0x03F3;
 const ENVIRONMENT: u16 = 0x03F2;
+const DRAWING_GROUP: u16 = 0x040B;
 const MAIN_MASTER: u16 = 0x03F8;
 const EXTERNAL_OBJECTS: u16 = 0x0409;
 const INFORMATION: u16 = 0x07D0;
@@ -53,6 +56,8 @@ const SLIDE_LIST: u16 = 0x0FF0;
 const TAGS: u16 = 0x1388;
 const BINARY_TAG: u16 = 0x138A;
 const BINARY_TAG_DATA: u16 = 0x138B;
+/// The record in a drawing group that has the store of pictures.
+const DRAWING_GROUP_CONTAINER: u16 = 0xF000;
 /// The tag of what PowerPoint 2000 added.
 const TAG_OF_2000: &str = "___PPT9";
 
@@ -79,6 +84,8 @@ pub(super) struct Read {
     /// The numbers of slides of which text may be missing, from 1 on, in order. The number behind the last slide stands for slides that the
     /// document does not name any longer.
     pub(super) lost: Vec<u32>,
+    /// Number of pictures and drawn texts of slides and of their masters, none of which is read. A picture counts once, wherever it is shown.
+    pub(super) unread: u32,
 }
 
 /// Reads a presentation.
@@ -100,7 +107,8 @@ pub(super) fn read(bytes: &[u8], bounds: &Bounds) -> Result<Read, ExtractError> 
     let current_user = needed("/Current User")?;
     let content = needed("/PowerPoint Document")?;
     let metadata = stream("/\u{5}SummaryInformation").unwrap_or_default();
-    let mut read = slides(&current_user, &content, bounds)?;
+    let pictures = stream("/Pictures").unwrap_or_default();
+    let mut read = slides(&current_user, &content, &pictures, bounds)?;
     let summary = summary::metadata(&metadata);
     read.document.metadata.title = summary.title;
     read.document.metadata.author = summary.author;
@@ -108,15 +116,20 @@ pub(super) fn read(bytes: &[u8], bounds: &Bounds) -> Result<Read, ExtractError> 
 }
 
 /// The slides of the streams of a presentation.
-fn slides(current_user: &[u8], content: &[u8], bounds: &Bounds) -> Result<Read, ExtractError> {
+fn slides(
+    current_user: &[u8],
+    content: &[u8],
+    pictures: &[u8],
+    bounds: &Bounds,
+) -> Result<Read, ExtractError> {
     let mut budget = Budget::new(bounds);
     let presentation = Presentation::read(current_user, content, &mut budget)?;
     let mut document = Document::new();
     document.format = FormatType::Ppt;
     document.metadata.page_count = u32::try_from(presentation.slides.len()).ok();
-    let mut lost = vec![];
+    let (mut lost, mut drawings) = (vec![], Drawings::default());
     for (number, (index, slide)) in (1..).zip(presentation.slides.iter().enumerate()) {
-        document.add_section(presentation.section(index, slide, &mut budget)?);
+        document.add_section(presentation.section(index, slide, &mut drawings, &mut budget)?);
         if budget.take_lost() {
             lost.push(number);
         }
@@ -131,7 +144,12 @@ fn slides(current_user: &[u8], content: &[u8], bounds: &Bounds) -> Result<Read, 
     if !lost.is_empty() && document.sections.iter().all(is_empty) {
         return Err(damaged("its slides are missing or cut off"));
     }
-    Ok(Read { document, lost })
+    let unread = drawings.shown.count(presentation.store, pictures, bounds);
+    Ok(Read {
+        document,
+        lost,
+        unread,
+    })
 }
 
 fn damaged(why: impl fmt::Display) -> ExtractError {
@@ -161,6 +179,8 @@ struct Presentation<'a> {
     styles: Styles,
     /// Further properties of texts in the outline, by the number of the slide and the place of the text there.
     items: HashMap<(u32, u16), Vec<Numbers>>,
+    /// The content of the record that has the store of pictures.
+    store: &'a [u8],
     /// True if the lists of slides break off.
     is_cut_off: bool,
 }
@@ -179,6 +199,7 @@ impl<'a> Presentation<'a> {
             targets: HashMap::new(),
             styles: Styles::default(),
             items: HashMap::new(),
+            store: &[],
             is_cut_off: false,
         };
         let document = presentation.directory.document(DOCUMENT);
@@ -193,6 +214,10 @@ impl<'a> Presentation<'a> {
                             presentation.styles.add_bullets(style.instance, style.data);
                         }
                     }
+                }
+                DRAWING_GROUP => {
+                    let group = budget.child(record.data, DRAWING_GROUP_CONTAINER)?;
+                    presentation.store = group.map(|group| group.data).unwrap_or_default();
                 }
                 EXTERNAL_OBJECTS => presentation.read_links(record.data, budget)?,
                 INFORMATION => presentation.read_information(record.data, budget)?,
@@ -296,6 +321,7 @@ impl<'a> Presentation<'a> {
         &self,
         index: usize,
         listed: &Listed<'a>,
+        drawings: &mut Drawings,
         budget: &mut Budget,
     ) -> Result<Section, ExtractError> {
         let slide = self.directory.object(listed.object, &[SLIDE]);
@@ -304,7 +330,7 @@ impl<'a> Presentation<'a> {
             None => None,
         };
         let field = |offset| atom.and_then(|atom| u32_at(atom.data, offset));
-        let styles = self.styles_of(field(12), budget)?;
+        let styles = self.styles_of(field(12), drawings, budget)?;
         // No text of a master is shown.
         budget.take_lost();
         if slide.is_none_or(|slide| slide.is_cut_off) || atom.is_none() {
@@ -323,6 +349,9 @@ impl<'a> Presentation<'a> {
             .collect();
         let mut section = Section::new(index);
         section.content = blocks(Slides::new(looks, &outline, budget).read(slide)?);
+        if let Some(slide) = slide {
+            drawings.add(listed.object, slide, budget)?;
+        }
         let notes = field(16).filter(|notes| *notes != NO_NOTES);
         let page = notes.and_then(|notes| {
             let object = self.notes.get(&notes)?;
@@ -346,20 +375,24 @@ impl<'a> Presentation<'a> {
         items.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// What text looks like on slides of a master.
+    /// What text looks like on slides of a master, whose drawing is looked at, too.
     fn styles_of(
         &self,
         mut master: Option<u32>,
+        drawings: &mut Drawings,
         budget: &mut Budget,
     ) -> Result<Styles, ExtractError> {
         let mut styles = Styles::default();
         for _ in 0..MOST_MASTERS {
-            let object = master.and_then(|master| self.masters.get(&master));
-            let kinds = [MAIN_MASTER, SLIDE];
-            let Some(object) = object.and_then(|object| self.directory.object(*object, &kinds))
-            else {
+            let number = master.and_then(|master| self.masters.get(&master));
+            let Some(number) = number.copied() else {
                 break;
             };
+            let kinds = [MAIN_MASTER, SLIDE];
+            let Some(object) = self.directory.object(number, &kinds) else {
+                break;
+            };
+            drawings.add(number, object, budget)?;
             if object.kind == SLIDE {
                 let atom = budget.child(object.data, SLIDE_ATOM)?;
                 master = atom.and_then(|atom| u32_at(atom.data, 12));

@@ -34,7 +34,7 @@ fn deck(slides: &[Vec<u8>]) -> Deck {
 
 /// The Markdown of streams, and the slides of which text is missing.
 fn read((user, content): &(Vec<u8>, Vec<u8>)) -> Result<(String, Vec<u32>), ExtractError> {
-    let mut read = slides(user, content, &Bounds::default())?;
+    let mut read = slides(user, content, &[], &Bounds::default())?;
     let written = written(&mut read.document, Inserts::default())?;
     Ok((written.0.markdown, read.lost))
 }
@@ -188,7 +188,7 @@ fn blank_lines_count() {
         ..Bounds::default()
     };
     assert_eq!(
-        slides(&user, &content, &bounds).unwrap_err(),
+        slides(&user, &content, &[], &bounds).unwrap_err(),
         ExtractError::too_large(Bound::Elements, bounds.elements)
     );
 }

@@ -212,8 +212,13 @@ impl Deck {
 
 /// A file of these streams.
 pub(super) fn file(user: &[u8], content: &[u8]) -> Vec<u8> {
+    file_of(&[("/Current User", user), ("/PowerPoint Document", content)])
+}
+
+/// A file of streams with these names.
+pub(super) fn file_of(streams: &[(&str, &[u8])]) -> Vec<u8> {
     let mut file = cfb::CompoundFile::create(Cursor::new(vec![])).unwrap();
-    for (name, data) in [("/Current User", user), ("/PowerPoint Document", content)] {
+    for (name, data) in streams {
         file.create_stream(name).unwrap().write_all(data).unwrap();
     }
     file.flush().unwrap();

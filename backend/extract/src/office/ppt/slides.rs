@@ -12,7 +12,7 @@ use super::{
 };
 use crate::error::ExtractError;
 
-const DRAWING: u16 = 0x040C;
+pub(super) const DRAWING: u16 = 0x040C;
 const DRAWING_CONTAINER: u16 = 0xF002;
 const GROUP: u16 = 0xF003;
 const SHAPE: u16 = 0xF004;

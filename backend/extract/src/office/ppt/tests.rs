@@ -7,21 +7,23 @@ use undoc::Document;
 use super::{
     Read,
     made::{
-        BODY, Deck, HALF_BODY, NOTES, OTHER, TITLE, anchor, atom, cell, container, file, group,
-        items, master_style, numbered, numbers, shape, style, table, tagged, text, text_box, wide,
+        BODY, Deck, HALF_BODY, NOTES, OTHER, TITLE, anchor, atom, cell, container, file, file_of,
+        group, items, master_style, numbered, numbers, shape, style, table, tagged, text, text_box,
+        wide,
     },
     read, slides,
 };
 use crate::{
     error::{Bound, ExtractError},
+    format::Format,
     limits::Bounds,
-    office::{inserts::Inserts, written},
+    office::{binary, blips, inserts::Inserts, written},
 };
 
 impl Deck {
     fn read(&self) -> Result<Document, ExtractError> {
         let (user, content) = self.streams();
-        slides(&user, &content, &Bounds::default()).map(|read| read.document)
+        slides(&user, &content, &[], &Bounds::default()).map(|read| read.document)
     }
 
     fn markdown(&self) -> String {
@@ -38,8 +40,13 @@ fn lists_and_tables_are_those_that_powerpoint_shows() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/documents/ppt");
     let bytes = fs::read(folder.join("legacy_sample.ppt")).unwrap();
     let reference = fs::read_to_string(folder.join("legacy_sample.ppt.golden.md")).unwrap();
-    let Read { mut document, lost } = read(&bytes, &Bounds::default()).unwrap();
+    let Read {
+        mut document,
+        lost,
+        unread,
+    } = read(&bytes, &Bounds::default()).unwrap();
     assert!(lost.is_empty(), "{lost:?}");
+    assert_eq!(unread, 0);
     assert_eq!(document.metadata.page_count, Some(3));
     let markdown = markdown(&mut document);
     let plain = |line: &str| line.trim_start_matches("##").trim().to_owned();
@@ -89,7 +96,7 @@ fn cells_that_stand_elsewhere_are_text() {
     let cells = [cell([0, 0, 9, 9], "a"), cell([9, 9, 18, 18], "b")];
     let (user, content) = Deck::of(&[table(1, &cells)]).streams();
     assert_eq!(
-        slides(&user, &content, &bounds).unwrap_err(),
+        slides(&user, &content, &[], &bounds).unwrap_err(),
         ExtractError::too_large(Bound::Cells, 3_u64)
     );
 }
@@ -205,6 +212,44 @@ fn links_fields_lines_and_notes() {
 }
 
 #[test]
+fn pictures_of_slides_and_masters_are_counted_once() {
+    use blips::made::{bitmap, drawing, entry, group, shape_of};
+
+    let photo = bitmap(300, 200);
+    let logo_at = u32::try_from(photo.len()).unwrap();
+    let pictures = [photo, bitmap(120, 60), bitmap(8, 8)].concat();
+    let store = [0, logo_at, 2 * logo_at].map(|place| entry(place, &[]));
+    let said = text_box(&[text(OTHER, "words", &[])]);
+    let deck = |slides: &[Vec<u8>]| {
+        let deck = Deck {
+            slides: slides.to_vec(),
+            master: container(0x040C, 0, &[drawing(&[shape_of(2)], 1)]),
+            document: container(0x040B, 0, &[group(&store)]),
+            ..Deck::default()
+        };
+        let (user, content) = deck.streams();
+        file_of(&[
+            ("/Current User", &user),
+            ("/PowerPoint Document", &content),
+            ("/Pictures", &pictures),
+        ])
+    };
+    let bounds = Bounds::default();
+    let read = |slides: &[Vec<u8>]| {
+        let (document, has_pictures) = binary(&deck(slides), Format::Ppt, &bounds).unwrap();
+        (document.unread_objects, has_pictures)
+    };
+    // The logo of the master, the photo of two slides, and no bullet.
+    let shown = [
+        [said.clone(), shape_of(1), shape_of(3)].concat(),
+        super::made::group(&[shape_of(1)]),
+        said.clone(),
+    ];
+    assert_eq!(read(&shown), (2, true));
+    assert_eq!(read(&[said]), (1, true));
+}
+
+#[test]
 fn files_that_are_cut_off_or_lie_are_errors_or_lose_text() {
     let styled = style(&[(4, 0, Some(true))], &[(4, 0)]);
     let deck = Deck {
@@ -216,14 +261,14 @@ fn files_that_are_cut_off_or_lie_are_errors_or_lose_text() {
     };
     let (user, content) = deck.streams();
     let bounds = Bounds::default();
-    assert!(slides(&user, &content, &bounds).is_ok());
+    assert!(slides(&user, &content, &[], &bounds).is_ok());
     for length in 0..user.len() {
         // What stands behind the fields that are read may be missing.
-        let read = slides(&user[..length], &content, &bounds);
+        let read = slides(&user[..length], &content, &[], &bounds);
         assert!(length >= 20 || read.is_err(), "{length}");
     }
     for length in 0..content.len() {
-        let read = slides(&user, &content[..length], &bounds);
+        let read = slides(&user, &content[..length], &[], &bounds);
         assert!(matches!(read, Err(ExtractError::Damaged(_))), "{length}");
     }
     // Each field claims more, or something else, in turn.
@@ -231,7 +276,7 @@ fn files_that_are_cut_off_or_lie_are_errors_or_lose_text() {
         for byte in [0, 0xFF] {
             let mut lying = content.clone();
             lying[place] = byte;
-            let _ = slides(&user, &lying, &bounds);
+            let _ = slides(&user, &lying, &[], &bounds);
         }
     }
 }
@@ -264,12 +309,12 @@ fn text_that_is_named_again_and_again_has_an_end() {
         ..Bounds::default()
     };
     assert_eq!(
-        slides(&user, &content, &bounds).unwrap_err(),
+        slides(&user, &content, &[], &bounds).unwrap_err(),
         ExtractError::too_large(Bound::MarkdownBytes, 1_000_000_u64)
     );
     bounds.elements = 10_000;
     assert_eq!(
-        slides(&user, &content, &bounds).unwrap_err(),
+        slides(&user, &content, &[], &bounds).unwrap_err(),
         ExtractError::too_large(Bound::Elements, 10_000_u64)
     );
 }
@@ -296,7 +341,7 @@ fn later_edits_count_and_none_names_a_later_one() {
     // The first edit names the second one as the one before it.
     let before = first as usize + 16;
     content[before..before + 4].copy_from_slice(&edit_at.to_le_bytes());
-    let refused = slides(&user, &content, &Bounds::default()).unwrap_err();
+    let refused = slides(&user, &content, &[], &Bounds::default()).unwrap_err();
     assert!(
         refused.to_string().contains("an edit names a later one"),
         "{refused}"
