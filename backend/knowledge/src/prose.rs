@@ -421,12 +421,15 @@ pub fn plain(line: &str) -> String {
     words
 }
 
+/// Appends the words of a line. No blanks stand in front, so that `words` is empty until there are some.
 fn write_plain(line: &str, words: &mut String) {
+    let end = line.trim_end().len();
     let mut rest = line;
     while let Some(c) = rest.chars().next() {
         if let Some((description, after)) = picture(rest) {
             // The text behind it begins with its own words.
-            let stands_in_front = words.trim().is_empty() && !after.trim().is_empty();
+            let is_last = line.len() - after.len() >= end;
+            let stands_in_front = words.is_empty() && !is_last;
             if !stands_in_front {
                 write_plain(description, words);
             }
@@ -457,7 +460,9 @@ fn write_plain(line: &str, words: &mut String) {
                 .and_then(|comment| Some(split_near(comment, "-->", MAX_BRACKET_BYTES)?.1))
                 .or_else(|| tag(rest))
             {
-                words.push(' ');
+                if !words.is_empty() {
+                    words.push(' ');
+                }
                 rest = after;
                 continue;
             }
@@ -465,7 +470,9 @@ fn write_plain(line: &str, words: &mut String) {
         if c == '&'
             && let Some((meant, after)) = entity(rest)
         {
-            words.push_str(meant);
+            if !words.is_empty() || !meant.trim().is_empty() {
+                words.push_str(meant);
+            }
             rest = after;
             continue;
         }
@@ -481,6 +488,7 @@ fn write_plain(line: &str, words: &mut String) {
             '`' => {}
             '*' | '_' if is_emphasis(c, words.chars().next_back(), next) => {}
             '~' if rest.starts_with('~') => rest = &rest[1..],
+            _ if words.is_empty() && c.is_whitespace() => {}
             _ => words.push(c),
         }
     }

@@ -199,6 +199,23 @@ fn marks_are_no_words() {
 }
 
 #[test]
+fn pictures_behind_blanks_take_no_longer_than_their_line() {
+    // With a look at all blanks for each picture, this takes minutes.
+    let line = format!(
+        "![](x){}{}end",
+        " ".repeat(500_000),
+        "![](x)".repeat(80_000)
+    );
+    assert_eq!(plain(&line), "end");
+    let behind = format!("{}x{}", "![a](x)".repeat(80_000), " ".repeat(500_000));
+    assert_eq!(plain(&behind), "x");
+    let tags = "<b>![a](x)</b>".repeat(40_000);
+    assert!(plain(&tags).ends_with('a'));
+    assert_eq!(plain("&nbsp;![a lion](x) runs"), "runs");
+    assert_eq!(plain("[a ![lion](x) ](y)runs"), "a lion runs");
+}
+
+#[test]
 fn what_says_nothing_is_left_out() {
     is_read(
         "---\n\n```sh\nrm -rf /\n```\n\n[1]: https://example.org\n\n![](a.png)\n\n![a lion](a.png) ![b](b.png)\n\n***\n\n~~~\nopen to the end\n# no heading",
