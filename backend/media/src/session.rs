@@ -2,7 +2,7 @@
 //! something next.
 
 mod client;
-mod offers;
+mod limits;
 mod presence;
 mod replay;
 mod turns;
@@ -31,7 +31,7 @@ use tokio::{sync::mpsc, time::timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use self::{
-    offers::Offers,
+    limits::Limits,
     presence::Presence,
     replay::ReplayBuffer,
     turns::{patience_after, patience_message, turn_settings},
@@ -71,7 +71,7 @@ pub(super) struct Session {
     peer: Option<Peer>,
     place: Place,
     ssrc: u32,
-    offers: Offers,
+    limits: Limits,
     wire: Option<Wire>,
     replay: ReplayBuffer,
     presence: Presence,
@@ -261,7 +261,7 @@ impl Session {
             peer: None,
             place,
             ssrc: rand::random(),
-            offers: Offers::new(epoch),
+            limits: Limits::new(epoch),
             wire: None,
             replay: ReplayBuffer::default(),
             presence: Presence::new(epoch, Duration::from_secs(settings.visitor_seconds.into())),

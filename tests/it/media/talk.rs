@@ -439,3 +439,23 @@ async fn a_character_speaks_with_a_voice_of_the_library() {
         assert_eq!(requests.last().unwrap().body["voice"], asked);
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn typed_turns_that_come_too_fast_are_refused() {
+    let stage = Stage::new().await;
+    let (_, client) = stage.join().await;
+    let from = now();
+    for number in 1..=21 {
+        let text = format!("Question {number}?");
+        client.say(&ClientMessage::Text { text }).await.unwrap();
+    }
+    let refused = client.message(from, SOON, |message| match message {
+        ServerMessage::Error { code, fatal, .. } => Some((code.clone(), *fatal)),
+        _ => None,
+    });
+    assert_eq!(refused.await.unwrap(), ("TEXT_TOO_MUCH".to_owned(), false));
+    client
+        .line(Originator::User, SOON, |text| text == "Question 20?")
+        .await
+        .unwrap();
+}

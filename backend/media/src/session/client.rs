@@ -6,7 +6,10 @@ use colloquy_protocol::{ByeReason, ClientMessage, CloseCode, MAX_TEXT_CHARS, Ser
 use colloquy_transport::{offer::Offer, peer::Peer};
 use colloquy_voice::Input;
 
-use super::{End, Failure, MediaPath, Session, excerpt};
+use super::{
+    End, Failure, MediaPath, Session, excerpt,
+    limits::{MAX_TYPED_BYTES, MAX_TYPED_TURNS, WINDOW},
+};
 use crate::signalling::Wire;
 
 impl Session {
@@ -20,23 +23,7 @@ impl Session {
                 }
             }
             ClientMessage::Mute { muted } => self.tell_engine(Input::Mute(muted), now),
-            ClientMessage::Text { text } => {
-                let text = text.trim();
-                if text.chars().count() > MAX_TEXT_CHARS {
-                    self.say(&ServerMessage::Error {
-                        code: "TEXT_TOO_LONG".to_owned(),
-                        message: format!("a typed turn has at most {MAX_TEXT_CHARS} characters"),
-                        fatal: false,
-                    });
-                } else if !text.is_empty() {
-                    self.tell_engine(
-                        Input::TypedTurn {
-                            text: text.to_owned(),
-                        },
-                        now,
-                    );
-                }
-            }
+            ClientMessage::Text { text } => self.typed(text.trim(), now),
             ClientMessage::HangUp => self.tell_engine(Input::HangUp, now),
             ClientMessage::Ping { t } => self.say(&ServerMessage::Pong { t }),
             ClientMessage::Hello { .. } => self.violated("hello came twice"),
@@ -44,8 +31,33 @@ impl Session {
         }
     }
 
+    /// Takes a typed turn, unless it is too long or there are too many.
+    fn typed(&mut self, text: &str, now: Instant) {
+        let refused = |code: &str, message: String| ServerMessage::Error {
+            code: code.to_owned(),
+            message,
+            fatal: false,
+        };
+        if text.is_empty() {
+            return;
+        }
+        if text.chars().count() > MAX_TEXT_CHARS {
+            let message = format!("a typed turn has at most {MAX_TEXT_CHARS} characters");
+            self.say(&refused("TEXT_TOO_LONG", message));
+        } else if self.limits.typed_turns.count(now, text.len()) {
+            let text = text.to_owned();
+            self.tell_engine(Input::TypedTurn { text }, now);
+        } else {
+            let seconds = WINDOW.as_secs();
+            let message = format!(
+                "a call has at most {MAX_TYPED_TURNS} typed turns within {seconds} s, and {MAX_TYPED_BYTES} bytes of them in all"
+            );
+            self.say(&refused("TEXT_TOO_MUCH", message));
+        }
+    }
+
     pub(super) fn offered(&mut self, sdp: String, now: Instant) {
-        if !self.offers.count(now) {
+        if !self.limits.offers.count(now, 1) {
             return self.violated("too many offers came");
         }
         match self.answer(&sdp, now) {

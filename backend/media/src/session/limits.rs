@@ -67,11 +67,13 @@ impl Limit {
 
 #[cfg(test)]
 mod tests {
+    use colloquy_base::clock::{Clock as _, SystemClock};
+
     use super::*;
 
     #[test]
     fn a_limit_counts_within_windows_and_in_all() {
-        let begin = Instant::now();
+        let begin = SystemClock.instant();
         let mut limit = Limit::new(begin, 2, 10);
         assert!(limit.count(begin, 3));
         assert!(!limit.count(begin, 8), "too much in all");
@@ -85,7 +87,7 @@ mod tests {
 
     #[test]
     fn typed_turns_keep_a_conversation_small() {
-        let begin = Instant::now();
+        let begin = SystemClock.instant();
         let mut turns = Limits::new(begin).typed_turns;
         let longest = colloquy_protocol::MAX_TEXT_CHARS * char::MAX.len_utf8();
         let mut taken = 0;
