@@ -53,15 +53,16 @@ impl Edge {
     }
 }
 
-/// What an operator changes to make room, which takes next to none itself: limits of partners and quotas, and keys.
-const ALWAYS: [&str; 3] = ["/api/partners", "/api/quotas", "/api/keys"];
+/// What is changed to make room, which takes next to none itself: limits of partners and quotas.
+const LIMITS: [&str; 2] = ["/api/partners/", "/api/quotas/"];
 
 /// Returns true if a request with this method and path is refused while the disk is low: one that creates or changes something. Changes of
-/// partners, quotas and keys pass.
+/// limits pass.
 #[must_use]
 pub fn needs_disk(method: &Method, path: &str) -> bool {
     let stores = matches!(*method, Method::POST | Method::PUT | Method::PATCH);
-    stores && !ALWAYS.iter().any(|prefix| path.starts_with(prefix))
+    let is_limit = || LIMITS.iter().any(|prefix| path.starts_with(prefix));
+    stores && !(*method == Method::PUT && is_limit())
 }
 
 /// Refuses requests that [need the disk](needs_disk) while it is low. `DELETE` and the sockets of calls pass.
@@ -99,7 +100,9 @@ mod tests {
         let routes = get(handler).post(handler).put(handler).delete(handler);
         let routes = Router::<()>::new()
             .route("/api/documents", routes.clone())
-            .route("/api/partners/acme", routes);
+            .route("/api/partners/acme", routes.clone())
+            .route("/api/quotas/acme", routes.clone())
+            .route("/api/keys/acme", routes);
         let routes = Interface::MANAGEMENT.wrap(&edge, routes);
         let asked = async |method: Method, path: &str| {
             let request = Request::builder().method(method).uri(path);
@@ -119,6 +122,10 @@ mod tests {
         }
         let lowered = asked(Method::PUT, "/api/partners/acme").await;
         assert_eq!(lowered, StatusCode::OK, "a limit can be lowered");
+        for path in ["/api/quotas/acme", "/api/keys/acme", "/api/partners/acme"] {
+            let created = asked(Method::POST, path).await;
+            assert_eq!(created, StatusCode::INSUFFICIENT_STORAGE, "{path}");
+        }
         let refused = ApiError::from(edge.require_disk().unwrap_err());
         assert_eq!(refused.status, StatusCode::INSUFFICIENT_STORAGE);
         edge.set_disk_low(false);
