@@ -13,10 +13,14 @@ use super::{
     bill,
     error::CreateError,
     request::CreateCall,
-    room::CallOrigin,
+    room::{Bound, CallOrigin},
     store::{self, CallRow, NewCall},
 };
 use crate::Calls;
+
+/// The most bytes that the characters and parameters of the calls of a publishable key have until somebody joins them. They count in the storage
+/// of the partner, which a stranger could fill otherwise.
+const MAX_UNJOINED_BYTES: u64 = 32 * 1024 * 1024;
 
 /// Creates a call. Returns it with `x-ratelimit-*` of the quota that pays for it, and `X-Colloquy-Warning` when the knowledge
 /// base of its character is not found.
@@ -79,7 +83,7 @@ pub(super) async fn create(
     let new = NewCall {
         id: id.map_or_else(|| calls.clock.new_id().to_string(), str::to_owned),
         tenant,
-        page_key,
+        page_key: page_key.clone(),
         quota: payer.quota().map(|quota| quota.id.clone()),
         character,
         character_params: request.character_params,
@@ -95,6 +99,11 @@ pub(super) async fn create(
     if let Some(reservation) = &reservation {
         reservation.keep_in(&transaction).await?;
         headers = reservation.standing().headers(now);
+    }
+    if let Some(key) = &page_key
+        && store::unjoined_bytes(&transaction, key).await? > MAX_UNJOINED_BYTES
+    {
+        return Err(Bound::Connecting.into());
     }
     storage::charge_text(calls, &transaction, &partner, bytes).await?;
     transaction.commit().await?;

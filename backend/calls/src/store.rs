@@ -112,6 +112,12 @@ const LISTED: &str = "id, partner, state, character_reference, '' AS character_j
                       character_bytes, time_limit_seconds, webhook_url, expires_at, endpoint, taken_at, call_seconds, \
                       server_runtime_seconds, CAST(NULL AS TEXT) AS transcript, metadata, created_at, updated_at";
 
+/// How many bytes of text the calls of a publishable key have that nobody joined yet.
+pub(super) async fn unjoined_bytes(db: &impl Executor, page_key: &str) -> Result<u64, StoreError> {
+    let sql = "SELECT CAST(COALESCE(SUM(character_bytes), 0) AS BIGINT) FROM calls WHERE page_key = $1 AND state = 'starting'";
+    db.fetch_count(statement(sql, [page_key.into()])).await
+}
+
 /// Returns the call, and how many bytes of text it has.
 pub(super) async fn insert(
     db: &impl Executor,

@@ -12,6 +12,9 @@ ON CONFLICT (partner) DO UPDATE SET texts = partner_storage.texts + excluded.tex
 -- Calls that ended before hold their characters still. There may be many, so the server clears them in batches, once it runs.
 CREATE INDEX calls_uncleared ON calls (id) WHERE ended_at IS NOT NULL AND character_json <> '';
 
+-- What the calls of a page have until somebody joins them is bounded.
+CREATE INDEX calls_of_pages ON calls (page_key, character_bytes) WHERE state = 'starting' AND page_key IS NOT NULL;
+
 CREATE INDEX calls_ended ON calls (ended_at);
 
 CREATE INDEX calls_without_media ON calls (ended_at) WHERE ongoing_at IS NULL;

@@ -220,6 +220,43 @@ async fn limit_storage(app: &TestApp, bytes: u64) {
         .expect(200);
 }
 
+on_both_databases!(
+    calls_of_a_page_that_nobody_joins_leave_room_to_the_partner,
+    |builder| builder.without_worker(),
+    |app| {
+        let (acme, _) = app.acme_and_other().await;
+        let origin = "https://shop.example";
+        let page = json!({"kind": "publishable", "allowed_origins": [origin]});
+        let page = app.key("acme", page).await;
+        let before = counted(&app).await;
+        let params: serde_json::Map<_, _> = (0..31)
+            .map(|number| (format!("p{number}"), Value::from("x".repeat(32_000))))
+            .collect();
+        let call = json!({"character": "repo:acme/ada", "call_time_limit_seconds": 60, "character_params": params});
+        let place = async || {
+            let request = app.request(Method::POST, CALLS).json(&call);
+            let request = request.header("x-api-key", page["api_key"].as_str().unwrap());
+            send(request.header("origin", origin)).await
+        };
+        let mut placed = 0;
+        let refused = loop {
+            let answer = place().await;
+            if !answer.status.is_success() {
+                break answer;
+            }
+            placed += 1;
+        };
+        assert_eq!(refused.expect(429)["error"]["code"], "RATE_LIMITED");
+        assert_eq!(placed, 33, "32 MiB");
+        assert!(counted(&app).await - before < 33 * 1024 * 1024);
+        // The partner's own server finds room.
+        app.post(&acme.key, CALLS, call.clone()).await.expect(200);
+        let joined = "UPDATE calls SET state = 'ongoing'";
+        app.app.store.db().execute(joined).await.unwrap();
+        place().await.expect(200);
+    }
+);
+
 /// A call with a character of its own, of 1,300 bytes and more.
 fn inline_call() -> Value {
     let character = json!({"personality": "You are Zoë.".repeat(100)});
