@@ -1,7 +1,7 @@
 //! Settings that are lists, in the forms that a file and the environment give them.
 
 use serde::{Deserialize, Deserializer, de::Error as _};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Secret;
 
@@ -41,13 +41,18 @@ pub(super) fn ice_servers<'de, D: Deserializer<'de>>(
     enum Given {
         Text(Secret),
         Urls(Vec<String>),
-        Servers(Vec<Value>),
+        Mixed(Vec<Value>),
     }
     match Option::<Given>::deserialize(deserializer) {
         Ok(None) => Ok(None),
         Ok(Some(Given::Text(text))) => Ok(Some(text)),
         Ok(Some(Given::Urls(urls))) => Ok(Some(Secret::new(urls.join(",")))),
-        Ok(Some(Given::Servers(servers))) => {
+        Ok(Some(Given::Mixed(entries))) => {
+            let server = |entry| match entry {
+                url @ Value::String(_) => json!({ "urls": url }),
+                table => table,
+            };
+            let servers = entries.into_iter().map(server).collect();
             Ok(Some(Secret::new(Value::Array(servers).to_string())))
         }
         Err(_) => Err(D::Error::custom(
@@ -82,9 +87,8 @@ mod tests {
         let text = servers("\"stun:a,stun:b\"").unwrap();
         assert_eq!(text.as_deref(), Some("stun:a,stun:b"));
         assert_eq!(servers("[\"stun:a\", \"stun:b\"]").unwrap(), text);
-        let tables = servers(
-            "[{urls = \"stun:a\"}, {urls = [\"turn:b\"], username = \"u\", credential = \"c\"}]",
-        );
+        let tables =
+            servers("[\"stun:a\", {urls = [\"turn:b\"], username = \"u\", credential = \"c\"}]");
         let expected = serde_json::json!([
             {"urls": "stun:a"}, {"urls": ["turn:b"], "username": "u", "credential": "c"},
         ]);

@@ -187,17 +187,18 @@ fn parse_ice_servers(setting: Option<&Secret>) -> anyhow::Result<Vec<IceServer>>
         };
         text.split(',').map(server).collect::<Vec<_>>()
     };
-    for server in &servers {
+    for (number, server) in (1..).zip(&servers) {
         for url in &server.urls {
+            // Some write the credential into the URL, so it is not shown.
             let mut schemes = ["stun:", "stuns:", "turn:", "turns:"].iter();
             anyhow::ensure!(
                 schemes.any(|scheme| url.starts_with(scheme)),
-                "media.ice_servers: {url} is no stun: or turn: URL"
+                "media.ice_servers: entry {number} is no stun: or turn: URL"
             );
             let is_complete = server.username.is_some() && server.credential.is_some();
             anyhow::ensure!(
                 url.starts_with("stun") || is_complete,
-                "media.ice_servers: {url} needs a username and a credential: [{{\"urls\": .., \"username\": .., \"credential\": ..}}]"
+                "media.ice_servers: entry {number} needs a username and a credential: [{{\"urls\": .., \"username\": .., \"credential\": ..}}]"
             );
         }
         let credential = server.credential.as_deref().map(Secret::new);
