@@ -141,10 +141,15 @@ pub fn is_nested(value: &Value) -> bool {
     }
 }
 
-/// The integer that a number with a fraction or an exponent is, such as `1e3`; `None` where it is none, or is beyond what a double
-/// holds exactly.
+/// The integer that a number is, however it is written: `1e3` and `1000.0` are integers in JSON. `None` for other values, and for
+/// those beyond what a double holds exactly or an `i64` holds.
 #[must_use]
-pub fn whole(number: f64) -> Option<i64> {
+pub fn integer(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| whole(value.as_f64()?))
+}
+
+/// The integer that a number with a fraction or an exponent is; `None` where it is none, or is beyond what a double holds exactly.
+fn whole(number: f64) -> Option<i64> {
     const MOST: f64 = 9_007_199_254_740_991.0;
     #[expect(
         clippy::cast_possible_truncation,

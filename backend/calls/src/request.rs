@@ -3,7 +3,7 @@
 //! In forms every value is text, and an object is its JSON text; JSON bodies may use the same texts. A field that is
 //! empty in a form counts as not given. Fields that are not known are ignored; the interface document is silent on them.
 
-use colloquy_base::invalid::InvalidField;
+use colloquy_base::{invalid::InvalidField, json};
 use colloquy_characters::{CharacterInput, parse_character_params};
 use serde_json::{Map, Value};
 use url::Url;
@@ -72,8 +72,7 @@ impl CreateCall {
 fn time_limit(value: &Value) -> Result<u32, InvalidField> {
     let seconds = match value {
         Value::String(text) => text.trim().parse().ok(),
-        Value::Number(number) => number.as_u64(),
-        _ => None,
+        value => json::integer(value).and_then(|seconds| u64::try_from(seconds).ok()),
     };
     seconds
         .and_then(|seconds| u32::try_from(seconds).ok())

@@ -1,5 +1,6 @@
 //! Taking fields out of a body, with errors that name them.
 
+use colloquy_base::json::integer;
 use serde_json::Value;
 
 use super::{FormatError, Object};
@@ -51,14 +52,6 @@ pub(super) fn take_tokens(body: &mut Object, field: &str) -> Result<Option<u64>,
             _ => Err(FormatError::new(field, "must be a positive integer")),
         },
     }
-}
-
-/// The integer that a number is, however it is written: `1e3` and `1000.0` are integers in JSON. `None` for other values, and for
-/// those beyond what a double holds exactly or an `i64` holds.
-pub(super) fn integer(value: &Value) -> Option<i64> {
-    value
-        .as_i64()
-        .or_else(|| colloquy_base::json::whole(value.as_f64()?))
 }
 
 /// The string of a field that has to be one.

@@ -1,10 +1,11 @@
 //! What a model cannot do that answers with plain text alone.
 
+use colloquy_base::json::integer;
 use serde_json::{Value, json};
 
 use super::{
     FormatError, ModelApi, Object, Request,
-    fields::{entries, integer, str_of},
+    fields::{entries, str_of},
     items::is_message,
 };
 

@@ -3,11 +3,12 @@
 
 use std::{collections::BTreeSet, fmt};
 
+use colloquy_base::json::integer;
 use serde_json::Value;
 
 use super::{
     FormatError, ModelApi, Object, Reasoning,
-    fields::{integer, take, take_bool, take_object, take_string, take_tokens},
+    fields::{take, take_bool, take_object, take_string, take_tokens},
     items, messages,
     reasoning::take_reasoning,
     types,

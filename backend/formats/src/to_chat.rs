@@ -3,12 +3,13 @@
 //! What a chat completion cannot say is refused, with the field's name. Left out is only what changes nothing for the
 //! answer: how the response is kept and shown, and thinking of earlier turns.
 
+use colloquy_base::json::integer;
 use serde_json::{Value, json};
 
 use super::{
     FormatError, Object, Request,
     compact::is_compaction,
-    fields::{entries, integer, required_str, str_of, take},
+    fields::{entries, required_str, str_of, take},
     items::{self, is_message},
     messages,
     shapes::{self, Target, joined_text, part_to_chat},

@@ -1,9 +1,10 @@
 //! The types and ranges of the fields of both APIs, as tables. They are checked here, so that a mistake gets the same answer
 //! whichever model is asked; what is not named here passes, and null counts as not given.
 
+use colloquy_base::json::integer;
 use serde_json::Value;
 
-use super::{FormatError, Object, fields::integer};
+use super::{FormatError, Object};
 
 /// What a value has to be.
 pub(super) enum Kind {

@@ -175,9 +175,13 @@ impl Wanted {
         };
         let dimensions = match body.remove("dimensions") {
             None | Some(Value::Null) => None,
-            Some(given) => Some(given.as_u64().filter(|it| *it > 0).ok_or_else(|| {
-                InvalidField::new("dimensions", "dimensions must be an integer of at least 1")
-            })?),
+            Some(given) => {
+                let given = json::integer(&given).and_then(|given| u64::try_from(given).ok());
+                let given = given.filter(|dimensions| *dimensions > 0);
+                Some(given.ok_or_else(|| {
+                    InvalidField::new("dimensions", "dimensions must be an integer of at least 1")
+                })?)
+            }
         };
         if let Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) =
             body.get("user")
