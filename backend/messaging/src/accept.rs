@@ -96,15 +96,17 @@ fn check_language(
     question: &Question,
     character: &Character,
 ) -> Result<(), InvalidField> {
+    let mut new = question.new.iter();
+    if !new.any(|message| matches!(message.content, Content::Audio(_))) {
+        return Ok(());
+    }
     let spoken = character.parameters.conversation_language();
     // A saved character may be older than this rule.
     let spoken = spoken.map_err(|invalid| InvalidField {
         field: format!("input.character.{}", invalid.field).into(),
         ..invalid
     })?;
-    let mut new = question.new.iter();
-    let is_voiced = new.any(|message| matches!(message.content, Content::Audio(_)));
-    let Some(ConversationLanguage { named, field }) = spoken.filter(|_| is_voiced) else {
+    let Some(ConversationLanguage { named, field }) = spoken else {
         return Ok(());
     };
     let understood = messaging.providers.batch.transcriber.understands();
