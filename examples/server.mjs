@@ -141,8 +141,9 @@ export async function createCallAtBackend(settings) {
   const body = await answer.json().catch(() => null);
   if (answer.ok && body?.data) return body.data;
 
-  const { code = "SERVER", message = `The call backend answered ${answer.status}.` } = body?.error ?? {};
-  console.error(`creating a call failed: ${answer.status} ${code}: ${message}`);
+  const { code = "SERVER", field, message = `The call backend answered ${answer.status}.` } = body?.error ?? {};
+  const subject = field ? `${field}: ` : "";
+  console.error(`creating a call failed: ${answer.status} ${code}: ${subject}${message}`);
   // A full backend is told by the SDK's own name for it, so that the page has one list of codes.
   const told = answer.status === 503 ? "CAPACITY" : code;
   // A refused key is this server's trouble; a visitor can do nothing about it.

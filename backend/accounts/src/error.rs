@@ -16,8 +16,8 @@ pub enum AccountError {
     /// The state of things does not allow it.
     #[error("{0}")]
     Conflict(&'static str),
-    /// The database failed.
-    #[error(transparent)]
+    /// The database failed. Not transparent: jobs find outages among the causes.
+    #[error("{0}")]
     Store(#[from] StoreError),
 }
 

@@ -132,18 +132,15 @@ impl Part<'_> {
         let mut text = Vec::new();
         while let Some(piece) = self.next_piece().await? {
             if text.len() + piece.len() > most {
-                return Err(ApiError::invalid(
-                    &self.name,
-                    format!("{} has {most} bytes at most", self.name),
-                ));
+                let message = format!("has more than {most} bytes");
+                return Err(ApiError::invalid(&self.name, message));
             }
             if let Some(share) = &self.form.share {
                 share.grow(piece.len())?;
             }
             text.extend_from_slice(&piece);
         }
-        String::from_utf8(text)
-            .map_err(|_| ApiError::invalid(&self.name, format!("{} is not UTF-8", self.name)))
+        String::from_utf8(text).map_err(|_| ApiError::invalid(&self.name, "is not UTF-8"))
     }
 
     /// The content of a file, as it comes.

@@ -1,6 +1,6 @@
 //! The body that each interface promises for its errors.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use axum::{
     Json,
@@ -70,7 +70,7 @@ impl ErrorShape {
                     context["field"] = json!(field);
                 }
                 json!({
-                    "detail": {"code": error.code, "message": error.message_with_wait(), "context": context},
+                    "detail": {"code": error.code, "message": named(error), "context": context},
                     "error": public_error(error),
                 })
             }
@@ -131,7 +131,16 @@ pub fn public_error(error: &ApiError) -> Value {
         400..=499 => "invalid_request_error",
         _ => "server_error",
     };
-    json!({"type": kind, "code": error.code, "message": error.message_with_wait(), "param": error.field})
+    json!({"type": kind, "code": error.code, "message": named(error), "param": error.field})
+}
+
+/// The message with the field that it is about: the official clients show nothing else.
+fn named(error: &ApiError) -> Cow<'_, str> {
+    let message = error.message_with_wait();
+    match &error.field {
+        Some(field) if !message.contains(&**field) => format!("{field}: {message}").into(),
+        _ => message,
+    }
 }
 
 /// `{message, errors}` with every wrong field; `None` where no field is wrong.
@@ -195,6 +204,11 @@ mod tests {
             },
         });
         assert_eq!(ErrorShape::Text.body(&wrong, &context), expected);
+        let beside = ApiError::invalid("limit", "must be an integer");
+        let body = ErrorShape::Text.body(&beside, &context);
+        for message in [&body["detail"]["message"], &body["error"]["message"]] {
+            assert_eq!(message, "limit: must be an integer");
+        }
         for (error, kind) in [
             (ApiError::unauthorized(), "authentication_error"),
             (ApiError::forbidden("no"), "permission_error"),

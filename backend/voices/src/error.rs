@@ -33,7 +33,7 @@ pub(super) enum VoiceError {
     #[error("a file has more than {0} bytes")]
     TooLarge(u64),
     /// There is no room for a file, in the partner's storage or on the disk.
-    #[error(transparent)]
+    #[error("{0}")]
     NoRoom(#[from] NoRoom),
     /// The partner has too many voices that are being processed.
     #[error("too many voices are being processed")]
@@ -45,13 +45,13 @@ pub(super) enum VoiceError {
     #[error(transparent)]
     Full(#[from] Full),
     /// A recording cannot be decoded.
-    #[error(transparent)]
+    #[error("{0}")]
     Unreadable(#[from] DigitizeError),
     /// A file cannot be stored or read.
-    #[error(transparent)]
+    #[error("{0}")]
     Files(#[from] ObjectError),
     /// The database failed.
-    #[error(transparent)]
+    #[error("{0}")]
     Store(#[from] StoreError),
     /// The request did not arrive.
     #[error(transparent)]
@@ -99,7 +99,7 @@ impl From<VoiceError> for ApiError {
                 source: Some(Arc::new(error)),
                 ..Self::unavailable("Recordings cannot be decoded now", TRY_AGAIN)
             },
-            VoiceError::Unreadable(error) => Self::invalid("file", format!("file: {error}")),
+            VoiceError::Unreadable(error) => Self::invalid("file", error.to_string()),
             VoiceError::Files(ObjectError::Missing) => Self::not_found("Sample"),
             VoiceError::Files(error @ ObjectError::Damaged) => Self {
                 message: "The stored recording is damaged; upload it again".to_owned(),

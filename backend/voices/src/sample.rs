@@ -84,15 +84,13 @@ pub(super) async fn of_recording(
     let window = decoded.await?;
     let wrong = |message: String| VoiceError::Invalid(InvalidField::new("file", message));
     if window.samples.len() > LONGEST_SECONDS * RATE_HZ {
-        return Err(wrong(format!(
-            "file: a sample has {LONGEST_SECONDS} s at most"
-        )));
+        return Err(wrong(format!("a sample has {LONGEST_SECONDS} s at most")));
     }
     if window.samples.len() < SHORTEST_SAMPLE {
-        return Err(wrong("file: a sample has 1 s at least".to_owned()));
+        return Err(wrong("a sample has 1 s at least".to_owned()));
     }
     if is_silent(&window.samples) {
-        return Err(wrong("file: nothing is to be heard in it".to_owned()));
+        return Err(wrong("nothing is to be heard in it".to_owned()));
     }
     let levelled = spawn_blocking(move || {
         let values = window.samples.iter().copied().map(loudness::value);
