@@ -91,14 +91,25 @@ impl Shown {
     /// Counts what is shown and may hold text. `group` is the content of the record that has the store; its pictures stand in it or in
     /// `delayed`. A picture that is in neither is not in the document, as links are.
     pub(super) fn count(&self, group: &[u8], delayed: &[u8], bounds: &Bounds) -> u32 {
-        let store = Records(group).find(|record| record.kind == STORE);
-        let entries = Records(store.map(|store| store.data).unwrap_or_default()).zip(1_u32..);
-        let shown = entries.filter(|(_, number)| self.pictures.contains(number));
-        let blips = shown.filter_map(|(entry, _)| blip(&entry, delayed));
-        let count = blips.filter(|blip| may_hold_text(blip, bounds)).count();
-        let count = u32::try_from(count).unwrap_or(u32::MAX);
-        count.saturating_add(self.others)
+        let is_shown = |number: u32| self.pictures.contains(&number);
+        count(group, delayed, is_shown, bounds).saturating_add(self.others)
     }
+}
+
+/// Counts those pictures of a store that are shown, by their numbers, and may hold text.
+fn count(group: &[u8], delayed: &[u8], is_shown: impl Fn(u32) -> bool, bounds: &Bounds) -> u32 {
+    let store = Records(group).find(|record| record.kind == STORE);
+    let entries = Records(store.map(|store| store.data).unwrap_or_default()).zip(1_u32..);
+    let shown = entries.filter(|(_, number)| is_shown(*number));
+    let blips = shown.filter_map(|(entry, _)| blip(&entry, delayed));
+    let count = blips.filter(|blip| may_hold_text(blip, bounds)).count();
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Counts the pictures of a workbook that may hold text, each once. `drawings` is what the workbook says of all drawings of its sheets.
+pub(super) fn of_workbook(drawings: &[u8], bounds: &Bounds) -> u32 {
+    let group = Records(drawings).next();
+    group.map_or(0, |group| count(group.data, &[], |_| true, bounds))
 }
 
 /// Counts what the drawings of a Word document show that is not read, in its body and its margins. `content` is what the document says of
@@ -174,7 +185,7 @@ struct Record<'a> {
 }
 
 /// The records of a content. One that is cut off is the last, and has what is left.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Records<'a>(&'a [u8]);
 
 impl<'a> Iterator for Records<'a> {

@@ -84,7 +84,7 @@ pub(super) struct Read {
     /// The numbers of slides of which text may be missing, from 1 on, in order. The number behind the last slide stands for slides that the
     /// document does not name any longer.
     pub(super) lost: Vec<u32>,
-    /// Number of pictures and drawn texts of slides and of their masters, none of which is read. A picture counts once, wherever it is shown.
+    /// Number of pictures and drawn texts of slides and of their masters, none of which is read. A picture that is shown again counts once.
     pub(super) unread: u32,
 }
 

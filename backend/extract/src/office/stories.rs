@@ -1,6 +1,6 @@
 //! What Word 97 to 2003 stores behind the body and the footnotes of a document: headers and footers, comments, and text boxes. Of these,
-//! `undoc` reads the margins of odd pages of the first section alone. Pictures that it does not read are counted here: those that float, and
-//! those in a line of anything but the body.
+//! `undoc` reads the margins of odd pages of the first section alone. Pictures that it does not read are counted here: those that float,
+//! and those in a line of anything but the body.
 //!
 //! Sources: [MS-DOC], sections 2.3 (parts of a document), 2.5 (where they are), 2.8 and 2.9.38 (positions and pieces of the text).
 

@@ -18,7 +18,7 @@ use undoc::{Paragraph, xls::XlsParser};
 
 use self::{margins::more_margins, objects::Objects};
 use super::{
-    code_page,
+    blips, code_page,
     numbers::{MOST_STYLES, Numbers},
     ppt::summary,
     refusal,
@@ -47,6 +47,8 @@ const HEADER: u16 = 0x0014;
 const FOOTER: u16 = 0x0015;
 /// The headers and footers of even pages and of the first one.
 const MORE_MARGINS: u16 = 0x089C;
+/// What all drawings have in common, with the store of their pictures.
+const DRAWINGS: u16 = 0x00EB;
 const DATE_MODE: u16 = 0x0022;
 const ENCRYPTED: u16 = 0x002F;
 const CODE_PAGE: u16 = 0x0042;
@@ -147,10 +149,12 @@ fn rewritten(stream: &[u8], bounds: &Bounds) -> Result<Option<Rewritten>, Extrac
     written.add(begin.whole)?;
     let (mut sheets, mut formats, mut styles) = (vec![], vec![], Vec::<u32>::new());
     let (mut from_1904, mut page, mut unread) = (false, None, 0_u32);
+    let (mut drawings, mut pictures) = (vec![], 0_u32);
     for record in records.by_ref() {
         let record = record?;
         match record.kind {
             ENCRYPTED => return Err(ExtractError::Encrypted),
+            DRAWINGS => objects::add_all_of(&record, &mut drawings),
             DATE_MODE => from_1904 = record.u16_at(0) == Some(1),
             CODE_PAGE => page = record.u16_at(0),
             FORMAT if formats.len() < MOST_STYLES => formats.push(record.data),
@@ -196,17 +200,22 @@ fn rewritten(stream: &[u8], bounds: &Bounds) -> Result<Option<Rewritten>, Extrac
                 margins.push(beside.margins);
                 shapes.push(beside.objects.texts);
                 unread = unread.saturating_add(beside.objects.unread);
+                pictures = pictures.saturating_add(beside.objects.pictures);
                 (place, read)
             }
         };
         written.charge(read)?;
         written.bytes[at..at + 4].copy_from_slice(&place.to_le_bytes());
     }
+    if !drawings.is_empty() {
+        // One that is shown again is stored once, and those that are too small for a word do not count.
+        pictures = pictures.min(blips::of_workbook(&drawings, bounds));
+    }
     Ok(Some(Rewritten {
         stream: written.bytes,
         margins,
         shapes,
-        unread,
+        unread: unread.saturating_add(pictures),
     }))
 }
 

@@ -1,5 +1,5 @@
-//! What the drawings of slides and of their masters show beside text, which is counted and not read (`blips.rs`). An object of another program
-//! counts with the picture that is shown in its place.
+//! What the drawings of slides and of their masters show beside text, which is counted and not read (`blips.rs`). An object of another
+//! program counts with the picture that is shown in its place.
 
 use std::collections::HashSet;
 

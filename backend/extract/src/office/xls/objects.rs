@@ -1,7 +1,7 @@
 //! Objects on the sheets of a workbook: the text of text boxes and other shapes, and how many objects are not read.
 //!
-//! Sources: [MS-XLS], sections 2.4 (`Obj`, `TxO`) and 2.5 (`FtCmo`); for Excel 5.0 and 95, OpenOffice.org's documentation of the Excel
-//! file format, sections 4.5 and 5 (`OBJ`).
+//! Sources: [MS-XLS], sections 2.4 (`Obj`, `TxO`) and 2.5 (`FtCmo`, `FtPictFmla`); for Excel 5.0 and 95, OpenOffice.org's documentation of
+//! the Excel file format.
 
 use super::{HEADER_BYTES, Record, Text, header};
 
@@ -14,6 +14,8 @@ const KIND_AT: usize = 4;
 const TEXT_BOX: u16 = 0x06;
 const PICTURE: u16 = 0x08;
 const COMMENT: u16 = 0x19;
+/// Record inside of the object of a picture which says that another program makes it.
+const OF_OTHER_PROGRAM: u16 = 0x09;
 
 /// Offset of the number of units of text in a `TxO` record.
 const COUNT_AT: usize = 10;
@@ -23,7 +25,9 @@ const COUNT_AT: usize = 10;
 pub(super) struct Objects {
     /// Paragraphs of shapes that are no comments, in the order of the file.
     pub(super) texts: Vec<String>,
-    /// Number of pictures, objects of other programs (which a picture shows), and texts that are not read.
+    /// Number of pictures whose bytes are in the store of the workbook; all of them may be one picture.
+    pub(super) pictures: u32,
+    /// Number of charts, objects of other programs, texts, and pictures of earlier versions, none of which is read.
     pub(super) unread: u32,
     /// Kind of the object before, whose text may follow.
     kind: Option<u16>,
@@ -37,6 +41,9 @@ impl Objects {
             OBJECT => {
                 self.kind = record.u16_at(KIND_AT);
                 match self.kind {
+                    Some(PICTURE) if is_wide && !is_of_other_program(record.data) => {
+                        self.pictures = self.pictures.saturating_add(1);
+                    }
                     Some(PICTURE) => self.count(1),
                     Some(TEXT_BOX) if !is_wide => self.count(1),
                     _ => {}
@@ -63,12 +70,9 @@ fn text_of(record: &Record<'_>) -> Option<String> {
     const IS_WIDE: u8 = 1;
     let count = usize::from(record.u16_at(COUNT_AT)?);
     let mut units = Vec::with_capacity(count);
-    let mut rest = record.whole.get(HEADER_BYTES + record.data.len()..)?;
+    let mut parts = continued(record);
     while units.len() < count {
-        let (_, length) = header(rest)?;
-        let (part, behind) = rest.get(HEADER_BYTES..)?.split_at_checked(length)?;
-        rest = behind;
-        let (flags, text) = part.split_first()?;
+        let (flags, text) = parts.next()?.split_first()?;
         let left = count - units.len();
         match flags & IS_WIDE {
             IS_WIDE => {
@@ -80,6 +84,36 @@ fn text_of(record: &Record<'_>) -> Option<String> {
         }
     }
     Some(String::from_utf16_lossy(&units))
+}
+
+/// True if an object has a record of another program inside of it.
+fn is_of_other_program(object: &[u8]) -> bool {
+    let mut rest = object;
+    while let Some((kind, length)) = header(rest) {
+        if kind == OF_OTHER_PROGRAM {
+            return true;
+        }
+        rest = rest.get(HEADER_BYTES + length..).unwrap_or_default();
+    }
+    false
+}
+
+/// Adds the data of a record, and of those that continue it.
+pub(super) fn add_all_of(record: &Record<'_>, to: &mut Vec<u8>) {
+    to.extend_from_slice(record.data);
+    continued(record).for_each(|part| to.extend_from_slice(part));
+}
+
+/// The data of each record that continues a record.
+fn continued<'a>(record: &Record<'a>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    let rest = record.whole.get(HEADER_BYTES + record.data.len()..);
+    let mut rest: &'a [u8] = rest.unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (_, length) = header(rest)?;
+        let (part, behind) = rest.get(HEADER_BYTES..)?.split_at_checked(length)?;
+        rest = behind;
+        Some(part)
+    })
 }
 
 /// The paragraphs of a text that are not empty.

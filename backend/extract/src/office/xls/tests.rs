@@ -370,6 +370,29 @@ fn shapes_are_read_and_pictures_and_charts_are_counted() {
 }
 
 #[test]
+fn pictures_that_are_shown_again_count_once_and_bullets_do_not() {
+    use crate::office::blips::made::{bitmap, entry, group};
+
+    let store = [bitmap(300, 200), bitmap(8, 8)].map(|picture| entry(u32::MAX, &picture));
+    let drawings = group(&store);
+    let (begin, rest) = drawings.split_at(70);
+    let drawings = [record(DRAWINGS, begin), record(CONTINUE, rest)].concat();
+    // A sheet of another program, with its records for the picture.
+    let mut embedded = halves(&[0x15, 0x12, 8, 1]);
+    embedded.resize(22, 0);
+    embedded.extend(halves(&[7, 2, 2, 8, 2, 1, 9, 2, 0, 0, 0]));
+    let embedded = record(0x005D, &embedded);
+    let unread = |sheet: &[Vec<u8>]| {
+        let stream = workbook(EXCEL_97, &drawings, &sheet.concat());
+        let read = rewritten(&stream, &Bounds::default()).unwrap().unwrap();
+        read.unread
+    };
+    assert_eq!(unread(&[]), 0);
+    assert_eq!(unread(&[object(8), object(8), object(8)]), 1);
+    assert_eq!(unread(&[object(8), embedded]), 2);
+}
+
+#[test]
 fn shapes_stand_behind_the_cells_of_their_sheet() {
     use std::io::Write as _;
 
