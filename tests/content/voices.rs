@@ -418,7 +418,7 @@ async fn voices_are_named_and_refused_by_their_fields() {
         );
     }
     let split = post(&app, &acme.key, &format!("{}/split", path("音")), &[]).await;
-    refused(split, "without a recording");
+    refused(split, "voice");
     let embed = post(&app, &acme.key, &format!("{}/embed", path("音")), &[]).await;
     let embed = embed.expect(503);
     assert!(
@@ -497,7 +497,8 @@ async fn samples_come_one_by_one() {
         (Form::new(), "body"),
     ] {
         let refused = post_form(&app, &acme.key, &samples, form).await.expect(400);
-        let told = [&refused["field"], &refused["detail"]].map(|told| told.as_str().unwrap());
+        let told =
+            [&refused["field"], &refused["detail"]].map(|told| told.as_str().unwrap_or_default());
         let is_told = told.iter().any(|told| told.contains(reason));
         assert!(is_told, "{reason}: {refused}");
     }

@@ -134,11 +134,24 @@ pub fn public_error(error: &ApiError) -> Value {
     json!({"type": kind, "code": error.code, "message": named(error), "param": error.field})
 }
 
-/// The message with the field that it is about: the official clients show nothing else.
+/// The message, with the field in front where it is no sentence without it, such as `must be an integer`: the official clients show nothing
+/// else. A model's own words stay as they are.
 fn named(error: &ApiError) -> Cow<'_, str> {
     let message = error.message_with_wait();
+    let is_models = || {
+        error
+            .details
+            .as_ref()
+            .is_some_and(|told| told.public.is_some())
+    };
     match &error.field {
-        Some(field) if !message.contains(&**field) => format!("{field}: {message}").into(),
+        Some(field)
+            if message.starts_with(char::is_lowercase)
+                && !message.contains(&**field)
+                && !is_models() =>
+        {
+            format!("{field}: {message}").into()
+        }
         _ => message,
     }
 }
