@@ -57,12 +57,13 @@ impl Edge {
 const LIMITS: [&str; 2] = ["/api/partners/", "/api/quotas/"];
 
 /// Returns true if a request with this method and path is refused while the disk is low: one that creates or changes something. Changes of
-/// limits pass.
+/// limits pass, and so does a new key for a quota in place of one that leaked.
 #[must_use]
 pub fn needs_disk(method: &Method, path: &str) -> bool {
     let stores = matches!(*method, Method::POST | Method::PUT | Method::PATCH);
     let is_limit = || LIMITS.iter().any(|prefix| path.starts_with(prefix));
-    stores && !(*method == Method::PUT && is_limit())
+    let is_small = *method == Method::PUT || path.ends_with("/rotate");
+    stores && !(is_small && is_limit())
 }
 
 /// Refuses requests that [need the disk](needs_disk) while it is low. `DELETE` and the sockets of calls pass.
@@ -102,6 +103,7 @@ mod tests {
             .route("/api/documents", routes.clone())
             .route("/api/partners/acme", routes.clone())
             .route("/api/quotas/acme", routes.clone())
+            .route("/api/quotas/acme/1/rotate", routes.clone())
             .route("/api/keys/acme", routes);
         let routes = Interface::MANAGEMENT.wrap(&edge, routes);
         let asked = async |method: Method, path: &str| {
@@ -122,6 +124,8 @@ mod tests {
         }
         let lowered = asked(Method::PUT, "/api/partners/acme").await;
         assert_eq!(lowered, StatusCode::OK, "a limit can be lowered");
+        let rotated = asked(Method::POST, "/api/quotas/acme/1/rotate").await;
+        assert_eq!(rotated, StatusCode::OK, "a key can be replaced");
         for path in ["/api/quotas/acme", "/api/keys/acme", "/api/partners/acme"] {
             let created = asked(Method::POST, path).await;
             assert_eq!(created, StatusCode::INSUFFICIENT_STORAGE, "{path}");
