@@ -4,6 +4,8 @@ use colloquy_base::invalid::InvalidField;
 use colloquy_http::limits::RateLimited;
 use colloquy_store::StoreError;
 
+use crate::storage::{ChargeError, StorageLimitReached};
+
 /// Something about partners, keys or quotas was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
@@ -16,9 +18,21 @@ pub enum AccountError {
     /// The state of things does not allow it.
     #[error("{0}")]
     Conflict(&'static str),
+    /// The partner would store more than it may.
+    #[error(transparent)]
+    Storage(#[from] StorageLimitReached),
     /// The database failed. Not transparent: jobs find outages among the causes.
     #[error("{0}")]
     Store(#[from] StoreError),
+}
+
+impl From<ChargeError> for AccountError {
+    fn from(error: ChargeError) -> Self {
+        match error {
+            ChargeError::Limit(reached) => reached.into(),
+            ChargeError::Store(error) => error.into(),
+        }
+    }
 }
 
 /// A key gives no access at all.

@@ -19,7 +19,8 @@ use url::Url;
 use utoipa::ToSchema;
 
 use super::{
-    AccountError, DataScope, KeyRefused, PartnerId, Principal, Scope, Tenant, server_secret, store,
+    AccountError, DataScope, KeyRefused, PartnerId, Principal, Scope, Tenant, server_secret,
+    storage, store,
 };
 use crate::{Accounts, Directory};
 
@@ -222,7 +223,7 @@ fn parse_origin(text: &str) -> Option<String> {
 /// Makes a key. The text is the only copy.
 ///
 /// # Errors
-/// For settings that do not belong together, when the partner is gone, or when the database fails.
+/// For settings that do not belong together, when the partner is gone or would store more than it may, or when the database fails.
 pub async fn create(
     directory: &Directory,
     new: NewKey,
@@ -236,6 +237,9 @@ pub async fn create(
         return Err(AccountError::NotFound("Partner"));
     }
     store::insert_key(&transaction, &made.0).await?;
+    if let Some(tenant) = &tenant {
+        storage::charge_key(directory, &transaction, tenant.partner(), &made.0.id).await?;
+    }
     transaction.commit().await?;
     Ok(made)
 }

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::{
     AccountError, DataScope, PartnerId, PartnerSettings, Principal, Tenant, keys, keys::NewKey,
-    quotas, store,
+    quotas, storage, store,
 };
 use crate::Directory;
 
@@ -126,7 +126,7 @@ pub async fn create(
         sleep(NAME_RESTS.saturating_sub(Duration::from_millis(rested))).await;
     }
     let now_ms = directory.clock.now_ms();
-    let partner = Partner {
+    let mut partner = Partner {
         display_name: change
             .display_name
             .unwrap_or_else(|| id.as_str().to_owned()),
@@ -143,6 +143,9 @@ pub async fn create(
         return Err(AccountError::Conflict("The partner exists"));
     }
     store::insert_key(&transaction, &key).await?;
+    // Whatever the limit is, the first key is made.
+    partner.stored_bytes =
+        storage::charge_key(directory, &transaction, &partner.id, &key.id).await?;
     transaction.commit().await?;
     Ok((partner, text))
 }

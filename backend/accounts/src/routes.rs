@@ -93,7 +93,8 @@ impl PartnerView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StorageView {
     /// Bytes stored for the partner: uploads, files derived from them, stored responses, versions of characters, the characters of open calls,
-    /// analyses and legacy completions; 8 KiB for each document, and 4 KiB for each knowledge base and folder. Deleted files do not count.
+    /// analyses and legacy completions; 8 KiB for each document, and 4 KiB for each knowledge base and folder; 1 KiB for each API key and
+    /// 2 KiB for each quota, revoked ones too, beside their lists of origins, models and characters. Deleted files do not count.
     used_bytes: u64,
     /// Storage limit of the partner, in bytes. Requests that would store more are rejected with 413.
     limit_bytes: u64,
@@ -319,11 +320,16 @@ pub(crate) async fn list_keys(
     Ok((listed.links, Json(keys)))
 }
 
-/// Makes a key, which is shown this once. A key with scopes can only make keys with scopes of its own.
+/// Makes a key, which is shown this once. A key with scopes can only make keys with scopes of its own. Keys count in the partner's storage,
+/// 1 KiB each beside their origins. A partner at its limit can still make keys until all of its keys, revoked ones too, have 1 MiB.
 #[utoipa::path(
     post, path = "/api/keys/{partner}", tag = "accounts", params(("partner" = String, Path)),
     request_body = KeyBody,
-    responses((status = 201, body = CreatedKey), (status = 404))
+    responses(
+        (status = 201, body = CreatedKey), (status = 404),
+        (status = 413, description = "The body is too large, or the partner would store more than it may and its keys more than 1 MiB \
+                                      (`storage_limit_reached`)"),
+    )
 )]
 pub(crate) async fn create_key(
     State(accounts): State<Accounts>,

@@ -1,13 +1,15 @@
 //! How many bytes a partner stores, and how many it may.
 //!
 //! A row of `partner_storage` has two sums: over the partner's files, whatever their state, and over the texts that it has the server keep:
-//! stored responses, versions of characters, open calls, analyses, legacy completions and the rows of knowledge bases. The limit is on both
-//! together. A sum changes in the transaction that changes one of the rows that it counts, after that row. These are short transactions: the row of the
-//! sums is locked by whoever stores something, so that parallel uploads cannot pass the limit together, and nobody waits for a longer one.
+//! stored responses, versions of characters, open calls, analyses, legacy completions, the rows of knowledge bases, API keys and quotas.
+//! The limit is on both together. A sum changes in the transaction that changes one of the rows that it counts, after that row. These are
+//! short transactions: the row of the sums is locked by whoever stores something, so that parallel uploads cannot pass the limit together,
+//! and nobody waits for a longer one.
 //!
 //! A text counts with the bytes of its columns in UTF-8, which its row still tells when it is deleted (`octet_length`), or with as much as a
 //! row of its kind has at most. Which files and texts there are belongs to the capabilities that store them.
 
+mod keys;
 mod pending;
 mod recount;
 
@@ -17,7 +19,9 @@ use colloquy_base::identifiers::PartnerId;
 use colloquy_kernel::Base;
 use colloquy_store::{Executor, Store, StoreError, Transaction, statement};
 
+pub(crate) use self::keys::{bytes_of_quota, charge_key, charge_quota};
 pub use self::{
+    keys::TEXTS,
     pending::{PendingText, PendingTexts},
     recount::recount_texts,
 };
@@ -120,6 +124,16 @@ pub async fn charge(
     bytes: u64,
 ) -> Result<(), ChargeError> {
     change(transaction, partner, sum, counted(bytes)).await?;
+    check_counted(base, transaction, partner, bytes).await
+}
+
+/// Checks that a partner may store bytes that the transaction has added to one of its sums.
+async fn check_counted(
+    base: &Base,
+    transaction: &Transaction,
+    partner: &PartnerId,
+    bytes: u64,
+) -> Result<(), ChargeError> {
     let Standing { stored, limit } = standing(base, transaction, partner).await?;
     let used = stored.saturating_sub(bytes);
     require(transaction, partner, used, bytes, limit).await

@@ -15,13 +15,14 @@ use crate::{
 /// How often the sums are compared with the rows.
 const RECOUNTED_EVERY: Duration = Duration::from_secs(3_600);
 /// A query for each kind of text that counts.
-const KINDS: [&str; 6] = [
+const KINDS: [&str; 7] = [
     generation::TEXTS,
     characters::TEXTS,
     calls::TEXTS,
     analyses::TEXTS,
     messaging::TEXTS,
     bases::TEXTS,
+    storage::TEXTS,
 ];
 
 /// The comparison of the sums with the rows.

@@ -371,8 +371,8 @@ rule!(
 );
 
 rule!(as_many_videos_are_imported_as_have_room, |zoo: Zoo| {
-    // Rows of the base, of two folders and of two documents.
-    let body = json!({"settings": {"storage_bytes": 3 * 4_096 + 2 * 8_192 + 100}});
+    // The first key, and rows of the base, of two folders and of two documents.
+    let body = json!({"settings": {"storage_bytes": 1_024 + 3 * 4_096 + 2 * 8_192 + 100}});
     let request = zoo.app.request(Method::PUT, "/api/partners/acme");
     send(request.bearer_auth(ADMIN_KEY).json(&body))
         .await

@@ -17,7 +17,7 @@ use futures_util::future::join_all;
 
 use super::*;
 
-/// The partners `acme` with the quota `q`, and `other` with the quota `p`.
+/// The partners `acme` with the quota `q`, and `other` with the quota `p`. The quotas are budgets, which do not count.
 async fn place(database: &TestDatabase) -> Base {
     let config = Config {
         store: database.config(),
@@ -27,8 +27,9 @@ async fn place(database: &TestDatabase) -> Base {
     for sql in [
         "INSERT INTO partners (id, display_name, settings, created_at, updated_at) \
          VALUES ('acme', 'Acme', '{}', 1, 1), ('other', 'Other', '{}', 1, 1)",
-        "INSERT INTO quotas (id, partner, name, mac, kinds, disabled, period, period_start, created_at, updated_at) \
-         VALUES ('q', 'acme', '', '', '[]', FALSE, 'lifetime', 0, 1, 1), ('p', 'other', '', '', '[]', FALSE, 'lifetime', 0, 1, 1)",
+        "INSERT INTO quotas (id, partner, purpose, name, mac, kinds, disabled, period, period_start, created_at, updated_at) \
+         VALUES ('q', 'acme', 'budget', '', '', '[]', FALSE, 'lifetime', 0, 1, 1), \
+         ('p', 'other', 'budget', '', '', '[]', FALSE, 'lifetime', 0, 1, 1)",
     ] {
         run(&store, sql).await;
     }
@@ -74,6 +75,13 @@ async fn a_sum_that_differs_from_its_rows_is_corrected() {
             "INSERT INTO partner_storage (partner, bytes, texts) VALUES ('other', 7, 100)",
             "INSERT INTO knowledge_bases (id, partner, name, created_at) VALUES ('b', 'other', 'b', 1)",
             "INSERT INTO knowledge_folders (id, base_id, name, type, created_at) VALUES ('f', 'b', 'f', 'regular', 1)",
+            "INSERT INTO api_keys (id, kind, partner, name, mac, allowed_origins, created_at) \
+             VALUES ('k', 'publishable', 'other', 'Zoë', '', '[\"ü\"]', 1), ('l', 'secret', 'other', '', '', NULL, 1), \
+             ('m', 'admin', NULL, '', '', NULL, 1)",
+            "INSERT INTO quotas (id, partner, name, mac, kinds, allowed_models, allowed_characters, disabled, period, period_start, \
+             created_at, updated_at, revoked_at) \
+             VALUES ('u', 'other', 'Zoë', '', '[]', '[\"ü\"]', NULL, FALSE, 'lifetime', 0, 1, 1, NULL), \
+             ('v', 'other', '', '', '[]', NULL, '[\"inline\"]', FALSE, 'lifetime', 0, 1, 1, 2)",
             "INSERT INTO partners (id, display_name, settings, created_at, updated_at) VALUES ('none', '', '{}', 1, 1)",
         ] {
             run(&base.store, sql).await;
@@ -82,7 +90,9 @@ async fn a_sum_that_differs_from_its_rows_is_corrected() {
         assert_eq!(recount().await.unwrap(), 2, "{}", database.kind());
         let all = 8 + 6 + 5 + 4 + 6;
         assert_eq!(counted(&base, "acme").await, Some(all));
-        assert_eq!(counted(&base, "other").await, Some(2 * 4_096));
+        let (keys, quotas) = (2 * 1_024 + 6, 2 * 2_048 + 6 + 10);
+        let of_other = 2 * 4_096 + keys + quotas;
+        assert_eq!(counted(&base, "other").await, Some(of_other));
         assert_eq!(counted(&base, "none").await, None);
         let files = "SELECT bytes FROM partner_storage WHERE partner = 'other'";
         assert_eq!(base.store.db().fetch_count(files).await.unwrap(), 7);

@@ -33,6 +33,7 @@ pub use self::{
 use super::{
     AccountError, DataScope, PartnerSettings, Principal, Tenant, keys,
     ledger::{self, Limits, Period, Standing},
+    storage,
 };
 use crate::Directory;
 
@@ -222,7 +223,7 @@ impl Validity {
 /// Makes a quota and its key, whose text is the only copy.
 ///
 /// # Errors
-/// A bad setting, a partner that is gone, the database's failure.
+/// A bad setting, a partner that is gone or would store more than it may, the database's failure.
 pub async fn create(
     directory: &Directory,
     tenant: &Tenant,
@@ -260,6 +261,8 @@ pub async fn create(
         return Err(AccountError::NotFound("Partner"));
     }
     store::insert(&transaction, &state).await?;
+    let quota = &state.quota.id;
+    storage::charge_quota(directory, &transaction, tenant.partner(), quota, 0).await?;
     transaction.commit().await?;
     Ok((state, text))
 }
@@ -299,7 +302,7 @@ pub async fn read(
 /// takes the place of the old one.
 ///
 /// # Errors
-/// There is none, or it is revoked; a bad setting; the database's failure.
+/// There is none, or it is revoked; a bad setting; longer lists than the partner may store; the database's failure.
 pub async fn update(
     directory: &Directory,
     tenant: &Tenant,
@@ -308,7 +311,10 @@ pub async fn update(
 ) -> Result<QuotaState, AccountError> {
     let now = directory.clock.now_ms();
     let transaction = directory.store.begin().await?;
+    // Whoever deletes the partner locks it before its quotas, and the sum of its storage refers to it.
+    super::share_partner(&transaction, tenant).await?;
     let mut state = find_to_change(&transaction, tenant, id).await?;
+    let before = storage::bytes_of_quota(&transaction, id).await?;
     let period = state.standing.period;
     change.apply(&mut state)?;
     state.quota.updated_at = now;
@@ -318,6 +324,7 @@ pub async fn update(
         let counted = store::find(&transaction, tenant, id).await?;
         state = counted.ok_or_else(not_found)?;
     }
+    storage::charge_quota(directory, &transaction, tenant.partner(), id, before).await?;
     transaction.commit().await?;
     directory.quotas.forget(id);
     state.standing.roll_over(now);

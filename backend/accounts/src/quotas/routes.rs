@@ -59,11 +59,14 @@ pub(crate) async fn list(
     Ok((listed.links, Json(quotas)))
 }
 
-/// Makes a quota and its key, which is shown this once.
+/// Makes a quota and its key, which is shown this once. Quotas count in the partner's storage, 2 KiB each beside their lists.
 #[utoipa::path(
     post, path = "/api/quotas/{partner}", tag = "quotas", params(("partner" = String, Path)),
     request_body = QuotaBody,
-    responses((status = 201, body = QuotaWithKey), (status = 404))
+    responses(
+        (status = 201, body = QuotaWithKey), (status = 404),
+        (status = 413, description = "The body is too large, or the partner would store more than it may (`storage_limit_reached`)"),
+    )
 )]
 pub(crate) async fn create(
     State(accounts): State<Accounts>,
@@ -98,7 +101,11 @@ pub(crate) async fn read(
     put, path = "/api/quotas/{partner}/{quota_id}", tag = "quotas",
     params(("partner" = String, Path), ("quota_id" = String, Path)),
     request_body = QuotaBody,
-    responses((status = 200, body = QuotaView), (status = 404), (status = 409, description = "It is revoked"))
+    responses(
+        (status = 200, body = QuotaView), (status = 404), (status = 409, description = "It is revoked"),
+        (status = 413, description = "The body is too large, or the quota has grown and the partner would store more than it may \
+                                      (`storage_limit_reached`)"),
+    )
 )]
 pub(crate) async fn update(
     State(accounts): State<Accounts>,
