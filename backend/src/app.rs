@@ -177,7 +177,13 @@ impl App {
         .await?;
         let characters = Characters::new(accounts.clone(), cache, bases.for_characters());
         let webhooks = Webhooks::new(accounts.clone(), fetcher.clone());
-        let calls = Calls::open(characters.clone(), webhooks.clone(), providers.clone()).await?;
+        let calls = Calls::open(
+            characters.clone(),
+            webhooks.clone(),
+            providers.clone(),
+            edge.clone(),
+        )
+        .await?;
         let analyses = Analyses::new(accounts.clone(), providers.clone());
         let transcripts = Transcripts::new(
             accounts.clone(),

@@ -2,6 +2,7 @@
 
 mod lists;
 mod memory;
+mod metadata;
 mod urls;
 
 use std::time::Duration;

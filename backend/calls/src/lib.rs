@@ -29,7 +29,7 @@ use anyhow::Context as _;
 use axum::extract::FromRef;
 use colloquy_accounts::{Accounts, Tenant, partners::PartnerDependent};
 use colloquy_characters::{Character, Characters};
-use colloquy_http::Interface;
+use colloquy_http::{Edge, Interface};
 use colloquy_kernel::{Capability, Routes, State, journal, node};
 use colloquy_protocol::{CloseCode, Originator};
 use colloquy_providers::Providers;
@@ -144,6 +144,7 @@ pub struct Parts {
     /// Room for calls on this node.
     pub room: Arc<CallRoom>,
     signing: Ring,
+    edge: Edge,
 }
 
 impl Calls {
@@ -155,6 +156,7 @@ impl Calls {
         characters: Characters,
         webhooks: Webhooks,
         providers: Providers,
+        edge: Edge,
     ) -> anyhow::Result<Self> {
         Ok(Self(Arc::new(Parts {
             room: CallRoom::new(&characters.config.media, Arc::clone(&characters.clock)),
@@ -162,6 +164,7 @@ impl Calls {
             characters,
             webhooks,
             providers,
+            edge,
         })))
     }
 }
@@ -219,7 +222,8 @@ pub fn check_session_url(calls: &Calls, id: &str, query: &SignedQuery) -> Result
 }
 
 /// Spends the signed URL: takes a `starting` call for this node and returns what is needed to run it. The call stays
-/// `starting` until [`mark_ongoing`]. `metadata` is what the page passed on; it is kept with the call.
+/// `starting` until [`mark_ongoing`]. `metadata` is what the page passed on; it is kept with the call, unless it is large and
+/// the disk is low.
 ///
 /// # Errors
 /// `CallInUse` when it was taken before, `CallNotFound` when it is over or unknown, and the database's failure.
@@ -232,9 +236,19 @@ pub async fn take(
     let now = calls.clock.now_ms();
     let node = &calls.kernel.node.id;
     let metadata = metadata.map(serde_json::to_string).transpose();
-    let metadata = metadata.map_err(StoreError::other)?;
+    let mut metadata = metadata.map_err(StoreError::other)?;
+    let is_low = calls.edge.require_disk().is_err();
+    let large = metadata.take_if(|text| is_low && text.len() > LOW_DISK_METADATA_BYTES);
     let db = calls.store.db();
     if let Some(row) = store::take(db, id, node, &endpoint, metadata, now).await? {
+        if let Some(text) = large {
+            let bytes = text.len();
+            tracing::warn!(
+                call = id,
+                bytes,
+                "the metadata of the page is not stored, since the disk is nearly full"
+            );
+        }
         return Ok(Ok(row.setup()?));
     }
     // Taken, over, or unknown; the row tells. Nothing is at stake if it moves on between the two statements.
@@ -300,6 +314,8 @@ pub async fn held_elsewhere(
     }))
 }
 
+/// The most bytes of a page's metadata that are stored while the disk is low. Calls go on then, and metadata counts in no storage.
+const LOW_DISK_METADATA_BYTES: usize = 1024;
 /// When it is tried again that a call is ongoing.
 const ONGOING_AGAIN: Duration = Duration::from_millis(500);
 /// How often calls that are too old are removed.

@@ -39,7 +39,8 @@ struct CallView {
     /// Opens the call's session once; null after it was used, expired, or the call ended.
     #[serde(rename = "signedUrl")]
     signed_url: Option<String>,
-    /// The page's `customMetadata`; absent until it joined, and when it passed none.
+    /// The page's `customMetadata`; absent until it joined, when it passed none, and when it passed more than 1 KiB while the server's disk
+    /// was nearly full.
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Map<String, Value>>,
     created_at: String,
