@@ -22,11 +22,15 @@ pub(crate) const BASE_BYTES: u64 = 4_096;
 pub(crate) const FOLDER_BYTES: u64 = 4_096;
 /// What a document counts: four names of 200 characters, an address of 2,048 bytes that is indexed, an e-mail address and its errors.
 pub(crate) const DOCUMENT_BYTES: u64 = 8_192;
+/// What a video of a channel counts, from when a scan notes it: its name of 200 characters, its address, and three indexes.
+pub(crate) const VIDEO_BYTES: u64 = 1_024;
 
-/// The query of the bytes of all bases, folders and documents of the partner `$1`, for `storage::recount_texts`.
+/// The query of the bytes of all bases, folders, documents and videos of channels of the partner `$1`, for `storage::recount_texts`.
 pub const TEXTS: &str = "SELECT 4096 * COUNT(*) AS bytes FROM knowledge_bases WHERE partner = $1 \
      UNION ALL SELECT 4096 * COUNT(*) FROM knowledge_folders f JOIN knowledge_bases b ON b.id = f.base_id WHERE b.partner = $1 \
-     UNION ALL SELECT 8192 * COUNT(*) FROM knowledge_documents d JOIN knowledge_bases b ON b.id = d.base_id WHERE b.partner = $1";
+     UNION ALL SELECT 8192 * COUNT(*) FROM knowledge_documents d JOIN knowledge_bases b ON b.id = d.base_id WHERE b.partner = $1 \
+     UNION ALL SELECT 1024 * COUNT(*) FROM knowledge_channel_videos v JOIN knowledge_channels c ON c.folder_id = v.channel \
+     JOIN knowledge_bases b ON b.id = c.base_id WHERE b.partner = $1";
 
 /// Rows that were deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,16 +38,20 @@ pub(crate) struct Removed {
     pub(crate) bases: u64,
     pub(crate) folders: u64,
     pub(crate) documents: u64,
+    pub(crate) videos: u64,
 }
 
 impl Removed {
     /// What they counted.
     fn bytes(self) -> u64 {
-        self.bases * BASE_BYTES + self.folders * FOLDER_BYTES + self.documents * DOCUMENT_BYTES
+        self.bases * BASE_BYTES
+            + self.folders * FOLDER_BYTES
+            + self.documents * DOCUMENT_BYTES
+            + self.videos * VIDEO_BYTES
     }
 }
 
-/// Counts a row that the transaction has inserted. To be called behind all changes of files; the transaction is not to be committed after an
+/// Counts rows that the transaction has inserted. To be called behind all changes of files; the transaction is not to be committed after an
 /// error.
 ///
 /// # Errors
@@ -88,6 +96,7 @@ mod tests {
             (BASE_BYTES, "knowledge_bases"),
             (FOLDER_BYTES, "knowledge_folders"),
             (DOCUMENT_BYTES, "knowledge_documents"),
+            (VIDEO_BYTES, "knowledge_channel_videos"),
         ] {
             assert!(TEXTS.contains(&format!("{bytes} * COUNT(*)")));
             let part = TEXTS
@@ -102,7 +111,9 @@ mod tests {
             bases: 1,
             folders: 2,
             documents: 3,
+            videos: 4,
         };
-        assert_eq!(removed.bytes(), 4_096 + 2 * 4_096 + 3 * 8_192);
+        let bytes = 4_096 + 2 * 4_096 + 3 * 8_192 + 4 * 1_024;
+        assert_eq!(removed.bytes(), bytes);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{os::unix::fs::PermissionsExt as _, path::PathBuf};
 
+use colloquy::server;
 use harness::{TestDatabase, app::ADMIN_KEY, eventually};
 use tempfile::TempDir;
 
@@ -151,6 +152,34 @@ impl Zoo {
     async fn scanned(&self, count: u64) {
         let what = format!("{count} scans are charged");
         eventually(&what, async || self.scans().await == count).await;
+    }
+
+    /// Sets how many bytes the partner may store.
+    async fn limited(&self, storage_bytes: u64) {
+        let body = json!({"settings": {"storage_bytes": storage_bytes}});
+        let request = self.app.request(Method::PUT, "/api/partners/acme");
+        send(request.bearer_auth(ADMIN_KEY).json(&body))
+            .await
+            .expect(200);
+    }
+
+    /// How many bytes the partner stores, which are those that its rows have.
+    async fn used(&self) -> u64 {
+        let recounted = server::recount_texts(&self.app.app.store).await;
+        assert_eq!(recounted.unwrap(), 0);
+        let listed = self.app.get(&self.key, "/api/partners").await.expect(200);
+        listed[0]["storage"]["used_bytes"].as_u64().unwrap()
+    }
+
+    /// Waits until so many videos are documents that nobody works on: the platform shows none of them.
+    async fn refused(&self, count: usize) {
+        self.imported(count).await;
+        eventually("the videos are refused", async || {
+            let data = self.data().await;
+            let mut documents = data["documents"].as_array().unwrap().iter();
+            documents.all(|document| document["status"] == "failed")
+        })
+        .await;
     }
 
     async fn sync(&self) -> Answer {
@@ -371,12 +400,9 @@ rule!(
 );
 
 rule!(as_many_videos_are_imported_as_have_room, |zoo: Zoo| {
-    // The first key, and rows of the base, of two folders and of two documents.
-    let body = json!({"settings": {"storage_bytes": 1_024 + 3 * 4_096 + 2 * 8_192 + 100}});
-    let request = zoo.app.request(Method::PUT, "/api/partners/acme");
-    send(request.bearer_auth(ADMIN_KEY).json(&body))
-        .await
-        .expect(200);
+    // The first key, and rows of the base, of two folders, of four videos and of two documents.
+    let rows = 1_024 + 3 * 4_096 + 4 * 1_024 + 2 * 8_192;
+    zoo.limited(rows + 100).await;
     let videos = [("v4", None), ("v3", None), ("v2", None), ("v1", None)];
     zoo.platform.has("@zoo/videos", "UCzoo", &videos);
     zoo.follow("zoo", "@zoo").await.expect(201);
@@ -385,6 +411,45 @@ rule!(as_many_videos_are_imported_as_have_room, |zoo: Zoo| {
     assert!(why.contains("storage_bytes"), "{why}");
     assert_eq!(zoo.documents("zoo").await, ["Video v4", "Video v3"]);
     assert_eq!(details["counts"]["pending"], 2, "{details}");
+    assert_eq!(zoo.used().await, rows);
+});
+
+rule!(videos_count_from_when_they_are_noted, |zoo: Zoo| {
+    const FURNITURE: u64 = 2 * 4_096;
+    let videos = [("v3", None), ("v2", None), ("v1", None)];
+    for list in ["@zoo/videos", "channel/UCzoo/videos"] {
+        zoo.platform.has(list, "UCzoo", &videos);
+    }
+    // As many as have room are noted.
+    let noted = FURNITURE + 4_096 + 2 * 1_024;
+    zoo.limited(noted + 100).await;
+    zoo.follow("zoo", "@zoo").await.expect(201);
+    let details = zoo.becomes("zoo", "incomplete").await;
+    let why = details["last_error"].as_str().unwrap();
+    assert!(why.contains("storage_bytes"), "{why}");
+    assert_eq!(details["counts"]["pending"], 2, "{details}");
+    assert_eq!(zoo.documents("zoo").await.len(), 0);
+    assert_eq!(zoo.used().await, noted);
+
+    // Once there is room, so are the others, each once.
+    zoo.limited(1 << 30).await;
+    zoo.sync().await.expect(200);
+    zoo.becomes("zoo", "synced").await;
+    zoo.refused(3).await;
+    let all = FURNITURE + 4_096 + 3 * (1_024 + 8_192);
+    assert_eq!(zoo.used().await, all);
+
+    // They are released with their folder, and with their base.
+    let folder = "/api/folders/acme/manual/zoo";
+    zoo.app.delete(&zoo.key, folder).await.expect(200);
+    assert_eq!(zoo.used().await, FURNITURE);
+    zoo.follow("zoo", "@zoo").await.expect(201);
+    zoo.becomes("zoo", "synced").await;
+    zoo.refused(3).await;
+    assert_eq!(zoo.used().await, all);
+    let base = "/api/knowledgebases/acme/manual";
+    zoo.app.delete(&zoo.key, base).await.expect(200);
+    assert_eq!(zoo.used().await, 0);
 });
 
 /// A process that is killed at any moment of a scan and of what follows leaves nothing out, and nothing twice: neither videos nor charges.

@@ -82,6 +82,10 @@ async fn a_sum_that_differs_from_its_rows_is_corrected() {
              created_at, updated_at, revoked_at) \
              VALUES ('u', 'other', 'Zoë', '', '[]', '[\"ü\"]', NULL, FALSE, 'lifetime', 0, 1, 1, NULL), \
              ('v', 'other', '', '', '[]', NULL, '[\"inline\"]', FALSE, 'lifetime', 0, 1, 1, 2)",
+            "INSERT INTO knowledge_channels (folder_id, base_id, channel_url, alias, enabled, model_tier, status, created_at) \
+             VALUES ('f', 'b', '@zoo', '@zoo', TRUE, 'standard', 'synced', 1)",
+            "INSERT INTO knowledge_channel_videos (channel, video, url, title, state, seen_at, place) \
+             VALUES ('f', 'v1', '', '', 'suppressed', 1, 0), ('f', 'v2', '', '', 'pending', 1, 1)",
             "INSERT INTO partners (id, display_name, settings, created_at, updated_at) VALUES ('none', '', '{}', 1, 1)",
         ] {
             run(&base.store, sql).await;
@@ -91,7 +95,7 @@ async fn a_sum_that_differs_from_its_rows_is_corrected() {
         let all = 8 + 6 + 5 + 4 + 6;
         assert_eq!(counted(&base, "acme").await, Some(all));
         let (keys, quotas) = (2 * 1_024 + 6, 2 * 2_048 + 6 + 10);
-        let of_other = 2 * 4_096 + keys + quotas;
+        let of_other = 2 * 4_096 + 2 * 1_024 + keys + quotas;
         assert_eq!(counted(&base, "other").await, Some(of_other));
         assert_eq!(counted(&base, "none").await, None);
         let files = "SELECT bytes FROM partner_storage WHERE partner = 'other'";

@@ -1,7 +1,8 @@
-//! The jobs of channels: to look through one, and to make documents of what was found.
+//! The job that looks through a channel.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
+use colloquy_accounts::storage::StorageLimitReached;
 use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_blobs::NoRoom;
 use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
@@ -10,19 +11,18 @@ use rand::RngExt as _;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Channel, ChannelAddress, ChannelStatus,
-    address::{video_of, video_url},
+    Channel, ChannelAddress, ChannelStatus, Import,
+    address::video_url,
     discovery::{ByProgram, ChannelDiscovery as _, DiscoveryFailure, ListedVideo, Listing},
-    has_headroom, scan_bound,
+    documents_of, has_headroom, scan_bound,
 };
 use crate::{
     Bases,
     admission::{self, Admission, PaidRequest, PaidStep, Payer, Subject, UsageOutcome, Used},
     budget::{self, BudgetState},
     error::BaseError,
-    outage, rewriting,
+    outage, rows,
     store::{self, OwnedChannel, VideoState},
-    upload::{self, DocumentOptions},
     video::YtDlp,
 };
 
@@ -33,8 +33,6 @@ const SCAN_EVERY: Duration = Duration::from_secs(24 * 3_600);
 const SCAN_AGAIN: Duration = Duration::from_secs(3_600);
 /// Scans are spread over so much more, so that channels that were added together are not all looked through at once.
 const SPREAD: Duration = Duration::from_secs(1_800);
-/// How many documents are made in a transaction.
-const AT_ONCE: i64 = 50;
 /// How many videos are noted in a transaction.
 const SEEN_AT_ONCE: usize = 500;
 
@@ -99,6 +97,17 @@ enum Begun {
     Later(Duration),
     /// Nobody wants it, or the base has no room, which wakes it.
     Never,
+}
+
+/// What came of noting videos.
+#[derive(Debug, Clone, Copy)]
+enum Noted {
+    /// All of them are noted.
+    All,
+    /// The partner has room for the rows of the first so many of them, and for no more.
+    Fitting(usize, StorageLimitReached),
+    /// Nothing is noted: the job is another run's.
+    Lost,
 }
 
 /// How long a channel that was looked through is left alone: a process that died between the end of a scan and that of its job has the
@@ -248,7 +257,7 @@ impl Discover {
         store::set_scan_times(transaction, &self.folder, last, next).await
     }
 
-    /// Notes what was found, some videos in a transaction, and charges it.
+    /// Notes what was found, and charges the scan.
     async fn store(
         &self,
         bases: &Bases,
@@ -281,26 +290,19 @@ impl Discover {
                 return Ok(RunResult::Done);
             }
         }
-        let placed: Vec<(i64, &ListedVideo)> = (0..).zip(&listing.videos).collect();
-        for videos in placed.chunks(SEEN_AT_ONCE) {
-            let holds = run.insist(bases, || async move {
-                let Some(transaction) = self.begin_noting(bases, run, owned).await? else {
-                    return Ok(false);
-                };
-                self.see(bases, &transaction, owned, videos).await?;
-                transaction.commit().await?;
-                Ok(true)
-            });
-            if !holds.await? {
+        let full = match self.note(bases, run, owned, &listing.videos).await? {
+            Noted::All => None,
+            Noted::Fitting(_, why) => Some(why.to_string()),
+            Noted::Lost => {
                 admission.settle(outcome, used).await?;
                 return Ok(RunResult::Done);
             }
-        }
+        };
+        let missing = full.as_deref().or(listing.missing.as_deref());
         let finished = run.insist(bases, || async move {
             let Some(transaction) = self.begin_noting(bases, run, owned).await? else {
                 return Ok(None);
             };
-            let missing = listing.missing.as_deref();
             let next = self.finish(bases, &transaction, owned, missing).await?;
             charge.settle_in(&transaction, outcome, used).await?;
             transaction.commit().await?;
@@ -313,6 +315,40 @@ impl Discover {
         admission.committed();
         bases.kernel.jobs.wake();
         Ok(again(next))
+    }
+
+    /// Notes videos, some in a transaction, until the partner has no room for more.
+    async fn note(
+        &self,
+        bases: &Bases,
+        run: &Run,
+        owned: &OwnedChannel,
+        videos: &[ListedVideo],
+    ) -> anyhow::Result<Noted> {
+        let placed: Vec<(i64, &ListedVideo)> = (0..).zip(videos).collect();
+        let (mut noted, mut most) = (0, SEEN_AT_ONCE);
+        while noted < placed.len() {
+            let end = placed.len().min(noted + most);
+            let videos = &placed[noted..end];
+            let ended = run.insist(bases, || async move {
+                let Some(transaction) = self.begin_noting(bases, run, owned).await? else {
+                    return Ok(Noted::Lost);
+                };
+                let ended = self.see(bases, &transaction, owned, videos).await?;
+                if matches!(ended, Noted::All) {
+                    transaction.commit().await?;
+                }
+                Ok(ended)
+            });
+            match ended.await? {
+                Noted::All => (noted, most) = (end, SEEN_AT_ONCE),
+                Noted::Fitting(0, why) => return Ok(Noted::Fitting(noted, why)),
+                // The transaction has the rows that were refused: the videos before them are noted by another one.
+                Noted::Fitting(fitting, _) => most = fitting,
+                Noted::Lost => return Ok(Noted::Lost),
+            }
+        }
+        Ok(Noted::All)
     }
 
     /// A transaction of whoever still holds the job. Another folder's scan does not come between.
@@ -374,24 +410,25 @@ impl Discover {
         Ok(true)
     }
 
-    /// Notes some videos.
+    /// Notes some videos, and charges the rows of those that are new. The transaction is to be committed if all of them are noted.
     async fn see(
         &self,
         bases: &Bases,
         transaction: &Transaction,
         owned: &OwnedChannel,
         videos: &[(i64, &ListedVideo)],
-    ) -> Result<(), StoreError> {
+    ) -> anyhow::Result<Noted> {
         let documents = documents_of(transaction, &owned.base_id).await?;
         let now = bases.clock.now_ms();
-        for (place, video) in videos {
+        let mut new = Vec::new();
+        for (index, (place, video)) in videos.iter().enumerate() {
             let document = documents.get(&video.id).map(String::as_str);
             let state = match document {
                 Some(_) => VideoState::Duplicate,
                 None if video.is_live => VideoState::Deferred,
                 None => VideoState::Pending,
             };
-            let new = store::NewVideo {
+            let seen = store::SeenVideo {
                 channel: &self.folder,
                 video: &video.id,
                 url: &video_url(&video.id),
@@ -400,9 +437,25 @@ impl Discover {
                 document,
                 place: *place,
             };
-            store::see_video(transaction, &new, now).await?;
+            if store::see_video(transaction, &seen, now).await? {
+                new.push(index);
+            }
         }
-        Ok(())
+        if new.is_empty() {
+            return Ok(Noted::All);
+        }
+        let bytes = rows::VIDEO_BYTES * new.len() as u64;
+        match rows::charge(bases, transaction, &owned.tenant(), bytes).await {
+            Ok(()) => Ok(Noted::All),
+            Err(BaseError::NoRoom(NoRoom::Partner(reached))) => {
+                let room = reached.limit.saturating_sub(reached.used) / rows::VIDEO_BYTES;
+                let room = usize::try_from(room).unwrap_or(usize::MAX);
+                let fitting = new.get(room).copied().unwrap_or_default();
+                Ok(Noted::Fitting(fitting, reached))
+            }
+            Err(BaseError::Store(error)) => Err(error.into()),
+            Err(other) => Err(other.into()),
+        }
     }
 
     /// Notes that it was looked through, and has what is new imported. In how long it is looked through again, if it is.
@@ -432,156 +485,10 @@ impl Discover {
     }
 }
 
-/// The documents of a base by the videos that they are of.
-async fn documents_of(
-    transaction: &Transaction,
-    base: &str,
-) -> Result<HashMap<String, String>, StoreError> {
-    let known = store::document_urls(transaction, base).await?;
-    let of_videos = known
-        .into_iter()
-        .filter_map(|known| Some((video_of(&known.url)?, known.id)));
-    Ok(of_videos.collect())
-}
-
 /// Where a channel is: by what the platform calls it, once that is known.
 fn address(channel: &Channel) -> ChannelAddress {
     match &channel.channel_id {
         Some(id) => ChannelAddress::of_id(id),
         None => ChannelAddress::of_stored(channel.alias.clone()),
-    }
-}
-
-/// Makes documents of the videos of a channel that are new, newest first.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Import {
-    /// The id of the folder that follows it.
-    pub folder: String,
-}
-
-impl Job for Import {
-    type State = Bases;
-
-    const KIND: &'static str = "bases.import";
-
-    const RETRY: RetryRule = RetryRule {
-        attempts: 5,
-        first: Duration::from_secs(2),
-        most: Duration::from_secs(300),
-    };
-
-    const AT_ONCE: usize = 2;
-
-    fn dedup_key(&self) -> Option<String> {
-        Some(self.folder.clone())
-    }
-
-    async fn run(self, bases: Bases, run: Run) -> anyhow::Result<RunResult> {
-        let ended = self.attempt(&bases, &run).await;
-        outage::outlast(&bases, ended, || async { Ok(()) }).await
-    }
-
-    /// It is queued again after a while.
-    async fn give_up(self, _bases: Bases, _run: Run, _why: GivenUp) -> anyhow::Result<()> {
-        Ok(())
-    }
-}
-
-impl Import {
-    /// Notes why videos of the channel are not imported. They are once there is room.
-    async fn leave_incomplete(
-        &self,
-        bases: &Bases,
-        run: &Run,
-        base: &str,
-        why: NoRoom,
-    ) -> anyhow::Result<()> {
-        let transaction = budget::begin(bases, base).await?;
-        if run.holds(&transaction).await? {
-            store::leave_incomplete(&transaction, &self.folder, &why.to_string()).await?;
-            transaction.commit().await?;
-        }
-        Ok(())
-    }
-
-    async fn attempt(&self, bases: &Bases, run: &Run) -> anyhow::Result<RunResult> {
-        let db = bases.store.db();
-        let Some(owned) = store::load_channel(db, &self.folder).await? else {
-            return Ok(RunResult::Done);
-        };
-        if !owned.channel.enabled {
-            return Ok(RunResult::Done);
-        }
-        let rewrites = !rewriting::models(bases, owned.channel.model_tier).is_empty();
-        let mut documents = None;
-        let mut most = AT_ONCE;
-        loop {
-            let base = &owned.base_id;
-            let transaction = budget::begin(bases, base).await?;
-            if !run.holds(&transaction).await? {
-                return Ok(RunResult::Done);
-            }
-            let folder = &self.folder;
-            let known = match &mut documents {
-                Some(known) => known,
-                none => none.insert(documents_of(&transaction, base).await?),
-            };
-            let pending = store::pending_videos(&transaction, folder, most).await?;
-            let mut refused = None;
-            for (before, video) in (0..).zip(&pending) {
-                // Somebody has brought it since it was seen.
-                if let Some(document) = known.get(&video.video) {
-                    let state = VideoState::Duplicate;
-                    store::set_video(&transaction, folder, &video.video, state, document).await?;
-                    continue;
-                }
-                let options = options(&owned.channel, &video.title, rewrites);
-                let made = upload::insert_url(bases, &transaction, &owned, &video.url, options);
-                match made.await {
-                    Ok(document) => {
-                        let state = VideoState::Imported;
-                        store::set_video(&transaction, folder, &video.video, state, &document)
-                            .await?;
-                    }
-                    Err(BaseError::Full(reason)) => {
-                        store::leave_incomplete(&transaction, folder, &reason).await?;
-                        transaction.commit().await?;
-                        return Ok(RunResult::Done);
-                    }
-                    Err(BaseError::NoRoom(why @ NoRoom::Partner(_))) => {
-                        refused = Some((before, why));
-                        break;
-                    }
-                    Err(other) => return Err(other.into()),
-                }
-            }
-            if let Some((fitting, why)) = refused {
-                // The transaction has the row that was refused: the videos before it are imported by another one.
-                drop(transaction);
-                if fitting == 0 {
-                    self.leave_incomplete(bases, run, base, why).await?;
-                    return Ok(RunResult::Done);
-                }
-                most = fitting;
-                continue;
-            }
-            transaction.commit().await?;
-            bases.kernel.jobs.wake();
-            if (pending.len() as i64) < most {
-                return Ok(RunResult::Done);
-            }
-            most = AT_ONCE;
-        }
-    }
-}
-
-/// How the document of a video is made: rewritten where a model for that is there.
-fn options(channel: &Channel, title: &str, rewrites: bool) -> DocumentOptions {
-    DocumentOptions {
-        name: Some(title.to_owned()),
-        auto_rewrite: rewrites,
-        use_original_as_rewritten: !rewrites,
-        model_tier: channel.model_tier,
-        ..DocumentOptions::default()
     }
 }

@@ -3,11 +3,15 @@
 //! A channel is looked through once a day ([`Discover`]): what is new is noted, and then made documents of the folder, newest first
 //! ([`Import`]), which go the way of all other addresses. Each video is known by what the platform calls it: one that the base has already is a
 //! duplicate, one whose document somebody deleted stays away, and what is live or has not begun waits. A scan is charged, and admitted like
-//! everything that costs something.
+//! everything that costs something. The rows of its videos count in the storage of the partner: where there is no room for all of them, the
+//! newest ones are noted.
 
 mod address;
 mod discovery;
+mod import;
 mod job;
+
+use std::collections::HashMap;
 
 use colloquy_accounts::Tenant;
 use colloquy_kernel::jobs;
@@ -16,7 +20,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub(crate) use self::address::ChannelAddress;
-pub use self::job::{Discover, Import};
+use self::address::video_of;
+pub use self::{import::Import, job::Discover};
 use super::{
     Bases,
     admission::UsageBound,
@@ -86,6 +91,18 @@ pub(crate) struct NewChannel {
     pub(crate) channel_url: String,
     pub(crate) address: ChannelAddress,
     pub(crate) model_tier: ModelTier,
+}
+
+/// The documents of a base by the videos that they are of.
+async fn documents_of(
+    transaction: &Transaction,
+    base: &str,
+) -> Result<HashMap<String, String>, StoreError> {
+    let known = store::document_urls(transaction, base).await?;
+    let of_videos = known
+        .into_iter()
+        .filter_map(|known| Some((video_of(&known.url)?, known.id)));
+    Ok(of_videos.collect())
 }
 
 /// The most that a scan may use.

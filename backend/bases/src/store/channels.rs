@@ -294,7 +294,7 @@ stored!(pub(crate)
 
 /// A video that a scan saw.
 #[derive(Debug)]
-pub(crate) struct NewVideo<'a> {
+pub(crate) struct SeenVideo<'a> {
     pub(crate) channel: &'a str,
     pub(crate) video: &'a str,
     pub(crate) url: &'a str,
@@ -305,29 +305,39 @@ pub(crate) struct NewVideo<'a> {
 }
 
 /// Notes a video. One that was noted before changes while it is not imported: when it is not live any more, when the base has it, or has it no
-/// more.
+/// more. Returns true if it is new, so that its row has to be charged.
 pub(crate) async fn see_video(
-    db: &impl Executor,
-    new: &NewVideo<'_>,
+    transaction: &Transaction,
+    seen: &SeenVideo<'_>,
     now: i64,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     let sql = "INSERT INTO knowledge_channel_videos (channel, video, url, title, state, document_id, seen_at, place) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (channel, video) DO UPDATE SET \
-               state = excluded.state, document_id = excluded.document_id, title = excluded.title \
-               WHERE knowledge_channel_videos.state IN ('pending', 'deferred') OR (knowledge_channel_videos.state = 'duplicate' \
-               AND NOT EXISTS (SELECT 1 FROM knowledge_documents d WHERE d.id = knowledge_channel_videos.document_id))";
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (channel, video) DO NOTHING";
     let values = [
-        new.channel.into(),
-        new.video.into(),
-        new.url.into(),
-        new.title.into(),
-        new.state.as_str().into(),
-        new.document.into(),
+        seen.channel.into(),
+        seen.video.into(),
+        seen.url.into(),
+        seen.title.into(),
+        seen.state.as_str().into(),
+        seen.document.into(),
         now.into(),
-        new.place.into(),
+        seen.place.into(),
     ];
-    db.execute(statement(sql, values)).await?;
-    Ok(())
+    if transaction.execute(statement(sql, values)).await? == 1 {
+        return Ok(true);
+    }
+    let sql = "UPDATE knowledge_channel_videos SET title = $3, state = $4, document_id = $5 WHERE channel = $1 AND video = $2 \
+               AND (state IN ('pending', 'deferred') OR (state = 'duplicate' \
+               AND NOT EXISTS (SELECT 1 FROM knowledge_documents d WHERE d.id = knowledge_channel_videos.document_id)))";
+    let values = [
+        seen.channel.into(),
+        seen.video.into(),
+        seen.title.into(),
+        seen.state.as_str().into(),
+        seen.document.into(),
+    ];
+    transaction.execute(statement(sql, values)).await?;
+    Ok(false)
 }
 
 /// A video of which a document is to be made.

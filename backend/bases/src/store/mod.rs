@@ -355,6 +355,15 @@ pub(super) async fn delete(
         return Ok(removed);
     }
     let sql = match whole {
+        Whole::Base => {
+            "DELETE FROM knowledge_channel_videos WHERE channel IN (SELECT folder_id FROM knowledge_channels WHERE base_id = $1)"
+        }
+        Whole::Folder | Whole::Document => {
+            "DELETE FROM knowledge_channel_videos WHERE channel = $1"
+        }
+    };
+    removed.videos = db.execute(statement(sql, [id.into()])).await?;
+    let sql = match whole {
         Whole::Base => "DELETE FROM knowledge_folders WHERE base_id = $1",
         Whole::Folder | Whole::Document => "DELETE FROM knowledge_folders WHERE id = $1",
     };
