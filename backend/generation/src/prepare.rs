@@ -17,7 +17,7 @@ use colloquy_knowledge::{Origin, Passage, UnknownBase};
 use colloquy_providers::{ChatMessage, ChatRequest, Model, ModelApi};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-use tokio::{task::spawn_blocking, time::Instant};
+use tokio::time::Instant;
 
 use super::{
     ReplyContext,
@@ -192,7 +192,7 @@ pub(super) async fn prepare(
                 messages: turns,
                 grounding: Arc::clone(&known),
             };
-            if let Some(used) = passages_of(&models[0], request).await {
+            if let Some(used) = retrieval::passages_of(&models[0].chat, request).await {
                 keep(&mut visible.results, &used);
             }
         }
@@ -270,14 +270,6 @@ fn last_turns(request: &Request) -> Vec<ChatMessage> {
 fn working_bytes(models: &[Arc<Model>], request_bytes: u64) -> usize {
     let of_models = models.iter().map(|it| it.chat.working_bytes(request_bytes));
     usize::try_from(of_models.max().unwrap_or_default()).unwrap_or(usize::MAX)
-}
-
-/// The numbers of the passages that a model's answer will rest on, if the model can tell before it answers.
-async fn passages_of(model: &Model, request: ChatRequest) -> Option<Vec<usize>> {
-    let chat = Arc::clone(&model.chat);
-    // A model that can tell makes its answer for it, which may take a while.
-    let told = spawn_blocking(move || chat.passages_of(&request)).await;
-    told.ok().flatten()
 }
 
 /// Keeps the results of these numbers.

@@ -61,7 +61,8 @@ pub async fn reply(generation: &Generation, ask: ReplyRequest<'_>) -> Result<Rep
     let chat = &generation.providers.chat;
     let text = chat.text(&request).await?;
     if let Some(retrieval) = &mut retrieval
-        && let Some(used) = chat.passages_of(&request)
+        && chat.tells_passages()
+        && let Some(used) = retrieval::passages_of(chat, request).await
     {
         retrieval.keep(&used);
     }

@@ -1,9 +1,10 @@
 //! Looking things up for a reply, within a bounded time.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use colloquy_knowledge::{CombinedSources, MAX_QUESTION_BYTES, Passage, Query, UnknownBase, terms};
-use colloquy_providers::{ChatMessage, ChatRole, approximate_tokens};
+use colloquy_providers::{ChatMessage, ChatModel, ChatRequest, ChatRole, approximate_tokens};
+use tokio::task::spawn_blocking;
 
 use crate::Generation;
 
@@ -113,6 +114,17 @@ pub(super) async fn search(
         passages,
         unknown_base,
     }
+}
+
+/// The numbers of the passages that a model's answer rests on, if the model can tell.
+pub(super) async fn passages_of(
+    chat: &Arc<dyn ChatModel>,
+    request: ChatRequest,
+) -> Option<Vec<usize>> {
+    let chat = Arc::clone(chat);
+    // A model that can tell makes its answer for it, which may take a while.
+    let told = spawn_blocking(move || chat.passages_of(&request)).await;
+    told.ok().flatten()
 }
 
 fn cut(text: &mut String, most: usize) {

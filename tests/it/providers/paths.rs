@@ -1,11 +1,20 @@
 //! The paths that a call takes: a reply of a character, and its voice.
 
+use std::{
+    sync::{Arc, Mutex},
+    thread::{self, ThreadId},
+};
+
+use async_trait::async_trait;
 use colloquy::{
     App, Config,
     accounts::Tenant,
     characters::{Character, RenderedCharacter},
     generation::{self, PromptStyle, ReplyContext, ReplyRequest},
-    providers::{self, ChatRole},
+    providers::{
+        self, ChatModel, ChatRequest, ChatRole, ModelAnswer, ModelApi, ModelRequest, ProviderError,
+        Providers, embedded::Extractive,
+    },
     speech::{self, Voice},
 };
 use futures_util::TryStreamExt as _;
@@ -17,10 +26,47 @@ use serde_json::json;
 
 use super::{Claim, Priority, collect, samples};
 
+/// The embedded chat model, which notes the thread on which it tells what an answer rests on.
+#[derive(Default)]
+struct Watched(Mutex<Option<ThreadId>>);
+
+#[async_trait]
+impl ChatModel for Watched {
+    fn name(&self) -> &str {
+        "double/watched"
+    }
+
+    fn api(&self) -> ModelApi {
+        ModelApi::Chat
+    }
+
+    fn tells_passages(&self) -> bool {
+        true
+    }
+
+    fn passages_of(&self, request: &ChatRequest) -> Option<Vec<usize>> {
+        *self.0.lock().unwrap() = Some(thread::current().id());
+        Extractive.passages_of(request)
+    }
+
+    async fn ask(&self, request: &ModelRequest) -> Result<ModelAnswer, ProviderError> {
+        Extractive.ask(request).await
+    }
+
+    async fn check(&self) -> Result<(), ProviderError> {
+        Ok(())
+    }
+}
+
 async fn app(config: Config) -> (App, TestDatabase) {
+    let providers = providers::from_config(&config).unwrap();
+    app_with(config, providers).await
+}
+
+async fn app_with(config: Config, providers: Providers) -> (App, TestDatabase) {
     let database = TestDatabase::sqlite();
     let builder = TestApp::builder(&database)
-        .providers(providers::from_config(&config).unwrap())
+        .providers(providers)
         .config(|settings| settings.synthesizer = config.synthesizer);
     (builder.idle().await, database)
 }
@@ -88,6 +134,29 @@ async fn a_character_answers_from_its_documents() {
         text.concat(),
         "According to Opening hours: The zoo opens at nine. It closes at six."
     );
+}
+
+#[tokio::test]
+async fn a_call_computes_what_a_reply_rests_on_beside_the_runtime() {
+    let config = Config::default();
+    let watched = Arc::new(Watched::default());
+    let providers = Providers {
+        chat: watched.clone(),
+        ..providers::from_config(&config).unwrap()
+    };
+    let (app, _database) = app_with(config, providers).await;
+    let (character, rendered) = guide(true);
+    let ask = ReplyRequest {
+        speaker: &speaker(&app, &character, &rendered),
+        turns: generation::turns([(ChatRole::User, "when does the zoo open")]),
+        manner: PromptStyle::Spoken,
+    };
+    let reply = generation::reply(&app.generation, ask).await.unwrap();
+    let documents = reply.retrieval.unwrap().documents;
+    let titles: Vec<_> = documents.iter().map(|it| it.title.as_str()).collect();
+    assert_eq!(titles, ["Opening hours"]);
+    let told_on = watched.0.lock().unwrap().take();
+    assert!(told_on.is_some_and(|thread| thread != thread::current().id()));
 }
 
 #[tokio::test]
