@@ -7,6 +7,7 @@ mod chunk;
 mod clock;
 mod code_page;
 mod comments;
+mod compound;
 mod diagram;
 mod drawings;
 mod equation;

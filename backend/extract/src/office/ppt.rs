@@ -16,11 +16,7 @@ mod tables;
 mod tests;
 mod texts;
 
-use std::{
-    collections::HashMap,
-    fmt,
-    io::{Cursor, Read as _},
-};
+use std::{collections::HashMap, fmt};
 
 use undoc::{Document, FormatType, Paragraph, Section};
 
@@ -32,6 +28,7 @@ use self::{
     styles::{Numbers, Styles},
     texts::{Looks, NOTES, texts},
 };
+use super::compound::CompoundFile;
 use crate::{error::ExtractError, limits::Bounds};
 
 const DOCUMENT: u16 = 0x03E8;
@@ -93,21 +90,15 @@ pub(super) struct Read {
 /// # Errors
 /// When it is encrypted, is damaged, or goes beyond the bounds. Damage that leaves text elsewhere is told in [`Read::lost`] instead.
 pub(super) fn read(bytes: &[u8], bounds: &Bounds) -> Result<Read, ExtractError> {
-    let mut container = cfb::CompoundFile::open(Cursor::new(bytes)).map_err(damaged)?;
-    let mut stream = |name: &str| {
-        let mut content = vec![];
-        // No stream is longer than the file.
-        let mut stream = container.open_stream(name)?.take(bytes.len() as u64);
-        stream.read_to_end(&mut content)?;
-        Ok::<_, std::io::Error>(content)
-    };
+    let mut file = CompoundFile::open(bytes).map_err(damaged)?;
     let mut needed = |name: &str| {
-        stream(name).map_err(|error| damaged(format_args!("the stream {name:?}: {error}")))
+        file.read(name)
+            .map_err(|error| damaged(format_args!("the stream {name:?}: {error}")))
     };
     let current_user = needed("/Current User")?;
     let content = needed("/PowerPoint Document")?;
-    let metadata = stream("/\u{5}SummaryInformation").unwrap_or_default();
-    let pictures = stream("/Pictures").unwrap_or_default();
+    let metadata = file.read("/\u{5}SummaryInformation").unwrap_or_default();
+    let pictures = file.read("/Pictures").unwrap_or_default();
     let mut read = slides(&current_user, &content, &pictures, bounds)?;
     let summary = summary::metadata(&metadata);
     read.document.metadata.title = summary.title;

@@ -4,16 +4,14 @@
 //!
 //! Sources: [MS-DOC], sections 2.3 (parts of a document), 2.5 (where they are), 2.8 and 2.9.38 (positions and pieces of the text).
 
-use std::{
-    fmt,
-    io::{Cursor, Read as _},
-};
+use std::fmt;
 
 use encoding_rs::WINDOWS_1252;
 use undoc::Paragraph;
 
 use super::{
     blips, comments,
+    compound::CompoundFile,
     inserts::Inserts,
     page_numbers::{PAGE_NUMBER, TAB, without_page_numbers},
 };
@@ -146,15 +144,8 @@ impl Stories {
 /// # Errors
 /// When it is damaged, or goes beyond the bounds.
 pub(super) fn read(bytes: &[u8], bounds: &Bounds) -> Result<Stories, ExtractError> {
-    let mut container = cfb::CompoundFile::open(Cursor::new(bytes)).map_err(damaged)?;
-    let mut stream = |name: &str| {
-        let mut content = vec![];
-        // No stream is longer than the file.
-        let mut stream = container.open_stream(name)?.take(bytes.len() as u64);
-        stream.read_to_end(&mut content)?;
-        Ok::<_, std::io::Error>(content)
-    };
-    let word = stream("/WordDocument").map_err(damaged)?;
+    let mut file = CompoundFile::open(bytes).map_err(damaged)?;
+    let word = file.read("/WordDocument").map_err(damaged)?;
     let is_word_97 = u16_at(&word, 0) == Some(WORD)
         && u16_at(&word, VERSION_AT).is_some_and(|version| version >= WORD_97);
     if !is_word_97 {
@@ -165,7 +156,7 @@ pub(super) fn read(bytes: &[u8], bounds: &Bounds) -> Result<Stories, ExtractErro
         0 => "/0Table",
         _ => "/1Table",
     };
-    let table = stream(table).map_err(damaged)?;
+    let table = file.read(table).map_err(damaged)?;
     of(&word, &table, bounds)
 }
 

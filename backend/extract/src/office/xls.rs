@@ -10,7 +10,6 @@ mod objects;
 use std::{
     collections::{HashMap, HashSet},
     fmt,
-    io::{Cursor, Read as _},
 };
 
 use encoding_rs::{Encoding, UTF_16LE, WINDOWS_1252};
@@ -19,6 +18,7 @@ use undoc::{Paragraph, xls::XlsParser};
 use self::{margins::more_margins, objects::Objects};
 use super::{
     blips, code_page,
+    compound::CompoundFile,
     numbers::{MOST_STYLES, Numbers},
     ppt::summary,
     refusal,
@@ -80,19 +80,12 @@ const NO_NUMBER: u16 = 0xFFFF;
 /// # Errors
 /// When it is encrypted, is damaged, or goes beyond the bounds.
 pub(super) fn read(bytes: &[u8], bounds: &Bounds) -> Result<(undoc::Document, u32), ExtractError> {
-    let mut container = cfb::CompoundFile::open(Cursor::new(bytes)).map_err(damaged)?;
-    let mut stream = |name: &str| {
-        let mut content = vec![];
-        // No stream is longer than the file.
-        let mut stream = container.open_stream(name)?.take(bytes.len() as u64);
-        stream.read_to_end(&mut content)?;
-        Ok::<_, std::io::Error>(content)
-    };
-    let workbook = match stream("/Workbook") {
+    let mut file = CompoundFile::open(bytes).map_err(damaged)?;
+    let workbook = match file.read("/Workbook") {
         Ok(workbook) => workbook,
-        Err(_) => stream("/Book").map_err(damaged)?,
+        Err(_) => file.read("/Book").map_err(damaged)?,
     };
-    let properties = stream("/\u{5}SummaryInformation").unwrap_or_default();
+    let properties = file.read("/\u{5}SummaryInformation").unwrap_or_default();
     let Rewritten {
         stream,
         margins,

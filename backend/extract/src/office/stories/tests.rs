@@ -5,14 +5,9 @@ use super::*;
 /// The streams of a document that LibreOffice wrote.
 fn streams() -> (Vec<u8>, Vec<u8>) {
     let file = include_bytes!("../../../tests/data/margins_libreoffice.doc");
-    let mut container = cfb::CompoundFile::open(Cursor::new(file.as_slice())).unwrap();
+    let mut file = CompoundFile::open(file).unwrap();
     ["/WordDocument", "/1Table"]
-        .map(|name| {
-            let mut content = vec![];
-            let mut stream = container.open_stream(name).unwrap();
-            stream.read_to_end(&mut content).unwrap();
-            content
-        })
+        .map(|name| file.read(name).unwrap())
         .into()
 }
 

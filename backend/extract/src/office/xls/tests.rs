@@ -394,7 +394,7 @@ fn pictures_that_are_shown_again_count_once_and_bullets_do_not() {
 
 #[test]
 fn shapes_stand_behind_the_cells_of_their_sheet() {
-    use std::io::Write as _;
+    use std::io::{Cursor, Write as _};
 
     let first = [
         object(6),
