@@ -6,6 +6,7 @@ use colloquy::{
     accounts::{DataScope, PartnerId, Principal},
     characters::{Character, CharacterInput, parse_character_params, rendered, resolve},
     http::ApiError,
+    store::Executor as _,
 };
 use harness::{
     TestApp, TestDatabase,
@@ -225,6 +226,19 @@ on_both_databases!(malformed_characters_are_refused_with_their_field, |app| {
     }
     let list = app.get(&acme.key, "/api/characters/acme").await.expect(200);
     assert_eq!(list, json!([]));
+});
+
+on_both_databases!(a_character_of_an_earlier_server_is_read, |app| {
+    let acme = app.partner("acme").await;
+    app.character(&acme, "guide", "One", json!({})).await;
+    // Saved before the name had a meaning.
+    let sql = r#"UPDATE character_versions SET parameters = '{"patience_ms": "3000", "rag_enabled": false}'"#;
+    app.app.store.db().execute(sql).await.unwrap();
+    let path = "/api/characters/acme/guide";
+    let read = app.get(&acme.key, path).await.expect(200);
+    assert_eq!(read["parameters"], json!({"rag_enabled": false}));
+    let character = resolve_as(&app, "acme", json!("repo:acme/guide")).await;
+    assert_eq!(character.unwrap().parameters.patience_ms, None);
 });
 
 on_both_databases!(a_reference_means_the_newest_version, |app| {

@@ -147,7 +147,10 @@ pub struct CharacterParameters {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience_message: Option<String>,
     /// Delay before `patience_message` is spoken, in milliseconds, 500 to 60000. Unset: the server's `calls.patience_ms`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "validate::lenient_delay"
+    )]
     #[schema(minimum = 500, maximum = 60_000)]
     pub patience_ms: Option<u32>,
     /// Questions it answers easily.

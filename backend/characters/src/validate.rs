@@ -4,6 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap, fmt::Display, ops::RangeInclusive}
 
 use colloquy_accounts::PartnerId;
 use colloquy_base::{invalid::InvalidField, json};
+use serde::{Deserialize as _, Deserializer};
 use serde_json::{Map, Value};
 
 use super::{Character, CharacterParameters, ProfileField, template};
@@ -27,6 +28,7 @@ const MAX_FIELD_CHARS: usize = 100;
 
 /// Reads parameters; `field` is what the request calls them.
 pub(super) fn parameters(field: &str, value: Value) -> Result<CharacterParameters, InvalidField> {
+    check_delay(field, value.get("patience_ms"))?;
     check_flat(field, value.get("profile_schema"))?;
     json::read_value(value).map_err(|(path, message)| {
         let field = match path {
@@ -72,14 +74,6 @@ pub(super) fn character(character: &Character) -> Result<(), InvalidField> {
             return Err(invalid(field, format!("at most {limit} characters")));
         }
     }
-    if parameters
-        .patience_ms
-        .is_some_and(|delay| !PATIENCE_MS.contains(&delay))
-    {
-        let (least, most) = (PATIENCE_MS.start(), PATIENCE_MS.end());
-        let message = format!("must be an integer of {least} to {most}");
-        return Err(invalid("patience_ms", message));
-    }
     for (field, entries) in [
         ("greetings", parameters.greetings.len()),
         ("easy_questions", parameters.easy_questions.len()),
@@ -116,6 +110,36 @@ pub(super) fn character(character: &Character) -> Result<(), InvalidField> {
         check_profile_schema(schema)?;
     }
     template::check_syntax(character)
+}
+
+/// The delay that `patience_ms` gives; `None` where it is no integer within the bounds.
+fn delay(value: &Value) -> Option<u32> {
+    let delay = u32::try_from(json::integer(value)?).ok()?;
+    PATIENCE_MS.contains(&delay).then_some(delay)
+}
+
+/// Reads `patience_ms`. What is no delay counts as not given: characters that were saved before the name had a meaning may hold anything
+/// there.
+///
+/// # Errors
+/// When it is not JSON.
+pub(super) fn lenient_delay<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<u32>, D::Error> {
+    Ok(delay(&Value::deserialize(deserializer)?))
+}
+
+/// Refuses what would count as no delay once it is read.
+fn check_delay(parameters: &str, given: Option<&Value>) -> Result<(), InvalidField> {
+    match given {
+        Some(value) if !value.is_null() && delay(value).is_none() => {
+            let (least, most) = (PATIENCE_MS.start(), PATIENCE_MS.end());
+            let message = format!("must be an integer of {least} to {most}");
+            let field = format!("{parameters}.patience_ms");
+            Err(InvalidField::new(field, message))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses fields of a profile that have fields of their own, which would be passed over.
@@ -297,6 +321,39 @@ mod tests {
                 field,
             });
             assert_eq!(found, expected, "{language}, {voice}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_delay_is_refused_and_counts_as_not_given_where_it_is_stored() {
+        let stored = |given: &Value| {
+            let text = json!({"patience_ms": given}).to_string();
+            let parameters: CharacterParameters = serde_json::from_str(&text).unwrap();
+            parameters.patience_ms
+        };
+        for wrong in [
+            json!("3000"),
+            json!(499),
+            json!(60_001),
+            json!(-3_000),
+            json!(3_000.5),
+            json!(true),
+            json!([3_000]),
+        ] {
+            let refused = parameters("parameters", json!({"patience_ms": wrong})).unwrap_err();
+            assert_eq!(refused.field, "parameters.patience_ms");
+            assert_eq!(refused.message, "must be an integer of 500 to 60000");
+            assert_eq!(stored(&wrong), None, "{wrong}");
+        }
+        for (given, expected) in [
+            (json!(500), Some(500)),
+            (json!(60_000), Some(60_000)),
+            (json!(3e3), Some(3_000)),
+            (Value::Null, None),
+        ] {
+            let read = parameters("parameters", json!({"patience_ms": given})).unwrap();
+            assert_eq!(read.patience_ms, expected, "{given}");
+            assert_eq!(stored(&given), expected, "{given}");
         }
     }
 
