@@ -100,12 +100,13 @@ pub(super) async fn create(
         reservation.keep_in(&transaction).await?;
         headers = reservation.standing().headers(now);
     }
+    storage::charge_text(calls, &transaction, &partner, bytes).await?;
+    // The sum of the partner is locked, so calls that are placed together see each other.
     if let Some(key) = &page_key
         && store::unjoined_bytes(&transaction, key).await? > MAX_UNJOINED_BYTES
     {
         return Err(Bound::Connecting.into());
     }
-    storage::charge_text(calls, &transaction, &partner, bytes).await?;
     transaction.commit().await?;
     if let Some(reservation) = reservation {
         reservation.leave();

@@ -335,7 +335,7 @@ pub(crate) async fn list_input_items(
 ) -> Result<Json<ItemList>, ApiError> {
     let limit = query.limit.unwrap_or(20);
     if !(1..=100).contains(&limit) {
-        return Err(ApiError::invalid("limit", "1 to 100"));
+        return Err(ApiError::invalid("limit", "must be 1 to 100"));
     }
     let mut items = stored::read(&generation, &quota, &id)
         .await?

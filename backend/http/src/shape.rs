@@ -146,7 +146,7 @@ fn named(error: &ApiError) -> Cow<'_, str> {
     };
     match &error.field {
         Some(field)
-            if message.starts_with(char::is_lowercase)
+            if !message.starts_with(char::is_uppercase)
                 && !message.contains(&**field)
                 && !is_models() =>
         {
@@ -217,10 +217,15 @@ mod tests {
             },
         });
         assert_eq!(ErrorShape::Text.body(&wrong, &context), expected);
-        let beside = ApiError::invalid("limit", "must be an integer");
-        let body = ErrorShape::Text.body(&beside, &context);
-        for message in [&body["detail"]["message"], &body["error"]["message"]] {
-            assert_eq!(message, "limit: must be an integer");
+        for (told, expected) in [
+            ("must be an integer", "limit: must be an integer"),
+            ("1 to 100", "limit: 1 to 100"),
+            ("Item 'x' not found.", "Item 'x' not found."),
+        ] {
+            let body = ErrorShape::Text.body(&ApiError::invalid("limit", told), &context);
+            for message in [&body["detail"]["message"], &body["error"]["message"]] {
+                assert_eq!(message, expected);
+            }
         }
         for (error, kind) in [
             (ApiError::unauthorized(), "authentication_error"),

@@ -18,7 +18,7 @@ const RETRY: Duration = Duration::from_secs(10);
 /// The disk is nearly full, so that nothing but deletion may store anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "The server's disk is nearly full, so that only deleting is possible; delete files, or have the operator make room on the disk \
+    "The server's disk is nearly full, so that only deleting and changing limits is possible; delete files, or have the operator make room on the disk \
      (store.disk_reserve_bytes)"
 )]
 pub struct DiskLow;
@@ -53,7 +53,7 @@ impl Edge {
     }
 }
 
-/// What is changed to make room, which takes next to none itself: limits of partners and quotas.
+/// Paths whose `PUT` changes limits of partners and quotas, as an operator does to make room.
 const LIMITS: [&str; 2] = ["/api/partners/", "/api/quotas/"];
 
 /// Returns true if a request with this method and path is refused while the disk is low: one that creates or changes something. Changes of
@@ -62,8 +62,9 @@ const LIMITS: [&str; 2] = ["/api/partners/", "/api/quotas/"];
 pub fn needs_disk(method: &Method, path: &str) -> bool {
     let stores = matches!(*method, Method::POST | Method::PUT | Method::PATCH);
     let is_limit = || LIMITS.iter().any(|prefix| path.starts_with(prefix));
-    let is_small = *method == Method::PUT || path.ends_with("/rotate");
-    stores && !(is_small && is_limit())
+    // `/api/quotas/{partner}/{quota}/rotate`; a partner may be called `rotate`.
+    let rotates = || path.ends_with("/rotate") && path.split('/').count() == 6;
+    stores && !(is_limit() && (*method == Method::PUT || rotates()))
 }
 
 /// Refuses requests that [need the disk](needs_disk) while it is low. `DELETE` and the sockets of calls pass.
@@ -102,7 +103,7 @@ mod tests {
         let routes = Router::<()>::new()
             .route("/api/documents", routes.clone())
             .route("/api/partners/acme", routes.clone())
-            .route("/api/quotas/acme", routes.clone())
+            .route("/api/quotas/{partner}", routes.clone())
             .route("/api/quotas/acme/1/rotate", routes.clone())
             .route("/api/keys/acme", routes);
         let routes = Interface::MANAGEMENT.wrap(&edge, routes);
@@ -126,7 +127,8 @@ mod tests {
         assert_eq!(lowered, StatusCode::OK, "a limit can be lowered");
         let rotated = asked(Method::POST, "/api/quotas/acme/1/rotate").await;
         assert_eq!(rotated, StatusCode::OK, "a key can be replaced");
-        for path in ["/api/quotas/acme", "/api/keys/acme", "/api/partners/acme"] {
+        let created = ["/api/quotas/acme", "/api/quotas/rotate", "/api/keys/acme"];
+        for path in created.into_iter().chain(["/api/partners/acme"]) {
             let created = asked(Method::POST, path).await;
             assert_eq!(created, StatusCode::INSUFFICIENT_STORAGE, "{path}");
         }

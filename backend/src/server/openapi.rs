@@ -58,7 +58,7 @@ const WITH_BODY: [(&str, &str); 3] = [
 /// What a request may be answered with that needs the disk.
 const WITH_DISK: [(&str, &str); 1] = [(
     "507",
-    "The server's disk is nearly full: only deleting is possible",
+    "The server's disk is nearly full: only deleting and changing limits is possible",
 )];
 const ANY: [(&str, &str); 1] = [(
     "503",

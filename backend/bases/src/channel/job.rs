@@ -99,12 +99,12 @@ enum Begun {
     Never,
 }
 
-/// What came of noting videos.
+/// Outcome of noting videos.
 #[derive(Debug, Clone, Copy)]
 enum Noted {
     /// All of them are noted.
     All,
-    /// The partner has room for the rows of the first so many of them, and for no more.
+    /// Number of leading videos whose rows fit; the partner has room for no more.
     Fitting(usize, StorageLimitReached),
     /// Nothing is noted: the job is another run's.
     Lost,

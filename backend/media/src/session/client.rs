@@ -50,7 +50,7 @@ impl Session {
         } else {
             let seconds = WINDOW.as_secs();
             let message = format!(
-                "a call has at most {MAX_TYPED_TURNS} typed turns within {seconds} s, and {MAX_TYPED_BYTES} bytes of them in all"
+                "a call has at most {MAX_TYPED_TURNS} typed turns in each {seconds} s, and {MAX_TYPED_BYTES} bytes of them in all"
             );
             self.say(&refused("TEXT_TOO_MUCH", message));
         }

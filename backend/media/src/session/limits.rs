@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// What a client asks for, as far as it is limited.
+/// Limits on the requests of a client.
 #[derive(Debug)]
 pub(super) struct Limits {
     /// A client makes an offer when the call begins and one for every change of its network; each may leave something in the stack.
