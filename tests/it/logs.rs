@@ -124,6 +124,7 @@ fn bodies() -> Vec<(&'static str, String)> {
 async fn every_request_is_logged_and_nothing_that_was_said() {
     let upstream = Upstream::start().await;
     let world = start(&upstream).await;
+    begun_answer(&world).await;
     let said = |fault: Option<Fault>| Script {
         fault,
         ..Script::text(format!("It is {SAID}, {SAID} and {SAID}."))
@@ -156,12 +157,37 @@ async fn every_request_is_logged_and_nothing_that_was_said() {
         assert!(log.contains(id.as_str()), "{id} is not in the log");
     }
     assert!(log.contains("a model failed"));
+    for (base, told) in [
+        (
+            "acme/none",
+            "the reply goes on without a source of knowledge",
+        ),
+        (
+            "other/none",
+            "the replies go on without a source of knowledge",
+        ),
+    ] {
+        let mut lines = log.lines().filter(|line| line.contains(told));
+        assert!(lines.any(|line| line.contains(base)), "{base}");
+    }
     // The secret part may hold the sign that it follows.
     let secret = world.key.splitn(3, '_').nth(2).unwrap();
     for unwanted in [SAID, secret, ADMIN_KEY] {
         let line = log.lines().find(|line| line.contains(unwanted));
         assert_eq!(line, None, "{unwanted}");
     }
+}
+
+/// An answer that the client has begun, of a character whose knowledge base is not found.
+async fn begun_answer(world: &World) {
+    let mut character = character();
+    character["parameters"]["rag_index_required"] = json!("acme/none");
+    let messages =
+        json!([{"role": "user", "content": SAID}, {"role": "assistant", "content": SAID}]);
+    let svc = json!({"svc": {"character": character}});
+    let body = json!({"model": "scripted-chat", "messages": messages, "metadata": svc});
+    let (status, text) = world.ask("begun", CHAT, &body.to_string()).await;
+    assert_eq!(status, 200, "{text}");
 }
 
 /// A message of text and sound, to its end.
@@ -185,7 +211,8 @@ async fn message(world: &World, upstream: &Upstream) {
         {"id": "1", "type": "text", "text": SAID, "is_processed": false},
         {"id": "2", "type": "audio", "audio_file_id": SAID, "is_processed": false},
     ]);
-    let character = json!({"description": json!({"name": SAID}).to_string(), "personality": SAID});
+    let parameters = json!({"name": SAID, "rag_enabled": true, "rag_index_required": "other/none"});
+    let character = json!({"description": parameters.to_string(), "personality": SAID});
     let mut input =
         json!({"messages": messages, "character": character, "audio_files": {}, "partner": "acme"});
     input["audio_files"][SAID] = json!(STANDARD.encode(output.stdout));

@@ -7,7 +7,9 @@ use colloquy_accounts::{
     AccountError, ledger::LedgerError, quotas::NotAllowed, storage::ChargeError,
 };
 use colloquy_base::invalid::InvalidField;
-use colloquy_characters::{InvalidCharacter, NoDocumentMemory, RenderError, ResolveError};
+use colloquy_characters::{
+    CharacterError, InvalidCharacter, NoDocumentMemory, RenderError, ResolveError,
+};
 use colloquy_formats::FormatError;
 use colloquy_http::{ApiError, DiskLow, memory::NoRoom};
 use colloquy_providers::{ProviderError, UpstreamFailure};
@@ -41,6 +43,9 @@ pub(super) enum PrepareError {
     /// There is no such character.
     #[error(transparent)]
     Unresolved(#[from] ResolveError),
+    /// The knowledge base of the character could not be looked for.
+    #[error(transparent)]
+    Base(#[from] CharacterError),
     /// The character's templates cannot be filled in.
     #[error(transparent)]
     Template(#[from] RenderError),
@@ -105,6 +110,7 @@ impl From<PrepareError> for ApiError {
                 Self { message, ..error }
             }
             PrepareError::Unresolved(error) => in_svc(error.into()),
+            PrepareError::Base(error) => error.into(),
             PrepareError::Template(error) => in_svc(error.into()),
             PrepareError::Unknown(what) => {
                 Self::invalid("previous_response_id", what).with_code("previous_response_not_found")

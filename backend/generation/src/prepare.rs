@@ -178,7 +178,12 @@ pub(super) async fn prepare(
             passages,
         ));
         visible = found.as_ref().map(|found| persona.visible(found));
-        unknown_base = found.as_ref().and_then(|found| found.unknown_base.clone());
+        // The base may have been deleted since the character was resolved.
+        let deleted = || found.as_ref()?.unknown_base.clone();
+        unknown_base = persona.unknown_base.clone().or_else(deleted);
+        if let Some(unknown) = &unknown_base {
+            retrieval::warn_of(unknown);
+        }
         let passages = found.map(|found| found.passages).unwrap_or_default();
         let known = Arc::new(persona.speaker.grounding(passages));
         // Chat completions show nothing of a search. Where tools were called a model reads more than the turns, and may answer otherwise.
@@ -330,9 +335,12 @@ struct Persona {
     reference: Option<String>,
     /// Whose documents it has.
     owner: String,
+    /// The knowledge base that it names and its partner does not have, whether or not it is searched.
+    unknown_base: Option<UnknownBase>,
 }
 
-/// What a request does with the documents of its character. Their memory is reserved where they are searched.
+/// What a request does with the documents of its character. Their memory is reserved, and its knowledge base is looked for, where they are
+/// searched.
 #[derive(Debug, Clone, Copy)]
 enum Documents {
     Searched,
@@ -369,9 +377,13 @@ async fn resolved(
     let character = colloquy_characters::resolve(generation, &quota.principal(), input).await?;
     let rendered =
         colloquy_characters::rendered(generation, &quota.tenant, &character, params).await?;
-    let documents = match use_of {
-        Documents::Searched => generation.documents(&quota.tenant, &character)?,
-        Documents::Unused => None,
+    let (documents, unknown_base) = match use_of {
+        Documents::Searched => (
+            generation.documents(&quota.tenant, &character)?,
+            colloquy_characters::unknown_base(generation, &quota.tenant, &character.parameters)
+                .await?,
+        ),
+        Documents::Unused => (None, None),
     };
     let partner = quota.tenant.partner().as_str();
     let name = character.display_name().unwrap_or_default();
@@ -389,6 +401,7 @@ async fn resolved(
             Priority::Request,
         ),
         reference,
+        unknown_base,
     })
 }
 
@@ -489,6 +502,7 @@ mod tests {
             speaker: ReplyContext::default(),
             reference: None,
             owner: owner.to_owned(),
+            unknown_base: None,
         };
         let id = |owner: &str, title: &str, document: Origin| {
             let title = title.to_owned();

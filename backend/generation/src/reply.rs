@@ -114,6 +114,9 @@ async fn request(
         Some(knowledge) => {
             let patience = retrieval::patience(generation);
             let found = retrieval::search(knowledge, &turns, patience).await;
+            if let Some(unknown) = &found.unknown_base {
+                retrieval::warn_of(unknown);
+            }
             let retrieval = Retrieval::of(&found.passages);
             (found.passages, Some(retrieval))
         }

@@ -1,6 +1,6 @@
 //! Looking things up for a reply, within a bounded time.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Display, sync::Arc, time::Duration};
 
 use colloquy_knowledge::{CombinedSources, MAX_QUESTION_BYTES, Passage, Query, UnknownBase, terms};
 use colloquy_providers::{ChatMessage, ChatModel, ChatRequest, ChatRole, approximate_tokens};
@@ -78,7 +78,7 @@ pub(super) struct Found {
     pub(super) queries: Vec<String>,
     /// The passages, best first; none of sources that failed or were too slow.
     pub(super) passages: Vec<Passage>,
-    /// The knowledge base that the character names and its partner does not have.
+    /// The knowledge base that the character names and its partner does not have; not logged yet.
     pub(super) unknown_base: Option<UnknownBase>,
 }
 
@@ -87,7 +87,12 @@ pub(super) fn patience(generation: &Generation) -> Duration {
     Duration::from_millis(generation.config.limits.retrieval_ms.into())
 }
 
-/// Looks up what the last turn asks for.
+/// Logs that a reply is made without a source of its knowledge.
+pub(super) fn warn_of(error: &dyn Display) {
+    tracing::warn!(%error, "the reply goes on without a source of knowledge");
+}
+
+/// Looks up what the last turn asks for. Nothing is looked up behind a turn of the assistant's, so an unknown base is not noticed then.
 pub(super) async fn search(
     knowledge: &CombinedSources,
     messages: &[ChatMessage],
@@ -99,8 +104,10 @@ pub(super) async fn search(
     let (mut passages, failures) = knowledge.search(&query, patience).await;
     let mut unknown_base = None;
     for error in failures {
-        tracing::warn!(%error, "the reply goes on without a source of knowledge");
-        unknown_base = unknown_base.or_else(|| error.downcast::<UnknownBase>().ok());
+        match error.downcast::<UnknownBase>() {
+            Ok(unknown) => unknown_base = Some(unknown),
+            Err(error) => warn_of(&error),
+        }
     }
     passages.truncate(MAX_PASSAGES);
     for passage in &mut passages {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::http::HeaderMap;
 use colloquy_accounts::{Principal, Tenant, storage};
 use colloquy_base::invalid::InvalidField;
 use colloquy_characters::{Character, CharacterInput, ConversationLanguage};
@@ -28,7 +29,7 @@ pub(super) struct Accepted {
     pub(super) character_params: Map<String, Value>,
 }
 
-/// Stores a completion and its job, and gives its id.
+/// Stores a completion and its job. Returns its id, with `X-Colloquy-Warning` when the knowledge base of its character is not found.
 ///
 /// # Errors
 /// When the character is unknown or its templates cannot be filled in, there is no memory for its documents, the partner has too many
@@ -37,7 +38,7 @@ pub(super) async fn accept(
     messaging: &Messaging,
     principal: &Principal,
     body: Checked,
-) -> Result<String, AcceptError> {
+) -> Result<(String, HeaderMap), AcceptError> {
     let Checked {
         question,
         character,
@@ -58,6 +59,8 @@ pub(super) async fn accept(
     drop(messaging.documents(&tenant, &character)?);
     // A template that cannot be filled in is an error of this request, not of the job later on.
     colloquy_characters::rendered(messaging, &tenant, &character, &character_params).await?;
+    let unknown_base =
+        colloquy_characters::unknown_base(messaging, &tenant, &character.parameters).await?;
     let accepted = Accepted {
         question,
         character: Arc::unwrap_or_clone(character),
@@ -84,7 +87,11 @@ pub(super) async fn accept(
     storage::charge_text(messaging, &transaction, tenant.partner(), bytes).await?;
     transaction.commit().await?;
     messaging.kernel.jobs.wake();
-    Ok(id)
+    if let Some(error) = &unknown_base {
+        tracing::warn!(%error, completion = id, "the replies go on without a source of knowledge");
+    }
+    let warning = unknown_base.as_ref().map(colloquy_characters::base_warning);
+    Ok((id, warning.into_iter().collect()))
 }
 
 /// Checks that voice messages in the character's language are understood.

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use colloquy_accounts::{AccessDenied, storage::ChargeError};
 use colloquy_base::invalid::InvalidField;
-use colloquy_characters::{InvalidCharacter, NoDocumentMemory, RenderError, ResolveError};
+use colloquy_characters::{
+    CharacterError, InvalidCharacter, NoDocumentMemory, RenderError, ResolveError,
+};
 use colloquy_http::ApiError;
 use colloquy_store::StoreError;
 
@@ -33,6 +35,9 @@ pub(super) enum AcceptError {
         field: &'static str,
         error: ResolveError,
     },
+    /// The knowledge base of the character could not be looked for.
+    #[error(transparent)]
+    Base(#[from] CharacterError),
     /// The character's templates cannot be filled in.
     #[error(transparent)]
     Template(#[from] RenderError),
@@ -64,6 +69,7 @@ impl From<AcceptError> for ApiError {
                     ..error.into()
                 }
             }
+            AcceptError::Base(error) => error.into(),
             AcceptError::Template(error) => in_input(error),
             AcceptError::TooMany => Self {
                 message: "Too many completions are in progress".to_owned(),

@@ -3,7 +3,7 @@
 use axum::{
     Json,
     extract::{FromRef, Request, State},
-    http::{HeaderName, HeaderValue, header::LINK},
+    http::{HeaderMap, HeaderName, HeaderValue, header::LINK},
     middleware,
     response::Response,
 };
@@ -58,7 +58,8 @@ pub(crate) async fn mark_deprecated(mut response: Response) -> Response {
 /// until it is no longer `in-progress`. New applications use `/v3/responses`.
 ///
 /// Past messages stand first, then one or more new ones. The answer comes with its sound unless `generate_audio` is false;
-/// an answer of nothing that can be heard comes as text. Unknown fields are ignored.
+/// an answer of nothing that can be heard comes as text. Unknown fields are ignored. The header `X-Colloquy-Warning` names a knowledge
+/// base of the character that is not found.
 #[utoipa::path(
     post, path = "/v2/completions", tag = "messaging",
     request_body = CompletionBody,
@@ -77,14 +78,15 @@ pub(crate) async fn create_completion(
     State(messaging): State<Messaging>,
     Caller(principal): Caller,
     request: Request,
-) -> Result<Json<CompletionView>, ApiError> {
+) -> Result<(HeaderMap, Json<CompletionView>), ApiError> {
     principal.require(Scope::Messaging)?;
     if !is_json(request.headers()) {
         return Err(unsupported_media_type());
     }
     let body = Checked::parse(&body_up_to(request, MAX_BODY_BYTES).await?)?;
-    let id = accept::accept(&messaging, &principal, body).await?;
-    Ok(Json(CompletionView::new(&id, CompletionState::InProgress)))
+    let (id, headers) = accept::accept(&messaging, &principal, body).await?;
+    let view = CompletionView::new(&id, CompletionState::InProgress);
+    Ok((headers, Json(view)))
 }
 
 /// Reads a completion. Once it ended, it is kept for 20 minutes, unless that is configured otherwise.

@@ -303,6 +303,21 @@ async fn a_knowledge_base_that_is_not_there_is_told() {
         let expected = format!("the knowledge base {base} of rag_index_required is not found");
         assert_eq!(answer.header("x-colloquy-warning"), expected);
         answer.expect(200);
+        // Nothing is searched for an answer that the client has begun.
+        let begun = json!([
+            {"role": "user", "content": "When do you open?"},
+            {"role": "assistant", "content": "We open"},
+        ]);
+        for (path, field) in [(CHAT, "messages"), (RESPONSES, "input")] {
+            let mut body = ask("scripted-chat", "", &character);
+            for given in ["input", "instructions"] {
+                body.as_object_mut().unwrap().remove(given);
+            }
+            body[field] = begun.clone();
+            let answer = text.post(path, body).await;
+            assert_eq!(answer.header("x-colloquy-warning"), expected, "{path}");
+            answer.expect(200);
+        }
         let hello = ask("builtin/extractive", "Hello!", &character);
         let answer = text.post(RESPONSES, hello).await.expect(200).to_string();
         assert!(answer.contains("Lions"), "{answer}");
