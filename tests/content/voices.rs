@@ -3,6 +3,7 @@
 mod crashes;
 mod neural;
 mod outages;
+mod speaking;
 mod workers;
 
 use std::{fs, io::Read as _, time::Duration};

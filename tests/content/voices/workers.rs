@@ -50,7 +50,7 @@ async fn a_worker_makes_something_of_the_samples() {
         "{info}"
     );
     assert_eq!(info["synthesizer_voice"], "made");
-    // The preferred sample says which voice speaks.
+    // What speaks is shown; that it does is seen in `speaking`.
     let place = format!("{}/preferred-sample", path("Anna"));
     let prefer = async |index: &str| {
         let set = put(&app, &acme.key, &place, &[("sample_index", index)]).await;

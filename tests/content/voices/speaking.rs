@@ -1,0 +1,85 @@
+//! Which voice of the synthesizer speaks as a voice of the library, and that it is the one that is shown.
+
+use colloquy::{Config, providers};
+use harness::upstream::{Api, Upstream};
+
+use super::*;
+
+/// A server whose synthesizer is elsewhere, and a voice of two samples. A worker has named a voice of the synthesizer for each sample, and
+/// one for both.
+struct Stage {
+    app: TestApp,
+    key: String,
+    upstream: Upstream,
+}
+
+impl Stage {
+    async fn start() -> Self {
+        let upstream = Upstream::start().await;
+        let mut config = Config::default();
+        upstream.configure(&mut config);
+        let providers = providers::from_config(&config).unwrap();
+        let app = TestApp::builder(&TestDatabase::sqlite())
+            .config(|settings| settings.synthesizer = config.synthesizer)
+            .providers(providers)
+            .start()
+            .await;
+        let key = app.partner("acme").await.key;
+        let stage = Self { app, key, upstream };
+        for sql in [
+            "INSERT INTO voices (id, partner, name, splitting, max_samples, sample_seconds, window_sample, embeds_next, embedding_type, created_at) \
+             VALUES ('1', 'acme', 'Anna', 'completed', 25, 15, 0, FALSE, 'builtin', 1)",
+            "INSERT INTO voice_samples (voice_id, sample_index, source_seconds, milliseconds, blob_key, blob_bytes) \
+             VALUES ('1', 0, 0, 5000, 'a', 1), ('1', 1, 5, 5000, 'b', 1)",
+            "INSERT INTO voice_embeddings (voice_id, voice_type, status, run, token, begun_at, updated_at, given, synthesizer_voice) \
+             VALUES ('1', 'builtin', 'completed', '1', '1', 1, 1, 1, 'both')",
+            "INSERT INTO voice_scores (voice_id, voice_type, sample_index, score_thousandths, synthesizer_voice) \
+             VALUES ('1', 'builtin', 0, 500, 'first'), ('1', 'builtin', 1, 500, 'second')",
+        ] {
+            stage.change(sql).await;
+        }
+        stage
+    }
+
+    async fn change(&self, sql: &'static str) {
+        self.app.app.store.db().execute(sql).await.unwrap();
+    }
+
+    async fn prefer(&self, sample: &str) {
+        let place = format!("{}/preferred-sample", path("Anna"));
+        let set = put(&self.app, &self.key, &place, &[("sample_index", sample)]).await;
+        set.expect(200);
+    }
+
+    /// The type that the voice was last embedded for, and the voice of the synthesizer that is shown.
+    async fn shown(&self) -> (Value, Value) {
+        let voice = self.app.get(&self.key, &path("Anna")).await.expect(200);
+        let info = &voice["embedding_info"];
+        (info["tts_type"].clone(), info["synthesizer_voice"].clone())
+    }
+
+    /// The voice that the synthesizer is asked for; null where it is not asked.
+    async fn spoken(&self) -> Value {
+        let before = self.upstream.requests(Api::Speech).len();
+        // No text is spoken twice: the first answer would be given again.
+        let text = format!("This is sentence {before}.");
+        let body = json!({"model": "colloquy-tts", "voice": "repo:acme/Anna", "input": text, "response_format": "pcm"});
+        let request = self.app.request(Method::POST, "/v2/audio/speech");
+        let said = send(request.bearer_auth(&self.key).json(&body)).await;
+        let asked = self.upstream.requests(Api::Speech).split_off(before);
+        let voice = asked.first().map(|asked| asked.body["voice"].clone());
+        let expected = if voice.is_some() { 200 } else { 400 };
+        assert_eq!(said.status, expected, "{}", said.text);
+        voice.unwrap_or_default()
+    }
+}
+
+#[tokio::test]
+async fn the_voice_of_the_preferred_sample_speaks() {
+    let stage = Stage::start().await;
+    for (sample, voice) in [("", "both"), ("0", "first"), ("1", "second"), ("", "both")] {
+        stage.prefer(sample).await;
+        assert_eq!(stage.spoken().await, voice, "{sample}");
+        assert_eq!(stage.shown().await, (json!("builtin"), json!(voice)));
+    }
+}
