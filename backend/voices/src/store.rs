@@ -87,7 +87,6 @@ pub(super) struct EmbeddingRow {
     pub(super) updated_at: i64,
     pub(super) given: i64,
     pub(super) blob_key: Option<BlobKey>,
-    pub(super) synthesizer_voice: Option<String>,
 }
 
 /// A sentence that was spoken with a sample.
@@ -402,7 +401,7 @@ pub(super) async fn set_preferred(
     Ok(())
 }
 
-const EMBEDDING: &str = "SELECT voice_id, voice_type, status, error, run, token, begun_at, updated_at, given, blob_key, synthesizer_voice \
+const EMBEDDING: &str = "SELECT voice_id, voice_type, status, error, run, token, begun_at, updated_at, given, blob_key \
                          FROM voice_embeddings";
 
 pub(super) async fn embeddings(

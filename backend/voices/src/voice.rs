@@ -5,6 +5,7 @@ use colloquy_audio::media::Container;
 use colloquy_base::invalid::InvalidField;
 use colloquy_blobs::{BlobKey, Written};
 use colloquy_kernel::jobs;
+use colloquy_speech::VoiceLibrary as _;
 use colloquy_store::{StoreError, Transaction};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -65,6 +66,8 @@ pub(super) struct Described {
     pub(super) embedding: Option<EmbeddingRow>,
     pub(super) scores: Vec<ScoreRow>,
     pub(super) test_samples: Vec<TestSampleRow>,
+    /// The voice of the synthesizer that speaks: of an earlier embedding while the last one has none.
+    pub(super) synthesizer_voice: Option<String>,
 }
 
 /// Whether a partner may have another voice, and whether it may be processed, before its recording is read.
@@ -178,13 +181,17 @@ pub(super) async fn describe(voices: &Voices, row: VoiceRow) -> Result<Described
             embedding: None,
             scores: Vec::new(),
             test_samples: Vec::new(),
+            synthesizer_voice: None,
         });
     };
+    // As speech asks for it, so that what is shown is what speaks.
+    let speaking = voices.voice(&row.tenant(), &row.name).await?;
     Ok(Described {
         samples,
         embedding: store::embedding(db, &row.id, voice_type).await?,
         scores: store::scores(db, &row.id, voice_type).await?,
         test_samples: store::test_samples(db, &row.id, voice_type).await?,
+        synthesizer_voice: speaking.map(|voice| voice.synthesizer_voice),
         row,
     })
 }

@@ -83,3 +83,36 @@ async fn the_voice_of_the_preferred_sample_speaks() {
         assert_eq!(stage.shown().await, (json!("builtin"), json!(voice)));
     }
 }
+
+/// A worker that names no voice leaves the one that was made before for another type.
+#[tokio::test]
+async fn the_voice_that_speaks_is_shown() {
+    let stage = Stage::start().await;
+    stage.prefer("1").await;
+    let speaks = async |voice: Value| {
+        assert_eq!(stage.spoken().await, voice);
+        assert_eq!(stage.shown().await, (json!("xtts"), voice));
+    };
+    for sql in [
+        "INSERT INTO voice_embeddings (voice_id, voice_type, status, run, token, begun_at, updated_at, given) \
+         VALUES ('1', 'xtts', 'in_progress', '2', '2', 2, 2, 1)",
+        "UPDATE voices SET embedding_type = 'xtts'",
+    ] {
+        stage.change(sql).await;
+    }
+    speaks(json!("second")).await;
+    stage
+        .change("UPDATE voice_embeddings SET status = 'completed', updated_at = 3 WHERE run = '2'")
+        .await;
+    speaks(json!("second")).await;
+    stage.prefer("").await;
+    speaks(json!("both")).await;
+    stage
+        .change("UPDATE voice_embeddings SET synthesizer_voice = 'new' WHERE run = '2'")
+        .await;
+    speaks(json!("new")).await;
+    stage
+        .change("UPDATE voice_embeddings SET synthesizer_voice = NULL")
+        .await;
+    speaks(Value::Null).await;
+}

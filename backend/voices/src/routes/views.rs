@@ -98,7 +98,8 @@ pub(crate) struct EmbeddingView {
     /// What each sample is worth.
     sample_scores: Vec<ScoreView>,
     /// The voice of the synthesizer that speaks: the one that suits the preferred sample, where there is one and the worker tells, else all
-    /// of them; null where it cannot speak with the voice.
+    /// of them. Where the worker names neither, the one that was made before for another type. Null where the synthesizer cannot speak with
+    /// the voice.
     synthesizer_voice: Option<String>,
 }
 
@@ -174,6 +175,7 @@ impl VoiceView {
             embedding,
             scores,
             test_samples,
+            synthesizer_voice,
         } = described;
         let original = row.original();
         let embedding_status = embedding.as_ref().map(|embedding| embedding.status);
@@ -181,9 +183,6 @@ impl VoiceView {
         let zip = embedding.as_ref().filter(|it| it.blob_key.is_some());
         let embedding_zip_url =
             zip.and_then(|it| embedding_url(voices, tenant, &row.name, &it.voice_type));
-        let mut of_samples = scores.iter();
-        let preferred = of_samples.find(|it| Some(it.sample_index) == row.preferred_sample);
-        let preferred = preferred.and_then(|it| it.synthesizer_voice.clone());
         let scores = scores.into_iter().map(|score| ScoreView {
             sample_index: score.sample_index,
             score: score.score_thousandths as f64 / 1_000.0,
@@ -196,7 +195,7 @@ impl VoiceView {
             last_update_time: rfc3339(embedding.updated_at),
             test_samples: tests.collect(),
             sample_scores: scores.collect(),
-            synthesizer_voice: preferred.or(embedding.synthesizer_voice),
+            synthesizer_voice,
         });
         Self {
             original_filename: original.map(|it| format!("original.{}", it.container.name())),
