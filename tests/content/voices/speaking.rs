@@ -51,11 +51,13 @@ impl Stage {
         set.expect(200);
     }
 
-    /// The type that the voice was last embedded for, and the voice of the synthesizer that is shown.
+    /// The type of what was last made of the voice, null where that is removed, and the voice of the synthesizer that is shown.
     async fn shown(&self) -> (Value, Value) {
         let voice = self.app.get(&self.key, &path("Anna")).await.expect(200);
         let info = &voice["embedding_info"];
-        (info["tts_type"].clone(), info["synthesizer_voice"].clone())
+        let speaking = &voice["synthesizer_voice"];
+        assert!(info.is_null() || info["synthesizer_voice"] == *speaking);
+        (info["tts_type"].clone(), speaking.clone())
     }
 
     /// The voice that the synthesizer is asked for; null where it is not asked.
@@ -111,8 +113,14 @@ async fn the_voice_that_speaks_is_shown() {
         .change("UPDATE voice_embeddings SET synthesizer_voice = 'new' WHERE run = '2'")
         .await;
     speaks(json!("new")).await;
+    // What was last made is removed, and what was made before speaks.
+    let files = format!("{}/test-files/xtts", path("Anna"));
+    stage.app.delete(&stage.key, &files).await.expect(204);
+    assert_eq!(stage.spoken().await, "both");
+    assert_eq!(stage.shown().await, (Value::Null, json!("both")));
     stage
         .change("UPDATE voice_embeddings SET synthesizer_voice = NULL")
         .await;
-    speaks(Value::Null).await;
+    assert_eq!(stage.spoken().await, Value::Null);
+    assert_eq!(stage.shown().await, (Value::Null, Value::Null));
 }

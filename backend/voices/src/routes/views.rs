@@ -97,9 +97,7 @@ pub(crate) struct EmbeddingView {
     test_samples: Vec<TestSampleView>,
     /// What each sample is worth.
     sample_scores: Vec<ScoreView>,
-    /// The voice of the synthesizer that speaks: the one that suits the preferred sample, where there is one and the worker tells, else all
-    /// of them. Where the worker names neither, the one that was made before for another type. Null where the synthesizer cannot speak with
-    /// the voice.
+    /// The voice of the synthesizer that speaks, as `synthesizer_voice` of the voice has it.
     synthesizer_voice: Option<String>,
 }
 
@@ -127,6 +125,10 @@ pub(crate) struct VoiceView {
     embedding_zip_url: Option<String>,
     /// The number of the sample that somebody likes best.
     preferred_sample_index: Option<i64>,
+    /// The voice of the synthesizer that speaks: the one that suits the preferred sample, where there is one and the worker tells, else all
+    /// of them. Where the worker names neither, or what was last made is removed, the one that was made before for another type. Null where
+    /// the synthesizer cannot speak with the voice.
+    synthesizer_voice: Option<String>,
     /// Who made it.
     creator_name: Option<String>,
     /// How to reach them.
@@ -195,7 +197,7 @@ impl VoiceView {
             last_update_time: rfc3339(embedding.updated_at),
             test_samples: tests.collect(),
             sample_scores: scores.collect(),
-            synthesizer_voice,
+            synthesizer_voice: synthesizer_voice.clone(),
         });
         Self {
             original_filename: original.map(|it| format!("original.{}", it.container.name())),
@@ -212,6 +214,7 @@ impl VoiceView {
             embedding_type: row.embedding_type,
             embedding_zip_url,
             preferred_sample_index: row.preferred_sample,
+            synthesizer_voice,
             creator_name: row.creator_name,
             creator_email: row.creator_email,
             name: row.name,
