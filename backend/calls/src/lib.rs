@@ -3,7 +3,7 @@
 //!
 //! A call is a row from the moment it is created; no state of it lives in memory alone. So a process that dies leaves
 //! calls that the next one, or another node, finds and ends ([`sweep`]). The row has the character until the call is over, and
-//! goes `calls.kept_days` later ([`purge`]).
+//! goes `calls.kept_days` later ([`purge()`]).
 
 mod bill;
 mod create;
