@@ -10,7 +10,7 @@ use super::{events, relations::value};
 /// How many styles one is based on, at most.
 const LONGEST_CHAIN: usize = 32;
 /// The deepest level of a list.
-const LAST_LEVEL: u8 = 8;
+pub(super) const LAST_LEVEL: u8 = 8;
 
 /// The list and the level of paragraphs, by their style.
 #[derive(Debug, Default)]

@@ -5,7 +5,11 @@ use std::collections::{HashMap, HashSet};
 
 use quick_xml::events::BytesStart;
 
-use super::{comments, list_styles::ListStyles, relations::value};
+use super::{
+    comments,
+    list_styles::{LAST_LEVEL, ListStyles},
+    relations::value,
+};
 
 /// What is added to a part.
 #[derive(Debug)]
@@ -23,10 +27,12 @@ pub(super) struct Paragraphs<'a> {
 /// A paragraph that is open.
 #[derive(Debug, Default)]
 struct Paragraph<'a> {
-    /// The list and the level that its style has,
+    /// The list and the level that its style has.
     list: Option<(&'a str, u8)>,
-    /// which count where it has none of its own.
+    /// True if the paragraph names a list itself, which counts in place of its style's.
     has_list: bool,
+    /// The level that the paragraph has itself, in the list of its style, too.
+    level: Option<u8>,
 }
 
 impl<'a> Paragraphs<'a> {
@@ -56,9 +62,15 @@ impl<'a> Paragraphs<'a> {
                     paragraph.list = self.lists.of(&style);
                 }
             }
-            "w:numPr" => {
+            "w:numId" => {
                 if let Some(paragraph) = self.open.last_mut() {
                     paragraph.has_list = true;
+                }
+            }
+            "w:ilvl" => {
+                let level = value(start, "val").and_then(|level| level.parse::<u8>().ok());
+                if let Some(paragraph) = self.open.last_mut() {
+                    paragraph.level = level.map(|level| level.min(LAST_LEVEL));
                 }
             }
             "w:commentReference" => {
@@ -102,6 +114,7 @@ impl<'a> Paragraphs<'a> {
             && let Some((list, level)) = paragraph.list.take()
             && !paragraph.has_list
         {
+            let level = paragraph.level.unwrap_or(level);
             let list = quick_xml::escape::escape(list);
             to.push_str(&format!(
                 r#"<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{list}"/></w:numPr>"#

@@ -113,10 +113,14 @@ fn styles_make_list_items() {
     };
     let none = r#"<w:numPr><w:ilvl w:val="0"/><w:numId w:val="0"/></w:numPr>"#;
     let deep = r#"<w:numPr><w:ilvl w:val="1"/><w:numId w:val="1"/></w:numPr>"#;
+    // The list is that of the style.
+    let level_alone = r#"<w:numPr><w:ilvl w:val="1"/></w:numPr>"#;
     let body = [
         item("b", "", "one"),
         item("c", deep, "two"),
         item("c", "", "three"),
+        item("c", level_alone, "four"),
+        item("b", "<w:numPr/>", "five"),
         item("b", none, "text"),
     ];
     let related = relations(
@@ -129,7 +133,10 @@ fn styles_make_list_items() {
     ];
     let read = text(&docx(&body.concat(), &more), Format::Docx);
     let lines: Vec<&str> = read.lines().filter(|line| !line.is_empty()).collect();
-    assert_eq!(lines, ["- one", "  - two", "- three", "text"]);
+    assert_eq!(
+        lines,
+        ["- one", "  - two", "- three", "  - four", "- five", "text"]
+    );
 }
 
 #[test]
