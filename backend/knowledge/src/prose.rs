@@ -423,15 +423,15 @@ pub fn plain(line: &str) -> String {
 
 /// Appends the words of a line. No blanks stand in front, so that `words` is empty until there are some.
 fn write_plain(line: &str, words: &mut String) {
-    let end = line.trim_end().len();
+    // The description of a picture in front, which is written where no words follow; of several pictures, the last one that is described.
+    let mut in_front: Option<&str> = None;
     let mut rest = line;
     while let Some(c) = rest.chars().next() {
         if let Some((description, after)) = picture(rest) {
-            // The text behind it begins with its own words.
-            let is_last = line.len() - after.len() >= end;
-            let stands_in_front = words.is_empty() && !is_last;
-            if !stands_in_front {
+            if !words.is_empty() {
                 write_plain(description, words);
+            } else if in_front.is_none() || !description.trim().is_empty() {
+                in_front = Some(description);
             }
             rest = after;
             continue;
@@ -476,8 +476,12 @@ fn write_plain(line: &str, words: &mut String) {
             rest = after;
             continue;
         }
+        let read = &line[..line.len() - rest.len()];
         rest = &rest[c.len_utf8()..];
         let next = rest.chars().next();
+        // Emphasis ends behind a picture in front, too, of which no word is written.
+        let before = words.chars().next_back();
+        let before = before.or_else(|| in_front.and(read.chars().next_back()));
         match c {
             '\\' if next.is_some_and(|next| next.is_ascii_punctuation()) => {
                 if let Some(next) = next {
@@ -486,11 +490,15 @@ fn write_plain(line: &str, words: &mut String) {
                 }
             }
             '`' => {}
-            '*' | '_' if is_emphasis(c, words.chars().next_back(), next) => {}
+            '*' | '_' if is_emphasis(c, before, next) => {}
             '~' if rest.starts_with('~') => rest = &rest[1..],
             _ if words.is_empty() && c.is_whitespace() => {}
             _ => words.push(c),
         }
+    }
+    if let Some(description) = in_front.filter(|_| words.is_empty()) {
+        // A description has no pictures inside, so this goes no deeper.
+        write_plain(description, words);
     }
 }
 

@@ -181,6 +181,8 @@ fn marks_are_no_words() {
         ("![the map](map.png)", "the map"),
         ("see [![the map](map.png)](map.pdf).", "see the map."),
         ("[![open](map.png) [link", "[open [link"),
+        // By CommonMark this is a link whose label has a picture. Labels with brackets are no links here, so that its marks are read.
+        ("[a ![lion](x) ](y)runs", "[a lion ](y)runs"),
         ("run `colloquy serve` now", "run colloquy serve now"),
         ("<b>so</b> &amp; <!-- not --> on<br>", "so & on"),
         (
@@ -199,6 +201,35 @@ fn marks_are_no_words() {
 }
 
 #[test]
+fn a_picture_that_only_marks_follow_is_its_description() {
+    for (line, words) in [
+        ("<b>![Open 9 to 5](x)</b>", "Open 9 to 5"),
+        ("**![the map](map.png)**<br>", "the map"),
+        ("_![the *map*](map.png)_ <!-- big -->", "the map"),
+        ("`![the map](map.png)`&nbsp;[^1]", "the map"),
+        ("<i>[![the map](map.png)](map.pdf)</i>", "the map"),
+        // Of several, the last one that has a description.
+        ("![a](x) <b>![b](y)</b> ![](z)<br>", "b"),
+        ("*![](x)*", ""),
+        // Words of any kind follow.
+        ("<b>![the map](map.png)</b> [shows](a.html) it", "shows it"),
+        ("![the map](map.png)<b>[shows][1]</b> it", "shows it"),
+        ("**![the map](map.png)**&nbsp;&amp; more", "& more"),
+        ("![the map](map.png) * 2", "* 2"),
+        (
+            "![the map](map.png) <https://example.org>",
+            "https://example.org",
+        ),
+    ] {
+        assert_eq!(plain(line), words, "{line}");
+    }
+    is_read(
+        "<b>![Open 9 to 5](x)</b>\n\n| Day | Hours |\n|---|---|\n| Monday | <b>![9 to 5](x)</b> |",
+        &[('T', "Open 9 to 5"), ('|', "Monday: 9 to 5")],
+    );
+}
+
+#[test]
 fn pictures_behind_blanks_take_no_longer_than_their_line() {
     // With a look at all blanks for each picture, this takes minutes.
     let line = format!(
@@ -209,6 +240,8 @@ fn pictures_behind_blanks_take_no_longer_than_their_line() {
     assert_eq!(plain(&line), "end");
     let behind = format!("{}x{}", "![a](x)".repeat(80_000), " ".repeat(500_000));
     assert_eq!(plain(&behind), "x");
+    let tags = "<b>![a](x)</b>".repeat(40_000);
+    assert_eq!(plain(&tags), "a");
     assert_eq!(plain("&nbsp;![a lion](x) runs"), "runs");
 }
 
