@@ -2,7 +2,8 @@
 //!
 //! Whisper was made for one speaker without long pauses. It may end with what was said before a pause; there are fewer words then than the time
 //! in which somebody speaks lets expect, and both sides of the longest pause are heard by themselves. It may also miss nearly everything, or say
-//! the last sentence twice, depending on the moment at which the sound begins: that sound is heard again, a little later.
+//! the last sentence twice, depending on the moment at which the sound begins: that sound is heard again, a little later. A sentence that is
+//! there twice then, too, loses its repetition where there is too little speech to have said it twice.
 
 use colloquy_audio::pauses::joined;
 use colloquy_inference::{
@@ -23,7 +24,10 @@ const SPOKEN_FRAMES: usize = 3;
 
 /// Fewer tokens than this in a second of speech are few. Human recordings have 3.2 to 5 of them here, and 2.7 at most where Whisper left something out.
 const FEW_TOKENS_A_SECOND: f64 = 3.0;
-/// Speech from which on they are counted, and the pause that it is cut in, in frames: 0.8 and 0.2 s.
+/// More tokens than this in a second of speech were not all said: a sentence that the slowest of those recordings has once, at 3.2 a second,
+/// has so many when it is written twice.
+const MANY_TOKENS_A_SECOND: f64 = 6.4;
+/// Speech from which on few of them are, and the pause that it is cut in, in frames: 0.8 and 0.2 s.
 const COUNTED_FRAMES: usize = 25;
 const PAUSE_FRAMES: usize = 6;
 /// How often a part is cut in two. With the whole sound, which may be heard again later, no sound is heard more than four times.
@@ -85,24 +89,34 @@ struct Words {
 }
 
 /// The words of a sound, which is heard again behind a moment of silence where there are few of them for the time in which somebody speaks, or
-/// where they end with a sentence said twice.
+/// where they end with a sentence said twice. Where they do then, too, or no silence fits in front, repetitions are dropped for which the time
+/// is too short.
 fn words_or_shifted(ears: &impl Ears, samples: &[f32]) -> Result<Words, InferenceError> {
     let first = words(ears, samples, CUTS)?;
-    let repeats = ends_with_repetition(&first.text);
-    let has_few = first.are_few(samples.len().div_ceil(FRAME))
-        && first.are_few(spoken_frames(ears, samples)?);
-    let length = samples.len() + SHIFT_SAMPLES;
-    if length > MAX_SECONDS * SAMPLE_RATE || !(repeats || has_few) {
+    let repeats = without_repetition(&first.text).is_some();
+    let all = samples.len().div_ceil(FRAME);
+    if !repeats && !first.are_few(all) {
         return Ok(first);
     }
-    let mut shifted = vec![0.0; SHIFT_SAMPLES];
-    shifted.extend_from_slice(samples);
-    let again = words(ears, &shifted, 0)?;
-    let is_better = match repeats {
-        true => again.tokens > 0 && !ends_with_repetition(&again.text),
-        false => again.tokens > first.tokens && !ends_with_repetition(&again.text),
-    };
-    Ok(if is_better { again } else { first })
+    let spoken = spoken_frames(ears, samples)?;
+    if !repeats && !first.are_few(spoken) {
+        return Ok(first);
+    }
+    // All of the sound may be speech where no model tells of any.
+    let speech = if spoken > 0 { spoken } else { all };
+    if samples.len() + SHIFT_SAMPLES <= MAX_SECONDS * SAMPLE_RATE {
+        let mut shifted = vec![0.0; SHIFT_SAMPLES];
+        shifted.extend_from_slice(samples);
+        let again = words(ears, &shifted, 0)?.said_within(speech);
+        let has_enough = match repeats {
+            true => again.tokens > 0,
+            false => again.tokens > first.tokens,
+        };
+        if has_enough && without_repetition(&again.text).is_none() {
+            return Ok(again);
+        }
+    }
+    Ok(first.said_within(speech))
 }
 
 /// The frames in which somebody speaks; none where no model tells.
@@ -111,19 +125,23 @@ fn spoken_frames(ears: &impl Ears, samples: &[f32]) -> Result<usize, InferenceEr
     Ok(spoken.into_iter().filter(|spoken| *spoken).count())
 }
 
-/// True if the last sentence is the one before it once more.
-fn ends_with_repetition(text: &str) -> bool {
+/// Returns the text without its last sentence if that is the one before it once more.
+fn without_repetition(text: &str) -> Option<&str> {
     let words = |sentence: &str| -> Vec<String> {
         let words = sentence.split(|letter: char| !letter.is_alphanumeric() && letter != '\'');
         let words = words.filter(|word| !word.is_empty());
         words.map(str::to_lowercase).collect()
     };
     let sentences = text.split_inclusive(['.', '?', '!', '。', '？', '！']);
-    let mut last = sentences.map(words).filter(|words| !words.is_empty()).rev();
-    match (last.next(), last.next()) {
-        (Some(last), Some(before)) => last.len() >= DOUBTED_SENTENCE_WORDS && last == before,
-        _ => false,
-    }
+    let mut start = text.len();
+    let backwards = sentences.rev().map(|sentence| {
+        start -= sentence.len();
+        (start, words(sentence))
+    });
+    let mut said = backwards.filter(|(_, words)| !words.is_empty());
+    let ((start, last), (_, before)) = (said.next()?, said.next()?);
+    let repeats = last.len() >= DOUBTED_SENTENCE_WORDS && last == before;
+    repeats.then(|| text[..start].trim_end())
 }
 
 /// The words of a sound, which is cut in two so often at most.
@@ -167,9 +185,29 @@ fn words(ears: &impl Ears, samples: &[f32], cuts: u32) -> Result<Words, Inferenc
 impl Words {
     /// Whether they are few for so many frames of speech.
     fn are_few(&self, frames: usize) -> bool {
-        let seconds = (frames * FRAME) as f64 / SAMPLE_RATE as f64;
-        frames >= COUNTED_FRAMES && (self.tokens as f64) < FEW_TOKENS_A_SECOND * seconds
+        frames >= COUNTED_FRAMES && (self.tokens as f64) < FEW_TOKENS_A_SECOND * seconds(frames)
     }
+
+    /// True if they are more than can be said in so many frames of speech.
+    fn are_many(&self, frames: usize) -> bool {
+        self.tokens as f64 > MANY_TOKENS_A_SECOND * seconds(frames)
+    }
+
+    /// Drops repetitions of the last sentence for as long as there are more words than can be said in so many frames of speech.
+    fn said_within(mut self, frames: usize) -> Self {
+        while self.are_many(frames) {
+            let Some(kept) = without_repetition(&self.text).map(str::len) else {
+                break;
+            };
+            self.tokens = (self.tokens * kept).div_ceil(self.text.len());
+            self.text.truncate(kept);
+        }
+        self
+    }
+}
+
+fn seconds(frames: usize) -> f64 {
+    (frames * FRAME) as f64 / SAMPLE_RATE as f64
 }
 
 /// Whether a transcript may be of a sound in which nobody speaks: what is invented is short.
@@ -255,14 +293,17 @@ mod tests {
         assert_eq!(heard(enough, &sound), (120, sound.len()));
     }
 
-    /// Hears nearly nothing, or a sentence twice, of a sound that begins with speech, and all of it behind a moment of silence.
-    struct Startled(&'static str);
+    /// Hears nearly nothing, or a sentence twice, of a sound that begins with speech, and something else behind a moment of silence.
+    struct Startled {
+        first: &'static str,
+        shifted: &'static str,
+    }
 
     impl Ears for Startled {
         fn transcript(&self, samples: &[f32]) -> Result<Transcript, InferenceError> {
             let text = match samples.first() {
-                Some(0.0) => "I have been here before. We left at ten o'clock.",
-                _ => self.0,
+                Some(0.0) => self.shifted,
+                _ => self.first,
             };
             let words = text.split_whitespace().count();
             Ok(Transcript {
@@ -282,11 +323,15 @@ mod tests {
 
     #[test]
     fn a_sound_of_few_words_or_a_repetition_is_heard_again_a_little_later() {
+        let all = "I have been here before. We left at ten o'clock.";
         let heard = |first: &'static str, seconds: usize| {
             let sound = vec![0.1; seconds * SAMPLE_RATE];
-            words_or_shifted(&Startled(first), &sound).unwrap().text
+            let ears = Startled {
+                first,
+                shifted: all,
+            };
+            words_or_shifted(&ears, &sound).unwrap().text
         };
-        let all = "I have been here before. We left at ten o'clock.";
         assert_eq!(heard("No.", 4), all);
         assert_eq!(
             heard("I have been here before. I have been here before.", 3),
@@ -301,16 +346,58 @@ mod tests {
     }
 
     #[test]
+    fn a_repetition_for_which_there_is_no_time_is_dropped() {
+        let words_of =
+            |first: &'static str, shifted: &'static str, spoken: usize, frames: usize| {
+                let mut sound = vec![0.1; spoken * FRAME];
+                sound.resize(frames * FRAME, 0.0);
+                let ears = Startled { first, shifted };
+                words_or_shifted(&ears, &sound).unwrap().text
+            };
+        let heard = |text, spoken, frames| words_of(text, text, spoken, frames);
+        let once = "See you tomorrow.";
+        let twice = "See you tomorrow. See you tomorrow.";
+        let thrice = "See you tomorrow. See you tomorrow. See you tomorrow.";
+        // The shifted sound repeats, too, or is too long. Somebody speaks for 0.9 s, 1.3 s or 1.8 s.
+        let longest = MAX_SECONDS * SAMPLE_RATE / FRAME;
+        assert!(longest * FRAME + SHIFT_SAMPLES > MAX_SECONDS * SAMPLE_RATE);
+        for frames in [94, longest] {
+            assert_eq!(heard(twice, 28, frames), once);
+            assert_eq!(heard(twice, 56, frames), twice);
+            assert_eq!(heard(thrice, 28, frames), once);
+            assert_eq!(heard(thrice, 40, frames), twice);
+            assert_eq!(heard(thrice, 56, frames), thrice);
+        }
+        let others = "We met. See you tomorrow! see you, tomorrow";
+        assert_eq!(heard(others, 28, 94), "We met. See you tomorrow!");
+        // Many words without a repetition, or with one that is not doubted, stay.
+        for kept in ["We met at nine, and saw nobody there.", "No, no. No, no."] {
+            assert_eq!(heard(kept, 8, 94), kept);
+        }
+        // The shifted sound alone repeats, and has more words.
+        assert_eq!(words_of("No.", twice, 28, 94), once);
+        // The sound itself is as short, or long enough, where no frame of it is speech.
+        assert_eq!(heard(twice, 0, 28), once);
+        assert_eq!(heard(twice, 0, 94), twice);
+    }
+
+    #[test]
     fn a_repetition_is_the_last_sentence_said_twice() {
-        for (text, repeats) in [
-            ("See you tomorrow. See you tomorrow.", true),
-            ("We met. See you tomorrow! see you, tomorrow", true),
-            ("See you tomorrow. See you tomorrow. Bye.", false),
-            ("No. No.", false),
-            ("See you tomorrow.", false),
-            ("", false),
+        for (text, without) in [
+            (
+                "See you tomorrow. See you tomorrow.",
+                Some("See you tomorrow."),
+            ),
+            (
+                "We met. See you tomorrow! see you, tomorrow ...",
+                Some("We met. See you tomorrow!"),
+            ),
+            ("See you tomorrow. See you tomorrow. Bye.", None),
+            ("No. No.", None),
+            ("See you tomorrow.", None),
+            ("", None),
         ] {
-            assert_eq!(ends_with_repetition(text), repeats, "{text}");
+            assert_eq!(without_repetition(text), without, "{text}");
         }
     }
 
