@@ -1,6 +1,6 @@
 //! The body that each interface promises for its errors.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, iter};
 
 use axum::{
     Json,
@@ -48,7 +48,8 @@ impl ErrorShape {
     pub fn body(self, error: &ApiError, context: &ErrorContext) -> Value {
         match self {
             Self::Detail => {
-                let mut body = json!({"detail": error.message, "code": error.code});
+                let message = named(error, error.message.as_str().into());
+                let mut body = json!({"detail": message, "code": error.code});
                 if let Some(field) = &error.field {
                     body["field"] = json!(field);
                 }
@@ -56,8 +57,8 @@ impl ErrorShape {
             }
             Self::Call => {
                 let code = error.code.to_ascii_uppercase();
-                let mut body =
-                    json!({"error": {"code": code, "message": error.message_with_wait()}});
+                let message = named(error, error.message_with_wait());
+                let mut body = json!({"error": {"code": code, "message": message}});
                 if let Some(field) = &error.field {
                     body["error"]["field"] = json!(field);
                 }
@@ -69,8 +70,9 @@ impl ErrorShape {
                 if let Some(field) = &error.field {
                     context["field"] = json!(field);
                 }
+                let message = named(error, error.message_with_wait());
                 json!({
-                    "detail": {"code": error.code, "message": named(error), "context": context},
+                    "detail": {"code": error.code, "message": message, "context": context},
                     "error": public_error(error),
                 })
             }
@@ -131,32 +133,53 @@ pub fn public_error(error: &ApiError) -> Value {
         400..=499 => "invalid_request_error",
         _ => "server_error",
     };
-    json!({"type": kind, "code": error.code, "message": named(error), "param": error.field})
+    let message = named(error, error.message_with_wait());
+    json!({"type": kind, "code": error.code, "message": message, "param": error.field})
 }
 
-/// The message, with the field in front where it is no sentence without it, such as `must be an integer`: the official clients show nothing
-/// else. A model's own words stay as they are.
-fn named(error: &ApiError) -> Cow<'_, str> {
-    let message = error.message_with_wait();
-    let is_models = || {
-        error
-            .details
-            .as_ref()
-            .is_some_and(|told| told.public.is_some())
-    };
-    match &error.field {
-        Some(field)
-            if !message.starts_with(char::is_uppercase)
-                && !message.contains(&**field)
-                && !is_models() =>
-        {
-            format!("{field}: {message}").into()
+/// Returns the message with the field in front, unless it names the field or is a sentence, which begins with a capital letter: many clients
+/// show nothing else. A model's own words stay as they are.
+fn named<'e>(error: &'e ApiError, message: Cow<'e, str>) -> Cow<'e, str> {
+    let told = error.details.as_ref();
+    let is_models = told.is_some_and(|told| told.public.is_some());
+    match error.field.as_deref() {
+        Some(field) if !is_models && !is_sentence(&message) && !names(&message, field) => {
+            with_field(field, &message).into()
         }
         _ => message,
     }
 }
 
-/// `{message, errors}` with every wrong field; `None` where no field is wrong.
+fn is_sentence(message: &str) -> bool {
+    message.starts_with(char::is_uppercase)
+}
+
+/// Returns true if the field stands in the message as a word of its own.
+fn names(message: &str, field: &str) -> bool {
+    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut found = message.match_indices(field);
+    found.any(|(at, found)| {
+        let before = message.get(..at).unwrap_or_default().chars().next_back();
+        let after = message.get(at + found.len()..).unwrap_or_default();
+        !before.is_some_and(is_of_word) && !after.chars().next().is_some_and(is_of_word)
+    })
+}
+
+/// Puts a field in front of a message, which may begin with the last parts of its path.
+fn with_field(field: &str, message: &str) -> String {
+    /// Shorter ones are words of messages as well.
+    const SHORTEST_NAME: usize = 4;
+    let parts = iter::successors(field.split_once('.'), |(_, rest)| rest.split_once('.'));
+    let mut rests = parts
+        .filter(|(_, part)| part.len() >= SHORTEST_NAME)
+        .filter_map(|(_, part)| message.strip_prefix(part));
+    match rests.find(|rest| rest.starts_with([' ', ':'])) {
+        Some(rest) => format!("{field}{rest}"),
+        None => format!("{field}: {message}"),
+    }
+}
+
+/// `{message, errors}` with every wrong field, whose key names it; `None` where no field is wrong.
 fn fields_body(error: &ApiError) -> Option<Value> {
     if !error.fields().is_empty() {
         let mut errors = BTreeMap::<&str, Vec<&str>>::new();
@@ -197,6 +220,71 @@ mod tests {
         let detail = ErrorShape::Detail.body(&limited, &context);
         let expected = json!({"detail": "Rate limit exceeded", "code": "rate_limited"});
         assert_eq!(detail, expected);
+    }
+
+    #[test]
+    fn a_message_names_its_field_once() {
+        let context = ErrorContext::default();
+        for (field, told, expected) in [
+            ("limit", "must be an integer", "limit: must be an integer"),
+            ("limit", "1 to 100", "limit: 1 to 100"),
+            (
+                "limit",
+                "limit must be an integer",
+                "limit must be an integer",
+            ),
+            (
+                "name",
+                "a name is 1 to 64 letters",
+                "a name is 1 to 64 letters",
+            ),
+            (
+                "folder",
+                "There is no such folder",
+                "There is no such folder",
+            ),
+            ("kb", "Access denied", "Access denied"),
+            ("id", "is invalid", "id: is invalid"),
+            (
+                "input.character.voice",
+                "character.voice must be a string",
+                "input.character.voice must be a string",
+            ),
+            (
+                "character_params.a",
+                "a text is too long",
+                "character_params.a: a text is too long",
+            ),
+        ] {
+            let error = ApiError::invalid(field, told);
+            let text = ErrorShape::Text.body(&error, &context);
+            let detail = ErrorShape::Detail.body(&error, &context);
+            let call = ErrorShape::Call.body(&error, &context);
+            for message in [
+                &text["detail"]["message"],
+                &text["error"]["message"],
+                &detail["detail"],
+                &call["error"]["message"],
+            ] {
+                assert_eq!(message, expected);
+            }
+        }
+        // The key of a text names its field.
+        let wrong = ApiError::invalid("limit", "must be an integer");
+        for shape in [
+            ErrorShape::Speech,
+            ErrorShape::Transcript,
+            ErrorShape::Analysis,
+        ] {
+            let errors = &shape.body(&wrong, &context)["errors"];
+            assert_eq!(*errors, json!({"limit": ["must be an integer"]}));
+        }
+        let of_model = ApiError {
+            field: Some("messages".to_owned()),
+            ..ApiError::forbidden("too long").with_public(json!({"message": "too long"}))
+        };
+        let body = ErrorShape::Detail.body(&of_model, &context);
+        assert_eq!(body["detail"], "too long", "a model's own words");
     }
 
     #[test]

@@ -438,7 +438,7 @@ on_both_databases!(
         let body = json!({"document": {"id": "x"}});
         let refused = app.post(key, process, body).await.expect(400);
         assert!(
-            refused["detail"] == "has a NUL character" && refused["field"] == "kb",
+            refused["detail"] == "kb: has a NUL character" && refused["field"] == "kb",
             "{refused}"
         );
         let body = json!({"partner": "acme", "kb": "man\u{0}ual", "user_message": "?"});
