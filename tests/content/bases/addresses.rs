@@ -159,6 +159,8 @@ on_both_databases!(addresses_become_documents, |builder| open(builder), |app| {
         json!({"total": 11, "succeeded": 10, "failed": 1})
     );
     assert_eq!(made["results"][10]["status"], "error");
+    let wrong = made["results"][10]["error"].as_str().unwrap();
+    assert!(wrong.starts_with("urls[10]: must be an address"), "{wrong}");
     let mut told = Vec::new();
     let results = made["results"].as_array().unwrap().iter();
     for result in results.take(urls.len()) {

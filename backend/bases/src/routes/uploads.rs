@@ -218,7 +218,10 @@ pub(super) async fn create(
             let url = address(&fields.require("url")?)?;
             fields.finish()?;
             if file.is_some() {
-                return Err(ApiError::invalid("file", "is for the type file"));
+                return Err(ApiError::invalid(
+                    "file",
+                    "must be left out when the type is url",
+                ));
             }
             upload::add_url(&bases, &tenant, &base, &folder, url, options).await?
         }
@@ -408,7 +411,7 @@ pub(crate) struct UrlResult {
     status: &'static str,
     /// The document; null where the address was not taken.
     document_id: Option<String>,
-    /// Why the address was not taken.
+    /// Why the address was not taken: `urls[3]: ..` for the fourth.
     error: Option<String>,
     /// Other documents of the base with the same address.
     duplicate_document_ids: Vec<String>,
@@ -460,7 +463,7 @@ pub(super) async fn create_urls(
     };
     let mut results = Vec::with_capacity(body.urls.len());
     let mut summary = Summary::default();
-    for url in body.urls {
+    for (index, url) in body.urls.into_iter().enumerate() {
         let made = match address(&url) {
             Ok(address) => {
                 let options = common.clone();
@@ -472,7 +475,10 @@ pub(super) async fn create_urls(
         let (document_id, error, duplicate_document_ids) = match made {
             Ok(made) => (Some(made.document.id), None, made.duplicates),
             Err(error @ BaseError::Store(_)) => return Err(error.into()),
-            Err(error) => (None, Some(ApiError::from(error).message), vec![]),
+            Err(error) => {
+                let told = format!("urls[{index}]: {}", ApiError::from(error).message);
+                (None, Some(told), vec![])
+            }
         };
         let status = match document_id {
             Some(_) => {
