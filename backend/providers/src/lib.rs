@@ -11,6 +11,7 @@ mod models;
 pub mod openai;
 mod patience;
 mod policy;
+mod reason;
 mod recording;
 mod remote_voices;
 mod resilient;
@@ -36,6 +37,7 @@ pub use self::{
     models::{Model, Models, approximate_tokens},
     patience::{Deadline, Patience},
     policy::{Admission, Health},
+    reason::Unreachable,
     recording::spoken_language,
     remote_voices::RemoteVoices,
     resilient::Resilient,
@@ -240,6 +242,8 @@ pub struct ProviderError {
     pub kind: ProviderErrorKind,
     /// What happened, without message text or keys.
     pub message: String,
+    /// Why there is no connection, where that is the failure and known.
+    pub unreachable: Option<Unreachable>,
     /// When the provider wants to be asked again.
     pub retry_after: Option<Duration>,
     /// What the provider itself said, for the client whose request it was.
@@ -298,6 +302,7 @@ impl ProviderError {
             provider: provider.into(),
             kind,
             message: message.into(),
+            unreachable: None,
             retry_after: None,
             told: None,
         }

@@ -60,7 +60,7 @@ impl ProviderError {
         }
     }
 
-    fn status(&self) -> Option<u16> {
+    pub(super) fn status(&self) -> Option<u16> {
         self.told.as_ref().and_then(|told| told.status)
     }
 

@@ -31,6 +31,7 @@ pub use self::{
 use super::{
     ModelApi, ProviderError, ProviderErrorKind, UpstreamFailure,
     failure::{error_kind, kind_of},
+    reason::{HostNames, Unreachable},
 };
 use colloquy_base::json;
 use colloquy_config::Secret;
@@ -181,7 +182,10 @@ impl Server {
 
     fn transport(&self, error: &reqwest::Error) -> ProviderError {
         if error.is_connect() {
-            self.error(ProviderErrorKind::Connect, "no connection")
+            ProviderError {
+                unreachable: Unreachable::of(error),
+                ..self.error(ProviderErrorKind::Connect, "no connection")
+            }
         } else if error.is_timeout() {
             self.error(ProviderErrorKind::Timeout, "no answer in time")
         } else if error.is_builder() {
@@ -244,6 +248,7 @@ fn client(base: &Url, connect: Duration) -> anyhow::Result<Client> {
         .pool_idle_timeout(Duration::from_secs(60))
         // A redirect would carry the conversation to a server that nobody configured.
         .redirect(Policy::none())
+        .dns_resolver(HostNames)
         .user_agent(concat!("colloquy/", env!("CARGO_PKG_VERSION")));
     let builder = if local { builder.no_proxy() } else { builder };
     builder.build().context("making the HTTP client")

@@ -1,0 +1,207 @@
+//! Reasons of failures for the partner whose work failed: short, stable, and without hosts, addresses, keys or words of the service.
+
+use std::{borrow::Cow, error::Error, io, iter, net::SocketAddr};
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use tokio::net::lookup_host;
+
+use super::{ProviderError, ProviderErrorKind};
+
+/// Why there is no connection to a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unreachable {
+    /// Nothing listens at its port.
+    Refused,
+    /// Its host name has no address.
+    HostNotFound,
+    /// Nothing answers at its address in time.
+    TimedOut,
+    /// There is no TLS, or its certificate is not trusted.
+    Insecure,
+}
+
+impl Unreachable {
+    /// The reason of a failed connection; `None` for one that is none of these.
+    pub(crate) fn of(error: &reqwest::Error) -> Option<Self> {
+        match error.is_timeout() {
+            true => Some(Self::TimedOut),
+            false => Self::of_chain(error),
+        }
+    }
+
+    fn of_chain(first: &(dyn Error + 'static)) -> Option<Self> {
+        iter::successors(Some(first), |&cause| cause.source()).find_map(Self::of_cause)
+    }
+
+    fn of_cause(cause: &(dyn Error + 'static)) -> Option<Self> {
+        if cause.is::<HostNotFound>() {
+            return Some(Self::HostNotFound);
+        }
+        if cause.is::<rustls::Error>() {
+            return Some(Self::Insecure);
+        }
+        let error = cause.downcast_ref::<io::Error>()?;
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Some(Self::Refused),
+            io::ErrorKind::TimedOut => Some(Self::TimedOut),
+            // The source of an I/O error leaves out the error that it is made of.
+            _ => {
+                let inner: &(dyn Error + 'static) = error.get_ref()?;
+                Self::of_cause(inner)
+            }
+        }
+    }
+
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Refused => "connection refused",
+            Self::HostNotFound => "host not found",
+            Self::TimedOut => "timed out",
+            Self::Insecure => "no secure connection",
+        }
+    }
+}
+
+impl ProviderErrorKind {
+    /// Returns the reason of all failures of this kind. [`ProviderError::reason`] is more precise.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Connect => "no connection",
+            Self::Timeout => "timed out",
+            Self::RateLimited => "too many requests",
+            Self::Busy => "busy",
+            Self::Rejected => "refused the request",
+            Self::Misconfigured => "not set up",
+            Self::Failed => "reported a failure",
+            Self::Malformed => "malformed answer",
+            Self::Cut => "connection cut",
+            Self::Resting => "not asked for a moment, after failures",
+        }
+    }
+}
+
+impl ProviderError {
+    /// Returns a short and stable reason that has nothing secret in it, such as `connection refused` or `answered 503`.
+    #[must_use]
+    pub fn reason(&self) -> Cow<'static, str> {
+        match (self.kind, self.status()) {
+            (ProviderErrorKind::Connect, _) => self
+                .unreachable
+                .map_or(self.kind.reason(), Unreachable::reason)
+                .into(),
+            (ProviderErrorKind::Misconfigured, Some(401 | 403)) => "not authorized".into(),
+            (ProviderErrorKind::Timeout | ProviderErrorKind::RateLimited, _) | (_, None) => {
+                self.kind.reason().into()
+            }
+            (_, Some(status)) => format!("answered {status}").into(),
+        }
+    }
+}
+
+/// A host name has no address.
+#[derive(Debug, thiserror::Error)]
+#[error("the host is not found")]
+struct HostNotFound;
+
+/// The system's resolver, whose failures are told from those of connections.
+#[derive(Debug)]
+pub(crate) struct HostNames;
+
+impl Resolve for HostNames {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let found = lookup_host((name.as_str(), 0_u16)).await;
+            let found = found.map_err(|_| HostNotFound)?;
+            let addresses: Vec<SocketAddr> = found.collect();
+            Ok(Box::new(addresses.into_iter()) as Addrs)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use colloquy_formats::UpstreamFailure;
+
+    use super::*;
+
+    fn answered(kind: ProviderErrorKind, status: u16) -> ProviderError {
+        let mut error = ProviderError::new("secret.example", kind, "https://secret.example");
+        error.told = Some(Box::new(UpstreamFailure {
+            status: Some(status),
+            message: Some("sk-secret".to_owned()),
+            ..UpstreamFailure::default()
+        }));
+        error
+    }
+
+    #[test]
+    fn a_reason_is_short_and_has_no_words_of_the_service() {
+        let no_connection = |unreachable| ProviderError {
+            unreachable,
+            ..ProviderError::new("secret.example", ProviderErrorKind::Connect, "sk-secret")
+        };
+        let silent = ProviderError::new("m", ProviderErrorKind::Timeout, "sk-secret");
+        for (error, reason) in [
+            (
+                no_connection(Some(Unreachable::Refused)),
+                "connection refused",
+            ),
+            (
+                no_connection(Some(Unreachable::HostNotFound)),
+                "host not found",
+            ),
+            (no_connection(Some(Unreachable::TimedOut)), "timed out"),
+            (
+                no_connection(Some(Unreachable::Insecure)),
+                "no secure connection",
+            ),
+            (no_connection(None), "no connection"),
+            (silent, "timed out"),
+            (answered(ProviderErrorKind::Failed, 503), "answered 503"),
+            (answered(ProviderErrorKind::Rejected, 404), "answered 404"),
+            (
+                answered(ProviderErrorKind::Misconfigured, 401),
+                "not authorized",
+            ),
+            (
+                answered(ProviderErrorKind::RateLimited, 429),
+                "too many requests",
+            ),
+        ] {
+            assert_eq!(error.reason(), reason);
+        }
+    }
+
+    #[test]
+    fn failures_of_connections_are_told_by_what_they_are_made_of() {
+        let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
+        let certificate = rustls::Error::NoCertificatesPresented;
+        for (error, expected) in [
+            (refused(), Some(Unreachable::Refused)),
+            (io::Error::other(refused()), Some(Unreachable::Refused)),
+            (io::ErrorKind::TimedOut.into(), Some(Unreachable::TimedOut)),
+            (
+                io::Error::other(HostNotFound),
+                Some(Unreachable::HostNotFound),
+            ),
+            (
+                io::Error::other(io::Error::other(certificate)),
+                Some(Unreachable::Insecure),
+            ),
+            (io::Error::other("secret.example"), None),
+        ] {
+            assert_eq!(Unreachable::of_chain(&error), expected, "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_without_an_address_is_no_failed_connection() {
+        let name: Name = "name.invalid".parse().unwrap();
+        let Err(error) = HostNames.resolve(name).await else {
+            panic!("a name of a reserved domain is found");
+        };
+        assert!(error.is::<HostNotFound>(), "{error}");
+    }
+}
