@@ -459,6 +459,44 @@ async fn an_address_that_nobody_answers_at_fails_within_a_minute() {
     assert!(told.contains("audio_url: no connection"), "{told}");
 }
 
+/// A server whose transcriber nobody answers for.
+fn heard_by_nobody(builder: TestAppBuilder) -> TestAppBuilder {
+    let mut settings = colloquy::Config::default();
+    settings.transcriber.base_url = Some("http://127.0.0.1:1/v1".parse().unwrap());
+    settings.transcriber.model = Some("scripted-transcriber".to_owned());
+    let transcriber = settings.transcriber.clone();
+    let builder = builder.config(|config| config.transcriber = transcriber);
+    let builder = builder.providers(providers::from_config(&settings).unwrap());
+    builder.with_decoder().quick_worker()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transcriber_that_nobody_answers_for_fails_within_a_few_minutes() {
+    let builder = TestApp::builder(&TestDatabase::sqlite()).manual_clock();
+    let app = heard_by_nobody(builder).start().await;
+    let acme = app.partner("acme").await;
+    let made = post_form(&app, &acme.key, audio("a.wav", recording()))
+        .await
+        .expect(200);
+    let path = made["id"].as_str().unwrap();
+    eventually("the first attempt has failed", || async {
+        let read = app.get(&acme.key, path).await.expect(200);
+        read["error"].is_string()
+    })
+    .await;
+    let read = app.get(&acme.key, path).await.expect(200);
+    assert_eq!(read["status"], "processing", "the clock stands: {read}");
+    let so_far = "the transcription service failed and is asked again: connection refused";
+    assert_eq!(read["error"], so_far);
+    let (attempts, waited) = app.attempts("transcripts.transcribe").await;
+    assert_eq!(attempts, 8);
+    assert!(waited < Duration::from_secs(160), "{waited:?}");
+    let read = ended(&app, &acme.key, &made).await;
+    assert_eq!(read["status"], "error", "{read}");
+    let told = "the transcription service failed, also when it was asked again: connection refused";
+    assert_eq!(read["error"], told);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_quota_pays_by_the_second() {
     let upstream = scripted().await;
