@@ -1,5 +1,7 @@
 //! Why a completion failed: for the client without anything of the services behind, for the log with it.
 
+use std::borrow::Cow;
+
 use colloquy_kernel::jobs;
 use colloquy_providers::ProviderError;
 use colloquy_sandbox::{Limit, SandboxError};
@@ -72,7 +74,7 @@ impl Failure {
             Self::Transcription(_) => "The audio messages could not be transcribed".to_owned(),
             Self::Reply(_) => "The model failed".to_owned(),
             Self::EmptyReply => "The model gave no answer".to_owned(),
-            Self::Speech(_) => "The answer could not be spoken".to_owned(),
+            Self::Speech(error) => format!("The answer could not be spoken: {}", unspoken(error)),
             Self::TimedOut => "The answer took too long".to_owned(),
             Self::Interrupted => "The server was interrupted too often".to_owned(),
             Self::NoMemory => "The server has no memory for the character's documents".to_owned(),
@@ -81,6 +83,17 @@ impl Failure {
             code: self.code().to_owned(),
             message,
         }
+    }
+}
+
+/// Why there is no sound, without anything of the service behind.
+fn unspoken(error: &SoundError) -> Cow<'static, str> {
+    match error {
+        SoundError::Provider(error) => error.reason(),
+        SoundError::Silent => "no sound came".into(),
+        SoundError::Endless => "the speech does not end".into(),
+        SoundError::Stopped => "the server stopped".into(),
+        SoundError::Encode(_) | SoundError::RateChanged => "unusable sound".into(),
     }
 }
 

@@ -251,6 +251,24 @@ async fn a_failure_says_what_failed_and_nothing_of_who() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_voice_that_fails_says_why() {
+    let builder = TestApp::builder(&TestDatabase::sqlite()).quick_worker();
+    let app = builder.start().await;
+    let (acme, _) = app.acme_and_other().await;
+    for (kind, why) in [
+        (ProviderErrorKind::Rejected, "refused the request"),
+        (ProviderErrorKind::Misconfigured, "not set up"),
+    ] {
+        app.doubles.synthesizer.fail(Some(kind));
+        let spoken = json!({"generate_audio": true});
+        let asked = question(json!([written("m1", "Hello")]), spoken);
+        let (code, message) = reason(&app, &acme.key, asked).await;
+        assert_eq!(code, "speech_failed");
+        assert_eq!(message, format!("The answer could not be spoken: {why}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_failure_that_passes_is_none_of_the_completion() {
     let builder = TestApp::builder(&TestDatabase::sqlite()).quick_worker();
     let app = builder.start().await;

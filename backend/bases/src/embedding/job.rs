@@ -17,6 +17,8 @@ use colloquy_index::{
     search::PackedVector,
 };
 use colloquy_kernel::jobs::{self, GivenUp, Job, RetryRule, Run, RunResult};
+use colloquy_providers::ProviderError;
+use colloquy_store::StoreError;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -123,6 +125,15 @@ async fn give_up(bases: &Bases, document: &str, why: GivenUp) -> anyhow::Result<
     match why {
         // It may be embedded another time, so a base that changes its profile goes on waiting for it.
         GivenUp::Failed => {
+            let owned = store::load_document(db, document).await?;
+            let is_told = owned.is_some_and(|owned| {
+                let document = owned.document;
+                document.embedding == Step::Failed && document.embedding_error.is_some()
+            });
+            if is_told {
+                // The last attempt has named the reason.
+                return Ok(());
+            }
             let reason = "the document could not be embedded; it was tried several times";
             store::set_embedding(db, document, Step::Failed, Some(reason), now).await?;
         }
@@ -158,11 +169,34 @@ impl<'a> Embedding<'a> {
 
     async fn run(&self) -> anyhow::Result<RunResult> {
         let ended = self.attempt().await;
-        outage::outlast(self.bases, ended, || {
+        let ended = outage::outlast(self.bases, ended, || {
             let db = self.bases.store.db();
             store::wait_with_embedding(db, self.document, Some(outage::REASON))
         })
-        .await
+        .await;
+        if let Err(error) = &ended
+            && let Some(failed) = error.downcast_ref::<ProviderError>()
+        {
+            self.tell(failed).await?;
+        }
+        ended
+    }
+
+    /// Says at the document why the embedding service gave no vectors, while another attempt follows and after the last one.
+    async fn tell(&self, error: &ProviderError) -> Result<(), StoreError> {
+        let (db, now) = (self.bases.store.db(), self.bases.clock.now_ms());
+        let reason = error.reason();
+        match self.run.attempt < ATTEMPTS {
+            true => {
+                let reason = format!("the embedding service failed and is asked again: {reason}");
+                store::wait_with_embedding(db, self.document, Some(&reason)).await
+            }
+            false => {
+                let reason =
+                    format!("the embedding service failed, also when it was asked again: {reason}");
+                store::set_embedding(db, self.document, Step::Failed, Some(&reason), now).await
+            }
+        }
     }
 
     async fn attempt(&self) -> anyhow::Result<RunResult> {
