@@ -18,6 +18,11 @@ use super::{ErrorContext, ErrorShape};
 
 /// How long a client waits that found the database away.
 const DATABASE_WAIT: Duration = Duration::from_secs(2);
+/// How long a client waits that found no room on the disk of the database.
+const DISK_WAIT: Duration = Duration::from_secs(10);
+/// What is told where the disk of the database has no room, even for what a deletion stores.
+const DISK_FULL: &str = "The storage is full: the disk of the database has no free space, so that nothing can be changed or deleted; have the \
+     operator make room on the disk, then send this again";
 /// What is told where a rate is exceeded.
 const RATE_LIMITED: &str = "Rate limit exceeded";
 
@@ -225,6 +230,10 @@ impl From<StoreError> for ApiError {
             StoreErrorKind::Unavailable => {
                 Self::unavailable("The database is not available now", DATABASE_WAIT)
             }
+            StoreErrorKind::Full => Self {
+                code: "insufficient_storage",
+                ..Self::unavailable(DISK_FULL, DISK_WAIT)
+            },
             StoreErrorKind::Expired => {
                 Self::unavailable("It was not stored in time; send it again", DATABASE_WAIT)
             }

@@ -19,6 +19,8 @@ pub enum StoreErrorKind {
     /// The database was away, or could not store at the moment: the same may succeed later. Anything else it has refused,
     /// and would refuse again.
     Unavailable,
+    /// The disk of the database has no room, so that not even a deletion can be stored: the same may succeed once there is room.
+    Full,
     /// A row was refused because what it refers to is not there.
     ForeignKeyMissing,
     /// A row was refused because there is one with the same key.
@@ -75,7 +77,10 @@ impl StoreError {
     /// Whether the same may succeed later.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
-        self.kind == StoreErrorKind::Unavailable
+        matches!(
+            self.kind,
+            StoreErrorKind::Unavailable | StoreErrorKind::Full
+        )
     }
 }
 
@@ -110,6 +115,9 @@ impl From<sqlx::Error> for StoreError {
 
 fn kind_of(error: &sqlx::Error) -> StoreErrorKind {
     use sqlx::Error as E;
+    if is_full(error) {
+        return StoreErrorKind::Full;
+    }
     if is_outage(error) {
         return StoreErrorKind::Unavailable;
     }
@@ -138,13 +146,31 @@ pub(crate) fn is_outage(error: &sqlx::Error) -> bool {
         | E::InvalidSavePointStatement => true,
         E::Database(error) => match error.try_downcast_ref::<PgDatabaseError>() {
             Some(error) => is_postgres_outage(error.code()),
-            None => error
-                .try_downcast_ref::<SqliteError>()
-                .and_then(|error| DatabaseError::code(error)?.parse().ok())
-                .is_some_and(is_sqlite_outage),
+            None => sqlite_code(&**error).is_some_and(is_sqlite_outage),
         },
         _ => false,
     }
+}
+
+/// Whether the disk of the database has no room. This is an outage, too.
+fn is_full(error: &sqlx::Error) -> bool {
+    /// `disk_full`.
+    const POSTGRES: &str = "53100";
+    /// `SQLITE_FULL`.
+    const SQLITE: i32 = 13;
+    let sqlx::Error::Database(error) = error else {
+        return false;
+    };
+    match error.try_downcast_ref::<PgDatabaseError>() {
+        Some(error) => error.code() == POSTGRES,
+        None => sqlite_code(&**error).is_some_and(|code| code & 0xff == SQLITE),
+    }
+}
+
+/// The result code of SQLite.
+fn sqlite_code(error: &(dyn DatabaseError + 'static)) -> Option<i32> {
+    let error = error.try_downcast_ref::<SqliteError>()?;
+    DatabaseError::code(error)?.parse().ok()
 }
 
 /// By the SQLSTATE: no connection, transaction rolled back by the server, no resources, lock not available, server
@@ -167,7 +193,26 @@ fn is_sqlite_outage(code: i32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use sqlx::Connection as _;
+    use sqlx_sqlite::SqliteConnection;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_database_without_room_is_told_from_one_that_is_away() {
+        let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+        // A database of three pages stands for a disk that is full.
+        for sql in ["CREATE TABLE a (text TEXT)", "PRAGMA max_page_count = 3"] {
+            sqlx::query(sql).execute(&mut connection).await.unwrap();
+        }
+        let insert = "INSERT INTO a VALUES (zeroblob(100000))";
+        let full = sqlx::query(insert).execute(&mut connection).await;
+        let full = StoreError::from(full.unwrap_err());
+        assert_eq!(full.kind(), StoreErrorKind::Full, "{full}");
+        assert!(full.is_unavailable());
+        let away = StoreError::from(sqlx::Error::PoolTimedOut);
+        assert_eq!(away.kind(), StoreErrorKind::Unavailable);
+    }
 
     #[test]
     fn failures_of_the_database_are_told_from_refusals() {
