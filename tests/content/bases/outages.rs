@@ -141,6 +141,69 @@ async fn documents_outlast_a_disk_that_is_full_of_everything() {
     server.kill().await;
 }
 
+/// A deletion that finds no room is told why, and when to come again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_without_room_says_that_the_storage_is_full() {
+    let Some(disk) = SmallDisk::mount("32m") else {
+        return;
+    };
+    let database = TestDatabase::sqlite_in(disk.path("data"));
+    let server = Server::start(&database, |_| {}).await;
+    let acme = furnished_server(&server).await;
+    let key = acme.key.as_str();
+    let mut ids = Vec::new();
+    for number in 0..8 {
+        ids.push(bring(&server, key, number).await.unwrap());
+    }
+    let ballast = disk.fill();
+    let mut refused = None;
+    for id in &ids {
+        let path = format!("/api/documents/{BASE}/{id}");
+        let answer = send(server.request(key, Method::DELETE, &path)).await;
+        // A page of the log that was begun may have room for one.
+        if answer.status == 503 {
+            refused = Some(answer);
+            break;
+        }
+    }
+    let refused = refused.expect("there was room for all of them");
+    assert_eq!(refused.header("retry-after"), "10");
+    let told = refused.json();
+    let text = told["detail"].as_str().unwrap();
+    assert!(
+        text.contains("storage is full") && text.contains("make room"),
+        "{told}"
+    );
+    assert_eq!(told["code"], "insufficient_storage");
+    drop(ballast);
+    server.kill().await;
+}
+
+/// A document tells the reason while an embedder is away, and once it is given up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_says_why_it_is_not_embedded() {
+    let builder = TestApp::builder(&TestDatabase::sqlite()).manual_clock();
+    let builder = builder.config(|config| {
+        config.embedder.base_url = Some("http://127.0.0.1:1/v1".parse().unwrap());
+        config.embedder.model = Some("nobody".to_owned());
+    });
+    let app = builder.with_decoder().quick_worker().start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let id = searching::add(&app, key, "Zoo", "The zoo opens at nine.").await;
+    let path = format!("/api/document/{BASE}/{id}");
+    let told = async || app.get(key, &path).await.expect(200)["processing_error"].clone();
+    let so_far = "the embedding service failed and is asked again: connection refused";
+    eventually("the first attempt has failed", || async {
+        told().await == so_far
+    })
+    .await;
+    let (attempts, _) = app.attempts("bases.embed").await;
+    assert_eq!(attempts, 6);
+    let last = "the embedding service failed, also when it was asked again: connection refused";
+    assert_eq!(told().await, last);
+}
+
 /// Somebody else holds the lock of the database.
 #[tokio::test(flavor = "multi_thread")]
 async fn documents_outlast_a_database_that_is_away() {
