@@ -3,6 +3,7 @@
 mod attempts;
 mod deletion;
 mod settings;
+mod shares;
 mod storage;
 
 use std::time::Duration;

@@ -2,11 +2,12 @@
 
 use axum::{
     extract::{FromRef, FromRequestParts, RawPathParams},
-    http::{header::ORIGIN, request::Parts},
+    http::{HeaderMap, header::ORIGIN, request::Parts},
 };
 use colloquy_http::{
     ApiError, Interface,
-    extract::{client_address, key_text},
+    extract::{client_address, client_network, key_text},
+    limits::RateLimited,
     memory::Share,
 };
 
@@ -15,7 +16,7 @@ use crate::Accounts;
 
 /// Whoever made the request. The key is in `X-Api-Key`, in `Authorization: Bearer` or, for the voice library, in the query
 /// (`api_key`), looked for in this order. A publishable key passes on the call routes only, and from its origins only. Each request counts
-/// against the key's rate limit.
+/// against the key's rate limit, of a publishable key also against the share of it that the client's network has.
 #[derive(Debug, Clone)]
 pub struct Caller(pub Principal);
 
@@ -49,13 +50,48 @@ impl Caller {
         tracing::Span::current().record("key_id", principal.key_id.as_str());
         hold_for(parts, principal.own_tenant().as_ref());
         check_page(parts, &principal)?;
-        accounts.limits.check_key(&principal.key_id)?;
-        if let (Some(tenant), Some(rate)) = (principal.own_tenant(), principal.partner_rate) {
-            accounts
-                .limits
-                .check_partner(tenant.partner().as_str(), rate)?;
-        }
+        count(parts, accounts, &principal)?;
         Ok(Self(principal))
+    }
+}
+
+/// Counts a request against the rates of its key and of the partner. With a publishable key, the share of its network is asked first, and
+/// counts the request only if the other two let it pass.
+fn count(parts: &Parts, accounts: &Accounts, principal: &Principal) -> Result<(), ApiError> {
+    let limits = &accounts.limits;
+    let tenant = principal.own_tenant();
+    let partner = tenant.as_ref().map(|tenant| tenant.partner().as_str());
+    let owner = partner.unwrap_or(&principal.key_id);
+    let network = client_network(parts).filter(|_| principal.is_publishable());
+    let share = network.map(|network| limits.hold_share(owner, network, principal.partner_rate));
+    let trusted_proxies = accounts.config.http.trusted_proxies;
+    let share = share
+        .transpose()
+        .map_err(|limited| share_used_up(&parts.headers, trusted_proxies, limited))?;
+    limits.check_key(&principal.key_id)?;
+    if let (Some(partner), Some(rate)) = (partner, principal.partner_rate) {
+        limits.check_partner(partner, rate)?;
+    }
+    if let Some(share) = share {
+        share.keep();
+    }
+    Ok(())
+}
+
+/// 429. All visitors behind a proxy that the settings do not count are one network, so the log says what to set if there seems to
+/// be one.
+fn share_used_up(headers: &HeaderMap, trusted_proxies: usize, limited: RateLimited) -> ApiError {
+    let error = ApiError::from(limited);
+    if trusted_proxies > 0 || !headers.contains_key("x-forwarded-for") {
+        return error;
+    }
+    let source: Box<dyn std::error::Error + Send + Sync> =
+        "a network has used up its share of a publishable key's rate; if a reverse proxy of yours sent X-Forwarded-For, \
+         set http.trusted_proxies, so that its visitors are told apart"
+            .into();
+    ApiError {
+        source: Some(source.into()),
+        ..error
     }
 }
 
@@ -124,5 +160,33 @@ where
             .ok_or_else(|| ApiError::internal("the route has no {partner}"))?;
         let tenant = principal.tenant(&PartnerId::parse(partner)?)?;
         Ok(Self { principal, tenant })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_log_names_the_setting_that_a_proxy_needs() {
+        let told = |headers: &HeaderMap, trusted_proxies| {
+            let wait = Duration::from_secs(4);
+            let error = share_used_up(headers, trusted_proxies, RateLimited { wait });
+            assert_eq!(error.retry_after, Some(wait));
+            assert_eq!((error.status.as_u16(), error.code), (429, "rate_limited"));
+            assert!(!error.message.contains("proxies"), "{}", error.message);
+            error.source.map(|source| source.to_string())
+        };
+        let mut headers = HeaderMap::new();
+        assert_eq!(told(&headers, 0), None);
+        headers.insert("x-forwarded-for", "192.0.2.1".parse().unwrap());
+        assert!(
+            told(&headers, 0)
+                .unwrap()
+                .contains("set http.trusted_proxies")
+        );
+        assert_eq!(told(&headers, 1), None);
     }
 }

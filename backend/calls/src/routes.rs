@@ -99,7 +99,8 @@ where
         (status = 413, description = "The body is too large, the documents of the character take more memory than there is, or the \
             character and its parameters, which are stored until the call ends, have no room in the partner's storage \
             (STORAGE_LIMIT_REACHED)"),
-        (status = 429, description = "RATE_LIMITED, also by calls at a time, or QUOTA_EXHAUSTED; Retry-After says when to ask again"),
+        (status = 429, description = "RATE_LIMITED, also by calls at a time and, with a publishable key, beyond the quarter of its rate that one \
+            address has, or QUOTA_EXHAUSTED; Retry-After says when to ask again"),
         (status = 503, description = "UNAVAILABLE: no room for the call, or no memory for the documents of its character, now; Retry-After says when to ask again"),
     ),
 )]

@@ -10,9 +10,10 @@ const LEAST_DOCUMENT_MEMORY_BYTES: usize = 1024 * 1024;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
-    /// Requests a key may make in a minute.
+    /// Requests a key may make in a minute. Those with a publishable key from one address, or one /64 of IPv6, are a quarter of them at most,
+    /// unless the address may be that of a proxy (see `http.trusted_proxies`).
     pub requests_per_minute: u32,
-    /// Requests a key may make at once before the rate counts.
+    /// Requests a key may make at once before the rate counts; with a publishable key from one address a quarter of them.
     pub request_burst: u32,
     /// Failed sign-ins and session attempts an address may make in a minute.
     pub attempts_per_minute: u32,

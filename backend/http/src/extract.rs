@@ -213,6 +213,16 @@ pub fn client_address(parts: &Parts) -> IpAddr {
     arrival.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |arrival| arrival.address)
 }
 
+/// The network of the client, which the layers around the routes leave to [`client_network`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ClientNetwork(pub(super) Option<IpAddr>);
+
+/// The network of the client, as [`network`](super::limits::network) has it, if the server can tell its clients apart; `None` if the
+/// address may be that of a proxy that `http.trusted_proxies` does not count.
+pub fn client_network(parts: &Parts) -> Option<IpAddr> {
+    parts.extensions.get::<ClientNetwork>()?.0
+}
+
 /// Each proxy appends the address that it saw, so the entry of the outermost trusted one stands that many from the end.
 /// What stands before it is the client's own claim.
 pub(super) fn forwarded_for(headers: &HeaderMap, trusted_proxies: usize) -> Option<IpAddr> {

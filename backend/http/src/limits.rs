@@ -2,7 +2,10 @@
 //!
 //! Each node counts for itself. A limiter is asked once a request and answers from memory. Keys are counted once they are
 //! known, so there are not more of them than were made. Addresses are anybody's: a table of bounded size counts them, those
-//! of one /64 of IPv6 together, and takes an attempt back that was none.
+//! of one /64 of IPv6 together, and takes an attempt back that was none. One network has a share of the rate of a publishable
+//! key (`shares`).
+
+mod shares;
 
 use std::{
     collections::HashMap,
@@ -21,6 +24,9 @@ use governor::{Quota, RateLimiter, middleware::NoOpMiddleware, state::keyed::Das
 use tokio::sync::Notify;
 
 use super::ApiError;
+use shares::Shares;
+
+pub use shares::HeldShare;
 
 /// Checks between two sweeps of the keys that are back at their full burst.
 const SWEEP_EVERY: u32 = 4_096;
@@ -65,6 +71,7 @@ impl From<RateLimited> for ApiError {
 pub struct RateLimits {
     keys: Limiter,
     partners: Limiter,
+    shares: Shares,
     addresses: Attempts,
 }
 
@@ -104,6 +111,7 @@ impl RateLimits {
         Self {
             keys: Limiter::new(keys, clock),
             partners: Limiter::new(Quota::per_minute(SHARES), clock),
+            shares: Shares::new(config.requests_per_minute, config.request_burst, clock),
             addresses: Attempts::new(config.attempts_per_minute, clock),
         }
     }
@@ -124,6 +132,21 @@ impl RateLimits {
         let shares = SHARES.get() / per_minute.get();
         self.partners
             .take(&partner.to_owned(), at_least_one(shares))
+    }
+
+    /// Counts a request with a publishable key against the share of its [`network`], until the result is dropped: while it is found out
+    /// if the key has room for it. A network has a quarter of the rate and of the burst of one key, or of its partner's rate if that is
+    /// less, for all publishable keys of the owner together.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn hold_share<'a>(
+        &'a self,
+        owner: &'a str,
+        network: IpAddr,
+        partner_rate: Option<NonZeroU32>,
+    ) -> Result<HeldShare<'a>, RateLimited> {
+        self.shares.hold(owner, network, partner_rate)
     }
 
     /// Counts a failed sign-in, or an attempt to join a session, of an address.
@@ -289,14 +312,7 @@ impl Attempts {
     }
 
     fn count(&self, entry: &mut Counted, now: Instant) -> Result<(), RateLimited> {
-        let next = entry.until.max(now) + self.one;
-        match next.saturating_duration_since(now).checked_sub(self.all) {
-            Some(wait) if !wait.is_zero() => Err(RateLimited { wait }),
-            _ => {
-                entry.until = next;
-                Ok(())
-            }
-        }
+        charge(&mut entry.until, now, self.one, self.all)
     }
 
     /// Where an address is counted: by itself as long as there is room.
@@ -364,6 +380,23 @@ impl Limiter {
     }
 }
 
+/// Adds `one` to the time `until` which a bucket is not empty, unless that would be more than `all` from now (GCRA).
+fn charge(
+    until: &mut Instant,
+    now: Instant,
+    one: Duration,
+    all: Duration,
+) -> Result<(), RateLimited> {
+    let next = (*until).max(now) + one;
+    match next.saturating_duration_since(now).checked_sub(all) {
+        Some(wait) if !wait.is_zero() => Err(RateLimited { wait }),
+        _ => {
+            *until = next;
+            Ok(())
+        }
+    }
+}
+
 fn per_minute(count: u32) -> Quota {
     Quota::per_minute(at_least_one(count))
 }
@@ -420,6 +453,7 @@ mod tests {
         RateLimits {
             keys: Limiter::new(per_minute(1), &addresses.clock.clone()),
             partners: Limiter::new(per_minute(1), &addresses.clock.clone()),
+            shares: Shares::new(1, 1, &addresses.clock.clone()),
             addresses,
         }
     }

@@ -22,7 +22,7 @@ use http_body::{Frame, SizeHint};
 use tokio::time::Instant;
 use tracing::{Instrument as _, field::Empty};
 
-use super::{ApiError, Edge};
+use super::{ApiError, Edge, extract::ClientNetwork};
 
 pub(super) const REQUEST_ID: &str = "x-request-id";
 
@@ -41,11 +41,13 @@ pub struct Arrival {
 pub async fn observe(State(edge): State<Edge>, mut request: Request, next: Next) -> Response {
     let id = request_id(&edge, &request);
     let address = edge.client_address(&request);
+    let network = ClientNetwork(edge.client_network(&request));
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or("unmatched", MatchedPath::as_str).to_owned();
     let method = known_method(request.method());
     let observed = Observed::new(&edge, request.headers(), method, route, id, address);
     request.extensions_mut().insert(observed.arrival.clone());
+    request.extensions_mut().insert(network);
     let mut response = observed.around(next.run(request)).await;
     observed.answered(&response);
     if let Ok(value) = HeaderValue::from_str(&observed.arrival.id) {

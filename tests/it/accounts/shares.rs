@@ -1,0 +1,120 @@
+//! The share of a publishable key's rate that one network has.
+
+use super::*;
+
+const PAGE: &str = "https://www.example.com";
+
+/// A character of `acme`, and a publishable key to place calls to it.
+async fn page(app: &TestApp) -> (harness::app::TestPartner, String) {
+    let (acme, _) = app.acme_and_other().await;
+    let page = json!({"kind": "publishable", "allowed_origins": [PAGE]});
+    let page = app.key("acme", page).await;
+    (acme, page["api_key"].as_str().unwrap().to_owned())
+}
+
+/// Places a call from an address, as the proxy tells it.
+async fn place(app: &TestApp, key: &str, address: &str) -> harness::app::Answer {
+    let call = json!({"character": "repo:acme/ada", "call_time_limit_seconds": 60});
+    let request = app.request(Method::POST, "/v2/calls").json(&call);
+    let request = request.header("x-api-key", key).header("origin", PAGE);
+    // What stands before the last entry is the client's own claim.
+    let forwarded = format!("1.1.1.1, {address}");
+    send(request.header("x-forwarded-for", forwarded)).await
+}
+
+/// Refused, and for how many seconds.
+fn refused(answer: &harness::app::Answer) -> &str {
+    let error = answer.expect(429);
+    assert_eq!(error["error"]["code"], "RATE_LIMITED", "{error}");
+    answer.header("retry-after")
+}
+
+on_both_databases!(
+    one_visitor_of_a_page_leaves_the_rate_of_its_key_to_others,
+    |builder| builder.manual_clock().config(|config| {
+        config.limits.requests_per_minute = 60;
+        config.limits.request_burst = 8;
+        config.http.trusted_proxies = 1;
+    }),
+    |app| {
+        let (acme, key) = page(&app).await;
+        let place = async |address: &str| place(&app, &key, address).await;
+        place("9.9.9.9").await.expect(200);
+        place("9.9.9.9").await.expect(200);
+        for _ in 0..20 {
+            assert_eq!(refused(&place("9.9.9.9").await), "4");
+        }
+        // A /64 of IPv6 is one network, and IPv4 in IPv6 the one of IPv4.
+        assert_eq!(refused(&place("::ffff:9.9.9.9").await), "4");
+        place("2001:db8:1:2::1").await.expect(200);
+        place("2001:db8:1:2::2").await.expect(200);
+        assert_eq!(refused(&place("2001:db8:1:2::3").await), "4");
+        // What was refused has taken nothing from others: the key has all of its burst.
+        for address in ["8.8.8.8", "7.7.7.7"] {
+            place(address).await.expect(200);
+            place(address).await.expect(200);
+        }
+        assert_eq!(refused(&place("5.5.5.5").await), "1");
+        // What the key refused has taken nothing from the network's share.
+        for _ in 0..2 {
+            app.advance(Duration::from_secs(1));
+            place("5.5.5.5").await.expect(200);
+        }
+        app.advance(Duration::from_secs(1));
+        assert_eq!(refused(&place("5.5.5.5").await), "2");
+        place("6.6.6.6").await.expect(200);
+        // A secret key has no shares.
+        for _ in 0..4 {
+            let request = app.request(Method::GET, "/api/auth/me");
+            let request = request.header("x-api-key", &acme.key);
+            send(request.header("x-forwarded-for", "9.9.9.9"))
+                .await
+                .expect(200);
+        }
+    }
+);
+
+on_both_databases!(
+    one_visitor_of_a_page_leaves_the_rate_of_its_partner_to_others,
+    |builder| builder
+        .manual_clock()
+        .config(|config| config.http.trusted_proxies = 1),
+    |app| {
+        let (acme, key) = page(&app).await;
+        let settings = json!({"settings": {"requests_per_minute": 8}});
+        app.put(ADMIN_KEY, "/api/partners/acme", settings)
+            .await
+            .expect(200);
+        // Two keys of one partner have one share.
+        let other = app
+            .key(
+                "acme",
+                json!({"kind": "publishable", "allowed_origins": [PAGE]}),
+            )
+            .await;
+        let other = other["api_key"].as_str().unwrap();
+        place(&app, &key, "9.9.9.9").await.expect(200);
+        place(&app, other, "9.9.9.9").await.expect(200);
+        for key in [key.as_str(), other] {
+            assert_eq!(refused(&place(&app, key, "9.9.9.9").await), "30");
+        }
+        place(&app, &key, "8.8.8.8").await.expect(200);
+        app.get(&acme.key, "/api/auth/me").await.expect(200);
+    }
+);
+
+// The connections come from an address that is not public, as those of a proxy in front of the server do.
+on_both_databases!(
+    visitors_behind_a_proxy_that_is_not_trusted_have_the_whole_rate,
+    |builder| builder.manual_clock().config(|config| {
+        config.limits.requests_per_minute = 60;
+        config.limits.request_burst = 8;
+    }),
+    |app| {
+        let (_, key) = page(&app).await;
+        for _ in 0..8 {
+            place(&app, &key, "9.9.9.9").await.expect(200);
+        }
+        assert_eq!(refused(&place(&app, &key, "9.9.9.9").await), "1");
+    }
+);
