@@ -199,6 +199,26 @@ mod tests {
         assert!(known.len() > 100, "{}", known.len());
     }
 
+    /// A channel's sync and that of a vector store had one name, and the document described one of them for both.
+    #[test]
+    fn syncs_of_channels_and_of_vector_stores_are_told_apart() {
+        let document: serde_json::Value = serde_json::from_str(&document_json().unwrap()).unwrap();
+        for (path, method, field) in [
+            (
+                "/api/folders/{partner}/{kb}/{folder}/sync",
+                "post",
+                "budget",
+            ),
+            ("/api/vectorstore-sync/{partner}/{kb}", "get", "documents"),
+        ] {
+            let response = &document["paths"][path][method]["responses"]["200"];
+            let schema = &response["content"]["application/json"]["schema"]["$ref"];
+            let (_, name) = schema.as_str().unwrap().rsplit_once('/').unwrap();
+            let schema = document["components"]["schemas"][name].to_string();
+            assert!(schema.contains(&format!("\"{field}\"")), "{name}: {schema}");
+        }
+    }
+
     #[test]
     fn a_low_disk_is_an_answer_of_what_needs_it() {
         let text = document_json().unwrap();

@@ -121,9 +121,9 @@ pub(super) async fn change(
     Ok(Json(changed.into()))
 }
 
-/// What was asked for.
+/// The state of a channel whose sync was requested.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SyncView {
+pub(crate) struct ChannelSyncView {
     /// `pending`, or `budget_blocked` where the base has no room.
     status: ChannelStatus,
     /// The budget of the base.
@@ -134,19 +134,19 @@ pub(crate) struct SyncView {
 #[utoipa::path(
     post, path = "/api/folders/{partner}/{kb}/{folder}/sync", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ("folder" = String, Path)),
-    responses((status = 200, body = SyncView), (status = 404), (status = 409, description = "the channel is paused, or the folder follows none"))
+    responses((status = 200, body = ChannelSyncView), (status = 404), (status = 409, description = "the channel is paused, or the folder follows none"))
 )]
 pub(super) async fn sync(
     State(bases): State<Bases>,
     ApiPath(path): ApiPath<FolderPath>,
     caller: PartnerTenant,
-) -> Result<Json<SyncView>, ApiError> {
+) -> Result<Json<ChannelSyncView>, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let base = base.require_open()?;
     let folder = folder::find(&bases, &base, &path.folder).await?;
     let folder = folder.require_open()?;
     let status = channel::sync(&bases, &tenant, &base, &folder).await?;
-    Ok(Json(SyncView {
+    Ok(Json(ChannelSyncView {
         status,
         budget: BudgetView::of(&bases, &base).await?,
     }))
