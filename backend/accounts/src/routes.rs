@@ -9,9 +9,9 @@ use axum::{
 use colloquy_base::{clock::rfc3339, invalid::InvalidField, json};
 use colloquy_config::LimitsConfig;
 use colloquy_http::{ApiError, ApiJson, ApiPath, Listing, PageQuery};
+use colloquy_kernel::{router::DescribedRouter, routes};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     Caller, DataScope, PartnerId, PartnerSettings, PartnerTenant, Principal, Scope, Tenant,
@@ -21,11 +21,11 @@ use super::{
 use crate::{Accounts, Directory};
 
 /// Partners and their keys.
-pub(super) fn routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+pub(super) fn routes<S: colloquy_kernel::State>() -> DescribedRouter<S>
 where
     Accounts: FromRef<S>,
 {
-    OpenApiRouter::new()
+    DescribedRouter::new()
         .routes(routes!(me))
         .routes(routes!(list_partners))
         .routes(routes!(

@@ -13,7 +13,7 @@ use colloquy_http::{
     ApiError,
     extract::{ApiPath, body_up_to, id_in_path, is_json, unsupported_media_type},
 };
-use utoipa_axum::{router::OpenApiRouter, routes};
+use colloquy_kernel::{router::DescribedRouter, routes};
 
 use super::{
     accept,
@@ -25,12 +25,12 @@ use super::{
 };
 use crate::Analyses;
 
-pub(super) fn routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+pub(super) fn routes<S: colloquy_kernel::State>() -> DescribedRouter<S>
 where
     Accounts: FromRef<S>,
     Analyses: FromRef<S>,
 {
-    OpenApiRouter::new()
+    DescribedRouter::new()
         .routes(routes!(create_analysis))
         .routes(routes!(read_analysis))
 }

@@ -13,10 +13,10 @@ use colloquy_http::{
     ApiError, Arrival, Listing, PageQuery,
     extract::{ApiPath, ClientAddress, key_text},
 };
+use colloquy_kernel::{router::DescribedRouter, routes};
 use jiff::Timestamp;
 use serde::Deserialize;
 use utoipa::IntoParams;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     CallState, create,
@@ -27,12 +27,12 @@ use super::{
 use crate::Calls;
 
 /// The call resource.
-pub(super) fn routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+pub(super) fn routes<S: colloquy_kernel::State>() -> DescribedRouter<S>
 where
     Accounts: FromRef<S>,
     Calls: FromRef<S>,
 {
-    OpenApiRouter::new()
+    DescribedRouter::new()
         .routes(routes!(create_call, list_calls))
         .routes(routes!(read_call))
         .routes(routes!(read_transcript))

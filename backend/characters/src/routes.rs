@@ -9,10 +9,10 @@ use axum::{
 use colloquy_accounts::{Accounts, PartnerTenant, Scope};
 use colloquy_base::clock::rfc3339;
 use colloquy_http::{ApiError, ApiJson, ApiPath, Listing, PageQuery};
+use colloquy_kernel::{router::DescribedRouter, routes};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     CharacterName, CharacterParameters,
@@ -22,12 +22,12 @@ use super::{
 use crate::Characters;
 
 /// Saved characters.
-pub(super) fn routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+pub(super) fn routes<S: colloquy_kernel::State>() -> DescribedRouter<S>
 where
     Accounts: FromRef<S>,
     Characters: FromRef<S>,
 {
-    OpenApiRouter::new()
+    DescribedRouter::new()
         .routes(routes!(list, create))
         .routes(routes!(read, update, delete))
         .routes(routes!(list_versions))

@@ -19,10 +19,10 @@ use colloquy_http::{
     ApiError, ApiPath, ApiQuery, Arrival, extract,
     memory::{Share, off_thread},
 };
+use colloquy_kernel::{router::DescribedRouter, routes};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     answer, embeddings, generate,
@@ -37,12 +37,12 @@ use super::{
 use crate::Generation;
 
 /// Text generation.
-pub(super) fn routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+pub(super) fn routes<S: colloquy_kernel::State>() -> DescribedRouter<S>
 where
     Accounts: FromRef<S>,
     Generation: FromRef<S>,
 {
-    OpenApiRouter::new()
+    DescribedRouter::new()
         .routes(routes!(chat_completions))
         .routes(routes!(create_response, open_socket))
         .routes(routes!(read_response, delete_response))

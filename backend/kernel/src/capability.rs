@@ -4,12 +4,11 @@
 //! made of that list.
 
 use colloquy_http::Interface;
-use utoipa_axum::router::OpenApiRouter;
 
-use crate::{State, jobs};
+use crate::{State, jobs, router::DescribedRouter};
 
 /// Routes of an interface, in a server whose state is `S`.
-pub type Routes<S> = (Interface, OpenApiRouter<S>);
+pub type Routes<S> = (Interface, DescribedRouter<S>);
 
 /// A capability: a part of the server that owns a piece of the domain. `S` is the state of the server, which has the
 /// capability's own in it.

@@ -6,6 +6,7 @@
 //! - [`journal`]: the end of work that must not be lost although the database is away
 //! - [`disk`]: the free space of the disks that are written to
 //! - [`Capability`]: what a capability brings along: routes, jobs, background work
+//! - [`router`]: routes with their descriptions in OpenAPI, and the macro [`routes!`]
 //!
 //! A capability has a state of its own, cheap to clone, which knows the [`Kernel`] and the capabilities below. The state of
 //! the whole server gives each capability its own ([`axum::extract::FromRef`]).
@@ -15,6 +16,7 @@ pub mod disk;
 pub mod jobs;
 pub mod journal;
 pub mod node;
+pub mod router;
 
 use std::{
     fmt::Display,

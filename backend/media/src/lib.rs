@@ -33,14 +33,13 @@ use colloquy_calls::Calls;
 use colloquy_config::{Secret, check_secret};
 use colloquy_generation::Generation;
 use colloquy_http::Interface;
-use colloquy_kernel::{Capability, Routes, State};
+use colloquy_kernel::{Capability, Routes, State, router::DescribedRouter, routes};
 use colloquy_protocol::IceServer;
 use colloquy_providers::Providers;
 use colloquy_speech::Speech;
 use colloquy_transport::{net, peer};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::{live::LiveSessions, signalling::session_socket, waiting::Waiting};
 
@@ -110,7 +109,7 @@ where
     }
 
     fn routes(&self) -> Vec<Routes<S>> {
-        let routes = OpenApiRouter::new()
+        let routes = DescribedRouter::new()
             .routes(routes!(check::check_path))
             // WebSockets, which OpenAPI cannot describe; their contract is the crate `colloquy-protocol`.
             .route("/v2/calls/check/session", get(check::check_socket))

@@ -12,7 +12,7 @@ use colloquy_http::{
     ApiError,
     extract::{ApiPath, body_up_to, id_in_path, is_json, unsupported_media_type},
 };
-use utoipa_axum::{router::OpenApiRouter, routes};
+use colloquy_kernel::{router::DescribedRouter, routes};
 
 use super::{
     accept, kept_since,
@@ -24,12 +24,12 @@ use crate::Messaging;
 
 /// Legacy messaging, whose answers say that it is deprecated.
 #[expect(deprecated, reason = "it is its clients who are to leave it")]
-pub(super) fn routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+pub(super) fn routes<S: colloquy_kernel::State>() -> DescribedRouter<S>
 where
     Accounts: FromRef<S>,
     Messaging: FromRef<S>,
 {
-    OpenApiRouter::new()
+    DescribedRouter::new()
         .routes(routes!(create_completion))
         .routes(routes!(read_completion))
         .layer(middleware::map_response(mark_deprecated))

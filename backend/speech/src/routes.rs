@@ -20,11 +20,11 @@ use colloquy_http::{
     ApiError,
     extract::{body_bytes, is_json, unsupported_media_type},
 };
+use colloquy_kernel::{router::DescribedRouter, routes};
 use colloquy_language::detect_to_speak;
 use colloquy_providers::{Gender, VoiceInfo};
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     bill::{self, Bill},
@@ -39,12 +39,12 @@ use super::{
 use crate::Speech;
 
 /// The speech interface.
-pub(super) fn routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+pub(super) fn routes<S: colloquy_kernel::State>() -> DescribedRouter<S>
 where
     Accounts: FromRef<S>,
     Speech: FromRef<S>,
 {
-    OpenApiRouter::new()
+    DescribedRouter::new()
         .routes(routes!(create_speech))
         .routes(routes!(list_voices))
 }

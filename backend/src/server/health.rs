@@ -18,14 +18,13 @@ use futures_util::{future::join_all, join};
 use serde::Serialize;
 use tokio::sync::Mutex;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     accounts::{Caller, keys},
     app::App,
     config::Secret,
     http::{ApiError, Interface, extract::key_text},
-    kernel::{Capability, Routes},
+    kernel::{Capability, Routes, router::DescribedRouter, routes},
     observability::resident_bytes,
     providers::VoiceSpeed,
     sandbox,
@@ -42,7 +41,7 @@ impl Capability<App> for Operations {
     }
 
     fn routes(&self) -> Vec<Routes<App>> {
-        let routes = OpenApiRouter::new()
+        let routes = DescribedRouter::new()
             .routes(routes!(health))
             .routes(routes!(deep))
             .routes(routes!(metrics));

@@ -3,8 +3,10 @@
 use std::{convert::Infallible, future::ready, mem, sync::LazyLock};
 
 use axum::{
-    Json, Router,
+    Router,
+    body::Bytes,
     extract::Request,
+    http::header::CONTENT_TYPE,
     middleware,
     response::{IntoResponse as _, Response},
     routing::get,
@@ -17,6 +19,7 @@ use super::{capabilities, openapi};
 use crate::{
     app::App,
     http::{ApiError, Interface, observe},
+    kernel::router::merge_descriptions,
 };
 
 /// The routes of each interface, without what is around them.
@@ -40,27 +43,34 @@ pub(super) fn document() -> utoipa::openapi::OpenApi {
     let mut document = openapi::base();
     for capability in capabilities::ALL {
         for (interface, routes) in capability.routes() {
-            let mut part = routes.into_openapi();
+            let mut part = routes.describe();
             openapi::add_errors(&mut part, interface.errors());
             if interface.takes_query_key() {
                 openapi::add_query_key(&mut part);
             }
-            document.merge(part);
+            merge_descriptions(&mut document, part);
         }
     }
     document
 }
 
-/// What is served of it, which is made when somebody asks for it.
-static DOCUMENT: LazyLock<utoipa::openapi::OpenApi> = LazyLock::new(document);
+/// The description as JSON, built at the first request for it. The bytes alone are kept: the description itself is many times larger.
+static DOCUMENT: LazyLock<serde_json::Result<Bytes>> =
+    LazyLock::new(|| serde_json::to_vec(&document()).map(Bytes::from));
+
+async fn served_document() -> Result<Response, ApiError> {
+    match &*DOCUMENT {
+        Ok(json) => Ok(([(CONTENT_TYPE, "application/json")], json.clone()).into_response()),
+        Err(error) => Err(ApiError::internal(error)),
+    }
+}
 
 /// The whole server.
 pub fn router(app: App) -> Router {
     let mut all = interfaces();
     for (interface, routes) in &mut all {
         if *interface == Interface::OPERATIONS {
-            let document = get(async || Json(&*DOCUMENT));
-            *routes = mem::take(routes).route("/openapi.json", document);
+            *routes = mem::take(routes).route("/openapi.json", get(served_document));
         }
     }
     with_layers(all, app)
@@ -118,13 +128,13 @@ mod tests {
         let mut routes = 0;
         for capability in capabilities::ALL {
             for (interface, theirs) in capability.routes() {
-                for path in theirs.into_openapi().paths.paths.keys() {
+                for path in theirs.describe().paths.paths.keys() {
                     let of_path = Interface::ALL.iter().find(|one| one.has(path));
                     assert_eq!(of_path, Some(&interface), "{path}");
                     routes += 1;
                 }
             }
         }
-        assert_eq!(DOCUMENT.paths.paths.len(), routes);
+        assert_eq!(document().paths.paths.len(), routes);
     }
 }

@@ -15,10 +15,10 @@ use colloquy_http::{
     extract::{ApiPath, body_up_to, id_in_path, is_json},
     form::{Fields, Form},
 };
+use colloquy_kernel::{router::DescribedRouter, routes};
 use colloquy_store::stored;
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     accept,
@@ -29,12 +29,12 @@ use super::{
 };
 use crate::Transcripts;
 
-pub(super) fn routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+pub(super) fn routes<S: colloquy_kernel::State>() -> DescribedRouter<S>
 where
     Accounts: FromRef<S>,
     Transcripts: FromRef<S>,
 {
-    OpenApiRouter::new()
+    DescribedRouter::new()
         .routes(routes!(create_transcript))
         .routes(routes!(read_transcript))
 }

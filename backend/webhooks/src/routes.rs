@@ -8,11 +8,10 @@ use axum::{
 use colloquy_accounts::{Accounts, PartnerTenant, Scope, Tenant};
 use colloquy_base::clock::rfc3339;
 use colloquy_http::{ApiError, Listing, PageQuery, extract::ApiPath};
-use colloquy_kernel::jobs;
+use colloquy_kernel::{jobs, router::DescribedRouter, routes};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     deliver::Deliver,
@@ -21,12 +20,12 @@ use super::{
 use crate::Webhooks;
 
 /// Deliveries.
-pub(super) fn routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+pub(super) fn routes<S: colloquy_kernel::State>() -> DescribedRouter<S>
 where
     Accounts: FromRef<S>,
     Webhooks: FromRef<S>,
 {
-    OpenApiRouter::new()
+    DescribedRouter::new()
         .routes(routes!(list_deliveries))
         .routes(routes!(read_delivery))
         .routes(routes!(resend_delivery))

@@ -6,8 +6,8 @@ use axum::{
     http::{HeaderMap, StatusCode},
 };
 use colloquy_http::{ApiError, ApiJson, ApiPath, Listing, PageQuery, StrictQuery};
+use colloquy_kernel::{router::DescribedRouter, routes};
 use jiff::{ToSpan as _, civil::Date, tz::TimeZone};
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     Quota, QuotaCaller,
@@ -20,19 +20,19 @@ use crate::{
 };
 
 /// What an application reads of its own quota.
-pub(crate) fn text_routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+pub(crate) fn text_routes<S: colloquy_kernel::State>() -> DescribedRouter<S>
 where
     Accounts: FromRef<S>,
 {
-    OpenApiRouter::new().routes(routes!(own_usage))
+    DescribedRouter::new().routes(routes!(own_usage))
 }
 
 /// The quotas of partners.
-pub(crate) fn routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+pub(crate) fn routes<S: colloquy_kernel::State>() -> DescribedRouter<S>
 where
     Accounts: FromRef<S>,
 {
-    OpenApiRouter::new()
+    DescribedRouter::new()
         .routes(routes!(list, create))
         .routes(routes!(read, update, revoke))
         .routes(routes!(rotate))

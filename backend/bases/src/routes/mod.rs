@@ -19,8 +19,8 @@ use axum::extract::FromRef;
 use colloquy_accounts::{Accounts, PartnerId, PartnerTenant, Scope, Tenant};
 use colloquy_base::invalid::InvalidField;
 use colloquy_http::ApiError;
+use colloquy_kernel::{router::DescribedRouter, routes};
 use serde::Deserialize;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     Bases,
@@ -31,12 +31,12 @@ use super::{
 const FIELD_BYTES: usize = 8 * 1024;
 
 /// Knowledge bases.
-pub(super) fn routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+pub(super) fn routes<S: colloquy_kernel::State>() -> DescribedRouter<S>
 where
     Accounts: FromRef<S>,
     Bases: FromRef<S>,
 {
-    OpenApiRouter::new()
+    DescribedRouter::new()
         .routes(routes!(bases::content_types))
         .routes(routes!(bases::list, bases::create))
         .routes(routes!(bases::delete))

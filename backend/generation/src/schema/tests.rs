@@ -75,7 +75,7 @@ impl FromRef<Generation> for Accounts {
 
 #[test]
 fn the_examples_are_what_they_describe() {
-    let document = serde_json::to_value(routes::<Generation>().into_openapi()).unwrap();
+    let document = serde_json::to_value(routes::<Generation>().describe()).unwrap();
     let example = |name: &str| {
         let example = document.pointer(&format!("/components/schemas/{name}/example"));
         example.unwrap_or_else(|| panic!("{name}")).clone()

@@ -17,9 +17,9 @@ use colloquy_http::{
     ApiError, ApiPath,
     form::{Fields, Form},
 };
+use colloquy_kernel::{router::DescribedRouter, routes};
 use serde::Deserialize;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::views::{ListedView, VoiceView};
 use super::{
@@ -34,12 +34,12 @@ const LONGEST_NAME: usize = 255;
 const FIELD_BYTES: usize = 8 * 1024;
 /// How long a sample may be that is split off a recording, in seconds.
 const SAMPLE_LENGTHS: std::ops::RangeInclusive<u32> = 5..=60;
-pub(super) fn routes<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+pub(super) fn routes<S: colloquy_kernel::State>() -> DescribedRouter<S>
 where
     Accounts: FromRef<S>,
     Voices: FromRef<S>,
 {
-    OpenApiRouter::new()
+    DescribedRouter::new()
         .routes(routes!(list_voices, create_voice))
         .routes(routes!(create_empty_voice))
         .routes(routes!(read_voice, delete_voice))
@@ -57,12 +57,12 @@ where
 }
 
 /// The route of the voice worker.
-pub(super) fn of_worker<S: colloquy_kernel::State>() -> OpenApiRouter<S>
+pub(super) fn of_worker<S: colloquy_kernel::State>() -> DescribedRouter<S>
 where
     Accounts: FromRef<S>,
     Voices: FromRef<S>,
 {
-    OpenApiRouter::new().routes(routes!(embeddings::call_back))
+    DescribedRouter::new().routes(routes!(embeddings::call_back))
 }
 
 /// A voice in the path.
