@@ -19,6 +19,7 @@ pub mod observe;
 mod page;
 mod parameters;
 mod shape;
+pub mod sockets;
 mod storing;
 
 use axum::http::HeaderName;
