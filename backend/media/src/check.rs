@@ -11,7 +11,7 @@ use axum::{
     Json,
     extract::{
         FromRef, FromRequestParts, State,
-        ws::{CloseFrame, Message, close_code},
+        ws::{CloseFrame, Message, WebSocket, close_code},
     },
     http::request::Parts,
     response::Response,
@@ -19,6 +19,7 @@ use axum::{
 use colloquy_http::{
     ApiError,
     extract::{ApiJson, client_address},
+    sockets::{MAX_CONTROL_BYTES, SocketBounds, bounded},
 };
 use colloquy_transport::{
     net::{Inbox, Place},
@@ -43,6 +44,17 @@ const AT_A_TIME: usize = 32;
 
 /// When to try again once that many run.
 const BUSY: Duration = Duration::from_secs(2);
+
+/// Bounds of a check's socket, which takes no message. Control frames have to pass.
+const SOCKET_BOUNDS: SocketBounds = SocketBounds {
+    read_ahead: 512,
+    write_behind: 0,
+    largest_in: MAX_CONTROL_BYTES,
+    largest_out: MAX_CONTROL_BYTES,
+};
+
+/// Pings and pongs that a client may send before it closes its side of a check's socket.
+const MAX_CONTROL_FRAMES: usize = 16;
 
 /// Room for checks.
 pub(super) fn room() -> Arc<Semaphore> {
@@ -119,19 +131,30 @@ pub(crate) async fn check_path(
 }
 
 /// Opens a WebSocket that says nothing and is closed at once, so that a page learns before a call whether one gets through. Its path has
-/// the shape of a session's, since proxies are set up by path.
+/// the shape of a session's, since proxies are set up by path. Nothing is read of it but the client's answer, a close frame, and a few pings
+/// and pongs before it.
 pub(crate) async fn check_socket(_: Attempt, SessionUpgrade(upgrade): SessionUpgrade) -> Response {
-    upgrade.on_upgrade(|mut socket| async move {
-        let close = CloseFrame {
-            code: close_code::NORMAL,
-            reason: "CHECKED".into(),
-        };
-        // A client that is gone already needs no answer.
-        let _ = socket.send(Message::Close(Some(close))).await;
-        // What it answers is read, since a socket that is closed with something unread is reset.
-        let rest = async { while let Some(Ok(_)) = socket.recv().await {} };
-        let _ = tokio::time::timeout(LINGER, rest).await;
+    bounded(upgrade, SOCKET_BOUNDS).on_upgrade(|socket| async move {
+        let _ = tokio::time::timeout(LINGER, close_at_once(socket)).await;
     })
+}
+
+/// Closes a socket and waits for the client's side of it. A message instead, a frame that is larger than those of control, or a flood of pings
+/// ends the connection: the close code has been sent, and a second one may not follow (RFC 6455, section 5.5.1).
+async fn close_at_once(mut socket: WebSocket) {
+    let close = CloseFrame {
+        code: close_code::NORMAL,
+        reason: "CHECKED".into(),
+    };
+    // A client that is gone already needs no answer.
+    let _ = socket.send(Message::Close(Some(close))).await;
+    // What it answers is read, since a socket that is closed with something unread is reset.
+    for _ in 0..MAX_CONTROL_FRAMES {
+        match socket.recv().await {
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+            _ => break,
+        }
+    }
 }
 
 /// An attempt that the address may make. It comes before the body, which anybody can send.

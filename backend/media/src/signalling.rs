@@ -23,7 +23,10 @@ use colloquy_calls::{
     CallSetup, Elsewhere, SignedQuery,
     room::{self, CallSlot},
 };
-use colloquy_http::extract::ClientAddress;
+use colloquy_http::{
+    extract::ClientAddress,
+    sockets::{SocketBounds, bounded},
+};
 use colloquy_protocol::{
     ClientMessage, CloseCode, MAX_FRAME_BYTES, MAX_MESSAGES_PER_SECOND, PROTOCOL_VERSION,
     ServerMessage,
@@ -47,8 +50,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a client may take to close its side.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// What is read ahead for a socket. Its memory is taken at once, also for sockets that never say anything.
-const READ_AHEAD_BYTES: usize = 4 * 1024;
+/// Bounds of a session's socket. Messages are written one by one.
+const BOUNDS: SocketBounds = SocketBounds {
+    read_ahead: 4 * 1024,
+    write_behind: 0,
+    largest_in: MAX_FRAME_BYTES,
+    largest_out: MAX_FRAME_BYTES,
+};
 
 /// Messages that may wait for a client that reads slowly: twice as many as the most it may ask for in a second.
 const OUTBOX: usize = 2 * MAX_MESSAGES_PER_SECOND as usize;
@@ -61,32 +69,27 @@ pub(super) async fn session_socket(
     ClientAddress(address): ClientAddress,
     SessionUpgrade(upgrade): SessionUpgrade,
 ) -> Response {
-    upgrade
-        .read_buffer_size(READ_AHEAD_BYTES)
-        .write_buffer_size(0)
-        .max_message_size(MAX_FRAME_BYTES)
-        .max_frame_size(MAX_FRAME_BYTES)
-        .on_upgrade(move |socket| async move {
-            let mut wire = Wire::open(&media, socket);
-            let query = query.ok().map(|Query(query)| query);
-            match admit(&media, &id, query, address, &mut wire).await {
-                Ok(Entry::First(setup, slot)) => {
-                    Session::start(&media, *setup, slot, wire).await;
-                }
-                Ok(Entry::Again(session)) => {
-                    // A session that ends at this moment drops the connection, which tells the client enough.
-                    let _ = session.send(Attach { wire }).await;
-                }
-                Err(refusal) => {
-                    tracing::info!(call = %id, code = refusal.code(), "session refused");
-                    wire.refuse(refusal);
-                }
-                Ok(Entry::Elsewhere(elsewhere)) => {
-                    tracing::info!(call = %id, "a client of a call of another node is sent back");
-                    wire.redirect(elsewhere);
-                }
+    bounded(upgrade, BOUNDS).on_upgrade(move |socket| async move {
+        let mut wire = Wire::open(&media, socket);
+        let query = query.ok().map(|Query(query)| query);
+        match admit(&media, &id, query, address, &mut wire).await {
+            Ok(Entry::First(setup, slot)) => {
+                Session::start(&media, *setup, slot, wire).await;
             }
-        })
+            Ok(Entry::Again(session)) => {
+                // A session that ends at this moment drops the connection, which tells the client enough.
+                let _ = session.send(Attach { wire }).await;
+            }
+            Err(refusal) => {
+                tracing::info!(call = %id, code = refusal.code(), "session refused");
+                wire.refuse(refusal);
+            }
+            Ok(Entry::Elsewhere(elsewhere)) => {
+                tracing::info!(call = %id, "a client of a call of another node is sent back");
+                wire.redirect(elsewhere);
+            }
+        }
+    })
 }
 
 /// Why a socket was refused.
@@ -335,27 +338,26 @@ impl Wire {
     /// The next message. Dropping the future loses nothing.
     pub(super) async fn hear(&mut self) -> ClientInput {
         loop {
-            let text = match self.incoming.next().await {
-                Some(Ok(Message::Text(text))) => text,
-                Some(Ok(Message::Binary(_))) => {
-                    return ClientInput::Violation("messages are JSON text frames");
-                }
-                Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+            let message = match self.incoming.next().await {
                 // A page that goes away: Firefox cuts its sockets before the page could say `hang_up`.
                 Some(Ok(Message::Close(Some(frame)))) if frame.code == close_code::AWAY => {
                     return ClientInput::Message(ClientMessage::HangUp);
                 }
-                Some(Err(error)) => return broken(&error),
                 Some(Ok(Message::Close(_))) | None => return ClientInput::Lost,
+                Some(Ok(message)) => message,
+                Some(Err(error)) => return broken(&error),
             };
-            let now = self.clock.instant();
-            if now.duration_since(self.window.0) >= Duration::from_secs(1) {
-                self.window = (now, 0);
-            }
-            self.window.1 += 1;
-            if self.window.1 > MAX_MESSAGES_PER_SECOND {
+            if !self.count_message() {
                 return ClientInput::Violation("more than 100 messages came within a second");
             }
+            let text = match message {
+                Message::Text(text) => text,
+                Message::Binary(_) => {
+                    return ClientInput::Violation("messages are JSON text frames");
+                }
+                // The pong that answers a ping is queued by now.
+                Message::Ping(_) | Message::Pong(_) | Message::Close(_) => continue,
+            };
             // A list would be taken for an object, its elements by their places.
             let is_object = text.trim_start().starts_with('{');
             match serde_json::from_str(&text) {
@@ -367,6 +369,16 @@ impl Wire {
                 Err(_) => return ClientInput::Violation("the frame is no message of the protocol"),
             }
         }
+    }
+
+    /// Counts a message, pings and pongs of the WebSocket among them. Returns false if it is one too many.
+    fn count_message(&mut self) -> bool {
+        let now = self.clock.instant();
+        if now.duration_since(self.window.0) >= Duration::from_secs(1) {
+            self.window = (now, 0);
+        }
+        self.window.1 += 1;
+        self.window.1 <= MAX_MESSAGES_PER_SECOND
     }
 
     /// Sends a message; `false` when the client is gone or reads too slowly.

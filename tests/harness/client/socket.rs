@@ -85,6 +85,22 @@ impl Socket {
         Ok(self.stream.send(Message::binary(bytes)).await?)
     }
 
+    /// Sends a ping of the WebSocket, not of the session's protocol.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub async fn send_ping(&mut self) -> anyhow::Result<()> {
+        Ok(self.stream.send(Message::Ping(Default::default())).await?)
+    }
+
+    /// Sends a pong of the WebSocket, not of the session's protocol.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub async fn send_pong(&mut self) -> anyhow::Result<()> {
+        Ok(self.stream.send(Message::Pong(Default::default())).await?)
+    }
+
     /// Says `hello` as a new client.
     ///
     /// # Errors

@@ -2,6 +2,10 @@
 
 use harness::client::Check;
 use reqwest::Method;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
 use super::*;
 
@@ -109,6 +113,64 @@ async fn a_socket_opens_without_a_call_and_a_request_without_an_upgrade_is_told_
             answer.header("access-control-allow-origin"),
             "https://a.example"
         );
+    }
+    app.stop().await;
+}
+
+/// Opens the socket of a check, sends these bytes, and reads to the end of the connection. Returns what came behind the head, and how long that
+/// took.
+async fn end_of_socket(app: &TestApp, bytes: &[u8]) -> (Vec<u8>, Duration) {
+    let url = app.url("/v2/calls/check/session");
+    let (address, path) = url.split_once("://").unwrap().1.split_once('/').unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "GET /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+         sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        answer.push(stream.read_u8().await.unwrap());
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 101 "));
+    let opened = now();
+    stream.write_all(bytes).await.unwrap();
+    let mut rest = Vec::new();
+    let read = tokio::time::timeout(SOON, stream.read_to_end(&mut rest));
+    read.await.unwrap().unwrap();
+    (rest, now() - opened)
+}
+
+/// Whatever a client sends on it is not collected: no more than its close frame is waited for, and a few pings.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_socket_of_a_check_takes_no_message() {
+    let app = app(|_| {}).await;
+    // Frames of a client have a mask, which changes nothing here.
+    let header = |kind: u8, length: [u8; 9]| [&[kind][..], &length, &[0; 4]].concat();
+    let mut sixteen_mib = [0; 9];
+    sixteen_mib[0] = 0xff;
+    sixteen_mib[5] = 1;
+    let (binary, ping) = (0x82, 0x89);
+    let short = |kind: u8, payload: &[u8]| {
+        let length = 0x80 | u8::try_from(payload.len()).unwrap();
+        [&[kind, length][..], &[0; 4], payload].concat()
+    };
+    let closed = [&[0x88_u8, 9, 0x03, 0xe8][..], b"CHECKED"].concat();
+    for (what, bytes) in [
+        ("a large frame begins", header(binary, sixteen_mib)),
+        ("a message", short(binary, b"x")),
+        ("pings", short(ping, b"x").repeat(200)),
+        ("a close frame", short(0x88, &[0x03, 0xe8])),
+    ] {
+        let (answer, took) = end_of_socket(&app, &bytes).await;
+        assert_eq!(answer, closed, "{what}");
+        assert!(took < Duration::from_millis(1_500), "{what}: {took:?}");
+    }
+    // A client that sends nothing, or a few pings, has two seconds.
+    for bytes in [Vec::new(), short(ping, b"x").repeat(10)] {
+        let (answer, took) = end_of_socket(&app, &bytes).await;
+        assert_eq!(answer, closed);
+        assert!(took > Duration::from_millis(1_900), "{took:?}");
     }
     app.stop().await;
 }

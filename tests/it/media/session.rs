@@ -253,6 +253,33 @@ async fn a_flood_of_messages_ends_the_session() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pings_and_pongs_of_the_websocket_count_like_messages() {
+    let stage = Stage::new().await;
+    for is_ping in [true, false] {
+        let call = stage.call().await;
+        let mut socket = Socket::open(&call.url).await.unwrap();
+        socket.begin(false).await.unwrap();
+        socket.welcome().await.unwrap();
+        for _ in 0..300 {
+            let sent = match is_ping {
+                true => socket.send_ping().await,
+                false => socket.send_pong().await,
+            };
+            // The server may close before all of them are sent.
+            if sent.is_err() {
+                break;
+            }
+        }
+        assert_eq!(
+            socket.refusal().await.unwrap(),
+            refused(CloseCode::Protocol),
+            "pings: {is_ping}"
+        );
+        stage.reaches(&call, "error").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_offers_ends_the_session() {
     let stage = Stage::new().await;
     let call = stage.call().await;

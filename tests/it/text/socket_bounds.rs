@@ -1,7 +1,10 @@
 //! What bounds the WebSockets of responses: messages, memory, places, time, and the end of the server.
 
 use futures_util::SinkExt as _;
-use harness::{eventually, upstream::Script};
+use harness::{
+    eventually,
+    upstream::{End, Script},
+};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{
     Message,
@@ -176,6 +179,92 @@ async fn there_is_room_again(text: &Text, body: &Value) {
     .await;
 }
 
+/// The first part of a message, of which the rest does not follow.
+fn beginning() -> Message {
+    let piece = b"{".to_vec();
+    Message::Frame(Frame::message(piece, OpCode::Data(Data::Text), false))
+}
+
+async fn with_pause(milliseconds: u32) -> Text {
+    Text::with(|_, builder| builder.config(move |config| config.http.body_pause_ms = milliseconds))
+        .await
+}
+
+async fn is_asked(text: &Text, api: Api) {
+    eventually("the model is asked", async || {
+        !text.upstream.requests(api).is_empty()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_message_that_does_not_arrive_ends_the_socket() {
+    let text = with_pause(300).await;
+    // Between responses, and while the model has said nothing of one, for longer than a test waits.
+    for is_running in [false, true] {
+        let mut socket = Socket::open(&text).await;
+        if is_running {
+            let slow = Script::text("one").delayed(Duration::from_secs(60), Duration::ZERO);
+            text.upstream.script(Api::Responses, slow);
+            socket.create(body()).await;
+            is_asked(&text, Api::Responses).await;
+        }
+        socket.send(beginning()).await;
+        let error = socket.response().await.pop().unwrap();
+        assert_eq!(
+            (&error["status"], &error["error"]["code"]),
+            (&json!(408), &json!("body_timeout")),
+            "running: {is_running}"
+        );
+        assert_eq!(socket.closed().await, Some(1008));
+    }
+    let ended = text.upstream.ended(Api::Responses, 0, PATIENCE).await;
+    assert_eq!(ended.unwrap().0, End::Disconnected);
+}
+
+/// Each piece puts the end of its message off, and a response goes on meanwhile.
+#[tokio::test]
+async fn a_message_that_goes_on_may_take_its_time() {
+    let text = with_pause(1_000).await;
+    let mut socket = Socket::open(&text).await;
+    let words = Script::text("one two three four five six")
+        .delayed(Duration::from_millis(200), Duration::from_millis(100));
+    text.upstream.script(Api::Responses, words);
+    socket.create(body()).await;
+    is_asked(&text, Api::Responses).await;
+    let next = json!({"type": "response.create", "model": "scripted-responses", "input": "Hi"});
+    let next = next.to_string().into_bytes();
+    let (pieces, last) = next.split_at(7);
+    for (nth, piece) in pieces.chunks(1).enumerate() {
+        let kind = [Data::Text, Data::Continue][nth.min(1)];
+        let frame = Frame::message(piece.to_vec(), OpCode::Data(kind), false);
+        socket.send(Message::Frame(frame)).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let first = socket.response().await;
+    assert_eq!(first.last().unwrap()["type"], "response.completed");
+    let frame = Frame::message(last.to_vec(), OpCode::Data(Data::Continue), true);
+    socket.send(Message::Frame(frame)).await;
+    let second = socket.response().await;
+    assert_eq!(second.last().unwrap()["type"], "response.completed");
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_does_not_keep_a_message_waiting() {
+    let text = with_pause(1_000).await;
+    let words = ("y".repeat(1_000) + " ").repeat(30_000);
+    let words = Script::text(words).delayed(Duration::from_millis(300), Duration::ZERO);
+    text.upstream.script(Api::Chat, words);
+    let mut socket = Socket::open(&text).await;
+    socket
+        .create(json!({"model": "scripted-chat", "input": "Hello"}))
+        .await;
+    // The server has read it before the answer begins, of which nothing is read here.
+    socket.send(beginning()).await;
+    let ended = text.upstream.ended(Api::Chat, 0, PATIENCE).await;
+    assert_eq!(ended.unwrap().0, End::Disconnected);
+}
+
 #[tokio::test]
 async fn sockets_have_bounds() {
     let text = Text::with(|_, builder| {
@@ -260,10 +349,7 @@ async fn a_server_that_stops_lets_responses_end() {
         .delayed(Duration::from_millis(300), Duration::from_millis(100));
     text.upstream.script(Api::Responses, words);
     busy.create(body()).await;
-    eventually("the model is asked", async || {
-        !text.upstream.requests(Api::Responses).is_empty()
-    })
-    .await;
+    is_asked(&text, Api::Responses).await;
     let Text { app, .. } = text;
     let stopped = tokio::spawn(app.stop());
     assert_eq!(idle.closed().await, Some(1001));

@@ -9,8 +9,8 @@ mod create;
 mod room;
 
 use std::{
-    convert::Infallible, error::Error as _, future::pending, io::ErrorKind, sync::Arc,
-    time::Duration,
+    convert::Infallible, error::Error as _, future::poll_fn, io::ErrorKind, pin::pin, sync::Arc,
+    task::Poll, time::Duration,
 };
 
 use axum::{
@@ -21,7 +21,12 @@ use axum::{
 use bytes::Bytes;
 use colloquy_accounts::quotas::{Quota, QuotaKind};
 use colloquy_base::clock::runtime_now;
-use colloquy_http::{ApiError, intake::Intake, memory::Share};
+use colloquy_http::{
+    ApiError,
+    intake::Intake,
+    memory::Share,
+    sockets::{SocketBounds, bounded},
+};
 use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::{
     select,
@@ -61,12 +66,15 @@ pub(super) fn open(
     }
     let partner = quota.tenant.partner().as_str().to_owned();
     let place = generation.text_sockets.enter(&partner).ok_or_else(full)?;
-    let most = generation.config.limits.text_body_bytes;
-    let upgrade = upgrade
-        .read_buffer_size(READ_AHEAD_BYTES)
-        .write_buffer_size(WRITE_BEHIND_BYTES)
-        .max_message_size(most)
-        .max_frame_size(most);
+    let limits = &generation.config.limits;
+    let bounds = SocketBounds {
+        read_ahead: READ_AHEAD_BYTES,
+        write_behind: WRITE_BEHIND_BYTES,
+        largest_in: limits.text_body_bytes,
+        // Each event is counted in this memory before it is written, and pongs are written before more is read.
+        largest_out: limits.body_memory_bytes,
+    };
+    let upgrade = bounded(upgrade, bounds);
     Ok(upgrade.on_upgrade(move |socket| async move {
         Connection::new(generation, socket, parts, partner, place)
             .serve()
@@ -144,7 +152,7 @@ enum SocketEvent {
     Received(Option<Result<Message, axum::Error>>),
     /// Something is there for it; `None` when the response is complete.
     Produced(Option<Vec<Message>>),
-    /// A message takes too long, unless more of it has come.
+    /// The message that is arriving takes too long.
     Late,
     /// Nothing runs, and the server stops.
     Stopping,
@@ -224,15 +232,16 @@ impl Connection {
         let look = (runtime_now() + keep_alive)
             .min(self.idle_until())
             .min(self.until);
-        // A message that begins in the meantime is looked at with the next keep-alive.
-        let late_at = self.intake.late_at();
-        let late = async move {
-            match late_at {
-                Some(at) => sleep_until(at).await,
-                None => pending().await,
-            }
-        };
+        let is_late = self.intake.late_at().is_some_and(|at| at <= runtime_now());
+        let late = late(&self.intake);
         match &mut self.running {
+            // The rest of a late message may wait to be read; a response that always has more does not keep it waiting.
+            Some(running) if is_late => select! {
+                biased;
+                message = self.socket.next() => SocketEvent::Received(message),
+                () = late => SocketEvent::Late,
+                made = running.next() => SocketEvent::Produced(made),
+            },
             // A client may send its next message as soon as it has the last event: by then the response has to be over.
             Some(running) => select! {
                 biased;
@@ -305,7 +314,9 @@ impl Connection {
                     "messages are JSON in text frames",
                 )),
             ))),
-            Message::Ping(_) | Message::Pong(_) => Ok(()),
+            // The pong is written before more is read, so that pongs do not pile up for a client that does not read them.
+            Message::Ping(_) => self.send(None::<Message>).await,
+            Message::Pong(_) => Ok(()),
             Message::Close(_) => Err(None),
         }
     }
@@ -358,15 +369,22 @@ impl Connection {
         )))
     }
 
-    /// Sends messages. A server that stops waits for a client that takes nothing no longer than it has to.
+    /// Sends messages, and the pong that is queued. A server that stops waits for a client that takes nothing no longer than it has to. A
+    /// client that owes the rest of a message meanwhile, which cannot be read, may take nothing for as long as it may pause.
     async fn send(
         &mut self,
         messages: impl IntoIterator<Item = Message, IntoIter: Send> + Send,
     ) -> Result<(), Ended> {
         let over = self.generation.kernel.drain_over.clone();
-        let late = async {
+        let stopped = async {
             over.cancelled().await;
             sleep(LINGER).await;
+        };
+        let intake = self.intake.clone();
+        let pause = Duration::from_millis(self.generation.config.http.body_pause_ms.into());
+        let late = async {
+            sleep(pause).await;
+            late(&intake).await;
         };
         let sent = async {
             for message in messages {
@@ -382,7 +400,8 @@ impl Connection {
         select! {
             biased;
             sent = sent => sent,
-            () = late => Err(None),
+            () = stopped => Err(None),
+            () = late => self.check_message().and(Err(None)),
         }
     }
 
@@ -432,6 +451,22 @@ impl Connection {
         };
         let _ = timeout(LINGER, parting).await;
     }
+}
+
+/// Waits until the message that is arriving has taken too long. Each poll looks at it again: a message that begins, or goes on, while the socket
+/// is polled by the same task counts at once.
+async fn late(intake: &Intake) {
+    let mut alarm = pin!(sleep_until(runtime_now()));
+    poll_fn(|context| {
+        let Some(at) = intake.late_at() else {
+            return Poll::Pending;
+        };
+        if alarm.deadline() != at {
+            alarm.as_mut().reset(at);
+        }
+        alarm.as_mut().poll(context)
+    })
+    .await;
 }
 
 fn no_room(error: impl Into<ApiError>) -> Ended {
