@@ -16,7 +16,7 @@ pub const MAX_FRAME_BYTES: usize = 64 * 1024;
 /// The longest typed turn, in characters; blanks around it do not count.
 pub const MAX_TEXT_CHARS: usize = 4_000;
 
-/// The number of messages a second above which the server ends the session.
+/// The number of messages a second, pings and pongs of the WebSocket among them, above which the server ends the session.
 pub const MAX_MESSAGES_PER_SECOND: u32 = 100;
 
 /// What the browser sends.
