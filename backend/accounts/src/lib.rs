@@ -147,7 +147,7 @@ where
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Create and read calls.
+    /// Create, read and delete calls.
     Calls,
     /// Read and write characters.
     Characters,

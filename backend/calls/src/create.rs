@@ -8,19 +8,23 @@ use colloquy_accounts::{
 };
 use colloquy_base::invalid::InvalidField;
 use colloquy_characters::{CharacterInput, ConversationLanguage};
+use colloquy_store::Transaction;
 
 use super::{
     bill,
     error::CreateError,
     request::CreateCall,
-    room::{Bound, CallOrigin},
-    store::{self, CallRow, NewCall},
+    room::{Bound, CallOrigin, refused},
+    store::{self, CallRow, NewCall, UnbegunBytes},
 };
 use crate::Calls;
 
-/// The most bytes that the characters and parameters of the calls of a publishable key have until somebody joins them. They count in the storage
+/// The most bytes that the characters and parameters of the calls of a publishable key have until the calls begin. They count in the storage
 /// of the partner, which a stranger could fill otherwise.
-const MAX_UNJOINED_BYTES: u64 = 32 * 1024 * 1024;
+const MAX_UNBEGUN_BYTES: i64 = 32 * 1024 * 1024;
+
+/// The most of them that the calls have that were created from one network, so that one stranger does not shut out all other visitors.
+const MAX_UNBEGUN_BYTES_OF_NETWORK: i64 = 8 * 1024 * 1024;
 
 /// Creates a call. Returns it with `x-ratelimit-*` of the quota that pays for it, and `X-Colloquy-Warning` when the knowledge
 /// base of its character is not found.
@@ -35,10 +39,8 @@ pub(super) async fn create(
     check_publishable(principal, &request)?;
     let tenant = tenant(principal, &request)?;
     let page_key = principal.is_publishable().then(|| principal.key_id.clone());
-    calls.room.check(&CallOrigin {
-        partner: tenant.partner().as_str().to_owned(),
-        page: page_key.clone().map(|key| (key, address)),
-    })?;
+    let origin = CallOrigin::new(tenant.partner().as_str().to_owned(), page_key, address);
+    calls.room.check(&origin)?;
     if !colloquy_accounts::partner_exists(calls.store.db(), &tenant).await? {
         return Err(InvalidField::new("partner", "there is no such partner").into());
     }
@@ -83,7 +85,7 @@ pub(super) async fn create(
     let new = NewCall {
         id: id.map_or_else(|| calls.clock.new_id().to_string(), str::to_owned),
         tenant,
-        page_key: page_key.clone(),
+        page: origin.page.clone(),
         quota: payer.quota().map(|quota| quota.id.clone()),
         character,
         character_params: request.character_params,
@@ -102,10 +104,8 @@ pub(super) async fn create(
     }
     storage::charge_text(calls, &transaction, &partner, bytes).await?;
     // The sum of the partner is locked, so calls that are placed together see each other.
-    if let Some(key) = &page_key
-        && store::unjoined_bytes(&transaction, key).await? > MAX_UNJOINED_BYTES
-    {
-        return Err(Bound::Connecting.into());
+    if let Some((key, network)) = &origin.page {
+        check_unbegun(&transaction, key, *network).await?;
     }
     transaction.commit().await?;
     if let Some(reservation) = reservation {
@@ -117,6 +117,23 @@ pub(super) async fn create(
     }
     headers.extend(unknown_base.as_ref().map(colloquy_characters::base_warning));
     Ok((row, headers))
+}
+
+/// Checks what the calls of a publishable key have that have not begun, the one that the transaction has inserted among them.
+async fn check_unbegun(
+    transaction: &Transaction,
+    page_key: &str,
+    network: IpAddr,
+) -> Result<(), CreateError> {
+    let UnbegunBytes { of_key, of_network } =
+        store::unbegun_bytes(transaction, page_key, network).await?;
+    if of_network > MAX_UNBEGUN_BYTES_OF_NETWORK {
+        return Err(refused(Bound::UnbegunOfNetwork).into());
+    }
+    if of_key > MAX_UNBEGUN_BYTES {
+        return Err(refused(Bound::Unbegun).into());
+    }
+    Ok(())
 }
 
 /// A publishable key stands in a page, so anyone can use it: it places calls to saved characters and nothing else.

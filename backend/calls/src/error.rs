@@ -1,7 +1,8 @@
-//! Why a call was not made.
+//! Why a call was not made, or not deleted.
 
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use colloquy_accounts::{
     AccessDenied, ledger::LedgerError, quotas::NotAllowed, storage::ChargeError,
 };
@@ -16,6 +17,9 @@ use crate::room::Bound;
 
 /// How long a client that found no room should wait.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
+
+/// How long a client waits where calls that have not begun have all that they may: these begin, or expire, within minutes.
+const UNBEGUN_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// A call was not made.
 #[derive(Debug, thiserror::Error)]
@@ -89,8 +93,8 @@ fn not_stored(error: ChargeError) -> ApiError {
     match error {
         ChargeError::Limit(reached) => ApiError {
             message: "The storage of the partner has no room for the call, whose character and parameters count until it ends; delete \
-                      documents, recordings, voices, characters or stored responses, or have the operator raise the partner's \
-                      storage_bytes"
+                      documents, recordings, voices, characters, stored responses or calls that ended, or have the operator raise the \
+                      partner's storage_bytes"
                 .to_owned(),
             ..reached.into()
         },
@@ -107,6 +111,40 @@ impl From<Bound> for ApiError {
                 message,
                 ..Self::rate_limited(RETRY_AFTER)
             },
+            Bound::Unbegun | Bound::UnbegunOfNetwork => Self {
+                message,
+                ..Self::rate_limited(UNBEGUN_RETRY_AFTER)
+            },
+        }
+    }
+}
+
+/// 404: the key reaches no such call.
+pub(super) fn call_not_found() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "call_not_found", "Call not found")
+}
+
+/// A call was not deleted.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DeleteError {
+    /// The key reaches no such call.
+    #[error("Call not found")]
+    Unknown,
+    /// The call is not over.
+    #[error("The call is starting or ongoing; delete it once it has ended")]
+    Open,
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<DeleteError> for ApiError {
+    fn from(error: DeleteError) -> Self {
+        let message = error.to_string();
+        match error {
+            DeleteError::Unknown => call_not_found(),
+            DeleteError::Open => Self::conflict(message).with_code("call_not_ended"),
+            DeleteError::Store(error) => error.into(),
         }
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
 use super::{
-    CallState, Outcome, bill,
+    CallState, Outcome, bill, ended,
     store::{self, CallRow, End},
     view,
 };
@@ -53,8 +53,8 @@ pub fn end(calls: &Calls, id: &str, outcome: Outcome) -> JoinHandle<()> {
     journal::keep(calls, ended)
 }
 
-/// Ends a call: state, durations, transcript and the webhook's job in one transaction, which clears its character and releases
-/// the bytes of that. Ending it twice is harmless; the first end counts, except for `NODE_LOST`: other nodes presume that of a
+/// Ends a call: state, durations, transcript and the webhook's job in one transaction, which clears its character, releases
+/// the bytes of that and counts those of its transcript and metadata, beyond the limit of the partner, too. Ending it twice is harmless; the first end counts, except for `NODE_LOST`: other nodes presume that of a
 /// node that they cannot hear, and whoever ran the call knows better. Then what it cost is corrected, too.
 ///
 /// The webhook is sent for calls that completed; a call that failed sends none, since the interface document promises
@@ -82,9 +82,14 @@ async fn finish_at(calls: &Calls, id: &str, outcome: &Outcome, now: i64) -> Resu
         now,
     };
     let transaction = calls.store.begin().await?;
-    let Some((row, lost_at)) = store_end(&transaction, id, &end).await? else {
+    let Some(stored) = store_end(&transaction, id, &end).await? else {
         return Ok(());
     };
+    let StoredEnd {
+        row,
+        lost_at,
+        counted,
+    } = stored;
     // Its end takes a moment, which nobody pays for.
     let paid = outcome.call_time.min(row.time_limit());
     match lost_at {
@@ -111,10 +116,10 @@ async fn finish_at(calls: &Calls, id: &str, outcome: &Outcome, now: i64) -> Resu
         )
         .await?;
     }
-    // Whoever presumed it lost has released its character.
-    if lost_at.is_none() {
-        let bytes = row.character_bytes;
-        storage::release(&transaction, &row.partner, Sum::Texts, bytes).await?;
+    let released = counted - row.ended_bytes;
+    storage::release(&transaction, &row.partner, Sum::Texts, released).await?;
+    if let Some(page_key) = row.page_key.as_deref().filter(|_| row.silent_bytes > 0) {
+        ended::bound_silent(&transaction, page_key).await?;
     }
     transaction.commit().await?;
     calls.kernel.jobs.wake();
@@ -123,15 +128,28 @@ async fn finish_at(calls: &Calls, id: &str, outcome: &Outcome, now: i64) -> Resu
     Ok(())
 }
 
-/// Stores an end in the call's row. Returns the row, and when other nodes had presumed the call lost, if they had; `None`
-/// when another end counts, which is said in the log.
+/// An end that the call's row has.
+struct StoredEnd {
+    row: CallRow,
+    /// When other nodes had presumed the call lost, if they had.
+    lost_at: Option<i64>,
+    /// How many bytes of the call counted before: its character and parameters, or what it had when it was presumed lost.
+    counted: i64,
+}
+
+/// Stores an end in the call's row. Returns `None` when another end counts, which is said in the log.
 async fn store_end(
     transaction: &Transaction,
     id: &str,
     end: &End<'_>,
-) -> Result<Option<(CallRow, Option<i64>)>, StoreError> {
+) -> Result<Option<StoredEnd>, StoreError> {
     if let Some(row) = store::end(transaction, id, end).await? {
-        return Ok(Some((row, None)));
+        let counted = row.character_bytes;
+        return Ok(Some(StoredEnd {
+            row,
+            lost_at: None,
+            counted,
+        }));
     }
     let Some(stored) = store::ended_call(transaction, id).await? else {
         tracing::warn!(call = %id, "the outcome of a call was not stored: there is no such call any more");
@@ -145,7 +163,11 @@ async fn store_end(
             state = end.state.as_str(),
             "a call that other nodes had presumed lost has ended; its outcome counts"
         );
-        return Ok(Some((row, Some(lost_at))));
+        return Ok(Some(StoredEnd {
+            row,
+            lost_at: Some(lost_at),
+            counted: stored.ended_bytes,
+        }));
     }
     // The same end, from the journal.
     if stored.ended_at != Some(end.now) {

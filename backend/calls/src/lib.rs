@@ -3,10 +3,11 @@
 //!
 //! A call is a row from the moment it is created; no state of it lives in memory alone. So a process that dies leaves
 //! calls that the next one, or another node, finds and ends ([`sweep`]). The row has the character until the call is over, and
-//! goes `calls.kept_days` later ([`purge()`]).
+//! goes `calls.kept_days` later ([`purge()`]), or when the partner deletes it.
 
 mod bill;
 mod create;
+mod ended;
 mod error;
 mod extract;
 mod finish;
@@ -314,7 +315,7 @@ pub async fn held_elsewhere(
     }))
 }
 
-/// The most bytes of a page's metadata that are stored while the disk is low. Calls go on then, and metadata counts in no storage.
+/// The most bytes of a page's metadata that are stored while the disk is low. Calls go on then, whatever their partner stores.
 const LOW_DISK_METADATA_BYTES: usize = 1024;
 /// When it is tried again that a call is ongoing.
 const ONGOING_AGAIN: Duration = Duration::from_millis(500);

@@ -1,9 +1,14 @@
-//! What is removed of calls that are over: characters that an earlier version left in them, and calls that are too old.
+//! What is removed of calls that are over: characters that an earlier version left in them, calls that are too old, and those that their
+//! partner deletes.
 
+use colloquy_accounts::{
+    Tenant,
+    storage::{self, Sum},
+};
 use colloquy_kernel::Base;
 use colloquy_store::StoreError;
 
-use super::store;
+use super::{CallState, ended, error::DeleteError};
 
 const DAY_MS: i64 = 24 * 3_600_000;
 /// How long a call in which media never flowed is kept, in days, if calls are kept longer: one that nobody joined, or whose client only sent
@@ -11,7 +16,7 @@ const DAY_MS: i64 = 24 * 3_600_000;
 const SILENT_DAYS: i64 = 7;
 
 /// Clears what calls that are over hold of their characters, and deletes the calls that are older than `calls.kept_days` or, without media,
-/// than 7 days. Returns how many were deleted. Safe on many nodes at once.
+/// than 7 days, and releases their bytes. Returns how many were deleted. Safe on many nodes at once.
 ///
 /// # Errors
 /// The database's failure. Batches before it are done.
@@ -20,6 +25,29 @@ pub async fn purge(base: &Base) -> Result<u64, StoreError> {
     let kept_days = i64::from(base.config.calls.kept_days);
     let kept_since = now - kept_days * DAY_MS;
     let silent_since = now - kept_days.min(SILENT_DAYS) * DAY_MS;
-    store::clear_ended(&base.store, kept_since, silent_since).await?;
-    store::purge(&base.store, kept_since, silent_since).await
+    ended::clear(&base.store, kept_since, silent_since).await?;
+    ended::purge(&base.store, kept_since, silent_since).await
+}
+
+/// Deletes a call that is over, of the tenant or, where that is `None`, of any partner. Its transcript and metadata go with it and release
+/// their bytes. Deliveries of its webhook have a payload of their own and go on; records of its usage stay.
+///
+/// The outcome of a call that was presumed lost and is deleted before its node is heard again is not stored.
+pub(super) async fn delete(
+    base: &Base,
+    tenant: Option<&Tenant>,
+    id: &str,
+) -> Result<(), DeleteError> {
+    match ended::state(base.store.db(), tenant, id).await? {
+        None => return Err(DeleteError::Unknown),
+        Some(CallState::Starting | CallState::Ongoing) => return Err(DeleteError::Open),
+        // No call that is over begins again.
+        Some(CallState::Completed | CallState::Error) => {}
+    }
+    let transaction = base.store.begin().await?;
+    let deleted = ended::delete(&transaction, tenant, id).await?;
+    let call = deleted.ok_or(DeleteError::Unknown)?;
+    storage::release(&transaction, &call.partner, Sum::Texts, call.bytes).await?;
+    transaction.commit().await?;
+    Ok(())
 }

@@ -1,5 +1,7 @@
 //! Calls whose end nobody else will write: those of dead nodes, and those that nobody joined.
 
+use std::collections::BTreeSet;
+
 use colloquy_accounts::{
     ledger::{self, DetachedUsage},
     storage,
@@ -7,7 +9,7 @@ use colloquy_accounts::{
 use colloquy_kernel::node;
 use colloquy_store::StoreError;
 
-use super::{bill, store};
+use super::{bill, ended, store};
 use crate::Calls;
 
 /// One round of the sweeper: ends the calls of nodes that are gone (`NODE_LOST`) and those whose signed URL expired unused
@@ -22,9 +24,16 @@ pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
     let own_node = &calls.kernel.node.id;
     let transaction = calls.store.begin().await?;
     let mut released = Vec::new();
+    let mut silent = BTreeSet::new();
     let lost = store::end_lost(&transaction, own_node, lost_before, now).await?;
     for call in &lost {
-        released.push((call.partner.clone(), call.character_bytes));
+        released.push((
+            call.partner.clone(),
+            call.character_bytes - call.ended_bytes,
+        ));
+        if call.silent_bytes > 0 {
+            silent.extend(call.page_key.clone());
+        }
         let spent = match call.call_time() {
             Some(flowed) => bill::spent(calls, flowed, false),
             None => DetachedUsage::Bound,
@@ -37,6 +46,9 @@ pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
         ledger::settle_kept(calls, &transaction, &call.id, DetachedUsage::Nothing).await?;
     }
     storage::release_texts(&transaction, released).await?;
+    for page_key in &silent {
+        ended::bound_silent(&transaction, page_key).await?;
+    }
     transaction.commit().await?;
     if !lost.is_empty() {
         let lost = lost.len();

@@ -1,4 +1,4 @@
-//! Room for calls on this node, and how much of it one partner, one page's key and one address may take.
+//! Room for calls on this node, and how much of it one partner, one page's key and one network may take.
 //!
 //! A publishable key stands in a page, so anybody can place calls with it and never connect them. So calls whose media is not
 //! connected yet have bounds of their own, and those of pages half of them: the partner's own server finds room, and so does
@@ -18,6 +18,7 @@ use colloquy_accounts::Tenant;
 use colloquy_base::{clock::Clock, counts::Counts};
 use colloquy_characters::CharacterDocuments;
 use colloquy_config::MediaConfig;
+use colloquy_http::limits::network;
 use colloquy_protocol::CloseCode;
 use colloquy_store::StoreError;
 
@@ -38,8 +39,18 @@ const LEAST_CONNECTING: usize = 8;
 pub struct CallOrigin {
     /// The partner.
     pub partner: String,
-    /// The publishable key that placed it, and where its page is.
+    /// The publishable key that placed it, and the network of the page's visitor.
     pub page: Option<(String, IpAddr)>,
+}
+
+impl CallOrigin {
+    /// The origin of a call of a partner whose client has this address. Calls that a page placed with a publishable key count by the network
+    /// of the address.
+    #[must_use]
+    pub fn new(partner: String, page_key: Option<String>, address: IpAddr) -> Self {
+        let page = page_key.map(|key| (key, network(address)));
+        Self { partner, page }
+    }
 }
 
 /// What has no room for another call.
@@ -54,12 +65,24 @@ pub enum Bound {
     /// The publishable key has.
     #[error("The publishable key has too many calls at a time")]
     Key,
-    /// The publishable key has at this address.
+    /// The publishable key has in this network: an IPv4 address, or a /64 of IPv6.
     #[error("There are too many calls from this address at a time")]
     Address,
     /// Too many calls are being connected.
     #[error("Too many calls are being connected")]
     Connecting,
+    /// The calls of the publishable key that have not begun have as many bytes as they may.
+    #[error(
+        "The calls of the publishable key that were created and have not begun have 32 MiB of characters and parameters, the most that they \
+         may; try again once some of them have begun or expired"
+    )]
+    Unbegun,
+    /// Those that were created from one network have.
+    #[error(
+        "The calls that were created from this network with the publishable key and have not begun have 8 MiB of characters and parameters, \
+         the most that they may; try again once some of them have begun or expired"
+    )]
+    UnbegunOfNetwork,
 }
 
 impl Bound {
@@ -70,6 +93,8 @@ impl Bound {
             Self::Key => "key",
             Self::Address => "address",
             Self::Connecting => "connecting",
+            Self::Unbegun => "unbegun",
+            Self::UnbegunOfNetwork => "unbegun_network",
         }
     }
 }
@@ -123,7 +148,7 @@ struct Taken {
     connecting: Counts<String>,
     connecting_of_pages: Counts<String>,
     keys: Counts<String>,
-    /// By publishable key and address.
+    /// By publishable key and network.
     addresses: Counts<(String, IpAddr)>,
     /// When each partner wanted a place last.
     asked: HashMap<String, Instant>,
@@ -248,7 +273,8 @@ impl CallRoom {
     }
 }
 
-fn refused(bound: Bound) -> Bound {
+/// Counts a call that was refused.
+pub(super) fn refused(bound: Bound) -> Bound {
     metrics::counter!("colloquy_calls_refused_total", "bound" => bound.as_str()).increment(1);
     bound
 }
@@ -311,10 +337,7 @@ pub async fn seat(
     };
     let character = owner.character()?;
     let tenant = Tenant::of_row(&owner.partner);
-    let guest = CallOrigin {
-        partner: owner.partner,
-        page: owner.page_key.map(|key| (key, address)),
-    };
+    let guest = CallOrigin::new(owner.partner, owner.page_key, address);
     let Ok(mut slot) = calls.room.take(guest) else {
         return Ok(Err(CloseCode::Capacity));
     };
@@ -444,6 +467,22 @@ mod tests {
         assert_eq!(fill(&room, &mut seats, &page, true), (2, Bound::Key));
         let server = guest("acme", None);
         assert_eq!(fill(&room, &mut seats, &server, true), (50, Bound::Partner));
+    }
+
+    #[test]
+    fn addresses_of_one_network_count_together() {
+        let room = room(200);
+        let mut seats = Vec::new();
+        let mut fill = |address: &str| {
+            let address = address.parse().unwrap();
+            let page = CallOrigin::new("acme".to_owned(), Some("k".to_owned()), address);
+            fill(&room, &mut seats, &page, true)
+        };
+        assert_eq!(fill("2001:db8:0:1::1"), (16, Bound::Address));
+        assert_eq!(fill("2001:db8:0:1:ffff::2"), (0, Bound::Address));
+        assert_eq!(fill("2001:db8:0:2::1"), (16, Bound::Address));
+        assert_eq!(fill("192.0.2.1"), (16, Bound::Address));
+        assert_eq!(fill("::ffff:192.0.2.1"), (0, Bound::Address));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `/v2/calls`: creating a call, its status, its transcript.
+//! `/v2/calls`: creating a call, its status, its transcript, its deletion.
 
 use axum::{
     Extension, Json,
@@ -20,6 +20,8 @@ use utoipa::IntoParams;
 
 use super::{
     CallState, create,
+    error::call_not_found,
+    purge,
     request::CreateCall,
     store::{self, CallFilter, CallRow},
     view::{self, CallEnvelope, CallList, TranscriptEnvelope},
@@ -34,7 +36,7 @@ where
 {
     DescribedRouter::new()
         .routes(routes!(create_call, list_calls))
-        .routes(routes!(read_call))
+        .routes(routes!(read_call, delete_call))
         .routes(routes!(read_transcript))
 }
 
@@ -100,7 +102,8 @@ where
             character and its parameters, which are stored until the call ends, have no room in the partner's storage \
             (STORAGE_LIMIT_REACHED)"),
         (status = 429, description = "RATE_LIMITED, also by calls at a time and, with a publishable key, beyond the quarter of its rate that one \
-            address has, or QUOTA_EXHAUSTED; Retry-After says when to ask again"),
+            address has, or QUOTA_EXHAUSTED; Retry-After says when to ask again. The calls of a publishable key that have not begun have \
+            32 MiB of characters and parameters at most, those that were created from one network (an IPv4 address, or a /64 of IPv6) 8 MiB"),
         (status = 503, description = "UNAVAILABLE: no room for the call, or no memory for the documents of its character, now; Retry-After says when to ask again"),
     ),
 )]
@@ -176,7 +179,9 @@ pub(crate) async fn list_calls(
 }
 
 /// Reads the status of a call. A publishable key reads none: it is everybody's, and calls are their visitors'. A call that is
-/// over is kept for `calls.kept_days` (365 unless set), one in which media never flowed for 7 days at most.
+/// over is kept for `calls.kept_days` (365 unless set), one in which media never flowed for 7 days at most, unless it is deleted. Its
+/// transcript and metadata count in the partner's storage meanwhile. The calls of a publishable key that ended without media have 64 MiB of
+/// metadata at most, counted with 1 KiB each at least: beyond that, the oldest of them are deleted.
 #[utoipa::path(
     get, path = "/v2/calls/{call_id}", tag = "calls",
     params(("call_id" = String, Path, description = "The UUID of the call")),
@@ -214,19 +219,54 @@ pub(crate) async fn read_transcript(
     Ok(Json(view::transcript(&row)?))
 }
 
+/// Deletes a call that is over, with its transcript and metadata, and releases their bytes in the partner's storage. The key is an API key
+/// with the scope `calls`, not that of a quota. Webhook deliveries of the call go on and have its status until they are deleted for their
+/// age; usage stays as it is.
+#[utoipa::path(
+    delete, path = "/v2/calls/{call_id}", tag = "calls",
+    params(("call_id" = String, Path, description = "The UUID of the call")),
+    responses(
+        (status = 204, description = "The call is deleted"),
+        (status = 403, description = "ACCESS_DENIED: the key is publishable or that of a quota, or lacks the scope"),
+        (status = 404, description = "CALL_NOT_FOUND"),
+        (status = 409, description = "CALL_NOT_ENDED: the call is starting or ongoing"),
+    ),
+)]
+pub(crate) async fn delete_call(
+    State(calls): State<Calls>,
+    CallPayer(payer): CallPayer,
+    ApiPath(id): ApiPath<String>,
+) -> Result<StatusCode, ApiError> {
+    let principal = payer.principal();
+    if principal.is_publishable() {
+        return Err(ApiError::forbidden("A publishable key deletes no calls"));
+    }
+    if payer.quota().is_some() {
+        let message = "The key of a quota deletes no calls; use a secret key of the partner";
+        return Err(ApiError::forbidden(message));
+    }
+    let tenant = principal.own_tenant();
+    purge::delete(&calls, tenant.as_ref(), bare(&id)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The UUID of a path-style id, which is understood, too, when it is percent-encoded into the path.
+fn bare(id: &str) -> &str {
+    id.strip_prefix("/v2/calls/").unwrap_or(id)
+}
+
 /// A call that the key reaches; another partner's call, or for the key of a quota one that it did not place, is as unknown
-/// as none. The path-style id is understood, too,
-/// when it is percent-encoded into the path.
+/// as none.
 async fn find(calls: &Calls, payer: &Payer, id: &str) -> Result<CallRow, ApiError> {
     if payer.principal().is_publishable() {
         return Err(ApiError::forbidden("A publishable key reads no calls"));
     }
-    let bare = id.strip_prefix("/v2/calls/").unwrap_or(id);
+    let id = bare(id);
     let db = calls.store.db();
     let quota = payer.quota().map(|quota| quota.id.as_str());
     let row = match payer.principal().own_tenant() {
-        Some(tenant) => store::find(db, &tenant, quota, bare).await?,
-        None => store::load(db, bare).await?,
+        Some(tenant) => store::find(db, &tenant, quota, id).await?,
+        None => store::load(db, id).await?,
     };
-    row.ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, "call_not_found", "Call not found"))
+    row.ok_or_else(call_not_found)
 }

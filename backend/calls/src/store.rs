@@ -1,28 +1,26 @@
 //! The SQL of calls.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use colloquy_accounts::{Tenant, storage};
 use colloquy_characters::Character;
 use colloquy_kernel::node;
-use colloquy_store::{Executor, Order, Slice, Store, StoreError, statement};
+use colloquy_store::{Executor, Order, Slice, StoreError, statement};
 use serde_json::{Map, Value};
 
 use super::{CallSetup, CallState, TranscriptLine};
 
 /// The query of the bytes of each call of the partner `$1` that count, for `storage::recount_texts`: those of its character and parameters
-/// until it ends. Its metadata comes from a visitor, who could fill the storage of the partner with it, so it does not count.
+/// until it ends, and those of its transcript and metadata from then on.
 pub const TEXTS: &str = "SELECT octet_length(character_json) + octet_length(character_params) AS bytes \
-     FROM calls WHERE partner = $1 AND state IN ('starting', 'ongoing')";
-
-/// How many calls lose their characters, or go, in one statement.
-const AT_ONCE: i64 = 500;
+     FROM calls WHERE partner = $1 AND state IN ('starting', 'ongoing') \
+     UNION ALL SELECT ended_bytes FROM calls WHERE partner = $1 AND ended_bytes > 0";
 
 pub(super) struct NewCall {
     pub(super) id: String,
     pub(super) tenant: Tenant,
-    /// The publishable key that a page placed it with.
-    pub(super) page_key: Option<String>,
+    /// The publishable key that a page placed it with, and the network of the page's visitor.
+    pub(super) page: Option<(String, IpAddr)>,
     /// Who pays for it.
     pub(super) quota: Option<String>,
     /// As it is now: later edits of a saved one do not reach the call.
@@ -44,6 +42,11 @@ pub(super) struct CallRow {
     character_params: String,
     /// How many bytes of its character and parameters count until it ends.
     pub(super) character_bytes: i64,
+    /// How many bytes of its transcript and metadata count since it ended.
+    pub(super) ended_bytes: i64,
+    /// With how many bytes it counts among the calls of its publishable key that ended without media.
+    pub(super) silent_bytes: i64,
+    pub(super) page_key: Option<String>,
     time_limit_seconds: i64,
     pub(super) webhook_url: Option<String>,
     pub(super) expires_at: i64,
@@ -103,19 +106,36 @@ impl CallRow {
     }
 }
 
-const COLUMNS: &str = "id, partner, state, character_reference, character_json, character_params, character_bytes, time_limit_seconds, \
-                       webhook_url, expires_at, endpoint, taken_at, call_seconds, server_runtime_seconds, transcript, metadata, \
+const COLUMNS: &str = "id, partner, state, character_reference, character_json, character_params, character_bytes, ended_bytes, \
+                       silent_bytes, page_key, time_limit_seconds, webhook_url, expires_at, endpoint, taken_at, call_seconds, server_runtime_seconds, transcript, metadata, \
                        created_at, updated_at";
 
 /// The same without what may be long and no list shows.
 const LISTED: &str = "id, partner, state, character_reference, '' AS character_json, '' AS character_params, \
-                      character_bytes, time_limit_seconds, webhook_url, expires_at, endpoint, taken_at, call_seconds, \
+                      character_bytes, ended_bytes, silent_bytes, page_key, time_limit_seconds, webhook_url, expires_at, endpoint, taken_at, call_seconds, \
                       server_runtime_seconds, CAST(NULL AS TEXT) AS transcript, metadata, created_at, updated_at";
 
-/// How many bytes of text the calls of a publishable key have that nobody joined yet.
-pub(super) async fn unjoined_bytes(db: &impl Executor, page_key: &str) -> Result<u64, StoreError> {
-    let sql = "SELECT CAST(COALESCE(SUM(character_bytes), 0) AS BIGINT) FROM calls WHERE page_key = $1 AND state = 'starting'";
-    db.fetch_count(statement(sql, [page_key.into()])).await
+/// The bytes of the characters and parameters of calls of a publishable key that have not begun.
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct UnbegunBytes {
+    pub(super) of_key: i64,
+    /// Those of the calls that were created from one network.
+    pub(super) of_network: i64,
+}
+
+/// Adds up what the calls of a publishable key have that have not begun, and those among them that were created from `network`.
+pub(super) async fn unbegun_bytes(
+    db: &impl Executor,
+    page_key: &str,
+    network: IpAddr,
+) -> Result<UnbegunBytes, StoreError> {
+    let sql = "SELECT CAST(COALESCE(SUM(character_bytes), 0) AS BIGINT) AS of_key, \
+               CAST(COALESCE(SUM(CASE WHEN page_network = $2 THEN character_bytes ELSE 0 END), 0) AS BIGINT) AS of_network \
+               FROM calls WHERE page_key = $1 AND state = 'starting'";
+    let values = [page_key.into(), network.to_string().into()];
+    db.fetch_one(statement(sql, values))
+        .await?
+        .ok_or_else(|| StoreError::other("the sums of calls were not read"))
 }
 
 /// Returns the call, and how many bytes of text it has.
@@ -125,13 +145,15 @@ pub(super) async fn insert(
 ) -> Result<(CallRow, usize), StoreError> {
     let sql = format!(
         "INSERT INTO calls (id, partner, state, character_json, character_params, time_limit_seconds, webhook_url, \
-         expires_at, created_at, updated_at, quota, character_reference, page_key, character_bytes) \
-         VALUES ($1, $2, 'starting', $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12) \
+         expires_at, created_at, updated_at, quota, character_reference, page_key, character_bytes, page_network) \
+         VALUES ($1, $2, 'starting', $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12, $13) \
          RETURNING {COLUMNS}"
     );
     let character = serde_json::to_string(&*new.character).map_err(StoreError::other)?;
     let params = serde_json::to_string(&new.character_params).map_err(StoreError::other)?;
     let bytes = character.len() + params.len();
+    let page = new.page.map(|(key, network)| (key, network.to_string()));
+    let (page_key, page_network) = page.unzip();
     let values = [
         new.id.into(),
         new.tenant.partner().as_str().into(),
@@ -143,8 +165,9 @@ pub(super) async fn insert(
         new.now.into(),
         new.quota.into(),
         new.character.reference.clone().into(),
-        new.page_key.into(),
+        page_key.into(),
         storage::counted(bytes as u64).into(),
+        page_network.into(),
     ];
     let row = db
         .fetch_one(statement(sql, values))
@@ -275,7 +298,7 @@ pub(super) async fn mark_ongoing(
     now: i64,
 ) -> Result<(), StoreError> {
     let sql = format!(
-        "UPDATE calls SET state = 'ongoing', ongoing_at = {} - $3, updated_at = $4 \
+        "UPDATE calls SET state = 'ongoing', ongoing_at = {} - $3, updated_at = $4, page_network = NULL \
          WHERE id = $1 AND state = 'starting' AND taken_at IS NOT NULL",
         node::database_time(db, 2)
     );
@@ -303,6 +326,7 @@ pub(super) struct EndedCall {
     pub(super) state: String,
     pub(super) error_code: Option<String>,
     pub(super) ended_at: Option<i64>,
+    pub(super) ended_bytes: i64,
 }
 
 impl EndedCall {
@@ -318,7 +342,7 @@ pub(super) async fn ended_call(
     db: &impl Executor,
     id: &str,
 ) -> Result<Option<EndedCall>, StoreError> {
-    let sql = "SELECT state, error_code, ended_at FROM calls WHERE id = $1";
+    let sql = "SELECT state, error_code, ended_at, ended_bytes FROM calls WHERE id = $1";
     db.fetch_one(statement(sql, [id.into()])).await
 }
 
@@ -341,8 +365,16 @@ pub(super) async fn end_presumed_lost(
     end_where(db, id, end, &condition).await
 }
 
-/// What every end sets: only a call that is not over needs its character.
-const CLEARED: &str = "character_json = '', character_params = ''";
+/// What every end sets: only a call that is not over needs its character, and the network of its visitor.
+pub(super) const CLEARED: &str = "character_json = '', character_params = '', page_network = NULL";
+
+/// The bytes of a call's metadata, which count once it has ended.
+const METADATA_BYTES: &str = "COALESCE(octet_length(metadata), 0)";
+
+/// The `silent_bytes` of a call that leaves neither a transcript nor a length. Each counts with 1 KiB at least, so that a bound on their bytes
+/// bounds their number, too.
+const SILENT_BYTES: &str = "CASE WHEN page_key IS NULL OR ongoing_at IS NOT NULL OR metadata IS NULL THEN 0 \
+                            WHEN octet_length(metadata) < 1024 THEN 1024 ELSE octet_length(metadata) END";
 
 async fn end_where(
     db: &impl Executor,
@@ -350,9 +382,13 @@ async fn end_where(
     end: &End<'_>,
     condition: &str,
 ) -> Result<Option<CallRow>, StoreError> {
+    let has_media = end.transcript.is_some() || end.call_seconds.is_some_and(|seconds| seconds > 0);
+    let silent_bytes = if has_media { "0" } else { SILENT_BYTES };
+    let transcript_bytes = end.transcript.as_ref().map_or(0, String::len);
     let sql = format!(
         "UPDATE calls SET state = $2, error_code = $3, call_seconds = $4, server_runtime_seconds = $5, transcript = $6, \
-         ended_at = $7, updated_at = $7, {CLEARED} WHERE id = $1 AND {condition} RETURNING {COLUMNS}"
+         ended_at = $7, updated_at = $7, ended_bytes = {METADATA_BYTES} + $8, silent_bytes = {silent_bytes}, {CLEARED} \
+         WHERE id = $1 AND {condition} RETURNING {COLUMNS}"
     );
     let values = [
         id.into(),
@@ -362,6 +398,7 @@ async fn end_where(
         end.server_runtime_seconds.into(),
         end.transcript.clone().into(),
         end.now.into(),
+        storage::counted(transcript_bytes as u64).into(),
     ];
     db.fetch_one(statement(sql, values)).await
 }
@@ -398,7 +435,7 @@ pub(super) struct MissedCall {
     pub(super) character_bytes: i64,
 }
 
-/// `starting` calls that nobody took in time become `error`. Nothing tells their webhook, so that goes, too.
+/// `starting` calls that nobody took in time become `error`. Nothing tells their webhook, so that goes, too. They have no metadata.
 pub(super) async fn end_not_joined(
     db: &impl Executor,
     now: i64,
@@ -416,6 +453,9 @@ pub(super) struct LostCall {
     pub(super) id: String,
     pub(super) partner: String,
     pub(super) character_bytes: i64,
+    pub(super) ended_bytes: i64,
+    pub(super) silent_bytes: i64,
+    pub(super) page_key: Option<String>,
     time_limit_seconds: i64,
     ongoing_at: Option<i64>,
     heartbeat_at: Option<i64>,
@@ -442,9 +482,10 @@ pub(super) async fn end_lost(
     now: i64,
 ) -> Result<Vec<LostCall>, StoreError> {
     let sql = format!(
-        "UPDATE calls SET state = 'error', error_code = '{NODE_LOST}', ended_at = $3, updated_at = $3, {CLEARED} \
+        "UPDATE calls SET state = 'error', error_code = '{NODE_LOST}', ended_at = $3, updated_at = $3, \
+         ended_bytes = {METADATA_BYTES}, silent_bytes = {SILENT_BYTES}, {CLEARED} \
          WHERE state IN ('starting', 'ongoing') AND taken_at IS NOT NULL AND node_id <> $2 AND node_id NOT IN ({}) \
-         RETURNING id, partner, character_bytes, time_limit_seconds, ongoing_at, \
+         RETURNING id, partner, character_bytes, ended_bytes, silent_bytes, page_key, time_limit_seconds, ongoing_at, \
          (SELECT heartbeat_at FROM nodes WHERE nodes.id = calls.node_id) AS heartbeat_at",
         node::LIVING
     );
@@ -456,57 +497,4 @@ pub(super) async fn count_open(db: &impl Executor, tenant: &Tenant) -> Result<u6
     let sql = "SELECT COUNT(*) FROM calls WHERE partner = $1 AND state IN ('starting', 'ongoing')";
     db.fetch_count(statement(sql, [tenant.partner().as_str().into()]))
         .await
-}
-
-/// Clears the characters of calls that are over and have them still: those that ended under a version that kept them. They do not count in
-/// the storage of their partners. Calls that [`purge`] deletes are left to it, so that two nodes do not wait for each other's rows.
-pub(super) async fn clear_ended(
-    store: &Store,
-    kept_since: i64,
-    silent_since: i64,
-) -> Result<(), StoreError> {
-    let sql = format!(
-        "UPDATE calls SET {CLEARED} WHERE id IN \
-         (SELECT id FROM calls WHERE ended_at IS NOT NULL AND character_json <> '' \
-         AND NOT (ended_at <= $2 OR (ended_at <= $3 AND {WITHOUT_MEDIA})) ORDER BY id LIMIT $1)"
-    );
-    let cleared = in_batches(store, &sql, &[kept_since, silent_since]).await;
-    cleared.map(|_| ())
-}
-
-/// The condition of calls in which media never flowed. A call that was not marked as ongoing, since the database was away, has a length or
-/// a transcript.
-const WITHOUT_MEDIA: &str =
-    "ongoing_at IS NULL AND transcript IS NULL AND COALESCE(call_seconds, 0) = 0";
-
-/// Deletes the calls that ended at `kept_since` or before, and those without media that ended at `silent_since` or before. Returns how
-/// many they were. No text of them counts in the storage of their partners any more.
-pub(super) async fn purge(
-    store: &Store,
-    kept_since: i64,
-    silent_since: i64,
-) -> Result<u64, StoreError> {
-    let ended = "DELETE FROM calls WHERE id IN (SELECT id FROM calls WHERE ended_at <= $2 ORDER BY ended_at LIMIT $1)";
-    let silent = format!(
-        "DELETE FROM calls WHERE id IN \
-         (SELECT id FROM calls WHERE ended_at <= $2 AND {WITHOUT_MEDIA} ORDER BY ended_at LIMIT $1)"
-    );
-    let ended = in_batches(store, ended, &[kept_since]).await?;
-    Ok(ended + in_batches(store, &silent, &[silent_since]).await?)
-}
-
-/// Runs a statement, which changes at most `$1` rows, until it finds no more. Returns how many rows it changed. `times` are its other
-/// values.
-async fn in_batches(store: &Store, sql: &str, times: &[i64]) -> Result<u64, StoreError> {
-    let db = store.patient();
-    let mut changed = 0;
-    loop {
-        let values = std::iter::once(&AT_ONCE).chain(times);
-        let batch = statement(sql.to_owned(), values.map(|&value| value.into()));
-        let rows = db.execute(batch).await?;
-        changed += rows;
-        if rows < AT_ONCE.unsigned_abs() {
-            return Ok(changed);
-        }
-    }
 }

@@ -60,7 +60,7 @@ pub struct CallsConfig {
     /// What an hour costs the quota that pays for a call, in US dollars, such as `"1.80"`.
     pub usd_per_hour: Usd,
     /// How long a call is kept once it ended, with its transcript, in days, 1 to 36500. One in which media never flowed, such as one that
-    /// nobody joined, is kept for 7 days at most.
+    /// nobody joined, is kept for 7 days at most. Transcripts and metadata count in the storage of the partner meanwhile.
     pub kept_days: u32,
 }
 

@@ -84,7 +84,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files, and SQL that both databases understand.
-const FILES: [(&str, &str); 39] = sql_files![
+const FILES: [(&str, &str); 41] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",
@@ -124,6 +124,8 @@ const FILES: [(&str, &str); 39] = sql_files![
     "0037_late_settlements",
     "0038_text_storage",
     "0039_call_storage",
+    "0040_ended_calls",
+    "0041_call_addresses",
 ];
 
 /// The migrations, numbered from 1.
