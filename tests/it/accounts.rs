@@ -1,6 +1,8 @@
 //! Partners and keys: who may do what, and until when.
 
 mod attempts;
+mod call_bounds;
+mod call_storage;
 mod deletion;
 mod settings;
 mod shares;

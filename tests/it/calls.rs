@@ -1,5 +1,6 @@
 //! The call resource, through HTTP.
 
+mod deletion;
 mod lists;
 mod memory;
 mod metadata;

@@ -1,7 +1,6 @@
 //! Texts that a partner has the server keep count in its storage.
 
 use colloquy::{analyses, generation::stored, messaging, server};
-use colloquy_protocol::{CloseCode, Originator};
 use harness::{
     app::{TestPartner, TestQuota, quick},
     eventually,
@@ -13,7 +12,6 @@ const CHARACTERS: &str = "/api/characters/acme";
 const COMPLETIONS: &str = "/v2/completions";
 const ANALYSES: &str = "/v2/dialog_analyses";
 const RESPONSES: &str = "/v3/responses";
-const CALLS: &str = "/v2/calls";
 const KEYS: &str = "/api/keys/acme";
 const QUOTAS: &str = "/api/quotas/acme";
 
@@ -22,7 +20,7 @@ const KEY_BYTES: u64 = 1_024;
 const QUOTA_BYTES: u64 = 2_048;
 
 /// The bytes of the texts of `acme` as they are counted, which are those of its rows.
-async fn counted(app: &TestApp) -> u64 {
+pub(super) async fn counted(app: &TestApp) -> u64 {
     let db = app.app.store.db();
     let sql = "SELECT texts FROM partner_storage WHERE partner = 'acme'";
     let counted = db.fetch_count(sql).await.unwrap();
@@ -36,6 +34,8 @@ async fn counted(app: &TestApp) -> u64 {
                  FROM completions WHERE partner = 'acme' \
                  UNION ALL SELECT octet_length(character_json) + octet_length(character_params) \
                  FROM calls WHERE partner = 'acme' AND ended_at IS NULL \
+                 UNION ALL SELECT COALESCE(octet_length(transcript), 0) + COALESCE(octet_length(metadata), 0) \
+                 FROM calls WHERE partner = 'acme' AND ended_at IS NOT NULL \
                  UNION ALL SELECT 1024 + COALESCE(octet_length(allowed_origins), 0) FROM api_keys WHERE partner = 'acme' \
                  UNION ALL SELECT 2048 + COALESCE(octet_length(allowed_models), 0) + COALESCE(octet_length(allowed_characters), 0) \
                  FROM quotas WHERE partner = 'acme' AND purpose = 'key') AS t";
@@ -216,206 +216,12 @@ on_both_databases!(
     }
 );
 
-/// The bytes that calls which are over have of their characters.
-async fn held_by_ended_calls(app: &TestApp) -> u64 {
-    let sql = "SELECT CAST(COALESCE(SUM(octet_length(character_json) + octet_length(character_params)), 0) AS BIGINT) \
-               FROM calls WHERE ended_at IS NOT NULL";
-    app.app.store.db().fetch_count(sql).await.unwrap()
-}
-
-async fn limit_storage(app: &TestApp, bytes: u64) {
+pub(super) async fn limit_storage(app: &TestApp, bytes: u64) {
     let limited = json!({"settings": {"storage_bytes": bytes}});
     app.put(ADMIN_KEY, "/api/partners/acme", limited)
         .await
         .expect(200);
 }
-
-on_both_databases!(
-    calls_of_a_page_that_nobody_joins_leave_room_to_the_partner,
-    |builder| builder.without_worker(),
-    |app| {
-        let (acme, _) = app.acme_and_other().await;
-        let origin = "https://shop.example";
-        let page = json!({"kind": "publishable", "allowed_origins": [origin]});
-        let page = app.key("acme", page).await;
-        let before = counted(&app).await;
-        let params: serde_json::Map<_, _> = (0..31)
-            .map(|number| (format!("p{number}"), Value::from("x".repeat(32_000))))
-            .collect();
-        let call = json!({"character": "repo:acme/ada", "call_time_limit_seconds": 60, "character_params": params});
-        let place = async || {
-            let request = app.request(Method::POST, CALLS).json(&call);
-            let request = request.header("x-api-key", page["api_key"].as_str().unwrap());
-            send(request.header("origin", origin)).await
-        };
-        let mut placed = 0;
-        let refused = loop {
-            let answer = place().await;
-            if !answer.status.is_success() {
-                break answer;
-            }
-            placed += 1;
-        };
-        assert_eq!(refused.expect(429)["error"]["code"], "RATE_LIMITED");
-        assert_eq!(placed, 33, "32 MiB");
-        assert!(counted(&app).await - before < 33 * 1024 * 1024);
-        // The partner's own server finds room.
-        app.post(&acme.key, CALLS, call.clone()).await.expect(200);
-        let joined = "UPDATE calls SET state = 'ongoing'";
-        app.app.store.db().execute(joined).await.unwrap();
-        place().await.expect(200);
-    }
-);
-
-/// A call with a character of its own, of 1,300 bytes and more.
-fn inline_call() -> Value {
-    let character = json!({"personality": "You are Zoë.".repeat(100)});
-    json!({"character": character, "character_params": {"who": "Zoë"}, "call_time_limit_seconds": 60})
-}
-
-/// The bare id of a call that was created.
-async fn place_call(app: &TestApp, key: &str) -> String {
-    let made = app.post(key, CALLS, inline_call()).await.expect(200);
-    let path = made["data"]["id"].as_str().unwrap();
-    path.strip_prefix("/v2/calls/").unwrap().to_owned()
-}
-
-fn outcome(error: Option<&'static str>) -> Outcome {
-    Outcome {
-        error: error.map(Into::into),
-        call_time: Duration::from_secs(5),
-        server_time: Duration::from_secs(6),
-        transcript: vec![TranscriptLine {
-            text: "Hello, Zoë!".to_owned(),
-            originator: Originator::User,
-            at_ms: 1,
-        }],
-    }
-}
-
-on_both_databases!(
-    a_call_counts_until_it_ends,
-    |builder| builder.manual_clock().without_worker(),
-    |app| {
-        let (acme, _) = app.acme_and_other().await;
-        let key = acme.key.as_str();
-        let before = counted(&app).await;
-        let mut ids = Vec::new();
-        for placed in 1..=4 {
-            ids.push(place_call(&app, key).await);
-            let counted = counted(&app).await;
-            assert!(counted >= before + placed * 1_300, "{counted}");
-        }
-        let [missed, said, failed, lost] = &ids[..] else {
-            unreachable!()
-        };
-        let metadata = json!({"page": "/zoë"});
-        for id in [said, failed, lost] {
-            let joined = calls::take(&app.app.calls, id, metadata.as_object()).await;
-            joined.unwrap().unwrap();
-        }
-        counted(&app).await;
-        // The second end is none.
-        for _ in 0..2 {
-            for (id, error) in [(said, None), (failed, Some("INTERNAL"))] {
-                let finished = calls::finish(&app.app.calls, id, outcome(error)).await;
-                finished.unwrap();
-            }
-        }
-        let gone = format!("UPDATE calls SET node_id = 'gone' WHERE id = '{lost}'");
-        app.app.store.db().execute(gone).await.unwrap();
-        app.advance(Duration::from_secs(300));
-        calls::sweep(&app.app.calls).await.unwrap();
-        assert_eq!(counted(&app).await, before, "metadata does not count");
-        assert_eq!(held_by_ended_calls(&app).await, 0);
-        // The node lives after all.
-        let finished = calls::finish(&app.app.calls, lost, outcome(None)).await;
-        finished.unwrap();
-        assert_eq!(counted(&app).await, before);
-
-        for (id, state) in [
-            (missed, "error"),
-            (said, "completed"),
-            (failed, "error"),
-            (lost, "completed"),
-        ] {
-            let path = format!("{CALLS}/{id}");
-            let read = app.get(key, &path).await.expect(200);
-            assert_eq!(read["data"]["state"], state, "{read}");
-            let path = format!("{path}/transcript");
-            let transcript = app.get(key, &path).await.expect(200);
-            let is_completed = state == "completed";
-            assert_eq!(transcript["data"]["available"], is_completed);
-            let address = "192.0.2.1".parse().unwrap();
-            let seat = calls::room::seat(&app.app.calls, id, address).await;
-            assert_eq!(seat.unwrap().unwrap_err(), CloseCode::CallNotFound);
-        }
-
-        app.advance(8 * DAY);
-        calls::purge(&app.app).await.unwrap();
-        for (id, status) in [(missed, 404), (said, 200), (failed, 404), (lost, 200)] {
-            let path = format!("{CALLS}/{id}");
-            app.get(key, &path).await.expect(status);
-        }
-        assert_eq!(counted(&app).await, before);
-        app.advance(357 * DAY);
-        calls::purge(&app.app).await.unwrap();
-        for id in &ids {
-            let path = format!("{CALLS}/{id}");
-            app.get(key, &path).await.expect(404);
-        }
-        assert_eq!(counted(&app).await, before);
-    }
-);
-
-on_both_databases!(
-    a_partner_without_room_places_no_call,
-    |builder| builder.without_worker(),
-    |app| {
-        let (acme, _) = app.acme_and_other().await;
-        let quota = json!({"kinds": ["call"], "period": "lifetime", "limits": {"seconds": 100}});
-        let quota = app.quota(&acme, quota).await;
-        let origin = "https://shop.example";
-        let page = json!({"kind": "publishable", "allowed_origins": [origin]});
-        let page = app.key("acme", page).await;
-        let used = counted(&app).await;
-        limit_storage(&app, 0).await;
-        let call = json!({"character": "repo:acme/ada", "call_time_limit_seconds": 60});
-        for key in [
-            acme.key.as_str(),
-            quota.key.as_str(),
-            page["api_key"].as_str().unwrap(),
-        ] {
-            let request = app.request(Method::POST, CALLS).json(&call);
-            let request = request.header("x-api-key", key).header("origin", origin);
-            let refused = send(request).await;
-            let body = refused.expect(413);
-            assert_eq!(body["error"]["code"], "STORAGE_LIMIT_REACHED");
-            // How much there is, is not for pages.
-            assert!(!refused.text.contains("bytes together"), "{body}");
-        }
-        assert_eq!(counted(&app).await, used);
-        let rows = app.app.store.db().fetch_count("SELECT COUNT(*) FROM calls");
-        assert_eq!(rows.await.unwrap(), 0);
-        eventually("what was reserved is given back", || async {
-            let read = app.get(&acme.key, &quota.path).await.expect(200);
-            read["reserved"]["seconds"] == 0
-        })
-        .await;
-
-        limit_storage(&app, used + 1_000_000).await;
-        let first = place_call(&app, &acme.key).await;
-        // Room for one at a time.
-        let full = counted(&app).await;
-        limit_storage(&app, full).await;
-        app.post(&acme.key, CALLS, inline_call()).await.expect(413);
-        calls::finish(&app.app.calls, &first, outcome(None))
-            .await
-            .unwrap();
-        place_call(&app, &acme.key).await;
-        assert_eq!(counted(&app).await, full);
-    }
-);
 
 on_both_databases!(
     a_quota_counts_with_its_lists_and_grows_within_the_limit,

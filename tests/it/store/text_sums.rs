@@ -72,6 +72,8 @@ async fn a_sum_that_differs_from_its_rows_is_corrected() {
             "INSERT INTO calls (id, partner, state, character_json, character_params, metadata, time_limit_seconds, expires_at, created_at, \
              updated_at, ended_at) VALUES ('o', 'acme', 'ongoing', 'Zoë', '{}', '123', 60, 1, 1, 1, NULL), \
              ('e', 'acme', 'error', 'left by an earlier version', '{}', '12', 60, 1, 1, 1, 1)",
+            "INSERT INTO calls (id, partner, state, character_json, character_params, metadata, transcript, ended_bytes, time_limit_seconds, \
+             expires_at, created_at, updated_at, ended_at) VALUES ('t', 'acme', 'completed', '', '', '{}', '[\"ü\"]', 8, 60, 1, 1, 1, 1)",
             "INSERT INTO partner_storage (partner, bytes, texts) VALUES ('other', 7, 100)",
             "INSERT INTO knowledge_bases (id, partner, name, created_at) VALUES ('b', 'other', 'b', 1)",
             "INSERT INTO knowledge_folders (id, base_id, name, type, created_at) VALUES ('f', 'b', 'f', 'regular', 1)",
@@ -92,7 +94,7 @@ async fn a_sum_that_differs_from_its_rows_is_corrected() {
         }
         let recount = || server::recount_texts(&base.store);
         assert_eq!(recount().await.unwrap(), 2, "{}", database.kind());
-        let all = 8 + 6 + 5 + 4 + 6;
+        let all = 8 + 6 + 5 + 4 + 6 + 8;
         assert_eq!(counted(&base, "acme").await, Some(all));
         let (keys, quotas) = (2 * 1_024 + 6, 2 * 2_048 + 6 + 10);
         let of_other = 2 * 4_096 + 2 * 1_024 + keys + quotas;
@@ -272,6 +274,42 @@ async fn calls_that_ended_are_cleared_and_go_with_their_age() {
             let sql = format!("SELECT COUNT(*) FROM calls WHERE {condition}");
             let rows = base.store.db().fetch_count(sql).await.unwrap();
             assert_eq!(rows, expected, "{condition}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn retention_of_calls_releases_what_they_left() {
+    let numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 701)";
+    for database in TestDatabase::both().await {
+        let base = place(&database).await;
+        let long_ago = (base.clock.now_ms() - 8 * 24 * 3_600_000).to_string();
+        // Old ones, and silent ones of a week ago; the last two stay.
+        for (id, rows, ended_at, heard) in [
+            ("old", numbers, "i", "1"),
+            ("silent", numbers, long_ago.as_str(), "NULL"),
+            ("heard", "WITH n (i) AS (SELECT 2)", long_ago.as_str(), "1"),
+            (
+                "heard too",
+                "WITH n (i) AS (SELECT 3)",
+                long_ago.as_str(),
+                "1",
+            ),
+        ] {
+            let sql = format!(
+                "INSERT INTO calls (id, partner, state, character_json, character_params, metadata, ended_bytes, time_limit_seconds, \
+                 expires_at, created_at, updated_at, ended_at, ongoing_at) {rows} \
+                 SELECT '{id}' || i, CASE WHEN i % 3 = 0 THEN 'other' ELSE 'acme' END, 'error', '', '', 'ü' || i, \
+                 octet_length('ü' || i), 60, 1, 1, 1, {ended_at}, CAST({heard} AS BIGINT) FROM n"
+            );
+            run(&base.store, sql).await;
+        }
+        assert_eq!(server::recount_texts(&base.store).await.unwrap(), 2);
+        // Too much in the sums would show, too.
+        run(&base.store, "UPDATE partner_storage SET texts = texts + 7").await;
+        assert_eq!(calls::purge(&base).await.unwrap(), 2 * 701);
+        for partner in ["acme", "other"] {
+            assert_eq!(counted(&base, partner).await, Some(3 + 7), "{partner}");
         }
     }
 }

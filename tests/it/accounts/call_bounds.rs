@@ -1,0 +1,296 @@
+//! What the calls of a publishable key, which anybody may place, take of the storage of their partner.
+
+use colloquy::{server, store::statement};
+use futures_util::future::join_all;
+use harness::app::Answer;
+
+use super::{
+    call_storage::{CALLS, bare_id, expect_exact_sums, join, outcome},
+    storage::counted,
+    *,
+};
+
+const ORIGIN: &str = "https://shop.example";
+
+/// A publishable key of `acme`.
+struct Page {
+    id: String,
+    key: String,
+}
+
+async fn page(app: &TestApp) -> Page {
+    let page = json!({"kind": "publishable", "allowed_origins": [ORIGIN]});
+    let made = app.key("acme", page).await;
+    let of = |field: &str| made[field].as_str().unwrap().to_owned();
+    Page {
+        id: of("id"),
+        key: of("api_key"),
+    }
+}
+
+/// Places a call from this address, behind the one proxy that is trusted.
+async fn place(app: &TestApp, page: &Page, address: &str, call: &Value) -> Answer {
+    let request = app.request(Method::POST, CALLS).json(call);
+    let request = request.header("x-api-key", &page.key);
+    let request = request.header("x-forwarded-for", address);
+    send(request.header("origin", ORIGIN)).await
+}
+
+/// A call to a saved character.
+fn call() -> Value {
+    json!({"character": "repo:acme/ada", "call_time_limit_seconds": 60})
+}
+
+/// A call with a little less than a megabyte of parameters: 8 of them have 8 MiB at most, 33 of them 32 MiB.
+fn large_call() -> Value {
+    let params: serde_json::Map<_, _> = (0..31)
+        .map(|number| (format!("p{number}"), Value::from("x".repeat(32_000))))
+        .collect();
+    let mut call = call();
+    call["character_params"] = params.into();
+    call
+}
+
+/// Checks that a call was refused for want of room, for a minute, by the bound with these words.
+fn expect_unbegun(refused: &Answer, words: &str) {
+    let error = &refused.expect(429)["error"];
+    assert_eq!(error["code"], "RATE_LIMITED");
+    let message = error["message"].as_str().unwrap();
+    assert!(
+        message.contains(words) && message.contains("try again"),
+        "{message}"
+    );
+    assert_eq!(refused.header("retry-after"), "60");
+}
+
+on_both_databases!(
+    calls_of_a_page_that_have_not_begun_leave_room_to_others,
+    |builder| builder
+        .without_worker()
+        .config(|config| config.http.trusted_proxies = 1),
+    |app| {
+        let (acme, _) = app.acme_and_other().await;
+        let page = page(&app).await;
+        let before = counted(&app).await;
+        let call = large_call();
+        let place_from = async |address: &str| place(&app, &page, address, &call).await;
+        let networks = ["2001:db8:0:1::1", "192.0.2.1", "192.0.2.2", "192.0.2.3"];
+        let mut placed = Vec::new();
+        for address in networks {
+            for _ in 0..7 {
+                placed.push(bare_id(&place_from(address).await.expect(200)));
+            }
+            // Of those that come together one has room.
+            let together = join_all((0..3).map(|_| place(&app, &page, address, &call))).await;
+            let (placed_too, refused): (Vec<_>, Vec<_>) = together
+                .iter()
+                .partition(|answer| answer.status.is_success());
+            assert_eq!(placed_too.len(), 1, "{address}");
+            placed.push(bare_id(&placed_too[0].json()));
+            for refused in refused {
+                expect_unbegun(refused, "from this network");
+            }
+        }
+        // Another address of the first network; others find room until the key has all that it may.
+        expect_unbegun(
+            &place_from("2001:db8:0:1:ffff::2").await,
+            "from this network with the publishable key and have not begun have 8 MiB",
+        );
+        place_from("2001:db8:0:2::1").await.expect(200);
+        expect_unbegun(
+            &place_from("2001:db8:0:2::1").await,
+            "of the publishable key that were created and have not begun have 32 MiB",
+        );
+        assert!(counted(&app).await - before < 33 * 1024 * 1024);
+        let networks =
+            "SELECT COUNT(DISTINCT page_network) FROM calls WHERE page_network IS NOT NULL";
+        let db = app.app.store.db();
+        assert_eq!(db.fetch_count(networks).await.unwrap(), 5);
+        // The partner's own server finds room, and its address is nobody's business.
+        app.post(&acme.key, CALLS, call.clone()).await.expect(200);
+        assert_eq!(db.fetch_count(networks).await.unwrap(), 5);
+
+        // One begins and one ends: each makes room in its network, and in the key.
+        let [begun, ended] = [&placed[0], &placed[8]];
+        join(&app, begun, &json!({})).await;
+        expect_unbegun(&place_from("2001:db8:0:1::1").await, "from this network");
+        calls::mark_ongoing(&app.app.calls, begun).await.unwrap();
+        calls::finish(&app.app.calls, ended, outcome(None))
+            .await
+            .unwrap();
+        let kept = format!(
+            "SELECT COUNT(*) FROM calls WHERE page_network IS NOT NULL AND id IN ('{begun}', '{ended}')"
+        );
+        assert_eq!(db.fetch_count(kept).await.unwrap(), 0);
+        for address in ["2001:db8:0:1::1", "192.0.2.1"] {
+            place_from(address).await.expect(200);
+            expect_unbegun(&place_from(address).await, "from this network");
+        }
+        expect_exact_sums(&app).await;
+    }
+);
+
+on_both_databases!(
+    networks_that_an_earlier_version_left_are_cleared,
+    |builder| builder.without_worker(),
+    |app| {
+        app.acme_and_other().await;
+        let page = page(&app).await;
+        let mut ids = Vec::new();
+        for _ in 0..3 {
+            let made = place(&app, &page, "192.0.2.1", &call()).await;
+            ids.push(bare_id(&made.expect(200)));
+        }
+        let db = app.app.store.db();
+        // As a node does that knows no networks.
+        for (id, state) in ids.iter().zip(["ongoing", "error"]) {
+            let sql = format!("UPDATE calls SET state = '{state}' WHERE id = '{id}'");
+            db.execute(sql).await.unwrap();
+        }
+        calls::purge(&app.app).await.unwrap();
+        let kept = "SELECT id FROM calls WHERE page_network IS NOT NULL";
+        let kept: Option<String> = db.fetch_scalar(kept).await.unwrap();
+        assert_eq!(kept.as_ref(), Some(&ids[2]));
+        let rows = "SELECT COUNT(*) FROM calls WHERE page_network IS NOT NULL";
+        assert_eq!(db.fetch_count(rows).await.unwrap(), 1);
+    }
+);
+
+/// Stores calls of a page that ended three days ago, one after the other, with 64 KiB of metadata each.
+async fn seed(app: &TestApp, name: &str, count: usize, page: &Page, has_media: bool) {
+    let since = app.app.clock.now_ms() - 3 * 24 * 3_600_000;
+    let sql = format!(
+        "INSERT INTO calls (id, partner, state, character_json, character_params, metadata, time_limit_seconds, expires_at, created_at, \
+         updated_at, ended_at, ongoing_at, page_key, ended_bytes, silent_bytes) \
+         WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) \
+         SELECT '{name}' || i, 'acme', 'error', '', '', $1, 60, 1, 1, 1, {since} + i, {ongoing_at}, '{page}', 65536, {silent_bytes} FROM n",
+        ongoing_at = if has_media {
+            "1"
+        } else {
+            "CAST(NULL AS BIGINT)"
+        },
+        silent_bytes = if has_media { 0 } else { 65_536 },
+        page = page.id,
+    );
+    let metadata = "x".repeat(65_536);
+    let insert = statement(sql, [metadata.as_str().into()]);
+    app.app.store.db().execute(insert).await.unwrap();
+}
+
+/// The calls that there are whose ids begin so.
+async fn left(app: &TestApp, name: &str) -> u64 {
+    let sql = format!("SELECT COUNT(*) FROM calls WHERE id LIKE '{name}%'");
+    app.app.store.db().fetch_count(sql).await.unwrap()
+}
+
+on_both_databases!(
+    calls_of_a_page_without_media_give_way_to_newer_ones,
+    |builder| builder.without_worker(),
+    |app| {
+        app.acme_and_other().await;
+        let (shop, blog) = (page(&app).await, page(&app).await);
+        // Exactly 64 MiB, and calls that have nothing to do with these.
+        seed(&app, "old", 1_024, &shop, false).await;
+        seed(&app, "heard", 2, &shop, true).await;
+        seed(&app, "other", 2, &blog, false).await;
+        server::recount_texts(&app.app.store).await.unwrap();
+        let before = counted(&app).await;
+
+        let of_bytes = |bytes: usize| {
+            let frame = r#"{"page":""}"#.len();
+            json!({"page": "x".repeat(bytes - frame)})
+        };
+        let joined = async |bytes: usize| {
+            let id = bare_id(&place(&app, &shop, "192.0.2.1", &call()).await.expect(200));
+            join(&app, &id, &of_bytes(bytes)).await;
+            id
+        };
+        // The first two end together. Each needs the room of another old one.
+        let (first, second) = (joined(40_000).await, joined(40_000).await);
+        let failed = || outcome(Some("MEDIA_FAILED"));
+        let (ended, ended_too) = tokio::join!(
+            calls::finish(&app.app.calls, &first, failed()),
+            calls::finish(&app.app.calls, &second, failed()),
+        );
+        ended.unwrap();
+        ended_too.unwrap();
+        assert_eq!(left(&app, "old").await, 1_022);
+        let gone = "SELECT COUNT(*) FROM calls WHERE id IN ('old1', 'old2')";
+        let db = app.app.store.db();
+        assert_eq!(db.fetch_count(gone).await.unwrap(), 0, "the oldest");
+        assert_eq!(counted(&app).await, before + 2 * 40_000 - 2 * 65_536);
+
+        // One whose node is lost needs more than they left, and another one with media or without metadata needs nothing.
+        let lost = joined(60_000).await;
+        let sql = format!("UPDATE calls SET node_id = 'gone' WHERE id = '{lost}'");
+        db.execute(sql).await.unwrap();
+        calls::sweep(&app.app.calls).await.unwrap();
+        assert_eq!(left(&app, "old").await, 1_021);
+        let heard = joined(60_000).await;
+        calls::mark_ongoing(&app.app.calls, &heard).await.unwrap();
+        calls::finish(&app.app.calls, &heard, failed())
+            .await
+            .unwrap();
+        let said = joined(60_000).await;
+        calls::finish(&app.app.calls, &said, outcome(None))
+            .await
+            .unwrap();
+        let empty = bare_id(&place(&app, &shop, "192.0.2.1", &call()).await.expect(200));
+        calls::finish(&app.app.calls, &empty, failed())
+            .await
+            .unwrap();
+        assert_eq!(left(&app, "old").await, 1_021);
+        // The node of the lost one lives: something was said in its call, which makes room for another one.
+        calls::finish(&app.app.calls, &lost, outcome(None))
+            .await
+            .unwrap();
+        let last = joined(60_000).await;
+        calls::finish(&app.app.calls, &last, failed())
+            .await
+            .unwrap();
+        assert_eq!(left(&app, "old").await, 1_021);
+
+        assert_eq!(left(&app, "heard").await, 2);
+        assert_eq!(left(&app, "other").await, 2);
+        for id in [&first, &second, &lost, &heard, &said, &empty, &last] {
+            assert_eq!(left(&app, id).await, 1, "{id}");
+        }
+        let held = format!(
+            "SELECT CAST(SUM(silent_bytes) AS BIGINT) FROM calls WHERE page_key = '{}'",
+            shop.id
+        );
+        let held = db.fetch_count(held).await.unwrap();
+        assert_eq!(held, 1_021 * 65_536 + 2 * 40_000 + 60_000);
+        assert!(held <= 64 * 1024 * 1024);
+        expect_exact_sums(&app).await;
+    }
+);
+
+on_both_databases!(
+    small_metadata_of_calls_without_media_counts_as_a_kilobyte,
+    |builder| builder.without_worker(),
+    |app| {
+        app.acme_and_other().await;
+        let shop = page(&app).await;
+        // One more kilobyte than there may be: 1,024 of 64 KiB and the one that ends.
+        seed(&app, "old", 1_024, &shop, false).await;
+        server::recount_texts(&app.app.store).await.unwrap();
+        let before = counted(&app).await;
+        let mut ids = Vec::new();
+        for _ in 0..65 {
+            let id = bare_id(&place(&app, &shop, "192.0.2.1", &call()).await.expect(200));
+            join(&app, &id, &json!({})).await;
+            calls::finish(&app.app.calls, &id, outcome(Some("MEDIA_FAILED")))
+                .await
+                .unwrap();
+            ids.push(id);
+        }
+        // The first one makes room for 64, and the last one for others.
+        assert_eq!(left(&app, "old").await, 1_022);
+        assert_eq!(counted(&app).await, before + 65 * 2 - 2 * 65_536);
+        for id in &ids {
+            assert_eq!(left(&app, id).await, 1, "{id}");
+        }
+        expect_exact_sums(&app).await;
+    }
+);

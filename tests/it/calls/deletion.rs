@@ -1,0 +1,183 @@
+//! Deletion of calls that have ended.
+
+use colloquy::{server, store::Executor as _};
+use harness::{app::quick, receiver::Receiver};
+
+use super::*;
+
+/// The path of a call that has ended, with a transcript.
+async fn ended_call(server: &TestApp, partner: &TestPartner, hook: Option<&str>) -> String {
+    let mut body = call();
+    body["on_completion_webhook"] = json!(hook);
+    let id = create(server, partner, body).await;
+    let metadata = json!({"page": "/prices"});
+    let taken = calls::take(&server.app.calls, &id, metadata.as_object()).await;
+    taken.unwrap().unwrap();
+    calls::mark_ongoing(&server.app.calls, &id).await.unwrap();
+    let finished = calls::finish(&server.app.calls, &id, outcome()).await;
+    finished.unwrap();
+    format!("/v2/calls/{id}")
+}
+
+/// The bytes of the texts of `acme`, after a comparison with its rows.
+async fn counted(server: &TestApp) -> u64 {
+    let corrected = server::recount_texts(&server.app.store).await;
+    assert_eq!(corrected.unwrap(), 0);
+    let sql = "SELECT texts FROM partner_storage WHERE partner = 'acme'";
+    server.app.store.db().fetch_count(sql).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_call_that_has_ended_is_deleted_with_its_transcript() {
+    for database in TestDatabase::both().await {
+        let server = builder(&database).start().await;
+        let (acme, other) = server.acme_and_other().await;
+        let before = counted(&server).await;
+        let id = create(&server, &acme, call()).await;
+        let path = format!("/v2/calls/{id}");
+        let refuse_open = async |state: &str| {
+            let refused = server.delete(&acme.key, &path).await.expect(409);
+            assert_eq!(refused["error"]["code"], "CALL_NOT_ENDED", "{refused}");
+            let read = server.get(&acme.key, &path).await.expect(200);
+            assert_eq!(read["data"]["state"], state);
+        };
+        refuse_open("starting").await;
+        let taken = calls::take(&server.app.calls, &id, None).await;
+        taken.unwrap().unwrap();
+        refuse_open("starting").await;
+        calls::mark_ongoing(&server.app.calls, &id).await.unwrap();
+        refuse_open("ongoing").await;
+        let finished = calls::finish(&server.app.calls, &id, outcome()).await;
+        finished.unwrap();
+        assert!(counted(&server).await > before);
+
+        let deleted = server.delete(&acme.key, &path).await;
+        assert_eq!((deleted.status.as_u16(), deleted.text.as_str()), (204, ""));
+        for path in [path.clone(), format!("{path}/transcript")] {
+            let unknown = server.get(&acme.key, &path).await.expect(404);
+            assert_eq!(unknown["error"]["code"], "CALL_NOT_FOUND");
+        }
+        assert_eq!(counted(&server).await, before);
+        // A late end finds nothing.
+        let finished = calls::finish(&server.app.calls, &id, outcome()).await;
+        finished.unwrap();
+        for (key, path) in [
+            (&acme.key, path.as_str()),
+            (&acme.key, "/v2/calls/x"),
+            (&other.key, path.as_str()),
+        ] {
+            let unknown = server.delete(key, path).await.expect(404);
+            assert_eq!(unknown["error"]["code"], "CALL_NOT_FOUND", "{path}");
+        }
+        assert_eq!(counted(&server).await, before);
+        let list = server.get(&acme.key, "/v2/calls").await.expect(200);
+        assert_eq!(list["data"], json!([]));
+    }
+}
+
+#[tokio::test]
+async fn secret_keys_of_the_partner_delete_its_calls_and_no_others_do() {
+    for database in TestDatabase::both().await {
+        let server = builder(&database).start().await;
+        let (acme, other) = server.acme_and_other().await;
+        let path = ended_call(&server, &acme, None).await;
+        let quota = server.quota(&acme, json!({"kinds": ["call"]})).await;
+        let origin = "https://shop.example";
+        let keys = [
+            json!({"kind": "publishable", "allowed_origins": [origin]}),
+            json!({"scopes": ["characters"]}),
+            json!({"scopes": ["calls"]}),
+        ];
+        let mut made = Vec::new();
+        for key in keys {
+            let key = server.key("acme", key).await;
+            made.push(key["api_key"].as_str().unwrap().to_owned());
+        }
+        let [publishable, unscoped, scoped] = &made[..] else {
+            unreachable!()
+        };
+        let url = post_call(&server, &acme, call()).await;
+        let signature = signed_query(url["data"]["signedUrl"].as_str().unwrap()).sig;
+        for (key, status, code) in [
+            (publishable, 403, "ACCESS_DENIED"),
+            (unscoped, 403, "ACCESS_DENIED"),
+            (&quota.key, 403, "ACCESS_DENIED"),
+            (&other.key, 404, "CALL_NOT_FOUND"),
+            (&signature, 401, "INVALID_API_KEY"),
+            (&String::new(), 401, "INVALID_API_KEY"),
+        ] {
+            let request = server.request(Method::DELETE, &path);
+            let request = request.header("x-api-key", key).header("origin", origin);
+            let refused = send(request).await.expect(status);
+            assert_eq!(refused["error"]["code"], code, "{refused}");
+            server.get(&acme.key, &path).await.expect(200);
+        }
+        // A page does not even get to ask.
+        let request = server.request(Method::OPTIONS, &path);
+        let request = request.header("origin", origin);
+        let request = request.header("access-control-request-method", "DELETE");
+        let allowed = send(request).await;
+        let methods = allowed.header("access-control-allow-methods");
+        assert!(!methods.contains("DELETE"), "{methods}");
+
+        server.delete(scoped, &path).await.expect(204);
+        for key in [acme.key.as_str(), ADMIN_KEY] {
+            let path = ended_call(&server, &acme, None).await;
+            let encoded = path.replace('/', "%2F");
+            let path = format!("/v2/calls/{encoded}");
+            server.delete(key, &path).await.expect(204);
+            server.delete(key, &path).await.expect(404);
+        }
+        counted(&server).await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_deleted_while_the_disk_is_low_and_the_storage_full() {
+    for database in TestDatabase::both().await {
+        let server = builder(&database).start().await;
+        let (acme, _) = server.acme_and_other().await;
+        let before = counted(&server).await;
+        let path = ended_call(&server, &acme, None).await;
+        let full = json!({"settings": {"storage_bytes": 0}});
+        let partner = server.put(ADMIN_KEY, "/api/partners/acme", full).await;
+        partner.expect(200);
+        server
+            .post(&acme.key, "/v2/calls", call())
+            .await
+            .expect(413);
+        // The server measures the disk of the test as well, which may come between.
+        for attempt in 1.. {
+            assert!(attempt <= 5, "the disk was not low");
+            server.app.edge.set_disk_low(true);
+            let refused = server.post(&acme.key, "/v2/calls", call()).await;
+            if refused.status == 507 {
+                break;
+            }
+        }
+        server.app.edge.set_disk_low(true);
+        server.delete(&acme.key, &path).await.expect(204);
+        assert_eq!(counted(&server).await, before);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_is_pending_is_delivered_after_its_call_was_deleted() {
+    for database in TestDatabase::both().await {
+        let receiver = Receiver::start().await;
+        let builder = builder(&database).config(|config| receiver.configure(config));
+        let server = builder.start().await;
+        let (acme, _) = server.acme_and_other().await;
+        let hook = format!("{}/hook", receiver.base);
+        let path = ended_call(&server, &acme, Some(&hook)).await;
+        let told = server.get(&acme.key, &path).await.expect(200);
+        server.delete(&acme.key, &path).await.expect(204);
+        server::start_worker(&server.app, quick()).await.unwrap();
+        let received = receiver.wait_for(1).await;
+        assert_eq!(received[0].json(), told);
+        let deliveries = "/api/webhooks/acme/deliveries";
+        let listed = server.get(&acme.key, deliveries).await.expect(200);
+        assert_eq!(listed["deliveries"][0]["subject"], path);
+        server.stop().await;
+    }
+}
