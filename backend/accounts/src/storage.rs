@@ -7,8 +7,8 @@
 //! short transactions: the row of the sums is locked by whoever stores something, so that parallel uploads cannot pass the limit together,
 //! and nobody waits for a longer one.
 //!
-//! A text counts with the bytes of its columns in UTF-8, which its row still tells when it is deleted (`octet_length`), or with as much as a
-//! row of its kind has at most. Which files and texts there are belongs to the capabilities that store them.
+//! A text counts with the bytes of its columns in UTF-8, which its row still tells when it is deleted (`octet_length`) or has as a number, or
+//! with as much as a row of its kind has at most. Which files and texts there are belongs to the capabilities that store them.
 
 mod keys;
 mod pending;

@@ -71,16 +71,16 @@ pub enum Bound {
     /// Too many calls are being connected.
     #[error("Too many calls are being connected")]
     Connecting,
-    /// The calls of the publishable key that have not begun have as many bytes as they may.
+    /// The calls of the publishable key that have not begun hold as many bytes as they may.
     #[error(
-        "The calls of the publishable key that were created and have not begun have 32 MiB of characters and parameters, the most that they \
-         may; try again once some of them have begun or expired"
+        "Calls of the publishable key that have not begun hold 32 MiB of characters and parameters, their limit; try again once some of them \
+         have begun or expired"
     )]
     Unbegun,
-    /// Those that were created from one network have.
+    /// Those of them that were created from one network do.
     #[error(
-        "The calls that were created from this network with the publishable key and have not begun have 8 MiB of characters and parameters, \
-         the most that they may; try again once some of them have begun or expired"
+        "Calls of the publishable key from this network that have not begun hold 8 MiB of characters and parameters, their limit; try again \
+         once some of them have begun or expired"
     )]
     UnbegunOfNetwork,
 }

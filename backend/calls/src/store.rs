@@ -107,13 +107,13 @@ impl CallRow {
 }
 
 const COLUMNS: &str = "id, partner, state, character_reference, character_json, character_params, character_bytes, ended_bytes, \
-                       silent_bytes, page_key, time_limit_seconds, webhook_url, expires_at, endpoint, taken_at, call_seconds, server_runtime_seconds, transcript, metadata, \
-                       created_at, updated_at";
+                       silent_bytes, page_key, time_limit_seconds, webhook_url, expires_at, endpoint, taken_at, call_seconds, \
+                       server_runtime_seconds, transcript, metadata, created_at, updated_at";
 
 /// The same without what may be long and no list shows.
-const LISTED: &str = "id, partner, state, character_reference, '' AS character_json, '' AS character_params, \
-                      character_bytes, ended_bytes, silent_bytes, page_key, time_limit_seconds, webhook_url, expires_at, endpoint, taken_at, call_seconds, \
-                      server_runtime_seconds, CAST(NULL AS TEXT) AS transcript, metadata, created_at, updated_at";
+const LISTED: &str = "id, partner, state, character_reference, '' AS character_json, '' AS character_params, character_bytes, \
+                      ended_bytes, silent_bytes, page_key, time_limit_seconds, webhook_url, expires_at, endpoint, taken_at, \
+                      call_seconds, server_runtime_seconds, CAST(NULL AS TEXT) AS transcript, metadata, created_at, updated_at";
 
 /// The bytes of the characters and parameters of calls of a publishable key that have not begun.
 #[derive(Debug, sqlx::FromRow)]

@@ -94,12 +94,12 @@ on_both_databases!(
         // Another address of the first network; others find room until the key has all that it may.
         expect_unbegun(
             &place_from("2001:db8:0:1:ffff::2").await,
-            "from this network with the publishable key and have not begun have 8 MiB",
+            "from this network that have not begun hold 8 MiB",
         );
         place_from("2001:db8:0:2::1").await.expect(200);
         expect_unbegun(
             &place_from("2001:db8:0:2::1").await,
-            "of the publishable key that were created and have not begun have 32 MiB",
+            "of the publishable key that have not begun hold 32 MiB",
         );
         assert!(counted(&app).await - before < 33 * 1024 * 1024);
         let networks =
