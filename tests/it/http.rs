@@ -1,6 +1,6 @@
 //! What is around every handler: ids, shapes of errors, limits, CORS, health, metrics, the OpenAPI document.
 
-use std::time::Duration;
+use std::{fs::File, io::Write as _, time::Duration};
 
 use axum::{
     Router,
@@ -11,6 +11,7 @@ use colloquy::{config::ModelConfig, http::Interface};
 use harness::{
     TestApp, TestDatabase,
     app::{ADMIN_KEY, client, send},
+    disk::SmallDisk,
     on_both_databases,
 };
 use reqwest::Method;
@@ -294,6 +295,38 @@ async fn health_answers_at_once() {
         health,
         json!({"status": "ok", "version": "0.1.0", "uptime_seconds": 90})
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deep_health_is_degraded_while_the_reserve_keeps_files_out() {
+    let Some(disk) = SmallDisk::mount("24m") else {
+        return;
+    };
+    let database = TestDatabase::sqlite_in(disk.path("data"));
+    let app = TestApp::builder(&database).manual_clock().start().await;
+    let deep = app.get("", "/health/deep").await.expect(200);
+    assert_eq!(deep["status"], "ok", "{deep}");
+    assert_eq!(deep["checks"]["disk"]["state"], "up", "{deep}");
+    let path = disk.path("ballast");
+    let mut ballast = File::create(&path).unwrap();
+    loop {
+        let space = app.app.blobs.disk().space().await.unwrap();
+        if space.free < space.reserve {
+            break;
+        }
+        ballast.write_all(&[7; 65_536]).unwrap();
+    }
+    app.advance(Duration::from_secs(2));
+    let deep = app.get("", "/health/deep").await.expect(200);
+    assert_eq!(deep["status"], "degraded", "{deep}");
+    assert_eq!(deep["checks"]["disk"]["state"], "degraded", "{deep}");
+    let reason = deep["checks"]["disk"]["warning"].as_str().unwrap();
+    assert!(reason.contains("store.disk_reserve_bytes"), "{reason}");
+    std::fs::remove_file(&path).unwrap();
+    drop(ballast);
+    app.advance(Duration::from_secs(2));
+    let deep = app.get("", "/health/deep").await.expect(200);
+    assert_eq!(deep["status"], "ok", "{deep}");
 }
 
 on_both_databases!(

@@ -89,6 +89,12 @@ impl DiskSpace {
         left.is_some_and(|left| left >= self.reserve)
     }
 
+    /// True if the reserve keeps files of partners out.
+    #[must_use]
+    pub fn is_nearly_full(self) -> bool {
+        !self.has_room_for(1)
+    }
+
     /// True if half of the reserve is used, so that nothing but deletion should store anything.
     #[must_use]
     pub fn is_low(self) -> bool {

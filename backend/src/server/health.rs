@@ -110,7 +110,7 @@ pub(super) struct Health {
 pub(super) struct DeepReport {
     /// `ok`; `degraded` if a dependency is degraded and none is down; `down` (503) if one does not answer.
     status: &'static str,
-    /// `database`, `files`, `search_index`, `chat`, `transcriber`, `synthesizer`, and `embedder`, `vectorstore` and `voice_worker` where there is one.
+    /// `database`, `files`, `disk`, `search_index`, `chat`, `transcriber`, `synthesizer`, and `embedder`, `vectorstore` and `voice_worker` where there is one.
     checks: BTreeMap<&'static str, Check>,
     /// The models of text generation by name. One that is down is no reason for 503: others may serve.
     models: BTreeMap<String, Check>,
@@ -134,8 +134,8 @@ pub(super) struct Memory {
 /// One dependency.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub(super) struct Check {
-    /// `up`, `degraded` or `down`. `degraded`: at least one stored file is known to be damaged, or the search index is being rebuilt or
-    /// lags behind the documents.
+    /// `up`, `degraded` or `down`. `degraded`: at least one stored file is known to be damaged, the disk is nearly full, or the search
+    /// index is being rebuilt or lags behind the documents.
     state: &'static str,
     /// How long it took to answer, in milliseconds.
     time_ms: u64,
@@ -148,7 +148,7 @@ pub(super) struct Check {
     /// Transcriber only: supported language codes; absent if all are supported. Other languages are rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     languages: Option<Vec<&'static str>>,
-    /// What is missing, and the command that installs it.
+    /// What is missing, and the command that installs it; of the disk, why new files are refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
 }
@@ -252,13 +252,14 @@ async fn ask(app: &App) -> DeepReport {
         let checked = check(app, "voice_worker", worker.check()).await;
         Some(checked.of(worker.name()))
     };
-    let (database, files, chat, transcriber, synthesizer, embedder, others, models) = join!(
+    let (database, files, disk, chat, transcriber, synthesizer, embedder, others, models) = join!(
         check(
             app,
             "database",
             app.store.check(&app.kernel.node.id, app.clock.now_ms())
         ),
         check(app, "files", app.blobs.check()),
+        check_disk(app),
         check(app, "chat", app.providers.chat.check()),
         check(app, "transcriber", app.providers.transcriber.check()),
         check(app, "synthesizer", app.providers.synthesizer.check()),
@@ -271,6 +272,7 @@ async fn ask(app: &App) -> DeepReport {
     let mut checks = BTreeMap::from([
         ("database", database),
         ("files", files.degraded_if(app.blobs.damaged() > 0)),
+        ("disk", disk),
         (
             "search_index",
             Check::answered().degraded_if(app.bases.degraded_index().is_some()),
@@ -343,6 +345,26 @@ impl Check {
             model: Some(model.to_owned()),
             ..self
         }
+    }
+}
+
+/// Measures the free space: degraded while the reserve keeps new files out.
+async fn check_disk(app: &App) -> Check {
+    let mut measured = None;
+    let measuring = async {
+        measured = Some(app.blobs.disk().space().await?);
+        Ok::<_, std::io::Error>(())
+    };
+    let checked = check(app, "disk", measuring).await;
+    match measured {
+        Some(space) if space.is_nearly_full() => Check {
+            warning: Some(format!(
+                "new files are refused: {} bytes are free, and store.disk_reserve_bytes keeps {} for deletions",
+                space.free, space.reserve
+            )),
+            ..checked.degraded_if(true)
+        },
+        _ => checked,
     }
 }
 
