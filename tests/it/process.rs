@@ -214,6 +214,15 @@ async fn a_server_that_hears_and_says_nothing_warns_of_it_with_the_commands_that
     let mut wanted = vec![
         ("MUTE", "apt-get install espeak-ng"),
         ("DEAF", "colloquy models pull"),
+        (
+            "no embedding model",
+            "colloquy models pull all-minilm-l6-v2",
+        ),
+        (
+            "no neural voice",
+            "colloquy models pull piper-en_US-joe-medium",
+        ),
+        ("made of recordings", "colloquy models pull ge2e"),
         ("announced", "127.0.0.2"),
         ("yt-dlp", "pipx install yt-dlp"),
     ];

@@ -44,6 +44,14 @@ pub(super) async fn report(app: App) {
              COLLOQUY_CHAT_MODEL name a model"
         );
     }
+    let here = Here {
+        embedder: providers.embedder.as_ref().map(|it| it.name()),
+        synthesizer: providers.synthesizer.name(),
+        voice_worker: providers.voice_worker.as_ref().map(|it| it.name()),
+    };
+    for lack in here.model_lacks(config, &models) {
+        tracing::info!("{lack}");
+    }
     for lack in document_lacks(config).await {
         tracing::info!("{lack}");
     }
@@ -74,6 +82,42 @@ fn hearing_lack(checked: Result<(), ProviderError>, models: &Path) -> Result<Str
          has those of other languages) and start again, or `apt-get install pocketsphinx pocketsphinx-en-us`; or name a service with \
          COLLOQUY_TRANSCRIBER_BASE_URL"
     ))
+}
+
+/// The providers that serve search by meaning and voices, by name.
+#[derive(Debug, Clone, Copy)]
+struct Here<'a> {
+    embedder: Option<&'a str>,
+    synthesizer: &'a str,
+    voice_worker: Option<&'a str>,
+}
+
+impl Here<'_> {
+    /// Returns which models are missing for search by meaning, for a neural voice and for the voice library. A setting that does without a
+    /// model, such as `embedder.model = "none"`, lacks nothing.
+    fn model_lacks(self, config: &Config, models: &Path) -> Vec<String> {
+        let folder = models.display();
+        let mut lacks = Vec::new();
+        if self.embedder.is_none() && config.embedder.model.is_none() {
+            lacks.push(format!(
+                "no embedding model is in {folder}, so documents are found by their words alone and `POST /v3/embeddings` is refused; \
+                 `colloquy models pull all-minilm-l6-v2` gets one for English; or name a service with COLLOQUY_EMBEDDER_BASE_URL"
+            ));
+        }
+        if self.synthesizer == ESPEAK && config.synthesizer.model.is_none() {
+            lacks.push(format!(
+                "no neural voice is in {folder}, so {ESPEAK} is the only one; `colloquy models pull piper-en_US-joe-medium` gets one \
+                 (63 MB; `colloquy models list` has others)"
+            ));
+        }
+        if self.voice_worker.is_none() {
+            lacks.push(format!(
+                "the model ge2e is not in {folder}, so no voices are made of recordings; `colloquy models pull ge2e` gets it (17 MB); or \
+                 name a service with COLLOQUY_VOICE_WORKER_BASE_URL"
+            ));
+        }
+        lacks
+    }
 }
 
 /// Returns the reason of a check that failed for good.
@@ -145,5 +189,37 @@ mod tests {
                 .unwrap()
                 .contains("`colloquy models pull`")
         );
+    }
+
+    #[test]
+    fn missing_models_are_told_unless_the_settings_do_without() {
+        let models = Path::new("/srv/models");
+        let nothing = Here {
+            embedder: None,
+            synthesizer: ESPEAK,
+            voice_worker: None,
+        };
+        let mut config = Config::default();
+        let lacks = nothing.model_lacks(&config, models);
+        let names = ["all-minilm-l6-v2", "piper-en_US-joe-medium", "ge2e"];
+        assert_eq!(lacks.len(), names.len(), "{lacks:?}");
+        for (lack, name) in lacks.iter().zip(names) {
+            assert!(
+                lack.contains(&format!("`colloquy models pull {name}`")),
+                "{lack}"
+            );
+            assert!(lack.contains("/srv/models"), "{lack}");
+        }
+        let all = Here {
+            embedder: Some("all-minilm-l6-v2"),
+            synthesizer: "piper-en_US-joe-medium",
+            voice_worker: Some("ge2e"),
+        };
+        assert_eq!(all.model_lacks(&config, models), Vec::<String>::new());
+        config.embedder.model = Some("none".to_owned());
+        config.synthesizer.model = Some(ESPEAK.to_owned());
+        let lacks = nothing.model_lacks(&config, models);
+        assert_eq!(lacks.len(), 1, "{lacks:?}");
+        assert!(lacks[0].contains("ge2e"), "{lacks:?}");
     }
 }
