@@ -32,7 +32,8 @@ again() {
   errors=$(mktemp)
   while true; do
     code=0
-    "$@" 2>"$errors" || code=$?
+    # A terminal shows progress and errors as they come.
+    if [ -t 2 ]; then "$@" || code=$?; else "$@" 2>"$errors" || code=$?; fi
     if [ "$code" = 0 ]; then
       cat "$errors" >&2
       rm -f "$errors"
