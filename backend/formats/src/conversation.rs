@@ -85,8 +85,8 @@ impl Request {
         self.history.extend(behind);
     }
 
-    /// Refuses outputs of tools whose calls are not in the conversation, which no model takes. Where an item stands for a part of the
-    /// conversation, the calls in that part are not known. Chat completions are left to their models.
+    /// Refuses outputs of tools whose calls do not stand before them in the conversation, which no model takes. Where an item stands for a
+    /// part of the conversation, the calls in that part are not known. Chat completions are left to their models.
     ///
     /// # Errors
     /// [`FormatError`] that names the output.
@@ -95,19 +95,19 @@ impl Request {
             return Ok(());
         }
         let input = self.conversation();
-        let call_id = |item: &Value, kinds: [&str; 2]| {
-            let item = item.as_object()?;
-            let kind = str_of(item, "type")?;
-            let id = kinds.contains(&kind).then(|| str_of(item, "call_id"))?;
-            id.map(str::to_owned)
-        };
-        let items = self.history.iter().chain(input);
-        let calls: HashSet<String> = items.filter_map(|item| call_id(item, CALLS)).collect();
+        let history = self.history.iter();
+        let mut calls: HashSet<&str> = history.filter_map(|item| call_id(item, CALLS)).collect();
         for (index, item) in input.iter().enumerate() {
-            if call_id(item, OUTPUTS).is_some_and(|id| !calls.contains(&id)) {
-                let field = format!("input[{index}].call_id");
-                return Err(FormatError::new(field, "has no call in the conversation"));
-            }
+            calls.extend(call_id(item, CALLS));
+            let Some(id) = call_id(item, OUTPUTS).filter(|id| !calls.contains(id)) else {
+                continue;
+            };
+            let mut later = input[index..].iter();
+            let message = match later.any(|item| call_id(item, CALLS) == Some(id)) {
+                true => "must stand behind its call",
+                false => "has no call in the conversation",
+            };
+            return Err(FormatError::new(format!("input[{index}].call_id"), message));
         }
         Ok(())
     }
@@ -148,6 +148,13 @@ impl Request {
             ModelApi::Responses => entries(&self.body, "input"),
         }
     }
+}
+
+/// The call that an item of one of these types is, or answers.
+fn call_id<'a>(item: &'a Value, kinds: [&str; 2]) -> Option<&'a str> {
+    let item = item.as_object()?;
+    let kind = str_of(item, "type")?;
+    kinds.contains(&kind).then(|| str_of(item, "call_id"))?
 }
 
 fn turn_of(message: &Value) -> Option<ChatMessage> {

@@ -36,6 +36,12 @@ fn an_output_has_its_call_in_the_conversation() {
         .check_calls()
         .unwrap();
     request(json!("Hi")).check_calls().unwrap();
+    let early = request(json!([call("a"), output("b"), output("a"), call("b")]));
+    let refused = early.check_calls().unwrap_err();
+    assert_eq!(
+        (refused.field.as_str(), &*refused.message),
+        ("input[1].call_id", "must stand behind its call")
+    );
     // What a compaction stands for is not known.
     let compaction = json!({"type": "compaction", "encrypted_content": "x"});
     request(json!([compaction, output("a")]))

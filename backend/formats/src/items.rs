@@ -13,8 +13,8 @@ use super::{
 /// The roles of the public API.
 const ROLES: [&str; 4] = ["developer", "system", "user", "assistant"];
 
-/// Checks the field `input`, and takes out the items that tell a client about retrieval: they come back when a client
-/// sends an earlier output again, and are nothing for a model.
+/// Checks the field `input`, gives references their type, and takes out the items that tell a client about retrieval: they come back when a
+/// client sends an earlier output again, and are nothing for a model.
 pub(super) fn check(input: Option<&mut Value>) -> Result<(), FormatError> {
     let items = match input {
         Some(Value::String(_)) => return Ok(()),
@@ -22,13 +22,26 @@ pub(super) fn check(input: Option<&mut Value>) -> Result<(), FormatError> {
         None | Some(Value::Null) => return Err(FormatError::new("input", "is required")),
         Some(_) => return Err(FormatError::new("input", "must be a string or an array")),
     };
-    for (index, item) in items.iter().enumerate() {
+    for (index, item) in items.iter_mut().enumerate() {
+        name_reference(item);
         check_item(item).map_err(|error| error.within(format_args!("input[{index}]")))?;
     }
     items.retain(|item| !retrieval::is_visibility_item(item));
     match items.is_empty() {
         true => Err(FormatError::new("input", "must not be empty")),
         false => Ok(()),
+    }
+}
+
+/// Writes the type of a reference that has an id alone: it may be left out.
+fn name_reference(item: &mut Value) {
+    let Value::Object(item) = item else {
+        return;
+    };
+    let is_untyped = item.get("type").is_none_or(Value::is_null);
+    let has_id = item.get("id").is_some_and(Value::is_string);
+    if is_untyped && has_id && item.keys().all(|field| field == "id" || field == "type") {
+        item.insert("type".to_owned(), json!("item_reference"));
     }
 }
 

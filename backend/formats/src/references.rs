@@ -127,6 +127,21 @@ mod tests {
     }
 
     #[test]
+    fn a_reference_may_leave_out_its_type() {
+        let input = json!([{"id": "rs_1"}, {"id": "msg_1", "type": null}]);
+        let mut request = request(&input);
+        assert_eq!(request.references(), ["rs_1", "msg_1"]);
+        request.resolve_references(stored).unwrap();
+        let items = ["rs_1", "msg_1"].map(|id| stored(id).unwrap());
+        assert_eq!(request.input_items(), items);
+        for item in [json!({"id": 5}), json!({"id": "rs_1", "name": "f"})] {
+            let body = json!({"model": "m", "input": [item]});
+            let error = Request::read(ModelApi::Responses, body).unwrap_err();
+            assert_eq!(error.field, "input[0].type");
+        }
+    }
+
+    #[test]
     fn an_item_is_sent_once() {
         let call = json!({"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": "{}"});
         let mut request = request(&json!([refer("fc_1"), call]));

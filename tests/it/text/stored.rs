@@ -224,7 +224,7 @@ on_both_databases!(
         let input = json!([
             refer(&question["id"]),
             refer(&answer["id"]),
-            refer(&answer["id"]),
+            {"id": answer["id"]},
             said("Thanks.")
         ]);
         let second = app
@@ -315,6 +315,15 @@ async fn references_reach_models_of_both_apis_as_items() {
     let lost = json!({"model": "scripted-chat", "input": output});
     let refused = text.post(RESPONSES, lost).await.expect(400);
     assert_eq!(refused["error"]["param"], "input[0].call_id");
+    // And one that stands before its call.
+    let call =
+        json!({"type": "function_call", "call_id": "call_9", "name": "f", "arguments": "{}"});
+    let asked = json!({"role": "user", "content": "3 + 4?"});
+    let early = json!({"model": "scripted-chat", "input": [asked, output[0], call]});
+    let refused = text.post(RESPONSES, early).await.expect(400);
+    assert_eq!(refused["error"]["param"], "input[1].call_id");
+    let told = refused["error"]["message"].as_str().unwrap();
+    assert!(told.contains("must stand behind its call"), "{told}");
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ pub enum ResponseInput {
 
 open_union! {
     /// An item of the input.
-    InputItem: InputMessage, KnownInputItem
+    InputItem: InputMessage, KnownInputItem, ItemReference
 }
 
 /// A message.
@@ -122,12 +122,6 @@ pub enum KnownInputItem {
         /// How far it is.
         status: Option<String>,
     },
-    /// An output or input item of a stored response of the same quota. The item takes the place of the reference; each item is
-    /// sent to the model once. At most 1,000 in a request.
-    ItemReference {
-        /// The item's id. An id that is not found is answered with 404.
-        id: String,
-    },
     /// What stands for a conversation that was compacted.
     Compaction {
         /// The item's id.
@@ -135,6 +129,26 @@ pub enum KnownInputItem {
         /// The conversation, for whoever compacted it alone.
         encrypted_content: String,
     },
+}
+
+/// An output or input item of a stored response of the same quota. The item takes the place of the reference; each item is
+/// sent to the model once. At most 1,000 in a request.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ItemReference {
+    /// `item_reference`, which may be left out.
+    #[serde(rename = "type")]
+    pub kind: Option<ReferenceType>,
+    /// The item's id. An id that is not found is answered with 404.
+    pub id: String,
+}
+
+/// The type of a reference.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReferenceType {
+    /// A reference to an item.
+    ItemReference,
 }
 
 open_union! {

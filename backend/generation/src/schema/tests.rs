@@ -189,6 +189,8 @@ fn what_is_required_is_what_the_parser_wants() {
         json!({"type": "custom_tool_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "x"}]}),
         json!({"type": "reasoning", "id": "i", "summary": [], "content": [], "encrypted_content": "x"}),
         json!({"type": "item_reference", "id": "i"}),
+        json!({"type": null, "id": "i"}),
+        json!({"id": "i"}),
     ];
     let check = |example: &Value, known: fn(&Value) -> bool, taken: &dyn Fn(&Value) -> bool| {
         assert!(known(example) && taken(example), "{example}");
