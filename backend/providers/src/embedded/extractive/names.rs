@@ -287,12 +287,17 @@ fn named<'a>(turn: &'a str, opens: &str, closes: &str, unspaced: bool) -> Option
 
 /// Where a name ends at the latest: before a sign that is not the full stop of "Dr.".
 fn stop(text: &str) -> usize {
-    let mut signs = text.match_indices(PUNCTUATION);
-    let ends = |(at, sign): &(usize, &str)| {
-        let before = text[..*at].rsplit(char::is_whitespace).next();
-        *sign != "." || !before.is_some_and(is_title)
-    };
-    signs.find(ends).map_or(text.len(), |(at, _)| at)
+    // Behind the last full stop of a title. Those that follow it at once are its own too, so a run of them is looked at once.
+    let mut title_end = None;
+    for (at, sign) in text.match_indices(PUNCTUATION) {
+        let word = || text[..at].rsplit(char::is_whitespace).next();
+        let is_of_title = title_end == Some(at) || word().is_some_and(is_title);
+        if sign != "." || !is_of_title {
+            return at;
+        }
+        title_end = Some(at + sign.len());
+    }
+    text.len()
 }
 
 /// Returns true for "Dr" and "Dr.", and what else is no name without one behind it.
@@ -357,6 +362,8 @@ pub(super) fn capitalized(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use colloquy_base::clock::{Clock as _, SystemClock};
+
     use super::{super::phrases, *};
 
     #[test]
@@ -416,6 +423,24 @@ mod tests {
         assert_eq!(given(&both, english).as_deref(), Some("Anna"));
         let named = ["My name is Maria.", "I'm Spanish."];
         assert_eq!(given(&named, english).as_deref(), Some("Maria"));
+    }
+
+    #[test]
+    fn full_stops_behind_a_title_take_time_in_proportion() {
+        assert_eq!(stop("Dr... Moss. And more"), "Dr... Moss".len());
+        assert_eq!(stop("Moss... And more"), "Moss".len());
+        let begin = SystemClock.instant();
+        for run in [
+            ".".repeat(200_000),
+            "dr.".repeat(70_000),
+            "dr. ".repeat(50_000),
+        ] {
+            let text = format!("dr{run}");
+            assert!(stop(&text) <= text.len());
+        }
+        let dots = format!("dr{}", ".".repeat(200_000));
+        assert_eq!(stop(&dots), dots.len());
+        assert!((SystemClock.instant() - begin).as_secs() < 10);
     }
 
     #[test]
