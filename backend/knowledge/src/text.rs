@@ -287,6 +287,7 @@ pub fn sentences(text: &str) -> Vec<&str> {
                 '.' => {
                     next.is_none_or(char::is_whitespace)
                         && !is_abbreviation(&line[start..at])
+                        && (!is_initialism(&line[start..at]) || begins_plainly(&line[end..]))
                         && (!is_half_of_day(&line[start..at]) || begins(&line[end..]))
                 }
                 _ => false,
@@ -305,9 +306,11 @@ pub fn sentences(text: &str) -> Vec<&str> {
     sentences
 }
 
+/// The last word, without the brackets and quotation marks that open before it.
 fn last_word(text: &str) -> &str {
-    let mut words = text.rsplit(|c: char| c.is_whitespace() || c == '(');
-    words.next().unwrap_or_default()
+    let opens = |c: char| c.is_whitespace() || "([{\"“‘„«".contains(c);
+    let mut words = text.rsplit(opens);
+    words.next().unwrap_or_default().trim_start_matches('\'')
 }
 
 /// "a.m" and "p.m" before their last full stop, which may end a sentence.
@@ -316,6 +319,24 @@ fn is_half_of_day(before: &str) -> bool {
     ["a.m", "p.m"]
         .iter()
         .any(|it| it.eq_ignore_ascii_case(word))
+}
+
+/// True for letters with full stops between them before the last one, "U.S", but not for halves of the day.
+fn is_initialism(before: &str) -> bool {
+    let word = last_word(before);
+    let mut letters = word.split('.').map(|part| {
+        let mut characters = part.chars();
+        characters.next().is_some_and(char::is_alphabetic) && characters.next().is_none()
+    });
+    word.contains('.') && letters.all(|is_letter| is_letter) && !is_half_of_day(before)
+}
+
+/// True if a text begins with a capital and a word that is part of no name: "The", but not "Army".
+fn begins_plainly(text: &str) -> bool {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let word = first.trim_matches(|c: char| !c.is_alphanumeric());
+    let word = word.split(['\'', '’']).next().unwrap_or_default();
+    word.starts_with(char::is_uppercase) && STOP_WORDS.contains(&word.to_lowercase().as_str())
 }
 
 /// Whether a text begins a sentence: with a capital that is not that of a day, or with a day of which something is said.
@@ -471,6 +492,23 @@ mod tests {
                 "Friday is a holiday.",
                 "Come until 6 p.m. Friday, or on Monday until 7 p.m.",
                 "Sundays we rest."
+            ]
+        );
+    }
+
+    #[test]
+    fn letters_with_full_stops_end_a_sentence_only_before_another() {
+        let text = "The U.S. Army came. We ship to the U.S. and Canada. It is in the U.S. The rest is not. Ask “Dr. Moss” or 'J. Hill' \
+                    (\"St. Mary\"). He lives in D.C.";
+        assert_eq!(
+            sentences(text),
+            [
+                "The U.S. Army came.",
+                "We ship to the U.S. and Canada.",
+                "It is in the U.S.",
+                "The rest is not.",
+                "Ask “Dr. Moss” or 'J. Hill' (\"St. Mary\").",
+                "He lives in D.C."
             ]
         );
     }

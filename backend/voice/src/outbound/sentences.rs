@@ -205,7 +205,9 @@ fn ends_sentence(before: &str, marks: &str, rest: &str) -> Verdict {
     if !next.is_whitespace() {
         return Verdict::GoesOn;
     }
-    let next_word = rest.trim_start().chars().next();
+    // Marks of emphasis say nothing of how the sentence goes on.
+    let next_word = rest.trim_start().trim_start_matches(['*', '_']);
+    let next_word = next_word.chars().next();
     if marks.contains("..") || marks.contains('…') {
         return ends_unless(next_word, char::is_lowercase);
     }
@@ -225,15 +227,12 @@ fn ends_sentence(before: &str, marks: &str, rest: &str) -> Verdict {
             Verdict::Ends
         };
     }
-    let word = before
-        .rsplit(|character: char| character.is_whitespace() || "([{\"'“‘-".contains(character))
-        .next();
-    let word = word.unwrap_or_default();
+    let word = last_word(before);
     let lower = word.to_lowercase();
     if ABBREVIATIONS.contains(&lower.as_str()) {
         return Verdict::GoesOn;
     }
-    if AMBIGUOUS.contains(&lower.as_str()) {
+    if AMBIGUOUS.contains(&lower.as_str()) || is_initialism(&lower) {
         return ends_unless(next_word, char::is_lowercase);
     }
     if BEFORE_NUMBERS.contains(&lower.as_str()) {
@@ -247,6 +246,31 @@ fn ends_sentence(before: &str, marks: &str, rest: &str) -> Verdict {
         return Verdict::GoesOn;
     }
     Verdict::Ends
+}
+
+/// The last word, without what opens before it. An apostrophe belongs to its word ("DON'T"), but not before a word of its own ("l'art").
+fn last_word(before: &str) -> &str {
+    let opens = |c: char| c.is_whitespace() || "([{\"“‘-".contains(c);
+    let word = before.rsplit(opens).next().unwrap_or_default();
+    match word.rsplit_once(['\'', '’']) {
+        Some((front, behind)) => {
+            let is_ending = behind.chars().nth(1).is_none();
+            match is_ending && front.ends_with(char::is_alphanumeric) {
+                true => word,
+                false => behind,
+            }
+        }
+        None => word,
+    }
+}
+
+/// Returns true for letters with full stops between them: "u.n", "d.c".
+fn is_initialism(word: &str) -> bool {
+    let mut letters = word.split('.').map(|part| {
+        let mut characters = part.chars();
+        characters.next().is_some_and(char::is_alphabetic) && characters.next().is_none()
+    });
+    word.contains('.') && letters.all(|is_letter| is_letter)
 }
 
 fn ends_unless(next: Option<char>, goes_on: fn(char) -> bool) -> Verdict {

@@ -72,6 +72,26 @@ fn sentences_of_many_kinds() {
             "Apples, pears, etc. are fruit. Etc. Bye.",
             &["Apples, pears, etc. are fruit.", "Etc.", "Bye."],
         ),
+        (
+            "Open until 5 p.m. *except* Mondays. At 6 p.m. *Then* we go.",
+            &[
+                "Open until 5 p.m. *except* Mondays.",
+                "At 6 p.m.",
+                "*Then* we go.",
+            ],
+        ),
+        (
+            "The U.N. said so. He lives in D.C. They do not.",
+            &["The U.N. said so.", "He lives in D.C.", "They do not."],
+        ),
+        (
+            "I SAID DON’T. He isn't. WE CAN'T. Stop.",
+            &["I SAID DON’T.", "He isn't.", "WE CAN'T.", "Stop."],
+        ),
+        (
+            "'J. Moss' wrote it, see l'art. 5. Good.",
+            &["'J. Moss' wrote it, see l'art. 5.", "Good."],
+        ),
         ("Das ist z.B. Obst. Gut.", &["Das ist z.B. Obst.", "Gut."]),
         (
             "1. Open it.\n2. Close it.\n",
