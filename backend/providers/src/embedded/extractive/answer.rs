@@ -8,7 +8,9 @@ use colloquy_knowledge::{
     sentences, terms,
 };
 
-use super::{intent, reading, titles::spoken_title};
+use super::{
+    intent, kinds::asks_what_is_needed, labels, prices::Asked, reading, titles::spoken_title,
+};
 
 /// A sentence has to share this part of the question's weight.
 const MIN_COVERAGE: f64 = 0.34;
@@ -23,6 +25,8 @@ const FOLLOWING: f64 = 0.6;
 const KIND_BONUS: f64 = 1.35;
 /// A sentence that shares words with the question only by its title counts this part.
 const BY_TITLE: f64 = 0.5;
+/// A sentence with a price that nobody asked for counts this part, unless it holds what was asked for, too.
+const BY_PRICE: f64 = 0.5;
 /// What a character knows by itself counts this part of what its documents say.
 const BY_ITSELF: f64 = 0.5;
 /// An answer is at most this long, in characters and in sentences.
@@ -36,14 +40,6 @@ const MOST_SENTENCES: usize = 4_096;
 const MOST_WORDS_ABOVE: usize = 12;
 /// How much of these is read, in bytes.
 const ABOVE_BYTES: usize = 400;
-/// Words that ask whether something is needed.
-const NEEDS: &[&str] = &[
-    "do i need",
-    "do i have to",
-    "must i",
-    "do we need",
-    "is it necessary",
-];
 /// The most words of a question that are compared, and of its context.
 const MAX_QUESTION_WORDS: usize = 128;
 
@@ -150,10 +146,12 @@ impl Material {
                 chunk_index: passage.chunk_index,
             };
             let title = few_terms(&passage.title);
+            let label_end = labels::end_of(passage, text);
             let mut heading = None;
             // What stands in front of the text's own headings is about the words of all headings above the passage.
             let mut of_headings = Vec::new();
             for above in &passage.headings {
+                let above = labels::without(above, label_end);
                 headings.push(Heading::new(above, heading, place));
                 heading = Some(headings.len() - 1);
                 of_headings.extend(few_terms(above));
@@ -165,10 +163,11 @@ impl Material {
                     BlockKind::Heading { level } => {
                         open.retain(|(other, _)| *other < level);
                         let above = open.last().map(|(_, number)| *number);
-                        headings.push(Heading::new(&block.text, above, place));
+                        let text = labels::without(&block.text, label_end);
+                        headings.push(Heading::new(text, above, place));
                         open.push((level, headings.len() - 1));
                         heading = Some(headings.len() - 1);
-                        of_headings = few_terms(&block.text);
+                        of_headings = few_terms(text);
                         continue;
                     }
                     BlockKind::Row { columns } => (columns, vec![block.text.as_str()]),
@@ -178,6 +177,7 @@ impl Material {
                 let above = [title.as_slice(), &of_headings, &columns].concat();
                 contexts.push(above.clone());
                 for text in said.into_iter().take(MOST_SENTENCES - all.len()) {
+                    let text = labels::without(text, label_end);
                     let is_question = asks(text);
                     all.push(Sentence {
                         text: finished(text),
@@ -248,8 +248,8 @@ impl Material {
             true => words(context, CONTEXT_WEIGHT),
             false => Vec::new(),
         };
-        let kind = Kind::of(said);
-        if let Some(answer) = self.below_heading(&question, kind, &told) {
+        let asked = Asked::of(said);
+        if let Some(answer) = self.below_heading(&question, asked, &told) {
             return Some(answer);
         }
         let total: f64 = question.iter().map(|word| self.index.weight_of(word)).sum();
@@ -259,7 +259,7 @@ impl Material {
                 .iter()
                 .map(|word| self.index.covers(at, word) * self.index.weight_of(word))
                 .sum();
-            let fits = kind.is_some_and(|kind| kind.fits(&sentence.text));
+            let fits = asked.fits(&sentence.text);
             // "Where is that?" has no subject of its own; it needs the one of before, and the kind asked for.
             let coverage = match question.is_empty() {
                 true if is_follow_up && fits => 1.0,
@@ -276,13 +276,17 @@ impl Material {
             } else {
                 BY_TITLE
             };
+            let by_price = match asked.has_other_price(&sentence.text) {
+                true => BY_PRICE,
+                false => 1.0,
+            };
             let source = match sentence.passage {
                 Some(_) => 1.0,
                 None => BY_ITSELF,
             };
             let words = || question.iter().chain(&context);
             let score = self.index.score(at, words()) + self.own.score(at, words());
-            own * source * bonus * coverage.sqrt() * score
+            own * by_price * source * bonus * coverage.sqrt() * score
         };
         let scores = (0..self.sentences.len()).map(score).collect::<Vec<_>>();
         let best = |skip_told: bool| {
@@ -296,8 +300,8 @@ impl Material {
         let chosen = best(true)
             .filter(|fresh| scores[*fresh] >= FOLLOWING * scores[first])
             .unwrap_or(first);
-        let is_open = kind.is_none() && question.len() < 2;
-        Some(self.around(chosen, |said, next| {
+        let is_open = asked.kind.is_none() && question.len() < 2;
+        Some(self.around(chosen, asked, |said, next| {
             let has = |at: usize, word| self.sentences[at].has(word);
             let adds = question
                 .iter()
@@ -312,7 +316,7 @@ impl Material {
     fn below_heading(
         &self,
         question: &[Concept],
-        kind: Option<Kind>,
+        asked: Asked,
         told: impl Fn(&str) -> bool,
     ) -> Option<Answer> {
         let total: f64 = question.iter().map(|word| self.index.weight_of(word)).sum();
@@ -360,14 +364,14 @@ impl Material {
         let below = |at: &usize| self.sentences[*at].heading == Some(heading);
         let is_fresh = |at: &usize| !told(&self.sentences[*at].text);
         let section: Vec<usize> = (0..self.sentences.len()).filter(below).collect();
-        let of_kind = |at: &&usize| kind.is_none_or(|kind| kind.fits(&self.sentences[**at].text));
+        let of_kind = |at: &&usize| asked.kind.is_none() || asked.fits(&self.sentences[**at].text);
         let chosen = section
             .iter()
             .filter(|at| is_fresh(at))
             .find(of_kind)
             .or_else(|| section.iter().find(|at| is_fresh(at)))
             .or_else(|| section.first())?;
-        Some(self.around(*chosen, |_, _| true))
+        Some(self.around(*chosen, asked, |_, _| true))
     }
 
     /// The sentences that follow what was said last, and were not said yet.
@@ -379,7 +383,7 @@ impl Material {
             let (sentence, last) = (&self.sentences[*at], &self.sentences[last]);
             sentence.passage == last.passage && sentence.passage.is_some() && !told(&sentence.text)
         })?;
-        Some(self.around(next, |_, _| false))
+        Some(self.around(next, Asked::default(), |_, _| false))
     }
 
     /// Whether something of a passage was said.
@@ -389,8 +393,13 @@ impl Material {
     }
 
     /// The sentence with those around it that it needs, and those that belong to the answer: `belongs` gets what is
-    /// said so far and the next one.
-    fn around(&self, at: usize, belongs: impl Fn(Range<usize>, usize) -> bool) -> Answer {
+    /// said so far and the next one. A price that a question for something else did not ask for ends it.
+    fn around(
+        &self,
+        at: usize,
+        asked: Asked,
+        belongs: impl Fn(Range<usize>, usize) -> bool,
+    ) -> Answer {
         let chosen = &self.sentences[at];
         let same_section = |other: usize| {
             self.sentences.get(other).is_some_and(|it| {
@@ -409,7 +418,9 @@ impl Material {
                 .iter()
                 .map(|sentence| sentence.text.chars().count() + 1)
                 .sum();
-            if !(continues || belongs(start..end, end)) || length > MAX_CHARS {
+            let is_left_out = asked.kind.is_some() && asked.has_other_price(next);
+            let is_part = !is_left_out && (continues || belongs(start..end, end));
+            if !is_part || length > MAX_CHARS {
                 break;
             }
             end += 1;
@@ -427,121 +438,6 @@ impl Material {
             }),
         }
     }
-}
-
-/// What a question word asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Time,
-    Number,
-    Place,
-    /// What happens in some case.
-    Case,
-    /// What somebody may or can do.
-    Possibility,
-    /// What is needed.
-    Need,
-}
-
-impl Kind {
-    fn of(said: &str) -> Option<Self> {
-        let said = intent::plain(said);
-        let has = |words: &[&str]| words.iter().any(|word| said.contains(&format!(" {word} ")));
-        if has(&["what if", "what happens", "what now", "was passiert"]) {
-            Some(Self::Case)
-        } else if has(&[
-            "when",
-            "what time",
-            "how long",
-            "hours",
-            "wann",
-            "cuándo",
-            "quand",
-            "quando",
-        ]) {
-            Some(Self::Time)
-        } else if has(&[
-            "how much",
-            "how many",
-            "how old",
-            "how far",
-            "how tall",
-            "price",
-            "cost",
-            "costs",
-            "wie viel",
-            "wie viele",
-            "cuánto",
-            "combien",
-            "quanto",
-        ]) {
-            Some(Self::Number)
-        } else if has(&["where", "wo", "dónde", "où", "dove", "onde"]) {
-            Some(Self::Place)
-        } else if has(NEEDS) && !asks_what_is_needed(&said) {
-            Some(Self::Need)
-        } else if has(&["can", "could", "may", "possible", "allowed"]) {
-            Some(Self::Possibility)
-        } else {
-            None
-        }
-    }
-
-    /// Whether a sentence holds what is asked for.
-    fn fits(self, sentence: &str) -> bool {
-        const NUMBERS: &[&str] = &[
-            "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
-            "eleven", "twelve", "twenty", "thirty", "forty", "fifty", "hundred", "thousand",
-            "free", "half",
-        ];
-        const TIMES: &[&str] = &[
-            "o'clock",
-            "am",
-            "pm",
-            "noon",
-            "midnight",
-            "daily",
-            "monday",
-            "tuesday",
-            "wednesday",
-            "thursday",
-            "friday",
-            "saturday",
-            "sunday",
-            "morning",
-            "evening",
-            "summer",
-            "winter",
-            "year",
-            "years",
-            "century",
-            "today",
-        ];
-        const PLACES: &[&str] = &[
-            "at", "in", "on", "near", "beside", "behind", "opposite", "between", "under", "next",
-            "street", "floor", "left", "right", "north", "south", "east", "west", "entrance",
-        ];
-        let plain = intent::plain(sentence);
-        let has = |words: &[&str]| plain.split_whitespace().any(|word| words.contains(&word));
-        let counts = has(NUMBERS) || plain.bytes().any(|byte| byte.is_ascii_digit());
-        match self {
-            Self::Time => counts || has(TIMES),
-            Self::Number => counts,
-            Self::Place => has(PLACES),
-            Self::Case => has(&["when", "if", "once", "after", "wenn"]),
-            Self::Possibility => has(&["can", "may", "could", "cannot"]),
-            Self::Need => has(&[
-                "without", "need", "needs", "must", "require", "requires", "has",
-            ]),
-        }
-    }
-}
-
-/// "Which version do I need?", where "do I need a version?" asks for something else.
-fn asks_what_is_needed(said: &str) -> bool {
-    let said = intent::plain(said);
-    let has = |words: &&str| said.contains(&format!(" {words} "));
-    ["what", "which"].iter().any(has) && NEEDS.iter().any(has)
 }
 
 /// A sentence that cannot be understood without the one before it.

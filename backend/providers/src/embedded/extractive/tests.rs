@@ -172,6 +172,58 @@ async fn from_passages(passages: Vec<Passage>, words: &str) -> (String, Vec<usiz
 }
 
 #[tokio::test]
+async fn the_labels_of_questions_and_answers_are_not_said() {
+    for text in [
+        "Q: Is parking free?\n\nA: Yes, behind the museum.\n\nQ: Are dogs allowed?\n\nA: Only small ones.",
+        "**Q:** Is parking free?\n**A:** Yes, behind the museum.\n\n**Q:** Are dogs allowed?\n**A:** Only small ones.",
+        "Q. Is parking free? A. Yes, behind the museum.\n\nQ. Are dogs allowed? A. Only small ones.",
+    ] {
+        for (question, answer) in [
+            ("Is parking free?", "Yes, behind the museum."),
+            ("Are dogs allowed?", "Only small ones."),
+        ] {
+            let (told, _) = from_base(&[(&["FAQ"][..], text)], question).await;
+            assert_eq!(told, format!("According to FAQ: {answer}"), "{text}");
+        }
+    }
+    // Choices are no answers.
+    let choices = "The plans differ.\n\n- A: one seat in the garden\n- B: two seats";
+    let (told, _) = from_base(&[(&["Plans"][..], choices)], "Which plan has a garden?").await;
+    assert!(told.contains("A: one seat in the garden."), "{told}");
+}
+
+#[tokio::test]
+async fn a_tag_that_breaks_a_line_ends_what_is_said() {
+    let text =
+        "The desk is near the stairs<br>Lockers are in the cellar<br/>Call a guide at the gate";
+    let (told, _) = from_base(&[(&["Visit"][..], text)], "Where are the lockers?").await;
+    assert!(told.ends_with("Lockers are in the cellar."), "{told}");
+}
+
+#[tokio::test]
+async fn a_price_that_nobody_asked_for_is_not_said() {
+    let text = "The cellar tour costs $20 for each visitor of the cellar.\n\nThe cellar tour starts at ten. It costs $20.";
+    let (told, _) = from_base(
+        &[(&["Visit"][..], text)],
+        "When does the cellar tour start?",
+    )
+    .await;
+    assert!(
+        told.contains("starts at ten.") && !told.contains('$'),
+        "{told}"
+    );
+    let (told, _) = from_base(&[(&["Visit"][..], text)], "How much is the cellar tour?").await;
+    assert!(told.contains("$20"), "{told}");
+    let text = "The garden tour is $20.\n\nThe garden tour is daily in summer.";
+    let (told, _) = from_base(&[(&["Visit"][..], text)], "When is the garden tour?").await;
+    assert!(told.contains("daily") && !told.contains('$'), "{told}");
+    // Where nothing else answers, it is the best that there is.
+    let alone = "The cellar tour costs $20.";
+    let (told, _) = from_base(&[(&["Visit"][..], alone)], "How do I find the cellar tour?").await;
+    assert!(told.contains("$20"), "{told}");
+}
+
+#[tokio::test]
 async fn what_stands_below_a_question_answers_it() {
     let document = "# FAQ\n\n## Is the museum free on Sundays?\n\nYes.\n\n## Is the museum open on Mondays?\n\n\
                     No, it is closed then.\n\n## How long is the guarantee?\n\nTwo years.\n\n\
