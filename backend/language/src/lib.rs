@@ -110,7 +110,10 @@ impl Script {
             '\u{590}'..='\u{5FF}' | '\u{FB1D}'..='\u{FB4F}' => Self::Hebrew,
             '\u{600}'..='\u{6FF}' | '\u{750}'..='\u{77F}' => Self::Arabic,
             '\u{900}'..='\u{97F}' => Self::Devanagari,
-            '\u{3040}'..='\u{30FF}' => Self::Kana,
+            // The small ones of Ainu and those of half the width count, too.
+            '\u{3040}'..='\u{30FF}' | '\u{31F0}'..='\u{31FF}' | '\u{FF66}'..='\u{FF9F}' => {
+                Self::Kana
+            }
             // The sign that repeats one counts as one.
             '\u{3005}'
             | '\u{3400}'..='\u{4DBF}'
@@ -195,11 +198,22 @@ pub fn has_han(text: &str) -> bool {
 /// The text without its Chinese characters. The words around them stay apart.
 #[must_use]
 pub fn without_han(text: &str) -> String {
-    if !has_han(text) {
+    without(Script::Han, text)
+}
+
+/// The text without its kana. The words around them stay apart.
+#[must_use]
+pub fn without_kana(text: &str) -> String {
+    without(Script::Kana, text)
+}
+
+fn without(script: Script, text: &str) -> String {
+    let is_left_out = |letter: char| Script::of_letter(letter) == Some(script);
+    if !text.contains(is_left_out) {
         return text.to_owned();
     }
     let mut rest = String::with_capacity(text.len());
-    for part in text.split(|letter| Script::of_letter(letter) == Some(Script::Han)) {
+    for part in text.split(is_left_out) {
         let begins_word = part.starts_with(|c: char| c.is_alphanumeric() || c.is_whitespace());
         let had_space = rest.ends_with(char::is_whitespace);
         rest.truncate(rest.trim_end().len());
@@ -445,6 +459,14 @@ mod tests {
             ("東京", ""),
         ] {
             assert_eq!(without_han(text), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("We say さようなら, or バイバイ!", "We say, or!"),
+            ("inカナnow 今", "in now 今"),
+            ("half ｶﾅ and ㇰ small", "half and small"),
+            ("きょう", ""),
+        ] {
+            assert_eq!(without_kana(text), expected, "{text}");
         }
     }
 }

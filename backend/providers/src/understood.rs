@@ -87,18 +87,26 @@ fn without_variant(voice: &str) -> &str {
     voice.split_once('+').map_or(voice, |(name, _)| name)
 }
 
-/// A text without Chinese characters where the voice would say "Chinese letter" for each of them. Those of Japanese stay: a text in it is
-/// refused ([`NotSpoken::Kanji`]).
+/// A text without Chinese characters and kana where the voice would say "Chinese letter" or "Japanese letter" for each of them. The Chinese
+/// characters of Japanese stay: a text in it is refused ([`NotSpoken::Kanji`]).
 pub(crate) fn readable_by_espeak(
     voice: Option<&str>,
     language: Option<&str>,
     text: String,
 ) -> String {
-    let mut tags = voice.map(without_variant).into_iter().chain(language);
+    let voice_name = voice.map(without_variant);
+    let mut tags = voice_name.into_iter().chain(language);
     let is_chinese = tags.any(|tag| is_of(tag, &CHINESE));
-    match is_japanese(voice, language) || is_chinese {
+    let is_japanese = is_japanese(voice, language);
+    let text = match is_japanese || is_chinese {
         true => text,
         false => colloquy_language::without_han(&text),
+    };
+    // A voice that is named reads its own script in a text of any language.
+    let reads_kana = is_japanese || voice_name.is_some_and(|name| is_of(name, &JAPANESE));
+    match reads_kana {
+        true => text,
+        false => colloquy_language::without_kana(&text),
     }
 }
 
@@ -286,5 +294,24 @@ mod tests {
             );
         }
         assert_eq!(readable_by_espeak(None, Some("en"), "東京".to_owned()), "");
+    }
+
+    #[test]
+    fn kana_reach_voices_that_read_them() {
+        const TEXT: &str = "Say こんにちは to カナ!";
+        for (voice, language, expected) in [
+            (None, Some("ja-JP"), TEXT),
+            (Some("ja+f3"), None, TEXT),
+            (Some("japanese"), Some("en"), TEXT),
+            (None, None, "Say to!"),
+            (None, Some("en"), "Say to!"),
+            (Some("f3"), Some("ko"), "Say to!"),
+            (Some("cmn"), None, "Say to!"),
+        ] {
+            let readable = readable_by_espeak(voice, language, TEXT.to_owned());
+            assert_eq!(readable, expected, "{voice:?} {language:?}");
+        }
+        let mixed = readable_by_espeak(None, Some("zh"), "去 東京 の カナ".to_owned());
+        assert_eq!(mixed, "去 東京");
     }
 }

@@ -35,6 +35,7 @@ use super::{
         VoiceList, understood::readable_by_espeak,
     },
     ESPEAK, busy,
+    normalize::multiplied,
     programs::start,
     queue,
 };
@@ -272,9 +273,11 @@ impl SpeechProcess {
     }
 }
 
-/// The text without what the program takes for a command: `[[` begins phonemes, and control characters its own codes.
+/// The text without what the program takes for a command: `[[` begins phonemes, and control characters its own codes. Asterisks that multiply
+/// become the sign that it has a word for in every language.
 fn plain(text: &str) -> String {
-    text.replace("[[", "[ [")
+    multiplied(text, "×")
+        .replace("[[", "[ [")
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect()
@@ -291,5 +294,6 @@ mod tests {
     #[test]
     fn the_text_holds_no_commands() {
         assert_eq!(plain("a [[b]] \u{1}30P c\n"), "a [ [b]]  30P c ");
+        assert_eq!(plain("2 * 3"), "2 × 3");
     }
 }

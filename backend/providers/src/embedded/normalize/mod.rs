@@ -24,6 +24,7 @@ struct Rule {
 /// An English text as it is said.
 #[must_use]
 pub(super) fn english(text: &str) -> String {
+    let text = multiplied(text, "times");
     let plain = text.chars().map(|letter| match letter {
         '\u{2018}' | '\u{2019}' => '\'',
         '\u{201c}' | '\u{201d}' | '\u{ab}' | '\u{bb}' => '"',
@@ -31,6 +32,58 @@ pub(super) fn english(text: &str) -> String {
         letter => letter,
     });
     collapse(&apply(&ENGLISH, &plain.collect::<String>()))
+}
+
+/// Writes `times` for the asterisks that multiply: between numbers ("2*3"), and with spaces also between names of one letter ("2 * x").
+#[must_use]
+pub(super) fn multiplied<'a>(text: &'a str, times: &str) -> Cow<'a, str> {
+    if !text.contains('*') {
+        return Cow::Borrowed(text);
+    }
+    let mut said = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('*') {
+        said.push_str(before);
+        let (left, right) = (said.trim_end(), after.trim_start());
+        let spaces = (left.len() < said.len(), right.len() < after.len());
+        let multiplies = match spaces {
+            (true, true) => ends_with_operand(left) && begins_with_operand(right),
+            (false, false) => {
+                let is_digit = |c: char| c.is_ascii_digit();
+                left.ends_with(is_digit) && right.starts_with(is_digit)
+            }
+            _ => false,
+        };
+        let left_bytes = left.len();
+        if multiplies {
+            said.truncate(left_bytes);
+            said.push(' ');
+            said.push_str(times);
+            said.push(' ');
+            rest = right;
+        } else {
+            said.push('*');
+            rest = after;
+        }
+    }
+    said.push_str(rest);
+    Cow::Owned(said)
+}
+
+fn ends_with_operand(text: &str) -> bool {
+    let mut letters = text.chars().rev();
+    match letters.next() {
+        Some(last) if last.is_alphabetic() => !letters.next().is_some_and(char::is_alphanumeric),
+        last => last.is_some_and(|last| last.is_ascii_digit() || last == ')'),
+    }
+}
+
+fn begins_with_operand(text: &str) -> bool {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) if first.is_alphabetic() => !letters.next().is_some_and(char::is_alphanumeric),
+        first => first.is_some_and(|first| first.is_ascii_digit() || "(-−".contains(first)),
+    }
 }
 
 fn apply<'a>(rules: &[Rule], text: &'a str) -> Cow<'a, str> {

@@ -114,6 +114,33 @@ fn quantities() {
 }
 
 #[test]
+fn products() {
+    check(&[
+        ("2 * 3 is 6", "2 times 3 is 6"),
+        (
+            "2 * 3 * 4 and 2*3*4",
+            "2 times 3 times 4 and 2 times 3 times 4",
+        ),
+        ("(1 + 2) * 3", "(1 plus 2) times 3"),
+        ("2 * x", "2 times x"),
+        ("a * lone mark", "a lone mark"),
+        ("a 5* hotel", "a 5 hotel"),
+    ]);
+    for (written, said) in [
+        (
+            "Es sind 2 * 3 * 4, nicht 2*3.",
+            "Es sind 2 × 3 × 4, nicht 2 × 3.",
+        ),
+        ("5* Hotel, *so* * ist *es*", "5* Hotel, *so* * ist *es*"),
+        ("* 2", "* 2"),
+        ("2 *", "2 *"),
+        ("2 × 3", "2 × 3"),
+    ] {
+        assert_eq!(multiplied(written, "×"), said);
+    }
+}
+
+#[test]
 fn addresses() {
     check(&[
         (
@@ -174,7 +201,9 @@ fn typographic_marks_are_plain_ones() {
 
 #[test]
 fn long_texts_take_time_in_proportion() {
-    for piece in ["1,", "a@", "$1", "[x](", "http://", "*", "1-", "A.", "(5"] {
+    for piece in [
+        "1,", "a@", "$1", "[x](", "http://", "*", "2*", "2 * ", "1-", "A.", "(5",
+    ] {
         let text = piece.repeat(20_000);
         let begin = SystemClock.instant();
         let said = english(&text);
