@@ -1,210 +1,30 @@
 //! Stage directions: what models write between asterisks that somebody does (`*smiles* Hello!`), which is done and not said.
 //!
 //! The same marks emphasize words (`I am *really* glad`), which are said. A direction is a thought of its own: it stands where a sentence
-//! begins or ends and begins with a small letter, or its first word is something that people do on a stage. Where both are possible, the
-//! words are said.
+//! begins and begins with a small letter, or its first word is something that people do on a stage, and nothing before it could do that
+//! (`Hello *smiles* nice to see you`, but `The dog *smiles* at you`). Where both are possible, the words are said.
+
+mod words;
 
 use std::borrow::Cow;
 
+use colloquy_voice::ends_with_abbreviation;
+
+use self::words::{
+    ACTIONS, EMPHASIZED, GESTURES, GREETED, GREETING, INTERJECTIONS, MANNERS, OPENING,
+    OTHER_PERSONS, PREPOSITIONS, RELATIVES,
+};
+
 /// The longest direction, in bytes.
 const MAX_BYTES: usize = 200;
-
-/// What people do in directions, as the third person says it.
-const ACTIONS: &[&str] = &[
-    "adjusts",
-    "admires",
-    "adopts",
-    "applauds",
-    "approaches",
-    "arches",
-    "bats",
-    "beams",
-    "beckons",
-    "blinks",
-    "blushes",
-    "bounces",
-    "bows",
-    "breathes",
-    "brightens",
-    "brushes",
-    "cackles",
-    "checks",
-    "cheers",
-    "chortles",
-    "chuckles",
-    "clapping",
-    "claps",
-    "clears",
-    "clutches",
-    "coughs",
-    "cracks",
-    "cries",
-    "crosses",
-    "curtsies",
-    "dances",
-    "exhales",
-    "extends",
-    "eyes",
-    "fidgets",
-    "flashes",
-    "flips",
-    "folds",
-    "frowns",
-    "furrows",
-    "gasps",
-    "gazes",
-    "gestures",
-    "giggles",
-    "giggling",
-    "glances",
-    "grabs",
-    "grinning",
-    "grins",
-    "groans",
-    "grumbles",
-    "gulps",
-    "hesitates",
-    "hugs",
-    "hums",
-    "inhales",
-    "kneels",
-    "laughing",
-    "laughs",
-    "leans",
-    "licks",
-    "lifts",
-    "lights",
-    "listens",
-    "looks",
-    "lowers",
-    "mumbles",
-    "mutters",
-    "nodding",
-    "nods",
-    "nudges",
-    "offers",
-    "opens",
-    "pats",
-    "pauses",
-    "peeks",
-    "peers",
-    "perks",
-    "points",
-    "ponders",
-    "pouts",
-    "pulls",
-    "purrs",
-    "puts",
-    "raises",
-    "reaches",
-    "reads",
-    "rolls",
-    "rubs",
-    "salutes",
-    "scoffs",
-    "scratches",
-    "shakes",
-    "shifts",
-    "shivers",
-    "shrugs",
-    "shudders",
-    "sighing",
-    "sighs",
-    "sings",
-    "sits",
-    "slumps",
-    "smiles",
-    "smiling",
-    "smirks",
-    "snaps",
-    "snickers",
-    "sniffles",
-    "sniffs",
-    "snorts",
-    "sobs",
-    "spins",
-    "stands",
-    "stares",
-    "steps",
-    "stops",
-    "straightens",
-    "stretches",
-    "strokes",
-    "swallows",
-    "takes",
-    "taps",
-    "thinks",
-    "tilts",
-    "trembles",
-    "turns",
-    "twirls",
-    "wags",
-    "waits",
-    "walks",
-    "waves",
-    "waving",
-    "whispers",
-    "whistles",
-    "widens",
-    "wiggles",
-    "winces",
-    "winking",
-    "winks",
-    "wipes",
-    "yawns",
-];
-/// Words that are said alone, and emphasized.
-const ANSWERS: &[&str] = &[
-    "absolutely",
-    "definitely",
-    "exactly",
-    "genau",
-    "ja",
-    "maybe",
-    "nein",
-    "no",
-    "non",
-    "oui",
-    "perhaps",
-    "sí",
-    "sì",
-    "sure",
-    "yes",
-];
-/// How they do it, before the action.
-const MANNERS: &[&str] = &[
-    "awkwardly",
-    "briefly",
-    "brightly",
-    "cheerfully",
-    "dramatically",
-    "enthusiastically",
-    "excitedly",
-    "gently",
-    "happily",
-    "mischievously",
-    "nervously",
-    "playfully",
-    "politely",
-    "proudly",
-    "quickly",
-    "quietly",
-    "sadly",
-    "sheepishly",
-    "shyly",
-    "slightly",
-    "slowly",
-    "softly",
-    "suddenly",
-    "thoughtfully",
-    "warmly",
-];
-/// Words whose next word is no direction: "the *waves*", "to *points*".
-const OPENING: &[&str] = &[
-    "a", "an", "and", "at", "by", "for", "from", "her", "his", "in", "its", "like", "likes",
-    "love", "loves", "many", "my", "of", "on", "or", "our", "some", "the", "their", "these",
-    "those", "to", "two", "with", "your",
-];
+/// How much is read of what stands before a direction, in bytes.
+const BEFORE_BYTES: usize = 200;
+/// What ends a sentence.
+const ENDS: [char; 7] = ['.', '!', '?', '…', '。', '！', '？'];
+/// What may close behind that.
+const CLOSERS: [char; 11] = ['"', '\'', '”', '’', '»', ')', ']', '」', '』', '）', '_'];
+/// Faces that end a sentence without a mark.
+const EMOTICONS: &[&str] = &[":)", ";)", ":-)", ";-)"];
 
 /// A line without its stage directions.
 pub(super) fn removed(line: &str) -> Cow<'_, str> {
@@ -249,21 +69,24 @@ fn enclosed(text: &str) -> Option<(&str, &str)> {
 
 fn is_direction(inside: &str, before: &str, after: &str) -> bool {
     let before = before.trim_end();
-    let begins = before.is_empty()
-        || before.ends_with(['.', '!', '?', '…', '"', '”', ')', '。', '！', '？']);
+    let before = &before[before.ceil_char_boundary(before.len().saturating_sub(BEFORE_BYTES))..];
+    let begins = begins_sentence(before);
     let is_apart = after.is_empty() || after.starts_with(char::is_whitespace);
     let follows = after.trim_start();
     let ends = follows.is_empty();
-    let does = is_action(inside);
+    let does = action(inside);
     if begins && is_apart {
         let begins_small = inside.starts_with(char::is_lowercase);
         // In "*apples* are red" the sentence goes on.
         let goes_on = follows.starts_with(char::is_lowercase);
-        let answers = ANSWERS.contains(&inside.to_lowercase().as_str());
-        return does || begins_small && !goes_on && !answers;
+        let is_said = EMPHASIZED.contains(&inside.to_lowercase().as_str());
+        return does.is_some() || begins_small && !goes_on && !is_said;
     }
-    if !does {
+    let Some(action) = does else {
         return false;
+    };
+    if is_apart && nobody_before(before, &action) {
+        return true;
     }
     // "*sighs*, well", "well, *sighs*, yes", "Hello *waves*".
     let closes = ends || is_apart && follows.starts_with(|c: char| !c.is_lowercase());
@@ -278,18 +101,47 @@ fn is_direction(inside: &str, before: &str, after: &str) -> bool {
     begins && is_between(after) || stands_between || closes && !is_object
 }
 
-/// Whether the first word is what people do on a stage, or how they do it.
-fn is_action(inside: &str) -> bool {
+/// Returns true if a sentence ends with a text, so that another begins behind it. A full stop of an abbreviation, a bracket and a quotation
+/// mark end none.
+fn begins_sentence(before: &str) -> bool {
+    let bare = before.trim_end_matches(CLOSERS);
+    let ends = bare.ends_with(ENDS) && !ends_with_abbreviation(bare);
+    before.is_empty() || ends || EMOTICONS.iter().any(|face| before.ends_with(face))
+}
+
+/// Returns true if nobody in the sentence before an action could be who does it: it is a greeting, or ends with another person.
+fn nobody_before(before: &str, action: &str) -> bool {
+    let sentence = before.rsplit(ENDS).next().unwrap_or_default();
+    let words = sentence.split(|c: char| !c.is_alphanumeric() && c != '\'');
+    let words: Vec<String> = words
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    let is_in = |list: &[&str], word: &String| list.contains(&word.as_str());
+    let mut rest = words.iter().skip_while(|word| is_in(INTERJECTIONS, word));
+    let is_greeting = match rest.next() {
+        Some(first) => is_in(GREETING, first) && rest.all(|word| is_in(GREETED, word)),
+        None => !words.is_empty(),
+    };
+    let mut last = words.iter().rev();
+    let is_other = last.next().is_some_and(|word| is_in(OTHER_PERSONS, word));
+    let belongs = last.next().is_some_and(|word| is_in(PREPOSITIONS, word));
+    let relates = words.iter().any(|word| is_in(RELATIVES, word));
+    is_greeting || is_other && !belongs && !relates && GESTURES.contains(&action)
+}
+
+/// What people do on a stage, if the first word says it, or the one behind how they do it.
+fn action(inside: &str) -> Option<String> {
     let mut words = inside.split_whitespace().map(|word| {
         let word = word.trim_matches(|c: char| !c.is_alphanumeric());
         word.to_lowercase()
     });
-    let first = words.next().unwrap_or_default();
-    let does = |word: &str| ACTIONS.contains(&word);
-    match MANNERS.contains(&first.as_str()) {
-        true => words.next().is_some_and(|word| does(&word)),
-        false => does(&first),
-    }
+    let first = words.next()?;
+    let verb = match MANNERS.contains(&first.as_str()) {
+        true => words.next()?,
+        false => first,
+    };
+    ACTIONS.contains(&verb.as_str()).then_some(verb)
 }
 
 #[cfg(test)]
@@ -319,6 +171,26 @@ mod tests {
             ("Bonjour ! *sourit*", "Bonjour ! "),
             ("*smiles. Then waves.* Hello.", " Hello."),
             ("*nods* *smiles* Yes.", "  Yes."),
+            ("Hello *smiles* nice to see you", "Hello  nice to see you"),
+            (
+                "Oh, good morning *waves happily* how are you?",
+                "Oh, good morning  how are you?",
+            ),
+            (
+                "Nice to see you *laughs* how was it?",
+                "Nice to see you  how was it?",
+            ),
+            ("I missed you *sighs* so much.", "I missed you  so much."),
+            ("Well *chuckles* let me think.", "Well  let me think."),
+            (
+                "We close at 5 p.m. *smiles* See you!",
+                "We close at 5 p.m.  See you!",
+            ),
+            ("Hallo! :) *lächelt* Guten Tag", "Hallo! :)  Guten Tag"),
+            (
+                "\"Come in.\" *in a low voice* Who is it?",
+                "\"Come in.\"  Who is it?",
+            ),
         ] {
             assert_eq!(removed(written), said, "{written}");
         }
@@ -351,6 +223,20 @@ mod tests {
             "Use *args* and *kwargs* here.",
             "*重要* 请注意",
             "So *very*, *very* nice.",
+            "We are open until 5 p.m. *except* Mondays",
+            "We are open until 5 p.m. *unless* Monday is a holiday",
+            "He said \"hello\" *twice* Monday night",
+            "See (in the U.S.) *two* Museums",
+            "The house (the red one) *opposite* Main Street",
+            "Ask Dr. *any* Monday",
+            "Open daily. *always*",
+            "We like *dogs* And cats.",
+            "He *laughs*",
+            "The dog *smiles* at you",
+            "Oh my dog *smiles* at me",
+            "Seeing you *brightens* my day",
+            "Whoever knows you *smiles* at that",
+            "The man behind you *laughs* a lot",
         ] {
             assert_eq!(removed(written), written);
         }
@@ -358,5 +244,7 @@ mod tests {
         assert_eq!(removed(&many), many);
         let open = "*a ".repeat(50_000);
         assert_eq!(removed(&open), open);
+        let without_spaces = ".*a*".repeat(50_000);
+        assert_eq!(removed(&without_spaces), without_spaces);
     }
 }

@@ -139,6 +139,12 @@ mod tests {
             ("3*4 is 12", "3*4 is 12"),
             ("*smiles* Hello, *you* there! *waves*", "Hello, you there!"),
             ("*smiles*", ""),
+            ("Hello *smiles* nice to see you", "Hello nice to see you"),
+            (
+                "Open until 5 p.m. *except* Mondays",
+                "Open until 5 p.m. except Mondays",
+            ),
+            ("2 * 3 * 4 is 24", "2 * 3 * 4 is 24"),
             ("about ~5 km", "about ~5 km"),
             ("Use `cargo run` now", "Use cargo run now"),
             ("## Opening hours", "Opening hours"),

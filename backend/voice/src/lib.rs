@@ -25,7 +25,8 @@
 //! - A failed provider is reported, what came before is played, and one apology follows. It never apologises for
 //!   itself.
 //!
-//! The splitter of sentences and the resampler are of use beside a call, too: [`Splitter`], [`Resampler`].
+//! The splitter of sentences, its abbreviations and the resampler are of use beside a call, too: [`Splitter`], [`ends_with_abbreviation`],
+//! [`Resampler`].
 //!
 //! Every transcription, reply and sentence that is asked for has an id. A late answer to a cancelled question carries an id that is not
 //! current any more and is dropped by comparison.
@@ -46,6 +47,6 @@ pub use interface::{
 };
 pub use outbound::{
     resample::{Resampler, UnsupportedRate},
-    sentences::Splitter,
+    sentences::{Splitter, ends_with_abbreviation},
 };
 pub use stats::Stats;

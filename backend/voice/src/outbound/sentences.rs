@@ -238,14 +238,29 @@ fn ends_sentence(before: &str, marks: &str, rest: &str) -> Verdict {
     if BEFORE_NUMBERS.contains(&lower.as_str()) {
         return ends_unless(next_word, char::is_numeric);
     }
-    let mut characters = word.chars();
-    let initial = characters
-        .next()
-        .is_some_and(|first| first.is_uppercase() && first != 'I');
-    if initial && characters.next().is_none() {
+    if is_initial(word) {
         return Verdict::GoesOn;
     }
     Verdict::Ends
+}
+
+/// Returns true if the full stop at the end of a text is that of an abbreviation, which may end a sentence, too ("5 p.m.").
+#[must_use]
+pub fn ends_with_abbreviation(text: &str) -> bool {
+    let Some(before) = text.strip_suffix('.') else {
+        return false;
+    };
+    let word = last_word(before);
+    let lower = word.to_lowercase();
+    let is_listed = ABBREVIATIONS.contains(&lower.as_str()) || AMBIGUOUS.contains(&lower.as_str());
+    is_listed || is_initialism(&lower) || is_initial(word)
+}
+
+/// Returns true for the initial of a name: "J".
+fn is_initial(word: &str) -> bool {
+    let mut characters = word.chars();
+    let first = characters.next();
+    first.is_some_and(|first| first.is_uppercase() && first != 'I') && characters.next().is_none()
 }
 
 /// The last word, without what opens before it. An apostrophe belongs to its word ("DON'T"), but not before a word of its own ("l'art").

@@ -203,6 +203,22 @@ fn stage_directions_stay_whole() {
 }
 
 #[test]
+fn full_stops_of_abbreviations_are_known() {
+    for text in [
+        "until 5 p.m.",
+        "pears, etc.",
+        "(Dr.",
+        "in the U.N.",
+        "by J.",
+    ] {
+        assert!(ends_with_abbreviation(text), "{text}");
+    }
+    for text in ["I am here.", "So do I.", "No.", "Wait...", "at 5", ".", ""] {
+        assert!(!ends_with_abbreviation(text), "{text}");
+    }
+}
+
+#[test]
 fn long_sentences_are_cut_between_words() {
     let words = "word ".repeat(200);
     let parts = split(&words);
