@@ -122,11 +122,11 @@ impl Asked {
 }
 
 fn has_price(text: &str) -> bool {
-    PRICE.as_ref().is_some_and(|price| price.is_match(text))
+    matches!(&*PRICE, Some(price) if price.is_match(text))
 }
 
 fn without_prices(text: &str) -> Cow<'_, str> {
-    match PRICE.as_ref() {
+    match &*PRICE {
         Some(price) => price.replace_all(text, ""),
         None => Cow::Borrowed(text),
     }
