@@ -244,11 +244,14 @@ impl Material {
             question.retain(|word| own(word).as_deref() != Some("need"));
         }
         let is_follow_up = question.len() < 2 || intent::points_back(said);
+        let asked = match is_follow_up {
+            true => Asked::of(said).after(context),
+            false => Asked::of(said),
+        };
         let context = match is_follow_up {
             true => words(context, CONTEXT_WEIGHT),
             false => Vec::new(),
         };
-        let asked = Asked::of(said);
         if let Some(answer) = self.below_heading(&question, asked, &told) {
             return Some(answer);
         }

@@ -98,11 +98,17 @@ pub(super) struct Asked {
 
 impl Asked {
     pub(super) fn of(said: &str) -> Self {
-        let plain = intent::plain(said);
-        let mut words = plain.split_whitespace();
         Self {
             kind: Kind::of(said),
-            price: words.any(|word| ASKING.contains(&word)) || has_price(said),
+            price: asks_for_price(said),
+        }
+    }
+
+    /// What a question asks for that goes on from what was said before: "And for children?"
+    pub(super) fn after(self, said_before: &str) -> Self {
+        Self {
+            price: self.price || asks_for_price(said_before),
+            ..self
         }
     }
 
@@ -119,6 +125,12 @@ impl Asked {
     pub(super) fn has_other_price(self, sentence: &str) -> bool {
         !self.price && has_price(sentence) && !self.fits(sentence)
     }
+}
+
+fn asks_for_price(said: &str) -> bool {
+    let plain = intent::plain(said);
+    let mut words = plain.split_whitespace();
+    words.any(|word| ASKING.contains(&word)) || has_price(said)
 }
 
 fn has_price(text: &str) -> bool {
@@ -171,6 +183,13 @@ mod tests {
                 "{question}"
             );
         }
+        let children = Asked::of("And for children?");
+        assert!(children.has_other_price(PRICE));
+        assert!(
+            !children
+                .after("What does the tour cost?")
+                .has_other_price(PRICE)
+        );
         let when = Asked::of("When is the tour?");
         assert!(!when.fits(PRICE));
         let both = "The tour is at 9 and costs $20.";
