@@ -37,6 +37,7 @@ mod avi;
 mod decoder;
 mod kinds;
 mod output;
+mod riff;
 
 /// Packets that cannot be decoded may stand between others; so many one after another are no sound.
 const MOST_BAD_PACKETS: usize = 200;
@@ -215,6 +216,10 @@ pub fn read_window(file: &[u8], container: Container, span: Span) -> Result<Wind
     catch_unwind(AssertUnwindSafe(|| match container {
         Container::Avi => {
             let (container, sound) = avi::sound_of(file)?;
+            read(&sound, container, span)
+        }
+        Container::Wav => {
+            let (container, sound) = riff::sound_of(file)?;
             read(&sound, container, span)
         }
         container => read(file, container, span),

@@ -6,6 +6,8 @@ use super::*;
 
 #[path = "media_tests/of_aac.rs"]
 mod of_aac;
+#[path = "media_tests/of_wav.rs"]
+mod of_wav;
 
 use of_aac::high_efficiency;
 
@@ -79,6 +81,10 @@ fn all() -> Vec<(Container, Vec<u8>)> {
         (
             Container::Wav,
             recording("f.wav", 6, &["-c:a", "pcm_f32le", "-ac", "2"]),
+        ),
+        (
+            Container::Wav,
+            recording("m.wav", 6, &["-c:a", "libmp3lame"]),
         ),
         (Container::Flac, recording("a.flac", 6, &[])),
         (Container::Ogg, recording("o.ogg", 6, &["-c:a", "libopus"])),
