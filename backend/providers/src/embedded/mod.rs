@@ -15,6 +15,7 @@ mod piper;
 mod pocketsphinx;
 mod pool;
 mod programs;
+mod sounds;
 mod speaker;
 mod turns;
 mod voice_maker;

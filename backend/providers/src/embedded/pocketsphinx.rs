@@ -7,8 +7,7 @@
 //! It sets the loudness of an utterance in relation to all of it, so what is nearly silent before and after the words is
 //! cut off: after half a second of a browser's suppressed noise it takes "meters" for "years".
 //!
-//! The sound goes through a file that only this user can read, in memory where the system has such a folder, and that
-//! is gone when the utterance is done.
+//! The sound goes through a file that only this user can read ([`sounds`]).
 
 use std::{
     collections::BTreeSet,
@@ -23,7 +22,6 @@ use std::{
 use async_trait::async_trait;
 use colloquy_audio::wav;
 use colloquy_base::fair_queue::{Claim, FairQueue, Priority};
-use tempfile::NamedTempFile;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
     process::{Child, ChildStdin, ChildStdout},
@@ -34,8 +32,8 @@ use tokio::{
 use super::{
     super::{ProviderError, ProviderErrorKind, Transcriber, Understood, Utterance},
     POCKETSPHINX, busy, not_understood,
-    programs::{sound_folder, start_listening},
-    queue,
+    programs::start_listening,
+    queue, sounds,
 };
 
 const PROGRAM: &str = "pocketsphinx_batch";
@@ -122,6 +120,9 @@ impl Transcriber for PocketSphinx {
     }
 
     fn warm(&self) {
+        if let Err(error) = sounds::prepare() {
+            tracing::warn!(reason = %error.kind(), "there is no folder for sounds");
+        }
         let mut idle = self.pool.idle();
         if idle.is_empty() {
             match Process::start(&self.pool.models) {
@@ -143,7 +144,7 @@ impl Transcriber for PocketSphinx {
         }
         let entered = self.pool.queue.enter(&utterance.claim).await;
         let _slot = entered.map_err(|full| busy(POCKETSPHINX, full))?;
-        let sound = spawn_blocking(move || write_sound(spoken(&utterance.samples)))
+        let sound = spawn_blocking(move || sounds::write(&wav::raw(spoken(&utterance.samples))))
             .await
             .map_err(|_| failed("the sound could not be handed over"))?
             .map_err(|error| failed(format!("handing the sound over: {}", error.kind())))?;
@@ -326,15 +327,6 @@ fn spoken(samples: &[i16]) -> &[i16] {
     let begin = (first * FRAME_SAMPLES).saturating_sub(MARGIN_SAMPLES);
     let end = ((last + 1) * FRAME_SAMPLES + MARGIN_SAMPLES).min(samples.len());
     &samples[begin..end]
-}
-
-fn write_sound(samples: &[i16]) -> std::io::Result<NamedTempFile> {
-    let mut file = tempfile::Builder::new()
-        .prefix("colloquy-")
-        .suffix(".raw")
-        .tempfile_in(sound_folder())?;
-    std::io::Write::write_all(&mut file, &wav::raw(samples))?;
-    Ok(file)
 }
 
 fn failed(message: impl Into<String>) -> ProviderError {

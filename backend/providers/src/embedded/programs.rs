@@ -1,37 +1,21 @@
 //! The programs of this machine that speak and listen, confined: what they are given was written by strangers.
 
-use std::{
-    env, io,
-    path::{Path, PathBuf},
-    sync::LazyLock,
-};
+use std::{io, path::Path, sync::LazyLock};
 
 use colloquy_sandbox::Launcher;
 use tokio::process::{Child, Command};
 
 use super::{
     super::{ProviderError, ProviderErrorKind},
-    ESPEAK,
+    ESPEAK, sounds,
 };
-
-/// Sound that needs no disk, where the system has it.
-const MEMORY_FOLDER: &str = "/dev/shm";
 
 /// Starts programs that speak: they read no sound, which is that of all partners.
 static SPEAKING: LazyLock<Launcher> =
     LazyLock::new(|| Launcher::new(&[ESPEAK, "stdbuf"], Vec::new()));
 /// Starts programs that listen.
 static LISTENING: LazyLock<Launcher> =
-    LazyLock::new(|| Launcher::new(&["pocketsphinx_batch"], vec![sound_folder()]));
-
-/// Where the sound lies that programs are given as a file.
-pub(super) fn sound_folder() -> PathBuf {
-    let memory = Path::new(MEMORY_FOLDER);
-    match memory.is_dir() {
-        true => memory.to_owned(),
-        false => env::temp_dir(),
-    }
-}
+    LazyLock::new(|| Launcher::new(&["pocketsphinx_batch"], vec![sounds::place()]));
 
 /// Starts a program that speaks. It has no network, writes no files, and reads those of the system alone.
 ///
@@ -44,7 +28,7 @@ pub(super) fn start(
     start_by(&SPEAKING, program.as_ref(), prepare)
 }
 
-/// Like [`start`], for a program that listens: it also reads what lies in the [`sound_folder`].
+/// Like [`start`], for a program that listens: it also reads what lies in the place of sounds.
 ///
 /// # Errors
 /// When it is not installed, or does not start.
@@ -108,7 +92,7 @@ mod tests {
         let secret = folder.path().join("secret");
         std::fs::write(&secret, "hunter2").unwrap();
         let secret = secret.display();
-        let sound = tempfile::NamedTempFile::new_in(sound_folder()).unwrap();
+        let sound = tempfile::NamedTempFile::new_in(sounds::place()).unwrap();
         std::fs::write(sound.path(), "hunter2").unwrap();
         let sound = sound.path().display();
         let this = std::process::id();
