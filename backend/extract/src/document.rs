@@ -19,8 +19,8 @@ pub struct Document {
     pub pages: Option<u32>,
     /// The pages that somebody has to look at, in order.
     pub unread: Vec<UnreadPage>,
-    /// How many documents, objects of other programs and metafiles are inside of it whose text is not in the Markdown, and that nobody can
-    /// look at. Text of a Word 97-2003 document beside its body counts as one where some of it is lost. Of documents of Office 97 to 2003,
+    /// How many documents, objects of other programs, metafiles, drawings in SVG and broken pictures are inside of it whose text is not in
+    /// the Markdown, and that nobody can look at. Text of a Word 97-2003 document beside its body counts as one where some of it is lost. Of documents of Office 97 to 2003,
     /// charts and pictures that are not looked at count as well.
     pub unread_objects: u32,
 }

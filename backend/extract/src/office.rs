@@ -30,6 +30,7 @@ mod sheet_margins;
 mod showing;
 mod stories;
 mod tables;
+mod undrawn;
 mod xls;
 
 use std::collections::{HashMap, HashSet};
@@ -109,7 +110,7 @@ fn read_open_xml(
     }
     related.count_objects(&parts);
     let has_objects = related.unread_count > 0;
-    related.count(pictures::metafiles(&mut package, &parts, bounds)?);
+    related.count(pictures::count_undrawn(&mut package, &parts, bounds)?);
     related.mark_pictures(&pictures);
     context.marks = std::mem::take(&mut related.marks);
     let mut margins = HashMap::new();

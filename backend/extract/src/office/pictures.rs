@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::{
     inserts, metafile,
     showing::{self, ShowingPart},
+    undrawn,
 };
 use crate::{
     document::{UnreadPage, UnreadReason},
@@ -49,7 +50,8 @@ pub(super) fn of(
     for part in parts.iter().filter(|part| !showing::is_sheet(&part.name)) {
         for relation in &part.relations {
             let target = relation.target.as_str();
-            let is_unshown = relation.kind != "image" || metafile::is_one(target);
+            let is_unshown =
+                relation.kind != "image" || metafile::is_one(target) || undrawn::is_drawing(target);
             if is_unshown || small.contains(target) {
                 continue;
             }
@@ -84,25 +86,51 @@ pub(super) fn of(
     Ok(found)
 }
 
-/// How many metafiles that may hold text are shown by parts of a document, each once, and not in the place of objects alone, which are
-/// counted. None of them can be looked at.
-pub(super) fn metafiles(
+/// Counts the pictures that may hold text and cannot be looked at, each once: metafiles, drawings, and small pictures that are broken. Those
+/// that are shown in the place of objects alone count with these, and drawings beside a picture of the same are looked at with it.
+pub(super) fn count_undrawn(
     package: &mut Package<'_>,
     parts: &[ShowingPart],
     bounds: &Bounds,
 ) -> Result<usize, ExtractError> {
     let parts = parts.iter().filter(|part| !showing::is_sheet(&part.name));
     let shown = parts.flat_map(|part| {
-        let named = part.relations.iter();
-        named.filter(move |one| one.kind == "image" && !part.previews.contains(&one.id))
+        let named = part.relations.iter().filter(|one| one.kind == "image");
+        named.filter(move |one| !part.previews.contains(&one.id) && !part.doubles.contains(&one.id))
     });
-    let targets = shown.map(|one| one.target.as_str());
-    let targets: HashSet<&str> = targets.filter(|name| metafile::is_one(name)).collect();
+    let targets: HashSet<&str> = shown.map(|one| one.target.as_str()).collect();
     let mut count = 0;
     for target in targets {
-        count += usize::from(is_large(package, target, bounds)?);
+        count += usize::from(is_undrawn(package, target, bounds)?);
     }
     Ok(count)
+}
+
+/// True if a file is a picture that may hold text and is not looked at.
+fn is_undrawn(
+    package: &mut Package<'_>,
+    name: &str,
+    bounds: &Bounds,
+) -> Result<bool, ExtractError> {
+    if metafile::is_one(name) {
+        return is_large(package, name, bounds);
+    }
+    let is_drawing = undrawn::is_drawing(name);
+    let claimed = package.claimed_bytes(name).filter(|_| is_picture(name));
+    let read = match claimed {
+        None => return Ok(false),
+        Some(_) if is_drawing => package.read_begin(name, undrawn::HEADER_BYTES),
+        // Larger ones are looked at, whatever they are.
+        Some(LARGE_BYTES..) => return Ok(false),
+        Some(_) => package.read(name),
+    };
+    match read {
+        Ok(bytes) if is_drawing => Ok(undrawn::may_hold_text(&bytes.unwrap_or_default())),
+        Ok(bytes) => Ok(undrawn::is_undecodable(&bytes.unwrap_or_default(), bounds)),
+        Err(error @ ExtractError::TooLarge { .. }) => Err(error),
+        // Others than drawings are told of when they are looked at.
+        Err(_) => Ok(is_drawing),
+    }
 }
 
 /// True if a file is a picture that may hold text.

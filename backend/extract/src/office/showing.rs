@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use super::{
     objects,
     relations::{self, Relation},
+    undrawn,
 };
 use crate::{error::ExtractError, format::Format, package::Package};
 
@@ -22,6 +23,8 @@ pub(super) struct ShowingPart {
     /// The names of pictures that it shows in the place of objects of other programs alone. Sheets have none, as their pictures are not
     /// looked at.
     pub(super) previews: HashSet<String>,
+    /// The names of drawings that stand beside a picture of the same.
+    pub(super) doubles: HashSet<String>,
     /// True if its text is read, so that a mark in it keeps its place.
     pub(super) is_in_text: bool,
 }
@@ -104,15 +107,23 @@ fn read(
     is_in_text: bool,
 ) -> Result<ShowingPart, ExtractError> {
     let relations = relations::of(package, &name)?;
-    let mut previews = HashSet::new();
-    if !is_sheet(&name) && relations.iter().any(objects::is_object) {
+    let has_objects = relations.iter().any(objects::is_object);
+    let has_drawings = relations.iter().any(|one| undrawn::is_drawing(&one.target));
+    let (mut previews, mut doubles) = (HashSet::new(), HashSet::new());
+    if !is_sheet(&name) && (has_objects || has_drawings) {
         let xml = package.look_at_xml(&name)?.unwrap_or_default();
-        previews = objects::previews(&xml, &relations);
+        if has_objects {
+            previews = objects::previews(&xml, &relations);
+        }
+        if has_drawings {
+            doubles = undrawn::doubles(&xml);
+        }
     }
     Ok(ShowingPart {
         name,
         relations,
         previews,
+        doubles,
         is_in_text,
     })
 }

@@ -121,6 +121,41 @@ fn metafiles_are_counted() {
 }
 
 #[test]
+fn drawings_and_broken_pictures_are_counted() {
+    let drawing = |side: u32| format!(r#"<svg viewBox="0 0 {side} {side}"><path d="M0 0"/></svg>"#);
+    let (figure, icon) = (drawing(300), drawing(24));
+    let mut long = drawing(300);
+    long.push_str(&" ".repeat(9_000));
+    let image = |id: &str, name: &str| relation(id, "image", name);
+    let related = [
+        image("p1", "media/figure.svg"),
+        image("p2", "media/figure.svg"),
+        image("p3", "media/icon.svg"),
+        image("p4", "media/long.svg"),
+        image("p5", "media/double.svg"),
+        image("p6", "media/broken.png"),
+        image("p7", "media/gone.png"),
+        image("p8", "media/large.png"),
+    ];
+    let related = relations(&related.concat());
+    let more: [(&str, &[u8]); 7] = [
+        ("word/_rels/document.xml.rels", related.as_bytes()),
+        ("word/media/figure.svg", figure.as_bytes()),
+        ("word/media/icon.svg", icon.as_bytes()),
+        ("word/media/long.svg", long.as_bytes()),
+        ("word/media/double.svg", figure.as_bytes()),
+        ("word/media/broken.png", b"a picture"),
+        ("word/media/large.png", &[7; 5_000]),
+    ];
+    let double = r#"<w:p><w:r><w:drawing><a:blip r:embed="p8"><a:extLst><a:ext><asvg:svgBlip r:embed="p5"/></a:ext></a:extLst></a:blip></w:drawing></w:r></w:p>"#;
+    let document = read(&docx(&(paragraph("text") + double), &more), Format::Docx).unwrap();
+    // The figure, the long one and the broken picture; the large one is looked at, which says that it is broken.
+    assert_eq!((document.unread_objects, document.unread.len()), (3, 1));
+    let without = read(&docx(&paragraph("text"), &more), Format::Docx).unwrap();
+    assert_eq!((without.unread_objects, without.unread.len()), (4, 0));
+}
+
+#[test]
 fn missing_documents_inside_of_a_document_are_counted() {
     let related = relations(&relation("c", "aFChunk", "gone.html"));
     let more: [(&str, &[u8]); 1] = [("word/_rels/document.xml.rels", related.as_bytes())];
