@@ -5,7 +5,7 @@
 #[cfg(test)]
 pub(super) mod made;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::pictures::{LARGE_BYTES, has_word};
 use crate::{limits::Bounds, picture};
@@ -88,6 +88,17 @@ impl Shown {
         }
     }
 
+    /// True if no picture of the store is shown.
+    pub(super) fn has_no_picture(&self) -> bool {
+        self.pictures.is_empty()
+    }
+
+    /// Adds what other shapes show.
+    pub(super) fn extend(&mut self, other: Self) {
+        self.pictures.extend(other.pictures);
+        self.others = self.others.saturating_add(other.others);
+    }
+
     /// Counts what is shown and may hold text. `group` is the content of the record that has the store; its pictures stand in it or in
     /// `delayed`. A picture that is in neither is not in the document, as links are.
     pub(super) fn count(&self, group: &[u8], delayed: &[u8], bounds: &Bounds) -> u32 {
@@ -96,20 +107,34 @@ impl Shown {
     }
 }
 
-/// Counts those pictures of a store that are shown, by their numbers, and may hold text.
+/// Counts those pictures of a store that are shown, by their numbers, and may hold text. Entries of one picture count once.
 fn count(group: &[u8], delayed: &[u8], is_shown: impl Fn(u32) -> bool, bounds: &Bounds) -> u32 {
     let store = Records(group).find(|record| record.kind == STORE);
     let entries = Records(store.map(|store| store.data).unwrap_or_default()).zip(1_u32..);
     let shown = entries.filter(|(_, number)| is_shown(*number));
     let blips = shown.filter_map(|(entry, _)| blip(&entry, delayed));
-    let count = blips.filter(|blip| may_hold_text(blip, bounds)).count();
-    u32::try_from(count).unwrap_or(u32::MAX)
+    let places: HashSet<*const u8> = blips
+        .filter(|blip| may_hold_text(blip, bounds))
+        .map(|blip| blip.data.as_ptr())
+        .collect();
+    u32::try_from(places.len()).unwrap_or(u32::MAX)
 }
 
-/// Counts the pictures of a workbook that may hold text, each once. `drawings` is what the workbook says of all drawings of its sheets.
-pub(super) fn of_workbook(drawings: &[u8], bounds: &Bounds) -> u32 {
-    let group = Records(drawings).next();
-    group.map_or(0, |group| count(group.data, &[], |_| true, bounds))
+/// Counts what the sheets of a workbook show that may hold text, each picture once. `drawings` is what the workbook says of all drawings of
+/// its sheets, and `unknown` the number of objects that show pictures of the store of which nobody knows the numbers.
+pub(super) fn of_workbook(drawings: &[u8], shown: &Shown, unknown: u32, bounds: &Bounds) -> u32 {
+    let Some(group) = Records(drawings).next() else {
+        let shown = u32::try_from(shown.pictures.len()).unwrap_or(u32::MAX);
+        return shown.saturating_add(unknown);
+    };
+    let known = count(
+        group.data,
+        &[],
+        |number| shown.pictures.contains(&number),
+        bounds,
+    );
+    let stored = count(group.data, &[], |_| true, bounds);
+    known.saturating_add(unknown).min(stored)
 }
 
 /// Counts what the drawings of a Word document show that is not read, in its body and its margins. `content` is what the document says of

@@ -143,6 +143,7 @@ fn rewritten(stream: &[u8], bounds: &Bounds) -> Result<Option<Rewritten>, Extrac
     let (mut sheets, mut formats, mut styles) = (vec![], vec![], Vec::<u32>::new());
     let (mut from_1904, mut page, mut unread) = (false, None, 0_u32);
     let (mut drawings, mut pictures) = (vec![], 0_u32);
+    let mut shown = blips::Shown::default();
     for record in records.by_ref() {
         let record = record?;
         match record.kind {
@@ -194,16 +195,15 @@ fn rewritten(stream: &[u8], bounds: &Bounds) -> Result<Option<Rewritten>, Extrac
                 shapes.push(beside.objects.texts);
                 unread = unread.saturating_add(beside.objects.unread);
                 pictures = pictures.saturating_add(beside.objects.pictures);
+                shown.extend(beside.objects.shown);
                 (place, read)
             }
         };
         written.charge(read)?;
         written.bytes[at..at + 4].copy_from_slice(&place.to_le_bytes());
     }
-    if !drawings.is_empty() {
-        // One that is shown again is stored once, and those that are too small for a word do not count.
-        pictures = pictures.min(blips::of_workbook(&drawings, bounds));
-    }
+    // One that is shown again is stored once, and those that are too small for a word do not count.
+    let pictures = blips::of_workbook(&drawings, &shown, pictures, bounds);
     Ok(Some(Rewritten {
         stream: written.bytes,
         margins,

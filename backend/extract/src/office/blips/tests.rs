@@ -43,6 +43,16 @@ fn pictures_of_shapes_are_counted_once() {
 }
 
 #[test]
+fn entries_of_one_picture_count_once() {
+    let entries = [0, 0, 3].map(|place| entry(place, &[]));
+    let shown = [1, 2, 3].map(shape_of);
+    let content = [group(&entries), vec![0], drawing(&shown, 0)].concat();
+    let delayed = bitmap(90, 90);
+    // Nothing that may hold text is at the third place.
+    assert_eq!(of_word(&content, &delayed, &Bounds::default()), 1);
+}
+
+#[test]
 fn drawn_texts_are_counted_and_other_shapes_are_not() {
     let shapes = [
         shape(&[(0xC0C0, 14), (0x0080, 1)]),

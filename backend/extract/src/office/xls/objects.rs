@@ -4,9 +4,12 @@
 //! the Excel file format.
 
 use super::{HEADER_BYTES, Record, Text, header};
+use crate::office::blips::Shown;
 
 const OBJECT: u16 = 0x005D;
 const TEXT: u16 = 0x01B6;
+/// A part of the drawing of a sheet. The part with the shape of an object stands before the object.
+const DRAWING: u16 = 0x00EC;
 
 /// Offset of the kind of an object in its record, in all versions.
 const KIND_AT: usize = 4;
@@ -25,12 +28,16 @@ const COUNT_AT: usize = 10;
 pub(super) struct Objects {
     /// Paragraphs of shapes that are no comments, in the order of the file.
     pub(super) texts: Vec<String>,
-    /// Number of pictures whose bytes are in the store of the workbook; all of them may be one picture.
+    /// Pictures in the store of the workbook that objects show.
+    pub(super) shown: Shown,
+    /// Number of objects that show a picture of the store, of which nobody knows which; all of them may be one picture.
     pub(super) pictures: u32,
     /// Number of charts, objects of other programs, texts, and pictures of earlier versions, none of which is read.
     pub(super) unread: u32,
     /// Kind of the object before, whose text may follow.
     kind: Option<u16>,
+    /// What the part of the drawing before shows.
+    before: Shown,
 }
 
 impl Objects {
@@ -38,11 +45,21 @@ impl Objects {
     pub(super) fn read(&mut self, record: &Record<'_>, text: Text) {
         let is_wide = matches!(text, Text::Wide);
         match record.kind {
+            DRAWING => {
+                let mut part = vec![];
+                add_all_of(record, &mut part);
+                self.before = Shown::default();
+                self.before.add(&part);
+            }
             OBJECT => {
                 self.kind = record.u16_at(KIND_AT);
+                let before = std::mem::take(&mut self.before);
                 match self.kind {
                     Some(PICTURE) if is_wide && !is_of_other_program(record.data) => {
-                        self.pictures = self.pictures.saturating_add(1);
+                        match before.has_no_picture() {
+                            true => self.pictures = self.pictures.saturating_add(1),
+                            false => self.shown.extend(before),
+                        }
                     }
                     Some(PICTURE) => self.count(1),
                     Some(TEXT_BOX) if !is_wide => self.count(1),

@@ -393,6 +393,35 @@ fn pictures_that_are_shown_again_count_once_and_bullets_do_not() {
 }
 
 #[test]
+fn a_picture_that_is_stored_beside_others_counts_once() {
+    use crate::office::blips::made::{bitmap, drawing, entry, group, shape_of};
+
+    let store = [(300, 200), (400, 200), (500, 200)].map(|(width, height)| bitmap(width, height));
+    let drawings = record(DRAWINGS, &group(&store.map(|one| entry(u32::MAX, &one))));
+    // The first part of a drawing says how long all of it is.
+    let whole = drawing(&[shape_of(2), shape_of(2)], 0);
+    let (first, second) = whole.split_at(8 + shape_of(2).len());
+    let [first, second] = [first, second].map(|part| record(0x00EC, part));
+    let again = record(0x00EC, &drawing(&[shape_of(2)], 0));
+    let other = record(0x00EC, &shape_of(3));
+    let unread = |sheets: &[(u8, &[u8])]| {
+        let stream = workbook_of(EXCEL_97, &drawings, sheets);
+        rewritten(&stream, &Bounds::default())
+            .unwrap()
+            .unwrap()
+            .unread
+    };
+    let sheet = [first, object(8), second, object(8)].concat();
+    let next = [again, object(8)].concat();
+    assert_eq!(unread(&[(WITH_CELLS, &sheet), (WITH_CELLS, &next)]), 1);
+    // The shape of a text box is none of a picture.
+    let more = [sheet.clone(), other.clone(), object(6)].concat();
+    assert_eq!(unread(&[(WITH_CELLS, &more)]), 1);
+    let more = [sheet, other, object(8)].concat();
+    assert_eq!(unread(&[(WITH_CELLS, &more)]), 2);
+}
+
+#[test]
 fn shapes_stand_behind_the_cells_of_their_sheet() {
     use std::io::{Cursor, Write as _};
 
