@@ -1,6 +1,6 @@
 //! Pictures in drawings of Office 97 to 2003 (blips), which are counted and not looked at: what the shapes of drawings show, and which of
-//! the pictures in the store of a document may hold text. Source: [MS-ODRAW], sections 2.2.12 to 2.2.32, 2.3.22.5 (`gtextUNICODE`) and
-//! 2.3.23.5 (`pib`).
+//! the pictures in the store of a document may hold text. Source: [MS-ODRAW], sections 2.2.12 to 2.2.32, 2.3.7.1 (`fillType`),
+//! 2.3.7.7 (`fillBlip`), 2.3.22.5 (`gtextUNICODE`) and 2.3.23.5 (`pib`).
 
 #[cfg(test)]
 pub(super) mod made;
@@ -21,6 +21,10 @@ const NAME: u16 = 0x3FFF;
 const IS_COMPLEX: u16 = 0x8000;
 const PICTURE: u16 = 0x0104;
 const DRAWN_TEXT: u16 = 0x00C0;
+/// Kind of what fills a shape, and the picture where that is one; a texture or a pattern is decoration.
+const FILL: u16 = 0x0180;
+const FILL_PICTURE: u16 = 0x0186;
+const IS_PICTURE: u32 = 3;
 /// Bytes of the value of a text without a character.
 const NO_TEXT_BYTES: u32 = 2;
 
@@ -71,11 +75,20 @@ impl Shown {
 
     fn add_properties(&mut self, record: &Record<'_>) {
         let (properties, _) = record.data.as_chunks::<6>();
-        for [low, high, value @ ..] in properties.iter().take(record.instance.into()) {
+        let properties = properties.iter().take(record.instance.into());
+        let properties = properties.map(|[low, high, value @ ..]| {
             let name = u16::from_le_bytes([*low, *high]);
-            let value = u32::from_le_bytes(*value);
+            (name, u32::from_le_bytes(*value))
+        });
+        let is_filled = properties
+            .clone()
+            .any(|(name, value)| name & NAME == FILL && value == IS_PICTURE);
+        for (name, value) in properties {
             let is_complex = name & IS_COMPLEX != 0;
             match name & NAME {
+                FILL_PICTURE if is_filled && value > 0 && !is_complex => {
+                    self.pictures.insert(value);
+                }
                 PICTURE if value > 0 && !is_complex => {
                     self.pictures.insert(value);
                 }

@@ -53,6 +53,21 @@ fn entries_of_one_picture_count_once() {
 }
 
 #[test]
+fn pictures_that_fill_shapes_are_counted_and_textures_are_not() {
+    let entries = [1, 2, 3].map(|_| entry(NOWHERE, &bitmap(200, 100)));
+    let shapes = [
+        shape(&[(0x0180, 3), (0x4186, 1)]),
+        // A texture, and a fill that is not used.
+        shape(&[(0x0180, 2), (0x4186, 2)]),
+        shape(&[(0x4186, 3)]),
+        // A picture in a shape that it fills, too.
+        shape(&[(0x4104, 1), (0x0180, 3), (0x4186, 1)]),
+    ];
+    let content = [group(&entries), vec![0], drawing(&shapes, 0)].concat();
+    assert_eq!(of_word(&content, &[], &Bounds::default()), 1);
+}
+
+#[test]
 fn drawn_texts_are_counted_and_other_shapes_are_not() {
     let shapes = [
         shape(&[(0xC0C0, 14), (0x0080, 1)]),
