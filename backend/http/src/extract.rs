@@ -233,10 +233,9 @@ pub(super) fn forwarded_for(headers: &HeaderMap, trusted_proxies: usize) -> Opti
         .get_all("x-forwarded-for")
         .iter()
         .rev()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.rsplit(','))
-        .nth(trusted_proxies - 1)?
-        .trim();
+        .flat_map(|value| value.as_bytes().rsplit(|&byte| byte == b','))
+        .nth(trusted_proxies - 1)?;
+    let entry = std::str::from_utf8(entry).ok()?.trim();
     entry
         .parse()
         .ok()
@@ -278,5 +277,11 @@ mod tests {
         assert_eq!(forwarded_for(&headers, 1), "2001:db8::1".parse().ok());
         assert_eq!(forwarded_for(&headers, 2), "1.2.3.4".parse().ok());
         assert_eq!(forwarded_for(&headers, 4), None);
+        // A client's bytes that are no text do not hide what the proxy appended to them.
+        let bytes = b"\xff, 1.2.3.4";
+        let value = axum::http::HeaderValue::from_bytes(bytes).unwrap();
+        headers.insert("x-forwarded-for", value);
+        assert_eq!(forwarded_for(&headers, 1), "1.2.3.4".parse().ok());
+        assert_eq!(forwarded_for(&headers, 2), None);
     }
 }
