@@ -81,18 +81,13 @@ fn peer(request: &Request) -> IpAddr {
     connection.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |info| info.0.ip())
 }
 
-/// The network of a client that is told from others: by a trusted proxy, or by a connection from a public address. Any other connection may
-/// be one of a proxy that the settings do not count, or of a container's gateway, and all clients come from there: `None`. So may a private
-/// address that a trusted proxy saw, if it says that it forwards for another.
+/// Returns the network of a client that is told from others: by a trusted proxy, or by a connection from a public address. Any other
+/// connection may be one of a proxy that the settings do not count, or of a container's gateway, and all clients come from there: `None`.
+/// Entries before the one that the outermost trusted proxy appended are the client's own claim and change nothing.
 fn own_network(headers: &HeaderMap, trusted_proxies: usize, peer: IpAddr) -> Option<IpAddr> {
-    let (address, is_told) = match forwarded_for(headers, trusted_proxies) {
-        Some(address) => {
-            let behind = forwarded_for(headers, trusted_proxies.saturating_add(1));
-            (address, behind.is_none())
-        }
-        None => (peer, false),
-    };
-    (is_told || is_public(address)).then(|| network(address))
+    forwarded_for(headers, trusted_proxies)
+        .or_else(|| is_public(peer).then_some(peer))
+        .map(network)
 }
 
 /// Returns false for addresses of private networks, of this machine, and of networks behind a carrier's NAT (RFC 6598).
@@ -138,8 +133,9 @@ mod tests {
         // One of the proxy's own network.
         let private = Some("10.0.0.7");
         assert_eq!(own(private, 1, "127.0.0.1"), network("10.0.0.7"));
-        // One of two proxies is not counted.
-        assert_eq!(own(Some("6.6.6.6, 10.0.0.7"), 1, "127.0.0.1"), None);
+        // Whatever that client claims.
+        let claimed = Some("6.6.6.6, 10.0.0.7");
+        assert_eq!(own(claimed, 1, "127.0.0.1"), network("10.0.0.7"));
         let six = Some("2001:db8:1:2:3::4");
         assert_eq!(own(six, 1, "::1"), network("2001:db8:1:2::"));
         let mapped = Some("::ffff:192.0.2.1");
