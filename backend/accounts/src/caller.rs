@@ -1,5 +1,7 @@
 //! Who asks, by an API key, and whose data it is about.
 
+use std::num::NonZeroU32;
+
 use axum::{
     extract::{FromRef, FromRequestParts, RawPathParams},
     http::{HeaderMap, header::ORIGIN, request::Parts},
@@ -61,7 +63,12 @@ fn count(parts: &Parts, accounts: &Accounts, principal: &Principal) -> Result<()
     let limits = &accounts.limits;
     let tenant = principal.own_tenant();
     let partner = tenant.as_ref().map(|tenant| tenant.partner().as_str());
-    let owner = partner.unwrap_or(&principal.key_id);
+    let key_rate = accounts.config.limits.requests_per_minute;
+    let owner = share_owner(
+        &principal.key_id,
+        key_rate,
+        partner.zip(principal.partner_rate),
+    );
     let network = client_network(parts).filter(|_| principal.is_publishable());
     let share = network.map(|network| limits.hold_share(owner, network, principal.partner_rate));
     let trusted_proxies = accounts.config.http.trusted_proxies;
@@ -76,6 +83,18 @@ fn count(parts: &Parts, accounts: &Accounts, principal: &Principal) -> Result<()
         share.keep();
     }
     Ok(())
+}
+
+/// Returns the owner of the rate that networks have shares of: the key, or its partner if the partner's rate is less.
+fn share_owner<'a>(
+    key_id: &'a str,
+    key_rate: u32,
+    partner: Option<(&'a str, NonZeroU32)>,
+) -> &'a str {
+    match partner {
+        Some((partner, rate)) if rate.get() < key_rate => partner,
+        _ => key_id,
+    }
 }
 
 /// 429. All visitors behind a proxy that the settings do not count are one network, so the log says what to set if there seems to
@@ -168,6 +187,17 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn networks_share_the_rate_of_their_key_unless_that_of_the_partner_is_less() {
+        let owner = |rate: Option<u32>| {
+            let partner = rate.and_then(NonZeroU32::new).map(|rate| ("acme", rate));
+            share_owner("key", 60, partner)
+        };
+        assert_eq!(owner(None), "key");
+        assert_eq!(owner(Some(59)), "acme");
+        assert_eq!(owner(Some(60)), "key");
+    }
 
     #[test]
     fn the_log_names_the_setting_that_a_proxy_needs() {
