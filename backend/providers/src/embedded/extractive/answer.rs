@@ -1,6 +1,6 @@
 //! The sentences that answer a question.
 
-use std::{cmp::Ordering, ops::Range};
+use std::cmp::Ordering;
 
 use colloquy_knowledge::{
     Bm25, Concept, Learned, Passage,
@@ -308,7 +308,7 @@ impl Material {
             let has = |at: usize, word| self.sentences[at].has(word);
             let adds = question
                 .iter()
-                .any(|word| has(next, word) && !said.clone().any(|at| has(at, word)));
+                .any(|word| has(next, word) && !said.iter().any(|at| has(*at, word)));
             (adds || is_open) && scores[next] >= FOLLOWING * scores[chosen]
         }))
     }
@@ -374,7 +374,8 @@ impl Material {
             .find(of_kind)
             .or_else(|| section.iter().find(|at| is_fresh(at)))
             .or_else(|| section.first())?;
-        Some(self.around(*chosen, asked, |_, _| true))
+        // All that a heading asks for stands below it, a price, too.
+        Some(self.around(*chosen, Asked::default(), |_, _| true))
     }
 
     /// The sentences that follow what was said last, and were not said yet.
@@ -396,13 +397,9 @@ impl Material {
     }
 
     /// The sentence with those around it that it needs, and those that belong to the answer: `belongs` gets what is
-    /// said so far and the next one. A price that a question for something else did not ask for ends it.
-    fn around(
-        &self,
-        at: usize,
-        asked: Asked,
-        belongs: impl Fn(Range<usize>, usize) -> bool,
-    ) -> Answer {
+    /// said so far and the next one. A price that a question for something else did not ask for is left out, unless what
+    /// follows leans on it.
+    fn around(&self, at: usize, asked: Asked, belongs: impl Fn(&[usize], usize) -> bool) -> Answer {
         let chosen = &self.sentences[at];
         let same_section = |other: usize| {
             self.sentences.get(other).is_some_and(|it| {
@@ -413,24 +410,29 @@ impl Material {
         if leans_back(&chosen.text) && at > 0 && same_section(at - 1) {
             start = at - 1;
         }
-        let mut end = at + 1;
-        while end - start < MAX_SENTENCES && same_section(end) {
-            let next = &self.sentences[end].text;
-            let continues = end == at + 1 && leans_back(next);
-            let length: usize = self.sentences[start..=end]
+        let leans = |other: usize| same_section(other) && leans_back(&self.sentences[other].text);
+        let mut said: Vec<usize> = (start..=at).collect();
+        let mut next = at + 1;
+        while said.len() < MAX_SENTENCES && same_section(next) {
+            if asked.has_other_price(&self.sentences[next].text) && !leans(next + 1) {
+                next += 1;
+                continue;
+            }
+            let continues = next == at + 1 && leans(next);
+            let length: usize = said
                 .iter()
-                .map(|sentence| sentence.text.chars().count() + 1)
+                .chain([&next])
+                .map(|at| self.sentences[*at].text.chars().count() + 1)
                 .sum();
-            let is_left_out = asked.kind.is_some() && asked.has_other_price(next);
-            let is_part = !is_left_out && (continues || belongs(start..end, end));
-            if !is_part || length > MAX_CHARS {
+            if !(continues || belongs(&said, next)) || length > MAX_CHARS {
                 break;
             }
-            end += 1;
+            said.push(next);
+            next += 1;
         }
-        let text = self.sentences[start..end]
+        let text = said
             .iter()
-            .map(|sentence| sentence.text.as_str())
+            .map(|at| self.sentences[*at].text.as_str())
             .collect::<Vec<_>>()
             .join(" ");
         Answer {

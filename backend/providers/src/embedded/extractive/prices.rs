@@ -121,9 +121,11 @@ impl Asked {
         self.kind.is_some_and(|kind| kind.fits(&said))
     }
 
-    /// Returns true if a sentence has a price that was not asked for, and not what was asked for.
+    /// Returns true if a sentence has a price where a time or a place was asked for, and has neither. Other questions may be answered by a
+    /// price without a word for one ("Is there a withdrawal limit?").
     pub(super) fn has_other_price(self, sentence: &str) -> bool {
-        !self.price && has_price(sentence) && !self.fits(sentence)
+        let is_other = matches!(self.kind, Some(Kind::Time | Kind::Place));
+        is_other && !self.price && has_price(sentence) && !self.fits(sentence)
     }
 }
 
@@ -171,7 +173,10 @@ mod tests {
         const PRICE: &str = "The tour of the cellar costs $20.";
         for (question, has_other) in [
             ("When is the tour of the cellar?", true),
-            ("How do I find the cellar?", true),
+            ("How do I find the cellar?", false),
+            ("What if I miss the tour?", false),
+            ("May I join the tour?", false),
+            ("Was ist mit der Kellerführung?", false),
             ("What does the tour cost?", false),
             ("How much is it?", false),
             ("Is the tour free?", false),
@@ -183,7 +188,7 @@ mod tests {
                 "{question}"
             );
         }
-        let children = Asked::of("And for children?");
+        let children = Asked::of("And when for children?");
         assert!(children.has_other_price(PRICE));
         assert!(
             !children
@@ -192,6 +197,8 @@ mod tests {
         );
         let when = Asked::of("When is the tour?");
         assert!(!when.fits(PRICE));
+        let limit = Asked::of("What is the withdrawal limit?");
+        assert!(!limit.has_other_price("The withdrawal limit is $500 a day."));
         let both = "The tour is at 9 and costs $20.";
         assert!(when.fits(both) && !when.has_other_price(both));
     }

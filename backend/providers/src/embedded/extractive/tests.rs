@@ -224,6 +224,40 @@ async fn a_price_that_nobody_asked_for_is_not_said() {
 }
 
 #[tokio::test]
+async fn a_price_below_the_question_is_said() {
+    for (question, answer) in [
+        (
+            "Can I bring my dog?",
+            "Yes. There is a fee of $25 per night. Please keep it on a lead.",
+        ),
+        (
+            "What happens if I cancel?",
+            "We refund you. A fee of $30 is kept for the booking.",
+        ),
+        ("Can I check out late?", "Yes, until noon. It costs $30."),
+        (
+            "When can I check in?",
+            "In the afternoon. Late arrivals pay $20. The bell is outside.",
+        ),
+    ] {
+        let document = format!("# Stay\n\n## {question}\n\n{answer}\n");
+        let (told, _) = from_base(&[(&["Stay"][..], &document)], question).await;
+        assert!(told.ends_with(answer), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn what_stands_behind_a_price_is_said() {
+    let text = "The cellar tour starts at ten. The price is $20. The garden tour starts at noon.";
+    let question = "When does the cellar tour start, and when does the garden tour start?";
+    let (told, _) = from_base(&[(&["Visit"][..], text)], question).await;
+    assert!(
+        told.ends_with("The cellar tour starts at ten. The garden tour starts at noon."),
+        "{told}"
+    );
+}
+
+#[tokio::test]
 async fn what_stands_below_a_question_answers_it() {
     let document = "# FAQ\n\n## Is the museum free on Sundays?\n\nYes.\n\n## Is the museum open on Mondays?\n\n\
                     No, it is closed then.\n\n## How long is the guarantee?\n\nTwo years.\n\n\
