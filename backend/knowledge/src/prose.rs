@@ -26,7 +26,7 @@ pub const UNMARKED: u8 = 7;
 pub struct Block<'a> {
     /// What it is.
     pub kind: BlockKind<'a>,
-    /// Its words without marks, in one line, or more where a text has the tag `<br>`; empty for code.
+    /// Its words in one line, without marks; empty for code.
     pub text: String,
     /// The lines of the document.
     pub source: &'a str,
@@ -207,11 +207,7 @@ impl<'a> Blocks<'a> {
             self.at = after;
             end = after;
         }
-        let text = text.trim_end_matches('\\');
-        let text = match kind == BlockKind::Text {
-            true => plain_lines(text),
-            false => plain(text),
-        };
+        let text = plain(text.trim_end_matches('\\'));
         let names_what_follows = kind == BlockKind::Text && item.is_none() && lines == 1;
         if names_what_follows && looks_like_heading(&text) && self.has_more() {
             kind = BlockKind::Heading { level: UNMARKED };
@@ -357,9 +353,6 @@ fn ends_wide(text: &str) -> bool {
 
 fn looks_like_heading(text: &str) -> bool {
     let words = text.split_whitespace().count();
-    if text.contains('\n') {
-        return false;
-    }
     if text.ends_with(['?', '？', '؟']) {
         return words <= QUESTION_WORDS;
     }
@@ -418,21 +411,8 @@ fn row_text(names: &[String], cells: &[String]) -> String {
 pub fn plain(line: &str) -> String {
     let mut marked = String::with_capacity(line.len());
     write_plain(line, &mut marked);
-    single_spaced(&marked)
-}
-
-/// Like [`plain`], but the tag `<br>` ends a line.
-fn plain_lines(text: &str) -> String {
-    let mut marked = String::with_capacity(text.len());
-    write_plain(text, &mut marked);
-    let lines = marked.split('\n').map(single_spaced);
-    let lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
-    lines.join("\n")
-}
-
-fn single_spaced(text: &str) -> String {
-    let mut words = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
+    let mut words = String::with_capacity(marked.len());
+    for word in marked.split_whitespace() {
         if !words.is_empty() {
             words.push(' ');
         }
@@ -441,7 +421,7 @@ fn single_spaced(text: &str) -> String {
     words
 }
 
-/// Appends the words of a line, with a line feed for the tag `<br>`. No blanks stand in front, so that `words` is empty until there are some.
+/// Appends the words of a line. No blanks stand in front, so that `words` is empty until there are some.
 fn write_plain(line: &str, words: &mut String) {
     // The description of a picture in front, which is written where no words follow; of several pictures, the last one that is described.
     let mut in_front: Option<&str> = None;
@@ -481,7 +461,7 @@ fn write_plain(line: &str, words: &mut String) {
                 .or_else(|| tag(rest))
             {
                 if !words.is_empty() {
-                    words.push(if breaks_line(rest) { '\n' } else { ' ' });
+                    words.push(' ');
                 }
                 rest = after;
                 continue;
@@ -520,14 +500,6 @@ fn write_plain(line: &str, words: &mut String) {
         // A description has no pictures inside, so this goes no deeper.
         write_plain(description, words);
     }
-}
-
-/// Returns true for a text that begins with the tag `<br>`, however it is written.
-fn breaks_line(tag: &str) -> bool {
-    let name = tag.trim_start_matches(['<', '/']);
-    name.get(..2)
-        .is_some_and(|name| name.eq_ignore_ascii_case("br"))
-        && !name[2..].starts_with(char::is_alphanumeric)
 }
 
 /// `[label][name]` and `[^note]`: the label, or nothing.

@@ -201,28 +201,6 @@ fn marks_are_no_words() {
 }
 
 #[test]
-fn a_tag_may_break_a_line() {
-    is_read(
-        "**Open**<br>9 to 5<BR />Closed <brand>on</brand> [Mon<br>days](x)<br>\n\n# A<br>B\n\n| a<br>b | c |\n",
-        &[
-            ('T', "Open\n9 to 5\nClosed on Mon\ndays"),
-            ('#', "A B"),
-            ('|', "a b: c"),
-        ],
-    );
-    assert_eq!(plain("<br>a<br/>b"), "a b");
-    is_read(
-        "Contact<br>Desk\n\nText.",
-        &[('T', "Contact\nDesk"), ('T', "Text.")],
-    );
-    let many = "a<br>".repeat(40_000);
-    assert_eq!(
-        blocks(&many).map(|block| block.text.len()).sum::<usize>(),
-        79_999
-    );
-}
-
-#[test]
 fn a_picture_that_only_marks_follow_is_its_description() {
     for (line, words) in [
         ("<b>![Open 9 to 5](x)</b>", "Open 9 to 5"),
