@@ -265,8 +265,7 @@ impl Synthesizer for Voices {
         };
         let text = match language::primary(&voice.language) {
             "en" => normalize::english(&request.text),
-            // Its espeak-ng says the sign in the voice's language.
-            _ => normalize::multiplied(&request.text, "×").into_owned(),
+            other => normalize::with_products(&request.text, other).into_owned(),
         };
         let sentences = voice.phonemes.of(&text, voice.speaker.most()).await?;
         let mut sentences = voice.speaker.parts(sentences);

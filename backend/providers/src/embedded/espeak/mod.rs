@@ -35,7 +35,7 @@ use super::{
         VoiceList, understood::readable_by_espeak,
     },
     ESPEAK, busy,
-    normalize::multiplied,
+    normalize::with_products,
     programs::start,
     queue,
 };
@@ -203,7 +203,7 @@ impl SpeechProcess {
             return Err(failed("the program has no pipes"));
         };
         // It reads everything before it makes a sound, so writing cannot wait for our reading.
-        let text = plain(text);
+        let text = plain(text, voice);
         input
             .write_all(text.as_bytes())
             .await
@@ -274,9 +274,11 @@ impl SpeechProcess {
 }
 
 /// The text without what the program takes for a command: `[[` begins phonemes, and control characters its own codes. Asterisks that multiply
-/// become the sign that it has a word for in every language.
-fn plain(text: &str) -> String {
-    multiplied(text, "×")
+/// become a word of the voice's language, which its name begins with, behind the folder of a file: `gmw/en-US+f3`.
+fn plain(text: &str, voice: &str) -> String {
+    let name = voice.rsplit('/').next().unwrap_or(voice);
+    let language = name.split('+').next().unwrap_or(name);
+    with_products(text, language)
         .replace("[[", "[ [")
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
@@ -293,7 +295,9 @@ mod tests {
 
     #[test]
     fn the_text_holds_no_commands() {
-        assert_eq!(plain("a [[b]] \u{1}30P c\n"), "a [ [b]]  30P c ");
-        assert_eq!(plain("2 * 3"), "2 × 3");
+        assert_eq!(plain("a [[b]] \u{1}30P c\n", "de"), "a [ [b]]  30P c ");
+        assert_eq!(plain("2 * 3", "gmw/en-US+f3"), "2 times 3");
+        assert_eq!(plain("2 * 3", "de+f3"), "2 mal 3");
+        assert_eq!(plain("2 * 3", "ja"), "2 * 3");
     }
 }

@@ -8,9 +8,13 @@ mod names;
 
 use std::{borrow::Cow, sync::LazyLock};
 
+use colloquy_base::language;
 use regex::{Captures, Regex};
 
 use self::names::{abbreviation, title, unit_of, weekday};
+
+/// The most of a text on each side of an asterisk that is read for a product without blanks, in bytes.
+const MAX_PRODUCT_BYTES: usize = 64;
 
 /// What is said of a match.
 type Say = fn(&Captures<'_>) -> String;
@@ -34,9 +38,41 @@ pub(super) fn english(text: &str) -> String {
     collapse(&apply(&ENGLISH, &plain.collect::<String>()))
 }
 
-/// Writes `times` for the asterisks that multiply: between numbers ("2*3"), and with spaces also between names of one letter ("2 * x").
+/// The word that multiplies in a language, or `None` where it is not known. espeak-ng says nothing for the sign "×" in most of them.
+fn times(language: &str) -> Option<&'static str> {
+    Some(match language::primary(language) {
+        "cs" | "sk" => "krát",
+        "da" => "gange",
+        "de" => "mal",
+        "en" => "times",
+        "es" => "por",
+        "fi" => "kertaa",
+        "fr" => "fois",
+        "it" => "per",
+        "nb" | "no" => "ganger",
+        "nl" => "keer",
+        "pl" => "razy",
+        "pt" => "vezes",
+        "ro" => "ori",
+        "ru" => "умножить на",
+        "sv" => "gånger",
+        "tr" => "çarpı",
+        "uk" => "помножити на",
+        _ => return None,
+    })
+}
+
+/// A text with the word of its language for the asterisks that multiply, or as it is where that word is not known.
 #[must_use]
-pub(super) fn multiplied<'a>(text: &'a str, times: &str) -> Cow<'a, str> {
+pub(super) fn with_products<'a>(text: &'a str, language: &str) -> Cow<'a, str> {
+    match times(language) {
+        Some(times) => multiplied(text, times),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// Writes `times` for the asterisks that multiply: between numbers ("2*3"), and with spaces also between names of one letter ("2 * x").
+fn multiplied<'a>(text: &'a str, times: &str) -> Cow<'a, str> {
     if !text.contains('*') {
         return Cow::Borrowed(text);
     }
@@ -48,10 +84,7 @@ pub(super) fn multiplied<'a>(text: &'a str, times: &str) -> Cow<'a, str> {
         let spaces = (left.len() < said.len(), right.len() < after.len());
         let multiplies = match spaces {
             (true, true) => ends_with_operand(left) && begins_with_operand(right),
-            (false, false) => {
-                let is_digit = |c: char| c.is_ascii_digit();
-                left.ends_with(is_digit) && right.starts_with(is_digit)
-            }
+            (false, false) => is_product(left, right),
             _ => false,
         };
         let left_bytes = left.len();
@@ -68,6 +101,25 @@ pub(super) fn multiplied<'a>(text: &'a str, times: &str) -> Cow<'a, str> {
     }
     said.push_str(rest);
     Cow::Owned(said)
+}
+
+/// Returns true if an asterisk without blanks multiplies what stands before and behind it: the whole word is numbers and asterisks, with marks
+/// of the sentence around. In "Dial *100*1#" it does not.
+fn is_product(left: &str, right: &str) -> bool {
+    let left = &left[left.ceil_char_boundary(left.len().saturating_sub(MAX_PRODUCT_BYTES))..];
+    let right = &right[..right.floor_char_boundary(MAX_PRODUCT_BYTES)];
+    let is_apart = |c: char| c.is_whitespace() || c == '=';
+    let left = left.rsplit(is_apart).next().unwrap_or_default();
+    let right = right.split(is_apart).next().unwrap_or_default();
+    let right = right.trim_end_matches(['.', ',', ';', ':', '!', '?', ')']);
+    is_number(left.trim_start_matches('(')) && right.split('*').all(is_number)
+}
+
+fn is_number(text: &str) -> bool {
+    let is_digit = |c: char| c.is_ascii_digit();
+    text.starts_with(is_digit)
+        && text.ends_with(is_digit)
+        && text.chars().all(|c| is_digit(c) || matches!(c, '.' | ','))
 }
 
 fn ends_with_operand(text: &str) -> bool {
