@@ -1,19 +1,16 @@
 //! Stage directions: what models write between asterisks that somebody does (`*smiles* Hello!`), which is done and not said.
 //!
 //! The same marks emphasize words (`I am *really* glad`), which are said. A direction is a thought of its own: it stands where a sentence
-//! begins and begins with a small letter, or its first word is something that people do on a stage, and nothing before it could do that
-//! (`Hello *smiles* nice to see you`, but `The dog *smiles* at you`). Where both are possible, the words are said.
+//! begins or ends and begins with a small letter, or its first word is something that people do on a stage. In the middle of a sentence
+//! a gesture is one behind a greeting (`Hello *smiles* nice to see you`). Where both are possible, the words are said.
 
 mod words;
 
 use std::borrow::Cow;
 
-use colloquy_voice::ends_with_abbreviation;
+use colloquy_voice::{ends_with_abbreviation, never_ends_sentence};
 
-use self::words::{
-    ACTIONS, EMPHASIZED, GESTURES, GREETED, GREETING, INTERJECTIONS, MANNERS, OPENING,
-    OTHER_PERSONS, PREPOSITIONS, RELATIVES,
-};
+use self::words::{ACTIONS, EMPHASIZED, GESTURES, GREETINGS, MANNERS, OPENING};
 
 /// The longest direction, in bytes.
 const MAX_BYTES: usize = 200;
@@ -23,6 +20,8 @@ const BEFORE_BYTES: usize = 200;
 const ENDS: [char; 7] = ['.', '!', '?', '…', '。', '！', '？'];
 /// What may close behind that.
 const CLOSERS: [char; 11] = ['"', '\'', '”', '’', '»', ')', ']', '」', '』', '）', '_'];
+/// What closes a quotation or a bracket, behind which a direction of several words stands, too.
+const QUOTED: [char; 3] = ['"', '”', ')'];
 /// Faces that end a sentence without a mark.
 const EMOTICONS: &[&str] = &[":)", ";)", ":-)", ";-)"];
 
@@ -68,11 +67,12 @@ fn enclosed(text: &str) -> Option<(&str, &str)> {
 }
 
 fn is_direction(inside: &str, before: &str, after: &str) -> bool {
-    let before = before.trim_end();
     let before = &before[before.ceil_char_boundary(before.len().saturating_sub(BEFORE_BYTES))..];
-    let begins = begins_sentence(before);
+    let before = before.trim_end();
     let is_apart = after.is_empty() || after.starts_with(char::is_whitespace);
     let follows = after.trim_start();
+    let has_words = inside.contains(char::is_whitespace);
+    let begins = begins_sentence(before, follows) || has_words && before.ends_with(QUOTED);
     let ends = follows.is_empty();
     let does = action(inside);
     if begins && is_apart {
@@ -85,7 +85,11 @@ fn is_direction(inside: &str, before: &str, after: &str) -> bool {
     let Some(action) = does else {
         return false;
     };
-    if is_apart && nobody_before(before, &action) {
+    let has_object = follows
+        .split_whitespace()
+        .next()
+        .is_some_and(|word| matches!(word, "of" | "and"));
+    if is_apart && !has_object && GESTURES.contains(&action.as_str()) && is_greeting(before) {
         return true;
     }
     // "*sighs*, well", "well, *sighs*, yes", "Hello *waves*".
@@ -102,32 +106,22 @@ fn is_direction(inside: &str, before: &str, after: &str) -> bool {
 }
 
 /// Returns true if a sentence ends with a text, so that another begins behind it. A full stop of an abbreviation, a bracket and a quotation
-/// mark end none.
-fn begins_sentence(before: &str) -> bool {
+/// mark end none, but an abbreviation that may end a sentence does before nothing or a capital letter.
+fn begins_sentence(before: &str, follows: &str) -> bool {
     let bare = before.trim_end_matches(CLOSERS);
-    let ends = bare.ends_with(ENDS) && !ends_with_abbreviation(bare);
+    let may_end = bare.len() == before.len()
+        && !never_ends_sentence(bare)
+        && (follows.is_empty() || follows.starts_with(char::is_uppercase));
+    let ends = bare.ends_with(ENDS) && (may_end || !ends_with_abbreviation(bare));
     before.is_empty() || ends || EMOTICONS.iter().any(|face| before.ends_with(face))
 }
 
-/// Returns true if nobody in the sentence before an action could be who does it: it is a greeting, or ends with another person.
-fn nobody_before(before: &str, action: &str) -> bool {
+/// Returns true if greetings and interjections are all that stands in the sentence before an action.
+fn is_greeting(before: &str) -> bool {
     let sentence = before.rsplit(ENDS).next().unwrap_or_default();
     let words = sentence.split(|c: char| !c.is_alphanumeric() && c != '\'');
-    let words: Vec<String> = words
-        .filter(|word| !word.is_empty())
-        .map(str::to_lowercase)
-        .collect();
-    let is_in = |list: &[&str], word: &String| list.contains(&word.as_str());
-    let mut rest = words.iter().skip_while(|word| is_in(INTERJECTIONS, word));
-    let is_greeting = match rest.next() {
-        Some(first) => is_in(GREETING, first) && rest.all(|word| is_in(GREETED, word)),
-        None => !words.is_empty(),
-    };
-    let mut last = words.iter().rev();
-    let is_other = last.next().is_some_and(|word| is_in(OTHER_PERSONS, word));
-    let belongs = last.next().is_some_and(|word| is_in(PREPOSITIONS, word));
-    let relates = words.iter().any(|word| is_in(RELATIVES, word));
-    is_greeting || is_other && !belongs && !relates && GESTURES.contains(&action)
+    let mut words = words.filter(|word| !word.is_empty()).peekable();
+    words.peek().is_some() && words.all(|word| GREETINGS.contains(&word.to_lowercase().as_str()))
 }
 
 /// What people do on a stage, if the first word says it, or the one behind how they do it.
@@ -172,21 +166,37 @@ mod tests {
             ("*smiles. Then waves.* Hello.", " Hello."),
             ("*nods* *smiles* Yes.", "  Yes."),
             ("Hello *smiles* nice to see you", "Hello  nice to see you"),
-            (
-                "Oh, good morning *waves happily* how are you?",
-                "Oh, good morning  how are you?",
-            ),
-            (
-                "Nice to see you *laughs* how was it?",
-                "Nice to see you  how was it?",
-            ),
-            ("I missed you *sighs* so much.", "I missed you  so much."),
             ("Well *chuckles* let me think.", "Well  let me think."),
             (
                 "We close at 5 p.m. *smiles* See you!",
                 "We close at 5 p.m.  See you!",
             ),
             ("Hallo! :) *lächelt* Guten Tag", "Hallo! :)  Guten Tag"),
+            (
+                "\"Hello there,\" *she says with a smile.* \"What can I get you?\"",
+                "\"Hello there,\"  \"What can I get you?\"",
+            ),
+            (
+                "\"Ja,\" *sagt er leise* \"so ist es.\"",
+                "\"Ja,\"  \"so ist es.\"",
+            ),
+            (
+                "That is all (for now) *in a low voice* Follow me.",
+                "That is all (for now)  Follow me.",
+            ),
+            (
+                "This is Ann from Acme Inc. *warm smile* How can I help?",
+                "This is Ann from Acme Inc.  How can I help?",
+            ),
+            (
+                "Until 5 p.m. *a friendly nod* Anything else?",
+                "Until 5 p.m.  Anything else?",
+            ),
+            ("Obst usw. *lächelt* Noch etwas?", "Obst usw.  Noch etwas?"),
+            (
+                "Je sais où il est. *sourit* Venez!",
+                "Je sais où il est.  Venez!",
+            ),
             (
                 "\"Come in.\" *in a low voice* Who is it?",
                 "\"Come in.\"  Who is it?",
@@ -236,6 +246,13 @@ mod tests {
             "Oh my dog *smiles* at me",
             "Seeing you *brightens* my day",
             "Whoever knows you *smiles* at that",
+            "Are you *laughing* at me?",
+            "I wish you *smiles* and sunshine.",
+            "The guard opposite you *nods* politely.",
+            "Good *looks* are not everything.",
+            "Welcome *offers* end on Sunday.",
+            "Sure *looks* like rain today.",
+            "Hello *waves* of joy",
             "The man behind you *laughs* a lot",
         ] {
             assert_eq!(removed(written), written);
@@ -246,5 +263,7 @@ mod tests {
         assert_eq!(removed(&open), open);
         let without_spaces = ".*a*".repeat(50_000);
         assert_eq!(removed(&without_spaces), without_spaces);
+        let nods = "*nods* ".repeat(50_000);
+        assert_eq!(removed(&nods).len(), 50_000);
     }
 }

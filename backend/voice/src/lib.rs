@@ -47,6 +47,6 @@ pub use interface::{
 };
 pub use outbound::{
     resample::{Resampler, UnsupportedRate},
-    sentences::{Splitter, ends_with_abbreviation},
+    sentences::{Splitter, ends_with_abbreviation, never_ends_sentence},
 };
 pub use stats::Stats;

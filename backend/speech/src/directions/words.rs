@@ -147,10 +147,9 @@ pub(super) const ACTIONS: &[&str] = &[
 /// Actions without an object, whose subject is a person or an animal.
 pub(super) const GESTURES: &[&str] = &[
     "beams", "blinks", "blushes", "cackles", "chortles", "chuckles", "coughs", "curtsies",
-    "exhales", "fidgets", "frowns", "gasps", "giggles", "giggling", "grinning", "grins", "groans",
-    "inhales", "laughing", "laughs", "nodding", "nods", "pouts", "shrugs", "sighing", "sighs",
-    "smiles", "smiling", "smirks", "snickers", "sniffles", "sniffs", "sobs", "waves", "waving",
-    "winces", "winking", "winks", "yawns",
+    "exhales", "fidgets", "frowns", "gasps", "giggles", "grins", "groans", "inhales", "laughs",
+    "nods", "pouts", "shrugs", "sighs", "smiles", "smirks", "snickers", "sniffles", "sniffs",
+    "sobs", "waves", "winces", "winks", "yawns",
 ];
 /// Words that are said alone, and emphasized.
 pub(super) const EMPHASIZED: &[&str] = &[
@@ -229,75 +228,11 @@ pub(super) const EMPHASIZED: &[&str] = &[
     "well",
     "yes",
 ];
-/// Words that begin a greeting or another word to somebody.
-pub(super) const GREETING: &[&str] = &[
-    "bonjour",
-    "bye",
-    "ciao",
-    "danke",
-    "gracias",
-    "good",
-    "goodbye",
-    "greetings",
-    "hallo",
-    "hello",
-    "hey",
-    "hi",
-    "hola",
-    "merci",
-    "sorry",
-    "thank",
-    "thanks",
-    "welcome",
-];
-/// Words that may follow in a greeting.
-pub(super) const GREETED: &[&str] = &[
-    "afternoon",
-    "again",
-    "day",
-    "dear",
-    "evening",
-    "everybody",
-    "everyone",
-    "friend",
-    "friends",
-    "morning",
-    "much",
-    "night",
-    "so",
-    "there",
-    "very",
-    "you",
-];
-/// Interjections, which are no subject.
-pub(super) const INTERJECTIONS: &[&str] = &[
-    "ah", "aww", "haha", "hm", "hmm", "oh", "ok", "okay", "ooh", "ouch", "phew", "sure", "uh",
-    "um", "well", "wow", "yeah", "yep", "yes",
-];
-/// Pronouns that are no subject of a verb in the third person: "you *smiles*".
-pub(super) const OTHER_PERSONS: &[&str] = &["him", "i", "me", "them", "they", "us", "we", "you"];
-/// Pronouns of sentences in which somebody else may be the subject: "whoever knows you *smiles*".
-pub(super) const RELATIVES: &[&str] = &[
-    "anybody",
-    "anyone",
-    "everybody",
-    "everyone",
-    "nobody",
-    "one",
-    "somebody",
-    "someone",
-    "that",
-    "what",
-    "whatever",
-    "which",
-    "who",
-    "whoever",
-    "whom",
-];
-/// Words behind which a pronoun belongs to a subject before it: "the man behind you *laughs*".
-pub(super) const PREPOSITIONS: &[&str] = &[
-    "about", "around", "at", "behind", "beside", "between", "but", "by", "except", "for", "from",
-    "like", "near", "of", "than", "to", "with", "without",
+/// Greetings and interjections that are neither a subject nor say how something is.
+pub(super) const GREETINGS: &[&str] = &[
+    "ah", "aha", "aw", "aww", "bonjour", "bye", "ciao", "goodbye", "hah", "haha", "hallo", "hehe",
+    "hello", "hey", "hi", "hm", "hmm", "hola", "oh", "ooh", "oops", "ouch", "phew", "sorry",
+    "thanks", "uh", "um", "well", "wow", "yay",
 ];
 /// How they do it, before the action.
 pub(super) const MANNERS: &[&str] = &[

@@ -256,6 +256,15 @@ pub fn ends_with_abbreviation(text: &str) -> bool {
     is_listed || is_initialism(&lower) || is_initial(word)
 }
 
+/// Returns true if the full stop at the end of a text is that of an abbreviation that never ends a sentence ("Dr.").
+#[must_use]
+pub fn never_ends_sentence(text: &str) -> bool {
+    text.strip_suffix('.').is_some_and(|before| {
+        let lower = last_word(before).to_lowercase();
+        ABBREVIATIONS.contains(&lower.as_str())
+    })
+}
+
 /// Returns true for the initial of a name: "J".
 fn is_initial(word: &str) -> bool {
     let mut characters = word.chars();
