@@ -205,12 +205,14 @@ fn ends_sentence(before: &str, marks: &str, rest: &str) -> Verdict {
     if !next.is_whitespace() {
         return Verdict::GoesOn;
     }
-    // Marks of emphasis say nothing of how the sentence goes on.
-    let next_word = rest.trim_start().trim_start_matches(['*', '_']);
-    let next_word = next_word.chars().next();
+    let follows = rest.trim_start();
     if marks.contains("..") || marks.contains('…') {
-        return ends_unless(next_word, char::is_lowercase);
+        return ends_unless(follows.chars().next(), char::is_lowercase);
     }
+    // Marks of emphasis, of which there are three at most, say nothing of how the sentence goes on behind an abbreviation.
+    let emphasis = follows.bytes().take(3);
+    let emphasis = emphasis.take_while(|mark| matches!(mark, b'*' | b'_'));
+    let next_word = follows[emphasis.count()..].chars().next();
     if !marks.starts_with('.') || marks.contains(['!', '?']) {
         return Verdict::Ends;
     }
@@ -272,14 +274,16 @@ fn is_initial(word: &str) -> bool {
     first.is_some_and(|first| first.is_uppercase() && first != 'I') && characters.next().is_none()
 }
 
-/// The last word, without what opens before it. An apostrophe belongs to its word ("DON'T"), but not before a word of its own ("l'art").
+/// The last word, without what opens before it. An apostrophe belongs to its word ("DON'T"), but not before a word of its own ("l'art") or an
+/// initial ("d'A.").
 fn last_word(before: &str) -> &str {
     let opens = |c: char| c.is_whitespace() || "([{\"“‘-".contains(c);
     let word = before.rsplit(opens).next().unwrap_or_default();
     match word.rsplit_once(['\'', '’']) {
         Some((front, behind)) => {
-            let is_ending = behind.chars().nth(1).is_none();
-            match is_ending && front.ends_with(char::is_alphanumeric) {
+            let is_ending = matches!(behind, "s" | "t" | "d" | "m" | "S" | "T" | "D" | "M");
+            let letters = front.chars().filter(|c| c.is_alphanumeric());
+            match is_ending && letters.count() > 1 {
                 true => word,
                 false => behind,
             }

@@ -92,6 +92,14 @@ fn sentences_of_many_kinds() {
             "'J. Moss' wrote it, see l'art. 5. Good.",
             &["'J. Moss' wrote it, see l'art. 5.", "Good."],
         ),
+        (
+            "Les œuvres d'A. Dumas. Vive l'E. Rossi. Bon.",
+            &["Les œuvres d'A. Dumas.", "Vive l'E. Rossi.", "Bon."],
+        ),
+        (
+            "Hmm... *smiles* Let me look that up.",
+            &["Hmm...", "*smiles* Let me look that up."],
+        ),
         ("Das ist z.B. Obst. Gut.", &["Das ist z.B. Obst.", "Gut."]),
         (
             "1. Open it.\n2. Close it.\n",
