@@ -287,7 +287,9 @@ pub fn sentences(text: &str) -> Vec<&str> {
                 '.' => {
                     next.is_none_or(char::is_whitespace)
                         && !is_abbreviation(&line[start..at])
-                        && (!is_initialism(&line[start..at]) || begins_plainly(&line[end..]))
+                        && (!is_initialism(&line[start..at])
+                            || begins_plainly(&line[end..])
+                            || begins_question(&line[start..at], &line[end..]))
                         && (!is_half_of_day(&line[start..at]) || begins(&line[end..]))
                 }
                 _ => false,
@@ -337,6 +339,21 @@ fn begins_plainly(text: &str) -> bool {
     let word = first.trim_matches(|c: char| !c.is_alphanumeric());
     let word = word.split(['\'', '’']).next().unwrap_or_default();
     word.starts_with(char::is_uppercase) && STOP_WORDS.contains(&word.to_lowercase().as_str())
+}
+
+/// True if a short question follows a text that does not ask itself: "We ship to the U.S. Questions?", but not "Do you ship to the U.S. Army?".
+fn begins_question(before: &str, text: &str) -> bool {
+    const NEAR_BYTES: usize = 120;
+    const ASKING: &[&str] = &[
+        "am", "are", "can", "could", "did", "do", "does", "has", "have", "how", "is", "may",
+        "should", "was", "were", "what", "when", "where", "which", "who", "why", "will", "would",
+    ];
+    let near = text[..text.floor_char_boundary(NEAR_BYTES)].trim_start();
+    let end = near.find(['.', '!', '?']);
+    let is_question = end.is_some_and(|at| near[at..].starts_with('?'));
+    let first = before.split_whitespace().next().unwrap_or_default();
+    let asks = ASKING.contains(&first.to_lowercase().as_str());
+    is_question && near.starts_with(char::is_uppercase) && !asks
 }
 
 /// Whether a text begins a sentence: with a capital that is not that of a day, or with a day of which something is said.
@@ -509,6 +526,24 @@ mod tests {
                 "The rest is not.",
                 "Ask “Dr. Moss” or 'J. Hill' (\"St. Mary\").",
                 "He lives in D.C."
+            ]
+        );
+    }
+
+    #[test]
+    fn a_question_behind_letters_with_full_stops_stands_alone() {
+        let text = "Our head office is in Washington, D.C. Need directions? Call us. We ship to the whole U.S. Questions? Write to us. \
+                    Do you work for the U.S. Army?";
+        assert_eq!(
+            sentences(text),
+            [
+                "Our head office is in Washington, D.C.",
+                "Need directions?",
+                "Call us.",
+                "We ship to the whole U.S.",
+                "Questions?",
+                "Write to us.",
+                "Do you work for the U.S. Army?"
             ]
         );
     }
