@@ -11,16 +11,29 @@ const ENDS: [char; 3] = [':', '.', ')'];
 /// The longest label, in bytes: "Question 1000:".
 const MAX_BYTES: usize = 16;
 
-/// Returns what ends the labels of a passage; `None` if it labels no question. Without one, "A:" may be the first of several choices.
+/// Returns what ends the labels of a passage; `None` if it labels no question, or choices. Without a question, "A:" may
+/// be the first of several choices.
 pub(super) fn end_of(passage: &Passage, text: &str) -> Option<char> {
-    let headings = passage.headings.iter().map(String::as_str);
-    let mut lines = headings.chain(text.lines());
-    lines.find_map(|line| {
-        let line = line.trim_start_matches(|c: char| c.is_whitespace() || "#*_->+|".contains(c));
-        let (name, end, behind) = label(line)?;
+    let (_, end, _) = labels(passage, text).find(|(name, _, behind)| {
         let is_question = QUESTION.iter().any(|it| it.eq_ignore_ascii_case(name));
         // "Q. Smith" is a name.
-        (is_question && behind.contains(['?', '？', '؟'])).then_some(end)
+        is_question && behind.contains(['?', '？', '؟'])
+    })?;
+    let is_second =
+        |(name, other, _): (&str, char, &str)| other == end && name.eq_ignore_ascii_case("b");
+    // "Question 3: Which is bigger?" has choices below it, "A: Jupiter" and "B: Mars".
+    (!labels(passage, text).any(is_second)).then_some(end)
+}
+
+/// The labels in front of the headings and lines of a passage.
+fn labels<'a>(
+    passage: &'a Passage,
+    text: &'a str,
+) -> impl Iterator<Item = (&'a str, char, &'a str)> {
+    let headings = passage.headings.iter().map(String::as_str);
+    let lines = headings.chain(text.lines());
+    lines.filter_map(|line| {
+        label(line.trim_start_matches(|c: char| c.is_whitespace() || "#*_->+|".contains(c)))
     })
 }
 
@@ -63,6 +76,7 @@ mod tests {
             "Q. Smith came.",
             "Quite: is it?",
             "Q:Is it?",
+            "Question 3: Which is bigger?\nA: Jupiter\nB: Mars",
             "",
         ] {
             assert_eq!(end(text), None, "{text}");

@@ -252,7 +252,7 @@ async fn a_price_below_the_question_is_said() {
         ),
     ] {
         let document = format!("# Stay\n\n## {question}\n\n{answer}\n");
-        let (told, _) = from_base(&[(&["Stay"][..], &document)], question).await;
+        let (told, _) = from_base(&[(&["Stay"][..], document.as_str())], question).await;
         assert!(told.ends_with(answer), "{told}");
     }
 }
