@@ -430,16 +430,9 @@ mod tests {
         assert_eq!(stop("Dr... Moss. And more"), "Dr... Moss".len());
         assert_eq!(stop("Moss... And more"), "Moss".len());
         let begin = SystemClock.instant();
-        for run in [
-            ".".repeat(200_000),
-            "dr.".repeat(70_000),
-            "dr. ".repeat(50_000),
-        ] {
-            let text = format!("dr{run}");
-            assert!(stop(&text) <= text.len());
+        for text in [format!("dr{}", ".".repeat(200_000)), "dr. ".repeat(50_000)] {
+            assert_eq!(stop(&text), text.len());
         }
-        let dots = format!("dr{}", ".".repeat(200_000));
-        assert_eq!(stop(&dots), dots.len());
         assert!((SystemClock.instant() - begin).as_secs() < 10);
     }
 
