@@ -262,7 +262,9 @@ mod tests {
         let open = "*a ".repeat(50_000);
         assert_eq!(removed(&open), open);
         let without_spaces = ".*a*".repeat(50_000);
-        assert_eq!(removed(&without_spaces), without_spaces);
+        // Behind the last one nothing follows.
+        let said = removed(&without_spaces);
+        assert_eq!(Some(&*said), without_spaces.strip_suffix("*a*"));
         let nods = "*nods* ".repeat(50_000);
         assert_eq!(removed(&nods).len(), 50_000);
     }
