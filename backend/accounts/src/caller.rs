@@ -72,9 +72,10 @@ fn count(parts: &Parts, accounts: &Accounts, principal: &Principal) -> Result<()
     let network = client_network(parts).filter(|_| principal.is_publishable());
     let share = network.map(|network| limits.hold_share(owner, network, principal.partner_rate));
     let trusted_proxies = accounts.config.http.trusted_proxies;
-    let share = share
-        .transpose()
-        .map_err(|limited| share_used_up(&parts.headers, trusted_proxies, limited))?;
+    let share = share.transpose().map_err(|limited| {
+        let may_warn = || limits.may_warn();
+        share_used_up(&parts.headers, trusted_proxies, limited, may_warn)
+    })?;
     limits.check_key(&principal.key_id)?;
     if let (Some(partner), Some(rate)) = (partner, principal.partner_rate) {
         limits.check_partner(partner, rate)?;
@@ -97,16 +98,21 @@ fn share_owner<'a>(
     }
 }
 
-/// 429. All visitors behind a proxy that the settings do not count are one network, so the log says what to set if there seems to
-/// be one.
-fn share_used_up(headers: &HeaderMap, trusted_proxies: usize, limited: RateLimited) -> ApiError {
+/// Answers 429. All visitors behind a proxy that the settings do not count are one network, so the log says what to set if there seems to
+/// be one. Anybody can send the header, so `may_warn` bounds how often.
+fn share_used_up(
+    headers: &HeaderMap,
+    trusted_proxies: usize,
+    limited: RateLimited,
+    may_warn: impl FnOnce() -> bool,
+) -> ApiError {
     let error = ApiError::from(limited);
-    if trusted_proxies > 0 || !headers.contains_key("x-forwarded-for") {
+    if trusted_proxies > 0 || !headers.contains_key("x-forwarded-for") || !may_warn() {
         return error;
     }
     let source: Box<dyn std::error::Error + Send + Sync> =
         "a network has used up its share of a publishable key's rate; if a reverse proxy of yours sent X-Forwarded-For, \
-         set http.trusted_proxies, so that its visitors are told apart"
+         set http.trusted_proxies, so that its visitors are told apart, and leave it at 0 without one"
             .into();
     ApiError {
         source: Some(source.into()),
@@ -203,7 +209,7 @@ mod tests {
     fn the_log_names_the_setting_that_a_proxy_needs() {
         let told = |headers: &HeaderMap, trusted_proxies| {
             let wait = Duration::from_secs(4);
-            let error = share_used_up(headers, trusted_proxies, RateLimited { wait });
+            let error = share_used_up(headers, trusted_proxies, RateLimited { wait }, || true);
             assert_eq!(error.retry_after, Some(wait));
             assert_eq!((error.status.as_u16(), error.code), (429, "rate_limited"));
             assert!(!error.message.contains("proxies"), "{}", error.message);
@@ -218,5 +224,14 @@ mod tests {
                 .contains("set http.trusted_proxies")
         );
         assert_eq!(told(&headers, 1), None);
+        let seldom = share_used_up(
+            &headers,
+            0,
+            RateLimited {
+                wait: Duration::ZERO,
+            },
+            || false,
+        );
+        assert!(seldom.source.is_none());
     }
 }

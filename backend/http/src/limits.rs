@@ -73,6 +73,7 @@ pub struct RateLimits {
     partners: Limiter,
     shares: Shares,
     addresses: Attempts,
+    warnings: Limiter,
 }
 
 /// A rate of one sort of requests: those of each key, and all of this node.
@@ -113,6 +114,7 @@ impl RateLimits {
             partners: Limiter::new(Quota::per_minute(SHARES), clock),
             shares: Shares::new(config.requests_per_minute, config.request_burst, clock),
             addresses: Attempts::new(config.attempts_per_minute, clock),
+            warnings: Limiter::new(Quota::per_minute(NonZeroU32::MIN), clock),
         }
     }
 
@@ -134,9 +136,14 @@ impl RateLimits {
             .take(&partner.to_owned(), at_least_one(shares))
     }
 
+    /// Returns true once a minute, for a warning that anybody can cause.
+    pub fn may_warn(&self) -> bool {
+        self.warnings.check(&String::new()).is_ok()
+    }
+
     /// Counts a request with a publishable key against the share of its [`network`], until the result is dropped: while it is found out
     /// if the key has room for it. A network has a quarter of the rate and of the burst of one key, or of its partner's rate if that is
-    /// less, for all publishable keys of the owner together.
+    /// less.
     ///
     /// # Errors
     /// When there are too many.
@@ -454,6 +461,7 @@ mod tests {
             keys: Limiter::new(per_minute(1), &addresses.clock.clone()),
             partners: Limiter::new(per_minute(1), &addresses.clock.clone()),
             shares: Shares::new(1, 1, &addresses.clock.clone()),
+            warnings: Limiter::new(per_minute(1), &addresses.clock.clone()),
             addresses,
         }
     }

@@ -251,9 +251,9 @@ async fn a_message_that_goes_on_may_take_its_time() {
 
 #[tokio::test]
 async fn a_client_that_reads_nothing_does_not_keep_a_message_waiting() {
-    let text = with_pause(1_000).await;
+    let text = with_pause(4_000).await;
     let words = ("y".repeat(1_000) + " ").repeat(30_000);
-    let words = Script::text(words).delayed(Duration::from_millis(300), Duration::ZERO);
+    let words = Script::text(words).delayed(Duration::from_secs(3), Duration::ZERO);
     text.upstream.script(Api::Chat, words);
     let mut socket = Socket::open(&text).await;
     socket

@@ -9,8 +9,14 @@ mod create;
 mod room;
 
 use std::{
-    convert::Infallible, error::Error as _, future::poll_fn, io::ErrorKind, pin::pin, sync::Arc,
-    task::Poll, time::Duration,
+    convert::Infallible,
+    error::Error as _,
+    future::{pending, poll_fn},
+    io::ErrorKind,
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
 };
 
 use axum::{
@@ -30,6 +36,7 @@ use colloquy_http::{
 use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::{
     select,
+    sync::Notify,
     time::{Instant, sleep, sleep_until, timeout},
 };
 use tungstenite::error::{Error as SocketError, ProtocolError};
@@ -369,8 +376,9 @@ impl Connection {
         )))
     }
 
-    /// Sends messages, and the pong that is queued. A server that stops waits for a client that takes nothing no longer than it has to. A
-    /// client that owes the rest of a message meanwhile, which cannot be read, may take nothing for as long as it may pause.
+    /// Sends messages, and the pong that is queued. A server that stops waits for a client that takes nothing no longer than it has to, and
+    /// where nothing runs, the connection's time goes on. A client that owes the rest of a message meanwhile, which cannot be read, may take
+    /// nothing for as long as it may pause.
     async fn send(
         &mut self,
         messages: impl IntoIterator<Item = Message, IntoIter: Send> + Send,
@@ -380,10 +388,25 @@ impl Connection {
             over.cancelled().await;
             sleep(LINGER).await;
         };
+        let ends_at = self
+            .running
+            .is_none()
+            .then(|| self.idle_until().min(self.until));
+        let shutdown = self.generation.kernel.shutdown.clone();
+        let unused = async move {
+            let Some(at) = ends_at else {
+                return pending().await;
+            };
+            select! {
+                () = shutdown.cancelled() => sleep(LINGER).await,
+                () = sleep_until(at) => {}
+            }
+        };
         let intake = self.intake.clone();
         let pause = Duration::from_millis(self.generation.config.http.body_pause_ms.into());
+        let progress = Notify::new();
         let late = async {
-            sleep(pause).await;
+            while timeout(pause, progress.notified()).await.is_ok() {}
             late(&intake).await;
         };
         let sent = async {
@@ -394,6 +417,7 @@ impl Connection {
                     self.keep(grown)?;
                 }
                 self.socket.feed(message).await.map_err(|_| None)?;
+                progress.notify_one();
             }
             self.socket.flush().await.map_err(|_| None)
         };
@@ -401,6 +425,7 @@ impl Connection {
             biased;
             sent = sent => sent,
             () = stopped => Err(None),
+            () = unused => Err(None),
             () = late => self.check_message().and(Err(None)),
         }
     }
