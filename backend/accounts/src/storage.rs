@@ -255,6 +255,34 @@ pub async fn total(db: &impl Executor) -> Result<u64, StoreError> {
     db.fetch_count(statement(sql, [])).await
 }
 
+#[derive(sqlx::FromRow)]
+struct TextsRow {
+    partner: String,
+    settings: String,
+    texts: i64,
+}
+
+/// Returns the partners whose texts have more than half of what they may store, with that half in bytes.
+///
+/// # Errors
+/// The database's failure.
+pub async fn half_full(base: &Base) -> Result<Vec<(String, u64)>, StoreError> {
+    let sql = "SELECT p.id AS partner, p.settings, s.texts FROM partners p \
+               JOIN partner_storage s ON s.partner = p.id WHERE s.texts > 0 ORDER BY p.id";
+    let rows: Vec<TextsRow> = base.store.db().fetch_all(statement(sql, [])).await?;
+    let mut found = Vec::new();
+    for row in rows {
+        let settings = PartnerSettings::of_row(&row.settings).map_err(StoreError::malformed)?;
+        let limit = settings
+            .storage_bytes
+            .unwrap_or(base.config.limits.storage_bytes_per_partner);
+        if row.texts.max(0).unsigned_abs() > limit / 2 {
+            found.push((row.partner, limit / 2));
+        }
+    }
+    Ok(found)
+}
+
 /// What a partner stores, and what it may.
 struct Standing {
     stored: u64,

@@ -3,7 +3,7 @@
 use colloquy_accounts::{Tenant, storage};
 use colloquy_store::{Dialect, Executor, Store, StoreError, Transaction, statement};
 
-use super::{CallState, store::CLEARED};
+use super::store::{CLEARED, NODE_LOST};
 
 /// How many calls are changed in one statement.
 const AT_ONCE: i64 = 500;
@@ -11,6 +11,13 @@ const AT_ONCE: i64 = 500;
 /// The most bytes that the calls of a publishable key have that ended without media. Anybody who sees the page places and joins such calls,
 /// and would fill the storage of the partner with their metadata.
 const MAX_SILENT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// How long a call whose node is out of reach is kept at least, in milliseconds: the node may still live, and tell how the call ended.
+const LOST_HELD_MS: i64 = 10 * 60_000;
+
+/// The condition of calls that can be deleted: those that are over, unless they were presumed lost (`$3`) after `$4`.
+const OVER: &str =
+    "state IN ('completed', 'error') AND (COALESCE(error_code, '') <> $3 OR ended_at <= $4)";
 
 /// The condition of calls in which media never flowed. A call that was not marked as ongoing, since the database was away, has a length or
 /// a transcript.
@@ -84,7 +91,10 @@ pub(super) async fn bound_silent(
     page_key: &str,
 ) -> Result<(), StoreError> {
     loop {
-        let sql = "SELECT CAST(COALESCE(SUM(silent_bytes), 0) AS BIGINT) FROM calls WHERE page_key = $1 AND silent_bytes > 0";
+        let sql = format!(
+            "SELECT CAST(COALESCE(SUM(silent_bytes), 0) AS BIGINT) FROM calls \
+             WHERE page_key = $1 AND silent_bytes > 0 AND {WITHOUT_MEDIA}"
+        );
         let held = transaction.fetch_count(statement(sql, [page_key.into()]));
         let excess = held.await?.saturating_sub(MAX_SILENT_BYTES);
         if excess == 0 {
@@ -98,7 +108,8 @@ pub(super) async fn bound_silent(
         tracing::info!(
             key = page_key,
             deleted = deleted.len(),
-            "the oldest calls of a publishable key that ended without media were deleted, since such calls have 64 MiB of metadata"
+            "the oldest calls of a publishable key that ended without media were deleted: all of them, counted with 1 KiB each at least, \
+             have 64 MiB"
         );
         let released = deleted.into_iter().map(|call| (call.partner, call.bytes));
         storage::release_texts(transaction, released.collect()).await?;
@@ -120,7 +131,7 @@ async fn delete_oldest_silent(
     };
     let sql = format!(
         "WITH oldest AS MATERIALIZED (SELECT id, ended_at, silent_bytes FROM calls WHERE page_key = $1 AND silent_bytes > 0 \
-         ORDER BY ended_at, id LIMIT $3 {lock}), \
+         AND {WITHOUT_MEDIA} ORDER BY ended_at, id LIMIT $3 {lock}), \
          summed AS (SELECT id, SUM(silent_bytes) OVER (ORDER BY ended_at, id) - silent_bytes AS older_bytes FROM oldest) \
          DELETE FROM calls WHERE id IN (SELECT id FROM summed WHERE older_bytes < $2) RETURNING partner, ended_bytes AS bytes"
     );
@@ -132,19 +143,59 @@ async fn delete_oldest_silent(
     db.fetch_all(statement(sql, values)).await
 }
 
-/// Returns the state of a call of the tenant, or of any call where that is `None`.
-pub(super) async fn state(
+/// Deletes the oldest calls of the publishable keys of a partner until the others have `most` bytes at most, a batch in each transaction, and
+/// releases their bytes. Returns how many were deleted.
+pub(super) async fn bound_pages(
+    store: &Store,
+    partner: &str,
+    most: u64,
+) -> Result<u64, StoreError> {
+    let mut purged = 0;
+    loop {
+        let transaction = store.begin_patient().await?;
+        let sql = "SELECT CAST(COALESCE(SUM(ended_bytes), 0) AS BIGINT) FROM calls \
+                   WHERE partner = $1 AND page_key IS NOT NULL AND ended_bytes > 0";
+        let held = transaction.fetch_count(statement(sql, [partner.into()]));
+        let excess = held.await?.saturating_sub(most);
+        if excess == 0 {
+            return Ok(purged);
+        }
+        let sql = "WITH oldest AS (SELECT id, ended_at, ended_bytes FROM calls \
+                   WHERE partner = $1 AND page_key IS NOT NULL AND ended_bytes > 0 ORDER BY ended_at, id LIMIT $3), \
+                   summed AS (SELECT id, SUM(ended_bytes) OVER (ORDER BY ended_at, id) - ended_bytes AS older_bytes FROM oldest) \
+                   DELETE FROM calls WHERE id IN (SELECT id FROM summed WHERE older_bytes < $2) \
+                   RETURNING partner, ended_bytes AS bytes";
+        let values = [
+            partner.into(),
+            storage::counted(excess).into(),
+            AT_ONCE.into(),
+        ];
+        let deleted: Vec<DeletedCall> = transaction.fetch_all(statement(sql, values)).await?;
+        if deleted.is_empty() {
+            // Another node has deleted them.
+            return Ok(purged);
+        }
+        purged += deleted.len() as u64;
+        let released = deleted.into_iter().map(|call| (call.partner, call.bytes));
+        storage::release_texts(&transaction, released.collect()).await?;
+        transaction.commit().await?;
+    }
+}
+
+/// Returns true if a call of the tenant, or any call where that is `None`, can be deleted; `None` if there is none.
+pub(super) async fn is_over(
     db: &impl Executor,
     tenant: Option<&Tenant>,
     id: &str,
-) -> Result<Option<CallState>, StoreError> {
-    let sql = format!("SELECT state FROM calls WHERE {REACHED}");
-    let state: Option<String> = db.fetch_scalar(statement(sql, reached(tenant, id))).await?;
-    let parsed = state.map(|state| {
-        let unknown = || StoreError::malformed(format!("call {id} has no known state"));
-        CallState::parse(&state).ok_or_else(unknown)
-    });
-    parsed.transpose()
+    now: i64,
+) -> Result<Option<bool>, StoreError> {
+    let sql = format!(
+        "SELECT CAST(CASE WHEN {OVER} THEN 1 ELSE 0 END AS BIGINT) FROM calls WHERE {REACHED}"
+    );
+    let over: Option<i64> = db
+        .fetch_scalar(statement(sql, reached(tenant, id, now)))
+        .await?;
+    Ok(over.map(|over| over == 1))
 }
 
 /// Deletes a call that is over; `None` if there is no such call any more.
@@ -152,14 +203,20 @@ pub(super) async fn delete(
     db: &impl Executor,
     tenant: Option<&Tenant>,
     id: &str,
+    now: i64,
 ) -> Result<Option<DeletedCall>, StoreError> {
     let sql = format!(
-        "DELETE FROM calls WHERE {REACHED} AND state IN ('completed', 'error') RETURNING partner, ended_bytes AS bytes"
+        "DELETE FROM calls WHERE {REACHED} AND {OVER} RETURNING partner, ended_bytes AS bytes"
     );
-    db.fetch_one(statement(sql, reached(tenant, id))).await
+    db.fetch_one(statement(sql, reached(tenant, id, now))).await
 }
 
-fn reached(tenant: Option<&Tenant>, id: &str) -> [colloquy_store::Value; 2] {
+fn reached(tenant: Option<&Tenant>, id: &str, now: i64) -> [colloquy_store::Value; 4] {
     let partner = tenant.map(|tenant| tenant.partner().as_str().to_owned());
-    [id.into(), partner.into()]
+    [
+        id.into(),
+        partner.into(),
+        NODE_LOST.into(),
+        (now - LOST_HELD_MS).into(),
+    ]
 }

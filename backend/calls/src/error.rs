@@ -131,7 +131,9 @@ pub(super) enum DeleteError {
     #[error("Call not found")]
     Unknown,
     /// The call is not over.
-    #[error("The call is starting or ongoing; delete it once it has ended")]
+    #[error(
+        "The call has not ended, or is NODE_LOST for less than 10 minutes, so that its node may still tell how it ended; try again later"
+    )]
     Open,
     /// The database failed.
     #[error(transparent)]

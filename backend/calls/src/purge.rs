@@ -8,7 +8,7 @@ use colloquy_accounts::{
 use colloquy_kernel::Base;
 use colloquy_store::StoreError;
 
-use super::{CallState, ended, error::DeleteError};
+use super::{ended, error::DeleteError};
 
 const DAY_MS: i64 = 24 * 3_600_000;
 /// How long a call in which media never flowed is kept, in days, if calls are kept longer: one that nobody joined, or whose client only sent
@@ -16,7 +16,8 @@ const DAY_MS: i64 = 24 * 3_600_000;
 const SILENT_DAYS: i64 = 7;
 
 /// Clears what calls that are over hold of their characters, and deletes the calls that are older than `calls.kept_days` or, without media,
-/// than 7 days, and releases their bytes. Returns how many were deleted. Safe on many nodes at once.
+/// than 7 days, and releases their bytes. Calls of publishable keys have half of their partner's storage at most, so that visitors of pages
+/// do not fill it; the oldest are deleted. Returns how many were deleted. Safe on many nodes at once.
 ///
 /// # Errors
 /// The database's failure. Batches before it are done.
@@ -26,7 +27,19 @@ pub async fn purge(base: &Base) -> Result<u64, StoreError> {
     let kept_since = now - kept_days * DAY_MS;
     let silent_since = now - kept_days.min(SILENT_DAYS) * DAY_MS;
     ended::clear(&base.store, kept_since, silent_since).await?;
-    ended::purge(&base.store, kept_since, silent_since).await
+    let mut purged = ended::purge(&base.store, kept_since, silent_since).await?;
+    for (partner, most) in storage::half_full(base).await? {
+        let deleted = ended::bound_pages(&base.store, &partner, most).await?;
+        if deleted > 0 {
+            tracing::warn!(
+                partner,
+                deleted,
+                "the oldest calls of publishable keys were deleted: such calls have half of their partner's storage at most"
+            );
+        }
+        purged += deleted;
+    }
+    Ok(purged)
 }
 
 /// Deletes a call that is over, of the tenant or, where that is `None`, of any partner. Its transcript and metadata go with it and release
@@ -38,14 +51,15 @@ pub(super) async fn delete(
     tenant: Option<&Tenant>,
     id: &str,
 ) -> Result<(), DeleteError> {
-    match ended::state(base.store.db(), tenant, id).await? {
+    let now = base.clock.now_ms();
+    match ended::is_over(base.store.db(), tenant, id, now).await? {
         None => return Err(DeleteError::Unknown),
-        Some(CallState::Starting | CallState::Ongoing) => return Err(DeleteError::Open),
+        Some(false) => return Err(DeleteError::Open),
         // No call that is over begins again.
-        Some(CallState::Completed | CallState::Error) => {}
+        Some(true) => {}
     }
     let transaction = base.store.begin().await?;
-    let deleted = ended::delete(&transaction, tenant, id).await?;
+    let deleted = ended::delete(&transaction, tenant, id, now).await?;
     let call = deleted.ok_or(DeleteError::Unknown)?;
     storage::release(&transaction, &call.partner, Sum::Texts, call.bytes).await?;
     transaction.commit().await?;

@@ -181,7 +181,8 @@ pub(crate) async fn list_calls(
 /// Reads the status of a call. A publishable key reads none: it is everybody's, and calls are their visitors'. A call that is
 /// over is kept for `calls.kept_days` (365 unless set), one in which media never flowed for 7 days at most, unless it is deleted. Its
 /// transcript and metadata count in the partner's storage meanwhile. The calls of a publishable key that ended without media have 64 MiB of
-/// metadata at most, counted with 1 KiB each at least: beyond that, the oldest of them are deleted.
+/// metadata at most, counted with 1 KiB each at least, and all ended calls of publishable keys half of the partner's storage: beyond that, the
+/// oldest of them are deleted.
 #[utoipa::path(
     get, path = "/v2/calls/{call_id}", tag = "calls",
     params(("call_id" = String, Path, description = "The UUID of the call")),
@@ -229,7 +230,7 @@ pub(crate) async fn read_transcript(
         (status = 204, description = "The call is deleted"),
         (status = 403, description = "ACCESS_DENIED: the key is publishable or that of a quota, or lacks the scope"),
         (status = 404, description = "CALL_NOT_FOUND"),
-        (status = 409, description = "CALL_NOT_ENDED: the call is starting or ongoing"),
+        (status = 409, description = "CALL_NOT_ENDED: the call is starting or ongoing, or NODE_LOST for less than 10 minutes"),
     ),
 )]
 pub(crate) async fn delete_call(

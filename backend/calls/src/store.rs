@@ -318,7 +318,7 @@ pub(super) struct End<'a> {
 }
 
 /// The error of a call whose node was taken for dead: a presumption, which the node's own word replaces.
-const NODE_LOST: &str = "NODE_LOST";
+pub(super) const NODE_LOST: &str = "NODE_LOST";
 
 /// A call that is over.
 #[derive(Debug, sqlx::FromRow)]

@@ -294,3 +294,31 @@ on_both_databases!(
         expect_exact_sums(&app).await;
     }
 );
+
+on_both_databases!(
+    calls_of_pages_have_half_of_the_storage_of_their_partner,
+    |builder| builder.without_worker(),
+    |app| {
+        app.acme_and_other().await;
+        let shop = page(&app).await;
+        let settings = json!({"settings": {"storage_bytes": 4 * 1024 * 1024}});
+        app.put(ADMIN_KEY, "/api/partners/acme", settings)
+            .await
+            .expect(200);
+        // Half of that is 32 calls. The oldest one is the partner's own.
+        seed(&app, "page", 40, &shop, true).await;
+        let db = app.app.store.db();
+        let own = "UPDATE calls SET page_key = NULL WHERE id = 'page1'";
+        db.execute(own).await.unwrap();
+        server::recount_texts(&app.app.store).await.unwrap();
+
+        assert_eq!(calls::purge(&app.app).await.unwrap(), 7);
+        assert_eq!(left(&app, "page").await, 33);
+        for (id, count) in [("page1", 1), ("page2", 0), ("page8", 0), ("page9", 1)] {
+            let sql = format!("SELECT COUNT(*) FROM calls WHERE id = '{id}'");
+            assert_eq!(db.fetch_count(sql).await.unwrap(), count, "{id}");
+        }
+        assert_eq!(calls::purge(&app.app).await.unwrap(), 0);
+        expect_exact_sums(&app).await;
+    }
+);

@@ -181,3 +181,24 @@ async fn a_webhook_that_is_pending_is_delivered_after_its_call_was_deleted() {
         server.stop().await;
     }
 }
+
+#[tokio::test]
+async fn a_call_that_was_presumed_lost_is_kept_for_the_outcome_of_its_node() {
+    for database in TestDatabase::both().await {
+        let server = builder(&database).manual_clock().start().await;
+        let (acme, _) = server.acme_and_other().await;
+        let path = ended_call(&server, &acme, None).await;
+        let id = path.trim_start_matches("/v2/calls/");
+        let lost =
+            format!("UPDATE calls SET state = 'error', error_code = 'NODE_LOST' WHERE id = '{id}'");
+        server.app.store.db().execute(lost).await.unwrap();
+        let minutes = |minutes: u64| std::time::Duration::from_secs(60 * minutes);
+        for passed in [0, 9] {
+            server.advance(minutes(passed));
+            let refused = server.delete(&acme.key, &path).await.expect(409);
+            assert_eq!(refused["error"]["code"], "CALL_NOT_ENDED", "{refused}");
+        }
+        server.advance(minutes(1));
+        server.delete(&acme.key, &path).await.expect(204);
+    }
+}
