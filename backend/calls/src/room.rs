@@ -66,7 +66,7 @@ pub enum Bound {
     #[error("The publishable key has too many calls at a time")]
     Key,
     /// The publishable key has in this network: an IPv4 address, or a /64 of IPv6.
-    #[error("There are too many calls from this address at a time")]
+    #[error("There are too many calls from this network at a time")]
     Address,
     /// Too many calls are being connected.
     #[error("Too many calls are being connected")]

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use colloquy_base::{counts::Counts, identifiers::PartnerId};
 use colloquy_kernel::Base;
+use tokio::task::yield_now;
 
 use super::{ChargeError, Standing, note_refusal, require, standing};
 
@@ -35,7 +36,11 @@ impl PendingTexts {
     ) -> Result<PendingText, ChargeError> {
         let reserved = match self.attempt(base, partner, bytes).await {
             // A text that was stored meanwhile may count twice, and one that was refused meanwhile counts.
-            Err((ChargeError::Limit(_), 1..)) => self.attempt(base, partner, bytes).await,
+            Err((ChargeError::Limit(_), 1..)) => {
+                // Whoever has just stored a text lets go of it.
+                yield_now().await;
+                self.attempt(base, partner, bytes).await
+            }
             first => first,
         };
         let reserved = reserved.map_err(|(error, _)| error);
