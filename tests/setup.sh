@@ -33,7 +33,7 @@ again() {
   while true; do
     code=0
     # A terminal shows progress and errors as they come.
-    if [ -t 2 ]; then "$@" || code=$?; else "$@" 2>"$errors" || code=$?; fi
+    if [ -t 2 ]; then ("$@") || code=$?; else ("$@") 2>"$errors" || code=$?; fi
     if [ "$code" = 0 ]; then
       cat "$errors" >&2
       rm -f "$errors"
@@ -82,7 +82,7 @@ require_space() {
 fetch_crates() {
   local host
   host=$(rustc -vV | sed -n 's/^host: //p')
-  again "cargo fetch" cargo fetch --quiet --locked --target "$host" --target wasm32-unknown-unknown || fail "cargo could not get the crates"
+  again "cargo fetch" cargo fetch --quiet --target "$host" --target wasm32-unknown-unknown || fail "cargo could not get the crates"
 }
 
 as_root() {

@@ -7,8 +7,8 @@ use colloquy_digitize::DigitizeError;
 use colloquy_kernel::jobs;
 use colloquy_providers::{ProviderError, ProviderErrorKind};
 
-/// How often a transcription service is asked that cannot be reached or fails, over about two minutes.
-const SERVICE_ATTEMPTS: u32 = 8;
+/// How often a transcription service is asked that cannot be reached or is not set up; the waits take about two minutes.
+const UNREACHABLE_ATTEMPTS: u32 = 8;
 /// How long a transcript waits for room in a quota.
 const SOON: Duration = Duration::from_secs(5);
 
@@ -55,7 +55,14 @@ impl jobs::Failure for Failure {
     fn most_attempts(&self) -> u32 {
         match self {
             Self::NotFetched { most, .. } => *most,
-            Self::Transcription(_) => SERVICE_ATTEMPTS,
+            Self::Transcription(error)
+                if matches!(
+                    error.kind,
+                    ProviderErrorKind::Connect | ProviderErrorKind::Misconfigured
+                ) =>
+            {
+                UNREACHABLE_ATTEMPTS
+            }
             _ => u32::MAX,
         }
     }
@@ -93,17 +100,6 @@ impl Failure {
             other => other.to_string(),
         }
     }
-
-    /// For the client, while another attempt follows.
-    pub(super) fn reason_so_far(&self) -> String {
-        match self {
-            Self::Transcription(error) => format!(
-                "the transcription service failed and is asked again: {}",
-                error.reason()
-            ),
-            other => other.reason(),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -113,20 +109,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_service_that_fails_is_asked_eight_times_and_its_reason_is_told() {
+    fn a_service_that_fails_is_asked_again_and_its_reason_is_told() {
         let failed = |kind| Failure::Transcription(ProviderError::new("secret", kind, "secret"));
-        for (kind, reason) in [
-            (ProviderErrorKind::Connect, "no connection"),
-            (ProviderErrorKind::Timeout, "timed out"),
-            (ProviderErrorKind::Cut, "connection cut"),
+        for (kind, attempts, reason) in [
+            (ProviderErrorKind::Connect, 8, "no connection"),
+            (ProviderErrorKind::Timeout, u32::MAX, "timed out"),
+            (ProviderErrorKind::Cut, u32::MAX, "connection cut"),
         ] {
             let failure = failed(kind);
             assert!(failure.may_pass());
-            assert_eq!(failure.most_attempts(), 8);
-            for told in [failure.reason(), failure.reason_so_far()] {
-                assert!(told.ends_with(&format!(": {reason}")), "{told}");
-                assert!(!told.contains("secret"), "{told}");
-            }
+            assert_eq!(failure.most_attempts(), attempts);
+            let told = failure.reason();
+            assert!(told.ends_with(&format!(": {reason}")), "{told}");
+            assert!(!told.contains("secret"), "{told}");
         }
         assert!(!failed(ProviderErrorKind::Rejected).may_pass());
     }

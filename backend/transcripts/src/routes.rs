@@ -78,7 +78,7 @@ pub(crate) struct TranscriptView {
     /// The language that was detected, where it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) language_code: Option<String>,
-    /// Why there is no text, when the status is `error`; while it is `processing`, why the last attempt failed that another one follows.
+    /// Why there is no text, when the status is `error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
 }

@@ -176,18 +176,6 @@ pub(super) async fn begin(db: &impl Executor, id: &str) -> Result<(), StoreError
     Ok(())
 }
 
-/// Notes why the last attempt failed, while another one follows.
-pub(super) async fn note_failure(
-    db: &impl Executor,
-    id: &str,
-    reason: &str,
-) -> Result<(), StoreError> {
-    let sql = "UPDATE transcripts SET error = $2 WHERE id = $1 AND ended_at IS NULL";
-    db.execute(statement(sql, [id.into(), reason.into()]))
-        .await?;
-    Ok(())
-}
-
 /// The recording is here.
 pub(super) async fn set_recording(
     db: &impl Executor,
@@ -219,13 +207,13 @@ pub(super) async fn set_language(
     Ok(())
 }
 
-/// The next window begins at this sample, and nothing has failed in it yet.
+/// The next window begins at this sample.
 pub(super) async fn set_window(
     db: &impl Executor,
     id: &str,
     begin_sample: i64,
 ) -> Result<(), StoreError> {
-    let sql = "UPDATE transcripts SET window_sample = $2, error = NULL WHERE id = $1";
+    let sql = "UPDATE transcripts SET window_sample = $2 WHERE id = $1";
     db.execute(statement(sql, [id.into(), begin_sample.into()]))
         .await?;
     Ok(())

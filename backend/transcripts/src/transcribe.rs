@@ -118,17 +118,7 @@ impl Transcribe {
             Err(error) if is_outage(&error) => return Err(error),
             outcome => outcome,
         };
-        let outcome = match run.outcome::<_, Failure>(outcome, ATTEMPTS) {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                if let Some(failure) = error.downcast_ref::<Failure>() {
-                    let reason = failure.reason_so_far();
-                    store::note_failure(transcripts.store.db(), &row.id, &reason).await?;
-                }
-                return Err(error);
-            }
-        };
-        let outcome = match outcome {
+        let outcome = match run.outcome(outcome, ATTEMPTS)? {
             Ok(Outcome::More) => return Ok(RunResult::Again(Duration::ZERO)),
             Ok(Outcome::Text {
                 text,

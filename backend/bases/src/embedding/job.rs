@@ -177,7 +177,8 @@ impl<'a> Embedding<'a> {
         if let Err(error) = &ended
             && let Some(failed) = error.downcast_ref::<ProviderError>()
         {
-            self.tell(failed).await?;
+            // A reason that cannot be noted does not hide the failure.
+            let _ = self.tell(failed).await;
         }
         ended
     }
