@@ -19,6 +19,9 @@ const LOST_HELD_MS: i64 = 10 * 60_000;
 const OVER: &str =
     "state IN ('completed', 'error') AND (COALESCE(error_code, '') <> $3 OR ended_at <= $4)";
 
+/// The condition of calls that a bound may delete: all but those that were presumed lost (`$4`) after `$5`.
+const NOT_HELD: &str = "(COALESCE(error_code, '') <> $4 OR ended_at <= $5)";
+
 /// The condition of calls in which media never flowed. A call that was not marked as ongoing, since the database was away, has a length or
 /// a transcript.
 const WITHOUT_MEDIA: &str =
@@ -89,6 +92,7 @@ pub(super) struct DeletedCall {
 pub(super) async fn bound_silent(
     transaction: &Transaction,
     page_key: &str,
+    now: i64,
 ) -> Result<(), StoreError> {
     loop {
         // The index has all of it, also calls that a node of an earlier version ended again with media, which are not deleted.
@@ -98,9 +102,9 @@ pub(super) async fn bound_silent(
         if excess == 0 {
             return Ok(());
         }
-        let deleted = delete_oldest_silent(transaction, page_key, excess).await?;
+        let deleted = delete_oldest_silent(transaction, page_key, excess, now).await?;
         if deleted.is_empty() {
-            // Other transactions are deleting them.
+            // Other transactions are deleting them, or the outcomes of all may still come.
             return Ok(());
         }
         tracing::info!(
@@ -120,6 +124,7 @@ async fn delete_oldest_silent(
     db: &impl Executor,
     page_key: &str,
     excess: u64,
+    now: i64,
 ) -> Result<Vec<DeletedCall>, StoreError> {
     let lock = match db.dialect() {
         // Whoever deletes one of them waits for the sum of the partner, which this transaction holds; so locked rows are passed over.
@@ -129,7 +134,7 @@ async fn delete_oldest_silent(
     };
     let sql = format!(
         "WITH oldest AS MATERIALIZED (SELECT id, ended_at, silent_bytes FROM calls WHERE page_key = $1 AND silent_bytes > 0 \
-         AND {WITHOUT_MEDIA} ORDER BY ended_at, id LIMIT $3 {lock}), \
+         AND {WITHOUT_MEDIA} AND {NOT_HELD} ORDER BY ended_at, id LIMIT $3 {lock}), \
          summed AS (SELECT id, SUM(silent_bytes) OVER (ORDER BY ended_at, id) - silent_bytes AS older_bytes FROM oldest) \
          DELETE FROM calls WHERE id IN (SELECT id FROM summed WHERE older_bytes < $2) RETURNING partner, ended_bytes AS bytes"
     );
@@ -137,6 +142,8 @@ async fn delete_oldest_silent(
         page_key.into(),
         storage::counted(excess).into(),
         AT_ONCE.into(),
+        NODE_LOST.into(),
+        (now - LOST_HELD_MS).into(),
     ];
     db.fetch_all(statement(sql, values)).await
 }
@@ -147,6 +154,7 @@ pub(super) async fn bound_pages(
     store: &Store,
     partner: &str,
     most: u64,
+    now: i64,
 ) -> Result<u64, StoreError> {
     let mut purged = 0;
     loop {
@@ -158,19 +166,23 @@ pub(super) async fn bound_pages(
         if excess == 0 {
             return Ok(purged);
         }
-        let sql = "WITH oldest AS (SELECT id, ended_at, ended_bytes FROM calls \
-                   WHERE partner = $1 AND page_key IS NOT NULL AND ended_bytes > 0 ORDER BY ended_at, id LIMIT $3), \
+        let sql = format!(
+            "WITH oldest AS (SELECT id, ended_at, ended_bytes FROM calls \
+                   WHERE partner = $1 AND page_key IS NOT NULL AND ended_bytes > 0 AND {NOT_HELD} ORDER BY ended_at, id LIMIT $3), \
                    summed AS (SELECT id, SUM(ended_bytes) OVER (ORDER BY ended_at, id) - ended_bytes AS older_bytes FROM oldest) \
                    DELETE FROM calls WHERE id IN (SELECT id FROM summed WHERE older_bytes < $2) \
-                   RETURNING partner, ended_bytes AS bytes";
+                   RETURNING partner, ended_bytes AS bytes"
+        );
         let values = [
             partner.into(),
             storage::counted(excess).into(),
             AT_ONCE.into(),
+            NODE_LOST.into(),
+            (now - LOST_HELD_MS).into(),
         ];
         let deleted: Vec<DeletedCall> = transaction.fetch_all(statement(sql, values)).await?;
         if deleted.is_empty() {
-            // Another node has deleted them.
+            // Another node has deleted them, or the outcomes of all may still come.
             return Ok(purged);
         }
         purged += deleted.len() as u64;

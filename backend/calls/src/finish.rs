@@ -119,7 +119,7 @@ async fn finish_at(calls: &Calls, id: &str, outcome: &Outcome, now: i64) -> Resu
     let released = counted - row.ended_bytes;
     storage::release(&transaction, &row.partner, Sum::Texts, released).await?;
     if let Some(page_key) = row.page_key.as_deref().filter(|_| row.silent_bytes > 0) {
-        ended::bound_silent(&transaction, page_key).await?;
+        ended::bound_silent(&transaction, page_key, end.now).await?;
     }
     transaction.commit().await?;
     calls.kernel.jobs.wake();

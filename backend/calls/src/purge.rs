@@ -29,7 +29,7 @@ pub async fn purge(base: &Base) -> Result<u64, StoreError> {
     ended::clear(&base.store, kept_since, silent_since).await?;
     let mut purged = ended::purge(&base.store, kept_since, silent_since).await?;
     for (partner, most) in storage::half_full(base).await? {
-        let deleted = ended::bound_pages(&base.store, &partner, most).await?;
+        let deleted = ended::bound_pages(&base.store, &partner, most, now).await?;
         if deleted > 0 {
             tracing::warn!(
                 partner,

@@ -47,7 +47,7 @@ pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
     }
     storage::release_texts(&transaction, released).await?;
     for page_key in &silent {
-        ended::bound_silent(&transaction, page_key).await?;
+        ended::bound_silent(&transaction, page_key, now).await?;
     }
     transaction.commit().await?;
     if !lost.is_empty() {

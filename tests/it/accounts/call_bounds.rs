@@ -267,6 +267,29 @@ on_both_databases!(
 );
 
 on_both_databases!(
+    bounds_leave_lost_calls_whose_outcome_may_still_come,
+    |builder| builder.without_worker(),
+    |app| {
+        app.acme_and_other().await;
+        let shop = page(&app).await;
+        seed(&app, "old", 1_024, &shop, false).await;
+        let lost_at = app.app.clock.now_ms() - 60_000;
+        let sql = format!(
+            "UPDATE calls SET error_code = 'NODE_LOST', ended_at = {lost_at} WHERE id LIKE 'old%'"
+        );
+        app.app.store.db().execute(sql).await.unwrap();
+        server::recount_texts(&app.app.store).await.unwrap();
+        let id = bare_id(&place(&app, &shop, "192.0.2.1", &call()).await.expect(200));
+        join(&app, &id, &json!({})).await;
+        calls::finish(&app.app.calls, &id, outcome(Some("MEDIA_FAILED")))
+            .await
+            .unwrap();
+        assert_eq!(left(&app, "old").await, 1_024);
+        expect_exact_sums(&app).await;
+    }
+);
+
+on_both_databases!(
     small_metadata_of_calls_without_media_counts_as_a_kilobyte,
     |builder| builder.without_worker(),
     |app| {
