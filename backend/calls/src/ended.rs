@@ -118,8 +118,8 @@ pub(super) async fn bound_silent(
     }
 }
 
-/// Deletes as many of the oldest calls as have `excess` bytes together, at most [`AT_ONCE`]. These have 500 KB at least, more than the metadata
-/// of one call.
+/// Deletes as many of the oldest calls as have `excess` bytes together, at most [`AT_ONCE`]. Each has 1 KiB at least, so no more rows than that
+/// takes are locked.
 async fn delete_oldest_silent(
     db: &impl Executor,
     page_key: &str,
@@ -141,7 +141,7 @@ async fn delete_oldest_silent(
     let values = [
         page_key.into(),
         storage::counted(excess).into(),
-        AT_ONCE.into(),
+        storage::counted(excess / 1024 + 1).min(AT_ONCE).into(),
         NODE_LOST.into(),
         (now - LOST_HELD_MS).into(),
     ];
