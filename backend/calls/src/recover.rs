@@ -43,6 +43,7 @@ pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
     let not_joined = store::end_not_joined(&transaction, now).await?;
     for call in &not_joined {
         released.push((call.partner.clone(), call.character_bytes));
+        silent.extend(call.page_key.clone());
         ledger::settle_kept(calls, &transaction, &call.id, DetachedUsage::Nothing).await?;
     }
     storage::release_texts(&transaction, released).await?;

@@ -373,8 +373,8 @@ const METADATA_BYTES: &str = "COALESCE(octet_length(metadata), 0)";
 
 /// The `silent_bytes` of a call that leaves neither a transcript nor a length. Each counts with 1 KiB at least, so that a bound on their bytes
 /// bounds their number, too.
-const SILENT_BYTES: &str = "CASE WHEN page_key IS NULL OR ongoing_at IS NOT NULL OR metadata IS NULL THEN 0 \
-                            WHEN octet_length(metadata) < 1024 THEN 1024 ELSE octet_length(metadata) END";
+const SILENT_BYTES: &str = "CASE WHEN page_key IS NULL OR ongoing_at IS NOT NULL THEN 0 \
+                            WHEN octet_length(metadata) > 1024 THEN octet_length(metadata) ELSE 1024 END";
 
 async fn end_where(
     db: &impl Executor,
@@ -433,6 +433,7 @@ pub(super) struct MissedCall {
     pub(super) id: String,
     pub(super) partner: String,
     pub(super) character_bytes: i64,
+    pub(super) page_key: Option<String>,
 }
 
 /// `starting` calls that nobody took in time become `error`. Nothing tells their webhook, so that goes, too. They have no metadata.
@@ -441,8 +442,10 @@ pub(super) async fn end_not_joined(
     now: i64,
 ) -> Result<Vec<MissedCall>, StoreError> {
     let sql = format!(
-        "UPDATE calls SET state = 'error', error_code = 'NOT_JOINED', ended_at = $1, updated_at = $1, webhook_url = NULL, {CLEARED} \
-         WHERE state = 'starting' AND taken_at IS NULL AND expires_at <= $1 RETURNING id, partner, character_bytes"
+        "UPDATE calls SET state = 'error', error_code = 'NOT_JOINED', ended_at = $1, updated_at = $1, webhook_url = NULL, \
+         silent_bytes = {SILENT_BYTES}, {CLEARED} \
+         WHERE state = 'starting' AND taken_at IS NULL AND expires_at <= $1 \
+         RETURNING id, partner, character_bytes, page_key"
     );
     db.fetch_all(statement(sql, [now.into()])).await
 }
