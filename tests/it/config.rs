@@ -138,6 +138,12 @@ fn bad_settings_are_named() {
         &migrate(None, &[("COLLOQUY_LIMITS_COMPLETION_MINUTES", "0")]),
         "limits.completion_minutes",
     );
+    for value in ["0", "1001"] {
+        refused(
+            &migrate(None, &[("COLLOQUY_LIMITS_NETWORKS_PER_KEY", value)]),
+            "limits.networks_per_key: 1 to 1000",
+        );
+    }
     refused(
         &migrate(None, &[("COLLOQUY_SPEECH_USD_PER_1M_CHARACTERS", "-1")]),
         "speech.usd_per_1m_characters",

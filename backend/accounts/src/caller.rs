@@ -69,7 +69,8 @@ fn count(parts: &Parts, accounts: &Accounts, principal: &Principal) -> Result<()
         key_rate,
         partner.zip(principal.partner_rate),
     );
-    let network = client_network(parts).filter(|_| principal.is_publishable());
+    let has_shares = principal.is_publishable() && accounts.config.limits.networks_per_key > 1;
+    let network = client_network(parts).filter(|_| has_shares);
     let share = network.map(|network| limits.hold_share(owner, network, principal.partner_rate));
     let trusted_proxies = accounts.config.http.trusted_proxies;
     let share = share.transpose().map_err(|limited| {

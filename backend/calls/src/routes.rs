@@ -101,9 +101,9 @@ where
         (status = 413, description = "The body is too large, the documents of the character take more memory than there is, or the \
             character and its parameters, which are stored until the call ends, have no room in the partner's storage \
             (STORAGE_LIMIT_REACHED)"),
-        (status = 429, description = "RATE_LIMITED, also by calls at a time and, with a publishable key, beyond the quarter of its rate that one \
-            address has, or QUOTA_EXHAUSTED; Retry-After says when to ask again. The calls of a publishable key that have not begun have \
-            32 MiB of characters and parameters at most, those that were created from one network (an IPv4 address, or a /64 of IPv6) 8 MiB"),
+        (status = 429, description = "RATE_LIMITED, also by calls at a time and, with a publishable key, beyond the part of its rate that one \
+            address has, a quarter by default, or QUOTA_EXHAUSTED; Retry-After says when to ask again. The calls of a publishable key \
+            that have not begun have 32 MiB of characters and parameters at most, those that were created from one network (an IPv4 address, or a /64 of IPv6) 8 MiB"),
         (status = 503, description = "UNAVAILABLE: no room for the call, or no memory for the documents of its character, now; Retry-After says when to ask again"),
     ),
 )]

@@ -10,11 +10,14 @@ const LEAST_DOCUMENT_MEMORY_BYTES: usize = 1024 * 1024;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
-    /// Requests a key may make in a minute. Those with a publishable key from one address, or one /64 of IPv6, are a quarter of them at most,
-    /// unless the address may be that of a proxy (see `http.trusted_proxies`).
+    /// Requests a key may make in a minute.
     pub requests_per_minute: u32,
-    /// Requests a key may make at once before the rate counts; with a publishable key from one address a quarter of them.
+    /// Requests a key may make at once before the rate counts.
     pub request_burst: u32,
+    /// With a publishable key, one address, or one /64 of IPv6, has the rate and the burst of the key divided by this, 1 to 1000: at least 6
+    /// requests a minute and 8 at once, or all if that is less. One /56 of IPv6 has half of them. With 1, each has all of them, as has an
+    /// address that may be that of a proxy (see `http.trusted_proxies`).
+    pub networks_per_key: u32,
     /// Failed sign-ins and session attempts an address may make in a minute.
     pub attempts_per_minute: u32,
     /// The largest JSON or form body, in bytes.
@@ -60,6 +63,7 @@ impl Default for LimitsConfig {
         Self {
             requests_per_minute: 600,
             request_burst: 100,
+            networks_per_key: 4,
             attempts_per_minute: 120,
             body_bytes: 1024 * 1024,
             text_body_bytes: 32 * 1024 * 1024,
@@ -88,6 +92,10 @@ impl LimitsConfig {
             "limits.requests_per_minute: at least 1"
         );
         ensure!(self.request_burst >= 1, "limits.request_burst: at least 1");
+        ensure!(
+            (1..=1_000).contains(&self.networks_per_key),
+            "limits.networks_per_key: 1 to 1000"
+        );
         ensure!(
             self.attempts_per_minute >= 1,
             "limits.attempts_per_minute: at least 1"

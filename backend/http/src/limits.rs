@@ -112,7 +112,7 @@ impl RateLimits {
         Self {
             keys: Limiter::new(keys, clock),
             partners: Limiter::new(Quota::per_minute(SHARES), clock),
-            shares: Shares::new(config.requests_per_minute, config.request_burst, clock),
+            shares: Shares::new(config, clock),
             addresses: Attempts::new(config.attempts_per_minute, clock),
             warnings: Limiter::new(Quota::per_minute(NonZeroU32::MIN), clock),
         }
@@ -142,8 +142,8 @@ impl RateLimits {
     }
 
     /// Counts a request with a publishable key against the share of its [`network`], until the result is dropped: while it is found out
-    /// if the key has room for it. A network has a quarter of the rate and of the burst of one key, or of its partner's rate if that is
-    /// less.
+    /// if the key has room for it. A network has the rate and the burst of one key, or its partner's rate if that is less, divided by
+    /// `limits.networks_per_key`, but 8 requests at once and 6 a minute in any case, or all if that is less. A /56 of IPv6 has half.
     ///
     /// # Errors
     /// When there are too many.
@@ -460,7 +460,7 @@ mod tests {
         RateLimits {
             keys: Limiter::new(per_minute(1), &addresses.clock.clone()),
             partners: Limiter::new(per_minute(1), &addresses.clock.clone()),
-            shares: Shares::new(1, 1, &addresses.clock.clone()),
+            shares: Shares::new(&LimitsConfig::default(), &addresses.clock.clone()),
             warnings: Limiter::new(per_minute(1), &addresses.clock.clone()),
             addresses,
         }

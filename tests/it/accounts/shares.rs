@@ -33,35 +33,38 @@ on_both_databases!(
     one_visitor_of_a_page_leaves_the_rate_of_its_key_to_others,
     |builder| builder.manual_clock().config(|config| {
         config.limits.requests_per_minute = 60;
-        config.limits.request_burst = 8;
+        config.limits.request_burst = 40;
         config.http.trusted_proxies = 1;
     }),
     |app| {
         let (acme, key) = page(&app).await;
         let place = async |address: &str| place(&app, &key, address).await;
-        place("9.9.9.9").await.expect(200);
-        place("9.9.9.9").await.expect(200);
+        for _ in 0..10 {
+            place("9.9.9.9").await.expect(200);
+        }
         for _ in 0..20 {
             assert_eq!(refused(&place("9.9.9.9").await), "4");
         }
         // A /64 of IPv6 is one network, and IPv4 in IPv6 the one of IPv4.
         assert_eq!(refused(&place("::ffff:9.9.9.9").await), "4");
-        place("2001:db8:1:2::1").await.expect(200);
-        place("2001:db8:1:2::2").await.expect(200);
-        assert_eq!(refused(&place("2001:db8:1:2::3").await), "4");
+        for host in 1..=10 {
+            place(&format!("2001:db8:1:2::{host}")).await.expect(200);
+        }
+        assert_eq!(refused(&place("2001:db8:1:2::11").await), "4");
         // What was refused has taken nothing from others: the key has all of its burst.
         for address in ["8.8.8.8", "7.7.7.7"] {
-            place(address).await.expect(200);
-            place(address).await.expect(200);
+            for _ in 0..10 {
+                place(address).await.expect(200);
+            }
         }
         assert_eq!(refused(&place("5.5.5.5").await), "1");
         // What the key refused has taken nothing from the network's share.
-        for _ in 0..2 {
+        for _ in 0..13 {
             app.advance(Duration::from_secs(1));
             place("5.5.5.5").await.expect(200);
         }
         app.advance(Duration::from_secs(1));
-        assert_eq!(refused(&place("5.5.5.5").await), "2");
+        assert_eq!(refused(&place("5.5.5.5").await), "3");
         place("6.6.6.6").await.expect(200);
         // A secret key has no shares.
         for _ in 0..4 {
@@ -81,7 +84,7 @@ on_both_databases!(
         .config(|config| config.http.trusted_proxies = 1),
     |app| {
         let (acme, key) = page(&app).await;
-        let settings = json!({"settings": {"requests_per_minute": 8}});
+        let settings = json!({"settings": {"requests_per_minute": 40}});
         app.put(ADMIN_KEY, "/api/partners/acme", settings)
             .await
             .expect(200);
@@ -93,10 +96,12 @@ on_both_databases!(
             )
             .await;
         let other = other["api_key"].as_str().unwrap();
-        place(&app, &key, "9.9.9.9").await.expect(200);
-        place(&app, other, "9.9.9.9").await.expect(200);
+        for _ in 0..5 {
+            place(&app, &key, "9.9.9.9").await.expect(200);
+            place(&app, other, "9.9.9.9").await.expect(200);
+        }
         for key in [key.as_str(), other] {
-            assert_eq!(refused(&place(&app, key, "9.9.9.9").await), "30");
+            assert_eq!(refused(&place(&app, key, "9.9.9.9").await), "6");
         }
         place(&app, &key, "8.8.8.8").await.expect(200);
         app.get(&acme.key, "/api/auth/me").await.expect(200);
@@ -108,13 +113,55 @@ on_both_databases!(
     visitors_behind_a_proxy_that_is_not_trusted_have_the_whole_rate,
     |builder| builder.manual_clock().config(|config| {
         config.limits.requests_per_minute = 60;
-        config.limits.request_burst = 8;
+        config.limits.request_burst = 40;
     }),
     |app| {
         let (_, key) = page(&app).await;
-        for _ in 0..8 {
+        for _ in 0..40 {
             place(&app, &key, "9.9.9.9").await.expect(200);
         }
         assert_eq!(refused(&place(&app, &key, "9.9.9.9").await), "1");
+    }
+);
+
+on_both_databases!(
+    one_line_of_ipv6_leaves_half_of_the_rate_to_others,
+    |builder| builder.manual_clock().config(|config| {
+        config.limits.requests_per_minute = 60;
+        config.limits.request_burst = 40;
+        config.http.trusted_proxies = 1;
+    }),
+    |app| {
+        let (_, key) = page(&app).await;
+        let place = async |address: &str| place(&app, &key, address).await;
+        for network in ["2001:db8:1:200::1", "2001:db8:1:2ff::1"] {
+            for _ in 0..10 {
+                place(network).await.expect(200);
+            }
+        }
+        assert_eq!(refused(&place("2001:db8:1:201::1").await), "2");
+        for address in ["2001:db8:1:300::1", "9.9.9.9"] {
+            for _ in 0..10 {
+                place(address).await.expect(200);
+            }
+        }
+    }
+);
+
+on_both_databases!(
+    the_settings_say_how_large_the_share_of_a_network_is,
+    |builder| builder.manual_clock().config(|config| {
+        config.limits.requests_per_minute = 60;
+        config.limits.request_burst = 40;
+        config.limits.networks_per_key = 1;
+        config.http.trusted_proxies = 1;
+    }),
+    |app| {
+        let (_, key) = page(&app).await;
+        for host in 0..40 {
+            let address = format!("2001:db8:1:2::{host}");
+            place(&app, &key, &address).await.expect(200);
+        }
+        assert_eq!(refused(&place(&app, &key, "2001:db8:1:2::1").await), "1");
     }
 );

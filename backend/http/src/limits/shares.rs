@@ -1,8 +1,8 @@
 //! The share of a publishable key's rate that one network has.
 //!
-//! A publishable key stands in a page, so anybody may send requests with it. One network gets a quarter of the rate and of the
-//! burst of a key, and the rest is left to other visitors. Networks are counted for each owner of keys; those beyond a bound count
-//! together, with new networks of the same owner only.
+//! A publishable key stands in a page, so anybody may send requests with it. One network gets a part of the rate and of the burst of
+//! a key (`limits.networks_per_key`), one /56 of IPv6 half of them, and the rest is left to other visitors. Networks are counted for
+//! each owner of keys; those beyond a bound count together, with new networks of the same owner only.
 
 use std::{
     collections::HashMap,
@@ -13,11 +13,18 @@ use std::{
 };
 
 use colloquy_base::clock::Clock;
+use colloquy_config::LimitsConfig;
 
 use super::{RateLimited, charge};
 
-/// One network has the rate and the burst of a key divided by this.
-const NETWORKS_OF_KEY: u32 = 4;
+/// All /64 of a /56 of IPv6, which a line of a home may have, have together the rate and the burst of a key divided by this.
+const LINES_PER_KEY: u32 = 2;
+
+/// The least burst of a share, unless the whole one is less: a page that opens sends some requests at once.
+const LEAST_BURST: u32 = 8;
+
+/// The least rate of a share, unless the whole one is less.
+const LEAST_PER_MINUTE: u32 = 6;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -26,6 +33,9 @@ const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
 /// Stands for the networks of an owner that count together.
 const OTHERS: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+
+/// Stands for every /56 of an owner that counts together with others.
+const OTHER_LINES: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 
 const BOUNDS: Bounds = Bounds {
     of_owner: 4_096,
@@ -48,6 +58,41 @@ impl Bounds {
     }
 }
 
+/// A rate, and how many requests may come at once. Both are at least one.
+#[derive(Debug, Clone, Copy)]
+struct Rate {
+    per_minute: u32,
+    burst: u32,
+}
+
+/// What a network has of a [`Rate`].
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    /// For how long a request counts.
+    one: Duration,
+    burst: u32,
+}
+
+impl Rate {
+    fn divided_by(self, count: u32) -> Part {
+        let Self { per_minute, burst } = self;
+        let least = MINUTE / per_minute.min(LEAST_PER_MINUTE);
+        Part {
+            one: (MINUTE * count / per_minute).min(least),
+            burst: (burst / count).max(burst.min(LEAST_BURST)),
+        }
+    }
+}
+
+/// Returns the /56 that a /64 of IPv6 is in. A bit of the host tells it from the first /64 in it.
+fn line(network: IpAddr) -> Option<IpAddr> {
+    let IpAddr::V6(network) = network else {
+        return None;
+    };
+    let [a, b, c, d, ..] = network.segments();
+    Some(Ipv6Addr::new(a, b, c, d & 0xff00, 0, 0, 0, 1).into())
+}
+
 /// The requests of networks with publishable keys.
 #[derive(Debug)]
 pub(super) struct Shares {
@@ -55,6 +100,8 @@ pub(super) struct Shares {
     per_minute: u32,
     /// The burst of a key.
     burst: u32,
+    /// One network has both divided by this.
+    networks_per_key: u32,
     bounds: Bounds,
     clock: Arc<dyn Clock>,
     table: Mutex<Table>,
@@ -70,10 +117,11 @@ struct Table {
 }
 
 impl Shares {
-    pub(super) fn new(per_minute: u32, burst: u32, clock: &Arc<dyn Clock>) -> Self {
+    pub(super) fn new(config: &LimitsConfig, clock: &Arc<dyn Clock>) -> Self {
         Self {
-            per_minute,
-            burst,
+            per_minute: config.requests_per_minute,
+            burst: config.request_burst,
+            networks_per_key: config.networks_per_key.max(1),
             bounds: BOUNDS,
             clock: Arc::clone(clock),
             table: Mutex::default(),
@@ -88,20 +136,41 @@ impl Shares {
         partner_rate: Option<NonZeroU32>,
     ) -> Result<HeldShare<'a>, RateLimited> {
         let most = partner_rate.map_or(u32::MAX, NonZeroU32::get);
-        let per_minute = self.per_minute.min(most).max(1);
-        let burst = (self.burst.min(most) / NETWORKS_OF_KEY).max(1);
-        // At least one request a minute.
-        let one = (MINUTE * NETWORKS_OF_KEY / per_minute).min(MINUTE);
+        let rate = Rate {
+            per_minute: self.per_minute.min(most).max(1),
+            burst: self.burst.min(most).max(1),
+        };
+        let part = rate.divided_by(self.networks_per_key);
+        let network_share = self.count(owner, network, OTHERS, part)?;
+        // The network gets its request back if its /56 has no room.
+        let part = rate.divided_by(LINES_PER_KEY);
+        let line_share = line(network)
+            .map(|line| self.count(owner, line, OTHER_LINES, part))
+            .transpose()?;
+        Ok(HeldShare {
+            network: network_share,
+            line: line_share,
+        })
+    }
+
+    /// Counts a request of one network, or of one /56, until the result is dropped. `others` stands for those beyond the bounds.
+    fn count<'a>(
+        &'a self,
+        owner: &'a str,
+        network: IpAddr,
+        others: IpAddr,
+        part: Part,
+    ) -> Result<HeldCount<'a>, RateLimited> {
         let now = self.clock.instant();
         let mut table = self.lock();
         table.sweep(now, self.bounds);
-        let (network, until) = table.entry(owner, network, now, self.bounds);
-        charge(until, now, one, one * burst)?;
-        Ok(HeldShare {
+        let (network, until) = table.entry(owner, network, others, now, self.bounds);
+        charge(until, now, part.one, part.one * part.burst)?;
+        Ok(HeldCount {
             shares: self,
             owner,
             network,
-            one,
+            one: part.one,
             counts: false,
         })
     }
@@ -145,11 +214,12 @@ impl Table {
         self.networks = self.owners.values().map(HashMap::len).sum();
     }
 
-    /// Entry that a network is counted in: its own, or [`OTHERS`] of the owner for a new one beyond the bounds.
+    /// Entry that a network is counted in: its own, or `others` of the owner for a new one beyond the bounds.
     fn entry(
         &mut self,
         owner: &str,
         mut network: IpAddr,
+        others: IpAddr,
         now: Instant,
         bounds: Bounds,
     ) -> (IpAddr, &mut Instant) {
@@ -159,7 +229,7 @@ impl Table {
             networks.retain(|_, until| *until > now);
             self.networks -= before - networks.len();
             if bounds.are_reached(networks.len(), self.networks) {
-                network = OTHERS;
+                network = others;
             }
         }
         if !networks.contains_key(&network) {
@@ -173,6 +243,23 @@ impl Table {
 #[derive(Debug)]
 #[must_use = "a share that is dropped is given back"]
 pub struct HeldShare<'a> {
+    network: HeldCount<'a>,
+    line: Option<HeldCount<'a>>,
+}
+
+impl HeldShare<'_> {
+    /// Lets the request go on counting.
+    pub fn keep(mut self) {
+        self.network.counts = true;
+        if let Some(line) = &mut self.line {
+            line.counts = true;
+        }
+    }
+}
+
+/// A request in one of the table's entries.
+#[derive(Debug)]
+struct HeldCount<'a> {
     shares: &'a Shares,
     owner: &'a str,
     network: IpAddr,
@@ -181,14 +268,7 @@ pub struct HeldShare<'a> {
     counts: bool,
 }
 
-impl HeldShare<'_> {
-    /// Lets the request go on counting.
-    pub fn keep(mut self) {
-        self.counts = true;
-    }
-}
-
-impl Drop for HeldShare<'_> {
+impl Drop for HeldCount<'_> {
     fn drop(&mut self) {
         if !self.counts {
             self.shares.give_back(self.owner, self.network, self.one);
@@ -204,7 +284,12 @@ mod tests {
     fn shares(per_minute: u32, burst: u32) -> (Arc<ManualClock>, Shares) {
         let clock = Arc::new(ManualClock::new(jiff::Timestamp::UNIX_EPOCH));
         let shared: Arc<dyn Clock> = clock.clone();
-        (clock, Shares::new(per_minute, burst, &shared))
+        let config = LimitsConfig {
+            requests_per_minute: per_minute,
+            request_burst: burst,
+            ..LimitsConfig::default()
+        };
+        (clock, Shares::new(&config, &shared))
     }
 
     fn network(last: u8) -> IpAddr {
@@ -218,8 +303,12 @@ mod tests {
     /// How many requests pass at once, and when the next may come.
     fn burst(shares: &Shares, last: u8, partner_rate: Option<u32>) -> (u32, Duration) {
         let rate = partner_rate.and_then(NonZeroU32::new);
+        burst_of(shares, network(last), rate)
+    }
+
+    fn burst_of(shares: &Shares, network: IpAddr, rate: Option<NonZeroU32>) -> (u32, Duration) {
         for passed in 0.. {
-            match shares.hold("acme", network(last), rate) {
+            match shares.hold("acme", network, rate) {
                 Ok(share) => share.keep(),
                 Err(RateLimited { wait }) => return (passed, wait),
             }
@@ -244,17 +333,36 @@ mod tests {
     }
 
     #[test]
-    fn one_request_a_minute_is_the_least() {
-        let (clock, shares) = shares(2, 1);
-        assert_eq!(burst(&shares, 1, None), (1, MINUTE));
-        clock.advance(MINUTE);
-        assert_eq!(burst(&shares, 1, None), (1, MINUTE));
+    fn a_network_has_as_large_a_part_as_the_settings_say() {
+        let (_, mut shares) = shares(60, 40);
+        shares.networks_per_key = 2;
+        assert_eq!(burst(&shares, 1, None), (20, Duration::from_secs(2)));
+        shares.networks_per_key = 1_000;
+        assert_eq!(burst(&shares, 2, None), (8, Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn a_share_of_little_is_at_least_eight_at_once_and_six_a_minute_or_all() {
+        for (per_minute, whole, expected, seconds) in [
+            (20, 20, 8, 10),
+            (20, 8, 8, 10),
+            (20, 3, 3, 10),
+            (6, 40, 10, 10),
+            (2, 1, 1, 30),
+            (1, 1, 1, 60),
+        ] {
+            let (clock, shares) = shares(per_minute, whole);
+            let one = Duration::from_secs(seconds);
+            assert_eq!(burst(&shares, 1, None), (expected, one), "{per_minute}");
+            clock.advance(one);
+            assert_eq!(burst(&shares, 1, None), (1, one), "{per_minute}");
+        }
     }
 
     #[test]
     fn the_rate_of_a_partner_is_shared_where_it_is_less() {
         let (_, shares) = shares(600, 100);
-        assert_eq!(burst(&shares, 1, Some(8)), (2, Duration::from_secs(30)));
+        assert_eq!(burst(&shares, 1, Some(40)), (10, Duration::from_secs(6)));
         assert_eq!(
             burst(&shares, 2, Some(6_000)),
             (25, Duration::from_millis(400))
@@ -262,20 +370,43 @@ mod tests {
     }
 
     #[test]
+    fn one_line_of_ipv6_has_half_however_many_networks_are_in_it() {
+        let (clock, shares) = shares(60, 40);
+        let of = |network: &str| burst_of(&shares, network.parse().unwrap(), None);
+        let seconds = Duration::from_secs;
+        assert_eq!(of("2001:db8:0:100::"), (10, seconds(4)));
+        assert_eq!(of("2001:db8:0:1ff::"), (10, seconds(4)));
+        assert_eq!(of("2001:db8:0:101::"), (0, seconds(2)));
+        // Neither the next line nor an address of IPv4 has lost anything, and the refused network takes no place.
+        assert_eq!(of("2001:db8:0:200::"), (10, seconds(4)));
+        assert_eq!(burst(&shares, 1, None), (10, seconds(4)));
+        assert_eq!(shares.lock().networks, 6);
+        clock.advance(seconds(2));
+        assert_eq!(of("2001:db8:0:101::"), (1, seconds(2)));
+        clock.advance(MINUTE);
+        assert_eq!(of("2001:db8:0:101::"), (10, seconds(4)));
+        assert_eq!(shares.lock().networks, 2);
+    }
+
+    #[test]
     fn what_is_dropped_does_not_count_and_takes_no_place() {
-        let (_, shares) = shares(60, 8);
-        for _ in 0..10 {
-            drop(shares.hold("acme", network(1), None).unwrap());
+        let (_, shares) = shares(60, 40);
+        for address in ["192.0.2.1", "2001:db8::"] {
+            let address = address.parse().unwrap();
+            for _ in 0..30 {
+                drop(shares.hold("acme", address, None).unwrap());
+            }
+            assert_eq!(shares.lock().networks, 0);
         }
-        assert_eq!(shares.lock().networks, 0);
         ask(&shares, "acme", 1).unwrap();
         drop(shares.hold("acme", network(1), None).unwrap());
         assert_eq!(shares.lock().networks, 1);
-        assert_eq!(burst(&shares, 1, None), (1, Duration::from_secs(4)));
+        assert_eq!(burst(&shares, 1, None), (9, Duration::from_secs(4)));
     }
 
     fn bounded() -> (Arc<ManualClock>, Shares) {
-        let (clock, mut shares) = shares(60, 8);
+        // Two at once, and one in four seconds.
+        let (clock, mut shares) = shares(60, 2);
         shares.bounds = Bounds {
             of_owner: 3,
             least_of_owner: 1,
