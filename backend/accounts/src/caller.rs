@@ -100,7 +100,7 @@ fn share_owner<'a>(
 }
 
 /// Answers 429. All visitors behind a proxy that the settings do not count are one network, so the log says what to set if there seems to
-/// be one. Anybody can send the header, so `may_warn` bounds how often.
+/// be one: more entries than the settings count. Anybody can send the header, so `may_warn` bounds how often.
 fn share_used_up(
     headers: &HeaderMap,
     trusted_proxies: usize,
@@ -108,17 +108,31 @@ fn share_used_up(
     may_warn: impl FnOnce() -> bool,
 ) -> ApiError {
     let error = ApiError::from(limited);
-    if trusted_proxies > 0 || !headers.contains_key("x-forwarded-for") || !may_warn() {
+    if forwarded_entries(headers) <= trusted_proxies || !may_warn() {
         return error;
     }
-    let source: Box<dyn std::error::Error + Send + Sync> =
-        "a network has used up its share of a publishable key's rate; if a reverse proxy of yours sent X-Forwarded-For, \
-         set http.trusted_proxies, so that its visitors are told apart, and leave it at 0 without one"
-            .into();
+    let told = match trusted_proxies {
+        0 => {
+            "a network has used up its share of a publishable key's rate; if a reverse proxy of yours sent X-Forwarded-For, \
+             set http.trusted_proxies, so that its visitors are told apart, and leave it at 0 without one"
+        }
+        _ => {
+            "a network has used up its share of a publishable key's rate, and X-Forwarded-For had more entries than http.trusted_proxies \
+             counts; if proxies of yours append more, raise it, so that their visitors are told apart; if the client sent them, leave it"
+        }
+    };
+    let source: Box<dyn std::error::Error + Send + Sync> = told.into();
     ApiError {
         source: Some(source.into()),
         ..error
     }
+}
+
+/// Returns the number of entries of `X-Forwarded-For`, those that the client made up among them.
+fn forwarded_entries(headers: &HeaderMap) -> usize {
+    let values = headers.get_all("x-forwarded-for").iter();
+    let entries = values.map(|value| value.as_bytes().split(|&byte| byte == b',').count());
+    entries.sum()
 }
 
 /// Counts what the request holds against this partner; the administrators are one.
@@ -224,7 +238,15 @@ mod tests {
                 .unwrap()
                 .contains("set http.trusted_proxies")
         );
+        // The one entry is that of the proxy which is counted.
         assert_eq!(told(&headers, 1), None);
+        headers.append("x-forwarded-for", "10.0.0.7".parse().unwrap());
+        let more = "more entries than http.trusted_proxies counts";
+        assert!(told(&headers, 1).unwrap().contains(more));
+        assert_eq!(told(&headers, 2), None);
+        headers.insert("x-forwarded-for", "192.0.2.1, 10.0.0.7".parse().unwrap());
+        assert!(told(&headers, 1).unwrap().contains(more));
+        assert_eq!(told(&headers, 2), None);
         let seldom = share_used_up(
             &headers,
             0,
