@@ -32,7 +32,7 @@ use colloquy::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, task::JoinSet, time::Instant};
+use tokio::{net::TcpListener, sync::Semaphore, task::JoinSet, time::Instant};
 use url::Url;
 
 pub use self::{
@@ -99,6 +99,17 @@ pub struct Upstream {
     _server: JoinSet<()>,
 }
 
+/// Holds answers back until it is dropped.
+#[derive(Debug)]
+#[must_use = "answers are held back only while this lives"]
+pub struct HeldAnswers(Arc<Semaphore>);
+
+impl Drop for HeldAnswers {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<Scripts>,
@@ -108,6 +119,8 @@ struct Shared {
 struct Scripts {
     queued: Vec<(Api, VecDeque<Script>)>,
     defaults: Vec<(Api, Script)>,
+    /// The requests of these APIs are answered once the semaphore is closed.
+    gates: Vec<(Api, Arc<Semaphore>)>,
     requests: Vec<Recorded>,
 }
 
@@ -232,6 +245,13 @@ impl Upstream {
         self.shared.lock().queued.clear();
     }
 
+    /// Holds the answers to further requests of this API back, heads and all, until the result is dropped.
+    pub fn hold(&self, api: Api) -> HeldAnswers {
+        let gate = Arc::new(Semaphore::new(0));
+        self.shared.lock().gates.push((api, Arc::clone(&gate)));
+        HeldAnswers(gate)
+    }
+
     /// Requests of this API without a script of their own get this one.
     pub fn set_default(&self, api: Api, script: Script) {
         let mut state = self.shared.lock();
@@ -306,12 +326,15 @@ impl Shared {
             output_tokens: output_tokens(&script),
         });
         let index = state.requests.len() - 1;
+        let gates = state.gates.iter().filter(|(of, _)| *of == api);
+        let gates = gates.map(|(_, gate)| Arc::clone(gate)).collect();
         let shared = Arc::clone(self);
         (
             script,
             Watch {
                 shared,
                 index,
+                gates,
                 answered: false,
             },
         )
@@ -323,10 +346,19 @@ impl Shared {
 struct Watch {
     shared: Arc<Shared>,
     index: usize,
+    gates: Vec<Arc<Semaphore>>,
     answered: bool,
 }
 
 impl Watch {
+    /// Waits until nobody holds the answer back.
+    async fn released(&self) {
+        for gate in &self.gates {
+            // No permit is ever added, so this waits for the end of the semaphore.
+            let _ = gate.acquire().await;
+        }
+    }
+
     fn handed_out(&self) {
         if let Some(request) = self.shared.lock().requests.get_mut(self.index) {
             request.pieces += 1;

@@ -124,6 +124,7 @@ pub(super) async fn send(
         let never: Infallible = std::future::pending().await;
         match never {}
     }
+    watch.released().await;
     if !script.first_delay.is_zero() {
         sleep(script.first_delay).await;
     }

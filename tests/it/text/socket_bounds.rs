@@ -251,16 +251,25 @@ async fn a_message_that_goes_on_may_take_its_time() {
 
 #[tokio::test]
 async fn a_client_that_reads_nothing_does_not_keep_a_message_waiting() {
-    let text = with_pause(4_000).await;
+    let text = with_pause(2_000).await;
     let words = ("y".repeat(1_000) + " ").repeat(30_000);
-    let words = Script::text(words).delayed(Duration::from_secs(3), Duration::ZERO);
-    text.upstream.script(Api::Chat, words);
+    text.upstream.script(Api::Chat, Script::text(words));
+    let held = text.upstream.hold(Api::Chat);
     let mut socket = Socket::open(&text).await;
     socket
         .create(json!({"model": "scripted-chat", "input": "Hello"}))
         .await;
-    // The server has read it before the answer begins, of which nothing is read here.
+    is_asked(&text, Api::Chat).await;
     socket.send(beginning()).await;
+    socket.send(Message::Ping(Default::default())).await;
+    // The pong tells that the server has read the beginning; of the answer, nothing is read here.
+    loop {
+        let next = timeout(PATIENCE, socket.0.next()).await.unwrap();
+        if next.unwrap().unwrap().is_pong() {
+            break;
+        }
+    }
+    drop(held);
     let ended = text.upstream.ended(Api::Chat, 0, PATIENCE).await;
     assert_eq!(ended.unwrap().0, End::Disconnected);
 }
