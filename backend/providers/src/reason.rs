@@ -7,6 +7,16 @@ use tokio::net::lookup_host;
 
 use super::{ProviderError, ProviderErrorKind};
 
+/// How resolvers say that a name has no address: `EAI_NONAME` and `EAI_NODATA` of glibc, of musl and of macOS. The standard library keeps
+/// their codes to itself.
+const NO_SUCH_NAME: [&str; 5] = [
+    "Name or service not known",
+    "No address associated with hostname",
+    "Name does not resolve",
+    "Name has no usable address",
+    "nodename nor servname provided, or not known",
+];
+
 /// Why there is no connection to a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -15,6 +25,8 @@ pub enum Unreachable {
     Refused,
     /// Its host name has no address.
     HostNotFound,
+    /// The resolver does not say if its host name has an address, such as while no DNS server answers.
+    NotResolved,
     /// Nothing answers at its address in time.
     TimedOut,
     /// There is no TLS, or its certificate is not trusted.
@@ -35,8 +47,8 @@ impl Unreachable {
     }
 
     fn of_cause(cause: &(dyn Error + 'static)) -> Option<Self> {
-        if cause.is::<HostNotFound>() {
-            return Some(Self::HostNotFound);
+        if let Some(unresolved) = cause.downcast_ref::<Unresolved>() {
+            return Some(unresolved.reason());
         }
         if cause.is::<rustls::Error>() {
             return Some(Self::Insecure);
@@ -57,6 +69,7 @@ impl Unreachable {
         match self {
             Self::Refused => "connection refused",
             Self::HostNotFound => "host not found",
+            Self::NotResolved => "name not resolved",
             Self::TimedOut => "timed out",
             Self::Insecure => "no secure connection",
         }
@@ -100,10 +113,20 @@ impl ProviderError {
     }
 }
 
-/// A host name has no address.
+/// The resolver has given no address.
 #[derive(Debug, thiserror::Error)]
-#[error("the host is not found")]
-struct HostNotFound;
+#[error("the host name is not resolved")]
+struct Unresolved(#[source] io::Error);
+
+impl Unresolved {
+    fn reason(&self) -> Unreachable {
+        let told = self.0.to_string();
+        match NO_SUCH_NAME.iter().any(|text| told.contains(text)) {
+            true => Unreachable::HostNotFound,
+            false => Unreachable::NotResolved,
+        }
+    }
+}
 
 /// The system's resolver, whose failures are told from those of connections.
 #[derive(Debug)]
@@ -113,7 +136,7 @@ impl Resolve for HostNames {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
             let found = lookup_host((name.as_str(), 0_u16)).await;
-            let found = found.map_err(|_| HostNotFound)?;
+            let found = found.map_err(Unresolved)?;
             let addresses: Vec<SocketAddr> = found.collect();
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
@@ -152,6 +175,10 @@ mod tests {
                 no_connection(Some(Unreachable::HostNotFound)),
                 "host not found",
             ),
+            (
+                no_connection(Some(Unreachable::NotResolved)),
+                "name not resolved",
+            ),
             (no_connection(Some(Unreachable::TimedOut)), "timed out"),
             (
                 no_connection(Some(Unreachable::Insecure)),
@@ -178,13 +205,25 @@ mod tests {
     fn failures_of_connections_are_told_by_what_they_are_made_of() {
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         let certificate = rustls::Error::NoCertificatesPresented;
+        let unresolved = |told: &str| {
+            let told = format!("failed to lookup address information: {told}");
+            io::Error::other(Unresolved(io::Error::other(told)))
+        };
         for (error, expected) in [
             (refused(), Some(Unreachable::Refused)),
             (io::Error::other(refused()), Some(Unreachable::Refused)),
             (io::ErrorKind::TimedOut.into(), Some(Unreachable::TimedOut)),
             (
-                io::Error::other(HostNotFound),
+                unresolved("Name or service not known"),
                 Some(Unreachable::HostNotFound),
+            ),
+            (
+                unresolved("Temporary failure in name resolution"),
+                Some(Unreachable::NotResolved),
+            ),
+            (
+                unresolved("Non-recoverable failure in name resolution"),
+                Some(Unreachable::NotResolved),
             ),
             (
                 io::Error::other(io::Error::other(certificate)),
@@ -202,6 +241,10 @@ mod tests {
         let Err(error) = HostNames.resolve(name).await else {
             panic!("a name of a reserved domain is found");
         };
-        assert!(error.is::<HostNotFound>(), "{error}");
+        // A machine without a DNS server does not resolve it.
+        let reason = Unreachable::of_chain(&*error);
+        let reasons = [Unreachable::HostNotFound, Unreachable::NotResolved];
+        assert!(reasons.map(Some).contains(&reason), "{error}");
+        assert!(error.source().is_some_and(|cause| cause.is::<io::Error>()));
     }
 }
