@@ -487,6 +487,23 @@ async fn a_transcriber_that_nobody_answers_for_fails_within_a_few_minutes() {
     assert_eq!(read["error"], told);
 }
 
+/// The address answers 503 at first.
+#[tokio::test(flavor = "multi_thread")]
+async fn attempts_to_get_a_recording_are_none_to_hear_it() {
+    let (origin, _site) = site().await;
+    let builder = TestApp::builder(&TestDatabase::sqlite()).manual_clock();
+    let builder = builder.config(|config| config.fetch.allow_private = true);
+    let app = heard_by_nobody(builder).start().await;
+    let acme = app.partner("acme").await;
+    let body = json!({"audio_url": format!("{origin}/flaky")});
+    let made = app.post(&acme.key, PATH, body).await.expect(200);
+    let (attempts, _) = app.attempts("transcripts.transcribe").await;
+    assert_eq!(attempts, 2 + 8);
+    let read = ended(&app, &acme.key, &made).await;
+    let told = "the transcription service failed, also when it was asked again: connection refused";
+    assert_eq!(read["error"], told, "{read}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_quota_pays_by_the_second() {
     let upstream = scripted().await;

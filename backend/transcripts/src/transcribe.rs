@@ -51,7 +51,7 @@ pub struct Transcribe {
 
 /// What came of a run.
 enum Outcome {
-    /// There is more to be heard, in another run.
+    /// There is more to be heard, in another run. Its attempts start anew.
     More,
     /// All of it.
     Text { text: String, audio_seconds: i64 },
@@ -204,7 +204,14 @@ async fn transcribe(
     let options = row.options()?;
     let recording = match row.recording()? {
         Some(recording) => recording,
-        None => get(transcripts, run, row).await?,
+        None => {
+            let recording = get(transcripts, run, row).await?;
+            if run.attempt > 1 {
+                // The attempts so far were to get it, and say nothing of the service that hears it.
+                return Ok(Outcome::More);
+            }
+            recording
+        }
     };
     let claim = Claim::new(Priority::Background, tenant.partner().as_str());
     let begin = row.window_sample;
