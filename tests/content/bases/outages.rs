@@ -204,6 +204,48 @@ async fn a_document_says_why_it_is_not_embedded() {
     assert_eq!(told().await, last);
 }
 
+on_both_databases!(
+    embedding_that_is_given_up_fails_only_documents_that_wait_for_it,
+    |builder| builder.with_decoder().quick_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let id = searching::add(&app, key, "Zoo", "The zoo opens at nine.").await;
+        settled(&app, key).await;
+        let db = app.app.store.db();
+        let given_up = "failed: the document could not be embedded; it was tried several times";
+        for (step, noted, left) in [
+            ("done", "", "done: "),
+            ("none", "", "none: "),
+            ("running", "", given_up),
+            ("running", "answered 503", "failed: answered 503"),
+            ("queued", "is asked again", given_up),
+        ] {
+            let sql = format!(
+                "UPDATE knowledge_documents SET embedding = '{step}', embedding_error = NULLIF('{noted}', '') WHERE id = '{id}'"
+            );
+            db.execute(sql).await.unwrap();
+            let job = colloquy::bases::Embed {
+                document: id.clone(),
+            };
+            let run = colloquy::jobs::Run {
+                id: String::new(),
+                fence: 0,
+                attempt: 6,
+            };
+            let failed = colloquy::jobs::GivenUp::Failed;
+            colloquy::jobs::Job::give_up(job, app.app.bases.clone(), run, failed)
+                .await
+                .unwrap();
+            let sql = format!(
+                "SELECT embedding || ': ' || COALESCE(embedding_error, '') FROM knowledge_documents WHERE id = '{id}'"
+            );
+            let read: Option<String> = db.fetch_scalar(sql).await.unwrap();
+            assert_eq!(read.as_deref(), Some(left), "{step} {noted}");
+        }
+    }
+);
+
 /// Somebody else holds the lock of the database.
 #[tokio::test(flavor = "multi_thread")]
 async fn documents_outlast_a_database_that_is_away() {

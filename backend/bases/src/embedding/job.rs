@@ -125,17 +125,8 @@ async fn give_up(bases: &Bases, document: &str, why: GivenUp) -> anyhow::Result<
     match why {
         // It may be embedded another time, so a base that changes its profile goes on waiting for it.
         GivenUp::Failed => {
-            let owned = store::load_document(db, document).await?;
-            let is_told = owned.is_some_and(|owned| {
-                let document = owned.document;
-                document.embedding == Step::Failed && document.embedding_error.is_some()
-            });
-            if is_told {
-                // The last attempt has named the reason.
-                return Ok(());
-            }
             let reason = "the document could not be embedded; it was tried several times";
-            store::set_embedding(db, document, Step::Failed, Some(reason), now).await?;
+            store::fail_embedding(db, document, reason, now).await?;
         }
         GivenUp::Died => {
             let reason = "embedding the document ended the server's process, so it is not embedded";
@@ -183,9 +174,10 @@ impl<'a> Embedding<'a> {
         ended
     }
 
-    /// Says at the document why the embedding service gave no vectors, while another attempt follows and after the last one.
+    /// Says at the document why the embedding service gave no vectors, while another attempt follows and after the last one, which
+    /// [`give_up`] follows.
     async fn tell(&self, error: &ProviderError) -> Result<(), StoreError> {
-        let (db, now) = (self.bases.store.db(), self.bases.clock.now_ms());
+        let db = self.bases.store.db();
         let reason = error.reason();
         match self.run.attempt < ATTEMPTS {
             true => {
@@ -195,7 +187,7 @@ impl<'a> Embedding<'a> {
             false => {
                 let reason =
                     format!("the embedding service failed, also when it was asked again: {reason}");
-                store::set_embedding(db, self.document, Step::Failed, Some(&reason), now).await
+                store::note_embedding_error(db, self.document, &reason).await
             }
         }
     }

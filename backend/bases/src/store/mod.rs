@@ -4,6 +4,7 @@ mod channels;
 mod contents;
 mod documents;
 mod embedding;
+mod embedding_steps;
 mod rewriting;
 mod synced_files;
 mod transcripts;
@@ -15,8 +16,8 @@ use colloquy_store::{Dialect, Executor, StoreError, statement};
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::{
-    channels::*, contents::*, documents::*, embedding::*, rewriting::*, synced_files::*,
-    transcripts::*, usage::*, vectorstores::*,
+    channels::*, contents::*, documents::*, embedding::*, embedding_steps::*, rewriting::*,
+    synced_files::*, transcripts::*, usage::*, vectorstores::*,
 };
 use super::{
     base::{KnowledgeBase, Progress},
