@@ -103,7 +103,7 @@ const PROGRAM_FILES: u64 = 64;
 
 /// How many threads and processes the server's user may have once a child is there. Where system calls cannot be filtered, this bounds what a
 /// child can start; an administrator is exempt of it.
-const MOST_THREADS: u64 = 4_096;
+pub(super) const MOST_THREADS: u64 = 4_096;
 
 /// Takes away what decoding does not need, for good. What the kernel lacks for that is told at the start of the server.
 fn confine_decoder(limits: &ChildLimits) -> anyhow::Result<()> {

@@ -2,7 +2,7 @@
 //! thread that is confined, and inherit that: they read what belongs to the system, write no files, and have no network.
 
 use std::{
-    env, io,
+    env, fs, io,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError, mpsc},
     thread,
@@ -17,12 +17,17 @@ use tokio::{
     runtime::Handle,
 };
 
-use super::confine::{Confined, confine, installation, systems};
+use super::{
+    child::MOST_THREADS,
+    confine::{Confined, confine, installation, systems},
+};
 
 /// The address space of a program, in bytes: PocketSphinx takes 300 MB.
 const MOST_BYTES: u64 = 1024 * 1024 * 1024;
 /// How many files it may have open.
 const MOST_FILES: u64 = 64;
+/// Processor time of a program, in seconds, after which the system kills it. One that stays has to be replaced before.
+pub const PROGRAM_CPU_SECONDS: u64 = 7_200;
 
 /// A program to start, and where its process goes.
 struct Launch {
@@ -125,7 +130,9 @@ impl Launch {
     }
 }
 
-/// Bounds what a process may take.
+/// Bounds what a process may take, and what it starts, which inherits each limit for itself. The filter of the thread lets a program that was
+/// taken over start others, as the thread does; the number of threads bounds them, of which an administrator is exempt. The system, when it
+/// has no memory left, ends all of them before the server.
 fn bound(child: &Child) -> io::Result<()> {
     let pid = child.id().and_then(|id| i32::try_from(id).ok());
     let Some(pid) = pid.and_then(Pid::from_raw) else {
@@ -133,9 +140,11 @@ fn bound(child: &Child) -> io::Result<()> {
     };
     for (resource, most) in [
         (Resource::As, MOST_BYTES),
+        (Resource::Cpu, PROGRAM_CPU_SECONDS),
         (Resource::Core, 0),
         (Resource::Fsize, 0),
         (Resource::Nofile, MOST_FILES),
+        (Resource::Nproc, MOST_THREADS),
     ] {
         // One that is lower already cannot be raised.
         let lower = getrlimit(resource).maximum;
@@ -150,6 +159,11 @@ fn bound(child: &Child) -> io::Result<()> {
             Err(error) => return Err(error.into()),
         }
     }
+    // Some systems have no such file.
+    let _ = fs::write(
+        format!("/proc/{}/oom_score_adj", pid.as_raw_nonzero()),
+        "1000",
+    );
     Ok(())
 }
 
@@ -172,8 +186,6 @@ pub fn program_on_path(name: impl AsRef<Path>) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[tokio::test]
@@ -183,7 +195,11 @@ mod tests {
             command.arg("60");
         };
         let child = launcher.start(Path::new("sleep"), start).unwrap();
-        let limits = fs::read_to_string(format!("/proc/{}/limits", child.id().unwrap())).unwrap();
+        let file = |name: &str| {
+            let file = format!("/proc/{}/{name}", child.id().unwrap());
+            fs::read_to_string(file).unwrap()
+        };
+        let limits = file("limits");
         let limit = |name: &str| {
             let line = limits.lines().find(|line| line.starts_with(name))?;
             line[name.len()..].split_whitespace().next()?.parse().ok()
@@ -193,5 +209,15 @@ mod tests {
         for none in ["Max core file size", "Max file size"] {
             assert_eq!(limit(none), Some(0), "{none}: {limits}");
         }
+        // What the tests themselves may have can be less.
+        for (name, resource, most) in [
+            ("Max cpu time", Resource::Cpu, PROGRAM_CPU_SECONDS),
+            ("Max processes", Resource::Nproc, MOST_THREADS),
+        ] {
+            let lower = getrlimit(resource).maximum;
+            let most = lower.map_or(most, |lower| lower.min(most));
+            assert_eq!(limit(name), Some(most), "{name}: {limits}");
+        }
+        assert_eq!(file("oom_score_adj").trim(), "1000");
     }
 }

@@ -32,7 +32,7 @@ use std::{
 
 pub use self::{
     confine::{Protection, hide_memory, missing},
-    launcher::{Launcher, program_on_path},
+    launcher::{Launcher, PROGRAM_CPU_SECONDS, program_on_path},
     program::{Program, ProgramEnd},
 };
 

@@ -26,6 +26,9 @@ const LINES: &str = "stdbuf";
 const MARK_DIGITS: usize = 12;
 /// How long the program may take for a clause; it takes less than a millisecond.
 const LIMIT: Duration = Duration::from_secs(2);
+/// How many clauses a process reads before another takes its place. Each may take `LIMIT`: it is replaced before its processor time,
+/// [`colloquy_sandbox::PROGRAM_CPU_SECONDS`], is used up.
+const MOST_CLAUSES: u64 = 1_500;
 /// The longest clause, in characters. The program reads no longer lines.
 const MAX_CLAUSE: usize = 200;
 
@@ -45,6 +48,8 @@ struct Process {
     /// What is sent behind each clause, and its phonemes.
     mark: String,
     mark_phonemes: String,
+    /// Clauses so far.
+    asked: u64,
 }
 
 impl Phonemes {
@@ -67,8 +72,8 @@ impl Phonemes {
             let mut process = self.process.lock().await;
             // Taken out, so that it is gone when this is broken off.
             let mut running = match process.take() {
-                Some(running) => running,
-                None => bounded(Process::start(&self.voice)).await?,
+                Some(running) if running.asked < MOST_CLAUSES => running,
+                _ => bounded(Process::start(&self.voice)).await?,
             };
             let phonemes = bounded(running.ask(&clause.words)).await?;
             *process = Some(running);
@@ -105,6 +110,7 @@ impl Process {
             output: BufReader::new(output).lines(),
             mark: mark(),
             mark_phonemes: String::new(),
+            asked: 0,
         };
         let mark = process.mark.clone();
         process.write(&mark).await?;
@@ -114,6 +120,7 @@ impl Process {
 
     /// The phonemes of a clause.
     async fn ask(&mut self, words: &str) -> Result<String, ProviderError> {
+        self.asked += 1;
         let clause = format!("{words}\n{}", self.mark);
         self.write(&clause).await?;
         let mut phonemes = String::new();
@@ -376,6 +383,19 @@ mod tests {
         assert_eq!(again, hello);
         let second = phonemes.process.lock().await.as_ref().unwrap()._child.id();
         assert_eq!(first, second);
+    }
+
+    #[tokio::test]
+    async fn the_program_is_replaced_before_its_processor_time_is_used_up() {
+        const { assert!(MOST_CLAUSES * LIMIT.as_secs() < colloquy_sandbox::PROGRAM_CPU_SECONDS) }
+        let phonemes = Phonemes::new("en-us");
+        for (asked, expected) in [(MOST_CLAUSES - 1, MOST_CLAUSES), (MOST_CLAUSES, 1)] {
+            let hello = phonemes.of("Hello.", 500).await.unwrap();
+            phonemes.process.lock().await.as_mut().unwrap().asked = asked;
+            assert_eq!(phonemes.of("Hello.", 500).await.unwrap(), hello);
+            let now = phonemes.process.lock().await.as_ref().unwrap().asked;
+            assert_eq!(now, expected);
+        }
     }
 
     #[tokio::test]

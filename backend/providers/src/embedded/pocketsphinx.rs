@@ -39,6 +39,9 @@ use super::{
 const PROGRAM: &str = "pocketsphinx_batch";
 /// The longest that an utterance may take, once it has a slot.
 const LIMIT: Duration = Duration::from_secs(60);
+/// How many utterances a process decodes before another takes its place. Each may take `LIMIT`: it is replaced before its processor time,
+/// [`colloquy_sandbox::PROGRAM_CPU_SECONDS`], is used up.
+const MOST_UTTERANCES: u64 = 100;
 /// The most states that are followed at once, a tenth of the program's default. Measured on Debian's test recordings it
 /// costs no word and saves a third of the time.
 const MAX_STATES: &str = "3000";
@@ -195,8 +198,8 @@ impl Pool {
     }
 }
 
-/// A process at work. It goes back to the pool when its utterance is finished; otherwise it is killed, and another
-/// begins to load in its place.
+/// A process at work. It goes back to the pool when its utterance is finished; otherwise, or after `MOST_UTTERANCES`, it is killed, and
+/// another begins to load in its place.
 struct Lease<'a> {
     pool: &'a Pool,
     /// There until the lease ends.
@@ -215,7 +218,8 @@ impl Lease<'_> {
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
         let used = self.process.take();
-        let next = if self.finished {
+        let stays = |process: &Process| self.finished && process.decoded < MOST_UTTERANCES;
+        let next = if used.as_ref().is_some_and(stays) {
             used
         } else {
             drop(used); // kills it
@@ -231,6 +235,8 @@ struct Process {
     child: Child,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
+    /// Utterances so far.
+    decoded: u64,
 }
 
 impl Process {
@@ -265,6 +271,7 @@ impl Process {
                 child,
                 input,
                 output: BufReader::new(output).lines(),
+                decoded: 0,
             }),
             _ => Err(failed("the program has no pipes")),
         }
@@ -281,6 +288,7 @@ impl Process {
                 "the folder for temporary files has no readable name",
             ));
         };
+        self.decoded += 1;
         let request = format!("{name}\n");
         self.input
             .write_all(request.as_bytes())
@@ -363,6 +371,34 @@ mod tests {
         assert_eq!(&spoken[MARGIN_SAMPLES..][..said.len()], said);
         for all in [&quiet[..], &pause, &word, &[], &[7]] {
             assert_eq!(super::spoken(all), all);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_process_is_replaced_before_its_processor_time_is_used_up() {
+        const { assert!(MOST_UTTERANCES * LIMIT.as_secs() < colloquy_sandbox::PROGRAM_CPU_SECONDS) }
+        let models = Models {
+            program: "/bin/true".into(),
+            acoustic: "/".into(),
+            language: "/".into(),
+            dictionary: "/".into(),
+        };
+        let pool = Pool {
+            models,
+            queue: queue("transcriber", 1),
+            idle: Mutex::default(),
+        };
+        let last = MOST_UTTERANCES - 1;
+        for (decoded, expected) in [(last, last), (MOST_UTTERANCES, 0)] {
+            let mut process = Process::start(&pool.models).unwrap();
+            process.decoded = decoded;
+            drop(Lease {
+                pool: &pool,
+                process: Some(process),
+                finished: true,
+            });
+            let next = pool.idle().pop().unwrap();
+            assert_eq!(next.decoded, expected);
         }
     }
 
