@@ -50,6 +50,28 @@ fn completed() -> Outcome {
 }
 
 #[tokio::test]
+async fn a_call_of_a_clock_that_was_ahead_does_not_wait_for_its_day() {
+    for database in TestDatabase::both().await {
+        let builder = TestApp::builder(&database).without_worker();
+        let server = builder.manual_clock().start().await;
+        let (acme, _) = server.acme_and_other().await;
+        let now = server.app.clock.now().to_string();
+        server.advance(Duration::from_secs(40 * 24 * 3_600));
+        let ahead = create(&server, &acme, None).await;
+        calls::sweep(&server.app.calls).await.unwrap();
+        assert_eq!(state(&server, &acme, &ahead).await, "starting");
+        server.set_clock(&now);
+        // The clocks of other nodes may be a little ahead.
+        server.advance(Duration::from_secs(600));
+        let early = create(&server, &acme, None).await;
+        server.set_clock(&now);
+        calls::sweep(&server.app.calls).await.unwrap();
+        assert_eq!(state(&server, &acme, &ahead).await, "error");
+        assert_eq!(state(&server, &acme, &early).await, "starting");
+    }
+}
+
+#[tokio::test]
 async fn a_call_that_nobody_joins_ends_in_error_at_its_expiry() {
     for database in TestDatabase::both().await {
         let builder = TestApp::builder(&database).without_worker();

@@ -5,7 +5,7 @@
     reason = "a test that cannot go on should say where"
 )]
 
-use std::{sync::Arc, task::Poll};
+use std::{sync::Arc, task::Poll, time::Duration};
 
 use axum::http::StatusCode;
 use bytes::Bytes;
@@ -29,6 +29,7 @@ const LIMIT: u64 = 1_000_000;
 struct Place {
     _folder: TempDir,
     base: Base,
+    clock: Arc<ManualClock>,
     blobs: Blobs,
     acme: PartnerId,
 }
@@ -42,7 +43,7 @@ impl Place {
         let store = config.store.open().await.unwrap();
         store.migrate().await.unwrap();
         let clock = Arc::new(ManualClock::new(SystemClock.now()));
-        let base = Base::new(config, store, clock);
+        let base = Base::new(config, store, clock.clone());
         let sql = "INSERT INTO partners (id, display_name, settings, created_at, updated_at) VALUES ('acme', '', '{}', 0, 0)";
         base.store.db().execute(sql).await.unwrap();
         Self {
@@ -50,6 +51,7 @@ impl Place {
             acme: PartnerId::parse("acme").unwrap(),
             _folder: folder,
             base,
+            clock,
         }
     }
 
@@ -144,6 +146,21 @@ async fn a_file_counts_with_its_bytes_until_it_is_deleted() {
     place.blobs.discard(&second).await;
     place.blobs.sweep().await.unwrap();
     assert_eq!(place.stored().await, 600_000);
+}
+
+#[tokio::test]
+async fn a_file_that_was_left_while_a_clock_was_ahead_gives_its_room_back() {
+    let place = Place::open().await;
+    let now = place.clock.now();
+    place.clock.advance(Duration::from_secs(40 * 24 * 3_600));
+    place.write(4).await.unwrap();
+    place.clock.set(now);
+    // The clocks of other nodes may be a little ahead.
+    place.clock.advance(Duration::from_secs(600));
+    place.write(2).await.unwrap();
+    place.clock.set(now);
+    assert_eq!(place.blobs.sweep().await.unwrap(), 1);
+    assert_eq!(place.stored().await, 100_000);
 }
 
 #[tokio::test]

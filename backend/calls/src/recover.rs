@@ -13,13 +13,15 @@ use super::{bill, ended, store};
 use crate::Calls;
 
 /// One round of the sweeper: ends the calls of nodes that are gone (`NODE_LOST`) and those whose signed URL expired unused
-/// (`NOT_JOINED`). Who pays for the former pays for the time until their node was heard last, and for the latter nothing.
+/// (`NOT_JOINED`), or was signed by a clock that was ahead. Who pays for the former pays for the time until their node was heard
+/// last, and for the latter nothing.
 /// A node that lives after all replaces `NODE_LOST` when it ends its call. Safe on many nodes at once.
 ///
 /// # Errors
 /// The database's failure.
 pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
     let now = calls.clock.now_ms();
+    let latest = calls.kernel.latest_now_ms().await?;
     let lost_before = node::lost_before(&calls.kernel).await?;
     let own_node = &calls.kernel.node.id;
     let transaction = calls.store.begin().await?;
@@ -40,7 +42,7 @@ pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
         };
         ledger::settle_kept(calls, &transaction, &call.id, spent).await?;
     }
-    let not_joined = store::end_not_joined(&transaction, now).await?;
+    let not_joined = store::end_not_joined(&transaction, now, latest).await?;
     for call in &not_joined {
         released.push((call.partner.clone(), call.character_bytes));
         silent.extend(call.page_key.clone());

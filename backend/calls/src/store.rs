@@ -436,18 +436,21 @@ pub(super) struct MissedCall {
     pub(super) page_key: Option<String>,
 }
 
-/// `starting` calls that nobody took in time become `error`. Nothing tells their webhook, so that goes, too. They have no metadata.
+/// `starting` calls that nobody took in time become `error`, and those that were created after the time `latest`, by a clock that was ahead.
+/// Nothing tells their webhook, so that goes, too. They have no metadata.
 pub(super) async fn end_not_joined(
     db: &impl Executor,
     now: i64,
+    latest: i64,
 ) -> Result<Vec<MissedCall>, StoreError> {
     let sql = format!(
         "UPDATE calls SET state = 'error', error_code = 'NOT_JOINED', ended_at = $1, updated_at = $1, webhook_url = NULL, \
          silent_bytes = {SILENT_BYTES}, {CLEARED} \
-         WHERE state = 'starting' AND taken_at IS NULL AND expires_at <= $1 \
+         WHERE state = 'starting' AND taken_at IS NULL AND (expires_at <= $1 OR created_at > $2) \
          RETURNING id, partner, character_bytes, page_key"
     );
-    db.fetch_all(statement(sql, [now.into()])).await
+    db.fetch_all(statement(sql, [now.into(), latest.into()]))
+        .await
 }
 
 /// A call whose node is gone.

@@ -38,6 +38,9 @@ use self::{
     node::{DataFolder, Node},
 };
 
+/// How far the clocks of nodes may be ahead of the database's.
+const CLOCKS_AHEAD: Duration = Duration::from_secs(3_600);
+
 /// What commands and servers share; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Base {
@@ -74,6 +77,16 @@ impl Base {
         let now = db.fetch_scalar(format!("SELECT {}", db.dialect().now_ms()));
         now.await?
             .ok_or_else(|| StoreError::other("the database tells no time"))
+    }
+
+    /// Returns the latest time, in milliseconds since 1970, that a clock which is right shows on any node. What was noted at a later one was
+    /// noted by a clock that was wrong. What is ahead of this node's clock alone, or of the database's, may be right.
+    ///
+    /// # Errors
+    /// The database's failure.
+    pub async fn latest_now_ms(&self) -> Result<i64, StoreError> {
+        let now = self.database_now_ms().await?.max(self.clock.now_ms());
+        Ok(now.saturating_add(CLOCKS_AHEAD.as_millis() as i64))
     }
 }
 

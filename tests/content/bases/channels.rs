@@ -535,6 +535,25 @@ async fn a_scan_whose_process_died_is_tried_again_within_two_hours() {
     assert!(wait.as_hours() < 2, "{details}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_that_was_given_up_by_a_clock_ahead_does_not_wait_for_its_day() {
+    let zoo = Zoo::start(&TestDatabase::sqlite()).await;
+    let now = zoo.app.app.clock.now().to_string();
+    zoo.app.advance(40 * DAY);
+    zoo.platform.is_down(Some("Sign in to confirm"));
+    zoo.follow("zoo", "@zoo").await.expect(201);
+    zoo.becomes("zoo", "error").await;
+    let db = zoo.app.app.store.db();
+    let failed =
+        "UPDATE work SET state = 'failed' WHERE kind = 'bases.discover' AND state = 'queued'";
+    let is_failed = async || db.execute(failed).await.unwrap() == 1;
+    eventually("its job is given up", is_failed).await;
+    zoo.platform.is_down(None);
+    zoo.platform.has("@zoo/videos", "UCzoo", &[("v1", None)]);
+    zoo.app.set_clock(&now);
+    zoo.becomes("zoo", "synced").await;
+}
+
 /// A process that dies between the end of a scan and that of its job has looked through the channel, and is not charged again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scan_whose_job_runs_again_is_not_repeated() {

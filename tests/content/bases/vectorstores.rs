@@ -1,7 +1,9 @@
 //! Final content at a vector store elsewhere.
 
+mod clocks;
+
 use harness::{
-    TestDatabase,
+    TestAppBuilder, TestDatabase,
     app::ADMIN_KEY,
     eventually,
     vectorstores::{Failure, Operation, VectorStores},
@@ -21,8 +23,13 @@ struct Synced {
 impl Synced {
     /// The sync is on.
     async fn start(database: &TestDatabase) -> Self {
+        Self::with(TestApp::builder(database)).await
+    }
+
+    /// A server that was set up so far.
+    async fn with(builder: TestAppBuilder) -> Self {
         let service = VectorStores::start().await;
-        let builder = TestApp::builder(database).config(|config| service.offer(config));
+        let builder = builder.config(|config| service.offer(config));
         let app = builder.with_decoder().quick_worker().start().await;
         let key = furnished(&app).await.key;
         let synced = Self { app, service, key };

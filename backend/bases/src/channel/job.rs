@@ -110,6 +110,9 @@ enum Noted {
     Lost,
 }
 
+/// The longest that a channel is left alone.
+pub(super) const LONGEST_REST: Duration = SCAN_EVERY.saturating_add(SPREAD);
+
 /// How long a channel that was looked through is left alone: a process that died between the end of a scan and that of its job has the
 /// job run again. A time beyond that comes from a clock that was ahead.
 fn not_due(channel: &Channel, now: i64) -> Option<Duration> {
@@ -123,7 +126,7 @@ fn not_due(channel: &Channel, now: i64) -> Option<Duration> {
     };
     let wait = u64::try_from(channel.next_sync_at?.checked_sub(now)?).ok()?;
     let wait = Duration::from_millis(wait);
-    (has_ended && !wait.is_zero() && wait <= SCAN_EVERY + SPREAD).then_some(wait)
+    (has_ended && !wait.is_zero() && wait <= LONGEST_REST).then_some(wait)
 }
 
 /// What becomes of the job.

@@ -235,17 +235,20 @@ pub(crate) async fn channel_owner(
     Ok(row.map(|row| row.folder_id))
 }
 
-/// The channels whose scan failed and whose time has come again.
+/// The channels whose scan failed and whose time has come again, and those that wait beyond `latest`, since a clock was ahead.
 pub(crate) async fn failed_channels(
     db: &impl Executor,
     now: i64,
+    latest: i64,
 ) -> Result<Vec<OwnedChannel>, StoreError> {
     let sql = format!(
         "SELECT {COLUMNS}, c.base_id, b.partner FROM knowledge_channels c JOIN knowledge_folders f ON f.id = c.folder_id \
-         JOIN knowledge_bases b ON b.id = c.base_id WHERE c.enabled AND c.status = 'error' AND (c.next_sync_at IS NULL OR c.next_sync_at < $1) \
+         JOIN knowledge_bases b ON b.id = c.base_id WHERE c.enabled AND c.status = 'error' \
+         AND (c.next_sync_at IS NULL OR c.next_sync_at < $1 OR c.next_sync_at > $2) \
          AND f.deletion_requested_at IS NULL AND b.deletion_requested_at IS NULL"
     );
-    db.fetch_all(statement(sql, [now.into()])).await
+    db.fetch_all(statement(sql, [now.into(), latest.into()]))
+        .await
 }
 
 /// The channels that were looked through and whose videos nobody imports: their job was given up.

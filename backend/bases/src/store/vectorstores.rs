@@ -175,6 +175,37 @@ pub(crate) async fn release(
     hold(db, partner, None).await
 }
 
+/// Makes due what a clock that was ahead has noted for a partner: what was noted after the time `latest`, and what waits beyond `longest`.
+/// The service may have been asked at any time for what it was asked for then.
+pub(crate) async fn bring_sync_back(
+    db: &impl Executor,
+    partner: Option<&str>,
+    now: i64,
+    latest: i64,
+    longest: i64,
+) -> Result<(), StoreError> {
+    let (owner, mut values) = owned(partner);
+    values.push(latest.into());
+    values.push(longest.into());
+    let (at_latest, at_longest) = (values.len() - 1, values.len());
+    let sql = format!(
+        "UPDATE vectorstores AS f SET asked_at = CASE WHEN f.asked_at > ${at_latest} THEN 0 ELSE f.asked_at END, \
+         held_until = CASE WHEN f.held_until > ${at_longest} THEN NULL ELSE f.held_until END \
+         WHERE {owner} AND (f.asked_at > ${at_latest} OR f.held_until > ${at_longest})"
+    );
+    db.execute(statement(sql, values.clone())).await?;
+    values.push(now.into());
+    let at_now = values.len();
+    let sql = format!(
+        "UPDATE vectorstore_files AS f SET asked_at = CASE WHEN f.asked_at > ${at_latest} THEN 0 ELSE f.asked_at END, \
+         since = CASE WHEN f.since > ${at_latest} THEN ${at_now} ELSE f.since END, next_at = ${at_now} \
+         WHERE {owner} AND {} AND (f.asked_at > ${at_latest} OR f.since > ${at_latest} OR f.next_at > ${at_longest})",
+        to_do(false)
+    );
+    db.execute(statement(sql, values)).await?;
+    Ok(())
+}
+
 /// Notes why nothing goes on for a partner's bases, or that it does.
 pub(crate) async fn set_vectorstore_error(
     db: &impl Executor,

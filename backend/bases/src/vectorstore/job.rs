@@ -99,6 +99,9 @@ impl SyncFiles {
             begun: bases.clock.instant(),
             is_interrupted: AtomicBool::new(false),
         };
+        let (now, latest) = (bases.clock.now_ms(), bases.kernel.latest_now_ms().await?);
+        let longest = latest.saturating_add(milliseconds(LONGEST));
+        store::bring_sync_back(db, owner, now, latest, longest).await?;
         if let Some(until) = store::held_until(db, owner).await? {
             let wait = until.saturating_sub(bases.clock.now_ms());
             if wait > 0 {
