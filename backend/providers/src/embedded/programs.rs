@@ -69,6 +69,8 @@ pub(super) fn not_started(program: &str, error: &io::Error) -> ProviderError {
 mod tests {
     use std::process::Stdio;
 
+    use tokio::io::AsyncWriteExt as _;
+
     use super::*;
 
     /// What a program does that an attacker has taken over; the shell does each by itself, without another process.
@@ -120,6 +122,32 @@ mod tests {
         let (succeeds, told) =
             tries("read -r line </etc/hosts; echo ok >/dev/null && echo ok").await;
         assert!(succeeds && told == "ok\n", "{told}");
+    }
+
+    /// A program that was taken over can start others, as this shell does (`vfork`).
+    #[tokio::test]
+    async fn what_a_program_starts_has_its_limits() {
+        let script = "read -r go; /bin/bash --norc -c 'ulimit -t; ulimit -u; ulimit -v'; exit";
+        let child = start("/bin/dash", |command| {
+            command.args(["-c", script]);
+            command.stdin(Stdio::piped());
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        });
+        let mut child = child.unwrap();
+        // Its limits are set once it has started.
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(b"go\n").await.unwrap();
+        drop(input);
+        let output = child.wait_with_output().await.unwrap();
+        let told = [output.stdout, output.stderr].concat();
+        let told = String::from_utf8_lossy(&told).into_owned();
+        let limits = told.lines().filter_map(|line| line.parse().ok());
+        let limits: Vec<u64> = limits.collect();
+        let [seconds, threads, kibibytes] = limits[..] else {
+            panic!("{told}");
+        };
+        assert!(seconds <= colloquy_sandbox::PROGRAM_CPU_SECONDS, "{told}");
+        assert!(threads <= 4_096 && kibibytes <= 1024 * 1024, "{told}");
     }
 
     #[tokio::test]
