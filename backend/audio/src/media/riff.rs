@@ -70,12 +70,14 @@ const NAMES: [(u16, &str); 51] = [
     (0xF1AC, "FLAC"),
 ];
 
-/// Offsets in a format that is extensible: the samples of a block, and the identifier of the sub-format, which begins with a kind.
+/// Offsets in a format that is extensible: the samples of a block, which formats of ADPCM have there, too, and the identifier of the sub-format, which begins with a kind.
 const BLOCK_SAMPLES_AT: usize = 18;
 const SUB_FORMAT_AT: usize = 24;
 /// Length of a format up to its extension.
 const HEAD_BYTES: usize = 16;
-/// Offset of the bits of a sample in it.
+/// Offsets of the channels, of the bytes of a block and of the bits of a sample in it.
+const CHANNELS_AT: usize = 2;
+const BLOCK_BYTES_AT: usize = 12;
 const BITS_AT: usize = 14;
 /// What follows the kind in an identifier of a sub-format, and in one of ambisonic sound (B-format), whose samples stand as they are.
 const OF_KINDS: [u8; 14] = [0, 0, 0, 0, 0x10, 0, 0x80, 0, 0, 0xAA, 0, 0x38, 0x9B, 0x71];
@@ -125,12 +127,12 @@ pub(super) fn sound_of(file: &[u8]) -> Result<(Container, Cow<'_, [u8]>), MediaE
             (b"fmt ", None) => format = Some(content),
             // The library tells of a file without a format or without data.
             (b"data", None) => return Ok(unchanged),
-            (b"data", Some(format)) => return of_wav(file, format, content),
+            (b"data", Some(format)) => return of_wav(file, format, Some(content)),
             _ => {}
         }
     }
     match format {
-        Some(format) => of_wav(file, format, &[]),
+        Some(format) => of_wav(file, format, None),
         None => Ok(unchanged),
     }
 }
@@ -138,17 +140,18 @@ pub(super) fn sound_of(file: &[u8]) -> Result<(Container, Cow<'_, [u8]>), MediaE
 fn of_wav<'a>(
     file: &'a [u8],
     format: &'a [u8],
-    data: &'a [u8],
+    data: Option<&'a [u8]>,
 ) -> Result<(Container, Cow<'a, [u8]>), MediaError> {
     let Some(kind) = kind(format) else {
         return Ok((Container::Wav, Cow::Borrowed(file)));
     };
     check(kind, "WAV")?;
     Ok(match kind {
-        Kind::Tag(MP3) => (Container::Mp3, Cow::Borrowed(data)),
-        _ => match plain(format) {
-            Some(format) => (Container::Wav, Cow::Owned(wav(&format, data))),
-            None => (Container::Wav, Cow::Borrowed(file)),
+        Kind::Tag(MP3) => (Container::Mp3, Cow::Borrowed(data.unwrap_or_default())),
+        _ => match (plain(format), data) {
+            (Some(format), Some(data)) => (Container::Wav, Cow::Owned(wav(&format, data))),
+            // The library tells of a file without data.
+            _ => (Container::Wav, Cow::Borrowed(file)),
         },
     })
 }
@@ -220,28 +223,63 @@ fn check(kind: Kind, file: &str) -> Result<(), MediaError> {
     }
 }
 
-/// Returns a format without an extension for a sub-format that the container library reads in that form alone; none for other formats.
+/// Returns a format in the one form that the container library reads for its kind: sub-formats as their kinds, A-law and µ-law with an empty
+/// extension, and ADPCM with a whole one. Returns none for formats that are in it, and for those of other kinds.
 fn plain(format: &[u8]) -> Option<Vec<u8>> {
-    if u16_at(format, 0) != Some(EXTENSIBLE) {
-        return None;
-    }
     let Some(Kind::Tag(tag @ (A_LAW | MU_LAW | MS_ADPCM | IMA_ADPCM))) = kind(format) else {
         return None;
     };
+    let is_extensible = u16_at(format, 0) == Some(EXTENSIBLE);
+    let extension = match tag {
+        MS_ADPCM => MS_ADPCM_BYTES,
+        IMA_ADPCM => 2,
+        _ => 0,
+    };
+    if !is_extensible && has_extension(format, tag, extension) {
+        return None;
+    }
+    let stored_bits = u16_at(format, BITS_AT).filter(|bits| !is_extensible && *bits > 0);
+    let bits = stored_bits.unwrap_or(if extension > 0 { 4 } else { 8 });
     let mut plain = tag.to_le_bytes().to_vec();
     plain.extend_from_slice(format.get(2..BITS_AT)?);
-    let (bits, extension) = match tag {
-        MS_ADPCM => (4_u16, MS_ADPCM_BYTES),
-        IMA_ADPCM => (4, 2),
-        _ => (8, 0),
-    };
     plain.extend(bits.to_le_bytes());
     plain.extend(u16::try_from(extension).ok()?.to_le_bytes());
     if extension > 0 {
-        plain.extend_from_slice(format.get(BLOCK_SAMPLES_AT..BLOCK_SAMPLES_AT + 2)?);
+        let stored = u16_at(format, BLOCK_SAMPLES_AT).filter(|samples| *samples > 0);
+        let samples = stored.or_else(|| block_samples(format, tag))?;
+        plain.extend(samples.to_le_bytes());
+        if !is_extensible {
+            // Coefficients.
+            plain.extend_from_slice(format.get(BLOCK_SAMPLES_AT + 2..).unwrap_or_default());
+        }
     }
     plain.resize(HEAD_BYTES + 2 + extension, 0);
     Some(plain)
+}
+
+/// True if a format that is not extensible has an extension of these bytes, as the container library wants it for a kind.
+fn has_extension(format: &[u8], tag: u16, bytes: usize) -> bool {
+    let stored = u16_at(format, HEAD_BYTES).map(usize::from);
+    match tag {
+        A_LAW | MU_LAW => format.len() == HEAD_BYTES + 2 && stored == Some(bytes),
+        MS_ADPCM => {
+            stored.is_some_and(|stored| stored >= bytes && format.len() >= HEAD_BYTES + 2 + stored)
+        }
+        _ => format.len() >= HEAD_BYTES + 2 + bytes && stored == Some(bytes),
+    }
+}
+
+/// Returns the samples that a channel has in a block of ADPCM, which begins with a header for each channel: 7 bytes with two samples in
+/// Microsoft's, and 4 bytes with one in IMA's. The others take half a byte each.
+fn block_samples(format: &[u8], tag: u16) -> Option<u16> {
+    let channels = u32::from(u16_at(format, CHANNELS_AT)?);
+    let block = u32::from(u16_at(format, BLOCK_BYTES_AT)?);
+    let (header, samples) = match tag {
+        MS_ADPCM => (7, 2),
+        _ => (4, 1),
+    };
+    let halves = block.checked_sub(header * channels)? * 2;
+    u16::try_from(halves.checked_div(channels)? + samples).ok()
 }
 
 fn u16_at(format: &[u8], at: usize) -> Option<u16> {
@@ -267,4 +305,44 @@ fn wav(format: &[u8], data: &[u8]) -> Vec<u8> {
     wav.extend_from_slice(&length(data.len()));
     wav.extend_from_slice(data);
     wav
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first bytes of a format of ADPCM.
+    fn head(tag: u16, channels: u16, block_bytes: u16) -> Vec<u8> {
+        let mut head = [tag, channels].map(u16::to_le_bytes).concat();
+        head.resize(BLOCK_BYTES_AT, 0);
+        head.extend(block_bytes.to_le_bytes());
+        head.extend(4_u16.to_le_bytes());
+        head
+    }
+
+    #[test]
+    fn samples_of_blocks_follow_from_their_bytes() {
+        for (tag, channels, block_bytes, expected) in [
+            (MS_ADPCM, 1, 256, Some(500)),
+            (MS_ADPCM, 2, 2_048, Some(2_036)),
+            (IMA_ADPCM, 1, 1_024, Some(2_041)),
+            (IMA_ADPCM, 2, 2_048, Some(2_041)),
+            (IMA_ADPCM, 2, 7, None),
+            (MS_ADPCM, 0, 256, None),
+        ] {
+            let plain = plain(&head(tag, channels, block_bytes));
+            let samples = plain.and_then(|plain| u16_at(&plain, BLOCK_SAMPLES_AT));
+            assert_eq!(samples, expected, "{tag} {channels} {block_bytes}");
+        }
+    }
+
+    #[test]
+    fn coefficients_are_kept() {
+        let mut format = head(MS_ADPCM, 1, 256);
+        // A length of the extension that is missing, samples of a block, and a number of pairs.
+        format.extend([0, 0, 0xF4, 1, 7, 0, 0, 1]);
+        let plain = plain(&format).unwrap();
+        assert_eq!(plain.len(), LONGEST_MS_ADPCM);
+        assert_eq!(plain[HEAD_BYTES..][..9], [32, 0, 0xF4, 1, 7, 0, 0, 1, 0]);
+    }
 }

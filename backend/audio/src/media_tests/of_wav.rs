@@ -54,6 +54,37 @@ fn sub_formats_are_decoded_as_their_kinds() {
     }
 }
 
+/// A WAV file whose format has this length instead.
+fn with_format_of(wav: &[u8], length: usize) -> Vec<u8> {
+    assert_eq!(&wav[12..16], b"fmt ");
+    let stored = u32::from_le_bytes(wav[16..20].try_into().unwrap());
+    let (format, rest) = wav[20..].split_at(stored.try_into().unwrap());
+    let mut format = format.to_vec();
+    format.resize(length, 0);
+    let mut file = wav[..16].to_vec();
+    file.extend(u32::try_from(length).unwrap().to_le_bytes());
+    file.extend(format);
+    file.extend_from_slice(rest);
+    let length = u32::try_from(file.len() - 8).unwrap();
+    file[4..8].copy_from_slice(&length.to_le_bytes());
+    file
+}
+
+#[test]
+fn formats_without_their_extension_are_decoded() {
+    for codec in ["pcm_alaw", "pcm_mulaw", "adpcm_ms", "adpcm_ima_wav"] {
+        let whole = recording("a.wav", 1, &["-c:a", codec]);
+        let read = |file: &[u8]| read_window(file, Container::Wav, span(0, SECOND)).unwrap();
+        let window = read(&whole);
+        assert!(window.samples.iter().any(|sample| sample.abs() > 1_000));
+        for length in [16, 18, 20] {
+            let other = with_format_of(&whole, length);
+            let samples = read(&other).samples;
+            assert_eq!(samples, window.samples, "{codec} {length}");
+        }
+    }
+}
+
 #[test]
 fn kinds_that_are_not_decoded_are_named() {
     let wav = recording("a.wav", 1, &[]);
