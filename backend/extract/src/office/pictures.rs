@@ -122,6 +122,7 @@ fn is_undrawn(
         Some(_) if is_drawing => package.read_begin(name, undrawn::HEADER_BYTES),
         // Larger ones are looked at, whatever they are.
         Some(LARGE_BYTES..) => return Ok(false),
+        Some(_) if undrawn::has_no_decoder(name) => return Ok(false),
         Some(_) => package.read(name),
     };
     match read {

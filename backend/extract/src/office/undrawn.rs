@@ -20,12 +20,22 @@ const UNITS: [(&str, f64); 7] = [
     ("cm", 96.0 / 2.54),
     ("mm", 96.0 / 25.4),
 ];
-/// Offset of the width and the height in a bitmap of Windows.
+/// Offsets of the length of the header in a bitmap of Windows, and of the width and the height, which have 16 bits in the oldest header
+/// (`BITMAPCOREHEADER`).
+const BITMAP_HEADER_AT: usize = 14;
 const BITMAP_SIDES_AT: usize = 18;
+const OLDEST_HEADER_BYTES: [u8; 4] = [12, 0, 0, 0];
+/// Kinds of pictures that nothing here decodes. Small ones do not say their size, and are taken for bullets and lines.
+const WITHOUT_DECODER: [&str; 3] = ["jp2", "pcx", "wdp"];
 
 /// True if a file is called as drawings in SVG are.
 pub(super) fn is_drawing(name: &str) -> bool {
     extension(name) == "svg"
+}
+
+/// True if a file is called as pictures are that cannot be decoded here.
+pub(super) fn has_no_decoder(name: &str) -> bool {
+    WITHOUT_DECODER.contains(&extension(name).as_str())
 }
 
 /// True if a drawing that begins with these bytes has the pixels of a word, or does not say its size.
@@ -66,7 +76,16 @@ pub(super) fn is_undecodable(bytes: &[u8], bounds: &Bounds) -> bool {
 
 /// How wide and how high a bitmap of Windows is.
 fn bitmap(bytes: &[u8]) -> Option<(u32, u32)> {
-    let sides = bytes.strip_prefix(b"BM")?.get(BITMAP_SIDES_AT - 2..)?;
+    if !bytes.starts_with(b"BM") {
+        return None;
+    }
+    let sides = bytes.get(BITMAP_SIDES_AT..)?;
+    if bytes.get(BITMAP_HEADER_AT..BITMAP_SIDES_AT)? == OLDEST_HEADER_BYTES {
+        let [width_low, width_high, height_low, height_high] = *sides.first_chunk::<4>()?;
+        let width = u16::from_le_bytes([width_low, width_high]);
+        let height = u16::from_le_bytes([height_low, height_high]);
+        return Some((width.into(), height.into()));
+    }
     let (width, rest) = sides.split_first_chunk::<4>()?;
     let height = rest.first_chunk::<4>()?;
     // One that begins at its top has a negative height.
@@ -134,6 +153,18 @@ mod tests {
         assert!(is_undecodable(&bitmap(200, -100), &bounds));
         assert!(!is_undecodable(&bitmap(8, 8), &bounds));
         assert!(is_undecodable(&bitmap(8, 8)[..20], &bounds));
+        let oldest = |width: u16, height: u16| {
+            let mut bytes = b"BM".to_vec();
+            bytes.resize(BITMAP_HEADER_AT, 0);
+            bytes.extend(OLDEST_HEADER_BYTES);
+            bytes.extend(width.to_le_bytes());
+            bytes.extend(height.to_le_bytes());
+            // Planes, and the bits of a pixel that no decoder has.
+            bytes.extend([1, 0, 77, 0]);
+            bytes
+        };
+        assert!(is_undecodable(&oldest(200, 100), &bounds));
+        assert!(!is_undecodable(&oldest(8, 100), &bounds));
         assert!(is_undecodable(b"", &bounds));
     }
 

@@ -136,9 +136,11 @@ fn drawings_and_broken_pictures_are_counted() {
         image("p6", "media/broken.png"),
         image("p7", "media/gone.png"),
         image("p8", "media/large.png"),
+        image("p9", "media/small.jp2"),
     ];
     let related = relations(&related.concat());
-    let more: [(&str, &[u8]); 7] = [
+    let more: [(&str, &[u8]); 8] = [
+        ("word/media/small.jp2", b"a picture"),
         ("word/_rels/document.xml.rels", related.as_bytes()),
         ("word/media/figure.svg", figure.as_bytes()),
         ("word/media/icon.svg", icon.as_bytes()),
