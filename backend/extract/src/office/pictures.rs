@@ -87,18 +87,40 @@ pub(super) fn of(
 }
 
 /// Counts the pictures that may hold text and cannot be looked at, each once: metafiles, drawings, and small pictures that are broken. Those
-/// that are shown in the place of objects alone count with these, and drawings beside a picture of the same are looked at with it.
+/// that are shown in the place of objects alone count with these, and drawings beside a picture of the same count with it, if it is looked at or
+/// counts itself.
 pub(super) fn count_undrawn(
     package: &mut Package<'_>,
     parts: &[ShowingPart],
     bounds: &Bounds,
 ) -> Result<usize, ExtractError> {
-    let parts = parts.iter().filter(|part| !showing::is_sheet(&part.name));
-    let shown = parts.flat_map(|part| {
+    let mut targets: HashSet<&str> = HashSet::new();
+    let mut large: HashMap<&str, bool> = HashMap::new();
+    for part in parts.iter().filter(|part| !showing::is_sheet(&part.name)) {
         let named = part.relations.iter().filter(|one| one.kind == "image");
-        named.filter(move |one| !part.previews.contains(&one.id) && !part.doubles.contains(&one.id))
-    });
-    let targets: HashSet<&str> = shown.map(|one| one.target.as_str()).collect();
+        let pictures = named.clone().filter(|one| !undrawn::is_drawing(&one.target));
+        let pictures: HashMap<&str, &str> = pictures
+            .map(|one| (one.id.as_str(), one.target.as_str()))
+            .collect();
+        for one in named.filter(|one| !part.previews.contains(&one.id)) {
+            let double = part.doubles.get(&one.id);
+            let picture = double.and_then(|id| pictures.get(id.as_str()).copied());
+            let is_double = match picture {
+                None => false,
+                Some(picture) => match large.get(picture).copied() {
+                    Some(is_large) => is_large,
+                    None => {
+                        let is_large = is_large(package, picture, bounds)?;
+                        large.insert(picture, is_large);
+                        is_large
+                    }
+                },
+            };
+            if !is_double {
+                targets.insert(&one.target);
+            }
+        }
+    }
     let mut count = 0;
     for target in targets {
         count += usize::from(is_undrawn(package, target, bounds)?);

@@ -1,7 +1,7 @@
 //! Parts of a document that show pictures, diagrams, charts and objects of other programs, and what each of them names: the body of a
 //! Word document, its margins, notes and comments; slides, with the layouts and masters that they use; sheets and their drawings.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     objects,
@@ -23,8 +23,8 @@ pub(super) struct ShowingPart {
     /// The names of pictures that it shows in the place of objects of other programs alone. Sheets have none, as their pictures are not
     /// looked at.
     pub(super) previews: HashSet<String>,
-    /// The names of drawings that stand beside a picture of the same.
-    pub(super) doubles: HashSet<String>,
+    /// The names of drawings that stand beside a picture of the same, with the name of that picture.
+    pub(super) doubles: HashMap<String, String>,
     /// True if its text is read, so that a mark in it keeps its place.
     pub(super) is_in_text: bool,
 }
@@ -109,7 +109,7 @@ fn read(
     let relations = relations::of(package, &name)?;
     let has_objects = relations.iter().any(objects::is_object);
     let has_drawings = relations.iter().any(|one| undrawn::is_drawing(&one.target));
-    let (mut previews, mut doubles) = (HashSet::new(), HashSet::new());
+    let (mut previews, mut doubles) = (HashSet::new(), HashMap::new());
     if !is_sheet(&name) && (has_objects || has_drawings) {
         let xml = package.look_at_xml(&name)?.unwrap_or_default();
         if has_objects {

@@ -1,7 +1,7 @@
 //! Pictures that nothing here draws beside metafiles: drawings in SVG, and pictures that are broken or of an unknown kind. Sources: SVG 2,
 //! chapter 8 (sizes); [MS-ODRAWXML], section 2.3.2.4 (`svgBlip`).
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use quick_xml::events::Event;
 
@@ -93,20 +93,20 @@ fn bitmap(bytes: &[u8]) -> Option<(u32, u32)> {
     Some((side(width), side(height)))
 }
 
-/// The names of drawings in a part that stand beside a picture of the same, which is looked at in their place.
-pub(super) fn doubles(xml: &str) -> HashSet<String> {
-    let (mut doubles, mut has_picture) = (HashSet::new(), false);
+/// The names of drawings in a part that stand beside a picture of the same, with the name of that picture.
+pub(super) fn doubles(xml: &str) -> HashMap<String, String> {
+    let (mut doubles, mut picture) = (HashMap::new(), None);
     for event in events(xml) {
         match event {
             Event::Start(start) if start.local_name().as_ref() == "blip" => {
-                has_picture = value(&start, "embed").is_some_and(|id| !id.is_empty());
+                picture = value(&start, "embed").filter(|id| !id.is_empty());
             }
             Event::Start(start) | Event::Empty(start)
-                if has_picture && start.local_name().as_ref() == "svgBlip" =>
+                if start.local_name().as_ref() == "svgBlip" =>
             {
-                doubles.extend(value(&start, "embed"));
+                doubles.extend(value(&start, "embed").zip(picture.clone()));
             }
-            Event::End(end) if end.local_name().as_ref() == "blip" => has_picture = false,
+            Event::End(end) if end.local_name().as_ref() == "blip" => picture = None,
             _ => {}
         }
     }
@@ -173,7 +173,10 @@ mod tests {
         let double = r#"<a:blip r:embed="p"><a:ext><v:svgBlip r:embed="s"/></a:ext></a:blip>"#;
         let alone = r#"<a:blip r:embed="q"/><a:blip><v:svgBlip r:embed="t"/></a:blip>"#;
         let xml = format!("{alone}{double}{alone}");
-        assert_eq!(doubles(&xml), HashSet::from(["s".to_owned()]));
-        assert_eq!(doubles("<a:blip r:embed='p'><a"), HashSet::new());
+        assert_eq!(
+            doubles(&xml),
+            HashMap::from([("s".to_owned(), "p".to_owned())])
+        );
+        assert_eq!(doubles("<a:blip r:embed='p'><a"), HashMap::new());
     }
 }

@@ -155,6 +155,10 @@ fn drawings_and_broken_pictures_are_counted() {
     assert_eq!((document.unread_objects, document.unread.len()), (3, 1));
     let without = read(&docx(&paragraph("text"), &more), Format::Docx).unwrap();
     assert_eq!((without.unread_objects, without.unread.len()), (4, 0));
+    // Beside a picture that is not in the document, which nobody looks at.
+    let gone = double.replace("p8", "p7");
+    let beside = read(&docx(&(paragraph("text") + &gone), &more), Format::Docx).unwrap();
+    assert_eq!((beside.unread_objects, beside.unread.len()), (4, 0));
 }
 
 #[test]
