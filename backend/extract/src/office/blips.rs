@@ -1,6 +1,6 @@
 //! Pictures in drawings of Office 97 to 2003 (blips), which are counted and not looked at: what the shapes of drawings show, and which of
 //! the pictures in the store of a document may hold text. Source: [MS-ODRAW], sections 2.2.12 to 2.2.32, 2.3.7.1 (`fillType`),
-//! 2.3.7.7 (`fillBlip`), 2.3.22.5 (`gtextUNICODE`) and 2.3.23.5 (`pib`).
+//! 2.3.7.7 (`fillBlip`), 2.3.7.43 (`fFilled`), 2.3.22.5 (`gtextUNICODE`) and 2.3.23.5 (`pib`).
 
 #[cfg(test)]
 pub(super) mod made;
@@ -15,6 +15,10 @@ const STORE: u16 = 0xF001;
 const CONTAINERS: [u16; 3] = [0xF002, 0xF003, 0xF004];
 const ENTRY: u16 = 0xF007;
 const PROPERTIES: u16 = 0xF00B;
+/// The record of a shape that says what it is, offset of its flags, and the flag of a background, which is decoration.
+const SHAPE: u16 = 0xF00A;
+const FLAGS_AT: usize = 4;
+const IS_BACKGROUND: u32 = 1 << 10;
 
 /// Names of properties, whose highest two bits say what their value is.
 const NAME: u16 = 0x3FFF;
@@ -25,6 +29,10 @@ const DRAWN_TEXT: u16 = 0x00C0;
 const FILL: u16 = 0x0180;
 const FILL_PICTURE: u16 = 0x0186;
 const IS_PICTURE: u32 = 3;
+/// Flags of a fill: the shape is filled, and that flag counts. Shapes are filled where nothing says so.
+const FILL_FLAGS: u16 = 0x01BF;
+const IS_FILLED: u32 = 1 << 4;
+const USES_IS_FILLED: u32 = 1 << 20;
 /// Bytes of the value of a text without a character.
 const NO_TEXT_BYTES: u32 = 2;
 
@@ -64,6 +72,10 @@ impl Shown {
                 Some(record) if CONTAINERS.contains(&record.kind) => {
                     open.push(Records(record.data));
                 }
+                // Its properties come behind that.
+                Some(record) if is_background(&record) => {
+                    open.pop();
+                }
                 Some(record) if record.kind == PROPERTIES => self.add_properties(&record),
                 Some(_) => {}
                 None => {
@@ -80,9 +92,14 @@ impl Shown {
             let name = u16::from_le_bytes([*low, *high]);
             (name, u32::from_le_bytes(*value))
         });
-        let is_filled = properties
+        let has_fill = properties
             .clone()
             .any(|(name, value)| name & NAME == FILL && value == IS_PICTURE);
+        let is_empty = properties.clone().any(|(name, value)| {
+            let flags = value & (USES_IS_FILLED | IS_FILLED);
+            name & NAME == FILL_FLAGS && flags == USES_IS_FILLED
+        });
+        let is_filled = has_fill && !is_empty;
         for (name, value) in properties {
             let is_complex = name & IS_COMPLEX != 0;
             match name & NAME {
@@ -118,6 +135,12 @@ impl Shown {
         let is_shown = |number: u32| self.pictures.contains(&number);
         count(group, delayed, is_shown, bounds).saturating_add(self.others)
     }
+}
+
+/// True if a record says that its shape is the background of a page or a slide.
+fn is_background(record: &Record<'_>) -> bool {
+    let flags = u32_at(record.data, FLAGS_AT).unwrap_or_default();
+    record.kind == SHAPE && flags & IS_BACKGROUND != 0
 }
 
 /// Counts those pictures of a store that are shown, by their numbers, and may hold text. Entries of one picture count once.

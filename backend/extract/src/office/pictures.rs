@@ -98,7 +98,9 @@ pub(super) fn count_undrawn(
     let mut large: HashMap<&str, bool> = HashMap::new();
     for part in parts.iter().filter(|part| !showing::is_sheet(&part.name)) {
         let named = part.relations.iter().filter(|one| one.kind == "image");
-        let pictures = named.clone().filter(|one| !undrawn::is_drawing(&one.target));
+        let pictures = named
+            .clone()
+            .filter(|one| !undrawn::is_drawing(&one.target));
         let pictures: HashMap<&str, &str> = pictures
             .map(|one| (one.id.as_str(), one.target.as_str()))
             .collect();

@@ -68,6 +68,42 @@ fn pictures_that_fill_shapes_are_counted_and_textures_are_not() {
 }
 
 #[test]
+fn pictures_in_shapes_that_are_not_filled_are_not_counted() {
+    let entries = [1, 2, 3, 4].map(|_| entry(NOWHERE, &bitmap(200, 100)));
+    let filled =
+        |picture: u32, flags: u32| shape(&[(0x0180, 3), (0x4186, picture), (0x01BF, flags)]);
+    let shapes = [
+        // Filled; without a fill; with a flag that does not count; and with another flag alone.
+        filled(1, 0x0010_0010),
+        filled(2, 0x0010_0000),
+        filled(3, 0x0000_0000),
+        filled(4, 0x0001_0001),
+    ];
+    let content = [group(&entries), vec![0], drawing(&shapes, 0)].concat();
+    assert_eq!(of_word(&content, &[], &Bounds::default()), 3);
+}
+
+#[test]
+fn backgrounds_are_not_counted() {
+    let entries = [1, 2].map(|_| entry(NOWHERE, &bitmap(200, 100)));
+    let with_flags = |flags: u32, picture: u32| {
+        let about = [1, flags].map(u32::to_le_bytes).concat();
+        let about = record(2, 1, 0xF00A, &about);
+        let mut table = vec![];
+        for (name, value) in [(0x0180_u16, 3_u32), (0x4186, picture)] {
+            table.extend(name.to_le_bytes());
+            table.extend(value.to_le_bytes());
+        }
+        let content = [about, record(3, 2, 0xF00B, &table)].concat();
+        record(15, 0, 0xF004, &content)
+    };
+    // The other one comes behind the background, and has an anchor.
+    let shapes = [with_flags(0x0C00, 1), with_flags(0x0A00, 2)];
+    let content = [group(&entries), vec![0], drawing(&shapes, 1)].concat();
+    assert_eq!(of_word(&content, &[], &Bounds::default()), 1);
+}
+
+#[test]
 fn drawn_texts_are_counted_and_other_shapes_are_not() {
     let shapes = [
         shape(&[(0xC0C0, 14), (0x0080, 1)]),
