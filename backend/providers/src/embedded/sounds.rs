@@ -5,7 +5,7 @@
 
 use std::{
     env,
-    fs::{self, DirEntry, File, OpenOptions, Permissions, TryLockError},
+    fs::{self, DirEntry, File, Permissions, TryLockError},
     io::{self, Write as _},
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
@@ -19,8 +19,6 @@ use tempfile::{Builder, NamedTempFile, TempDir};
 const MEMORY_FOLDER: &str = "/dev/shm";
 /// Beginning of the names of the folders of processes.
 const PREFIX: &str = "colloquy-sounds-";
-/// Name of the file in a folder that its process holds a lock on.
-const LOCK: &str = "lock";
 /// Mode of a folder: others see neither sounds nor their names.
 const MODE: u32 = 0o700;
 /// The most entries of a place that are looked at for folders without a process; anybody may write there.
@@ -79,8 +77,8 @@ fn with_folder<T>(
 #[derive(Debug)]
 struct Folder {
     path: TempDir,
-    /// Held as long as the folder is there.
-    _lock: File,
+    /// The open folder, which holds the lock on it.
+    lock: File,
 }
 
 impl Folder {
@@ -92,7 +90,7 @@ impl Folder {
                 .prefix(PREFIX)
                 .permissions(Permissions::from_mode(MODE))
                 .tempdir_in(place)?;
-            let lock = match open_lock(path.path()) {
+            let lock = match File::open(path.path()) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 lock => lock?,
             };
@@ -101,7 +99,7 @@ impl Folder {
                 Err(TryLockError::WouldBlock) => continue,
                 Err(TryLockError::Error(error)) => return Err(error),
             }
-            let folder = Self { path, _lock: lock };
+            let folder = Self { path, lock };
             // Another process may have removed it before it was locked.
             if folder.is_there() {
                 return Ok(folder);
@@ -110,8 +108,13 @@ impl Folder {
         Err(io::Error::other("every folder was removed by others"))
     }
 
+    /// True if the folder that is locked has its name still. Others may have put something in its place.
     fn is_there(&self) -> bool {
-        self.path.path().join(LOCK).exists()
+        let (held, named) = (self.lock.metadata(), fs::symlink_metadata(self.path.path()));
+        let (Ok(held), Ok(named)) = (held, named) else {
+            return false;
+        };
+        (held.dev(), held.ino()) == (named.dev(), named.ino()) && named.uid() == geteuid().as_raw()
     }
 
     /// An empty file in it.
@@ -122,12 +125,6 @@ impl Folder {
     }
 }
 
-fn open_lock(folder: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    options.open(folder.join(LOCK))
-}
-
 /// Removes the folders of this user whose process is gone. Those that cannot be removed stay: sound is given out without that.
 fn sweep(place: &Path) {
     let Ok(entries) = fs::read_dir(place) else {
@@ -135,11 +132,13 @@ fn sweep(place: &Path) {
     };
     for entry in entries.take(MOST_ENTRIES).filter_map(Result::ok) {
         if is_of_this_user(&entry)
-            && let Ok(lock) = open_lock(&entry.path())
+            && let Ok(lock) = File::open(entry.path())
             && lock.try_lock().is_ok()
         {
             // The lock is held until the folder is gone.
-            if let Err(error) = fs::remove_dir_all(entry.path()) {
+            if let Err(error) = fs::remove_dir_all(entry.path())
+                && error.kind() != io::ErrorKind::NotFound
+            {
                 tracing::warn!(reason = %error.kind(), "a folder of sounds cannot be removed");
             }
         }
@@ -206,15 +205,15 @@ mod tests {
         let held = names(place);
         assert_eq!(held.len(), 1);
         let held = place.join(&held[0]);
-        assert_eq!(names(&held).len(), 2, "a lock and a sound");
+        assert_eq!(names(&held).len(), 1, "a sound");
         let mode = fs::metadata(&held).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, MODE);
 
         let other = Folder::make(place).unwrap();
-        assert_eq!((names(place).len(), names(&held).len()), (2, 2));
+        assert_eq!((names(place).len(), names(&held).len()), (2, 1));
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(names(&held).len(), 2, "nobody else removes it");
+        assert_eq!(names(&held).len(), 1, "nobody else removes it");
         sweep(place);
         assert!(!held.exists() && other.is_there());
         drop(other);
@@ -227,10 +226,10 @@ mod tests {
         let place = place.path();
         let kept = place.join("kept");
         fs::create_dir(&kept).unwrap();
-        fs::write(kept.join(LOCK), "").unwrap();
+        fs::write(kept.join("file"), "").unwrap();
         symlink(&kept, place.join(format!("{PREFIX}link"))).unwrap();
         fs::write(place.join(format!("{PREFIX}file")), "").unwrap();
-        // A process was killed before it made its lock.
+        // A process was killed before it locked it.
         fs::create_dir(place.join(format!("{PREFIX}begun"))).unwrap();
         sweep(place);
         let mut left = names(place);
@@ -243,7 +242,7 @@ mod tests {
                 "kept".to_owned()
             ]
         );
-        assert!(kept.join(LOCK).exists());
+        assert!(kept.join("file").exists());
     }
 
     #[test]
@@ -261,5 +260,19 @@ mod tests {
         let path = second.path().to_owned();
         drop(second);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_folder_in_the_place_of_the_own_one_is_not_used() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::make(place.path()).unwrap();
+        assert!(folder.is_there());
+        let path = folder.path.path();
+        fs::rename(path, place.path().join("moved")).unwrap();
+        fs::create_dir(path).unwrap();
+        assert!(!folder.is_there());
+        fs::remove_dir(path).unwrap();
+        symlink(place.path().join("moved"), path).unwrap();
+        assert!(!folder.is_there());
     }
 }
