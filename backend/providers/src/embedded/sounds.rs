@@ -1,7 +1,7 @@
 //! Sound files that programs are given: in memory where the system has such a folder, each until its utterance is done.
 //!
 //! A process has a folder of its own in there, which it holds a lock on while it lives. A process that is killed leaves the sound of visitors
-//! behind, so the next one removes the folders of this user whose lock is free.
+//! behind, so the next one that needs a folder removes those of this user whose lock is free.
 
 use std::{
     env,
@@ -97,7 +97,10 @@ impl Folder {
             match lock.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => continue,
-                Err(TryLockError::Error(error)) => return Err(error),
+                // Nobody else can lock it, either, so it is not removed while it is in use, nor after a kill.
+                Err(TryLockError::Error(error)) => {
+                    tracing::warn!(reason = %error.kind(), "the folder of sounds cannot be locked");
+                }
             }
             let folder = Self { path, lock };
             // Another process may have removed it before it was locked.
