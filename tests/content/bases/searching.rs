@@ -84,6 +84,42 @@ on_both_databases!(
 );
 
 on_both_databases!(
+    tables_of_contents_of_many_documents_are_sent_while_they_are_read,
+    |builder| builder.with_decoder().quick_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        for number in 0..40 {
+            let name = format!("Document {number}");
+            let form = fields(&[
+                ("name", name.as_str()),
+                ("folder", "texts"),
+                ("type", "file"),
+            ]);
+            let made = post(&app, key, &format!("/api/documents/{BASE}/empty"), form).await;
+            made.expect(201);
+        }
+        let path = format!("/api/toc/{BASE}?include_status=true");
+        let answer = app.get(key, &path).await;
+        assert!(!answer.headers.contains_key("content-length"));
+        let toc = answer.expect(200);
+        assert_eq!(toc["embedding_info"]["embedded_document_count"], 0);
+        let listed = app.get(key, &format!("/api/documents/{BASE}")).await;
+        let listed = listed.expect(200);
+        let ids = |all: &Value, id: &str| -> Vec<Value> {
+            let documents = all["documents"].as_array().unwrap().iter();
+            documents.map(|document| document[id].clone()).collect()
+        };
+        let told = ids(&toc, "document_id");
+        assert_eq!(told.len(), 40, "{toc}");
+        assert_eq!(told, ids(&listed, "id"));
+
+        let toc = app.get(key, &format!("/api/toc/{BASE}")).await.expect(200);
+        assert_eq!(toc, json!({"knowledge_base": "manual", "documents": []}));
+    }
+);
+
+on_both_databases!(
     an_embedding_says_what_it_cannot_do,
     |builder| builder.with_decoder().quick_worker(),
     |app| {

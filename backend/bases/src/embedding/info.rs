@@ -47,7 +47,7 @@ pub(crate) struct EmbeddingInfo {
 /// How far the documents of a base are embedded.
 pub(crate) async fn info(bases: &Bases, base: &KnowledgeBase) -> Result<EmbeddingInfo, StoreError> {
     let db = bases.store.db();
-    let documents = store::embedded_documents(db, base, false).await?;
+    let documents = store::embedded_documents(db, base).await?;
     let profile = match store::profile_of(db, &base.id).await? {
         Some(id) => store::load_profile(db, id).await?,
         None => None,

@@ -11,6 +11,7 @@ mod folders;
 mod limits;
 mod processing;
 mod retrieval;
+mod toc;
 mod uploads;
 mod vectorstore;
 mod views;
@@ -67,7 +68,7 @@ where
         .routes(routes!(embedding::read))
         .routes(routes!(embedding::retry))
         .routes(routes!(embedding::embed))
-        .routes(routes!(embedding::contents))
+        .routes(routes!(toc::contents))
         .routes(routes!(vectorstore::read))
         .routes(routes!(vectorstore::backfill))
         .routes(routes!(vectorstore::retry_failed))

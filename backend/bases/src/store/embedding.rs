@@ -470,8 +470,6 @@ pub(crate) async fn forget_removals(db: &impl Executor, before: i64) -> Result<(
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub(crate) struct EmbeddedDocument {
     pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) folder: String,
     #[sqlx(try_from = "String")]
     pub(crate) embedding: Step,
     pub(crate) embedding_error: Option<String>,
@@ -481,26 +479,20 @@ pub(crate) struct EmbeddedDocument {
     /// Of the profile that the base is searched by.
     pub(crate) chunk_count: Option<i64>,
     pub(crate) embedded_at: Option<i64>,
-    /// The headings, JSON.
-    pub(crate) contents: Option<String>,
 }
 
-/// The embedding of all documents of a base, oldest first; with their headings, or without.
+/// The embedding of all documents of a base, oldest first.
 pub(crate) async fn embedded_documents(
     db: &impl Executor,
     base: &KnowledgeBase,
-    with_contents: bool,
 ) -> Result<Vec<EmbeddedDocument>, StoreError> {
-    let contents = if with_contents { "m.contents" } else { "NULL" };
-    let sql = format!(
-        "SELECT d.id, d.name, f.name AS folder, d.embedding, d.embedding_error, d.embedding_at, \
-         EXISTS (SELECT 1 FROM knowledge_contents c WHERE c.document_id = d.id AND c.variant = 'rewritten') AS is_final, \
-         m.chunk_count, m.created_at AS embedded_at, {contents} AS contents \
-         FROM knowledge_documents d JOIN knowledge_folders f ON f.id = d.folder_id \
-         LEFT JOIN knowledge_manifests m ON m.document_id = d.id AND NOT m.stale \
-         AND m.profile_id = (SELECT profile_id FROM knowledge_bases WHERE id = $1) \
-         WHERE d.base_id = $1 AND d.deletion_requested_at IS NULL ORDER BY d.created_at, d.id"
-    );
+    let sql = "SELECT d.id, d.embedding, d.embedding_error, d.embedding_at, \
+               EXISTS (SELECT 1 FROM knowledge_contents c WHERE c.document_id = d.id AND c.variant = 'rewritten') AS is_final, \
+               m.chunk_count, m.created_at AS embedded_at \
+               FROM knowledge_documents d \
+               LEFT JOIN knowledge_manifests m ON m.document_id = d.id AND NOT m.stale \
+               AND m.profile_id = (SELECT profile_id FROM knowledge_bases WHERE id = $1) \
+               WHERE d.base_id = $1 AND d.deletion_requested_at IS NULL ORDER BY d.created_at, d.id";
     db.fetch_all(statement(sql, [base.id.as_str().into()]))
         .await
 }

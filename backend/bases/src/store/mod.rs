@@ -7,6 +7,7 @@ mod embedding;
 mod embedding_steps;
 mod rewriting;
 mod synced_files;
+mod toc;
 mod transcripts;
 mod usage;
 mod vectorstores;
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::{
     channels::*, contents::*, documents::*, embedding::*, embedding_steps::*, rewriting::*,
-    synced_files::*, transcripts::*, usage::*, vectorstores::*,
+    synced_files::*, toc::*, transcripts::*, usage::*, vectorstores::*,
 };
 use super::{
     base::{KnowledgeBase, Progress},
