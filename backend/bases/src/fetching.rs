@@ -15,6 +15,7 @@ use bytes::Bytes;
 use colloquy_accounts::Tenant;
 use colloquy_blobs::{NoRoom, ObjectError, WriteError, Written};
 use colloquy_digitize::Format;
+use colloquy_extract::detect::{PDF_WITHIN, has_pdf_mark};
 use colloquy_fetch::{Bounds, CONNECT_ATTEMPTS, FetchError, Request};
 use futures_util::Stream;
 use tokio::task::spawn_blocking;
@@ -38,7 +39,7 @@ const LONGEST: usize = 100;
 /// The longest name of an encoding.
 const LONGEST_CHARSET: usize = 40;
 /// How much of what came is looked at when neither its type nor its address says what it is, in bytes.
-const BEGINNING: u64 = 512;
+const BEGINNING: u64 = PDF_WITHIN as u64;
 
 /// Why there is no original.
 #[derive(Debug, thiserror::Error)]
@@ -208,6 +209,8 @@ fn extension(url: &Url, media_type: &str, beginning: &[u8]) -> Option<String> {
     let of_beginning = || match beginning {
         [b'%', b'P', b'D', b'F', ..] => Some("pdf".to_owned()),
         beginning if beginning.trim_ascii_start().starts_with(b"<") => Some("html".to_owned()),
+        // Behind a byte order mark, blank lines, or the header of an answer.
+        beginning if has_pdf_mark(beginning) => Some("pdf".to_owned()),
         _ => None,
     };
     let told = Format::of_media_type(media_type);
@@ -245,6 +248,27 @@ mod tests {
 
     use super::*;
     use crate::digitizing::Digitize;
+
+    #[test]
+    fn a_pdf_without_a_type_and_a_name_is_told_wherever_its_mark_may_be() {
+        let url = Url::parse("https://example.org/paper").unwrap();
+        let told = |before: &[u8]| {
+            let file = [before, b"%PDF-1.7\n"].concat();
+            extension(&url, "application/octet-stream", &file)
+        };
+        for before in [
+            &b""[..],
+            b"\r\n\r\n",
+            b"\xEF\xBB\xBF",
+            b"HTTP/1.1 200 OK\r\n\r\n",
+            &[b'\n'; PDF_WITHIN - 5],
+        ] {
+            assert_eq!(told(before).as_deref(), Some("pdf"), "{before:?}");
+        }
+        assert_eq!(told(&[b'\n'; PDF_WITHIN - 4]), None);
+        // A page may speak of it.
+        assert_eq!(told(b" <p>").as_deref(), Some("html"));
+    }
 
     #[test]
     fn an_address_whose_host_is_not_there_fails_within_a_minute() {

@@ -61,6 +61,12 @@ pub(super) async fn site() -> (String, JoinSet<()>) {
         let file = sample("pdf/multi_page.pdf");
         ([(CONTENT_TYPE, "application/octet-stream")], file)
     };
+    // Neither its type nor its name says what it is, and it does not begin with its mark.
+    let prefixed = || async {
+        let mut file = b"\xEF\xBB\xBF\r\n".to_vec();
+        file.extend(sample("pdf/multi_page.pdf"));
+        ([(CONTENT_TYPE, "application/octet-stream")], file)
+    };
     // No name says what it is, only its type.
     let sheet = || async {
         let kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
@@ -84,6 +90,7 @@ pub(super) async fn site() -> (String, JoinSet<()>) {
         .route("/flaky.txt", get(flaky))
         .route("/latin", get(latin))
         .route("/paper.pdf", get(pdf))
+        .route("/prefixed", get(prefixed))
         .route(
             "/song",
             get(|| async { ([(CONTENT_TYPE, "application/zip")], "PK\u{3}\u{4}") }),
@@ -146,6 +153,7 @@ on_both_databases!(addresses_become_documents, |builder| open(builder), |app| {
         "/none",
         "/prices",
         "/table.csv",
+        "/prefixed",
     ]
     .map(|path| format!("{origin}{path}"))
     .into();
@@ -156,11 +164,11 @@ on_both_databases!(addresses_become_documents, |builder| open(builder), |app| {
     let made = app.post(key, &batch, body).await.expect(200);
     assert_eq!(
         made["summary"],
-        json!({"total": 11, "succeeded": 10, "failed": 1})
+        json!({"total": 12, "succeeded": 11, "failed": 1})
     );
-    assert_eq!(made["results"][10]["status"], "error");
-    let wrong = made["results"][10]["error"].as_str().unwrap();
-    assert!(wrong.starts_with("urls[10]: must be an address"), "{wrong}");
+    assert_eq!(made["results"][11]["status"], "error");
+    let wrong = made["results"][11]["error"].as_str().unwrap();
+    assert!(wrong.starts_with("urls[11]: must be an address"), "{wrong}");
     let mut told = Vec::new();
     let results = made["results"].as_array().unwrap().iter();
     for result in results.take(urls.len()) {
@@ -183,6 +191,7 @@ on_both_databases!(addresses_become_documents, |builder| open(builder), |app| {
         ("failed", "not supported"),
         ("failed", "answers with nothing"),
         ("failed", "status 404"),
+        ("digitized", ""),
         ("digitized", ""),
         ("digitized", ""),
     ];

@@ -20,7 +20,7 @@ use crate::{
 /// How much of the begin of a file is looked at for its signature.
 const HEAD_BYTES: usize = 4_096;
 /// A PDF may have other bytes before its mark, so many at most, and as many behind its end.
-const PDF_WITHIN: usize = 1_024;
+pub const PDF_WITHIN: usize = 1_024;
 /// Of how many bytes of a text one may be of none: a stray null, or a mark of a terminal. One may be wherever it is.
 const ONE_STRAY_IN: u64 = 1_000;
 /// How much of a file is in memory while it is looked through.
@@ -275,8 +275,8 @@ fn by_signature(head: &[u8]) -> Option<Found> {
 const PDF_MARK: &[u8] = b"%PDF-";
 const PDF_END: &[u8] = b"%%EOF";
 
-/// Whether there is the mark of a PDF where it may be. Text may speak of it, but then all of it is text.
-fn has_pdf_mark(head: &[u8]) -> bool {
+/// Returns true if the mark of a PDF is within the first [`PDF_WITHIN`] bytes. Text may speak of it, but then all of it is text.
+pub fn has_pdf_mark(head: &[u8]) -> bool {
     memchr::memmem::find(&head[..head.len().min(PDF_WITHIN)], PDF_MARK).is_some()
 }
 
