@@ -399,6 +399,33 @@ rule!(
     }
 );
 
+rule!(
+    a_platform_that_cannot_be_reached_is_told_between_the_attempts,
+    |zoo: Zoo| {
+        zoo.platform.is_down(Some("Connection refused"));
+        zoo.follow("zoo", "@zoo").await.expect(201);
+        let told = async || {
+            let details = zoo.details("zoo").await;
+            let reason = details["last_error"].as_str().unwrap_or_default();
+            details["status"] == "syncing" && reason.contains("could not be reached")
+        };
+        eventually("the reason is told", told).await;
+        // Also while it is tried again.
+        zoo.platform.holds();
+        zoo.app.advance(Duration::from_secs(20));
+        let db = zoo.app.app.store.db();
+        let runs = "UPDATE work SET run_at = run_at WHERE kind = 'bases.discover' AND state = 'running' AND attempts = 2";
+        let running = async || db.execute(runs).await.unwrap() == 1;
+        eventually("it is tried again", running).await;
+        assert!(told().await);
+        zoo.platform.is_down(None);
+        zoo.platform.has("@zoo/videos", "UCzoo", &[("v1", None)]);
+        zoo.platform.lets_go();
+        let details = zoo.becomes("zoo", "synced").await;
+        assert_eq!(details["last_error"], Value::Null, "{details}");
+    }
+);
+
 rule!(as_many_videos_are_imported_as_have_room, |zoo: Zoo| {
     // The first key, and rows of the base, of two folders, of four videos and of two documents.
     let rows = 1_024 + 3 * 4_096 + 4 * 1_024 + 2 * 8_192;

@@ -186,6 +186,7 @@ impl Discover {
         admission.settle(outcome, used).await?;
         let reason = match failure {
             DiscoveryFailure::Later(reason) if run.attempt < ATTEMPTS => {
+                self.note_retry(bases, run, &owned, &reason).await?;
                 return Err(anyhow::anyhow!(reason));
             }
             failure => failure.to_string(),
@@ -222,12 +223,32 @@ impl Discover {
             true => ChannelStatus::Syncing,
             false => ChannelStatus::BudgetBlocked,
         };
-        store::set_channel_status(&transaction, &self.folder, status, None).await?;
+        // The reason of the attempt before stays until this one has succeeded.
+        let reason = channel.last_error.as_deref();
+        let reason = reason.filter(|_| has_room && run.attempt > 1);
+        store::set_channel_status(&transaction, &self.folder, status, reason).await?;
         transaction.commit().await?;
         Ok(match has_room {
             true => Begun::Now,
             false => Begun::Never,
         })
+    }
+
+    /// Notes why an attempt failed that another one follows, unless somebody has paused it.
+    async fn note_retry(
+        &self,
+        bases: &Bases,
+        run: &Run,
+        owned: &OwnedChannel,
+        reason: &str,
+    ) -> anyhow::Result<()> {
+        let Some(transaction) = self.begin_noting(bases, run, owned).await? else {
+            return Ok(());
+        };
+        let (status, error) = (ChannelStatus::Syncing, Some(reason));
+        store::finish_scan(&transaction, &self.folder, status, error).await?;
+        transaction.commit().await?;
+        Ok(())
     }
 
     /// Notes why it was not looked through. In how long it is tried again, unless somebody has paused it.
