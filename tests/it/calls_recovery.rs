@@ -10,7 +10,7 @@ use std::{
 
 use colloquy::{
     calls::{self, Outcome},
-    clock::ManualClock,
+    clock::{Clock as _, ManualClock, SystemClock},
     node,
     store::Executor as _,
 };
@@ -20,8 +20,10 @@ use harness::{
     app::TestPartner,
     client::{FromServer, Socket},
     eventually,
+    process::Server,
     receiver::{Receiver, Reply},
 };
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 async fn create(server: &TestApp, partner: &TestPartner, webhook: Option<&str>) -> String {
@@ -246,6 +248,51 @@ async fn the_outcome_of_a_node_that_was_taken_for_dead_wins() {
         assert_eq!(told.len(), 2);
         alive.stop().await;
     }
+}
+
+/// An outcome that changes nothing, or what other nodes had presumed, is logged with the call's id.
+#[tokio::test(flavor = "multi_thread")]
+async fn outcomes_that_are_not_stored_or_come_late_are_logged() {
+    let database = TestDatabase::sqlite();
+    // Behind the clock of the server that reads the journal.
+    let start = SystemClock.now() - SignedDuration::from_secs(60);
+    let clock = Arc::new(ManualClock::new(start));
+    let node = |name: &str| TestApp::builder(&database).node(name).clock(clock.clone());
+    let alive = node("alive").without_worker().start().await;
+    let (acme, _) = alive.acme_and_other().await;
+    let silent = node("silent").idle().await;
+    let ended = create(&alive, &acme, None).await;
+    let lost = create(&alive, &acme, None).await;
+    for path in [&ended, &lost] {
+        let taken = calls::take(&silent.calls, bare(path), None).await;
+        taken.unwrap().unwrap();
+        let marked = calls::mark_ongoing(&silent.calls, bare(path)).await;
+        marked.unwrap();
+    }
+    let finished = calls::finish(&silent.calls, bare(&ended), completed()).await;
+    finished.unwrap();
+    clock.advance(Duration::from_secs(31));
+    calls::sweep(&alive.app.calls).await.unwrap();
+    assert_eq!(state(&alive, &acme, &lost).await, "error");
+
+    let journal = database.config().dir.join("journal");
+    std::fs::create_dir_all(&journal).unwrap();
+    let expected = [
+        (bare(&ended), "the call had ended before"),
+        (bare(&lost), "had presumed lost has ended"),
+        ("gone", "there is no such call any more"),
+    ];
+    for (id, _) in expected {
+        let entry = json!({"call": id, "ended_at": clock.now_ms(), "outcome": completed()});
+        let file = journal.join(format!("call.{id}.json"));
+        std::fs::write(file, entry.to_string()).unwrap();
+    }
+    let server = Server::start(&database, |_| {}).await;
+    for (id, told) in expected {
+        let is_it = |line: &str| ["WARN", id, told].iter().all(|part| line.contains(part));
+        eventually(told, async || server.log().lines().any(is_it)).await;
+    }
+    assert_eq!(state(&alive, &acme, &lost).await, "completed");
 }
 
 /// Behind a load balancer a client comes back to any node.
