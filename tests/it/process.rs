@@ -215,6 +215,11 @@ async fn a_server_that_hears_and_says_nothing_warns_of_it_with_the_commands_that
         ("MUTE", "apt-get install espeak-ng"),
         ("DEAF", "colloquy models pull"),
         (
+            "speech in other languages is refused",
+            "colloquy models pull whisper-base",
+        ),
+        ("speech in other languages is refused", "languages=[\"en\"]"),
+        (
             "no embedding model",
             "colloquy models pull all-minilm-l6-v2",
         ),
