@@ -76,11 +76,17 @@ scene("the settings count from the next call on", {}, async ({ page }) => {
   await page.ended();
 });
 
-scene("the quality of a call is shown while it lasts", {}, async ({ page }) => {
+scene("the quality of a call is shown while it lasts", {}, async ({ page, backend }) => {
   assert.equal((await page.read()).quality, null);
   await page.call();
   const { quality } = await page.shows("a measured round trip", (shown) => / ms · /.test(shown.quality ?? ""));
   assert.match(quality, /^(Good|Fair|Poor) · .+ ms · \d+ % loss · direct, UDP$/);
+  // Three seconds without a sign of the backend, and two until the next report.
+  backend.program.signal("SIGSTOP");
+  const silent = await page.shows("a poor connection", (shown) => shown.quality?.startsWith("Poor"), 9_000);
+  assert.equal(silent.state, "ongoing");
+  backend.program.signal("SIGCONT");
+  await page.shows("a better one", (shown) => shown.quality && !shown.quality.startsWith("Poor"));
   await page.click("hang-up");
   await page.ended();
   assert.equal((await page.read()).quality, null);
