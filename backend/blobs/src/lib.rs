@@ -516,7 +516,8 @@ impl Blobs {
         }
         let pending = i64::try_from(PENDING.as_millis()).unwrap_or(i64::MAX);
         let latest = base.latest_now_ms().await?;
-        store::doom_abandoned(base.store.db(), now - pending, latest, now).await?;
+        store::bring_back(base.store.db(), now, latest).await?;
+        store::doom_abandoned(base.store.db(), now - pending, now).await?;
         let mut removed = 0;
         loop {
             let keys = store::doomed(base.store.db()).await?;

@@ -107,17 +107,28 @@ pub(super) async fn doom_pending(
     Ok(())
 }
 
-/// Gives up what has been pending since this time or before, or since a time after `latest`, when a clock was ahead, and what belongs to
-/// nobody any more.
+/// Gives up what has been pending since this time or before, and what belongs to nobody any more.
 pub(super) async fn doom_abandoned(
     db: &impl Executor,
     since: i64,
-    latest: i64,
     now: i64,
 ) -> Result<(), StoreError> {
     let sql = "UPDATE blobs SET state = 'doomed', updated_at = $2 \
-               WHERE (state = 'pending' AND (updated_at <= $1 OR updated_at > $3)) OR (owner IS NULL AND state <> 'doomed')";
-    db.execute(statement(sql, [since.into(), now.into(), latest.into()]))
+               WHERE (state = 'pending' AND updated_at <= $1) OR (owner IS NULL AND state <> 'doomed')";
+    db.execute(statement(sql, [since.into(), now.into()]))
+        .await?;
+    Ok(())
+}
+
+/// Has what is pending since a time after `latest`, by a clock that was ahead, be pending since now. It may be written still, by a node whose
+/// clock is ahead.
+pub(super) async fn bring_back(
+    db: &impl Executor,
+    now: i64,
+    latest: i64,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE blobs SET updated_at = $1 WHERE state = 'pending' AND updated_at > $2";
+    db.execute(statement(sql, [now.into(), latest.into()]))
         .await?;
     Ok(())
 }

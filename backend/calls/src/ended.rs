@@ -15,12 +15,15 @@ const MAX_SILENT_BYTES: u64 = 64 * 1024 * 1024;
 /// How long a call whose node is out of reach is kept at least, in milliseconds: the node may still live, and tell how the call ended.
 const LOST_HELD_MS: i64 = 10 * 60_000;
 
-/// The condition of calls that can be deleted: those that are over, unless they were presumed lost (`$3`) after `$4`.
-const OVER: &str =
-    "state IN ('completed', 'error') AND (COALESCE(error_code, '') <> $3 OR ended_at <= $4)";
+/// How far a clock may be ahead of this node's and be right, in milliseconds. Whatever presumed a call lost at a later time was wrong.
+const AHEAD_MS: i64 = 3_600_000;
 
-/// The condition of calls that a bound may delete: all but those that were presumed lost (`$4`) after `$5`.
-const NOT_HELD: &str = "(COALESCE(error_code, '') <> $4 OR ended_at <= $5)";
+/// The condition of calls that can be deleted: those that are over, unless they were presumed lost (`$3`) between `$4` and `$5`.
+const OVER: &str = "state IN ('completed', 'error') \
+                    AND (COALESCE(error_code, '') <> $3 OR ended_at <= $4 OR ended_at > $5)";
+
+/// The condition of calls that a bound may delete: all but those that were presumed lost (`$4`) between `$5` and `$6`.
+const NOT_HELD: &str = "(COALESCE(error_code, '') <> $4 OR ended_at <= $5 OR ended_at > $6)";
 
 /// The condition of calls in which media never flowed. A call that was not marked as ongoing, since the database was away, has a length or
 /// a transcript.
@@ -97,8 +100,12 @@ pub(super) async fn bound_silent(
     loop {
         // The index has all of it, also calls that a node of an earlier version ended again with media, which are not deleted.
         let sql = "SELECT CAST(COALESCE(SUM(silent_bytes), 0) AS BIGINT) FROM calls WHERE page_key = $1 AND silent_bytes > 0";
-        let held = transaction.fetch_count(statement(sql, [page_key.into()]));
-        let excess = held.await?.saturating_sub(MAX_SILENT_BYTES);
+        let kept = transaction.fetch_count(statement(sql, [page_key.into()]));
+        let mut excess = kept.await?.saturating_sub(MAX_SILENT_BYTES);
+        if excess > 0 {
+            // Nothing else makes room for those whose outcomes may still come.
+            excess = excess.saturating_sub(held_silent(transaction, page_key, now).await?);
+        }
         if excess == 0 {
             return Ok(());
         }
@@ -116,6 +123,19 @@ pub(super) async fn bound_silent(
         let released = deleted.into_iter().map(|call| (call.partner, call.bytes));
         storage::release_texts(transaction, released.collect()).await?;
     }
+}
+
+/// Returns how many bytes the calls of a publishable key have that [`NOT_HELD`] leaves out.
+async fn held_silent(db: &impl Executor, page_key: &str, now: i64) -> Result<u64, StoreError> {
+    let sql = "SELECT CAST(COALESCE(SUM(silent_bytes), 0) AS BIGINT) FROM calls \
+               WHERE page_key = $1 AND silent_bytes > 0 AND ended_at > $3 AND ended_at <= $4 AND error_code = $2";
+    let values = [
+        page_key.into(),
+        NODE_LOST.into(),
+        (now - LOST_HELD_MS).into(),
+        (now + AHEAD_MS).into(),
+    ];
+    db.fetch_count(statement(sql, values)).await
 }
 
 /// Deletes as many of the oldest calls as have `excess` bytes together, at most [`AT_ONCE`]. Each has 1 KiB at least, so no more rows than that
@@ -144,6 +164,7 @@ async fn delete_oldest_silent(
         storage::counted(excess / 1024 + 1).min(AT_ONCE).into(),
         NODE_LOST.into(),
         (now - LOST_HELD_MS).into(),
+        (now + AHEAD_MS).into(),
     ];
     db.fetch_all(statement(sql, values)).await
 }
@@ -179,6 +200,7 @@ pub(super) async fn bound_pages(
             AT_ONCE.into(),
             NODE_LOST.into(),
             (now - LOST_HELD_MS).into(),
+            (now + AHEAD_MS).into(),
         ];
         let deleted: Vec<DeletedCall> = transaction.fetch_all(statement(sql, values)).await?;
         if deleted.is_empty() {
@@ -221,12 +243,13 @@ pub(super) async fn delete(
     db.fetch_one(statement(sql, reached(tenant, id, now))).await
 }
 
-fn reached(tenant: Option<&Tenant>, id: &str, now: i64) -> [colloquy_store::Value; 4] {
+fn reached(tenant: Option<&Tenant>, id: &str, now: i64) -> [colloquy_store::Value; 5] {
     let partner = tenant.map(|tenant| tenant.partner().as_str().to_owned());
     [
         id.into(),
         partner.into(),
         NODE_LOST.into(),
         (now - LOST_HELD_MS).into(),
+        (now + AHEAD_MS).into(),
     ]
 }

@@ -43,6 +43,8 @@ pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
         ledger::settle_kept(calls, &transaction, &call.id, spent).await?;
     }
     let not_joined = store::end_not_joined(&transaction, now, latest).await?;
+    let ahead = not_joined.iter().filter(|call| call.created_at > latest);
+    let ahead = ahead.count();
     for call in &not_joined {
         released.push((call.partner.clone(), call.character_bytes));
         silent.extend(call.page_key.clone());
@@ -60,6 +62,12 @@ pub async fn sweep(calls: &Calls) -> Result<(), StoreError> {
     if !not_joined.is_empty() {
         let not_joined = not_joined.len();
         tracing::info!(not_joined, "calls that nobody joined ended in error");
+    }
+    if ahead > 0 {
+        tracing::warn!(
+            ahead,
+            "calls that a clock created more than an hour ahead ended in error: is the clock of a node wrong?"
+        );
     }
     Ok(())
 }

@@ -434,6 +434,7 @@ pub(super) struct MissedCall {
     pub(super) partner: String,
     pub(super) character_bytes: i64,
     pub(super) page_key: Option<String>,
+    pub(super) created_at: i64,
 }
 
 /// `starting` calls that nobody took in time become `error`, and those that were created after the time `latest`, by a clock that was ahead.
@@ -447,7 +448,7 @@ pub(super) async fn end_not_joined(
         "UPDATE calls SET state = 'error', error_code = 'NOT_JOINED', ended_at = $1, updated_at = $1, webhook_url = NULL, \
          silent_bytes = {SILENT_BYTES}, {CLEARED} \
          WHERE state = 'starting' AND taken_at IS NULL AND (expires_at <= $1 OR created_at > $2) \
-         RETURNING id, partner, character_bytes, page_key"
+         RETURNING id, partner, character_bytes, page_key, created_at"
     );
     db.fetch_all(statement(sql, [now.into(), latest.into()]))
         .await

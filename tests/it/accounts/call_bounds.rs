@@ -290,6 +290,33 @@ on_both_databases!(
             .await
             .unwrap();
         assert_eq!(left(&app, "old").await, 1_024);
+        assert_eq!(left(&app, &id).await, 1);
+        expect_exact_sums(&app).await;
+    }
+);
+
+on_both_databases!(
+    bounds_delete_calls_that_a_clock_ahead_presumed_lost,
+    |builder| builder.without_worker(),
+    |app| {
+        app.acme_and_other().await;
+        let shop = page(&app).await;
+        seed(&app, "old", 1_024, &shop, false).await;
+        let lost_at = app.app.clock.now_ms() + 40 * 24 * 3_600_000;
+        let sql = format!(
+            "UPDATE calls SET error_code = 'NODE_LOST', ended_at = {lost_at} WHERE id LIKE 'old%'"
+        );
+        app.app.store.db().execute(sql).await.unwrap();
+        server::recount_texts(&app.app.store).await.unwrap();
+        for _ in 0..2 {
+            let id = bare_id(&place(&app, &shop, "192.0.2.1", &call()).await.expect(200));
+            join(&app, &id, &json!({})).await;
+            calls::finish(&app.app.calls, &id, outcome(Some("MEDIA_FAILED")))
+                .await
+                .unwrap();
+        }
+        // The newer of these is the oldest of all, and the room of one of the others is that of both.
+        assert_eq!(left(&app, "old").await, 1_023);
         expect_exact_sums(&app).await;
     }
 );

@@ -175,30 +175,48 @@ pub(crate) async fn release(
     hold(db, partner, None).await
 }
 
-/// Makes due what a clock that was ahead has noted for a partner: what was noted after the time `latest`, and what waits beyond `longest`.
-/// The service may have been asked at any time for what it was asked for then.
+/// Times by which [`bring_sync_back`] puts right what a clock that was ahead has noted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BroughtBack {
+    /// What was noted after this was noted by a clock that was ahead.
+    pub(crate) latest: i64,
+    /// What waits beyond this waits for such a clock.
+    pub(crate) longest: i64,
+    /// When the service was asked at the earliest for what it was asked for after `latest`.
+    pub(crate) asked_at: i64,
+    /// When all shows that it has been asked for.
+    pub(crate) settled_at: i64,
+}
+
+/// Makes due what a clock that was ahead has noted for a partner.
 pub(crate) async fn bring_sync_back(
     db: &impl Executor,
     partner: Option<&str>,
     now: i64,
-    latest: i64,
-    longest: i64,
+    times: BroughtBack,
 ) -> Result<(), StoreError> {
     let (owner, mut values) = owned(partner);
-    values.push(latest.into());
-    values.push(longest.into());
-    let (at_latest, at_longest) = (values.len() - 1, values.len());
+    let BroughtBack {
+        latest,
+        longest,
+        asked_at,
+        settled_at,
+    } = times;
+    values.extend([latest, longest, asked_at, settled_at].map(Into::into));
+    let [at_latest, at_longest, at_asked, at_settled] =
+        [3, 2, 1, 0].map(|from| values.len() - from);
     let sql = format!(
-        "UPDATE vectorstores AS f SET asked_at = CASE WHEN f.asked_at > ${at_latest} THEN 0 ELSE f.asked_at END, \
-         held_until = CASE WHEN f.held_until > ${at_longest} THEN NULL ELSE f.held_until END \
+        "UPDATE vectorstores AS f SET asked_at = CASE WHEN f.asked_at > ${at_latest} THEN ${at_asked} ELSE f.asked_at END, \
+         held_until = CASE WHEN f.asked_at > ${at_latest} THEN ${at_settled} WHEN f.held_until > ${at_longest} THEN NULL ELSE f.held_until END \
          WHERE {owner} AND (f.asked_at > ${at_latest} OR f.held_until > ${at_longest})"
     );
     db.execute(statement(sql, values.clone())).await?;
     values.push(now.into());
     let at_now = values.len();
     let sql = format!(
-        "UPDATE vectorstore_files AS f SET asked_at = CASE WHEN f.asked_at > ${at_latest} THEN 0 ELSE f.asked_at END, \
-         since = CASE WHEN f.since > ${at_latest} THEN ${at_now} ELSE f.since END, next_at = ${at_now} \
+        "UPDATE vectorstore_files AS f SET asked_at = CASE WHEN f.asked_at > ${at_latest} THEN ${at_asked} ELSE f.asked_at END, \
+         since = CASE WHEN f.since > ${at_latest} THEN ${at_now} ELSE f.since END, \
+         next_at = CASE WHEN f.asked_at > ${at_latest} THEN ${at_settled} ELSE ${at_now} END \
          WHERE {owner} AND {} AND (f.asked_at > ${at_latest} OR f.since > ${at_latest} OR f.next_at > ${at_longest})",
         to_do(false)
     );

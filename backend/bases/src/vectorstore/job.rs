@@ -14,11 +14,11 @@ use tokio::sync::Mutex;
 
 use super::{
     FileState,
-    steps::{LOOK_FIRST, Pace, StepFailure, Sync, milliseconds},
+    steps::{LOOK_FIRST, Pace, SETTLES_MS, StepFailure, Sync, milliseconds},
 };
 use crate::{
     Bases, outage,
-    store::{self, SyncedFile},
+    store::{self, BroughtBack, SyncedFile},
 };
 
 /// How long a run goes on before other partners have their turn.
@@ -44,6 +44,10 @@ const FAILED: Duration = Duration::from_secs(5);
 const MADE_AGAIN: i64 = 2;
 /// The longest wait that the service may ask for.
 const LONGEST: Duration = Duration::from_secs(3_600);
+/// How long a clock is ahead at most before it is put right. What was asked for by one that was ahead is looked for among what the service
+/// has of so long, and made again where it is older: a list of everything may be longer than can be read.
+const MOST_AHEAD: Duration = Duration::from_secs(24 * 3_600);
+
 /// Brings the files of a partner to its vector stores, and removes them there.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SyncFiles {
@@ -100,8 +104,13 @@ impl SyncFiles {
             is_interrupted: AtomicBool::new(false),
         };
         let (now, latest) = (bases.clock.now_ms(), bases.kernel.latest_now_ms().await?);
-        let longest = latest.saturating_add(milliseconds(LONGEST));
-        store::bring_sync_back(db, owner, now, latest, longest).await?;
+        let times = BroughtBack {
+            latest,
+            longest: latest.saturating_add(milliseconds(LONGEST)),
+            asked_at: now - milliseconds(MOST_AHEAD),
+            settled_at: now + SETTLES_MS,
+        };
+        store::bring_sync_back(db, owner, now, times).await?;
         if let Some(until) = store::held_until(db, owner).await? {
             let wait = until.saturating_sub(bases.clock.now_ms());
             if wait > 0 {

@@ -33,7 +33,7 @@ pub(super) const LOOK_FIRST: Duration = Duration::from_secs(1);
 const LOOK_LAST: Duration = Duration::from_secs(30);
 /// How long after a question, whose answer is not known, what it makes may still come to be; what is looked for and not found before that may
 /// be there later.
-const SETTLES_MS: i64 = 5_000;
+pub(super) const SETTLES_MS: i64 = 5_000;
 /// How many pages of a list are looked through.
 const MOST_PAGES: usize = 100;
 /// How far the clocks of this machine and the service may differ, in seconds.

@@ -95,7 +95,8 @@ pub(super) fn count_undrawn(
     bounds: &Bounds,
 ) -> Result<usize, ExtractError> {
     let mut targets: HashSet<&str> = HashSet::new();
-    let mut large: HashMap<&str, bool> = HashMap::new();
+    // Pictures that are looked at or count themselves.
+    let mut seen: HashMap<&str, bool> = HashMap::new();
     for part in parts.iter().filter(|part| !showing::is_sheet(&part.name)) {
         let named = part.relations.iter().filter(|one| one.kind == "image");
         let pictures = named
@@ -109,12 +110,13 @@ pub(super) fn count_undrawn(
             let picture = double.and_then(|id| pictures.get(id.as_str()).copied());
             let is_double = match picture {
                 None => false,
-                Some(picture) => match large.get(picture).copied() {
-                    Some(is_large) => is_large,
+                Some(picture) => match seen.get(picture).copied() {
+                    Some(counts) => counts,
                     None => {
-                        let is_large = is_large(package, picture, bounds)?;
-                        large.insert(picture, is_large);
-                        is_large
+                        let counts = is_large(package, picture, bounds)?
+                            || is_undrawn(package, picture, bounds)?;
+                        seen.insert(picture, counts);
+                        counts
                     }
                 },
             };

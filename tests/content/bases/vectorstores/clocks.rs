@@ -69,6 +69,15 @@ async fn what_the_service_was_asked_for_by_the_clock_is_found() {
         counted(&synced, open, 1).await;
         synced.app.set_clock(&now);
         synced.add("2.md", "The second.").await;
+        // It may not show yet.
+        let latest = synced.app.app.clock.now_ms();
+        let db = synced.app.app.store.db();
+        let waits = format!(
+            "SELECT COUNT(*) FROM vectorstore_files WHERE asked_at < {latest} AND next_at > {latest}"
+        );
+        let waits = async || db.fetch_count(waits.clone()).await.unwrap() == 1;
+        eventually("it waits until the file shows", waits).await;
+        synced.app.advance(Duration::from_secs(5));
         assert_eq!(synced.searched().await.len(), 2);
         assert_eq!(synced.service.files().len(), 2);
     }
