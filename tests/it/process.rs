@@ -1,6 +1,10 @@
 //! The binary's commands, on both databases, and the keys they make.
 
-use std::{process::Stdio, time::Duration};
+use std::{
+    path::Path,
+    process::Stdio,
+    time::{Duration, SystemTime},
+};
 
 use harness::{
     TestApp, TestDatabase,
@@ -194,6 +198,25 @@ async fn a_log_that_cannot_be_written_costs_no_request() {
     let acme = server.partner("acme").await;
     let request = server.request(&acme.key, Method::GET, "/v2/calls/none");
     send(request).await.expect(404);
+}
+
+/// A server that is killed leaves the sound of visitors behind, and the next one may have another transcriber.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_starts_removes_the_sounds_of_killed_ones() {
+    let memory = Path::new("/dev/shm");
+    let place = match memory.is_dir() {
+        true => memory.to_owned(),
+        false => std::env::temp_dir(),
+    };
+    let mut folder = tempfile::Builder::new();
+    let folder = folder.prefix("colloquy-sounds-").tempdir_in(&place);
+    let folder = folder.unwrap();
+    let mut file = tempfile::Builder::new();
+    let file = file.prefix("colloquy-").suffix(".raw");
+    let (file, path) = file.tempfile_in(&place).unwrap().into_parts();
+    file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    let _server = Server::start(&TestDatabase::sqlite(), |_| {}).await;
+    assert!(!folder.path().exists() && !path.exists());
 }
 
 /// A machine without models and programs has a server that starts, and says what its calls lack.

@@ -284,6 +284,37 @@ on_both_databases!(a_quota_checks_kind_model_and_character, |app| {
     assert_eq!(principal.scopes, Some(Vec::new()));
 });
 
+on_both_databases!(a_quota_does_not_grow_while_the_disk_is_low, |app| {
+    let acme = app.partner("acme").await;
+    let key = acme.key.as_str();
+    let quota = app.quota(&acme, json!({"kinds": ["text"]})).await;
+    let longer =
+        |models: usize| json!({"limits": {"tokens": 1}, "allowed_models": vec!["gpt"; models]});
+    // The server measures the disk of the test as well, which may come between.
+    for attempt in 1.. {
+        assert!(attempt <= 5, "the disk was not low");
+        let before = app.get(key, &quota.path).await.expect(200);
+        app.app.edge.set_disk_low(true);
+        let refused = app.put(key, &quota.path, longer(10 * attempt)).await;
+        if refused.status == 507 {
+            assert_eq!(refused.json()["code"], "insufficient_storage");
+            assert_eq!(app.get(key, &quota.path).await.expect(200), before);
+            break;
+        }
+    }
+    app.app.edge.set_disk_low(false);
+    app.put(key, &quota.path, longer(60)).await.expect(200);
+    // Limits change, and shorter lists make room.
+    for change in [
+        json!({"limits": {"tokens": 2}, "disabled": true, "name": "site"}),
+        json!({"limits": {"tokens": 3}, "allowed_models": ["other"]}),
+    ] {
+        app.app.edge.set_disk_low(true);
+        let changed = app.put(key, &quota.path, change.clone()).await.expect(200);
+        assert_eq!(changed["limits"]["tokens"], change["limits"]["tokens"]);
+    }
+});
+
 on_both_databases!(a_deleted_partner_takes_its_quotas_along, |app| {
     let acme = app.partner("acme").await;
     let quota = app.quota(&acme, json!({"kinds": ["text"]})).await;

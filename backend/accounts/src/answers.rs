@@ -18,13 +18,14 @@ use super::{
 const SOON: Duration = Duration::from_secs(1);
 
 impl From<AccountError> for ApiError {
-    /// 400 that names the field, 404, 409, 413 `storage_limit_reached`, or the database's failure.
+    /// 400 that names the field, 404, 409, 413 `storage_limit_reached`, 507, or the database's failure.
     fn from(error: AccountError) -> Self {
         match error {
             AccountError::Invalid(invalid) => invalid.into(),
             AccountError::NotFound(what) => Self::not_found(what),
             AccountError::Conflict(why) => Self::conflict(why),
             AccountError::Storage(reached) => reached.into(),
+            AccountError::Disk(low) => low.into(),
             AccountError::Store(error) => error.into(),
         }
     }

@@ -1,7 +1,7 @@
 //! What is refused about partners, keys and quotas, and why.
 
 use colloquy_base::invalid::InvalidField;
-use colloquy_http::limits::RateLimited;
+use colloquy_http::{DiskLow, limits::RateLimited};
 use colloquy_store::StoreError;
 
 use crate::storage::{ChargeError, StorageLimitReached};
@@ -21,6 +21,9 @@ pub enum AccountError {
     /// The partner would store more than it may.
     #[error(transparent)]
     Storage(#[from] StorageLimitReached),
+    /// The disk is nearly full, and the change would store more than before.
+    #[error(transparent)]
+    Disk(#[from] DiskLow),
     /// The database failed. Not transparent: jobs find outages among the causes.
     #[error("{0}")]
     Store(#[from] StoreError),

@@ -57,7 +57,7 @@ impl Edge {
 const LIMITS: [&str; 2] = ["/api/partners/", "/api/quotas/"];
 
 /// Returns true if a request with this method and path is refused while the disk is low: one that creates or changes something. Changes of
-/// limits pass, and so does a new key for a quota in place of one that leaked.
+/// limits pass, unless their handler finds that they store more than before, and so does a new key for a quota in place of one that leaked.
 #[must_use]
 pub fn needs_disk(method: &Method, path: &str) -> bool {
     let stores = matches!(*method, Method::POST | Method::PUT | Method::PATCH);
@@ -67,16 +67,18 @@ pub fn needs_disk(method: &Method, path: &str) -> bool {
     stores && !(is_limit() && (*method == Method::PUT || rotates()))
 }
 
-/// Refuses requests that [need the disk](needs_disk) while it is low. `DELETE` and the sockets of calls pass.
+/// Refuses requests that [need the disk](needs_disk) while it is low. `DELETE` and the sockets of calls pass; the handlers of requests that pass
+/// find [`DiskLow`] among the extensions.
 pub(super) async fn refuse_without_space(
     State(edge): State<Edge>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
-    if needs_disk(request.method(), request.uri().path())
-        && let Err(low) = edge.require_disk()
-    {
-        return ApiError::from(low).into_response();
+    if let Err(low) = edge.require_disk() {
+        if needs_disk(request.method(), request.uri().path()) {
+            return ApiError::from(low).into_response();
+        }
+        request.extensions_mut().insert(low);
     }
     next.run(request).await
 }

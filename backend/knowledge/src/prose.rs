@@ -1,7 +1,9 @@
 //! A document as what can be read aloud of it: Markdown, or plain text, in blocks whose words stand in one line without marks.
 //!
-//! Lines that were wrapped are one text, headings are told from what stands below them, and a row of a table is a sentence. Blocks are
-//! read one at a time, so that a long document takes no more memory than its longest block.
+//! Lines that were wrapped are one text, headings are told from what stands below them, a row of a table is a sentence, and so are lines of a
+//! list that `<br>` parts. Blocks are read one at a time, so that a long document takes no more memory than its longest block.
+
+use std::borrow::Cow;
 
 use colloquy_base::markup::{entity, is_emphasis, link, split_near, tag};
 
@@ -207,7 +209,11 @@ impl<'a> Blocks<'a> {
             self.at = after;
             end = after;
         }
-        let text = plain(text.trim_end_matches('\\'));
+        let text = text.trim_end_matches('\\');
+        let text = match kind {
+            BlockKind::Text => plain(&without_breaks(text)),
+            _ => plain(text),
+        };
         let names_what_follows = kind == BlockKind::Text && item.is_none() && lines == 1;
         if names_what_follows && looks_like_heading(&text) && self.has_more() {
             kind = BlockKind::Heading { level: UNMARKED };
@@ -341,6 +347,63 @@ fn is_soft(line: &str, next: &str) -> bool {
         || GOES_ON_AFTER.contains(&last)
         || line.ends_with(',')
         || next.starts_with(char::is_lowercase)
+}
+
+/// A paragraph with a comma for each `<br>` that ends a line of a list, and a blank for each that stands inside of a sentence. The lines stay
+/// one sentence: each of them says little without the first one ("Opening hours:").
+fn without_breaks(text: &str) -> Cow<'_, str> {
+    let Some((mut line, mut rest)) = split_at_break(text) else {
+        return Cow::Borrowed(text);
+    };
+    let is_sentence = plain(text).ends_with(['.', '!', '?']);
+    let mut joined = String::with_capacity(text.len());
+    joined.push_str(line);
+    loop {
+        let (next, after) = match split_at_break(rest) {
+            Some((next, after)) => (next, Some(after)),
+            None => (rest, None),
+        };
+        if !next.trim().is_empty() {
+            joined.truncate(joined.trim_end().len());
+            joined.push_str(match is_listed(line, next, is_sentence) {
+                true => ", ",
+                false => " ",
+            });
+            joined.push_str(next.trim_start());
+            line = next;
+        }
+        match after {
+            Some(after) => rest = after,
+            None => return Cow::Owned(joined),
+        }
+    }
+}
+
+/// True if a `<br>` between two lines parts those of a list, by the rule for other lines. In a paragraph that ends as a sentence, only a line with
+/// a number is one of a list.
+fn is_listed(line: &str, next: &str, is_sentence: bool) -> bool {
+    // A picture in front of words is not read.
+    if line.contains("![") {
+        return false;
+    }
+    let (line, next) = (plain(line), plain(next));
+    let is_open = line.ends_with(|c: char| c.is_alphanumeric() || c == ')');
+    // Digits alone may go on with a number.
+    let begins = next.starts_with(char::is_uppercase)
+        || next.starts_with(char::is_numeric) && next.contains(char::is_alphabetic);
+    let may_be_listed = !is_sentence || line.contains(char::is_numeric);
+    is_open && begins && may_be_listed && !is_soft(&line, &next)
+}
+
+/// Splits a text at its first `<br>`.
+fn split_at_break(text: &str) -> Option<(&str, &str)> {
+    text.match_indices('<').find_map(|(at, _)| {
+        let after = tag(&text[at..])?;
+        let inner = &text[at + 1..text.len() - after.len() - 1];
+        let name = inner.split([' ', '/']).next().unwrap_or_default();
+        name.eq_ignore_ascii_case("br")
+            .then_some((&text[..at], after))
+    })
 }
 
 fn is_wide(c: char) -> bool {

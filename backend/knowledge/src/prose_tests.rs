@@ -82,6 +82,53 @@ fn a_sentence_goes_on_after_words_that_end_none() {
 }
 
 #[test]
+fn a_tag_ends_a_line_of_a_list_and_breaks_no_sentence() {
+    for (document, text) in [
+        (
+            "Opening hours:<br>Mon–Fri 9–17<br/>Sat 10–14",
+            "Opening hours: Mon–Fri 9–17, Sat 10–14",
+        ),
+        (
+            "Our museum is open<br>Monday to Friday<br />from 9 to 5.",
+            "Our museum is open Monday to Friday from 9 to 5.",
+        ),
+        (
+            "**Prices** <br>**Adults** 10 euros<BR>Children (to 12)<br><br> 5 euros<br>",
+            "Prices, Adults 10 euros, Children (to 12), 5 euros",
+        ),
+        (
+            "- Visit us<br>Main Street 5<br>12345 Town",
+            "Visit us, Main Street 5, 12345 Town",
+        ),
+        // The last line is a sentence.
+        (
+            "Opening hours<br>Mon–Fri 9–17<br>Sat 10–14<br>Closed on Sundays.",
+            "Opening hours Mon–Fri 9–17, Sat 10–14, Closed on Sundays.",
+        ),
+        // Lines that were wrapped.
+        ("Call us:<br>+49 30<br>123456", "Call us: +49 30 123456"),
+        (
+            "We are open from Monday to Friday until nine<br>Saturdays until ten",
+            "We are open from Monday to Friday until nine Saturdays until ten",
+        ),
+        ("Connect the<br>Light 2", "Connect the Light 2"),
+        ("It is one.<br>It is two.", "It is one. It is two."),
+        ("![Logo](a.png)<br>Welcome to 2", "Welcome to 2"),
+        ("<br>Plan 9 <b>is</b><br/>", "Plan 9 is"),
+    ] {
+        is_read(document, &[('T', text)]);
+    }
+    is_read(
+        "## Adult<br>Ticket\n\n| Day<br>Time | Price |\n|---|---|\n| Mon<br>Tue | 9 |",
+        &[('#', "Adult Ticket"), ('|', "Mon Tue: 9")],
+    );
+    // With a look at the whole paragraph for each tag, this takes minutes.
+    let many = "Plan 9<br>".repeat(100_000);
+    let read = blocks(&many).last().unwrap().text;
+    assert!(read.ends_with("Plan 9, Plan 9"), "{}", read.len());
+}
+
+#[test]
 fn a_picture_alone_is_no_paragraph() {
     is_read(
         "# The zoo\n\n![Two lions](lions.png)\n\nLions sleep all day long, as the picture above shows.\n![A bear](bear.png)\nBears do not.\n\n\

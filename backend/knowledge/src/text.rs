@@ -289,7 +289,8 @@ pub fn sentences(text: &str) -> Vec<&str> {
                         && !is_abbreviation(&line[start..at])
                         && (!is_initialism(&line[start..at])
                             || begins_plainly(&line[end..])
-                            || begins_question(&line[start..at], &line[end..]))
+                            || begins_question(&line[start..at], &line[end..])
+                            || begins_behind_place(&line[start..at], &line[end..]))
                         && (!is_half_of_day(&line[start..at]) || begins(&line[end..]))
                 }
                 _ => false,
@@ -354,6 +355,24 @@ fn begins_question(before: &str, text: &str) -> bool {
     let first = before.split_whitespace().next().unwrap_or_default();
     let asks = ASKING.contains(&first.to_lowercase().as_str());
     is_question && near.starts_with(char::is_uppercase) && !asks
+}
+
+/// True if a clause ends with a place and another clause follows: "We are in Washington, D.C. Tickets cost $20.", but not "In Washington, D.C. Smith
+/// is known." or "It is what the U.S. Army has said."
+fn begins_behind_place(before: &str, text: &str) -> bool {
+    const VERBS: &[&str] = &[
+        "is", "are", "was", "were", "has", "have", "can", "may", "must", "will", "cost", "costs",
+        "open", "opens", "close", "closes", "start", "starts", "include", "includes",
+    ];
+    let place = before.split_whitespace().rev().nth(1).unwrap_or_default();
+    let is_place = place.starts_with(char::is_uppercase) && place.ends_with(',');
+    let mut words = text.split_whitespace();
+    let begins = words
+        .next()
+        .unwrap_or_default()
+        .starts_with(char::is_uppercase);
+    let is_clause = is_place && begins && words.next().is_some_and(|verb| VERBS.contains(&verb));
+    is_clause && before.split_whitespace().any(|word| VERBS.contains(&word))
 }
 
 /// Whether a text begins a sentence: with a capital that is not that of a day, or with a day of which something is said.
@@ -516,7 +535,8 @@ mod tests {
     #[test]
     fn letters_with_full_stops_end_a_sentence_only_before_another() {
         let text = "The U.S. Army came. We ship to the U.S. and Canada. It is in the U.S. The rest is not. Ask “Dr. Moss” or 'J. Hill' \
-                    (\"St. Mary\"). He lives in D.C.";
+                    (\"St. Mary\"). We are in Washington, D.C. Tickets cost $20. In Washington, D.C. Smith is known. The U.S. Government has \
+                    paid. It is what the U.S. Army has said. He lives in D.C.";
         assert_eq!(
             sentences(text),
             [
@@ -525,6 +545,11 @@ mod tests {
                 "It is in the U.S.",
                 "The rest is not.",
                 "Ask “Dr. Moss” or 'J. Hill' (\"St. Mary\").",
+                "We are in Washington, D.C.",
+                "Tickets cost $20.",
+                "In Washington, D.C. Smith is known.",
+                "The U.S. Government has paid.",
+                "It is what the U.S. Army has said.",
                 "He lives in D.C."
             ]
         );

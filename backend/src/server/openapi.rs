@@ -236,7 +236,6 @@ mod tests {
         for (path, method) in [
             ("/api/partners/{partner}", "put"),
             ("/api/keys/{partner}/{key_id}", "delete"),
-            (quota, "put"),
             (&format!("{quota}/rotate"), "post"),
         ] {
             assert!(!states(path, method), "{method} {path}");
@@ -244,6 +243,8 @@ mod tests {
         for path in ["/api/keys/{partner}", "/api/quotas/{partner}"] {
             assert!(states(path, "post"), "{path}");
         }
+        // Limits pass, longer lists do not.
+        assert!(states(quota, "put"));
     }
 
     #[test]

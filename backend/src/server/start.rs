@@ -26,7 +26,7 @@ use crate::{
     kernel::Base,
     node::{DataFolder, DatabaseLock},
     observability::{Traces, resident_bytes},
-    providers::{self, NotUnderstood, Understood},
+    providers::{self, NotUnderstood, Understood, embedded},
     sandbox,
 };
 
@@ -52,8 +52,10 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
     let database = DatabaseLock::claim(&config.store).await?;
     let store = config.store.open().await?;
     store.migrate().await?;
-    // Reading models blocks.
+    // Reading models and folders blocks.
     let (mut config, providers) = tokio::task::spawn_blocking(move || {
+        // Those of visitors, whichever transcriber the server has now.
+        embedded::remove_abandoned_sounds();
         let providers = providers::from_config(&config);
         providers.map(|providers| (config, providers))
     })
@@ -100,6 +102,9 @@ pub async fn run(mut config: Config) -> anyhow::Result<()> {
     });
     let store = app.store.clone();
     let served = serve(app, listener).await;
+    if let Err(error) = tokio::task::spawn_blocking(embedded::remove_own_sounds).await {
+        tracing::debug!(%error, "sounds of visitors were left behind");
+    }
     // SQLite puts its log into the database when the last connection ends.
     if timeout(CLOSE_LIMIT, store.db().close()).await.is_err() {
         tracing::debug!("connections to the database were open at the end");

@@ -17,6 +17,7 @@ use colloquy_base::{
     identifiers::{CharacterName, PartnerId},
     invalid::InvalidField,
 };
+use colloquy_http::DiskLow;
 use colloquy_store::{Slice, StoreError, Transaction};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -299,15 +300,18 @@ pub async fn read(
 }
 
 /// Changes a quota. What was used since the beginning of the period keeps counting, also when another sort of period
-/// takes the place of the old one.
+/// takes the place of the old one. While the disk is low, the lists may not become longer: the changes of many quotas would use up what is left
+/// for deletion.
 ///
 /// # Errors
-/// There is none, or it is revoked; a bad setting; longer lists than the partner may store; the database's failure.
+/// There is none, or it is revoked; a bad setting; longer lists than the partner may store, or longer ones while the disk is low; the
+/// database's failure.
 pub async fn update(
     directory: &Directory,
     tenant: &Tenant,
     id: &str,
     change: QuotaChange,
+    disk_low: Option<DiskLow>,
 ) -> Result<QuotaState, AccountError> {
     let now = directory.clock.now_ms();
     let transaction = directory.store.begin().await?;
@@ -323,6 +327,11 @@ pub async fn update(
         ledger::store::recount(&transaction, id, state.standing.period, now).await?;
         let counted = store::find(&transaction, tenant, id).await?;
         state = counted.ok_or_else(not_found)?;
+    }
+    if let Some(low) = disk_low
+        && storage::bytes_of_quota(&transaction, id).await? > before
+    {
+        return Err(low.into());
     }
     storage::charge_quota(directory, &transaction, tenant.partner(), id, before).await?;
     transaction.commit().await?;

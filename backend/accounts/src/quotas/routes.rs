@@ -1,11 +1,11 @@
 //! The endpoints of quotas.
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::{FromRef, State},
     http::{HeaderMap, StatusCode},
 };
-use colloquy_http::{ApiError, ApiJson, ApiPath, Listing, PageQuery, StrictQuery};
+use colloquy_http::{ApiError, ApiJson, ApiPath, DiskLow, Listing, PageQuery, StrictQuery};
 use colloquy_kernel::{router::DescribedRouter, routes};
 use jiff::{ToSpan as _, civil::Date, tz::TimeZone};
 
@@ -96,7 +96,8 @@ pub(crate) async fn read(
     Ok(Json(state.into()))
 }
 
-/// Changes what the body names. Limits count at once; the rest within 5 s on other nodes.
+/// Changes what the body names. Limits count at once; the rest within 5 s on other nodes. Lists may not become longer while the server's disk is
+/// nearly full.
 #[utoipa::path(
     put, path = "/api/quotas/{partner}/{quota_id}", tag = "quotas",
     params(("partner" = String, Path), ("quota_id" = String, Path)),
@@ -105,16 +106,20 @@ pub(crate) async fn read(
         (status = 200, body = QuotaView), (status = 404), (status = 409, description = "It is revoked"),
         (status = 413, description = "The body is too large, or the quota has grown and the partner would store more than it may \
                                       (`storage_limit_reached`)"),
+        (status = 507, description = "The server's disk is nearly full, and the lists of the quota would become longer"),
     )
 )]
 pub(crate) async fn update(
     State(accounts): State<Accounts>,
     caller: PartnerTenant,
     ApiPath((_partner, id)): ApiPath<(String, String)>,
+    disk_low: Option<Extension<DiskLow>>,
     ApiJson(body): ApiJson<QuotaBody>,
 ) -> Result<Json<QuotaView>, ApiError> {
     caller.principal.require(Scope::Keys)?;
-    let state = quotas::update(&accounts, &caller.tenant, &id, body.change(&accounts)?).await?;
+    let disk_low = disk_low.map(|Extension(low)| low);
+    let change = body.change(&accounts)?;
+    let state = quotas::update(&accounts, &caller.tenant, &id, change, disk_low).await?;
     Ok(Json(state.into()))
 }
 

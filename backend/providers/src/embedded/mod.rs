@@ -29,6 +29,7 @@ pub use self::{
     piper::Voices,
     pocketsphinx::{Models, PocketSphinx},
     pool::{Pool, Wanted},
+    sounds::{remove_abandoned_sounds, remove_own_sounds},
     turns::{EndOfTurnModel, SpeechListener, SpeechModel, SpeechScores, TurnModels},
     voice_maker::VoiceMaker,
     whisper::Whisper,

@@ -123,9 +123,11 @@ impl Transcriber for PocketSphinx {
     }
 
     fn warm(&self) {
-        if let Err(error) = sounds::prepare() {
-            tracing::warn!(reason = %error.kind(), "there is no folder for sounds");
-        }
+        drop(spawn_blocking(|| {
+            if let Err(error) = sounds::prepare() {
+                tracing::warn!(reason = %error.kind(), "there is no folder for sounds");
+            }
+        }));
         let mut idle = self.pool.idle();
         if idle.is_empty() {
             match Process::start(&self.pool.models) {

@@ -1,17 +1,18 @@
 //! Sound files that programs are given: in memory where the system has such a folder, each until its utterance is done.
 //!
-//! A process has a folder of its own in there, which it holds a lock on while it lives. A process that is killed leaves the sound of visitors
-//! behind, so the next one that needs a folder removes those of this user whose lock is free.
+//! A process has a folder of its own in there, which it holds a lock on while it lives, and removes it when it stops. A process that is killed
+//! leaves the sound of visitors behind, so every server that starts removes the folders of this user whose lock is free.
 
 use std::{
     env,
-    fs::{self, DirEntry, File, Permissions, TryLockError},
+    fs::{self, File, Permissions, TryLockError},
     io::{self, Write as _},
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 
+use colloquy_base::clock::{Clock as _, SystemClock};
 use rustix::process::geteuid;
 use tempfile::{Builder, NamedTempFile, TempDir};
 
@@ -21,7 +22,14 @@ const MEMORY_FOLDER: &str = "/dev/shm";
 const PREFIX: &str = "colloquy-sounds-";
 /// Mode of a folder: others see neither sounds nor their names.
 const MODE: u32 = 0o700;
-/// The most entries of a place that are looked at for folders without a process; anybody may write there.
+/// Beginning and end of the names of files that earlier versions wrote into the place itself, around letters and digits.
+const OLD_PREFIX: &str = "colloquy-";
+const OLD_SUFFIX: &str = ".raw";
+/// The letters and digits in between.
+const OLD_LETTERS: usize = 6;
+/// The age from which such a file is left over: a server of an earlier version, which may run beside, keeps one for a minute at most.
+const OLD_SECONDS: i64 = 24 * 60 * 60;
+/// The most entries of a place that are looked at for what was left behind; anybody may write there.
 const MOST_ENTRIES: usize = 10_000;
 /// The most folders that are made before one is held: a process that starts at the same time may remove one that has no lock yet.
 const MOST_TRIES: usize = 16;
@@ -38,7 +46,22 @@ pub(super) fn place() -> PathBuf {
     }
 }
 
-/// Makes the folder of this process, and removes those of processes that are gone.
+/// Removes the sounds that ended processes of this user left behind. Blocks.
+pub fn remove_abandoned_sounds() {
+    sweep(&place(), SystemClock.now().as_second());
+}
+
+/// Removes the folder of this process with what lies in it. A sound that is written later is in another folder. Blocks.
+pub fn remove_own_sounds() {
+    remove(&FOLDER);
+}
+
+fn remove(held: &Mutex<Option<Folder>>) {
+    let folder = held.lock().unwrap_or_else(PoisonError::into_inner).take();
+    drop(folder);
+}
+
+/// Makes the folder of this process, which blocks.
 ///
 /// # Errors
 /// When no folder can be made.
@@ -82,9 +105,8 @@ struct Folder {
 }
 
 impl Folder {
-    /// Makes a folder in a place, and removes those whose process is gone.
+    /// Makes a folder in a place.
     fn make(place: &Path) -> io::Result<Self> {
-        sweep(place);
         for _ in 0..MOST_TRIES {
             let path = Builder::new()
                 .prefix(PREFIX)
@@ -128,154 +150,59 @@ impl Folder {
     }
 }
 
-/// Removes the folders of this user whose process is gone. Those that cannot be removed stay: sound is given out without that.
-fn sweep(place: &Path) {
+/// Removes the folders of this user whose process is gone, and the files of earlier versions that are old at this time, in seconds since 1970.
+/// What cannot be removed stays: sound is given out without that.
+fn sweep(place: &Path, now_s: i64) {
     let Ok(entries) = fs::read_dir(place) else {
         return;
     };
     for entry in entries.take(MOST_ENTRIES).filter_map(Result::ok) {
-        if is_of_this_user(&entry)
-            && let Ok(lock) = File::open(entry.path())
-            && lock.try_lock().is_ok()
+        // Others may give theirs the same name, and anything in it. Links are not followed.
+        let about = entry.metadata();
+        let Some(about) = about.ok().filter(|it| it.uid() == geteuid().as_raw()) else {
+            continue;
+        };
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if about.is_dir() && name.starts_with(PREFIX) {
+            remove_if_free(&entry.path());
+        } else if about.is_file()
+            && is_old_name(&name)
+            && now_s.saturating_sub(about.mtime()) > OLD_SECONDS
         {
-            // The lock is held until the folder is gone.
-            if let Err(error) = fs::remove_dir_all(entry.path())
-                && error.kind() != io::ErrorKind::NotFound
-            {
-                tracing::warn!(reason = %error.kind(), "a folder of sounds cannot be removed");
-            }
+            warn_unless_removed(fs::remove_file(entry.path()));
         }
     }
 }
 
-/// True if an entry is a folder of a process of this user. Others may give theirs the same name, and anything in it.
-fn is_of_this_user(entry: &DirEntry) -> bool {
-    let is_named = entry.file_name().to_string_lossy().starts_with(PREFIX);
-    // Links are not followed.
-    is_named
-        && entry
-            .metadata()
-            .is_ok_and(|about| about.is_dir() && about.uid() == geteuid().as_raw())
+/// Removes a folder if no process holds the lock on it.
+fn remove_if_free(folder: &Path) {
+    if let Ok(lock) = File::open(folder)
+        && lock.try_lock().is_ok()
+    {
+        // The lock is held until the folder is gone.
+        warn_unless_removed(fs::remove_dir_all(folder));
+    }
+}
+
+/// Logs that sounds are left. Another process may have removed them.
+fn warn_unless_removed(removed: io::Result<()>) {
+    if let Err(error) = removed
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(reason = %error.kind(), "sounds that were left behind cannot be removed");
+    }
+}
+
+/// Returns true for the name of a file that an earlier version wrote: "colloquy-a1B2c3.raw".
+fn is_old_name(name: &str) -> bool {
+    let letters = name.strip_prefix(OLD_PREFIX);
+    let letters = letters.and_then(|rest| rest.strip_suffix(OLD_SUFFIX));
+    letters.is_some_and(|letters| {
+        letters.len() == OLD_LETTERS && letters.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use std::{
-        io::{BufRead as _, BufReader},
-        os::unix::fs::symlink,
-        process::{Command, Stdio},
-    };
-
-    use super::*;
-
-    /// The place of the process that is killed.
-    const PLACE: &str = "COLLOQUY_SOUNDS_TEST";
-
-    fn names(place: &Path) -> Vec<String> {
-        let entries = fs::read_dir(place).unwrap();
-        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        names.collect()
-    }
-
-    #[test]
-    #[ignore = "a process of its own, which is killed"]
-    fn holds_a_folder() {
-        let place = env::var_os(PLACE).unwrap();
-        let folder = Folder::make(Path::new(&place)).unwrap();
-        let mut sound = folder.file().unwrap();
-        sound.write_all(b"hunter2").unwrap();
-        println!("\nheld");
-        io::stdout().flush().unwrap();
-        // Until it is killed, or the one that started it is gone.
-        io::stdin().read_line(&mut String::new()).unwrap();
-    }
-
-    #[test]
-    fn the_folder_of_a_killed_process_is_removed_and_that_of_a_live_one_stays() {
-        let place = tempfile::tempdir().unwrap();
-        let place = place.path();
-        let mut child = Command::new(env::current_exe().unwrap())
-            .args(["--ignored", "--nocapture", "--exact"])
-            .arg("embedded::sounds::tests::holds_a_folder")
-            .env(PLACE, place)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap() == "held"));
-        let held = names(place);
-        assert_eq!(held.len(), 1);
-        let held = place.join(&held[0]);
-        assert_eq!(names(&held).len(), 1, "a sound");
-        let mode = fs::metadata(&held).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, MODE);
-
-        let other = Folder::make(place).unwrap();
-        assert_eq!((names(place).len(), names(&held).len()), (2, 1));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert_eq!(names(&held).len(), 1, "nobody else removes it");
-        sweep(place);
-        assert!(!held.exists() && other.is_there());
-        drop(other);
-        assert_eq!(names(place), Vec::<String>::new());
-    }
-
-    #[test]
-    fn only_folders_of_processes_are_removed() {
-        let place = tempfile::tempdir().unwrap();
-        let place = place.path();
-        let kept = place.join("kept");
-        fs::create_dir(&kept).unwrap();
-        fs::write(kept.join("file"), "").unwrap();
-        symlink(&kept, place.join(format!("{PREFIX}link"))).unwrap();
-        fs::write(place.join(format!("{PREFIX}file")), "").unwrap();
-        // A process was killed before it locked it.
-        fs::create_dir(place.join(format!("{PREFIX}begun"))).unwrap();
-        sweep(place);
-        let mut left = names(place);
-        left.sort();
-        assert_eq!(
-            left,
-            [
-                format!("{PREFIX}file"),
-                format!("{PREFIX}link"),
-                "kept".to_owned()
-            ]
-        );
-        assert!(kept.join("file").exists());
-    }
-
-    #[test]
-    fn a_folder_that_was_cleaned_up_is_made_again() {
-        let place = tempfile::tempdir().unwrap();
-        let held = Mutex::default();
-        let file = || with_folder(&held, place.path(), Folder::file).unwrap();
-        let (first, again) = (file(), file());
-        let folder = first.path().parent().unwrap().to_owned();
-        assert_eq!(again.path().parent().unwrap(), folder);
-        fs::remove_dir_all(&folder).unwrap();
-        let second = file();
-        assert!(second.path().exists() && !folder.exists());
-        assert_eq!(names(place.path()).len(), 1);
-        let path = second.path().to_owned();
-        drop(second);
-        assert!(!path.exists());
-    }
-
-    #[test]
-    fn a_folder_in_the_place_of_the_own_one_is_not_used() {
-        let place = tempfile::tempdir().unwrap();
-        let folder = Folder::make(place.path()).unwrap();
-        assert!(folder.is_there());
-        let path = folder.path.path();
-        fs::rename(path, place.path().join("moved")).unwrap();
-        fs::create_dir(path).unwrap();
-        assert!(!folder.is_there());
-        fs::remove_dir(path).unwrap();
-        symlink(place.path().join("moved"), path).unwrap();
-        assert!(!folder.is_there());
-    }
-}
+#[path = "sounds_tests.rs"]
+mod tests;

@@ -198,7 +198,7 @@ async fn a_tag_that_breaks_a_line_cuts_nothing_off() {
         (
             "Opening hours:<br>Mon–Fri 9–17<br>Sat 10–14",
             "What are the opening hours?",
-            "Opening hours: Mon–Fri 9–17 Sat 10–14.",
+            "Opening hours: Mon–Fri 9–17, Sat 10–14.",
         ),
         (
             "Our museum is open<br>Monday to Friday<br>from 9 to 5.",
