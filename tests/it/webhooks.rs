@@ -494,6 +494,40 @@ async fn a_delivery_counts_in_the_storage_until_it_goes_with_its_age() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_that_is_sent_again_and_again_keeps_its_newest_attempts() {
+    for database in TestDatabase::both().await {
+        let receiver = Receiver::start().await;
+        let server = builder(&database, &receiver).start().await;
+        let (acme, _) = server.acme_and_other().await;
+        let hook = format!("{}/hook", receiver.base);
+        ended_call(&server, &acme, &hook, None).await;
+        let details = delivery(&server, &acme, "succeeded").await;
+        let id = details["id"].as_str().unwrap();
+        let numbers =
+            "WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 120)";
+        for sql in [
+            format!(
+                "INSERT INTO webhook_attempts (delivery_id, number, started_at, duration_ms) \
+                 {numbers} SELECT '{id}', i, 1, 1 FROM n"
+            ),
+            "UPDATE webhook_deliveries SET attempts = 120".to_owned(),
+        ] {
+            server.app.store.db().execute(sql).await.unwrap();
+        }
+        let resend = format!("{LIST}/{id}/resend");
+        let resent = server.post(&acme.key, &resend, Value::Null).await;
+        resent.expect(202);
+        let details = delivery(&server, &acme, "succeeded").await;
+        assert_eq!(details["attempt_count"], 121);
+        let attempts = details["attempts"].as_array().unwrap();
+        let numbers: Vec<&Value> = attempts.iter().map(|attempt| &attempt["number"]).collect();
+        assert_eq!(numbers.len(), 100);
+        assert_eq!((numbers[0], numbers[99]), (&json!(22), &json!(121)));
+        server.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_partner_whose_receiver_never_answers_holds_nobody_up() {
     for database in TestDatabase::both().await {
         let receiver = Receiver::start().await;

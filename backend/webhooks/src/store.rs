@@ -5,6 +5,8 @@ use colloquy_fetch::FetchError;
 use colloquy_store::{Executor, Order, Slice, Store, StoreError, Value, statement};
 use reqwest::StatusCode;
 
+/// How many attempts of a delivery are kept, the newest ones. A partner may send a delivery again as often as it likes.
+const MAX_ATTEMPTS: i64 = 100;
 /// The bytes that a delivery counts beside its URL and payload: its row with the short columns and the indexes, and a few attempts.
 const ROW_BYTES: usize = 1_024;
 /// The bytes of a delivery, in SQL.
@@ -154,6 +156,9 @@ pub(super) async fn record(
         error.into(),
     ];
     db.execute(statement(sql, values)).await?;
+    let sql = "DELETE FROM webhook_attempts WHERE delivery_id = $1 AND number <= $2";
+    let oldest = [delivery.id.as_str().into(), (number - MAX_ATTEMPTS).into()];
+    db.execute(statement(sql, oldest)).await?;
     let (state, next) = match progress {
         Progress::Succeeded => ("succeeded", None),
         Progress::Failed => ("failed", None),
