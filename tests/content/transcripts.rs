@@ -4,6 +4,7 @@ mod bounds;
 mod crashes;
 mod neural;
 mod outages;
+mod storage;
 
 use std::{fs, time::Duration};
 

@@ -6,6 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use colloquy::{
     calls::{self, Outcome},
     config::Secret,
+    server,
     store::Executor as _,
     webhooks,
 };
@@ -427,6 +428,101 @@ async fn old_deliveries_go_with_their_attempts() {
         assert_eq!(page["deliveries"][0]["subject"], new);
         let count = db.fetch_count("SELECT COUNT(*) FROM webhook_attempts");
         assert_eq!(count.await.unwrap(), 1);
+        server.stop().await;
+    }
+}
+
+/// The bytes of the texts of `acme`, after a comparison with its rows.
+async fn counted(server: &TestApp) -> u64 {
+    let corrected = server::recount_texts(&server.app.store).await;
+    assert_eq!(corrected.unwrap(), 0);
+    let sql = "SELECT texts FROM partner_storage WHERE partner = 'acme'";
+    server.app.store.db().fetch_count(sql).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_counts_in_the_storage_until_it_goes_with_its_age() {
+    for database in TestDatabase::both().await {
+        let receiver = Receiver::start().await;
+        let server = builder(&database, &receiver).start().await;
+        let (acme, _) = server.acme_and_other().await;
+        let before = counted(&server).await;
+        // Room for the call, and not for its delivery.
+        let limited = json!({"settings": {"storage_bytes": before + 2_500}});
+        let limited = server.put(ADMIN_KEY, "/api/partners/acme", limited).await;
+        limited.expect(200);
+        let hook = format!("{}/hook?{}", receiver.base, "x".repeat(1_900));
+        let path = ended_call(&server, &acme, &hook, None).await;
+        let db = server.app.store.db();
+        let bytes_of_calls = "SELECT CAST(COALESCE(SUM(ended_bytes), 0) AS BIGINT) FROM calls";
+        let of_call = db.fetch_count(bytes_of_calls).await.unwrap();
+        let payload = "SELECT CAST(SUM(octet_length(payload)) AS BIGINT) FROM webhook_deliveries";
+        let payload = db.fetch_count(payload).await.unwrap();
+        let of_delivery = 1_024 + hook.len() as u64 + payload;
+        let both = before + of_call + of_delivery;
+        assert!(both > before + 2_500, "{both}");
+        assert_eq!(counted(&server).await, both);
+
+        // The second end is none, and sending it again adds nothing.
+        let id = path.strip_prefix("/v2/calls/").unwrap();
+        let outcome = Outcome {
+            error: None,
+            call_time: Duration::from_secs(5),
+            server_time: Duration::from_secs(6),
+            transcript: Vec::new(),
+        };
+        calls::finish(&server.app.calls, id, outcome).await.unwrap();
+        let details = delivery(&server, &acme, "succeeded").await;
+        let resend = format!("{LIST}/{}/resend", details["id"].as_str().unwrap());
+        server
+            .post(&acme.key, &resend, Value::Null)
+            .await
+            .expect(202);
+        delivery(&server, &acme, "succeeded").await;
+        assert_eq!(counted(&server).await, both);
+
+        // The call goes, and the delivery stays.
+        server.delete(&acme.key, &path).await.expect(204);
+        assert_eq!(counted(&server).await, before + of_delivery);
+        assert_eq!(webhooks::purge(&server.app).await.unwrap(), 0);
+        let old = "UPDATE webhook_deliveries SET updated_at = 0";
+        db.execute(old).await.unwrap();
+        assert_eq!(webhooks::purge(&server.app).await.unwrap(), 1);
+        assert_eq!(counted(&server).await, before);
+        server.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_that_is_sent_again_and_again_keeps_its_newest_attempts() {
+    for database in TestDatabase::both().await {
+        let receiver = Receiver::start().await;
+        let server = builder(&database, &receiver).start().await;
+        let (acme, _) = server.acme_and_other().await;
+        let hook = format!("{}/hook", receiver.base);
+        ended_call(&server, &acme, &hook, None).await;
+        let details = delivery(&server, &acme, "succeeded").await;
+        let id = details["id"].as_str().unwrap();
+        let numbers =
+            "WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 120)";
+        for sql in [
+            format!(
+                "INSERT INTO webhook_attempts (delivery_id, number, started_at, duration_ms) \
+                 {numbers} SELECT '{id}', i, 1, 1 FROM n"
+            ),
+            "UPDATE webhook_deliveries SET attempts = 120".to_owned(),
+        ] {
+            server.app.store.db().execute(sql).await.unwrap();
+        }
+        let resend = format!("{LIST}/{id}/resend");
+        let resent = server.post(&acme.key, &resend, Value::Null).await;
+        resent.expect(202);
+        let details = delivery(&server, &acme, "succeeded").await;
+        assert_eq!(details["attempt_count"], 121);
+        let attempts = details["attempts"].as_array().unwrap();
+        let numbers: Vec<&Value> = attempts.iter().map(|attempt| &attempt["number"]).collect();
+        assert_eq!(numbers.len(), 100);
+        assert_eq!((numbers[0], numbers[99]), (&json!(22), &json!(121)));
         server.stop().await;
     }
 }

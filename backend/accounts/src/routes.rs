@@ -93,9 +93,10 @@ impl PartnerView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct StorageView {
     /// Bytes stored for the partner: uploads, files derived from them, stored responses, versions of characters, the characters of open calls,
-    /// transcripts and metadata of calls that ended, analyses and legacy completions; 8 KiB for each document, 4 KiB for each knowledge base and folder, and 1 KiB for each video found in
-    /// a channel; 1 KiB for each API key and 2 KiB for each quota, revoked ones too, beside their lists of origins, models and characters.
-    /// Deleted files do not count.
+    /// transcripts and metadata of calls that ended, analyses and legacy completions; 8 KiB for each document, 4 KiB for each knowledge base and
+    /// folder, and 1 KiB for each video found in a channel; 1 KiB for each transcript of a recording, beside its options, its URL until it ends,
+    /// and its text; 1 KiB for each webhook delivery, beside its URL and payload; 1 KiB for each API key and 2 KiB for each quota, revoked ones
+    /// too, beside their lists of origins, models and characters. Deleted files do not count.
     used_bytes: u64,
     /// Storage limit of the partner, in bytes. Requests that would store more are rejected with 413.
     limit_bytes: u64,

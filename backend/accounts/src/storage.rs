@@ -1,8 +1,8 @@
 //! How many bytes a partner stores, and how many it may.
 //!
 //! A row of `partner_storage` has two sums: over the partner's files, whatever their state, and over the texts that it has the server keep:
-//! stored responses, versions of characters, open calls, transcripts and metadata of calls that ended, analyses, legacy completions, the rows
-//! of knowledge bases, API keys and quotas.
+//! stored responses, versions of characters, open calls, transcripts and metadata of calls that ended, transcripts of recordings, webhook
+//! deliveries, analyses, legacy completions, the rows of knowledge bases, API keys and quotas.
 //! The limit is on both together. A sum changes in the transaction that changes one of the rows that it counts, after that row. These are
 //! short transactions: the row of the sums is locked by whoever stores something, so that parallel uploads cannot pass the limit together,
 //! and nobody waits for a longer one.
@@ -44,8 +44,8 @@ pub enum Sum {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the storage of the partner has no room for this: its files and texts may have {limit} bytes together, and have {used}; delete \
-     documents, recordings, voices, characters, stored responses or calls that ended (analyses and completions are deleted once they are \
-     old, and calls release their characters when they end), or have the operator raise the partner's storage_bytes (limits.storage_bytes_per_partner)"
+     documents, recordings, voices, characters, stored responses, transcripts or calls that ended (analyses, completions and webhook \
+     deliveries are deleted once they are old, and calls release their characters when they end), or have the operator raise the partner's storage_bytes (limits.storage_bytes_per_partner)"
 )]
 pub struct StorageLimitReached {
     /// The bytes that they have.

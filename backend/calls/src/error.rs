@@ -93,8 +93,8 @@ fn not_stored(error: ChargeError) -> ApiError {
     match error {
         ChargeError::Limit(reached) => ApiError {
             message: "The storage of the partner has no room for the call, whose character and parameters count until it ends; delete \
-                      documents, recordings, voices, characters, stored responses or calls that ended, or have the operator raise the \
-                      partner's storage_bytes"
+                      documents, recordings, voices, characters, stored responses, transcripts or calls that ended, or have the operator \
+                      raise the partner's storage_bytes"
                 .to_owned(),
             ..reached.into()
         },

@@ -54,8 +54,9 @@ pub fn end(calls: &Calls, id: &str, outcome: Outcome) -> JoinHandle<()> {
 }
 
 /// Ends a call: state, durations, transcript and the webhook's job in one transaction, which clears its character, releases
-/// the bytes of that and counts those of its transcript and metadata, beyond the limit of the partner, too. Ending it twice is harmless; the first end counts, except for `NODE_LOST`: other nodes presume that of a
-/// node that they cannot hear, and whoever ran the call knows better. Then what it cost is corrected, too.
+/// the bytes of that and counts those of its transcript, its metadata and the webhook's delivery, beyond the limit of the partner, too. Ending it
+/// twice is harmless; the first end counts, except for `NODE_LOST`: other nodes presume that of a node that they cannot hear, and whoever ran the
+/// call knows better. Then what it cost is corrected, too.
 ///
 /// The webhook is sent for calls that completed; a call that failed sends none, since the interface document promises
 /// one for completion only. A failed call has neither durations nor transcript.
@@ -102,10 +103,11 @@ async fn finish_at(calls: &Calls, id: &str, outcome: &Outcome, now: i64) -> Resu
             ledger::correct_settled(&transaction, id, lost_at, amounts, outcome).await?;
         }
     }
+    let mut released = counted - row.ended_bytes;
     if let Some(url) = row.webhook_url.as_deref().filter(|_| completed) {
         let payload = serde_json::to_value(view::ended(&row)?).map_err(StoreError::other)?;
         let tenant = Tenant::of_row(&row.partner);
-        colloquy_webhooks::send(
+        let sent = colloquy_webhooks::send(
             &calls.webhooks,
             &transaction,
             &tenant,
@@ -115,8 +117,8 @@ async fn finish_at(calls: &Calls, id: &str, outcome: &Outcome, now: i64) -> Resu
             &payload,
         )
         .await?;
+        released -= storage::counted(sent as u64);
     }
-    let released = counted - row.ended_bytes;
     storage::release(&transaction, &row.partner, Sum::Texts, released).await?;
     if let Some(page_key) = row.page_key.as_deref().filter(|_| row.silent_bytes > 0) {
         ended::bound_silent(&transaction, page_key, end.now).await?;

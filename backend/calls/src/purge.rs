@@ -43,7 +43,7 @@ pub async fn purge(base: &Base) -> Result<u64, StoreError> {
 }
 
 /// Deletes a call that is over, of the tenant or, where that is `None`, of any partner. Its transcript and metadata go with it and release
-/// their bytes. Deliveries of its webhook have a payload of their own and go on; records of its usage stay.
+/// their bytes. Deliveries of its webhook have a payload of their own, go on and count; records of its usage stay.
 ///
 /// The outcome of a call that was presumed lost and is deleted before its node is heard again is not stored.
 pub(super) async fn delete(

@@ -221,8 +221,8 @@ pub(crate) async fn read_transcript(
 }
 
 /// Deletes a call that is over, with its transcript and metadata, and releases their bytes in the partner's storage. The key is an API key
-/// with the scope `calls`, not that of a quota. Webhook deliveries of the call go on and have its status until they are deleted for their
-/// age; usage stays as it is.
+/// with the scope `calls`, not that of a quota. Webhook deliveries of the call go on, and have its status and count in the storage until they
+/// are deleted for their age; usage stays as it is.
 #[utoipa::path(
     delete, path = "/v2/calls/{call_id}", tag = "calls",
     params(("call_id" = String, Path, description = "The UUID of the call")),

@@ -51,8 +51,8 @@ pub struct LimitsConfig {
     /// How many legacy completions a partner may have in progress.
     pub completions_in_progress: u32,
     /// Default storage limit of a partner in bytes: uploads, derived files, stored responses, versions of characters, the characters of open
-    /// calls, analyses, legacy completions, the rows of knowledge bases, API keys and quotas together. The partner's `storage_bytes`
-    /// overrides it.
+    /// calls, transcripts and metadata of calls that ended, transcripts of recordings, webhook deliveries, analyses, legacy completions, the rows
+    /// of knowledge bases, API keys and quotas together. The partner's `storage_bytes` overrides it.
     pub storage_bytes_per_partner: u64,
     /// How many days the usage of each request is kept in detail. The sums of days stay.
     pub usage_record_days: u32,

@@ -10,17 +10,20 @@ use crate::{
     kernel::Capability,
     messaging,
     store::{Store, StoreError},
+    transcripts, webhooks,
 };
 
 /// How often the sums are compared with the rows.
 const RECOUNTED_EVERY: Duration = Duration::from_secs(3_600);
 /// A query for each kind of text that counts.
-const KINDS: [&str; 7] = [
+const KINDS: [&str; 9] = [
     generation::TEXTS,
     characters::TEXTS,
     calls::TEXTS,
     analyses::TEXTS,
     messaging::TEXTS,
+    transcripts::TEXTS,
+    webhooks::TEXTS,
     bases::TEXTS,
     storage::TEXTS,
 ];

@@ -6,6 +6,7 @@ use colloquy_accounts::{
     ledger::{Amounts, LedgerError, Measure, UsageContext},
     partners,
     quotas::Payer,
+    storage,
 };
 use colloquy_audio::media::Container;
 use colloquy_base::invalid::InvalidField;
@@ -107,7 +108,7 @@ pub(super) async fn container_of(
 /// Stores a transcript and its job, and gives its id.
 ///
 /// # Errors
-/// When the partner has too many transcripts in progress, or the database fails.
+/// When the partner has too many transcripts in progress or would store more than it may, or the database fails.
 pub(super) async fn accept(
     transcripts: &Transcripts,
     payer: &Payer,
@@ -136,8 +137,9 @@ pub(super) async fn accept(
         options,
         source: &source,
     };
-    store::insert(&transaction, new, transcripts.clock.now_ms()).await?;
+    let bytes = store::insert(&transaction, new, transcripts.clock.now_ms()).await?;
     jobs::enqueue(transcripts, &transaction, Some(tenant.partner()), &job).await?;
+    storage::charge_text(transcripts, &transaction, tenant.partner(), bytes).await?;
     transaction.commit().await?;
     transcripts.kernel.jobs.wake();
     Ok(id)

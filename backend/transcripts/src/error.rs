@@ -1,8 +1,8 @@
-//! Why a transcript was not taken.
+//! Why a transcript was not taken, or not deleted.
 
 use std::time::Duration;
 
-use colloquy_accounts::{AccessDenied, AccountError, ledger::LedgerError};
+use colloquy_accounts::{AccessDenied, AccountError, ledger::LedgerError, storage::ChargeError};
 use colloquy_base::invalid::InvalidField;
 use colloquy_blobs::{NoRoom, ObjectError, WriteError};
 use colloquy_http::ApiError;
@@ -23,6 +23,9 @@ pub(super) enum AcceptError {
     /// There is no room for the recording, in the partner's storage or on the disk.
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
+    /// The partner would store more than it may.
+    #[error(transparent)]
+    Storage(#[from] ChargeError),
     /// The partner has no transcripts.
     #[error("transcription is switched off for this partner")]
     SwitchedOff,
@@ -70,6 +73,7 @@ impl From<AcceptError> for ApiError {
                 InvalidField::new("audio", message).into()
             }
             AcceptError::NoRoom(why) => why.into(),
+            AcceptError::Storage(error) => error.into(),
             AcceptError::SwitchedOff => {
                 Self::forbidden("Transcription is switched off for this partner")
             }
@@ -92,6 +96,36 @@ impl From<AcceptError> for ApiError {
             }
             AcceptError::Store(error) => error.into(),
             AcceptError::Request(error) => error,
+        }
+    }
+}
+
+/// 404: the key reaches no such transcript.
+pub(super) fn transcript_not_found() -> ApiError {
+    ApiError::not_found("Transcript")
+}
+
+/// A transcript was not deleted.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DeleteError {
+    /// The key reaches no such transcript.
+    #[error("Transcript not found")]
+    Unknown,
+    /// The transcript is queued or processing.
+    #[error("The transcript has not ended; delete it once it is completed or ended in error")]
+    Open,
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<DeleteError> for ApiError {
+    fn from(error: DeleteError) -> Self {
+        let message = error.to_string();
+        match error {
+            DeleteError::Unknown => transcript_not_found(),
+            DeleteError::Open => Self::conflict(message),
+            DeleteError::Store(error) => error.into(),
         }
     }
 }

@@ -24,7 +24,10 @@ mod transcribe;
 use std::{sync::Arc, time::Duration};
 
 use axum::extract::FromRef;
-use colloquy_accounts::Accounts;
+use colloquy_accounts::{
+    Accounts, Tenant, share_partner,
+    storage::{self, Sum},
+};
 use colloquy_blobs::Blobs;
 use colloquy_fetch::Fetcher;
 use colloquy_http::Interface;
@@ -33,7 +36,8 @@ use colloquy_providers::Providers;
 use colloquy_sandbox::Sandbox;
 use colloquy_store::StoreError;
 
-pub use self::transcribe::Transcribe;
+use self::error::DeleteError;
+pub use self::{store::TEXTS, transcribe::Transcribe};
 
 /// How often transcripts that are too old are removed.
 const PURGE_EVERY: Duration = Duration::from_secs(3_600);
@@ -107,12 +111,29 @@ where
     }
 }
 
-/// Removes the transcripts that ended too long ago, and says how many there were.
+/// Removes the transcripts that ended too long ago, releases their bytes, and returns how many there were.
 ///
 /// # Errors
-/// The database's failure.
+/// The database's failure. Batches before it are done.
 pub async fn purge(base: &Base) -> Result<u64, StoreError> {
-    store::purge(&base.store.patient(), kept_since(base)).await
+    store::purge(&base.store, kept_since(base)).await
+}
+
+/// Deletes a transcript that has ended and releases its bytes. Its recording went when it ended; records of its usage stay.
+async fn delete(base: &Base, tenant: &Tenant, id: &str) -> Result<(), DeleteError> {
+    match store::is_ended(base.store.db(), tenant, id).await? {
+        None => return Err(DeleteError::Unknown),
+        Some(false) => return Err(DeleteError::Open),
+        // No transcript that has ended begins again.
+        Some(true) => {}
+    }
+    let transaction = base.store.begin().await?;
+    share_partner(&transaction, tenant).await?;
+    let deleted = store::delete(&transaction, tenant, id).await?;
+    let bytes = deleted.ok_or(DeleteError::Unknown)?;
+    storage::release(&transaction, tenant.partner().as_str(), Sum::Texts, bytes).await?;
+    transaction.commit().await?;
+    Ok(())
 }
 
 /// What ended before this time, in milliseconds since 1970, is not there any more.

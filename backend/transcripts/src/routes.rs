@@ -1,9 +1,9 @@
-//! `/v2/transcript`: having a recording written down, and reading what was said.
+//! `/v2/transcript`: having a recording written down, reading what was said, deleting it.
 
 use axum::{
     Json,
     extract::{FromRef, Request, State},
-    http::request::Parts,
+    http::{StatusCode, request::Parts},
 };
 use colloquy_accounts::{
     Accounts, Scope, Tenant,
@@ -21,8 +21,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    accept,
-    error::AcceptError,
+    accept, delete,
+    error::{AcceptError, transcript_not_found},
     kept_since,
     request::{MAX_BOOSTED, Source, TranscriptBody, TranscriptForm, Upload},
     store,
@@ -36,7 +36,7 @@ where
 {
     DescribedRouter::new()
         .routes(routes!(create_transcript))
-        .routes(routes!(read_transcript))
+        .routes(routes!(read_transcript, delete_transcript))
 }
 
 /// The largest JSON body, and the largest text of all fields of a form, in bytes.
@@ -113,6 +113,9 @@ async fn payer(parts: &Parts, transcripts: &Transcripts) -> Result<(Payer, Tenan
 ///
 /// What a recording is, its content says, whatever it is called. All fields that are wrong are told at once. A recording from an
 /// address has to be public; it may be as large as one that is uploaded.
+///
+/// A transcript counts in the partner's storage until it is deleted: 1 KiB, its options, `audio_url` until it ends, and then its text, which
+/// is kept beyond the limit, too.
 #[utoipa::path(
     post, path = "/v2/transcript", tag = "transcripts",
     request_body(
@@ -126,7 +129,10 @@ async fn payer(parts: &Parts, transcripts: &Transcripts) -> Result<(Payer, Tenan
         (status = 400, description = "`{error}`: the body is malformed, or did not arrive"),
         (status = 401, description = "`{error}`: no key, or one that is not valid"),
         (status = 403, description = "`{error}`: the key is not for transcripts, or they are switched off for its partner"),
-        (status = 413, description = "`{error}`: a JSON body of more than 256 KiB"),
+        (
+            status = 413,
+            description = "`{error}`: a JSON body of more than 256 KiB, or the partner's storage has no room for the recording or the transcript",
+        ),
         (status = 415, description = "`{error}`: neither JSON nor a form"),
         (status = 422, description = "`{message, errors: {field: [text]}}`: fields are wrong"),
         (
@@ -232,7 +238,7 @@ async fn form(
     })
 }
 
-/// Reads a transcript. Once it ended, it is kept for 30 days, unless that is configured otherwise.
+/// Reads a transcript. Once it ended, it is kept for 30 days, unless that is configured otherwise or it is deleted.
 #[utoipa::path(
     get, path = "/v2/transcript/{id}", tag = "transcripts",
     params(("id" = String, Path, description = "The UUID of the transcript")),
@@ -251,8 +257,7 @@ pub(crate) async fn read_transcript(
 ) -> Result<Json<TranscriptView>, ApiError> {
     let (payer, tenant) = payer(&parts, &transcripts).await?;
     let quota = payer.quota().map(|quota| quota.id.as_str());
-    let unknown = || ApiError::not_found("Transcript");
-    let id = id_in_path(&id, "/v2/transcript/").ok_or_else(unknown)?;
+    let id = id_in_path(&id, "/v2/transcript/").ok_or_else(transcript_not_found)?;
     let found = store::find(
         transcripts.store.db(),
         &tenant,
@@ -260,5 +265,34 @@ pub(crate) async fn read_transcript(
         &id,
         kept_since(&transcripts),
     );
-    found.await?.map(Json).ok_or_else(unknown)
+    found.await?.map(Json).ok_or_else(transcript_not_found)
+}
+
+/// Deletes a transcript that is `completed` or ended in `error`, and releases its bytes in the partner's storage. The key is an API key with
+/// the scope `transcripts`, not that of a quota. Usage stays as it is.
+#[utoipa::path(
+    delete, path = "/v2/transcript/{id}", tag = "transcripts",
+    params(("id" = String, Path, description = "The UUID of the transcript")),
+    responses(
+        (status = 204, description = "The transcript is deleted"),
+        (status = 401, description = "`{error}`"),
+        (status = 403, description = "`{error}`: the key is that of a quota, or is not for transcripts"),
+        (status = 404, description = "`{error}`: also for a transcript of another partner"),
+        (status = 409, description = "`{error}`: the transcript is `queued` or `processing`"),
+        (status = 429, description = "`{error}`: the key asks too often"),
+    ),
+)]
+pub(crate) async fn delete_transcript(
+    State(transcripts): State<Transcripts>,
+    ApiPath(id): ApiPath<String>,
+    parts: Parts,
+) -> Result<StatusCode, ApiError> {
+    let (payer, tenant) = payer(&parts, &transcripts).await?;
+    if payer.quota().is_some() {
+        let message = "The key of a quota deletes no transcripts; use a secret key of the partner";
+        return Err(ApiError::forbidden(message));
+    }
+    let id = id_in_path(&id, "/v2/transcript/").ok_or_else(transcript_not_found)?;
+    delete(&transcripts, &tenant, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -1,14 +1,24 @@
 //! The SQL of transcripts.
 
-use colloquy_accounts::Tenant;
+use colloquy_accounts::{Tenant, storage};
 use colloquy_audio::media::Container;
 use colloquy_blobs::{BlobKey, Written};
-use colloquy_store::{Executor, StoreError, statement};
+use colloquy_store::{Executor, Store, StoreError, Transaction, statement};
 
 use super::{
     request::{Options, Source},
     routes::{TranscriptStatus, TranscriptView},
 };
+
+/// The bytes that a transcript counts beside its texts: its row with the short columns and the indexes.
+const ROW_BYTES: usize = 1_024;
+/// The bytes of a transcript, in SQL. Its audio URL counts until the transcript ends, its text or error from then on.
+const BYTES: &str = "1024 + octet_length(options) + COALESCE(octet_length(audio_url), 0) \
+     + COALESCE(octet_length(text), 0) + COALESCE(octet_length(error), 0)";
+
+/// The query of the bytes of each transcript of the partner `$1`, for `storage::recount_texts`.
+pub const TEXTS: &str = "SELECT 1024 + octet_length(options) + COALESCE(octet_length(audio_url), 0) \
+     + COALESCE(octet_length(text), 0) + COALESCE(octet_length(error), 0) AS bytes FROM transcripts WHERE partner = $1";
 
 /// A transcript to store.
 pub(super) struct NewTranscript<'a> {
@@ -93,33 +103,34 @@ struct Row {
     error: Option<String>,
 }
 
+/// Returns how many bytes the transcript counts.
 pub(super) async fn insert(
     db: &impl Executor,
     new: NewTranscript<'_>,
     now: i64,
-) -> Result<(), StoreError> {
+) -> Result<usize, StoreError> {
     let sql = "INSERT INTO transcripts (id, partner, quota, status, options, audio_url, blob_key, blob_bytes, container, window_sample, created_at) \
                VALUES ($1, $2, $3, 'queued', $4, $5, $6, $7, $8, 0, $9)";
     let (url, upload) = match new.source {
         Source::Url(url) => (Some(url.as_str()), None),
         Source::Upload(upload) => (None, Some(upload)),
     };
-    let bytes = upload.map(|upload| i64::try_from(upload.written.bytes));
+    let options = serde_json::to_string(new.options).map_err(StoreError::other)?;
+    let bytes = ROW_BYTES + options.len() + url.map_or(0, str::len);
+    let blob_bytes = upload.map(|upload| i64::try_from(upload.written.bytes));
     let values = [
         new.id.into(),
         new.tenant.partner().as_str().into(),
         new.quota.into(),
-        serde_json::to_string(new.options)
-            .map_err(StoreError::other)?
-            .into(),
+        options.into(),
         url.into(),
         upload.map(|upload| upload.written.key.as_str()).into(),
-        bytes.transpose().map_err(StoreError::other)?.into(),
+        blob_bytes.transpose().map_err(StoreError::other)?.into(),
         upload.map(|upload| upload.container.name()).into(),
         now.into(),
     ];
     db.execute(statement(sql, values)).await?;
-    Ok(())
+    Ok(bytes)
 }
 
 /// How many transcripts of a partner are in progress.
@@ -267,19 +278,30 @@ pub(super) enum End<'a> {
     Error(&'a str),
 }
 
-/// Ends a transcript, and gives the key of its recording. What it was made of is not needed any more, so it does not stay.
+/// What a transcript that ends gives up.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    /// Its recording.
+    pub(super) recording: Option<BlobKey>,
+    /// The bytes of its audio URL without those of its text or error, which count in its place: negative where these are more.
+    pub(super) released_bytes: i64,
+}
+
+/// Ends a transcript. What it was made of is not needed any more, so it does not stay. Releases nothing if the transcript has ended before.
 pub(super) async fn end(
-    db: &impl Executor,
+    db: &Transaction,
     id: &str,
     end: End<'_>,
     now: i64,
-) -> Result<Option<BlobKey>, StoreError> {
+) -> Result<Ended, StoreError> {
     #[derive(sqlx::FromRow)]
-    struct Key {
+    struct Open {
         blob_key: Option<BlobKey>,
+        url_bytes: i64,
     }
-    let sql = "SELECT blob_key FROM transcripts WHERE id = $1 AND ended_at IS NULL";
-    let key: Option<Key> = db.fetch_one(statement(sql, [id.into()])).await?;
+    let sql = "SELECT blob_key, CAST(COALESCE(octet_length(audio_url), 0) AS BIGINT) AS url_bytes \
+               FROM transcripts WHERE id = $1 AND ended_at IS NULL";
+    let row: Option<Open> = db.fetch_one(statement(sql, [id.into()])).await?;
     let (status, text, seconds, error) = match end {
         End::Text {
             text,
@@ -302,13 +324,67 @@ pub(super) async fn end(
         error.into(),
         now.into(),
     ];
-    db.execute(statement(sql, values)).await?;
+    let ended = db.execute(statement(sql, values)).await?;
     let sql = "DELETE FROM transcript_parts WHERE transcript_id = $1";
     db.execute(statement(sql, [id.into()])).await?;
-    Ok(key.and_then(|key| key.blob_key))
+    let Some(row) = row.filter(|_| ended == 1) else {
+        return Ok(Ended::default());
+    };
+    let kept = text.or(error).map_or(0, str::len) as u64;
+    Ok(Ended {
+        recording: row.blob_key,
+        released_bytes: row.url_bytes - storage::counted(kept),
+    })
 }
 
-pub(super) async fn purge(db: &impl Executor, kept_since: i64) -> Result<u64, StoreError> {
-    let sql = "DELETE FROM transcripts WHERE ended_at <= $1";
-    db.execute(statement(sql, [kept_since.into()])).await
+/// Returns true if a transcript of a partner has ended, `None` if there is none.
+pub(super) async fn is_ended(
+    db: &impl Executor,
+    tenant: &Tenant,
+    id: &str,
+) -> Result<Option<bool>, StoreError> {
+    let sql = "SELECT CAST(CASE WHEN ended_at IS NULL THEN 0 ELSE 1 END AS BIGINT) FROM transcripts WHERE id = $1 AND partner = $2";
+    let values = [id.into(), tenant.partner().as_str().into()];
+    let ended: Option<i64> = db.fetch_scalar(statement(sql, values)).await?;
+    Ok(ended.map(|ended| ended == 1))
+}
+
+/// Deletes a transcript that has ended, and returns how many bytes it counted; `None` if there is no such transcript any more.
+pub(super) async fn delete(
+    db: &Transaction,
+    tenant: &Tenant,
+    id: &str,
+) -> Result<Option<i64>, StoreError> {
+    #[derive(sqlx::FromRow)]
+    struct Deleted {
+        bytes: i64,
+    }
+    let sql = format!(
+        "DELETE FROM transcripts WHERE id = $1 AND partner = $2 AND ended_at IS NOT NULL \
+         RETURNING CAST({BYTES} AS BIGINT) AS bytes"
+    );
+    let values = [id.into(), tenant.partner().as_str().into()];
+    let deleted: Option<Deleted> = db.fetch_one(statement(sql, values)).await?;
+    Ok(deleted.map(|deleted| deleted.bytes))
+}
+
+/// Deletes the transcripts that ended at `kept_since` or before, and releases their bytes.
+pub(super) async fn purge(store: &Store, kept_since: i64) -> Result<u64, StoreError> {
+    let sql = format!(
+        "DELETE FROM transcripts WHERE id IN (SELECT id FROM transcripts WHERE ended_at <= $1 ORDER BY ended_at LIMIT $2) \
+         RETURNING partner, CAST({BYTES} AS BIGINT) AS bytes"
+    );
+    storage::purge_texts(store, &sql, kept_since).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_query_counts_what_is_released() {
+        let expected = format!("SELECT {BYTES} AS bytes FROM transcripts WHERE partner = $1");
+        assert_eq!(TEXTS, expected);
+        assert!(BYTES.starts_with(&format!("{ROW_BYTES} + ")));
+    }
 }

@@ -6,7 +6,10 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use colloquy_accounts::{begin_run, partners};
+use colloquy_accounts::{
+    begin_run, partners,
+    storage::{self, Sum},
+};
 use colloquy_audio::{
     media::Window,
     pauses::{self, RATE_HZ, joined},
@@ -140,7 +143,7 @@ fn is_outage(error: &anyhow::Error) -> bool {
         || colloquy_providers::is_busy(error)
 }
 
-/// Stores how a transcript ended, and gives its recording up.
+/// Stores how a transcript ended, and gives its recording up. Its text was paid for, so it counts beyond the limit of the partner, too.
 async fn end(
     transcripts: &Transcripts,
     run: &Run,
@@ -161,11 +164,14 @@ async fn end(
             },
             Err(_) => End::Error(reason),
         };
-        let recording = store::end(&transaction, id, end, now).await?;
+        let ended = store::end(&transaction, id, end, now).await?;
         transcripts
             .blobs
-            .doom(&transaction, recording.as_slice())
+            .doom(&transaction, ended.recording.as_slice())
             .await?;
+        // Last, since others who hold the row of a file wait for that of the sum.
+        let partner = tenant.partner().as_str();
+        storage::release(&transaction, partner, Sum::Texts, ended.released_bytes).await?;
         transaction.commit().await?;
         Ok(())
     })

@@ -19,7 +19,7 @@ use colloquy_kernel::{Base, Capability, Routes, State, jobs};
 use colloquy_store::{StoreError, Transaction};
 use serde_json::Value;
 
-pub use self::deliver::Deliver;
+pub use self::{deliver::Deliver, store::TEXTS};
 
 /// What a webhook is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,11 @@ impl Event {
     }
 }
 
-/// Puts an event into the outbox, in the transaction that causes it. `subject` is the path of what it is about. Wake `webhooks.kernel.jobs` after the commit.
+/// Puts an event into the outbox, in the transaction that causes it. `subject` is the path of what it is about. Wake `webhooks.kernel.jobs` after
+/// the commit.
+///
+/// Returns how many bytes the delivery counts in the storage of the partner. The caller adds them to its sum of texts in the same transaction,
+/// after all rows, and beyond the limit, too: what caused the event was accepted.
 ///
 /// # Errors
 /// The database's failure.
@@ -50,7 +54,7 @@ pub async fn send(
     subject: &str,
     url: &str,
     payload: &Value,
-) -> Result<(), StoreError> {
+) -> Result<usize, StoreError> {
     let id = webhooks.clock.new_id().to_string();
     let new = store::NewDelivery {
         id: &id,
@@ -61,9 +65,10 @@ pub async fn send(
         payload: payload.to_string(),
         now: webhooks.clock.now_ms(),
     };
-    store::insert(transaction, new).await?;
+    let bytes = store::insert(transaction, new).await?;
     let job = Deliver { delivery: id };
-    jobs::enqueue(webhooks, transaction, Some(tenant.partner()), &job).await
+    jobs::enqueue(webhooks, transaction, Some(tenant.partner()), &job).await?;
+    Ok(bytes)
 }
 
 /// How long deliveries that ended are kept.
@@ -126,14 +131,11 @@ where
     }
 }
 
-/// Removes the deliveries that ended more than 30 days ago, with their attempts.
+/// Removes the deliveries that ended more than 30 days ago, with their attempts, and releases their bytes.
 ///
 /// # Errors
-/// The database's failure.
+/// The database's failure. Batches before it are done.
 pub async fn purge(base: &Base) -> Result<u64, StoreError> {
-    store::purge(
-        &base.store.patient(),
-        base.clock.now_ms() - KEEP.as_millis() as i64,
-    )
-    .await
+    let before = base.clock.now_ms() - KEEP.as_millis() as i64;
+    store::purge(&base.store, before).await
 }

@@ -102,7 +102,7 @@ pub struct DeliveryDetails {
     delivery: DeliveryView,
     /// What is sent.
     payload: Value,
-    /// The attempts, oldest first.
+    /// The newest attempts, 100 at most, oldest first.
     attempts: Vec<AttemptView>,
 }
 

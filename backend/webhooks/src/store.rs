@@ -1,9 +1,19 @@
 //! The SQL of the outbox.
 
-use colloquy_accounts::Tenant;
+use colloquy_accounts::{Tenant, storage};
 use colloquy_fetch::FetchError;
-use colloquy_store::{Executor, Order, Slice, StoreError, Value, statement};
+use colloquy_store::{Executor, Order, Slice, Store, StoreError, Value, statement};
 use reqwest::StatusCode;
+
+/// How many attempts of a delivery are kept, the newest ones. A partner may send a delivery again as often as it likes.
+const MAX_ATTEMPTS: i64 = 100;
+/// The bytes that a delivery counts beside its URL and payload: its row with the short columns and the indexes, and a few attempts.
+const ROW_BYTES: usize = 1_024;
+/// The bytes of a delivery, in SQL.
+const BYTES: &str = "1024 + octet_length(url) + octet_length(payload)";
+
+/// The query of the bytes of each delivery of the partner `$1`, for `storage::recount_texts`.
+pub const TEXTS: &str = "SELECT 1024 + octet_length(url) + octet_length(payload) AS bytes FROM webhook_deliveries WHERE partner = $1";
 
 pub(super) struct NewDelivery<'a> {
     pub(super) id: &'a str,
@@ -61,7 +71,9 @@ pub(super) enum Progress {
 const COLUMNS: &str = "id, event, subject, url, payload, state, attempts, round_attempts, next_attempt_at, created_at, \
                        updated_at";
 
-pub(super) async fn insert(db: &impl Executor, new: NewDelivery<'_>) -> Result<(), StoreError> {
+/// Returns how many bytes the delivery counts.
+pub(super) async fn insert(db: &impl Executor, new: NewDelivery<'_>) -> Result<usize, StoreError> {
+    let bytes = ROW_BYTES + new.url.len() + new.payload.len();
     let sql = "INSERT INTO webhook_deliveries (id, partner, event, subject, url, payload, state, attempts, \
                round_attempts, next_attempt_at, created_at, updated_at) \
                VALUES ($1, $2, $3, $4, $5, $6, 'pending', 0, 0, $7, $7, $7)";
@@ -74,7 +86,8 @@ pub(super) async fn insert(db: &impl Executor, new: NewDelivery<'_>) -> Result<(
         new.payload.into(),
         new.now.into(),
     ];
-    db.execute(statement(sql, values)).await.map(|_| ())
+    db.execute(statement(sql, values)).await?;
+    Ok(bytes)
 }
 
 /// A delivery, for the job that delivers it.
@@ -143,6 +156,9 @@ pub(super) async fn record(
         error.into(),
     ];
     db.execute(statement(sql, values)).await?;
+    let sql = "DELETE FROM webhook_attempts WHERE delivery_id = $1 AND number <= $2";
+    let oldest = [delivery.id.as_str().into(), (number - MAX_ATTEMPTS).into()];
+    db.execute(statement(sql, oldest)).await?;
     let (state, next) = match progress {
         Progress::Succeeded => ("succeeded", None),
         Progress::Failed => ("failed", None),
@@ -184,7 +200,27 @@ pub(super) async fn give_up(db: &impl Executor, id: &str, now: i64) -> Result<()
         .map(|_| ())
 }
 
-pub(super) async fn purge(db: &impl Executor, before: i64) -> Result<u64, StoreError> {
-    let sql = "DELETE FROM webhook_deliveries WHERE state <> 'pending' AND updated_at < $1";
-    db.execute(statement(sql, [before.into()])).await
+/// Deletes the deliveries that ended before a time, with their attempts, and releases their bytes.
+pub(super) async fn purge(store: &Store, before: i64) -> Result<u64, StoreError> {
+    const OLD: &str = "state IN ('succeeded', 'failed') AND updated_at < $1";
+    // Looked at once more, since a delivery may be sent again meanwhile.
+    let sql = format!(
+        "DELETE FROM webhook_deliveries \
+         WHERE id IN (SELECT id FROM webhook_deliveries WHERE {OLD} ORDER BY updated_at LIMIT $2) AND {OLD} \
+         RETURNING partner, CAST({BYTES} AS BIGINT) AS bytes"
+    );
+    storage::purge_texts(store, &sql, before).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_query_counts_what_is_released() {
+        let expected =
+            format!("SELECT {BYTES} AS bytes FROM webhook_deliveries WHERE partner = $1");
+        assert_eq!(TEXTS, expected);
+        assert!(BYTES.starts_with(&format!("{ROW_BYTES} + ")));
+    }
 }

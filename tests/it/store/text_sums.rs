@@ -12,6 +12,7 @@ use colloquy::{
     kernel::Base,
     messaging, server,
     store::statement,
+    transcripts, webhooks,
 };
 use futures_util::future::join_all;
 
@@ -74,6 +75,11 @@ async fn a_sum_that_differs_from_its_rows_is_corrected() {
              ('e', 'acme', 'error', 'left by an earlier version', '{}', '12', 60, 1, 1, 1, 1)",
             "INSERT INTO calls (id, partner, state, character_json, character_params, metadata, transcript, ended_bytes, time_limit_seconds, \
              expires_at, created_at, updated_at, ended_at) VALUES ('t', 'acme', 'completed', '', '', '{}', '[\"ü\"]', 8, 60, 1, 1, 1, 1)",
+            "INSERT INTO transcripts (id, partner, status, options, audio_url, text, error, window_sample, created_at, ended_at) \
+             VALUES ('q', 'acme', 'queued', '{}', 'http://ü', NULL, NULL, 0, 1, NULL), \
+             ('c', 'acme', 'completed', '{}', NULL, 'Zoë', NULL, 0, 1, 2), ('e', 'acme', 'error', '{}', NULL, NULL, '12345', 0, 1, 2)",
+            "INSERT INTO webhook_deliveries (id, partner, event, subject, url, payload, state, attempts, round_attempts, created_at, \
+             updated_at) VALUES ('w', 'acme', 'call.completed', '', 'https://', '{\"ü\"}', 'failed', 1, 1, 1, 1)",
             "INSERT INTO partner_storage (partner, bytes, texts) VALUES ('other', 7, 100)",
             "INSERT INTO knowledge_bases (id, partner, name, created_at) VALUES ('b', 'other', 'b', 1)",
             "INSERT INTO knowledge_folders (id, base_id, name, type, created_at) VALUES ('f', 'b', 'f', 'regular', 1)",
@@ -94,7 +100,9 @@ async fn a_sum_that_differs_from_its_rows_is_corrected() {
         }
         let recount = || server::recount_texts(&base.store);
         assert_eq!(recount().await.unwrap(), 2, "{}", database.kind());
-        let all = 8 + 6 + 5 + 4 + 6 + 8;
+        let of_transcripts = 3 * (1_024 + 2) + 9 + 4 + 5;
+        let of_delivery = 1_024 + 8 + 6;
+        let all = 8 + 6 + 5 + 4 + 6 + 8 + of_transcripts + of_delivery;
         assert_eq!(counted(&base, "acme").await, Some(all));
         let (keys, quotas) = (2 * 1_024 + 6, 2 * 2_048 + 6 + 10);
         let of_other = 2 * 4_096 + 2 * 1_024 + keys + quotas;
@@ -212,7 +220,22 @@ async fn retention_of_many_texts_releases_what_it_deletes() {
                 "INSERT INTO responses (id, quota, input, response, created_at, expires_at) \
                  {numbers} SELECT 'r' || i, CASE WHEN i % 3 = 0 THEN 'p' ELSE 'q' END, '[]', 'ü' || i, 1, i FROM n"
             ),
+            format!(
+                "INSERT INTO transcripts (id, partner, status, options, text, window_sample, created_at, ended_at) \
+                 {numbers} SELECT 't' || i, {partner}, 'completed', '{{}}', 'ü' || i, 0, 1, i FROM n"
+            ),
+            format!(
+                "INSERT INTO webhook_deliveries (id, partner, event, subject, url, payload, state, attempts, round_attempts, \
+                 created_at, updated_at) \
+                 {numbers} SELECT 'w' || i, {partner}, '', '', 'https://' || i, 'ü', \
+                 CASE WHEN i % 2 = 0 THEN 'failed' ELSE 'succeeded' END, 1, 1, 1, i FROM n"
+            ),
             // These stay.
+            "INSERT INTO transcripts (id, partner, status, options, window_sample, created_at) VALUES ('t', 'acme', 'queued', '{}', 0, 1)"
+                .to_owned(),
+            "INSERT INTO webhook_deliveries (id, partner, event, subject, url, payload, state, attempts, round_attempts, created_at, \
+             updated_at) VALUES ('w', 'other', '', '', 'kept', '', 'pending', 0, 0, 1, 1)"
+                .to_owned(),
             "INSERT INTO completions (id, partner, state, question, created_at) VALUES ('c', 'acme', 'in-progress', 'kept', 1)"
                 .to_owned(),
             "INSERT INTO dialog_analyses (id, partner, state, input, asked, created_at) VALUES ('a', 'acme', 'in-progress', 'kept', 0, 1)"
@@ -228,8 +251,11 @@ async fn retention_of_many_texts_releases_what_it_deletes() {
         assert_eq!(messaging::purge(&base).await.unwrap(), 701);
         assert_eq!(analyses::purge(&base).await.unwrap(), 701);
         assert_eq!(stored::prune(&base).await.unwrap(), 701);
-        assert_eq!(counted(&base, "acme").await, Some(4 + 4 + 7));
-        assert_eq!(counted(&base, "other").await, Some(2 + 4 + 7));
+        assert_eq!(transcripts::purge(&base).await.unwrap(), 701);
+        assert_eq!(webhooks::purge(&base).await.unwrap(), 701);
+        let (transcript, delivery) = (1_024 + 2, 1_024 + 4);
+        assert_eq!(counted(&base, "acme").await, Some(4 + 4 + transcript + 7));
+        assert_eq!(counted(&base, "other").await, Some(2 + 4 + delivery + 7));
     }
 }
 

@@ -1,0 +1,208 @@
+//! Transcripts count in the storage of their partner, from when they are created until they are deleted.
+
+use colloquy::{server, transcripts};
+use harness::app::quick;
+
+use super::*;
+
+/// What a transcript counts beside its texts.
+const ROW_BYTES: u64 = 1_024;
+/// What is heard, as it is stored.
+const TEXT: &str = "Go forward ten meters.";
+
+/// The bytes of the texts of `acme`, after a comparison with its rows.
+async fn counted(app: &TestApp) -> u64 {
+    let corrected = server::recount_texts(&app.app.store).await;
+    assert_eq!(corrected.unwrap(), 0);
+    let sql = "SELECT texts FROM partner_storage WHERE partner = 'acme'";
+    app.app.store.db().fetch_count(sql).await.unwrap()
+}
+
+/// The bytes of the options of all transcripts.
+async fn option_bytes(app: &TestApp) -> u64 {
+    let sql = "SELECT CAST(COALESCE(SUM(octet_length(options)), 0) AS BIGINT) FROM transcripts";
+    app.app.store.db().fetch_count(sql).await.unwrap()
+}
+
+async fn limit_storage(app: &TestApp, bytes: u64) {
+    let limited = json!({"settings": {"storage_bytes": bytes}});
+    app.put(ADMIN_KEY, "/api/partners/acme", limited)
+        .await
+        .expect(200);
+}
+
+/// The bytes of the files and texts of `acme`, without files that were deleted.
+async fn used(app: &TestApp) -> u64 {
+    let read = app.get(ADMIN_KEY, "/api/partners/acme").await.expect(200);
+    read["storage"]["used_bytes"].as_u64().unwrap()
+}
+
+async fn delete_status(app: &TestApp, key: &str, path: &str) -> u16 {
+    app.delete(key, path).await.status.as_u16()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transcript_counts_until_it_is_deleted() {
+    let (origin, _site) = site().await;
+    let upstream = scripted().await;
+    for database in TestDatabase::both().await {
+        let builder = heard_by(&upstream, TestApp::builder(&database)).without_worker();
+        let builder = builder.config(|config| config.fetch.allow_private = true);
+        let app = builder.start().await;
+        let (acme, _) = app.acme_and_other().await;
+        let key = acme.key.as_str();
+        let before = counted(&app).await;
+        let (mut made, mut url_bytes) = (Vec::new(), 0);
+        for page in ["a.wav", "page", "a.wav"] {
+            let url = format!("{origin}/{page}?x={}", "x".repeat(3_000));
+            url_bytes += url.len() as u64;
+            let body = json!({"audio_url": url, "boosted_words": ["Grüße"]});
+            made.push(app.post(key, PATH, body).await.expect(200));
+        }
+        let rows = before + 3 * ROW_BYTES + option_bytes(&app).await;
+        assert_eq!(counted(&app).await, rows + url_bytes);
+
+        server::start_worker(&app.app, quick()).await.unwrap();
+        let mut texts = 0;
+        for (made, field) in made.iter().zip(["text", "error", "text"]) {
+            let read = ended(&app, key, made).await;
+            texts += read[field].as_str().unwrap().len() as u64;
+        }
+        assert_eq!(counted(&app).await, rows + texts);
+
+        let path = |index: usize| made[index]["id"].as_str().unwrap();
+        let deleted = app.delete(key, path(0)).await;
+        assert_eq!((deleted.status.as_u16(), deleted.text.as_str()), (204, ""));
+        app.get(key, path(0)).await.expect(404);
+        // Twice at a time, and beside that a recount.
+        let (first, second, recounted) = tokio::join!(
+            delete_status(&app, key, path(1)),
+            delete_status(&app, key, path(1)),
+            server::recount_texts(&app.app.store)
+        );
+        assert_eq!(recounted.unwrap(), 0);
+        assert_eq!(first.min(second), 204);
+        assert_eq!(first.max(second), 404);
+        let last = ROW_BYTES + option_bytes(&app).await + TEXT.len() as u64;
+        assert_eq!(counted(&app).await, before + last);
+
+        assert_eq!(transcripts::purge(&app.app).await.unwrap(), 0);
+        let old = "UPDATE transcripts SET ended_at = 1";
+        app.app.store.db().execute(old).await.unwrap();
+        assert_eq!(transcripts::purge(&app.app).await.unwrap(), 1);
+        app.get(key, path(2)).await.expect(404);
+        assert_eq!(counted(&app).await, before);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transcript_is_refused_beyond_the_limit_and_its_text_is_not() {
+    let upstream = scripted().await;
+    for database in TestDatabase::both().await {
+        let builder = heard_by(&upstream, TestApp::builder(&database)).without_worker();
+        let app = builder.start().await;
+        let acme = app.partner("acme").await;
+        let key = acme.key.as_str();
+        let before = counted(&app).await;
+        let post = async || post_form(&app, key, audio("a.wav", recording())).await;
+        let made = post().await.expect(200);
+        let row = ROW_BYTES + option_bytes(&app).await;
+        assert_eq!(counted(&app).await, before + row);
+
+        // Room for the recording, and for all but a byte of the row.
+        let used_bytes = used(&app).await;
+        limit_storage(&app, used_bytes + recording().len() as u64 + row - 1).await;
+        let url = "https://example.com/a.mp3";
+        let refused = post().await;
+        assert_eq!(refused.status, 413, "{}", refused.text);
+        assert!(refused.text.contains("transcripts"), "{}", refused.text);
+        limit_storage(&app, used_bytes + row + url.len() as u64 - 1).await;
+        let refused = app.post(key, PATH, json!({"audio_url": url})).await;
+        assert_eq!(refused.status, 413, "{}", refused.text);
+        assert_eq!(counted(&app).await, before + row);
+        assert_eq!(count(&app, "transcripts").await, 1);
+        let jobs = "work WHERE kind = 'transcripts.transcribe'";
+        assert_eq!(count(&app, jobs).await, 1);
+        app.app.blobs.sweep().await.unwrap();
+        assert_eq!(count(&app, "blobs").await, 1, "that of the first");
+
+        limit_storage(&app, 0).await;
+        server::start_worker(&app.app, quick()).await.unwrap();
+        let read = ended(&app, key, &made).await;
+        assert_eq!(read["text"], TEXT, "{read}");
+        assert_eq!(counted(&app).await, before + row + TEXT.len() as u64);
+
+        // The server measures the disk of the test as well, which may come between.
+        for attempt in 1.. {
+            assert!(attempt <= 5, "the disk was not low");
+            app.app.edge.set_disk_low(true);
+            let refused = app.post(key, PATH, json!({"audio_url": url})).await;
+            if refused.status == 507 {
+                break;
+            }
+        }
+        app.app.edge.set_disk_low(true);
+        app.delete(key, made["id"].as_str().unwrap())
+            .await
+            .expect(204);
+        assert_eq!(counted(&app).await, before);
+        app.app.edge.set_disk_low(false);
+        limit_storage(&app, used(&app).await + recording().len() as u64 + row).await;
+        post().await.expect(200);
+    }
+}
+
+on_both_databases!(
+    secret_keys_of_the_partner_delete_its_transcripts_and_no_others_do,
+    |builder| builder.without_worker(),
+    |app| {
+        let (acme, other) = app.acme_and_other().await;
+        let quota = app.quota(&acme, json!({"kinds": ["transcript"]})).await;
+        let mut made = Vec::new();
+        for scope in ["calls", "transcripts"] {
+            let key = app.key("acme", json!({"scopes": [scope]})).await;
+            made.push(key["api_key"].as_str().unwrap().to_owned());
+        }
+        let [unscoped, scoped] = &made[..] else {
+            unreachable!()
+        };
+        let body = json!({"audio_url": "https://example.com/a.mp3"});
+        let made = app.post(&quota.key, PATH, body).await.expect(200);
+        let path = made["id"].as_str().unwrap();
+        let open = counted(&app).await;
+        let set = async |change: &str| {
+            let sql = format!("UPDATE transcripts SET {change}");
+            app.app.store.db().execute(sql).await.unwrap();
+        };
+        for status in ["queued", "processing"] {
+            set(&format!("status = '{status}'")).await;
+            let refused = app.delete(&acme.key, path).await.expect(409);
+            let told = refused["error"].as_str().unwrap();
+            assert!(told.contains("has not ended"), "{told}");
+            let read = app.get(&acme.key, path).await.expect(200);
+            assert_eq!(read["status"], status);
+        }
+        assert_eq!(counted(&app).await, open);
+        set("status = 'error', error = 'x', ended_at = created_at").await;
+        server::recount_texts(&app.app.store).await.unwrap();
+        for (key, status) in [
+            (quota.key.as_str(), 403),
+            (unscoped.as_str(), 403),
+            (ADMIN_KEY, 403),
+            (other.key.as_str(), 404),
+            ("", 401),
+        ] {
+            let refused = app.delete(key, path).await.expect(status);
+            assert!(refused["error"].is_string(), "{refused}");
+            app.get(&acme.key, path).await.expect(200);
+        }
+        let unknown = format!("{PATH}/01890c5e-0000-7000-8000-000000000000");
+        for path in [unknown, format!("{PATH}/not-one")] {
+            let refused = app.delete(scoped, &path).await.expect(404);
+            assert_eq!(refused["error"], "Transcript not found", "{refused}");
+        }
+        app.delete(scoped, path).await.expect(204);
+        app.delete(scoped, path).await.expect(404);
+        counted(&app).await;
+    }
+);
