@@ -6,7 +6,8 @@
 //!
 //! - [`names`]: what bases, folders and documents may be called
 //! - [`base`], [`folder`], [`document`], [`content`]: the resources
-//! - [`pages`]: how documents of a base are read without holding all of them; [`same`]: which of them are the same
+//! - [`pages`], [`listing`]: how documents of a base are read, and told of, without holding all of them
+//! - [`same`]: which of them are the same
 //! - [`upload`], [`fetching`]: how documents come in
 //! - [`digitizing`], [`facts`]: how their text is read, and what that tells
 //! - [`video`]: how pages of video platforms are read
@@ -41,6 +42,7 @@ mod facts;
 mod fetching;
 mod folder;
 mod index;
+mod listing;
 mod names;
 mod outage;
 mod pages;

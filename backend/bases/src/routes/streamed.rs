@@ -1,19 +1,17 @@
-//! Answers with a row for each document of a base, made while they are sent: all of their rows can take hundreds of megabytes.
+//! Answers with a row for each document of a base, made while they are sent.
 
 use axum::{
     body::Body,
     http::{HeaderValue, header::CONTENT_TYPE},
     response::{IntoResponse as _, Response},
 };
-use bytes::Bytes;
 use colloquy_http::ApiError;
-use futures_util::{Stream, TryStreamExt as _, stream};
 use serde::Serialize;
 
-use crate::pages::{Pages, Placed};
-
-/// The field of an answer that the rows are put into.
-const DOCUMENTS: &str = "documents";
+use crate::{
+    listing,
+    pages::{Pages, Placed},
+};
 
 /// Answers with `frame`, whose list `documents` is empty, and the views of the rows in it; rows without a view are left out. The body ends
 /// abnormally, with a line in the log, when a page cannot be read.
@@ -33,167 +31,26 @@ where
     // Read before the head is sent, so that an outage has a status.
     let pages = pages.begun().await?;
     let frame = serde_json::to_string(frame).map_err(ApiError::internal)?;
-    let body = json(&frame, pages, view)
+    let body = listing::json(&frame, pages, view)
         .ok_or_else(|| ApiError::internal("the frame of an answer has no documents"))?;
-    let body =
-        body.inspect_err(|error| tracing::error!("an answer with documents breaks off: {error:#}"));
     let mut response = Body::from_stream(body).into_response();
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, json);
     Ok(response)
 }
 
-/// Puts the views of rows into the first empty list [`DOCUMENTS`] of a serialized frame. Breaks off when a page cannot be read. Returns
-/// `None` for a frame without the list.
-fn json<R, V, W>(
-    frame: &str,
-    pages: Pages<R>,
-    view: W,
-) -> Option<impl Stream<Item = anyhow::Result<Bytes>> + Send + use<R, V, W>>
-where
-    R: Placed + Send + 'static,
-    V: Serialize + 'static,
-    W: FnMut(R) -> anyhow::Result<Option<V>> + Send + 'static,
-{
-    // No string in JSON has these bytes: its quotation marks are escaped.
-    let list = format!(r#""{DOCUMENTS}":["#);
-    let (begin, end) = frame.split_once(&list)?;
-    let begin = Bytes::from(format!("{begin}{list}"));
-    let end = Bytes::from(end.to_owned());
-    let listing = Listing {
-        begin: Some(begin),
-        pages,
-        view,
-        is_begun: false,
-        end: Some(end),
-    };
-    Some(stream::try_unfold(listing, Listing::next))
-}
-
-/// An answer that is being written.
-struct Listing<R, W> {
-    /// What stands before the rows, until it was written.
-    begin: Option<Bytes>,
-    pages: Pages<R>,
-    view: W,
-    /// True once a row was written.
-    is_begun: bool,
-    /// What stands behind the rows, until it was written.
-    end: Option<Bytes>,
-}
-
-impl<R, V, W> Listing<R, W>
-where
-    R: Placed,
-    V: Serialize,
-    W: FnMut(R) -> anyhow::Result<Option<V>>,
-{
-    async fn next(mut self) -> anyhow::Result<Option<(Bytes, Self)>> {
-        if let Some(begin) = self.begin.take() {
-            return Ok(Some((begin, self)));
-        }
-        while let Some(page) = self.pages.next().await? {
-            let json = self.written(page)?;
-            if !json.is_empty() {
-                return Ok(Some((json.into(), self)));
-            }
-        }
-        let end = self.end.take();
-        Ok(end.map(|end| (end, self)))
-    }
-
-    fn written(&mut self, page: Vec<R>) -> anyhow::Result<Vec<u8>> {
-        let mut json = Vec::new();
-        for row in page {
-            let Some(view) = (self.view)(row)? else {
-                continue;
-            };
-            if self.is_begun {
-                json.push(b',');
-            }
-            self.is_begun = true;
-            serde_json::to_writer(&mut json, &view)?;
-        }
-        Ok(json)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use futures_util::StreamExt as _;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
-    use crate::pages::tests::{Counters, Numbered, numbered};
-
-    /// The name of a base that looks like the list.
-    const FRAME: &str = r#"{"knowledge_base":"\"documents\":[","documents":[],"more":1}"#;
-
-    /// The pieces of an answer with these rows. Rows whose page is an odd one may have no view.
-    fn pieces(
-        count: i64,
-        fails_at: Option<i64>,
-        with_odd: bool,
-    ) -> (impl Stream<Item = anyhow::Result<Bytes>>, Counters) {
-        let (pages, counters) = numbered(count, fails_at);
-        let view = move |row: Numbered| {
-            let is_shown = with_odd || row.number / 16 % 2 == 0;
-            Ok(is_shown.then(|| json!({"id": row.number})))
-        };
-        (json(FRAME, pages, view).unwrap(), counters)
-    }
-
-    async fn written(count: i64, with_odd: bool) -> (Value, Counters) {
-        let (pieces, counters) = pieces(count, None, with_odd);
-        let pieces: Vec<Bytes> = pieces.try_collect().await.unwrap();
-        (serde_json::from_slice(&pieces.concat()).unwrap(), counters)
-    }
-
-    #[tokio::test]
-    async fn a_page_is_sent_before_the_next_one_is_read() {
-        let (pieces, counters) = pieces(40, None, true);
-        let mut pieces = Box::pin(pieces);
-        // The begin, and three pages.
-        for expected in [0, 1, 2, 3] {
-            pieces.next().await.unwrap().unwrap();
-            assert_eq!(counters.reads(), expected);
-        }
-        assert_eq!(counters.most_held(), 16);
-    }
-
-    #[tokio::test]
-    async fn all_documents_are_in_the_list_once_and_in_order() {
-        for count in [0, 1, 15, 16, 17, 40] {
-            let (json, counters) = written(count, true).await;
-            assert_eq!(json["knowledge_base"], "\"documents\":[");
-            assert_eq!(json["more"], 1);
-            let expected: Vec<Value> = (0..count).map(|number| json!({"id": number})).collect();
-            assert_eq!(json["documents"], Value::from(expected));
-            assert!(counters.most_held() <= 16);
-        }
-    }
-
-    #[tokio::test]
-    async fn pages_without_a_view_are_passed_over() {
-        let (json, counters) = written(40, false).await;
-        assert_eq!(json["documents"].as_array().unwrap().len(), 16 + 8);
-        assert_eq!(json["documents"][16]["id"], 32);
-        assert_eq!(counters.reads(), 3);
-    }
-
-    #[tokio::test]
-    async fn a_page_that_cannot_be_read_breaks_the_answer_off() {
-        let (pieces, _) = pieces(40, Some(16), true);
-        let pieces: Vec<_> = pieces.collect().await;
-        let is_read: Vec<bool> = pieces.iter().map(Result::is_ok).collect();
-        assert_eq!(is_read, [true, true, false]);
-    }
+    use crate::pages::tests::{Numbered, numbered};
 
     #[tokio::test]
     async fn a_first_page_that_cannot_be_read_has_a_status() {
         let (pages, _) = numbered(40, Some(0));
         let frame = json!({"documents": []});
-        let answer = documents(&frame, pages, |row| Ok(Some(row.number))).await;
+        let answer = documents(&frame, pages, |row: Numbered| Ok(Some(row.number))).await;
         assert_eq!(answer.unwrap_err().status, 503);
     }
 }
