@@ -1,6 +1,9 @@
 //! Answers with many documents, which are sent while they are read.
 
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    io::{Cursor, Read as _},
+};
 
 use harness::TestDatabase;
 
@@ -156,6 +159,43 @@ on_both_databases!(
     }
 );
 
+on_both_databases!(
+    a_bundle_has_final_contents_of_all_pages,
+    |builder| builder.with_decoder().without_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let path = format!("/api/documents/{BASE}/empty");
+        let made = add_many(async |form| post(&app, key, &path, form).await).await;
+        let last = DOCUMENTS - 1;
+        for nth in [2, 70, last] {
+            let content = format!("/api/documents/{BASE}/{}/content/rewritten", made[nth]);
+            let text = format!("Lion {nth}.");
+            let written = put(&app, key, &content, &[("content", text.as_str())]).await;
+            written.expect(200);
+        }
+        let path = format!("/api/documents/{BASE}/rewritten-bundle");
+        let bundle = app.request(Method::GET, &path).bearer_auth(key);
+        let bundle = bundle.send().await.unwrap().bytes().await.unwrap();
+        let mut bundle = zip::ZipArchive::new(Cursor::new(bundle)).unwrap();
+        assert_eq!(bundle.len(), 4);
+        let mut read = |name: &str| {
+            let mut text = String::new();
+            let mut file = bundle.by_name(name).unwrap();
+            file.read_to_string(&mut text).unwrap();
+            text
+        };
+        let info: Value = serde_json::from_str(&read("documents_info.json")).unwrap();
+        let told = info["documents"].as_array().unwrap();
+        assert_eq!(told.len(), 3, "{info}");
+        for (told, nth) in told.iter().zip([2, 70, last]) {
+            assert_eq!(told["document_id"], made[nth], "{info}");
+            let file = told["file"].as_str().unwrap();
+            assert_eq!(read(file), format!("Lion {nth}."));
+        }
+    }
+);
+
 /// A row that the database cannot give, behind the first page: the answer has begun, and cannot say so but by its end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_breaks_off_at_a_row_that_cannot_be_read() {
@@ -169,7 +209,11 @@ async fn a_list_breaks_off_at_a_row_that_cannot_be_read() {
         send(request.multipart(form)).await
     };
     let made = add_many(bring).await;
-    let paths = ["documents", "kb-data"].map(|path| format!("/api/{path}/{BASE}"));
+    let paths = [
+        format!("/api/documents/{BASE}"),
+        format!("/api/kb-data/{BASE}"),
+        format!("/api/documents/{BASE}/rewritten-bundle"),
+    ];
     for path in &paths {
         assert!(is_whole(&server, key, path).await, "{path}");
     }
@@ -191,8 +235,8 @@ async fn a_list_breaks_off_at_a_row_that_cannot_be_read() {
         let lines = log.lines();
         lines.filter(|line| line.contains("breaks off")).count()
     };
-    eventually("both are logged", async || broken() >= 2).await;
-    assert_eq!(broken(), 2);
+    eventually("each is logged", async || broken() >= paths.len()).await;
+    assert_eq!(broken(), paths.len(), "once");
     server.kill().await;
     // In the first page, it is told with a status.
     damage(&made[0]).await;
