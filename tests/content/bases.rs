@@ -35,6 +35,7 @@ mod histories;
 mod locks;
 mod neural;
 mod outages;
+mod pages;
 mod races;
 mod reading;
 mod reconciliation;

@@ -1,8 +1,9 @@
 //! Documents.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use colloquy_store::{Executor, StoreError, stored};
+use futures_util::FutureExt as _;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -12,8 +13,10 @@ use super::{
     content::{Content, Variant},
     error::BaseError,
     facts::DocumentFacts,
+    pages::{Pages, Placed},
+    same::Same,
     spend::DocumentSpend,
-    store::{self, ReadingCost, Rewrite},
+    store::{self, DOCUMENT_PAGE, DocumentPlace, DocumentSpan, ReadingCost, Rewrite},
 };
 
 /// Where a document comes from.
@@ -281,20 +284,70 @@ impl Described {
     }
 }
 
-/// All documents of a base, oldest first.
-pub(crate) async fn list(
+/// The documents of a base, oldest first, without their duplicates.
+pub(crate) fn pages(bases: &Bases, base: &KnowledgeBase) -> Pages<Described> {
+    pages_with(bases, base, Same::default())
+}
+
+/// The documents of a base, oldest first. Which ones are the same is read before.
+///
+/// # Errors
+/// The database's failure.
+pub(crate) async fn pages_with_duplicates(
     bases: &Bases,
     base: &KnowledgeBase,
+) -> Result<Pages<Described>, StoreError> {
+    let same = Same::of_base(bases, base).await?;
+    Ok(pages_with(bases, base, same))
+}
+
+fn pages_with(bases: &Bases, base: &KnowledgeBase, same: Same) -> Pages<Described> {
+    let (bases, base, same) = (bases.clone(), base.id.clone(), Arc::new(same));
+    Pages::new(DOCUMENT_PAGE, move |after| {
+        let (bases, base, same) = (bases.clone(), base.clone(), Arc::clone(&same));
+        async move { page(&bases, &base, &after, &same).await }.boxed()
+    })
+}
+
+async fn page(
+    bases: &Bases,
+    base: &str,
+    after: &DocumentPlace,
+    same: &Same,
 ) -> Result<Vec<Described>, StoreError> {
     let db = bases.store.db();
-    let documents = store::list_documents(db, base).await?;
-    let contents = store::list_contents(db, base).await?;
-    let rewrites = store::list_rewrites(db, base).await?;
+    let documents = store::document_page(db, base, after).await?;
+    let Some(last) = documents.last().map(Document::place) else {
+        return Ok(Vec::new());
+    };
+    let span = DocumentSpan {
+        base,
+        after,
+        last: &last,
+    };
+    let contents = store::contents_in(db, &span).await?;
+    let rewrites = store::rewrites_in(db, &span).await?;
     let rewrites = rewrites
         .into_iter()
-        .map(|listed| (listed.document_id, listed.rewrite));
-    let readings = store::reading_costs(db, &base.id, None).await?;
-    Ok(described(documents, contents, rewrites.collect(), readings))
+        .map(|listed| (listed.document_id, listed.rewrite))
+        .collect();
+    let readings = store::reading_costs_in(db, &span).await?;
+    Ok(described(documents, contents, rewrites, readings, same))
+}
+
+impl Document {
+    fn place(&self) -> DocumentPlace {
+        DocumentPlace {
+            created_at: self.created_at,
+            id: self.id.clone(),
+        }
+    }
+}
+
+impl Placed for Described {
+    fn place(&self) -> DocumentPlace {
+        self.document.place()
+    }
 }
 
 /// One of them.
@@ -320,9 +373,7 @@ pub(crate) async fn find_in(
     let duplicates = store::duplicates_of(db, base, id, sha256, url).await?;
     Ok(Described {
         rewrite: store::rewrite_of(db, id).await?,
-        reading: store::reading_costs(db, &base.id, Some(id))
-            .await?
-            .remove(id),
+        reading: store::reading_cost_of(db, id).await?,
         document,
         contents,
         duplicates,
@@ -335,21 +386,18 @@ fn described(
     contents: Vec<Content>,
     mut rewrites: HashMap<String, Rewrite>,
     mut readings: HashMap<String, ReadingCost>,
+    same: &Same,
 ) -> Vec<Described> {
     let mut by_document: HashMap<String, Vec<Content>> = HashMap::new();
     for content in contents {
         let of_document = by_document.entry(content.document_id.clone()).or_default();
         of_document.push(content);
     }
-    let mut same = Same::default();
-    for document in documents.iter().filter(|document| !document.is_going) {
-        let contents = by_document.get(&document.id);
-        same.add(document, original(contents.map_or(&[], Vec::as_slice)));
-    }
     let describe = |document: Document| {
         let contents = by_document.remove(&document.id).unwrap_or_default();
+        let sha256 = original(&contents).map(|original| original.sha256.as_str());
         Described {
-            duplicates: same.others(&document, original(&contents)),
+            duplicates: same.others(&document.id, sha256, document.url.as_deref()),
             rewrite: rewrites.remove(&document.id),
             reading: readings.remove(&document.id),
             document,
@@ -362,39 +410,6 @@ fn described(
 fn original(contents: &[Content]) -> Option<&Content> {
     let mut contents = contents.iter();
     contents.find(|content| content.variant == Variant::Original)
-}
-
-/// The documents of a base by what makes them the same, in their order.
-#[derive(Default)]
-struct Same {
-    by_original: HashMap<String, Vec<String>>,
-    by_url: HashMap<String, Vec<String>>,
-}
-
-impl Same {
-    fn add(&mut self, document: &Document, original: Option<&Content>) {
-        if let Some(original) = original {
-            let same = self.by_original.entry(original.sha256.clone()).or_default();
-            same.push(document.id.clone());
-        }
-        if let Some(url) = &document.url {
-            let same = self.by_url.entry(url.clone()).or_default();
-            same.push(document.id.clone());
-        }
-    }
-
-    /// The ids of the others, oldest first: they have the time in them.
-    fn others(&self, document: &Document, original: Option<&Content>) -> Vec<String> {
-        let by_original = original.and_then(|original| self.by_original.get(&original.sha256));
-        let by_url = document.url.as_ref().and_then(|url| self.by_url.get(url));
-        let all = [by_original, by_url].into_iter().flatten();
-        let others = all.flat_map(|ids| ids.iter().take(MOST_DUPLICATES + 1));
-        let mut others: Vec<String> = others.filter(|id| **id != document.id).cloned().collect();
-        others.sort();
-        others.dedup();
-        others.truncate(MOST_DUPLICATES);
-        others
-    }
 }
 
 /// The warnings of contents that are older than what they are made of, or are not there yet.

@@ -6,6 +6,8 @@
 //!
 //! - [`names`]: what bases, folders and documents may be called
 //! - [`base`], [`folder`], [`document`], [`content`]: the resources
+//! - [`pages`], [`listing`]: how documents of a base are read, and told of, without holding all of them
+//! - [`same`]: which of them are the same
 //! - [`upload`], [`fetching`]: how documents come in
 //! - [`digitizing`], [`facts`]: how their text is read, and what that tells
 //! - [`video`]: how pages of video platforms are read
@@ -40,13 +42,16 @@ mod facts;
 mod fetching;
 mod folder;
 mod index;
+mod listing;
 mod names;
 mod outage;
+mod pages;
 mod replacing;
 mod retrieval;
 mod rewriting;
 mod routes;
 mod rows;
+mod same;
 mod spend;
 mod store;
 mod transcribing;

@@ -4,12 +4,14 @@
 
 use std::{
     collections::VecDeque,
+    convert::Infallible,
+    error::Error,
     io::{self, Write},
     sync::{Arc, Mutex, PoisonError},
 };
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _, stream};
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream, stream::BoxStream};
 use zip::{
     ZipWriter,
     write::{SimpleFileOptions, StreamWriter},
@@ -23,17 +25,38 @@ pub fn bundle(
     text: (&'static str, String),
     files: VecDeque<(String, BlobKey)>,
 ) -> impl Stream<Item = Result<Bytes, BundleError>> {
+    let (name, text) = text;
+    let text = stream::iter([Ok::<_, Infallible>(Bytes::from(text))]);
+    let files = stream::iter(files).map(Ok);
+    streamed_bundle(blobs, (name, text), files)
+}
+
+/// Like [`bundle`], of a text that comes in pieces, and of files of which it is told while they are sent: the first of them is asked for
+/// behind the text. Breaks off when one of these streams fails.
+pub fn streamed_bundle<E: Into<BoxError> + 'static>(
+    blobs: Blobs,
+    text: (
+        &'static str,
+        impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ),
+    files: impl Stream<Item = Result<(String, BlobKey), E>> + Send + 'static,
+) -> impl Stream<Item = Result<Bytes, BundleError>> + Send + 'static {
+    let told = |error: E| BundleError::List(error.into());
+    let (name, text) = text;
     let sink = Sink::default();
     let bundle = Bundle {
         zip: Some(ZipWriter::new_stream(sink.clone())),
         sink,
         blobs,
-        text: Some(text),
-        waiting: files,
+        name: Some(name),
+        text: Some(text.map_err(told).boxed()),
+        waiting: files.map_err(told).boxed(),
         open: None,
     };
     stream::try_unfold(bundle, Bundle::next)
 }
+
+type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Why a bundle breaks off.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +70,9 @@ pub enum BundleError {
     /// The same.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// Its text, or the list of its files, breaks off.
+    #[error("what is to be packed cannot be read")]
+    List(#[source] BoxError),
 }
 
 /// What was packed and not sent.
@@ -76,8 +102,11 @@ struct Bundle {
     zip: Option<ZipWriter<StreamWriter<Sink>>>,
     sink: Sink,
     blobs: Blobs,
-    text: Option<(&'static str, String)>,
-    waiting: VecDeque<(String, BlobKey)>,
+    /// That of the text, which was not begun.
+    name: Option<&'static str>,
+    /// The rest of the text; `None` once it was packed.
+    text: Option<BoxStream<'static, Result<Bytes, BundleError>>>,
+    waiting: BoxStream<'static, Result<(String, BlobKey), BundleError>>,
     open: Option<OpenFile>,
 }
 
@@ -100,9 +129,15 @@ impl Bundle {
             return Ok(false);
         };
         let options = SimpleFileOptions::default();
-        if let Some((name, text)) = self.text.take() {
+        if let Some(name) = self.name.take() {
             zip.start_file(name, options)?;
-            zip.write_all(text.as_bytes())?;
+            return Ok(true);
+        }
+        if let Some(text) = &mut self.text {
+            match text.next().await.transpose()? {
+                Some(piece) => zip.write_all(&piece)?,
+                None => self.text = None,
+            }
             return Ok(true);
         }
         if let Some(open) = &mut self.open {
@@ -112,7 +147,7 @@ impl Bundle {
             }
             return Ok(true);
         }
-        if let Some((name, blob)) = self.waiting.pop_front() {
+        if let Some((name, blob)) = self.waiting.next().await.transpose()? {
             match self.blobs.read(&blob).await {
                 Ok(open) => {
                     zip.start_file(name, options)?;

@@ -41,7 +41,7 @@ use self::{
     verifying::{Expected, Verified},
 };
 pub use self::{
-    bundle::{BundleError, bundle},
+    bundle::{BundleError, bundle, streamed_bundle},
     capability::BlobsCapability,
     local::LocalFile,
     objects::{ObjectError, Objects, OpenError, OpenFile},

@@ -413,3 +413,29 @@ async fn the_check_notices_a_bucket_that_is_not_there() {
     let missing = Place::open(Some(missing)).await;
     missing.blobs.check().await.unwrap_err();
 }
+
+/// What a bundle tells of its files comes while it is sent, so it breaks off where that does, and asks for no file then.
+#[tokio::test]
+async fn a_bundle_breaks_off_where_its_text_does() {
+    let place = Place::in_folder().await;
+    let written = place.write(b"hello").await;
+    place.keep(&written).await.unwrap();
+    let bundle = |text: Vec<Result<Bytes, &'static str>>| {
+        let files = stream::iter([Ok(("a.md".to_owned(), written.key.clone()))]);
+        let text = ("info.json", stream::iter(text));
+        colloquy_blobs::streamed_bundle(place.blobs.clone(), text, files)
+    };
+    let begun = || Ok(Bytes::from_static(b"{"));
+    let whole: Vec<Bytes> = bundle(vec![begun(), Ok(Bytes::from_static(b"}"))])
+        .try_collect()
+        .await
+        .unwrap();
+    let whole = whole.concat();
+    let has = |bytes: &[u8], text: &[u8]| bytes.windows(text.len()).any(|it| it == text);
+    assert!(has(&whole, b"info.json") && has(&whole, b"a.md"));
+    let broken: Vec<_> = bundle(vec![begun(), Err("it is away")]).collect().await;
+    let (last, sent) = broken.split_last().unwrap();
+    assert!(matches!(last, Err(BundleError::List(_))), "{last:?}");
+    let sent: Vec<Bytes> = sent.iter().flatten().cloned().collect();
+    assert!(!has(&sent.concat(), b"a.md"));
+}

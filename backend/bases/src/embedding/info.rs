@@ -1,6 +1,7 @@
 //! How far the documents of a base are embedded.
 
 use colloquy_store::StoreError;
+use futures_util::FutureExt as _;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -9,7 +10,8 @@ use crate::{
     Bases,
     base::KnowledgeBase,
     document::Step,
-    store::{self, EmbeddedDocument},
+    pages::Pages,
+    store::{self, EmbeddedDocument, SCAN_PAGE},
 };
 
 /// How the last embedding ended.
@@ -44,10 +46,25 @@ pub(crate) struct EmbeddingInfo {
     pub(crate) last_error: Option<String>,
 }
 
+/// The embedding of all documents of a base, oldest first.
+pub(crate) fn embedded(bases: &Bases, base: &KnowledgeBase) -> Pages<EmbeddedDocument> {
+    let (bases, base) = (bases.clone(), base.id.clone());
+    Pages::new(SCAN_PAGE, move |after| {
+        let (bases, base) = (bases.clone(), base.clone());
+        async move { store::embedded_page(bases.store.db(), &base, &after).await }.boxed()
+    })
+}
+
 /// How far the documents of a base are embedded.
 pub(crate) async fn info(bases: &Bases, base: &KnowledgeBase) -> Result<EmbeddingInfo, StoreError> {
+    let mut summary = Summary::default();
+    let mut pages = embedded(bases, base);
+    while let Some(page) = pages.next().await? {
+        for document in page {
+            summary.add(document);
+        }
+    }
     let db = bases.store.db();
-    let documents = store::embedded_documents(db, base).await?;
     let profile = match store::profile_of(db, &base.id).await? {
         Some(id) => store::load_profile(db, id).await?,
         None => None,
@@ -55,14 +72,20 @@ pub(crate) async fn info(bases: &Bases, base: &KnowledgeBase) -> Result<Embeddin
     Ok(EmbeddingInfo {
         base: base.id.clone(),
         profile,
-        ..summary(&documents)
+        ..summary.info()
     })
 }
 
-fn summary(documents: &[EmbeddedDocument]) -> EmbeddingInfo {
-    let mut info = EmbeddingInfo::default();
-    let mut failed_at = None;
-    for document in documents {
+/// What is known of the documents that were looked at.
+#[derive(Debug, Default)]
+struct Summary {
+    info: EmbeddingInfo,
+    failed_at: Option<i64>,
+}
+
+impl Summary {
+    fn add(&mut self, document: EmbeddedDocument) {
+        let info = &mut self.info;
         info.eligible += usize::from(document.is_final);
         match document.embedding {
             Step::Queued | Step::Running | Step::Blocked => info.pending += 1,
@@ -81,13 +104,17 @@ fn summary(documents: &[EmbeddedDocument]) -> EmbeddingInfo {
                 _ => Some(UpdateStatus::Success),
             };
         }
-        if document.embedding_error.is_some() && document.embedding_at > failed_at {
-            failed_at = document.embedding_at;
-            info.last_error.clone_from(&document.embedding_error);
+        if document.embedding_error.is_some() && document.embedding_at > self.failed_at {
+            self.failed_at = document.embedding_at;
+            info.last_error = document.embedding_error;
         }
     }
-    if info.pending > 0 {
-        info.status = Some(UpdateStatus::InProgress);
+
+    fn info(self) -> EmbeddingInfo {
+        let mut info = self.info;
+        if info.pending > 0 {
+            info.status = Some(UpdateStatus::InProgress);
+        }
+        info
     }
-    info
 }

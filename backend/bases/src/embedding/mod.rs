@@ -21,7 +21,7 @@ pub use self::{
 };
 pub(crate) use self::{
     change::{change_over_if_ready, change_profiles, embed_lacking},
-    info::{EmbeddingInfo, UpdateStatus, info},
+    info::{EmbeddingInfo, UpdateStatus, embedded, info},
     manifest::Manifest,
     profile::Profile,
 };

@@ -20,8 +20,7 @@ use crate::{
     base::{self, NewBase, Progress},
     budget::Budget,
     content::Variant,
-    document,
-    document::Step,
+    document::{self, Described, Step},
     erase, names,
     spend::SpentByBase,
     store::Whole,
@@ -215,30 +214,36 @@ pub(super) async fn statistics(
 ) -> Result<Json<StatisticsView>, ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
     let mut statistics = StatisticsView::default();
-    for described in document::list(&bases, &base).await? {
-        statistics.document_count += 1;
+    let mut documents = document::pages(&bases, &base);
+    while let Some(page) = documents.next().await? {
+        for described in &page {
+            statistics.count(described);
+        }
+    }
+    Ok(Json(statistics))
+}
+
+impl StatisticsView {
+    fn count(&mut self, described: &Described) {
+        self.document_count += 1;
         for content in &described.contents {
             let characters = content.characters.unwrap_or_default();
             let (count, total) = match content.variant {
-                Variant::Digitized => (
-                    &mut statistics.digitized_count,
-                    &mut statistics.total_digitized_chars,
-                ),
+                Variant::Digitized => (&mut self.digitized_count, &mut self.total_digitized_chars),
                 Variant::Draft => (
-                    &mut statistics.draft_rewrite_count,
-                    &mut statistics.total_draft_rewrite_chars,
+                    &mut self.draft_rewrite_count,
+                    &mut self.total_draft_rewrite_chars,
                 ),
                 Variant::Rewritten => (
-                    &mut statistics.final_rewrite_count,
-                    &mut statistics.total_final_rewrite_chars,
+                    &mut self.final_rewrite_count,
+                    &mut self.total_final_rewrite_chars,
                 ),
                 Variant::Original | Variant::Extracted => continue,
             };
             *count += 1;
             *total += characters;
         }
-        statistics.error_count += usize::from(described.error().is_some());
-        statistics.embedded_count += usize::from(described.document.embedding == Step::Done);
+        self.error_count += usize::from(described.error().is_some());
+        self.embedded_count += usize::from(described.document.embedding == Step::Done);
     }
-    Ok(Json(statistics))
 }

@@ -224,8 +224,10 @@ pub(super) async fn bundle(
     caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
-    let documents = document::list(&bases, &base).await?;
-    let bundle = bundle::stream(bases.blobs.clone(), &documents);
+    // Read before the head is sent, so that an outage has a status.
+    let documents = document::pages(&bases, &base).begun().await?;
+    let bundle = bundle::stream(bases.blobs.clone(), documents)
+        .ok_or_else(|| ApiError::internal("the list of a bundle cannot be begun"))?;
     let mut response = Body::from_stream(bundle).into_response();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/zip"));

@@ -4,6 +4,7 @@ use axum::{
     Json,
     extract::{Request, State},
     http::StatusCode,
+    response::Response,
 };
 use colloquy_accounts::{PartnerTenant, Tenant};
 use colloquy_base::invalid::InvalidField;
@@ -16,13 +17,14 @@ use super::{
     BasePath, DocumentPath, FIELD_BYTES, base_of,
     channels::FolderDetailsView,
     limits::{BudgetView, QuotaInfoView},
+    streamed,
     uploads::folder_of,
     vectorstore::SyncSummaryView,
     views::{DeletionView, DocumentView, EmbeddingInfoView, KnowledgeBaseView, UsageTotalsView},
 };
 use crate::{
     Bases, accepting,
-    base::{self, KnowledgeBase, Progress},
+    base::{self, KnowledgeBase},
     budget, channel,
     content::Variant,
     document::{self, Described, Source, Step},
@@ -44,7 +46,7 @@ pub(crate) struct DocumentsView {
     embedding_info: EmbeddingInfoView,
 }
 
-/// A knowledge base with all of its documents.
+/// A knowledge base with all of its documents. It is sent while it is made; when that fails, it breaks off.
 #[utoipa::path(
     get, path = "/api/documents/{partner}/{kb}", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)),
@@ -54,30 +56,19 @@ pub(super) async fn list(
     State(bases): State<Bases>,
     ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
-) -> Result<Json<DocumentsView>, ApiError> {
+) -> Result<Response, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
-    let listed = document::list(&bases, &base).await?;
+    let documents = document::pages_with_duplicates(&bases, &base).await?;
+    let progress = store::progress_of(bases.store.db(), &base.id).await?;
     let embedding_info = info(&bases, &base).await?.into();
     let spent = base::spent(&bases, &tenant, &base).await?;
     let backup = bases.config.rewriting.backup_model.as_deref();
-    Ok(Json(DocumentsView {
-        base: KnowledgeBaseView::new(base, progress(&listed), &spent, backup),
-        documents: listed.into_iter().map(DocumentView::from).collect(),
+    let frame = DocumentsView {
+        base: KnowledgeBaseView::new(base, progress, &spent, backup),
+        documents: Vec::new(),
         embedding_info,
-    }))
-}
-
-fn progress(listed: &[Described]) -> Progress {
-    let mut progress = Progress::default();
-    for described in listed {
-        match described.document.embedding {
-            Step::Queued | Step::Running | Step::Blocked => progress.pending += 1,
-            Step::Failed => progress.failed += 1,
-            Step::Done => progress.embedded += 1,
-            Step::None => {}
-        }
-    }
-    progress
+    };
+    streamed::documents(&frame, documents, |it| Ok(Some(DocumentView::from(it)))).await
 }
 
 /// A knowledge base with everything that is in it.
@@ -106,7 +97,7 @@ pub(crate) struct BaseDataView {
     vectorstore_sync: Option<SyncSummaryView>,
 }
 
-/// A knowledge base with its folders, its documents, and how far they are.
+/// A knowledge base with its folders, its documents, and how far they are. It is sent while it is made; when that fails, it breaks off.
 #[utoipa::path(
     get, path = "/api/kb-data/{partner}/{kb}", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)),
@@ -116,9 +107,10 @@ pub(super) async fn read_all(
     State(bases): State<Bases>,
     ApiPath(path): ApiPath<BasePath>,
     caller: PartnerTenant,
-) -> Result<Json<BaseDataView>, ApiError> {
+) -> Result<Response, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
-    let listed = document::list(&bases, &base).await?;
+    let documents = document::pages_with_duplicates(&bases, &base).await?;
+    let progress = store::progress_of(bases.store.db(), &base.id).await?;
     let embedding_info = info(&bases, &base).await?.into();
     let budget = BudgetView::of(&bases, &base).await?;
     let details = channel::list(&bases, &base).await?;
@@ -133,18 +125,19 @@ pub(super) async fn read_all(
         let names = folders.into_iter().map(|folder| folder.name);
         names.collect()
     };
-    Ok(Json(BaseDataView {
+    let frame = BaseDataView {
         vectorstore_sync: sync.as_ref().map(SyncSummaryView::from),
         usage_totals: UsageTotalsView::new(&spent),
         quota_info: QuotaInfoView::new(&budget),
         budget,
-        base: KnowledgeBaseView::new(base, progress(&listed), &spent, backup),
-        documents: listed.into_iter().map(DocumentView::from).collect(),
+        base: KnowledgeBaseView::new(base, progress, &spent, backup),
+        documents: Vec::new(),
         folders: names(open),
         pending_folder_deletions: names(pending),
         folder_details: details.into_iter().map(Into::into).collect(),
         embedding_info,
-    }))
+    };
+    streamed::documents(&frame, documents, |it| Ok(Some(DocumentView::from(it)))).await
 }
 
 /// A document.

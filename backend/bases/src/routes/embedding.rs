@@ -15,8 +15,7 @@ use crate::{
     Bases, accepting, budget,
     content::Variant,
     document::{self, Step},
-    embedding::{Embed, info},
-    store,
+    embedding::{Embed, embedded, info},
 };
 
 /// How far the documents of a knowledge base are embedded. Asking starts nothing.
@@ -56,17 +55,18 @@ pub(super) async fn retry(
 ) -> Result<Json<RetryView>, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
     let base = base.require_open()?;
-    let documents = store::embedded_documents(bases.store.db(), &base).await?;
-    let failed = documents
-        .iter()
-        .filter(|document| document.embedding == Step::Failed);
-    let mut queued = 0;
-    for document in failed {
-        let transaction = budget::begin(&bases, &base.id).await?;
-        let id = &document.id;
-        accepting::queue_embedding(&bases, &transaction, &tenant, id, false).await?;
-        transaction.commit().await?;
-        queued += 1;
+    let (mut documents, mut queued) = (embedded(&bases, &base), 0);
+    while let Some(page) = documents.next().await? {
+        let failed = page
+            .iter()
+            .filter(|document| document.embedding == Step::Failed);
+        for document in failed {
+            let transaction = budget::begin(&bases, &base.id).await?;
+            let id = &document.id;
+            accepting::queue_embedding(&bases, &transaction, &tenant, id, false).await?;
+            transaction.commit().await?;
+            queued += 1;
+        }
     }
     bases.kernel.jobs.wake();
     Ok(Json(RetryView {

@@ -11,6 +11,7 @@ mod folders;
 mod limits;
 mod processing;
 mod retrieval;
+mod streamed;
 mod toc;
 mod uploads;
 mod vectorstore;

@@ -319,21 +319,23 @@ async fn bulk(
 ) -> Result<Json<BulkView>, ApiError> {
     let options = options(query.content_type, query.person_name.as_deref())?;
     let skips = query.skip_rewritten.unwrap_or(true);
-    let listed = document::list(bases, base).await?;
     let of_folder = |found: &Described| folder.is_none_or(|it| found.document.folder_id == it);
     let (mut queued, mut skipped) = (Vec::new(), Vec::new());
     let mut estimate = Estimate::default();
-    for found in listed.into_iter().filter(of_folder) {
-        let is_final = skips && found.content(Variant::Rewritten).is_some();
-        let why = cannot_rewrite(&found).or(is_final.then_some(HAS_FINAL));
-        if let Some(reason) = why {
-            skipped.push(SkippedView {
-                document_id: found.document.id,
-                reason,
-            });
-        } else {
-            estimate.add(bases, &found);
-            queued.push(found.document.id);
+    let mut documents = document::pages(bases, base);
+    while let Some(page) = documents.next().await? {
+        for found in page.into_iter().filter(of_folder) {
+            let is_final = skips && found.content(Variant::Rewritten).is_some();
+            let why = cannot_rewrite(&found).or(is_final.then_some(HAS_FINAL));
+            if let Some(reason) = why {
+                skipped.push(SkippedView {
+                    document_id: found.document.id,
+                    reason,
+                });
+            } else {
+                estimate.add(bases, &found);
+                queued.push(found.document.id);
+            }
         }
     }
     if query.dry_run {
@@ -407,18 +409,21 @@ pub(super) async fn retry_failed(
     let (mut queued, mut skipped) = (Vec::new(), Vec::new());
     for base in &open {
         let mut failed = Vec::new();
-        for found in document::list(&bases, base).await? {
-            let is_meant = match query.interrupted {
-                true => found.is_rewriting_interrupted(),
-                false => found.document.rewriting == Step::Failed,
-            };
-            match cannot_rewrite(&found) {
-                _ if !is_meant => {}
-                Some(reason) => skipped.push(SkippedView {
-                    document_id: found.document.id,
-                    reason,
-                }),
-                None => failed.push(found.document.id),
+        let mut documents = document::pages(&bases, base);
+        while let Some(page) = documents.next().await? {
+            for found in page {
+                let is_meant = match query.interrupted {
+                    true => found.is_rewriting_interrupted(),
+                    false => found.document.rewriting == Step::Failed,
+                };
+                match cannot_rewrite(&found) {
+                    _ if !is_meant => {}
+                    Some(reason) => skipped.push(SkippedView {
+                        document_id: found.document.id,
+                        reason,
+                    }),
+                    None => failed.push(found.document.id),
+                }
             }
         }
         for part in failed.chunks(AT_ONCE) {

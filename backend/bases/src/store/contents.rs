@@ -3,6 +3,7 @@
 use colloquy_blobs::BlobKey;
 use colloquy_store::{Executor, StoreError, statement};
 
+use super::pages::{DocumentSpan, IN_SPAN};
 use crate::{
     base::KnowledgeBase,
     content::{Content, NewContent, Variant},
@@ -11,16 +12,15 @@ use crate::{
 
 const COLUMNS: &str = "c.document_id, c.variant, c.blob, c.file_name, c.media_type, c.bytes, c.characters, c.sha256, c.updated_at, c.revision";
 
-pub(crate) async fn list_contents(
+/// The contents of the documents of a page.
+pub(crate) async fn contents_in(
     db: &impl Executor,
-    base: &KnowledgeBase,
+    span: &DocumentSpan<'_>,
 ) -> Result<Vec<Content>, StoreError> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM knowledge_contents c JOIN knowledge_documents d ON d.id = c.document_id \
-         WHERE d.base_id = $1 ORDER BY c.document_id"
+        "SELECT {COLUMNS} FROM knowledge_contents c JOIN knowledge_documents d ON d.id = c.document_id WHERE {IN_SPAN}"
     );
-    db.fetch_all(statement(sql, [base.id.as_str().into()]))
-        .await
+    db.fetch_all(statement(sql, span.values())).await
 }
 
 pub(crate) async fn contents_of(

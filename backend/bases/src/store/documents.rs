@@ -3,10 +3,12 @@
 use colloquy_accounts::Tenant;
 use colloquy_store::{Executor, StoreError, statement};
 
+use super::pages::{DOCUMENT_PAGE, DocumentPlace, FOLLOWING, SCAN_PAGE, following};
 use crate::{
     base::KnowledgeBase,
     document::{Document, Fetching, Source, Step},
     facts::DocumentFacts,
+    pages::Placed,
 };
 
 const COLUMNS: &str = "d.id, d.folder_id, f.name AS folder, d.name, d.type, d.url, d.expert_name, d.user_email, d.person_name, \
@@ -54,15 +56,52 @@ pub(crate) async fn count_documents(db: &impl Executor, base: &str) -> Result<u6
     db.fetch_count(statement(sql, [base.into()])).await
 }
 
-pub(crate) async fn list_documents(
+/// Returns at most [`DOCUMENT_PAGE`] documents of a base that follow `after`, oldest first.
+pub(crate) async fn document_page(
     db: &impl Executor,
-    base: &KnowledgeBase,
+    base: &str,
+    after: &DocumentPlace,
 ) -> Result<Vec<Document>, StoreError> {
     let sql = format!(
         "SELECT {COLUMNS} FROM knowledge_documents d JOIN knowledge_folders f ON f.id = d.folder_id \
-         WHERE d.base_id = $1 ORDER BY d.created_at, d.id"
+         WHERE {FOLLOWING} ORDER BY d.created_at, d.id LIMIT $4"
     );
-    db.fetch_all(statement(sql, [base.id.as_str().into()]))
+    db.fetch_all(statement(sql, following(base, after, DOCUMENT_PAGE)))
+        .await
+}
+
+/// What makes documents the same.
+#[derive(Debug, sqlx::FromRow)]
+pub(crate) struct IdentityRow {
+    pub(crate) id: String,
+    created_at: i64,
+    pub(crate) url: Option<String>,
+    /// Of the original.
+    pub(crate) sha256: Option<String>,
+}
+
+impl Placed for IdentityRow {
+    fn place(&self) -> DocumentPlace {
+        DocumentPlace {
+            created_at: self.created_at,
+            id: self.id.clone(),
+        }
+    }
+}
+
+/// Returns at most [`SCAN_PAGE`] documents of a base that follow `after`, oldest first, without those that are being deleted.
+pub(crate) async fn identity_page(
+    db: &impl Executor,
+    base: &str,
+    after: &DocumentPlace,
+) -> Result<Vec<IdentityRow>, StoreError> {
+    let sql = format!(
+        "SELECT d.id, d.created_at, d.url, c.sha256 FROM knowledge_documents d JOIN knowledge_folders f ON f.id = d.folder_id \
+         LEFT JOIN knowledge_contents c ON c.document_id = d.id AND c.variant = 'original' \
+         WHERE {FOLLOWING} AND d.deletion_requested_at IS NULL AND f.deletion_requested_at IS NULL \
+         ORDER BY d.created_at, d.id LIMIT $4"
+    );
+    db.fetch_all(statement(sql, following(base, after, SCAN_PAGE)))
         .await
 }
 

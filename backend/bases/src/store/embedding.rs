@@ -4,7 +4,8 @@ use colloquy_accounts::Tenant;
 use colloquy_blobs::{BlobKey, Written};
 use colloquy_store::{Executor, StoreError, Transaction, statement};
 
-use crate::{base::KnowledgeBase, document::Step, embedding::Profile, store::Whole};
+use super::pages::{DocumentPlace, FOLLOWING, SCAN_PAGE, following};
+use crate::{document::Step, embedding::Profile, pages::Placed, store::Whole};
 
 pub(crate) async fn find_profile(
     db: &impl Executor,
@@ -470,6 +471,7 @@ pub(crate) async fn forget_removals(db: &impl Executor, before: i64) -> Result<(
 #[derive(Debug, Clone, sqlx::FromRow)]
 pub(crate) struct EmbeddedDocument {
     pub(crate) id: String,
+    pub(crate) created_at: i64,
     #[sqlx(try_from = "String")]
     pub(crate) embedding: Step,
     pub(crate) embedding_error: Option<String>,
@@ -481,18 +483,30 @@ pub(crate) struct EmbeddedDocument {
     pub(crate) embedded_at: Option<i64>,
 }
 
-/// The embedding of all documents of a base, oldest first.
-pub(crate) async fn embedded_documents(
+impl Placed for EmbeddedDocument {
+    fn place(&self) -> DocumentPlace {
+        DocumentPlace {
+            created_at: self.created_at,
+            id: self.id.clone(),
+        }
+    }
+}
+
+/// Returns the embedding of at most [`SCAN_PAGE`] documents of a base that follow `after`, oldest first.
+pub(crate) async fn embedded_page(
     db: &impl Executor,
-    base: &KnowledgeBase,
+    base: &str,
+    after: &DocumentPlace,
 ) -> Result<Vec<EmbeddedDocument>, StoreError> {
-    let sql = "SELECT d.id, d.embedding, d.embedding_error, d.embedding_at, \
-               EXISTS (SELECT 1 FROM knowledge_contents c WHERE c.document_id = d.id AND c.variant = 'rewritten') AS is_final, \
-               m.chunk_count, m.created_at AS embedded_at \
-               FROM knowledge_documents d \
-               LEFT JOIN knowledge_manifests m ON m.document_id = d.id AND NOT m.stale \
-               AND m.profile_id = (SELECT profile_id FROM knowledge_bases WHERE id = $1) \
-               WHERE d.base_id = $1 AND d.deletion_requested_at IS NULL ORDER BY d.created_at, d.id";
-    db.fetch_all(statement(sql, [base.id.as_str().into()]))
+    let sql = format!(
+        "SELECT d.id, d.created_at, d.embedding, d.embedding_error, d.embedding_at, \
+         EXISTS (SELECT 1 FROM knowledge_contents c WHERE c.document_id = d.id AND c.variant = 'rewritten') AS is_final, \
+         m.chunk_count, m.created_at AS embedded_at \
+         FROM knowledge_documents d \
+         LEFT JOIN knowledge_manifests m ON m.document_id = d.id AND NOT m.stale \
+         AND m.profile_id = (SELECT profile_id FROM knowledge_bases WHERE id = $1) \
+         WHERE {FOLLOWING} AND d.deletion_requested_at IS NULL ORDER BY d.created_at, d.id LIMIT $4"
+    );
+    db.fetch_all(statement(sql, following(base, after, SCAN_PAGE)))
         .await
 }

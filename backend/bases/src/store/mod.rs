@@ -5,6 +5,7 @@ mod contents;
 mod documents;
 mod embedding;
 mod embedding_steps;
+mod pages;
 mod rewriting;
 mod synced_files;
 mod toc;
@@ -17,8 +18,8 @@ use colloquy_store::{Dialect, Executor, StoreError, statement};
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::{
-    channels::*, contents::*, documents::*, embedding::*, embedding_steps::*, rewriting::*,
-    synced_files::*, toc::*, transcripts::*, usage::*, vectorstores::*,
+    channels::*, contents::*, documents::*, embedding::*, embedding_steps::*, pages::*,
+    rewriting::*, synced_files::*, toc::*, transcripts::*, usage::*, vectorstores::*,
 };
 use super::{
     base::{KnowledgeBase, Progress},
@@ -40,9 +41,25 @@ struct BaseRow {
 struct ListedRow {
     #[sqlx(flatten)]
     base: BaseRow,
+    #[sqlx(flatten)]
+    progress: ProgressRow,
+}
+
+#[derive(sqlx::FromRow)]
+struct ProgressRow {
     pending: i64,
     failed: i64,
     embedded: i64,
+}
+
+impl From<ProgressRow> for Progress {
+    fn from(row: ProgressRow) -> Self {
+        Self {
+            pending: row.pending.unsigned_abs(),
+            failed: row.failed.unsigned_abs(),
+            embedded: row.embedded.unsigned_abs(),
+        }
+    }
 }
 
 const BASE_COLUMNS: &str =
@@ -86,6 +103,16 @@ pub(super) async fn count_bases(db: &impl Executor, tenant: &Tenant) -> Result<u
         .await
 }
 
+/// How many documents of a base are how far.
+pub(super) async fn progress_of(db: &impl Executor, base: &str) -> Result<Progress, StoreError> {
+    let sql = "SELECT COALESCE(SUM(CASE WHEN embedding IN ('queued', 'running', 'blocked') THEN 1 ELSE 0 END), 0) AS pending, \
+               COALESCE(SUM(CASE WHEN embedding = 'failed' THEN 1 ELSE 0 END), 0) AS failed, \
+               COALESCE(SUM(CASE WHEN embedding = 'done' THEN 1 ELSE 0 END), 0) AS embedded \
+               FROM knowledge_documents WHERE base_id = $1";
+    let row: Option<ProgressRow> = db.fetch_one(statement(sql, [base.into()])).await?;
+    Ok(row.map(Progress::from).unwrap_or_default())
+}
+
 pub(super) async fn list_bases(
     db: &impl Executor,
     tenant: &Tenant,
@@ -103,14 +130,7 @@ pub(super) async fn list_bases(
     );
     let statement = statement(sql, [tenant.partner().as_str().into()]);
     let rows: Vec<ListedRow> = db.fetch_all(statement).await?;
-    let listed = |row: ListedRow| {
-        let progress = Progress {
-            pending: row.pending.unsigned_abs(),
-            failed: row.failed.unsigned_abs(),
-            embedded: row.embedded.unsigned_abs(),
-        };
-        (row.base.into(), progress)
-    };
+    let listed = |row: ListedRow| (row.base.into(), row.progress.into());
     Ok(rows.into_iter().map(listed).collect())
 }
 

@@ -2,9 +2,9 @@
 
 use colloquy_store::{Executor, StoreError, statement};
 
+use super::pages::{DocumentSpan, IN_SPAN};
 use crate::{
     admission::Used,
-    base::KnowledgeBase,
     document::{ContentTypeChoice, Document, Step},
 };
 
@@ -242,13 +242,14 @@ pub(crate) struct ListedRewrite {
     pub(crate) rewrite: Rewrite,
 }
 
-/// The latest rewriting of each document of a base that has one.
-pub(crate) async fn list_rewrites(
+/// The latest rewriting of each document of a page that has one.
+pub(crate) async fn rewrites_in(
     db: &impl Executor,
-    base: &KnowledgeBase,
+    span: &DocumentSpan<'_>,
 ) -> Result<Vec<ListedRewrite>, StoreError> {
-    let sql = "SELECT r.document_id, r.revision, r.cut, r.model, r.sections, r.done, r.asking, r.input_tokens, r.output_tokens, r.cost, r.complete \
-               FROM knowledge_rewrites r JOIN knowledge_documents d ON d.id = r.document_id WHERE d.base_id = $1";
-    db.fetch_all(statement(sql, [base.id.as_str().into()]))
-        .await
+    let sql = format!(
+        "SELECT r.document_id, r.revision, r.cut, r.model, r.sections, r.done, r.asking, r.input_tokens, r.output_tokens, r.cost, r.complete \
+         FROM knowledge_rewrites r JOIN knowledge_documents d ON d.id = r.document_id WHERE {IN_SPAN}"
+    );
+    db.fetch_all(statement(sql, span.values())).await
 }

@@ -2,7 +2,8 @@
 
 use colloquy_store::{Executor, StoreError, statement};
 
-use crate::document::Step;
+use super::pages::{DocumentPlace, FOLLOWING, following};
+use crate::{document::Step, pages::Placed};
 
 /// The most documents of a page. The table of each has up to 64 KiB.
 pub(crate) const TOC_PAGE: u8 = 16;
@@ -24,19 +25,11 @@ pub(crate) struct TocRow {
     pub(crate) contents: Option<String>,
 }
 
-/// The last document of a page, which the next page follows.
-#[derive(Debug, Clone)]
-pub(crate) struct TocPlace {
-    pub(crate) created_at: i64,
-    pub(crate) id: String,
-}
-
-impl TocPlace {
-    /// Before all documents.
-    pub(crate) fn first() -> Self {
-        Self {
-            created_at: i64::MIN,
-            id: String::new(),
+impl Placed for TocRow {
+    fn place(&self) -> DocumentPlace {
+        DocumentPlace {
+            created_at: self.created_at,
+            id: self.id.clone(),
         }
     }
 }
@@ -45,21 +38,16 @@ impl TocPlace {
 pub(crate) async fn toc_page(
     db: &impl Executor,
     base: &str,
-    after: &TocPlace,
+    after: &DocumentPlace,
 ) -> Result<Vec<TocRow>, StoreError> {
-    let sql = "SELECT d.id, d.name, f.name AS folder, d.created_at, d.embedding, d.embedding_error, \
-               m.chunk_count, m.created_at AS embedded_at, m.contents \
-               FROM knowledge_documents d JOIN knowledge_folders f ON f.id = d.folder_id \
-               LEFT JOIN knowledge_manifests m ON m.document_id = d.id AND NOT m.stale \
-               AND m.profile_id = (SELECT profile_id FROM knowledge_bases WHERE id = $1) \
-               WHERE d.base_id = $1 AND d.deletion_requested_at IS NULL \
-               AND d.created_at >= $2 AND (d.created_at > $2 OR d.id > $3) \
-               ORDER BY d.created_at, d.id LIMIT $4";
-    let values = [
-        base.into(),
-        after.created_at.into(),
-        after.id.as_str().into(),
-        i64::from(TOC_PAGE).into(),
-    ];
-    db.fetch_all(statement(sql, values)).await
+    let sql = format!(
+        "SELECT d.id, d.name, f.name AS folder, d.created_at, d.embedding, d.embedding_error, \
+         m.chunk_count, m.created_at AS embedded_at, m.contents \
+         FROM knowledge_documents d JOIN knowledge_folders f ON f.id = d.folder_id \
+         LEFT JOIN knowledge_manifests m ON m.document_id = d.id AND NOT m.stale \
+         AND m.profile_id = (SELECT profile_id FROM knowledge_bases WHERE id = $1) \
+         WHERE {FOLLOWING} AND d.deletion_requested_at IS NULL ORDER BY d.created_at, d.id LIMIT $4"
+    );
+    db.fetch_all(statement(sql, following(base, after, TOC_PAGE)))
+        .await
 }

@@ -6,6 +6,7 @@ use colloquy_accounts::Tenant;
 use colloquy_providers::TokenUsage;
 use colloquy_store::{Executor, StoreError, statement};
 
+use super::pages::{DocumentSpan, IN_SPAN};
 use crate::{
     admission::{PaidStep, TakenFor, UsageBound, UsageOutcome, Used},
     budget::NoRoom,
@@ -457,19 +458,33 @@ struct ReadingRow {
     cost: ReadingCost,
 }
 
-/// What reading the documents of a base did cost, or one of them: those of which something was asked.
-pub(crate) async fn reading_costs(
+const READING_COST: &str =
+    "CAST(COALESCE(SUM(u.cost), 0) AS BIGINT) AS cost, COUNT(*) AS events, COUNT(u.cost) AS priced";
+
+/// What reading the documents of a page did cost: those of which something was asked.
+pub(crate) async fn reading_costs_in(
     db: &impl Executor,
-    base: &str,
-    document: Option<&str>,
+    span: &DocumentSpan<'_>,
 ) -> Result<HashMap<String, ReadingCost>, StoreError> {
-    let sql = "SELECT document_id, CAST(COALESCE(SUM(cost), 0) AS BIGINT) AS cost, COUNT(*) AS events, COUNT(cost) AS priced \
-               FROM knowledge_usage WHERE base_id = $1 AND ($2 = '' OR document_id = $2) AND kind = 'transcribe' \
-               AND outcome <> 'pending' GROUP BY document_id";
-    let values = [base.into(), document.unwrap_or_default().into()];
-    let rows: Vec<ReadingRow> = db.fetch_all(statement(sql, values)).await?;
+    let sql = format!(
+        "SELECT u.document_id, {READING_COST} FROM knowledge_usage u JOIN knowledge_documents d ON d.id = u.document_id \
+         WHERE {IN_SPAN} AND u.kind = 'transcribe' AND u.outcome <> 'pending' GROUP BY u.document_id"
+    );
+    let rows: Vec<ReadingRow> = db.fetch_all(statement(sql, span.values())).await?;
     let costs = rows.into_iter().map(|row| (row.document_id, row.cost));
     Ok(costs.collect())
+}
+
+/// What reading a document did cost, where something was asked.
+pub(crate) async fn reading_cost_of(
+    db: &impl Executor,
+    document: &str,
+) -> Result<Option<ReadingCost>, StoreError> {
+    let sql = format!(
+        "SELECT {READING_COST} FROM knowledge_usage u WHERE u.document_id = $1 AND u.kind = 'transcribe' \
+         AND u.outcome <> 'pending' GROUP BY u.document_id"
+    );
+    db.fetch_one(statement(sql, [document.into()])).await
 }
 
 /// What the bases of a partner used, or one of them.

@@ -1,0 +1,259 @@
+//! Answers with many documents, which are sent while they are read.
+
+use std::{
+    collections::HashSet,
+    io::{Cursor, Read as _},
+};
+
+use harness::TestDatabase;
+
+use super::*;
+
+/// More than two pages.
+const DOCUMENTS: usize = 140;
+
+/// Makes documents without content, of which every third one has one of two addresses. Returns their ids in their order.
+async fn add_many(bring: impl AsyncFn(Form) -> Answer) -> Vec<String> {
+    let mut ids = Vec::new();
+    for number in 0..DOCUMENTS {
+        let name = format!("Document {number}");
+        let url = format!("https://example.org/{}", number % 2);
+        let mut form = vec![("name", name.as_str()), ("folder", "texts")];
+        match number % 3 {
+            0 => form.extend([("type", "url"), ("url", url.as_str())]),
+            _ => form.push(("type", "file")),
+        }
+        let made = bring(fields(&form)).await.expect(201);
+        ids.push(made["id"].as_str().unwrap().to_owned());
+    }
+    ids
+}
+
+async fn run(app: &TestApp, sql: String) {
+    app.app
+        .store
+        .db()
+        .execute(statement(sql, []))
+        .await
+        .unwrap();
+}
+
+fn ids(listed: &Value) -> Vec<&str> {
+    let documents = listed["documents"].as_array().unwrap().iter();
+    documents
+        .map(|document| document["id"].as_str().unwrap())
+        .collect()
+}
+
+on_both_databases!(
+    lists_of_several_pages_have_each_document_as_it_is,
+    |builder| builder.with_decoder().without_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        post(
+            &app,
+            key,
+            "/api/folders/acme/manual",
+            fields(&[("name", "bare")]),
+        )
+        .await
+        .expect(201);
+        let path = format!("/api/documents/{BASE}/empty");
+        let mut made = add_many(async |form| post(&app, key, &path, form).await).await;
+        // The same original in the first page and in the last one, both of which have a text waiting.
+        let lions = upload(&app, key, "lions.txt", b"Lions eat meat.".to_vec()).await;
+        made.push(lions.expect(201)["id"].as_str().unwrap().to_owned());
+        let content = format!("/api/documents/{BASE}/{}/content/original", made[1]);
+        let form = Form::new().part("file", file("lions.txt", "Lions eat meat."));
+        post(&app, key, &content, form).await.expect(200);
+        // Two of one time, the last of a page and the first of the next one.
+        run(
+            &app,
+            format!(
+                "UPDATE knowledge_documents SET created_at = (SELECT d.created_at FROM knowledge_documents d WHERE d.id = '{}') WHERE id = '{}'",
+                made[63], made[64]
+            ),
+        )
+        .await;
+        run(
+            &app,
+            format!(
+                "UPDATE knowledge_documents SET embedding = 'failed', embedding_error = 'it is broken', embedding_at = 1 WHERE id = '{}'",
+                made[100]
+            ),
+        )
+        .await;
+        run(
+            &app,
+            format!(
+                "UPDATE knowledge_documents SET deletion_requested_at = 1 WHERE id = '{}'",
+                made[6]
+            ),
+        )
+        .await;
+
+        let answer = app.get(key, &format!("/api/documents/{BASE}")).await;
+        assert!(!answer.headers.contains_key("content-length"));
+        let listed = answer.expect(200);
+        assert_eq!(ids(&listed), made);
+        for document in listed["documents"].as_array().unwrap() {
+            let id = document["id"].as_str().unwrap();
+            let alone = app.get(key, &format!("/api/document/{BASE}/{id}")).await;
+            assert_eq!(*document, alone.expect(200));
+        }
+        let duplicates = |nth: usize| &listed["documents"][nth]["duplicate_document_ids"];
+        assert_eq!(*duplicates(1), json!([made[DOCUMENTS]]));
+        assert_eq!(*duplicates(DOCUMENTS), json!([made[1]]));
+        // Every sixth one has the first address; one of these is being deleted.
+        let others = duplicates(0).as_array().unwrap();
+        assert_eq!(others.len(), DOCUMENTS.div_ceil(6) - 2);
+        assert!(others.contains(&json!(made[138])), "{others:?}");
+        assert!(!others.contains(&json!(made[6])), "{others:?}");
+        assert_eq!(listed["embedding_status"], "fail");
+        let info = &listed["embedding_info"];
+        assert_eq!(info["failed_document_count"], 1, "{info}");
+        assert_eq!(info["last_error"], "it is broken");
+
+        let all = app.get(key, &format!("/api/kb-data/{BASE}")).await;
+        assert!(!all.headers.contains_key("content-length"));
+        let all = all.expect(200);
+        for field in ["documents", "embedding_status", "embedding_info", "name"] {
+            assert_eq!(all[field], listed[field], "{field}");
+        }
+        assert_eq!(all["folders"], json!(["bare", "texts"]));
+        let statistics = app.get(key, &format!("/api/kb-stats/{BASE}")).await;
+        let statistics = statistics.expect(200);
+        assert_eq!(statistics["document_count"], made.len(), "{statistics}");
+        assert_eq!(statistics["error_count"], 1);
+        let bulk = format!("/api/bulk/rewrite/kb/{BASE}?dry_run=true");
+        let bulk = post(&app, key, &bulk, Form::new()).await.expect(200);
+        let skipped = bulk["skipped_documents"].as_array().unwrap().iter();
+        let skipped: HashSet<&str> = skipped
+            .map(|skipped| skipped["document_id"].as_str().unwrap())
+            .collect();
+        assert_eq!(skipped.len(), made.len(), "{bulk}");
+    }
+);
+
+on_both_databases!(
+    lists_of_an_empty_base_are_empty,
+    |builder| builder.with_decoder().without_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        for path in ["documents", "kb-data"] {
+            let listed = app.get(key, &format!("/api/{path}/{BASE}")).await;
+            let listed = listed.expect(200);
+            assert_eq!(listed["documents"], json!([]));
+            assert_eq!(listed["embedding_status"], "none");
+            assert_eq!(listed["embedding_info"]["eligible_document_count"], 0);
+        }
+        let all = app
+            .get(key, &format!("/api/kb-data/{BASE}"))
+            .await
+            .expect(200);
+        assert_eq!(all["folders"], json!(["texts"]));
+        let statistics = app.get(key, &format!("/api/kb-stats/{BASE}")).await;
+        assert_eq!(statistics.expect(200)["document_count"], 0);
+    }
+);
+
+on_both_databases!(
+    a_bundle_has_final_contents_of_all_pages,
+    |builder| builder.with_decoder().without_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let path = format!("/api/documents/{BASE}/empty");
+        let made = add_many(async |form| post(&app, key, &path, form).await).await;
+        let last = DOCUMENTS - 1;
+        for nth in [2, 70, last] {
+            let content = format!("/api/documents/{BASE}/{}/content/rewritten", made[nth]);
+            let text = format!("Lion {nth}.");
+            let written = put(&app, key, &content, &[("content", text.as_str())]).await;
+            written.expect(200);
+        }
+        let path = format!("/api/documents/{BASE}/rewritten-bundle");
+        let bundle = app.request(Method::GET, &path).bearer_auth(key);
+        let bundle = bundle.send().await.unwrap().bytes().await.unwrap();
+        let mut bundle = zip::ZipArchive::new(Cursor::new(bundle)).unwrap();
+        assert_eq!(bundle.len(), 4);
+        let mut read = |name: &str| {
+            let mut text = String::new();
+            let mut file = bundle.by_name(name).unwrap();
+            file.read_to_string(&mut text).unwrap();
+            text
+        };
+        let info: Value = serde_json::from_str(&read("documents_info.json")).unwrap();
+        let told = info["documents"].as_array().unwrap();
+        assert_eq!(told.len(), 3, "{info}");
+        for (told, nth) in told.iter().zip([2, 70, last]) {
+            assert_eq!(told["document_id"], made[nth], "{info}");
+            let file = told["file"].as_str().unwrap();
+            assert_eq!(read(file), format!("Lion {nth}."));
+        }
+    }
+);
+
+/// A row that the database cannot give, behind the first page: the answer has begun, and cannot say so but by its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_breaks_off_at_a_row_that_cannot_be_read() {
+    let database = TestDatabase::sqlite();
+    let server = Server::start(&database, |_| {}).await;
+    let acme = furnished_server(&server).await;
+    let key = acme.key.as_str();
+    let path = format!("/api/documents/{BASE}/empty");
+    let bring = async |form| {
+        let request = server.request(key, Method::POST, &path);
+        send(request.multipart(form)).await
+    };
+    let made = add_many(bring).await;
+    let paths = [
+        format!("/api/documents/{BASE}"),
+        format!("/api/kb-data/{BASE}"),
+        format!("/api/documents/{BASE}/rewritten-bundle"),
+    ];
+    for path in &paths {
+        assert!(is_whole(&server, key, path).await, "{path}");
+    }
+    server.kill().await;
+    // A text in a column of numbers, which SQLite takes.
+    let damage = async |id: &str| {
+        let store = database.config().open().await.unwrap();
+        let sql = "UPDATE knowledge_documents SET revision = 'none' WHERE id = $1";
+        let changed = store.db().execute(statement(sql, [id.into()])).await;
+        assert_eq!(changed.unwrap(), 1);
+    };
+    damage(&made[DOCUMENTS - 1]).await;
+    let server = Server::start(&database, |_| {}).await;
+    for path in &paths {
+        assert!(!is_whole(&server, key, path).await, "{path}");
+    }
+    let broken = || {
+        let log = server.log();
+        let lines = log.lines();
+        lines.filter(|line| line.contains("breaks off")).count()
+    };
+    eventually("each is logged", async || broken() >= paths.len()).await;
+    assert_eq!(broken(), paths.len(), "once");
+    server.kill().await;
+    // In the first page, it is told with a status.
+    damage(&made[0]).await;
+    let server = Server::start(&database, |_| {}).await;
+    for path in &paths {
+        let answer = send(server.request(key, Method::GET, path)).await;
+        answer.expect(500);
+    }
+}
+
+/// True if an answer comes to its end as HTTP has it.
+async fn is_whole(server: &Server, key: &str, path: &str) -> bool {
+    let request = server.request(key, Method::GET, path);
+    // What the server wrote before it broke off may be lost.
+    let Ok(response) = request.send().await else {
+        return false;
+    };
+    assert_eq!(response.status().as_u16(), 200);
+    response.bytes().await.is_ok()
+}
