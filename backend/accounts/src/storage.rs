@@ -45,7 +45,8 @@ pub enum Sum {
 #[error(
     "the storage of the partner has no room for this: its files and texts may have {limit} bytes together, and have {used}; delete \
      documents, recordings, voices, characters, stored responses, transcripts or calls that ended (analyses, completions and webhook \
-     deliveries are deleted once they are old, and calls release their characters when they end), or have the operator raise the partner's storage_bytes (limits.storage_bytes_per_partner)"
+     deliveries are deleted once they are old, and calls release their characters when they end), or have the operator raise the \
+     partner's storage_bytes (limits.storage_bytes_per_partner)"
 )]
 pub struct StorageLimitReached {
     /// The bytes that they have.

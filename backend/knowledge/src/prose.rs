@@ -355,7 +355,7 @@ fn without_breaks(text: &str) -> Cow<'_, str> {
     let Some((mut line, mut rest)) = split_at_break(text) else {
         return Cow::Borrowed(text);
     };
-    let is_sentence = plain(text).ends_with(['.', '!', '?']);
+    let has_title = plain(line).ends_with(':');
     let mut joined = String::with_capacity(text.len());
     joined.push_str(line);
     loop {
@@ -365,7 +365,7 @@ fn without_breaks(text: &str) -> Cow<'_, str> {
         };
         if !next.trim().is_empty() {
             joined.truncate(joined.trim_end().len());
-            joined.push_str(match is_listed(line, next, is_sentence) {
+            joined.push_str(match is_listed(line, next, has_title) {
                 true => ", ",
                 false => " ",
             });
@@ -379,9 +379,9 @@ fn without_breaks(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// True if a `<br>` between two lines parts those of a list, by the rule for other lines. In a paragraph that ends as a sentence, only a line with
-/// a number is one of a list.
-fn is_listed(line: &str, next: &str, is_sentence: bool) -> bool {
+/// True if a `<br>` between two lines parts those of a list, by the rule for other lines. Where the first line of the paragraph is no title, which
+/// ends with a colon, lines of a list have numbers and words, both of them.
+fn is_listed(line: &str, next: &str, has_title: bool) -> bool {
     // A picture in front of words is not read.
     if line.contains("![") {
         return false;
@@ -391,7 +391,9 @@ fn is_listed(line: &str, next: &str, is_sentence: bool) -> bool {
     // Digits alone may go on with a number.
     let begins = next.starts_with(char::is_uppercase)
         || next.starts_with(char::is_numeric) && next.contains(char::is_alphabetic);
-    let may_be_listed = !is_sentence || line.contains(char::is_numeric);
+    let is_entry =
+        |line: &str| line.contains(char::is_numeric) && line.contains(char::is_alphabetic);
+    let may_be_listed = has_title || is_entry(&line) && is_entry(&next);
     is_open && begins && may_be_listed && !is_soft(&line, &next)
 }
 

@@ -94,18 +94,31 @@ fn a_tag_ends_a_line_of_a_list_and_breaks_no_sentence() {
         ),
         (
             "**Prices** <br>**Adults** 10 euros<BR>Children (to 12)<br><br> 5 euros<br>",
-            "Prices, Adults 10 euros, Children (to 12), 5 euros",
+            "Prices Adults 10 euros, Children (to 12), 5 euros",
         ),
         (
             "- Visit us<br>Main Street 5<br>12345 Town",
-            "Visit us, Main Street 5, 12345 Town",
+            "Visit us Main Street 5, 12345 Town",
         ),
         // The last line is a sentence.
         (
             "Opening hours<br>Mon–Fri 9–17<br>Sat 10–14<br>Closed on Sundays.",
-            "Opening hours Mon–Fri 9–17, Sat 10–14, Closed on Sundays.",
+            "Opening hours Mon–Fri 9–17, Sat 10–14 Closed on Sundays.",
+        ),
+        (
+            "We offer:<br>Coffee<br>Cake<br>Sandwiches",
+            "We offer: Coffee, Cake, Sandwiches",
         ),
         // Lines that were wrapped.
+        (
+            "Open 9 to 5 on<br>Monday and Friday.",
+            "Open 9 to 5 on Monday and Friday.",
+        ),
+        (
+            "Geöffnet von 9 bis 17<br>Uhr.",
+            "Geöffnet von 9 bis 17 Uhr.",
+        ),
+        ("Opening<br>Hours", "Opening Hours"),
         ("Call us:<br>+49 30<br>123456", "Call us: +49 30 123456"),
         (
             "We are open from Monday to Friday until nine<br>Saturdays until ten",
