@@ -129,7 +129,11 @@ pub(super) async fn bound_silent(
         if excess == 0 {
             return Ok(());
         }
-        let deleted = delete_oldest_silent(transaction, page_key, excess, held).await?;
+        // They would be the newest for as long as the clock was ahead.
+        let mut deleted = delete_oldest_silent(transaction, page_key, excess, held, true).await?;
+        if deleted.is_empty() {
+            deleted = delete_oldest_silent(transaction, page_key, excess, held, false).await?;
+        }
         if deleted.is_empty() {
             // Other transactions are deleting them, or the outcomes of all may still come.
             return Ok(());
@@ -158,13 +162,14 @@ async fn held_silent(db: &impl Executor, page_key: &str, held: Held) -> Result<u
     db.fetch_count(statement(sql, values)).await
 }
 
-/// Deletes as many of the oldest calls as have `excess` bytes together, at most [`AT_ONCE`]. Each has 1 KiB at least, so no more rows than that
-/// takes are locked.
+/// Deletes as many of the oldest calls as have `excess` bytes together, at most [`AT_ONCE`]: of those that ended by a clock ahead, or of the
+/// others. Each has 1 KiB at least, so no more rows than that takes are locked.
 async fn delete_oldest_silent(
     db: &impl Executor,
     page_key: &str,
     excess: u64,
     held: Held,
+    by_a_clock_ahead: bool,
 ) -> Result<Vec<DeletedCall>, StoreError> {
     let lock = match db.dialect() {
         // Whoever deletes one of them waits for the sum of the partner, which this transaction holds; so locked rows are passed over.
@@ -172,9 +177,10 @@ async fn delete_oldest_silent(
         // There is one writer at a time.
         Dialect::Sqlite => "",
     };
+    let side = if by_a_clock_ahead { ">" } else { "<=" };
     let sql = format!(
         "WITH oldest AS MATERIALIZED (SELECT id, ended_at, silent_bytes FROM calls WHERE page_key = $1 AND silent_bytes > 0 \
-         AND {WITHOUT_MEDIA} AND {NOT_HELD} ORDER BY ended_at, id LIMIT $3 {lock}), \
+         AND {WITHOUT_MEDIA} AND {NOT_HELD} AND ended_at {side} $6 ORDER BY ended_at, id LIMIT $3 {lock}), \
          summed AS (SELECT id, SUM(silent_bytes) OVER (ORDER BY ended_at, id) - silent_bytes AS older_bytes FROM oldest) \
          DELETE FROM calls WHERE id IN (SELECT id FROM summed WHERE older_bytes < $2) RETURNING partner, ended_bytes AS bytes"
     );
