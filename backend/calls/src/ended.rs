@@ -225,8 +225,8 @@ pub(super) async fn bound_pages(
             storage::counted(excess).into(),
             AT_ONCE.into(),
             NODE_LOST.into(),
-            (now - LOST_HELD_MS).into(),
-            (now + AHEAD_MS).into(),
+            held.until.into(),
+            held.latest.into(),
         ];
         let deleted: Vec<DeletedCall> = transaction.fetch_all(statement(sql, values)).await?;
         if deleted.is_empty() {
