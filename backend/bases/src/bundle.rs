@@ -8,8 +8,8 @@ use std::{
 
 use bytes::Bytes;
 use colloquy_base::clock::rfc3339;
-use colloquy_blobs::{BlobKey, Blobs, BundleError};
-use futures_util::{Stream, StreamExt as _, stream};
+use colloquy_blobs::{BlobKey, Blobs};
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 
 use super::{content::Variant, document::Described, listing, pages::Pages};
@@ -20,12 +20,12 @@ const INFO: &str = "documents_info.json";
 /// The ids of the documents that were told of, and their files, which follow.
 type Waiting = Arc<Mutex<VecDeque<(String, BlobKey)>>>;
 
-/// A bundle as it comes. Breaks off when a page of documents, or a file, cannot be read. Returns `None` where the list of the documents
-/// cannot be begun.
+/// A bundle as it comes. Breaks off, with a line in the log, when a page of documents, or a file, cannot be read. Returns `None` where the
+/// list of the documents cannot be begun.
 pub(crate) fn stream(
     blobs: Blobs,
     documents: Pages<Described>,
-) -> Option<impl Stream<Item = Result<Bytes, BundleError>> + Send + use<>> {
+) -> Option<impl Stream<Item = anyhow::Result<Bytes>> + Send + use<>> {
     let waiting = Waiting::default();
     let told = Arc::clone(&waiting);
     let info = listing::json(r#"{"documents":[]}"#, documents, move |found| {
@@ -41,7 +41,9 @@ pub(crate) fn stream(
         Some((file_name(&id), blob))
     };
     let files = stream::iter(iter::from_fn(next)).map(Ok::<_, anyhow::Error>);
-    Some(colloquy_blobs::streamed_bundle(blobs, (INFO, info), files))
+    let bundle = colloquy_blobs::streamed_bundle(blobs, (INFO, info), files);
+    let bundle = bundle.map_err(anyhow::Error::from);
+    Some(bundle.inspect_err(listing::log_break_off))
 }
 
 fn file_name(id: &str) -> String {

@@ -3,7 +3,6 @@
 use std::{collections::HashMap, sync::Arc};
 
 use colloquy_store::{Executor, StoreError, stored};
-use futures_util::FutureExt as _;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -292,20 +291,20 @@ pub(crate) fn pages(bases: &Bases, base: &KnowledgeBase) -> Pages<Described> {
 /// The documents of a base, oldest first. Which ones are the same is read before.
 ///
 /// # Errors
-/// The database's failure.
+/// The database's failure, or the base was deleted meanwhile.
 pub(crate) async fn pages_with_duplicates(
     bases: &Bases,
     base: &KnowledgeBase,
-) -> Result<Pages<Described>, StoreError> {
+) -> Result<Pages<Described>, BaseError> {
     let same = Same::of_base(bases, base).await?;
     Ok(pages_with(bases, base, same))
 }
 
 fn pages_with(bases: &Bases, base: &KnowledgeBase, same: Same) -> Pages<Described> {
-    let (bases, base, same) = (bases.clone(), base.id.clone(), Arc::new(same));
-    Pages::new(DOCUMENT_PAGE, move |after| {
-        let (bases, base, same) = (bases.clone(), base.clone(), Arc::clone(&same));
-        async move { page(&bases, &base, &after, &same).await }.boxed()
+    let same = Arc::new(same);
+    Pages::of_base(bases, base, DOCUMENT_PAGE, move |bases, base, after| {
+        let same = Arc::clone(&same);
+        async move { page(&bases, &base, &after, &same).await }
     })
 }
 

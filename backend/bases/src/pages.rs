@@ -1,10 +1,14 @@
 //! Rows of the documents of a base, read a page at a time, so that the memory that they take does not grow with the base.
 
-use futures_util::future::BoxFuture;
-
 use colloquy_store::StoreError;
+use futures_util::{FutureExt as _, future::BoxFuture};
 
-use super::store::DocumentPlace;
+use super::{
+    Bases,
+    base::KnowledgeBase,
+    error::BaseError,
+    store::{self, DocumentPlace},
+};
 
 /// A row of a document, which stands somewhere in the order of these.
 pub(crate) trait Placed {
@@ -12,8 +16,7 @@ pub(crate) trait Placed {
     fn place(&self) -> DocumentPlace;
 }
 
-type ReadPage<R> =
-    Box<dyn FnMut(DocumentPlace) -> BoxFuture<'static, Result<Vec<R>, StoreError>> + Send>;
+type Reading<T> = BoxFuture<'static, Result<T, StoreError>>;
 
 /// The pages of rows of a base. Documents that are added or deleted meanwhile may be missing; each of the others is there once.
 pub(crate) struct Pages<R> {
@@ -23,30 +26,52 @@ pub(crate) struct Pages<R> {
     after: Option<DocumentPlace>,
     /// The rows of a page that others follow.
     size: usize,
-    read_page: ReadPage<R>,
+    read_page: Box<dyn FnMut(DocumentPlace) -> Reading<Vec<R>> + Send>,
+    /// Reads if the base still exists.
+    has_base: Box<dyn FnMut() -> Reading<bool> + Send>,
 }
 
 impl<R: Placed> Pages<R> {
-    /// Pages of so many rows, which `read_page` reads.
+    /// Pages of so many rows, which `read_page` reads. `has_base` tells of an incomplete page if its base still exists.
     pub(crate) fn new(
         size: impl Into<usize>,
-        read_page: impl FnMut(DocumentPlace) -> BoxFuture<'static, Result<Vec<R>, StoreError>>
-        + Send
-        + 'static,
+        read_page: impl FnMut(DocumentPlace) -> Reading<Vec<R>> + Send + 'static,
+        has_base: impl FnMut() -> Reading<bool> + Send + 'static,
     ) -> Self {
         Self {
             ready: None,
             after: Some(DocumentPlace::first()),
             size: size.into(),
             read_page: Box::new(read_page),
+            has_base: Box::new(has_base),
         }
+    }
+
+    /// Pages of so many rows of the documents of a base, which `read_page` reads by the id of the base.
+    pub(crate) fn of_base<F>(
+        bases: &Bases,
+        base: &KnowledgeBase,
+        size: impl Into<usize>,
+        read_page: impl Fn(Bases, String, DocumentPlace) -> F + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<Vec<R>, StoreError>> + Send + 'static,
+    {
+        let (reader, read_base) = (bases.clone(), base.id.clone());
+        let (bases, base) = (bases.clone(), base.id.clone());
+        let has_base = move || {
+            let (bases, base) = (bases.clone(), base.clone());
+            async move { store::has_base(bases.store.db(), &base).await }.boxed()
+        };
+        let read_page = move |after| read_page(reader.clone(), read_base.clone(), after).boxed();
+        Self::new(size, read_page, has_base)
     }
 
     /// Reads the first page, which [`Self::next`] returns, so that an outage is known before an answer begins.
     ///
     /// # Errors
     /// The database's failure.
-    pub(crate) async fn begun(mut self) -> Result<Self, StoreError> {
+    pub(crate) async fn begun(mut self) -> Result<Self, BaseError> {
         self.ready = self.next().await?;
         Ok(self)
     }
@@ -54,18 +79,28 @@ impl<R: Placed> Pages<R> {
     /// Returns the next page, or `None` after the last one.
     ///
     /// # Errors
-    /// The database's failure.
-    pub(crate) async fn next(&mut self) -> Result<Option<Vec<R>>, StoreError> {
+    /// The database's failure, or [`BaseError::NotFound`] if the base was deleted after the first page.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<R>>, BaseError> {
         if let Some(page) = self.ready.take() {
             return Ok(Some(page));
         }
         let Some(after) = self.after.take() else {
             return Ok(None);
         };
-        let page = (self.read_page)(after).await?;
+        let page = self.read(&after).await?;
         let is_full = page.len() >= self.size;
         self.after = page.last().filter(|_| is_full).map(Placed::place);
         Ok(Some(page))
+    }
+
+    async fn read(&mut self, after: &DocumentPlace) -> Result<Vec<R>, BaseError> {
+        let page = (self.read_page)(after.clone()).await?;
+        // Without its base, the rest of the documents is missing, and the answer would look complete.
+        let is_last = page.len() < self.size;
+        if is_last && *after != DocumentPlace::first() && !(self.has_base)().await? {
+            return Err(BaseError::NotFound("Knowledge base"));
+        }
+        Ok(page)
     }
 }
 
@@ -75,8 +110,6 @@ pub(crate) mod tests {
         Arc,
         atomic::{AtomicUsize, Ordering},
     };
-
-    use futures_util::FutureExt as _;
 
     use super::*;
 
@@ -133,12 +166,21 @@ pub(crate) mod tests {
 
     /// The pages of the rows 0 to `count`, 16 rows each, of which the one that begins with `fails_at` cannot be read.
     pub(crate) fn numbered(count: i64, fails_at: Option<i64>) -> (Pages<Numbered>, Counters) {
+        numbered_in(count, fails_at, true)
+    }
+
+    /// Like [`numbered`], of a base that was deleted if `has_base` is false.
+    pub(crate) fn numbered_in(
+        count: i64,
+        fails_at: Option<i64>,
+        has_base: bool,
+    ) -> (Pages<Numbered>, Counters) {
         let counters = Counters::default();
         let reader = counters.clone();
-        let pages = Pages::new(16_u8, move |after| {
+        let read_page = move |after: DocumentPlace| {
             reader.reads.fetch_add(1, Ordering::Relaxed);
             let begin = after.created_at.saturating_add(1).max(0);
-            let page = match fails_at {
+            let page: Result<Vec<Numbered>, StoreError> = match fails_at {
                 Some(at) if at == begin => Err(StoreError::unavailable("it is away")),
                 _ => {
                     let end = count.min(begin + 16);
@@ -146,6 +188,9 @@ pub(crate) mod tests {
                 }
             };
             async move { page }.boxed()
+        };
+        let pages = Pages::new(16_u8, read_page, move || {
+            async move { Ok(has_base) }.boxed()
         });
         (pages, counters)
     }
@@ -170,5 +215,18 @@ pub(crate) mod tests {
     async fn a_first_page_that_cannot_be_read_is_told_at_once() {
         let (pages, _) = numbered(16, Some(0));
         assert!(pages.begun().await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_base_that_was_deleted_has_no_last_page() {
+        for (count, full) in [(16, 1), (17, 1), (32, 2), (40, 2)] {
+            let (pages, _) = numbered_in(count, None, false);
+            let mut pages = pages.begun().await.unwrap();
+            for _ in 0..full {
+                assert_eq!(pages.next().await.unwrap().unwrap().len(), 16);
+            }
+            let ended = pages.next().await;
+            assert!(matches!(ended, Err(BaseError::NotFound(_))), "{count}");
+        }
     }
 }

@@ -196,6 +196,41 @@ on_both_databases!(
     }
 );
 
+on_both_databases!(
+    a_list_breaks_off_if_its_base_is_deleted_meanwhile,
+    |builder| builder.with_decoder().without_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let path = format!("/api/documents/{BASE}/empty");
+        add_many(async |form| post(&app, key, &path, form).await).await;
+        // A page is larger than what connections hold that nobody reads, so the rest is not read before this one is.
+        let reason = "x".repeat(300_000);
+        let sql = "UPDATE knowledge_documents SET processing_error = $1";
+        let db = app.app.store.db();
+        db.execute(statement(sql, [reason.as_str().into()]))
+            .await
+            .unwrap();
+        let list = async || {
+            let path = format!("/api/documents/{BASE}");
+            let request = app.request(Method::GET, &path).bearer_auth(key);
+            let listed = request.send().await.unwrap();
+            assert_eq!(listed.status().as_u16(), 200);
+            listed
+        };
+        let (whole, cut) = (list().await, list().await);
+        let whole = whole.bytes().await.unwrap();
+        assert!(whole.len() > reason.len() * DOCUMENTS);
+        let path = "/api/knowledgebases/acme/manual";
+        let deleted = app.call(key, Method::DELETE, path, Value::Null).await;
+        deleted.expect(200);
+        assert!(cut.bytes().await.is_err());
+        app.get(key, &format!("/api/documents/{BASE}"))
+            .await
+            .expect(404);
+    }
+);
+
 /// A row that the database cannot give, behind the first page: the answer has begun, and cannot say so but by its end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_breaks_off_at_a_row_that_cannot_be_read() {

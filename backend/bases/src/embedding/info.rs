@@ -1,7 +1,5 @@
 //! How far the documents of a base are embedded.
 
-use colloquy_store::StoreError;
-use futures_util::FutureExt as _;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -10,6 +8,7 @@ use crate::{
     Bases,
     base::KnowledgeBase,
     document::Step,
+    error::BaseError,
     pages::Pages,
     store::{self, EmbeddedDocument, SCAN_PAGE},
 };
@@ -48,15 +47,13 @@ pub(crate) struct EmbeddingInfo {
 
 /// The embedding of all documents of a base, oldest first.
 pub(crate) fn embedded(bases: &Bases, base: &KnowledgeBase) -> Pages<EmbeddedDocument> {
-    let (bases, base) = (bases.clone(), base.id.clone());
-    Pages::new(SCAN_PAGE, move |after| {
-        let (bases, base) = (bases.clone(), base.clone());
-        async move { store::embedded_page(bases.store.db(), &base, &after).await }.boxed()
+    Pages::of_base(bases, base, SCAN_PAGE, |bases, base, after| async move {
+        store::embedded_page(bases.store.db(), &base, &after).await
     })
 }
 
 /// How far the documents of a base are embedded.
-pub(crate) async fn info(bases: &Bases, base: &KnowledgeBase) -> Result<EmbeddingInfo, StoreError> {
+pub(crate) async fn info(bases: &Bases, base: &KnowledgeBase) -> Result<EmbeddingInfo, BaseError> {
     let mut summary = Summary::default();
     let mut pages = embedded(bases, base);
     while let Some(page) = pages.next().await? {

@@ -103,7 +103,13 @@ pub(super) async fn count_bases(db: &impl Executor, tenant: &Tenant) -> Result<u
         .await
 }
 
-/// How many documents of a base are how far.
+/// Returns false once a base was deleted.
+pub(super) async fn has_base(db: &impl Executor, base: &str) -> Result<bool, StoreError> {
+    let sql = "SELECT COUNT(*) FROM knowledge_bases WHERE id = $1";
+    Ok(db.fetch_count(statement(sql, [base.into()])).await? > 0)
+}
+
+/// Counts the documents of a base by the state of their embedding.
 pub(super) async fn progress_of(db: &impl Executor, base: &str) -> Result<Progress, StoreError> {
     let sql = "SELECT COALESCE(SUM(CASE WHEN embedding IN ('queued', 'running', 'blocked') THEN 1 ELSE 0 END), 0) AS pending, \
                COALESCE(SUM(CASE WHEN embedding = 'failed' THEN 1 ELSE 0 END), 0) AS failed, \
