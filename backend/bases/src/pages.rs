@@ -1,7 +1,10 @@
 //! Rows of the documents of a base, read a page at a time, so that the memory that they take does not grow with the base.
 
+use std::time::Duration;
+
 use colloquy_store::StoreError;
 use futures_util::{FutureExt as _, future::BoxFuture};
+use tokio::time::{sleep, timeout};
 
 use super::{
     Bases,
@@ -16,6 +19,22 @@ pub(crate) trait Placed {
     fn place(&self) -> DocumentPlace;
 }
 
+/// How pages are read again whose answer has begun, so that a short outage does not cost a long download.
+#[derive(Debug, Clone, Copy)]
+struct Retries {
+    /// Delay before the first retry; doubles with each one.
+    first_delay: Duration,
+    longest_delay: Duration,
+    /// Duration of all retries of a page together, after which its last failure stands.
+    total: Duration,
+}
+
+const RETRIES: Retries = Retries {
+    first_delay: Duration::from_millis(250),
+    longest_delay: Duration::from_secs(4),
+    total: Duration::from_secs(30),
+};
+
 type Reading<T> = BoxFuture<'static, Result<T, StoreError>>;
 
 /// The pages of rows of a base. Documents that are added or deleted meanwhile may be missing; each of the others is there once.
@@ -29,6 +48,8 @@ pub(crate) struct Pages<R> {
     read_page: Box<dyn FnMut(DocumentPlace) -> Reading<Vec<R>> + Send>,
     /// Reads if the base still exists.
     has_base: Box<dyn FnMut() -> Reading<bool> + Send>,
+    /// `None` before an answer begins, which can have a status yet.
+    retries: Option<Retries>,
 }
 
 impl<R: Placed> Pages<R> {
@@ -44,6 +65,7 @@ impl<R: Placed> Pages<R> {
             size: size.into(),
             read_page: Box::new(read_page),
             has_base: Box::new(has_base),
+            retries: None,
         }
     }
 
@@ -67,12 +89,18 @@ impl<R: Placed> Pages<R> {
         Self::new(size, read_page, has_base)
     }
 
-    /// Reads the first page, which [`Self::next`] returns, so that an outage is known before an answer begins.
+    /// Reads the first page, which [`Self::next`] returns, so that an outage is known before an answer begins. Later pages that meet an
+    /// outage are read again for [`RETRIES`].
     ///
     /// # Errors
     /// The database's failure.
-    pub(crate) async fn begun(mut self) -> Result<Self, BaseError> {
+    pub(crate) async fn begun(self) -> Result<Self, BaseError> {
+        self.begun_with(RETRIES).await
+    }
+
+    async fn begun_with(mut self, retries: Retries) -> Result<Self, BaseError> {
         self.ready = self.next().await?;
+        self.retries = Some(retries);
         Ok(self)
     }
 
@@ -93,7 +121,31 @@ impl<R: Placed> Pages<R> {
         Ok(Some(page))
     }
 
+    /// Reads a page, again and again during an outage if the answer has begun.
     async fn read(&mut self, after: &DocumentPlace) -> Result<Vec<R>, BaseError> {
+        let (retries, mut failure) = match (self.read_once(after).await, self.retries) {
+            (Err(BaseError::Store(error)), Some(retries)) if error.is_unavailable() => {
+                (retries, error)
+            }
+            (read, _) => return read,
+        };
+        tracing::warn!("an answer with documents waits for the end of an outage: {failure:#}");
+        let read = timeout(retries.total, async {
+            let mut delay = retries.first_delay;
+            loop {
+                sleep(delay).await;
+                match self.read_once(after).await {
+                    Err(BaseError::Store(error)) if error.is_unavailable() => failure = error,
+                    read => return read,
+                }
+                delay = delay.saturating_mul(2).min(retries.longest_delay);
+            }
+        })
+        .await;
+        read.unwrap_or_else(|_| Err(failure.into()))
+    }
+
+    async fn read_once(&mut self, after: &DocumentPlace) -> Result<Vec<R>, BaseError> {
         let page = (self.read_page)(after.clone()).await?;
         // Without its base, the rest of the documents is missing, and the answer would look complete.
         let is_last = page.len() < self.size;
@@ -175,14 +227,27 @@ pub(crate) mod tests {
         fails_at: Option<i64>,
         has_base: bool,
     ) -> (Pages<Numbered>, Counters) {
+        let failure = move |begin: i64| {
+            let is_away = fails_at == Some(begin);
+            is_away.then(|| StoreError::unavailable("it is away"))
+        };
+        failing(count, failure, has_base)
+    }
+
+    /// Like [`numbered_in`], where the page that begins with a number fails if `failure` has a failure for it.
+    fn failing(
+        count: i64,
+        mut failure: impl FnMut(i64) -> Option<StoreError> + Send + 'static,
+        has_base: bool,
+    ) -> (Pages<Numbered>, Counters) {
         let counters = Counters::default();
         let reader = counters.clone();
         let read_page = move |after: DocumentPlace| {
             reader.reads.fetch_add(1, Ordering::Relaxed);
             let begin = after.created_at.saturating_add(1).max(0);
-            let page: Result<Vec<Numbered>, StoreError> = match fails_at {
-                Some(at) if at == begin => Err(StoreError::unavailable("it is away")),
-                _ => {
+            let page: Result<Vec<Numbered>, StoreError> = match failure(begin) {
+                Some(error) => Err(error),
+                None => {
                     let end = count.min(begin + 16);
                     Ok((begin..end).map(|number| reader.row(number)).collect())
                 }
@@ -213,8 +278,9 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn a_first_page_that_cannot_be_read_is_told_at_once() {
-        let (pages, _) = numbered(16, Some(0));
+        let (pages, counters) = numbered(16, Some(0));
         assert!(pages.begun().await.is_err());
+        assert_eq!(counters.reads(), 1);
     }
 
     #[tokio::test]
@@ -228,5 +294,55 @@ pub(crate) mod tests {
             let ended = pages.next().await;
             assert!(matches!(ended, Err(BaseError::NotFound(_))), "{count}");
         }
+    }
+
+    const QUICK: Retries = Retries {
+        first_delay: Duration::from_millis(1),
+        longest_delay: Duration::from_millis(4),
+        total: Duration::from_millis(100),
+    };
+
+    #[tokio::test]
+    async fn a_page_that_meets_a_short_outage_is_read_again() {
+        let mut failures = 0;
+        let failure = move |begin: i64| {
+            let is_away = begin == 16 && failures < 2;
+            failures += i32::from(is_away);
+            is_away.then(|| StoreError::unavailable("it is away"))
+        };
+        let (pages, counters) = failing(40, failure, true);
+        // As long as it takes, so that a slow machine does not end the retries.
+        let patient = Retries {
+            total: Duration::from_secs(600),
+            ..QUICK
+        };
+        let mut pages = pages.begun_with(patient).await.unwrap();
+        let mut numbers = Vec::new();
+        while let Some(page) = pages.next().await.unwrap() {
+            numbers.extend(page.iter().map(|row| row.number));
+        }
+        assert_eq!(numbers, (0..40).collect::<Vec<_>>());
+        assert_eq!(counters.reads(), 3 + 2);
+    }
+
+    #[tokio::test]
+    async fn an_outage_that_does_not_end_breaks_off() {
+        let (pages, counters) = numbered(40, Some(16));
+        let mut pages = pages.begun_with(QUICK).await.unwrap();
+        pages.next().await.unwrap();
+        let ended = pages.next().await.unwrap_err();
+        assert!(matches!(ended, BaseError::Store(error) if error.is_unavailable()));
+        let retries = counters.reads() - 2;
+        assert!((1..=100).contains(&retries), "{retries}");
+    }
+
+    #[tokio::test]
+    async fn a_failure_that_is_no_outage_breaks_off_at_once() {
+        let failure = |begin: i64| (begin == 16).then(|| StoreError::malformed("it is no number"));
+        let (pages, counters) = failing(40, failure, true);
+        let mut pages = pages.begun_with(QUICK).await.unwrap();
+        pages.next().await.unwrap();
+        pages.next().await.unwrap_err();
+        assert_eq!(counters.reads(), 2);
     }
 }
