@@ -167,8 +167,9 @@ on_both_databases!(
         let key = acme.key.as_str();
         let path = format!("/api/documents/{BASE}/empty");
         let made = add_many(async |form| post(&app, key, &path, form).await).await;
-        let last = DOCUMENTS - 1;
-        for nth in [2, 70, last] {
+        // More than a page of them.
+        let finals: Vec<usize> = (0..DOCUMENTS).filter(|nth| nth % 10 < 5).collect();
+        for &nth in &finals {
             let content = format!("/api/documents/{BASE}/{}/content/rewritten", made[nth]);
             let text = format!("Lion {nth}.");
             let written = put(&app, key, &content, &[("content", text.as_str())]).await;
@@ -178,7 +179,7 @@ on_both_databases!(
         let bundle = app.request(Method::GET, &path).bearer_auth(key);
         let bundle = bundle.send().await.unwrap().bytes().await.unwrap();
         let mut bundle = zip::ZipArchive::new(Cursor::new(bundle)).unwrap();
-        assert_eq!(bundle.len(), 4);
+        assert_eq!(bundle.len(), finals.len() + 1);
         let mut read = |name: &str| {
             let mut text = String::new();
             let mut file = bundle.by_name(name).unwrap();
@@ -187,9 +188,12 @@ on_both_databases!(
         };
         let info: Value = serde_json::from_str(&read("documents_info.json")).unwrap();
         let told = info["documents"].as_array().unwrap();
-        assert_eq!(told.len(), 3, "{info}");
-        for (told, nth) in told.iter().zip([2, 70, last]) {
+        assert_eq!(told.len(), finals.len(), "{info}");
+        for (told, nth) in told.iter().zip(finals) {
             assert_eq!(told["document_id"], made[nth], "{info}");
+            assert_eq!(told["name"], format!("Document {nth}"));
+            assert_eq!(told["folder"], "texts");
+            assert_eq!(told["type"], if nth % 3 == 0 { "url" } else { "file" });
             let file = told["file"].as_str().unwrap();
             assert_eq!(read(file), format!("Lion {nth}."));
         }
@@ -231,6 +235,75 @@ on_both_databases!(
     }
 );
 
+on_both_databases!(
+    statistics_are_those_of_the_listed_documents,
+    |builder| builder.with_decoder().without_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let path = format!("/api/documents/{BASE}/empty");
+        let mut made = Vec::new();
+        for name in ["a", "b", "c", "d", "e", "f"] {
+            let form = fields(&[("name", name), ("folder", "texts"), ("type", "file")]);
+            let document = post(&app, key, &path, form).await.expect(201);
+            made.push(document["id"].as_str().unwrap().to_owned());
+        }
+        for (nth, variant, text) in [
+            (0, "digitized", "Lions"),
+            (0, "rewritten", "Lions eat meat."),
+            (1, "digitized", "Ants"),
+            (1, "original", "Ants."),
+            (2, "digitized", "Bees fly."),
+            (3, "rewritten", "Äther"),
+        ] {
+            let path = format!("/api/documents/{BASE}/{}/content/{variant}", made[nth]);
+            let written = put(&app, key, &path, &[("content", text)]).await;
+            written.expect(200);
+        }
+        for sql in [
+            format!(
+                "UPDATE knowledge_contents SET variant = 'draft' WHERE document_id = '{}' AND variant = 'digitized'",
+                made[2]
+            ),
+            format!(
+                "UPDATE knowledge_documents SET embedding = 'done' WHERE id = '{}'",
+                made[0]
+            ),
+            // A step that waits has its own reason or none.
+            format!(
+                "UPDATE knowledge_documents SET embedding = 'blocked', processing_error = 'it is old', embedding_error = NULL WHERE id = '{}'",
+                made[3]
+            ),
+            format!(
+                "UPDATE knowledge_documents SET embedding = 'none', processing_error = 'it is broken' WHERE id = '{}'",
+                made[4]
+            ),
+            format!(
+                "UPDATE knowledge_documents SET embedding = 'failed', embedding_error = 'it is broken' WHERE id = '{}'",
+                made[5]
+            ),
+        ] {
+            run(&app, sql).await;
+        }
+        let listed = app.get(key, &format!("/api/documents/{BASE}")).await;
+        let listed = listed.expect(200);
+        let documents = listed["documents"].as_array().unwrap();
+        let errors = documents
+            .iter()
+            .filter(|document| !document["processing_error"].is_null());
+        assert_eq!(errors.count(), 2, "{listed}");
+        let statistics = app.get(key, &format!("/api/kb-stats/{BASE}")).await;
+        assert_eq!(
+            statistics.expect(200),
+            json!({
+                "document_count": 6, "digitized_count": 2, "draft_rewrite_count": 1, "final_rewrite_count": 2,
+                "total_digitized_chars": 9, "total_draft_rewrite_chars": 9, "total_final_rewrite_chars": 20,
+                "error_count": 2, "embedded_count": 1,
+            })
+        );
+    }
+);
+
 /// A row that the database cannot give, behind the first page: the answer has begun, and cannot say so but by its end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_breaks_off_at_a_row_that_cannot_be_read() {
@@ -244,6 +317,24 @@ async fn a_list_breaks_off_at_a_row_that_cannot_be_read() {
         send(request.multipart(form)).await
     };
     let made = add_many(bring).await;
+    let final_text = format!("/api/documents/{BASE}/{}/content/rewritten", made[1]);
+    let written = server.request(key, Method::PUT, &final_text);
+    let written = written
+        .header("Content-Type", "application/x-www-form-urlencoded")
+        .body("content=Lions.");
+    send(written).await.expect(200);
+    server.kill().await;
+    // The bundle has several pages, too.
+    let store = database.config().open().await.unwrap();
+    let sql = "INSERT INTO knowledge_contents (document_id, variant, blob, file_name, media_type, bytes, characters, sha256, updated_at, revision) \
+               SELECT d.id, c.variant, c.blob, c.file_name, c.media_type, c.bytes, c.characters, c.sha256, c.updated_at, c.revision \
+               FROM knowledge_documents d JOIN knowledge_contents c ON c.document_id <> d.id \
+               WHERE c.document_id = $1 AND c.variant = 'rewritten'";
+    let id = made[1].as_str();
+    let copied = store.db().execute(statement(sql, [id.into()])).await;
+    assert_eq!(copied.unwrap() as usize, DOCUMENTS - 1);
+    drop(store);
+    let server = Server::start(&database, |_| {}).await;
     let paths = [
         format!("/api/documents/{BASE}"),
         format!("/api/kb-data/{BASE}"),
@@ -253,12 +344,16 @@ async fn a_list_breaks_off_at_a_row_that_cannot_be_read() {
         assert!(is_whole(&server, key, path).await, "{path}");
     }
     server.kill().await;
-    // A text in a column of numbers, which SQLite takes.
+    // A text in columns of numbers, which SQLite takes.
     let damage = async |id: &str| {
         let store = database.config().open().await.unwrap();
-        let sql = "UPDATE knowledge_documents SET revision = 'none' WHERE id = $1";
-        let changed = store.db().execute(statement(sql, [id.into()])).await;
-        assert_eq!(changed.unwrap(), 1);
+        for sql in [
+            "UPDATE knowledge_documents SET revision = 'none' WHERE id = $1",
+            "UPDATE knowledge_contents SET updated_at = 'none' WHERE document_id = $1",
+        ] {
+            let changed = store.db().execute(statement(sql, [id.into()])).await;
+            assert_eq!(changed.unwrap(), 1);
+        }
     };
     damage(&made[DOCUMENTS - 1]).await;
     let server = Server::start(&database, |_| {}).await;

@@ -225,7 +225,7 @@ pub(super) async fn bundle(
 ) -> Result<Response, ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
     // Read before the head is sent, so that an outage has a status.
-    let documents = document::pages(&bases, &base).begun().await?;
+    let documents = bundle::documents(&bases, &base).begun().await?;
     let bundle = bundle::stream(bases.blobs.clone(), documents)
         .ok_or_else(|| ApiError::internal("the list of a bundle cannot be begun"))?;
     let mut response = Body::from_stream(bundle).into_response();

@@ -58,7 +58,7 @@ pub(super) async fn list(
     caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
-    let documents = document::pages_with_duplicates(&bases, &base).await?;
+    let documents = document::pages(&bases, &base).await?;
     let progress = store::progress_of(bases.store.db(), &base.id).await?;
     let embedding_info = info(&bases, &base).await?.into();
     let spent = base::spent(&bases, &tenant, &base).await?;
@@ -109,7 +109,7 @@ pub(super) async fn read_all(
     caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
-    let documents = document::pages_with_duplicates(&bases, &base).await?;
+    let documents = document::pages(&bases, &base).await?;
     let progress = store::progress_of(bases.store.db(), &base.id).await?;
     let embedding_info = info(&bases, &base).await?.into();
     let budget = BudgetView::of(&bases, &base).await?;

@@ -7,6 +7,7 @@ mod embedding;
 mod embedding_steps;
 mod pages;
 mod rewriting;
+mod statistics;
 mod synced_files;
 mod toc;
 mod transcripts;
@@ -19,7 +20,8 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::{
     channels::*, contents::*, documents::*, embedding::*, embedding_steps::*, pages::*,
-    rewriting::*, synced_files::*, toc::*, transcripts::*, usage::*, vectorstores::*,
+    rewriting::*, statistics::*, synced_files::*, toc::*, transcripts::*, usage::*,
+    vectorstores::*,
 };
 use super::{
     base::{KnowledgeBase, Progress},
