@@ -304,6 +304,89 @@ on_both_databases!(
     }
 );
 
+on_both_databases!(
+    embedding_info_has_the_newest_change_and_error,
+    |builder| builder.with_decoder().without_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let path = format!("/api/documents/{BASE}/empty");
+        let mut made = Vec::new();
+        for name in ["a", "b", "c", "d"] {
+            let form = fields(&[("name", name), ("folder", "texts"), ("type", "file")]);
+            let document = post(&app, key, &path, form).await.expect(201);
+            made.push(document["id"].as_str().unwrap().to_owned());
+        }
+        let content = format!("/api/documents/{BASE}/{}/content/rewritten", made[0]);
+        let written = put(&app, key, &content, &[("content", "Lions.")]).await;
+        written.expect(200);
+        let set = async |nth: usize, state: &str| {
+            let id = &made[nth];
+            let sql = format!("UPDATE knowledge_documents SET {state} WHERE id = '{id}'");
+            run(&app, sql).await;
+        };
+        let info = async || {
+            let path = format!("/api/embedding/{BASE}");
+            app.get(key, &path).await.expect(200)
+        };
+        let expected = |status: &str, time: &str, error: &str, pending: usize, failed: usize| {
+            json!([
+                1,
+                pending,
+                failed,
+                0,
+                null,
+                status,
+                format!("1970-01-01T00:00{time}Z"),
+                error
+            ])
+        };
+        let told = |info: &Value| {
+            json!([
+                info["eligible_document_count"],
+                info["pending_document_count"],
+                info["failed_document_count"],
+                info["embedded_document_count"],
+                info["last_update_details"],
+                info["last_update_status"],
+                info["last_update_time"],
+                info["last_error"],
+            ])
+        };
+        set(0, "embedding = 'queued', embedding_at = NULL").await;
+        set(
+            1,
+            "embedding = 'done', embedding_at = 4000, embedding_error = 'it was broken'",
+        )
+        .await;
+        // Of those of one time, the oldest document counts.
+        set(
+            2,
+            "embedding = 'failed', embedding_at = 5000, embedding_error = 'it is broken'",
+        )
+        .await;
+        set(
+            3,
+            "embedding = 'done', embedding_at = 5000, embedding_error = 'it is another one'",
+        )
+        .await;
+        let broken = "it is broken";
+        assert_eq!(
+            told(&info().await),
+            expected("in_progress", ":05", broken, 1, 1)
+        );
+        set(0, "embedding = 'none'").await;
+        assert_eq!(told(&info().await), expected("fail", ":05", broken, 0, 1));
+        set(3, "deletion_requested_at = 1").await;
+        set(2, "embedding_at = NULL").await;
+        let was_broken = "it was broken";
+        assert_eq!(
+            told(&info().await),
+            expected("success", ":04", was_broken, 0, 1)
+        );
+    }
+);
+
 /// A row that the database cannot give, behind the first page: the answer has begun, and cannot say so but by its end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_breaks_off_at_a_row_that_cannot_be_read() {

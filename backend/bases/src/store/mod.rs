@@ -4,6 +4,7 @@ mod channels;
 mod contents;
 mod documents;
 mod embedding;
+mod embedding_info;
 mod embedding_steps;
 mod pages;
 mod rewriting;
@@ -19,8 +20,8 @@ use colloquy_store::{Dialect, Executor, StoreError, statement};
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::{
-    channels::*, contents::*, documents::*, embedding::*, embedding_steps::*, pages::*,
-    rewriting::*, statistics::*, synced_files::*, toc::*, transcripts::*, usage::*,
+    channels::*, contents::*, documents::*, embedding::*, embedding_info::*, embedding_steps::*,
+    pages::*, rewriting::*, statistics::*, synced_files::*, toc::*, transcripts::*, usage::*,
     vectorstores::*,
 };
 use super::{
