@@ -3,7 +3,7 @@
 use colloquy_blobs::BlobKey;
 use colloquy_store::{Executor, StoreError, statement};
 
-use super::pages::{DOCUMENT_PAGE, DocumentPlace, DocumentSpan, FOLLOWING, IN_SPAN, following};
+use super::pages::{DOCUMENT_PAGE, DocumentPlace, DocumentSpan, FOLLOWING, UP_TO, following};
 use crate::{
     base::KnowledgeBase,
     content::{Content, NewContent, Variant},
@@ -19,7 +19,7 @@ pub(crate) async fn contents_in(
     span: &DocumentSpan<'_>,
 ) -> Result<Vec<Content>, StoreError> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM knowledge_contents c JOIN knowledge_documents d ON d.id = c.document_id WHERE {IN_SPAN}"
+        "SELECT {COLUMNS} FROM knowledge_contents c JOIN knowledge_documents d ON d.id = c.document_id WHERE {FOLLOWING} AND {UP_TO}"
     );
     db.fetch_all(statement(sql, span.values())).await
 }

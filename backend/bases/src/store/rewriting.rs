@@ -2,7 +2,7 @@
 
 use colloquy_store::{Executor, StoreError, statement};
 
-use super::pages::{DocumentPlace, DocumentSpan, FOLLOWING, IN_SPAN, SCAN_PAGE, following};
+use super::pages::{DocumentPlace, DocumentSpan, FOLLOWING, SCAN_PAGE, UP_TO, following};
 use crate::{
     admission::Used,
     document::{ContentTypeChoice, Document, ModelTier, Step},
@@ -250,7 +250,7 @@ pub(crate) async fn rewrites_in(
 ) -> Result<Vec<ListedRewrite>, StoreError> {
     let sql = format!(
         "SELECT r.document_id, r.revision, r.cut, r.model, r.sections, r.done, r.asking, r.input_tokens, r.output_tokens, r.cost, r.complete \
-         FROM knowledge_rewrites r JOIN knowledge_documents d ON d.id = r.document_id WHERE {IN_SPAN}"
+         FROM knowledge_rewrites r JOIN knowledge_documents d ON d.id = r.document_id WHERE {FOLLOWING} AND {UP_TO}"
     );
     db.fetch_all(statement(sql, span.values())).await
 }

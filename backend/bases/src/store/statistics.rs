@@ -28,7 +28,7 @@ pub(crate) async fn document_counts(
     Ok(counts.unwrap_or_default())
 }
 
-/// The contents of a base in one variant.
+/// The texts of a base in one variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, sqlx::FromRow)]
 pub(crate) struct VariantSum {
     #[sqlx(try_from = "String")]
@@ -37,12 +37,13 @@ pub(crate) struct VariantSum {
     pub(crate) characters: i64,
 }
 
-/// Sums up the contents of a base by variant.
+/// Sums up the texts of a base by variant.
 pub(crate) async fn variant_sums(
     db: &impl Executor,
     base: &str,
 ) -> Result<Vec<VariantSum>, StoreError> {
     let sql = "SELECT c.variant, COUNT(*) AS contents, CAST(COALESCE(SUM(c.characters), 0) AS BIGINT) AS characters \
-               FROM knowledge_documents d JOIN knowledge_contents c ON c.document_id = d.id WHERE d.base_id = $1 GROUP BY c.variant";
+               FROM knowledge_documents d JOIN knowledge_contents c ON c.document_id = d.id WHERE d.base_id = $1 \
+               AND c.variant IN ('digitized', 'draft', 'rewritten') GROUP BY c.variant";
     db.fetch_all(statement(sql, [base.into()])).await
 }
