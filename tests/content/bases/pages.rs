@@ -460,6 +460,38 @@ async fn a_list_breaks_off_at_a_row_that_cannot_be_read() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_that_breaks_off_at_a_damaged_file_is_logged() {
+    let database = TestDatabase::sqlite();
+    let server = Server::start(&database, |_| {}).await;
+    let acme = furnished_server(&server).await;
+    let key = acme.key.as_str();
+    let form = fields(&[("name", "Lions"), ("folder", "texts"), ("type", "file")]);
+    let path = format!("/api/documents/{BASE}/empty");
+    let made = send(server.request(key, Method::POST, &path).multipart(form)).await;
+    let made = made.expect(201);
+    let id = made["id"].as_str().unwrap();
+    let path = format!("/api/documents/{BASE}/{id}/content/rewritten");
+    let written = server
+        .request(key, Method::PUT, &path)
+        .header("Content-Type", "application/x-www-form-urlencoded")
+        .body("content=Lions.");
+    send(written).await.expect(200);
+    let bundle = format!("/api/documents/{BASE}/rewritten-bundle");
+    assert!(is_whole(&server, key, &bundle).await);
+    server.kill().await;
+    let store = database.config().open().await.unwrap();
+    let sql = "SELECT blob FROM knowledge_contents WHERE variant = 'rewritten'";
+    let blob: Option<String> = store.db().fetch_scalar(sql).await.unwrap();
+    drop(store);
+    let file = database.config().dir.join("blobs").join(blob.unwrap());
+    assert_eq!(fs::read(&file).unwrap(), b"Lions.");
+    fs::write(&file, "Ants..").unwrap();
+    let server = Server::start(&database, |_| {}).await;
+    assert!(!is_whole(&server, key, &bundle).await);
+    eventually("it is logged", async || server.log().contains("breaks off")).await;
+}
+
 /// True if an answer comes to its end as HTTP has it.
 async fn is_whole(server: &Server, key: &str, path: &str) -> bool {
     let request = server.request(key, Method::GET, path);
