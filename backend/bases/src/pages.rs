@@ -19,7 +19,7 @@ pub(crate) trait Placed {
     fn place(&self) -> DocumentPlace;
 }
 
-/// How pages are read again whose answer has begun, so that a short outage does not cost a long download.
+/// The back-off of pages that are read again once their answer has begun, so that a short outage does not cost a long download.
 #[derive(Debug, Clone, Copy)]
 struct Retries {
     /// Delay before the first retry; doubles with each one.

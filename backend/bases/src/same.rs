@@ -92,7 +92,7 @@ impl Same {
         [original, url.map(|url| self.key(Common::Url(url)))]
     }
 
-    /// 128 bits, under keys that nobody knows: no two originals or addresses have the same.
+    /// Hashes to 128 bits under random keys, so that collisions of originals or addresses are improbable and cannot be chosen.
     fn key(&self, of: Common<'_>) -> u128 {
         let [high, low] = &self.hashers;
         (u128::from(high.hash_one(of)) << 64) | u128::from(low.hash_one(of))

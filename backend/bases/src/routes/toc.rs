@@ -81,6 +81,8 @@ pub(crate) struct DocumentEmbeddingView {
 }
 
 /// The headings of all documents of a knowledge base.
+///
+/// The response is streamed and ends abnormally if a later page of documents cannot be read.
 #[utoipa::path(
     get, path = "/api/toc/{partner}/{kb}", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ContentsQuery),

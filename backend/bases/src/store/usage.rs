@@ -460,7 +460,7 @@ struct ReadingRow {
 const READING_COST: &str =
     "CAST(COALESCE(SUM(u.cost), 0) AS BIGINT) AS cost, COUNT(*) AS events, COUNT(u.cost) AS priced";
 
-/// What reading the documents of a page did cost: those of which something was asked.
+/// Returns the cost of reading each document of a page for which a service was asked.
 pub(crate) async fn reading_costs_in(
     db: &impl Executor,
     span: &DocumentSpan<'_>,
@@ -474,7 +474,7 @@ pub(crate) async fn reading_costs_in(
     Ok(costs.collect())
 }
 
-/// What reading a document did cost, where something was asked.
+/// Returns the cost of reading a document, or `None` if no service was asked.
 pub(crate) async fn reading_cost_of(
     db: &impl Executor,
     document: &str,
