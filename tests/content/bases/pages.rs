@@ -305,6 +305,82 @@ on_both_databases!(
 );
 
 on_both_databases!(
+    what_is_queued_for_a_base_is_of_all_its_pages,
+    |builder| builder.with_decoder().without_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        let form = fields(&[("name", "a"), ("folder", "texts"), ("type", "file")]);
+        let path = format!("/api/documents/{BASE}/empty");
+        let made = post(&app, key, &path, form).await.expect(201);
+        let id = made["id"].as_str().unwrap();
+        let content = format!("/api/documents/{BASE}/{id}/content/digitized");
+        let written = put(&app, key, &content, &[("content", "Lions eat meat.")]).await;
+        written.expect(200);
+        // Twice as many each time, all of one time: more than a page, and no text but that of the first.
+        for turn in 0..9 {
+            let sql = format!(
+                "INSERT INTO knowledge_documents (id, base_id, folder_id, name, type, content_type, model_tier, auto_rewrite, \
+                 use_original_as_rewritten, digitizing, rewriting, embedding, revision, created_at, updated_at, fetching) \
+                 SELECT d.id || '-{turn}', d.base_id, d.folder_id, d.name, d.type, d.content_type, d.model_tier, d.auto_rewrite, \
+                 d.use_original_as_rewritten, d.digitizing, 'failed', 'failed', d.revision, d.created_at, d.updated_at, d.fetching \
+                 FROM knowledge_documents d"
+            );
+            run(&app, sql).await;
+        }
+        run(
+            &app,
+            format!("UPDATE knowledge_documents SET rewriting = 'failed', embedding = 'failed' WHERE id = '{id}'"),
+        )
+        .await;
+        let listed = app.get(key, &format!("/api/documents/{BASE}")).await;
+        let listed = listed.expect(200);
+        let listed: HashSet<&str> = ids(&listed).into_iter().collect();
+        assert_eq!(listed.len(), 512);
+        let others = |answer: &Value| {
+            let skipped = answer["skipped_documents"].as_array().unwrap().iter();
+            let skipped =
+                skipped.map(|skipped| skipped["document_id"].as_str().unwrap().to_owned());
+            skipped.collect::<HashSet<String>>()
+        };
+        let expected: HashSet<String> = listed
+            .iter()
+            .filter(|listed| **listed != id)
+            .map(|listed| (*listed).to_owned())
+            .collect();
+
+        let bulk = format!("/api/bulk/rewrite/kb/{BASE}?dry_run=true");
+        let bulk = post(&app, key, &bulk, Form::new()).await.expect(200);
+        assert_eq!(bulk["document_ids"], json!([id]));
+        assert_eq!(bulk["estimate"]["documents"], 1);
+        // A token for four characters.
+        assert_eq!(bulk["estimate"]["output_tokens"], 4);
+        assert_eq!(bulk["skipped"], 511);
+        assert_eq!(others(&bulk), expected);
+
+        let retry = "/api/rewriting/acme/retry-failed?kb=manual";
+        let interrupted = format!("{retry}&interrupted=true");
+        let none = app.post(key, &interrupted, json!({})).await.expect(200);
+        assert_eq!((&none["queued"], &none["skipped"]), (&json!(0), &json!(0)));
+        let again = app.post(key, retry, json!({})).await.expect(200);
+        assert_eq!(again["document_ids"], json!([id]));
+        assert_eq!(others(&again), expected);
+
+        let retry = format!("/api/embedding/{BASE}/retry-failed");
+        let again = app.post(key, &retry, json!({})).await.expect(200);
+        assert_eq!(again["queued"], 512);
+        let info = &again["embedding_info"];
+        assert_eq!(
+            (
+                &info["pending_document_count"],
+                &info["failed_document_count"]
+            ),
+            (&json!(512), &json!(0))
+        );
+    }
+);
+
+on_both_databases!(
     embedding_info_has_the_newest_change_and_error,
     |builder| builder.with_decoder().without_worker(),
     |app| {
