@@ -25,14 +25,14 @@ const MAX_UNBEGUN_BYTES: u64 = 32 * 1024 * 1024;
 /// The most of them that the calls have that were created from one network, so that one stranger does not shut out all other visitors.
 const MAX_UNBEGUN_BYTES_OF_NETWORK: u64 = 8 * 1024 * 1024;
 
-/// Where that is less, the calls of all publishable keys of a partner have the storage of the partner divided by this, so that they leave
-/// room to the partner.
+/// The storage of a partner divided by this bounds the calls of all its publishable keys that have not begun, so that they leave room to the
+/// partner however little it may store.
 const UNBEGUN_PART: u64 = 2;
 
-/// Those of them that were created from one network have the storage of the partner divided by this.
+/// The storage of a partner divided by this bounds those of them that were created from one network.
 const UNBEGUN_PART_OF_NETWORK: u64 = 8;
 
-/// The least of both parts, beside the bytes of the call's character, which the partner chose: room for an ordinary call.
+/// The minimum of both parts, beside the bytes of the call's character, which the partner chose: room for an ordinary call.
 const LEAST_UNBEGUN_BYTES: u64 = 64 * 1024;
 
 /// Creates a call. Returns it with `x-ratelimit-*` of the quota that pays for it, and `X-Colloquy-Warning` when the knowledge
@@ -130,8 +130,8 @@ pub(super) async fn create(
     Ok((row, headers))
 }
 
-/// Checks what the calls of publishable keys have that have not begun, a new one among them, whose character has so many bytes. The partner may
-/// store `storage` bytes.
+/// Checks the bytes of the calls of publishable keys that have not begun, a new one among them, against their bounds. `storage` is how many
+/// bytes the partner may store, and `bytes_of_character` belongs to the new call.
 fn check_unbegun(
     unbegun: &UnbegunBytes,
     storage: u64,
