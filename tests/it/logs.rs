@@ -315,3 +315,27 @@ async fn what_is_logged_while_a_stream_runs_names_its_request() {
     let line = failed(&world.server.log()).unwrap();
     assert!(line.contains("of-a-stream"), "{line}");
 }
+
+/// Anybody can send such requests at will, so the log warns of one a minute.
+#[tokio::test]
+async fn requests_for_a_session_without_an_upgrade_do_not_fill_the_log() {
+    let database = TestDatabase::sqlite();
+    let server = Server::start(&database, |config| {
+        config.log.filter = "info,colloquy=debug".to_owned();
+    })
+    .await;
+    for _ in 0..5 {
+        let request = server.request("", Method::GET, "/v2/calls/x/session");
+        let error = send(request).await.expect(426);
+        assert_eq!(error["error"]["code"], "UPGRADE_REQUIRED", "{error}");
+    }
+    let lines = || -> Vec<String> {
+        let log = server.log();
+        let told = log.lines().filter(|line| line.contains("did not pass"));
+        told.map(str::to_owned).collect()
+    };
+    eventually("the requests are logged", async || lines().len() == 5).await;
+    let lines = lines();
+    let count = |level: &str| lines.iter().filter(|line| line.contains(level)).count();
+    assert_eq!((count("WARN"), count("DEBUG")), (1, 4), "{lines:?}");
+}

@@ -287,6 +287,19 @@ pub async fn half_full(base: &Base) -> Result<Vec<(String, u64)>, StoreError> {
     Ok(found)
 }
 
+/// Returns how many bytes the files and texts of a partner may have together.
+///
+/// # Errors
+/// The database's failure.
+pub async fn limit(
+    base: &Base,
+    db: &impl Executor,
+    partner: &PartnerId,
+) -> Result<u64, StoreError> {
+    let standing = standing(base, db, partner).await?;
+    Ok(standing.limit)
+}
+
 /// What a partner stores, and what it may.
 struct Standing {
     stored: u64,
