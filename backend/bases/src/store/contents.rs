@@ -44,6 +44,15 @@ pub(crate) async fn duplicates_of(
     sha256: Option<&str>,
     url: Option<&str>,
 ) -> Result<Vec<String>, StoreError> {
+    if sha256.is_none() {
+        let Some(url) = url else {
+            return Ok(Vec::new());
+        };
+        let mut found = documents_at(db, base, url, MOST_DUPLICATES + 1).await?;
+        found.retain(|id| id != document);
+        found.truncate(MOST_DUPLICATES);
+        return Ok(found);
+    }
     let sql = format!(
         "SELECT d.id AS document_id FROM knowledge_documents d JOIN knowledge_folders f ON f.id = d.folder_id \
          WHERE d.base_id = $1 AND d.id <> $2 AND d.deletion_requested_at IS NULL AND f.deletion_requested_at IS NULL \
@@ -57,6 +66,24 @@ pub(crate) async fn duplicates_of(
         url.into(),
     ];
     let rows: Vec<IdRow> = db.fetch_all(statement(sql, values)).await?;
+    Ok(rows.into_iter().map(|row| row.document_id).collect())
+}
+
+/// The documents of the base `$1` with the address `$2`, in the order of their index, so that `$3` of them are read.
+const AT_ADDRESS: &str = "SELECT d.id AS document_id FROM knowledge_documents d JOIN knowledge_folders f ON f.id = d.folder_id \
+     WHERE d.base_id = $1 AND d.url = $2 AND d.deletion_requested_at IS NULL AND f.deletion_requested_at IS NULL \
+     ORDER BY d.id LIMIT $3";
+
+/// Returns at most `most` documents of a base with an address, oldest first, without those that are being deleted.
+pub(crate) async fn documents_at(
+    db: &impl Executor,
+    base: &KnowledgeBase,
+    url: &str,
+    most: usize,
+) -> Result<Vec<String>, StoreError> {
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let values = [base.id.as_str().into(), url.into(), most.into()];
+    let rows: Vec<IdRow> = db.fetch_all(statement(AT_ADDRESS, values)).await?;
     Ok(rows.into_iter().map(|row| row.document_id).collect())
 }
 
@@ -116,4 +143,51 @@ pub(crate) async fn remove_content(
         db.execute(statement(sql, values)).await?;
     }
     Ok(old)
+}
+
+#[cfg(test)]
+mod tests {
+    use colloquy_store::{Store, StoreSettings, Value};
+
+    use super::*;
+    use crate::store::documents::DOCUMENT_COUNT;
+
+    #[derive(sqlx::FromRow)]
+    struct Step {
+        detail: String,
+    }
+
+    /// The steps that SQLite runs a query in.
+    async fn plan(store: &Store, sql: &str, values: Vec<Value>) -> Vec<String> {
+        let explained = statement(format!("EXPLAIN QUERY PLAN {sql}"), values);
+        let steps: Vec<Step> = store.db().fetch_all(explained).await.unwrap();
+        steps.into_iter().map(|step| step.detail).collect()
+    }
+
+    #[tokio::test]
+    async fn looking_for_an_address_reads_no_other_documents() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("test.db");
+        let settings = StoreSettings {
+            url: format!("sqlite://{}", file.display()),
+            max_connections: 2,
+            folder: folder.path().to_owned(),
+            place: "test.db".to_owned(),
+        };
+        let store = Store::open(&settings).await.unwrap();
+        store.migrate().await.unwrap();
+
+        let values = vec!["base".into(), "https://example.org".into(), 1_i64.into()];
+        let steps = plan(&store, AT_ADDRESS, values).await;
+        let by_address = "SEARCH d USING INDEX knowledge_documents_url (base_id=? AND url=?)";
+        assert_eq!(steps[0], by_address, "{steps:?}");
+        // The index has them in order: those behind the last one that is wanted are not read.
+        let sorts = |step: &String| step.contains("TEMP B-TREE");
+        assert!(!steps.iter().any(sorts), "{steps:?}");
+
+        let steps = plan(&store, DOCUMENT_COUNT, vec!["base".into()]).await;
+        let without_addresses =
+            "SEARCH knowledge_documents USING COVERING INDEX knowledge_documents_base (base_id=?)";
+        assert_eq!(steps, [without_addresses]);
+    }
 }
