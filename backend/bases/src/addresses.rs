@@ -21,7 +21,7 @@ use super::{
     upload::{self, DocumentOptions},
 };
 
-/// How many documents are inserted in a transaction.
+/// Documents that are inserted in one transaction.
 const AT_ONCE: usize = 20;
 
 /// A document that was made of one of several addresses.
@@ -44,19 +44,20 @@ pub(crate) async fn add(
     urls: &[String],
     options: &DocumentOptions,
 ) -> Result<Vec<Result<AddedUrl, BaseError>>, StoreError> {
-    let mut outcomes = Vec::with_capacity(urls.len());
+    let mut outcomes: Vec<Result<AddedUrl, BaseError>> = Vec::with_capacity(urls.len());
     for piece in urls.chunks(AT_ONCE) {
         let document = |url: &String| upload::of_url(bases, folder, url.clone(), options.clone());
         let documents = piece.iter().map(document).collect();
         let (made, refusal) = insert(bases, tenant, &base.id, documents).await?;
         let refused = piece.len() - made.len();
-        outcomes.extend(told(bases, base, piece, made).await?.into_iter().map(Ok));
+        let added = with_duplicates(bases, base, piece, made).await?;
+        outcomes.extend(added.into_iter().map(Ok));
         outcomes.extend((0..refused).map(|_| Err(refusal.error(bases))));
     }
     Ok(outcomes)
 }
 
-/// Why documents are refused.
+/// A reason to refuse documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
     /// The base has as many as it may.
@@ -117,7 +118,7 @@ async fn insert(
     Ok((documents, refusal))
 }
 
-/// What the rows of so many documents count.
+/// Bytes that the rows of so many documents count in the storage of their partner.
 fn bytes_of(documents: usize) -> usize {
     let each = usize::try_from(rows::DOCUMENT_BYTES).unwrap_or(usize::MAX);
     documents.saturating_mul(each)
@@ -132,8 +133,8 @@ fn fitting(reached: StorageLimitReached, refused: usize) -> (usize, StorageLimit
     (fitting, StorageLimitReached { used, ..reached })
 }
 
-/// Tells of documents that were made of addresses, which stand in the same order in `urls`.
-async fn told(
+/// Finds the duplicates of documents that were made of the first of `urls`, in their order.
+async fn with_duplicates(
     bases: &Bases,
     base: &KnowledgeBase,
     urls: &[String],
@@ -144,7 +145,7 @@ async fn told(
     let most = MOST_DUPLICATES + AT_ONCE;
     let mut found: HashMap<&str, Vec<String>> = HashMap::new();
     let mut ids: Vec<String> = made.into_iter().map(|document| document.id).collect();
-    let mut told = Vec::with_capacity(ids.len());
+    let mut added = Vec::with_capacity(ids.len());
     // From the last one on, so that what is left in `ids` came before.
     for url in urls.iter().take(ids.len()).rev() {
         let Some(document_id) = ids.pop() else {
@@ -159,13 +160,13 @@ async fn told(
         // Neither this document nor, for those before it, one that follows them.
         at_address.retain(|id| *id != document_id);
         let duplicates = at_address.iter().take(MOST_DUPLICATES).cloned().collect();
-        told.push(AddedUrl {
+        added.push(AddedUrl {
             document_id,
             duplicates,
         });
     }
-    told.reverse();
-    Ok(told)
+    added.reverse();
+    Ok(added)
 }
 
 #[cfg(test)]
