@@ -1,4 +1,4 @@
-//! Many addresses in one request.
+//! Many addresses in one request, and the duplicates that they have.
 
 use std::time::Instant;
 
@@ -154,7 +154,62 @@ on_both_databases!(
     }
 );
 
-/// The documents that are there were counted and compared for each address, which took more than ten times as long as the rest.
+on_both_databases!(
+    duplicates_are_of_the_same_base,
+    |builder| builder.without_worker(),
+    |app| {
+        let acme = furnished(&app).await;
+        let key = acme.key.as_str();
+        furnish_another(&app, key).await;
+        let text = "Lions eat meat.";
+        let first = upload(&app, key, "a.md", text.into()).await.expect(201);
+        let mut others: Vec<Value> = Vec::new();
+        for _ in 0..2 {
+            let form = fields(&[("type", "file"), ("folder", "texts")]);
+            let form = form.part("file", file("b.md", text));
+            let made = post(&app, key, "/api/documents/acme/large", form).await;
+            let made = made.expect(201);
+            assert_eq!(made["duplicate_document_ids"], json!(others));
+            others.push(made["id"].clone());
+        }
+        // A document has others with its original and others with its address, oldest first.
+        let urls = [numbered(1), numbered(1)];
+        let at_address = bring(&app, key, &urls).await;
+        let ids = [0, 1].map(|place: usize| at_address["results"][place]["document_id"].clone());
+        let id = ids[0].as_str().unwrap();
+        let original = format!("/api/documents/{BASE}/{id}/content/original");
+        let form = Form::new().part("file", file("a.md", text));
+        post(&app, key, &original, form).await.expect(200);
+        let path = format!("/api/document/{BASE}/{id}");
+        let document = app.get(key, &path).await.expect(200);
+        assert_eq!(
+            document["duplicate_document_ids"],
+            json!([first["id"], ids[1]])
+        );
+        // With another original it shares the address alone.
+        put(&app, key, &original, &[("content", "Tigers swim.")])
+            .await
+            .expect(200);
+        let document = app.get(key, &path).await.expect(200);
+        assert_eq!(document["duplicate_document_ids"], json!([ids[1]]));
+        let path = format!("/api/document/{BASE}/{}", first["id"].as_str().unwrap());
+        let document = app.get(key, &path).await.expect(200);
+        assert_eq!(document["duplicate_document_ids"], json!([]));
+    }
+);
+
+/// Makes a second base, `large`, with a folder `texts`.
+async fn furnish_another(app: &TestApp, key: &str) {
+    for (path, name) in [
+        ("/api/knowledgebases/acme", "large"),
+        ("/api/folders/acme/large", "texts"),
+    ] {
+        let form = fields(&[("name", name)]);
+        post(app, key, path, form).await.expect(201);
+    }
+}
+
+/// Counting and comparing the documents that are there for each address would take more than ten times as long as the rest.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_takes_as_long_whatever_the_base_has() {
     const BASES: [&str; 2] = ["acme/manual", "acme/large"];
@@ -162,13 +217,7 @@ async fn a_batch_takes_as_long_whatever_the_base_has() {
     let app = app.without_worker().start().await;
     let acme = furnished(&app).await;
     let key = acme.key.as_str();
-    for (path, name) in [
-        ("/api/knowledgebases/acme", "large"),
-        ("/api/folders/acme/large", "texts"),
-    ] {
-        let form = fields(&[("name", name)]);
-        post(&app, key, path, form).await.expect(201);
-    }
+    furnish_another(&app, key).await;
     let sql = "WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < 8000) \
                INSERT INTO knowledge_documents (id, base_id, folder_id, name, type, url, content_type, model_tier, auto_rewrite, \
                use_original_as_rewritten, digitizing, rewriting, embedding, revision, created_at, updated_at) \
