@@ -3,11 +3,12 @@
 use colloquy_blobs::BlobKey;
 use colloquy_store::{Executor, StoreError, statement};
 
-use super::pages::{DocumentSpan, IN_SPAN};
+use super::pages::{DOCUMENT_PAGE, DocumentPlace, DocumentSpan, FOLLOWING, UP_TO, following};
 use crate::{
     base::KnowledgeBase,
     content::{Content, NewContent, Variant},
-    document::MOST_DUPLICATES,
+    document::{ContentTypeChoice, MOST_DUPLICATES, Source},
+    pages::Placed,
 };
 
 const COLUMNS: &str = "c.document_id, c.variant, c.blob, c.file_name, c.media_type, c.bytes, c.characters, c.sha256, c.updated_at, c.revision";
@@ -18,9 +19,55 @@ pub(crate) async fn contents_in(
     span: &DocumentSpan<'_>,
 ) -> Result<Vec<Content>, StoreError> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM knowledge_contents c JOIN knowledge_documents d ON d.id = c.document_id WHERE {IN_SPAN}"
+        "SELECT {COLUMNS} FROM knowledge_contents c JOIN knowledge_documents d ON d.id = c.document_id WHERE {FOLLOWING} AND {UP_TO}"
     );
     db.fetch_all(statement(sql, span.values())).await
+}
+
+/// A document with its final content.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub(crate) struct BundledDocument {
+    pub(crate) id: String,
+    created_at: i64,
+    pub(crate) name: String,
+    /// The name of its folder.
+    pub(crate) folder: String,
+    #[sqlx(rename = "type", try_from = "String")]
+    pub(crate) source: Source,
+    pub(crate) url: Option<String>,
+    pub(crate) expert_name: Option<String>,
+    pub(crate) person_name: Option<String>,
+    #[sqlx(try_from = "String")]
+    pub(crate) content_type: ContentTypeChoice,
+    /// Of its final content, as are the other fields below.
+    pub(crate) characters: Option<i64>,
+    pub(crate) updated_at: i64,
+    pub(crate) blob: BlobKey,
+}
+
+impl Placed for BundledDocument {
+    fn place(&self) -> DocumentPlace {
+        DocumentPlace {
+            created_at: self.created_at,
+            id: self.id.clone(),
+        }
+    }
+}
+
+/// Returns at most [`DOCUMENT_PAGE`] documents of a base with final content that follow `after`, oldest first.
+pub(crate) async fn bundled_page(
+    db: &impl Executor,
+    base: &str,
+    after: &DocumentPlace,
+) -> Result<Vec<BundledDocument>, StoreError> {
+    let sql = format!(
+        "SELECT d.id, d.created_at, d.name, f.name AS folder, d.type, d.url, d.expert_name, d.person_name, d.content_type, \
+         c.characters, c.updated_at, c.blob FROM knowledge_documents d JOIN knowledge_folders f ON f.id = d.folder_id \
+         JOIN knowledge_contents c ON c.document_id = d.id AND c.variant = 'rewritten' \
+         WHERE {FOLLOWING} ORDER BY d.created_at, d.id LIMIT $4"
+    );
+    db.fetch_all(statement(sql, following(base, after, DOCUMENT_PAGE)))
+        .await
 }
 
 pub(crate) async fn contents_of(

@@ -75,7 +75,7 @@ pub(crate) async fn document_page(
         .await
 }
 
-/// What makes documents the same.
+/// The original and the address of a document, by which documents are the same.
 #[derive(Debug, sqlx::FromRow)]
 pub(crate) struct IdentityRow {
     pub(crate) id: String,
