@@ -23,6 +23,7 @@ macro_rules! rule {
 
 mod addresses;
 mod admission;
+mod batches;
 mod bounds;
 mod budgets;
 mod channels;

@@ -8,7 +8,7 @@
 //! - [`base`], [`folder`], [`document`], [`content`]: the resources
 //! - [`pages`], [`listing`]: rows of a base, read and sent a page at a time
 //! - [`same`]: which of them are the same
-//! - [`upload`], [`fetching`]: how documents come in
+//! - [`upload`], [`addresses`], [`fetching`]: how documents come in
 //! - [`digitizing`], [`facts`]: how their text is read, and what that tells
 //! - [`video`]: how pages of video platforms are read
 //! - [`channel`]: how folders follow channels of these
@@ -26,6 +26,7 @@
 //! - [`erase`]: how they go
 
 mod accepting;
+mod addresses;
 mod admission;
 mod base;
 mod budget;

@@ -51,9 +51,14 @@ pub(crate) async fn insert_document(
     Ok(())
 }
 
+/// The number of documents of the base `$1`, from the smallest index that has all of them.
+pub(super) const DOCUMENT_COUNT: &str =
+    "SELECT COUNT(*) FROM knowledge_documents WHERE base_id = $1";
+
+/// Counts the documents of a base, which takes longer the more they are: once for a transaction, not for each document.
 pub(crate) async fn count_documents(db: &impl Executor, base: &str) -> Result<u64, StoreError> {
-    let sql = "SELECT COUNT(*) FROM knowledge_documents WHERE base_id = $1";
-    db.fetch_count(statement(sql, [base.into()])).await
+    db.fetch_count(statement(DOCUMENT_COUNT, [base.into()]))
+        .await
 }
 
 /// Returns at most [`DOCUMENT_PAGE`] documents of a base that follow `after`, oldest first.
