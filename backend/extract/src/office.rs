@@ -16,6 +16,7 @@ mod list_styles;
 mod metafile;
 mod notes;
 mod number_format;
+mod number_layout;
 mod numbers;
 mod objects;
 mod page_numbers;
