@@ -127,6 +127,7 @@ const FILES: [(&str, &str); 42] = sql_files![
     "0040_ended_calls",
     "0041_call_addresses",
     "0042_document_addresses",
+    "0043_missing_results",
 ];
 
 /// The migrations, numbered from 1.

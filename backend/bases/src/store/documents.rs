@@ -13,7 +13,7 @@ use crate::{
 
 const COLUMNS: &str = "d.id, d.folder_id, f.name AS folder, d.name, d.type, d.url, d.expert_name, d.user_email, d.person_name, \
      d.content_type, d.model_tier, d.auto_rewrite, d.use_original_as_rewritten, d.character_limit, d.digitizing, d.rewriting, \
-     d.embedding, d.processing_error, d.embedding_error, d.author, d.language, d.pages, d.missing_pages, d.missing_pictures, d.assumed_language, d.fetching, d.revision, d.created_at, d.updated_at, d.deletion_requested_at, \
+     d.embedding, d.processing_error, d.embedding_error, d.author, d.language, d.pages, d.missing_pages, d.missing_pictures, d.missing_results, d.assumed_language, d.fetching, d.revision, d.created_at, d.updated_at, d.deletion_requested_at, \
      (d.deletion_requested_at IS NOT NULL OR f.deletion_requested_at IS NOT NULL) AS is_going";
 
 pub(crate) async fn insert_document(
@@ -295,7 +295,7 @@ pub(crate) async fn accept_text(
     now: i64,
 ) -> Result<(), StoreError> {
     let sql = "UPDATE knowledge_documents SET digitizing = $2, processing_error = NULL, language = NULL, missing_pages = NULL, \
-               missing_pictures = NULL, assumed_language = NULL, updated_at = $3 WHERE id = $1";
+               missing_pictures = NULL, missing_results = NULL, assumed_language = NULL, updated_at = $3 WHERE id = $1";
     let values = [id.into(), step.as_str().into(), now.into()];
     db.execute(statement(sql, values)).await?;
     Ok(())
@@ -308,7 +308,7 @@ pub(crate) async fn set_facts(
     facts: &DocumentFacts,
 ) -> Result<(), StoreError> {
     let sql = "UPDATE knowledge_documents SET author = $2, language = $3, pages = $4, missing_pages = $5, missing_pictures = $6, \
-               assumed_language = $7 WHERE id = $1";
+               assumed_language = $7, missing_results = $8 WHERE id = $1";
     let values = [
         id.into(),
         facts.author.as_deref().into(),
@@ -317,6 +317,7 @@ pub(crate) async fn set_facts(
         facts.stored_missing_pages().into(),
         facts.missing_pictures().into(),
         facts.assumed_language().into(),
+        facts.missing_results().into(),
     ];
     db.execute(statement(sql, values)).await?;
     Ok(())
