@@ -155,12 +155,18 @@ impl Synthesizer for Espeak {
 
     async fn speak(&self, request: SpeechRequest) -> Result<SpeechStream, ProviderError> {
         let (voice, language) = (request.voice.as_deref(), request.language.as_deref());
-        // A piece of a text may be in another script than the whole.
-        let checked = NotSpoken::check_kanji(voice, language, Some(&request.text));
+        let voices = self.voices.get_or_try_init(Voices::ask).await?;
+        let checked = match language {
+            // English would be spoken in its place.
+            Some(tag) if !voices.has_language(tag) => {
+                self.check_language(voice, language, Some(&request.text))
+            }
+            // A piece of a text may be in another script than the whole.
+            _ => NotSpoken::check_kanji(voice, language, Some(&request.text)),
+        };
         checked.map_err(|unspoken| {
             ProviderError::new(ESPEAK, ProviderErrorKind::Rejected, unspoken.to_string())
         })?;
-        let voices = self.voices.get_or_try_init(Voices::ask).await?;
         let voice = voices.choose(voice_to_read(voice, language, &request.text), language);
         let speed = request.speed.clamp(*SPEED.start(), *SPEED.end());
         let entered = self.queue.enter(&request.claim).await;
@@ -311,5 +317,18 @@ mod tests {
         assert_eq!(plain("2 * 3", "gmw/en-US+f3"), "2 times 3");
         assert_eq!(plain("2 * 3", "de+f3"), "2 mal 3");
         assert_eq!(plain("2 * 3", "ja"), "2 * 3");
+    }
+
+    #[test]
+    fn a_text_in_a_script_that_its_language_does_not_have_is_left_out() {
+        let espeak = Espeak::default();
+        let readable = |language, text: &str| {
+            let readable = espeak.readable(None, Some(language), text.to_owned());
+            readable == text
+        };
+        assert!(readable("th", "สวัสดี"));
+        assert!(readable("en", "Say สวัสดี to everybody who comes."));
+        assert!(!readable("en", "สวัสดี"));
+        assert_eq!(espeak.detect_language(Some("en+f3"), "สวัสดี"), Some("th"));
     }
 }
