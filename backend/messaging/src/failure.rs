@@ -90,6 +90,7 @@ impl Failure {
 fn unspoken(error: &SoundError) -> Cow<'static, str> {
     match error {
         SoundError::Provider(error) => error.reason(),
+        SoundError::NotSpoken(unspoken) => unspoken.to_string().into(),
         SoundError::Silent => "no sound came".into(),
         SoundError::Endless => "the speech does not end".into(),
         SoundError::Stopped => "the server stopped".into(),

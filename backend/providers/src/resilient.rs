@@ -400,6 +400,10 @@ impl Synthesizer for Resilient<dyn Synthesizer> {
         self.inner.check_language(voice, language, text)
     }
 
+    fn detect_language(&self, voice: Option<&str>, text: &str) -> Option<&'static str> {
+        self.inner.detect_language(voice, text)
+    }
+
     fn readable(&self, voice: Option<&str>, language: Option<&str>, text: String) -> String {
         self.inner.readable(voice, language, text)
     }

@@ -1,7 +1,7 @@
 //! A text as a file of sound: read, and encoded while it is read.
 
 use colloquy_audio::encode::{EncodeError, Encoder, Format};
-use colloquy_providers::{Pcm, ProviderError};
+use colloquy_providers::{NotSpoken, Pcm, ProviderError};
 
 use super::text_reader::TextReader;
 
@@ -16,6 +16,9 @@ pub enum SoundError {
     /// The synthesizer failed.
     #[error(transparent)]
     Provider(#[from] ProviderError),
+    /// The voice cannot speak the text.
+    #[error(transparent)]
+    NotSpoken(#[from] NotSpoken),
     /// The sound cannot be brought into the format.
     #[error(transparent)]
     Encode(#[from] EncodeError),

@@ -21,7 +21,6 @@ use colloquy_http::{
     extract::{body_bytes, is_json, unsupported_media_type},
 };
 use colloquy_kernel::{router::DescribedRouter, routes};
-use colloquy_language::detect_to_speak;
 use colloquy_providers::{Gender, VoiceInfo};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -33,6 +32,7 @@ use super::{
     recording::SoundError,
     request::SpeechBody,
     sound::{Order, SoundStream},
+    spoken::spoken,
     text_reader::TextReader,
     voices,
 };
@@ -69,7 +69,7 @@ struct SpeechRequestSchema {
     #[schema(min_length = 1, max_length = 2000)]
     input: String,
     /// `auto`, or `en`, `es`, `fr`, `de`, `it`, `pt`, `pl`, `ru`, `nl`, `ar`, `zh-cn`, `ja`, `ko`, `hi`, `he`. With `auto` the
-    /// language is detected; where that is not sure, the voice's own is taken.
+    /// language is detected; where that is not sure, the voice's own is taken, or that of the text's script where the voice does not read it.
     #[schema(default = "auto")]
     language: Option<String>,
     /// The format of the answer, mono.
@@ -113,7 +113,8 @@ struct SoundFile(Vec<u8>);
         ),
         (
             status = 400,
-            description = "`{message, errors: {field: [text]}}` for wrong fields; `{error}` when there is no such voice, or the \
+            description = "`{message, errors: {field: [text]}}` for wrong fields, and for an `input` that is mostly in a script that no voice \
+                of its language reads; `{error}` when there is no such voice, or the \
                 voice service refuses the request",
         ),
         (status = 401, description = "`{error}`: no key, or one that is not valid"),
@@ -146,14 +147,16 @@ async fn answer(speech: &Speech, request_id: u64, request: Request) -> Result<Re
     let (parts, body) = request.into_parts();
     let payer = payer(&parts, speech).await?;
     let wanted = wanted(speech, parts, body).await?;
-    let language = wanted.language.or_else(|| detect_to_speak(&wanted.input));
     let voices = voices::list(speech).await.map_err(SoundError::from)?;
     let id = match library::parsed(&wanted.voice) {
         Some(reference) => named(speech, &payer, reference).await?,
         None => wanted.voice,
     };
     let synthesizer = &speech.providers.synthesizer;
-    let checked = synthesizer.check_language(Some(&id), language, Some(&wanted.input));
+    let heard = spoken(&wanted.input);
+    let language = wanted.language;
+    let language = language.or_else(|| synthesizer.detect_language(Some(&id), &heard));
+    let checked = synthesizer.check_language(Some(&id), language, Some(&heard));
     checked.map_err(|unspoken| InvalidField::new("input", unspoken.to_string()))?;
     let voice = voices::choose(&voices, &id, language, wanted.speed).ok_or_else(unknown_voice)?;
     let claim = Claim::new(Priority::Request, &bill::owner(&payer));

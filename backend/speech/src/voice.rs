@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use colloquy_characters::CharacterParameters;
-use colloquy_language::detect_to_speak;
 
 /// The speeds of the interface document.
 pub(super) const SPEED: std::ops::RangeInclusive<f32> = 0.5..=1.5;
@@ -48,10 +47,10 @@ impl Voice {
         }
     }
 
-    /// The voice in the language of a text, where the voice detects it.
-    pub(super) fn for_text(&self, text: &str) -> Cow<'_, Self> {
+    /// The voice in the language of a text, which `detect` tells, where the voice detects it.
+    pub(super) fn for_text(&self, detect: impl FnOnce() -> Option<&'static str>) -> Cow<'_, Self> {
         let detected = match self.detects_language && self.language.is_none() {
-            true => detect_to_speak(text),
+            true => detect(),
             false => None,
         };
         match detected {
@@ -101,7 +100,10 @@ mod tests {
     fn a_detecting_voice_speaks_each_text_in_its_language() {
         let of = |parameters: Value| Voice::of(&serde_json::from_value(parameters).unwrap());
         let detecting = of(json!({"language": "auto"}));
-        let language = |voice: &Voice, text| voice.for_text(text).language.clone();
+        let language = |voice: &Voice, text| {
+            let voice = voice.for_text(|| colloquy_language::detect_to_speak(text));
+            voice.language.clone()
+        };
         let german = "Das Museum öffnet um neun Uhr, und der Eintritt ist heute für alle frei.";
         assert_eq!(language(&detecting, german).as_deref(), Some("de"));
         assert_eq!(language(&detecting, "12"), None);
