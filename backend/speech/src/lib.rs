@@ -124,7 +124,7 @@ pub async fn speak(
     let voice = for_text(speech, voice, &heard, claim);
     let voice = voice.as_ref();
     if let Err(reason) = check_script(speech, voice, &heard, claim)
-        && speech.limits.may_warn("the voice of a character")
+        && speech.limits.may_warn("a sentence without sound")
     {
         tracing::warn!(%reason, "a sentence of a call has no sound");
     }
