@@ -214,6 +214,12 @@ fn cannot_rewrite(found: &Described) -> Option<&'static str> {
     }
 }
 
+/// Returns the reason not to queue a document for whose tier no model is configured.
+fn no_model(bases: &Bases, found: &Described) -> Option<&'static str> {
+    let models = rewriting::models(bases, found.document.model_tier);
+    models.is_empty().then_some(rewriting::NO_MODEL)
+}
+
 /// Which documents are rewritten, and how.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -326,7 +332,9 @@ async fn bulk(
     while let Some(page) = documents.next().await? {
         for found in page.into_iter().filter(of_folder) {
             let is_final = skips && found.content(Variant::Rewritten).is_some();
-            let why = cannot_rewrite(&found).or(is_final.then_some(HAS_FINAL));
+            let why = cannot_rewrite(&found)
+                .or(is_final.then_some(HAS_FINAL))
+                .or_else(|| no_model(bases, &found));
             if let Some(reason) = why {
                 skipped.push(SkippedView {
                     document_id: found.document.id,
@@ -416,7 +424,7 @@ pub(super) async fn retry_failed(
                     true => found.is_rewriting_interrupted(),
                     false => found.document.rewriting == Step::Failed,
                 };
-                match cannot_rewrite(&found) {
+                match cannot_rewrite(&found).or_else(|| no_model(&bases, &found)) {
                     _ if !is_meant => {}
                     Some(reason) => skipped.push(SkippedView {
                         document_id: found.document.id,
