@@ -89,6 +89,7 @@ impl ProviderErrorKind {
             Self::Misconfigured => "not set up",
             Self::Failed => "reported a failure",
             Self::Malformed => "malformed answer",
+            Self::Empty => "empty answer",
             Self::Cut => "connection cut",
             Self::Resting => "not asked for a moment, after failures",
         }
