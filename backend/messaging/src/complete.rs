@@ -223,7 +223,7 @@ async fn answered(
         },
     };
     let replies = colloquy_generation::variants(messaging, ask, question.num_options).await;
-    let replies = replies.map_err(Failure::Reply)?;
+    let replies = replies.map_err(Failure::of_reply)?;
     let replies = replies.iter().map(|reply| reply.trim().to_owned());
     let replies = replies.collect::<Vec<_>>();
     let first = match replies.first() {

@@ -285,6 +285,8 @@ pub enum ProviderErrorKind {
     Failed,
     /// An answer that the adapter does not understand.
     Malformed,
+    /// An answer without content: no text, such as thoughts alone, or no sound.
+    Empty,
     /// The answer stopped before its end.
     Cut,
     /// It was not asked: it rests after failures.
@@ -328,6 +330,7 @@ impl ProviderErrorKind {
             Self::Misconfigured => "misconfigured",
             Self::Failed => "failed",
             Self::Malformed => "malformed",
+            Self::Empty => "empty",
             Self::Cut => "cut",
             Self::Resting => "resting",
         }

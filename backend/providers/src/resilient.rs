@@ -145,7 +145,7 @@ impl<P: ?Sized> Resilient<P> {
                     Some(Err(error)) => Err(error),
                     None => Err(ProviderError::new(
                         &provider,
-                        ProviderErrorKind::Malformed,
+                        ProviderErrorKind::Empty,
                         "an empty answer",
                     )),
                 }

@@ -40,7 +40,7 @@ const ATTEMPTS: u32 = 5;
 /// What stands between sections in a draft. It is no Markdown that anybody writes.
 pub(crate) const BETWEEN: &str = "\n\n<!-- section -->\n\n";
 /// What is told where no model is configured: trying again would change nothing.
-const NO_MODEL: &str = "no model for rewriting is configured (rewriting.model)";
+pub(crate) const NO_MODEL: &str = "no model for rewriting is configured (rewriting.model)";
 /// What is told when a process ended while a model was asked.
 const UNCERTAIN: &str = "the server stopped while a section was being rewritten; what became of it is not known, so it is not asked for again by itself";
 

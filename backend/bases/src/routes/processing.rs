@@ -220,6 +220,12 @@ fn cannot_rewrite(state: RewritableState) -> Option<&'static str> {
     }
 }
 
+/// Returns the reason not to queue a document for whose tier no model is configured.
+fn no_model(bases: &Bases, tier: ModelTier) -> Option<&'static str> {
+    let models = rewriting::models(bases, tier);
+    models.is_empty().then_some(rewriting::NO_MODEL)
+}
+
 /// Which documents are rewritten, and how.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -340,7 +346,9 @@ async fn bulk(
     while let Some(page) = documents.next().await? {
         for document in page.into_iter().filter(of_folder) {
             let is_final = skips && document.is_final;
-            let why = cannot_rewrite(document.state).or(is_final.then_some(HAS_FINAL));
+            let why = cannot_rewrite(document.state)
+                .or(is_final.then_some(HAS_FINAL))
+                .or_else(|| no_model(bases, document.model_tier));
             if let Some(reason) = why {
                 skipped.push(SkippedView {
                     document_id: document.id,
@@ -431,7 +439,9 @@ pub(super) async fn retry_failed(
                     true => document.is_interrupted(),
                     false => document.state.rewriting == Step::Failed,
                 };
-                match cannot_rewrite(document.state) {
+                match cannot_rewrite(document.state)
+                    .or_else(|| no_model(&bases, document.model_tier))
+                {
                     _ if !is_meant => {}
                     Some(reason) => skipped.push(SkippedView {
                         document_id: document.id,

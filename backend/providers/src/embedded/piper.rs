@@ -128,12 +128,12 @@ impl Voices {
     ) -> anyhow::Result<()> {
         let model = manifest::model(name)
             .filter(|model| model.purpose == Purpose::Voice)
-            .ok_or_else(|| anyhow::anyhow!("{name} is no voice"))?;
+            .ok_or_else(|| anyhow::anyhow!("it is no voice"))?;
         let voices = Speaker::load(folder, model)?;
         // They differ in what the network is given, not in how long it takes.
         let (_, speaker) = voices
             .first()
-            .ok_or_else(|| anyhow::anyhow!("{name} has no voices"))?;
+            .ok_or_else(|| anyhow::anyhow!("it has no voices"))?;
         let below = below(model);
         let factor = measured(
             Speaker::by_default_below(model),
