@@ -7,7 +7,7 @@ mod lines;
 
 use colloquy_base::markup::{entity, is_emphasis, link, split_near, tag};
 
-use lines::{goes_on, is_soft, without_breaks};
+use lines::{Joined, without_breaks};
 
 /// The longest comment, address or name in brackets inside of a line, in bytes.
 const MAX_BRACKET_BYTES: usize = 2_048;
@@ -178,13 +178,12 @@ impl<'a> Blocks<'a> {
     fn text(&mut self, start: usize, first: &'a str, content: &'a str) -> Block<'a> {
         let item = item(content);
         let mut text = item.unwrap_or(content).to_owned();
-        let mut last = first;
+        let mut joined = Joined::new(first);
         let mut kind = BlockKind::Text;
-        let mut lines = 1;
         let mut end = self.at;
         while let Some((line, after)) = self.line(self.at) {
             let next = unquoted(line);
-            let underlines = lines == 1 && item.is_none() && is_underline(next);
+            let underlines = joined.lines == 1 && item.is_none() && is_underline(next);
             if underlines {
                 let level = if next.starts_with('=') { 1 } else { 2 };
                 kind = BlockKind::Heading { level };
@@ -192,15 +191,14 @@ impl<'a> Blocks<'a> {
                 end = after;
                 break;
             }
-            if !goes_on(next) || !is_soft(last, next) {
+            if !joined.goes_on_in(line, &self.document[after..]) {
                 break;
             }
             if !(ends_wide(&text) && next.starts_with(is_wide)) {
                 text.push(' ');
             }
             text.push_str(next);
-            last = line;
-            lines += 1;
+            joined.push(line);
             self.at = after;
             end = after;
         }
@@ -209,7 +207,7 @@ impl<'a> Blocks<'a> {
             BlockKind::Text => plain(&without_breaks(text)),
             _ => plain(text),
         };
-        let names_what_follows = kind == BlockKind::Text && item.is_none() && lines == 1;
+        let names_what_follows = kind == BlockKind::Text && item.is_none() && joined.lines == 1;
         if names_what_follows && looks_like_heading(&text) && self.has_more() {
             kind = BlockKind::Heading { level: UNMARKED };
         }
@@ -318,6 +316,40 @@ fn picture(text: &str) -> Option<(&str, &str)> {
     Some((description, after))
 }
 
+/// Returns the text behind the links, code and emphasis that a line begins with; `None` if it begins with other words.
+fn behind_marks(line: &str) -> Option<&str> {
+    let mut rest = behind_mark(line)?;
+    while let Some(after) = behind_mark(rest.trim_start()) {
+        rest = after;
+    }
+    Some(rest.trim_start())
+}
+
+/// Returns the text behind the link, code or emphasis that a text begins with.
+fn behind_mark(text: &str) -> Option<&str> {
+    let mark = text.chars().next()?;
+    match mark {
+        '[' if picture(text).is_some() => None,
+        '[' => {
+            let (label, after) = link(text).or_else(|| reference(text))?;
+            (!label.is_empty()).then_some(after)
+        }
+        '<' => autolink(text).map(|(_, after)| after),
+        '`' | '*' | '_' => {
+            let inner = text.trim_start_matches(mark);
+            let marks = &text[..text.len() - inner.len()];
+            let (words, after) = split_near(inner, marks, MAX_BRACKET_BYTES)?;
+            let is_code = mark == '`';
+            let is_marked = !words.starts_with(char::is_whitespace)
+                && !words.ends_with(char::is_whitespace)
+                && !after.starts_with(mark)
+                && !after.starts_with(char::is_alphanumeric);
+            (is_code || is_marked).then_some(after)
+        }
+        _ => None,
+    }
+}
+
 fn is_wide(c: char) -> bool {
     matches!(c, '\u{2e80}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}')
 }
@@ -381,7 +413,7 @@ fn row_text(names: &[String], cells: &[String]) -> String {
 }
 
 /// The words of a line of Markdown: without emphasis, code marks and tags, of a link its label, of a picture its description
-/// unless it stands in front of other words.
+/// unless it stands in front of other words or behind a sentence.
 #[must_use]
 pub fn plain(line: &str) -> String {
     let mut marked = String::with_capacity(line.len());
@@ -404,7 +436,9 @@ fn write_plain(line: &str, words: &mut String) {
     while let Some(c) = rest.chars().next() {
         if let Some((description, after)) = picture(rest) {
             if !words.is_empty() {
-                write_plain(description, words);
+                if !stands_behind_sentence(words, after) {
+                    write_plain(description, words);
+                }
             } else if in_front.is_none() || !description.trim().is_empty() {
                 in_front = Some(description);
             }
@@ -475,6 +509,15 @@ fn write_plain(line: &str, words: &mut String) {
         // A description has no pictures inside, so this goes no deeper.
         write_plain(description, words);
     }
+}
+
+/// Returns true if a picture stands between two sentences, or behind the last one, and not inside of one.
+fn stands_behind_sentence(before: &str, after: &str) -> bool {
+    const NEAR: usize = 4;
+    let mut near = before.chars().rev().take(NEAR);
+    let last = near.find(|c| !c.is_whitespace());
+    let ends = last.is_some_and(|c| ['.', '!', '?', '。', '！', '？', '।', '؟'].contains(&c));
+    ends && !after.trim_start().starts_with(char::is_lowercase)
 }
 
 /// `[label][name]` and `[^note]`: the label, or nothing.
