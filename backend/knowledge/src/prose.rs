@@ -243,9 +243,11 @@ fn marked_heading(line: &str) -> Option<(u8, &str)> {
     is_marked.then(|| (level, title.trim().trim_end_matches('#').trim_end()))
 }
 
-/// The words of an item of a list.
+/// The words of an item of a list, or of a definition, which a colon stands in front of.
 fn item(line: &str) -> Option<&str> {
-    for mark in ["- [ ] ", "- [x] ", "- [X] ", "- ", "* ", "+ ", "• ", "– "] {
+    for mark in [
+        "- [ ] ", "- [x] ", "- [X] ", "- ", "* ", "+ ", "• ", "– ", ": ",
+    ] {
         if let Some(item) = line.strip_prefix(mark) {
             return Some(item.trim_start());
         }

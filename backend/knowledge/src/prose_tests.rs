@@ -389,6 +389,20 @@ fn headings_name_what_follows() {
 }
 
 #[test]
+fn definitions_stand_below_their_terms() {
+    is_read(
+        "An amble\n: A slow walk\n  of a horse\n: A slow dance\n\nA trot\n: It is faster",
+        &[
+            ('#', "An amble"),
+            ('T', "A slow walk of a horse"),
+            ('T', "A slow dance"),
+            ('#', "A trot"),
+            ('T', "It is faster"),
+        ],
+    );
+}
+
+#[test]
 fn headings_have_levels() {
     let document = "Title\n===\nSub\n---\n### Marked\n\nWhich browsers work?\n\nAll of them.";
     let levels = blocks(document).filter_map(|block| match block.kind {
