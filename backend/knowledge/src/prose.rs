@@ -318,13 +318,13 @@ fn picture(text: &str) -> Option<(&str, &str)> {
     Some((description, after))
 }
 
-/// Returns the text behind the links, code and emphasis that a line begins with; `None` if it begins with other words.
+/// Returns the text behind the links, code and emphasis that a line begins with, and the pictures among them; `None` if it begins otherwise.
 fn behind_marks(line: &str) -> Option<&str> {
-    let mut rest = behind_mark(line)?;
-    while let Some(after) = behind_mark(rest.trim_start()) {
-        rest = after;
+    let mut rest = behind_mark(line)?.trim_start();
+    while let Some(after) = behind_mark(rest).or_else(|| Some(picture(rest)?.1)) {
+        rest = after.trim_start();
     }
-    Some(rest.trim_start())
+    Some(rest)
 }
 
 /// Returns the text behind the link, code or emphasis that a text begins with.

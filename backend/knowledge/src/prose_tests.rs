@@ -164,6 +164,10 @@ fn a_sentence_goes_on_in_a_line_of_marked_words() {
             "- The key of the shed is in\n  **Room 12**\n  (second floor).",
             "The key of the shed is in Room 12 (second floor).",
         ),
+        (
+            "There is a public car park in\n[Mill Street](https://example.org) ![*(map)*](map.png)\ntwo minutes away.",
+            "There is a public car park in Mill Street (map) two minutes away.",
+        ),
         // Words that more stands behind.
         (
             "The password of the guest network is\n`sunflower-42` and changes every month.",
