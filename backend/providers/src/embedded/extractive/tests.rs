@@ -212,6 +212,40 @@ async fn a_tag_that_breaks_a_line_cuts_nothing_off() {
 }
 
 #[tokio::test]
+async fn a_line_of_marks_or_an_aside_cuts_nothing_off() {
+    for (text, question, answer) in [
+        (
+            "The password of the guest network is\n`sunflower-42`\nand changes every month.",
+            "What is the password of the guest network?",
+            "The password of the guest network is sunflower-42 and changes every month.",
+        ),
+        (
+            "The office of the mayor is in\n*Room 12*\non the second floor.",
+            "Where is the office of the mayor?",
+            "The office of the mayor is in Room 12 on the second floor.",
+        ),
+        (
+            "There is a public car park in\n[Mill Street](https://example.org)\ntwo minutes away. ![map](map.png)",
+            "Where is the car park?",
+            "There is a public car park in Mill Street two minutes away.",
+        ),
+        (
+            "You can download the manual from\n[our support page](https://example.org)\nor ask for it at the front desk.",
+            "Where can I download the manual?",
+            "You can download the manual from our support page or ask for it at the front desk.",
+        ),
+        (
+            "The Brewmaster descales itself\n– unlike its predecessor – every\nFriday night.",
+            "When does the Brewmaster descale itself?",
+            "The Brewmaster descales itself – unlike its predecessor – every Friday night.",
+        ),
+    ] {
+        let (told, _) = from_base(&[(&["Visit"][..], text)], question).await;
+        assert_eq!(told, format!("According to Visit: {answer}"));
+    }
+}
+
+#[tokio::test]
 async fn a_price_that_nobody_asked_for_is_not_said() {
     let text = "The cellar tour costs $20 for each visitor of the cellar.\n\nThe cellar tour starts at ten. It costs $20.";
     let (told, _) = from_base(
@@ -296,6 +330,28 @@ async fn what_stands_below_a_question_answers_it() {
         assert_eq!((told.as_str(), used), (expected.as_str(), vec![0]));
         let mut dialogue = Dialogue::new(std::slice::from_ref(&carried));
         assert_eq!(dialogue.say(question).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_short_section_of_the_thing_that_is_measured_is_told_whole() {
+    let text = "## Warranty\n\n- Two years on the machine\n- Five years on the motor\n\n## Tour\n\nThe tour starts at ten. Meet at the gate. \
+                Bring a coat. The tour is two hours long.\n\n## Paths\n\nAll are of gravel.\n\n## How long is the red path?\n\nA mile.";
+    for (question, answer) in [
+        (
+            "How long is the warranty?",
+            "According to Guide: Two years on the machine. Five years on the motor.",
+        ),
+        // What is asked for stands somewhere in a longer section.
+        (
+            "How long is the tour?",
+            "According to Guide: The tour is two hours long.",
+        ),
+        // A heading with all words of the question comes first.
+        ("How long is the red path?", "According to Guide: A mile."),
+    ] {
+        let (told, _) = from_base(&[(&["Guide"][..], text)], question).await;
+        assert_eq!(told, answer, "{question}");
     }
 }
 
