@@ -18,7 +18,7 @@ use crate::{
     budget,
     content::Variant,
     digitizing::Digitize,
-    document::{self, ContentTypeChoice, Described, Step},
+    document::{self, ContentTypeChoice, Described, ModelTier, Step},
     folder, names,
     pages::Pages,
     rewriting::{self, Estimate, Rewrite, RewriteOptions},
