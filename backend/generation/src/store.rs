@@ -163,8 +163,8 @@ pub(super) async fn chain_length(
     db.fetch_count(statement(sql, values)).await
 }
 
-/// The responses that lead to this one, and itself; oldest first. The database looks for their ids and sorts nothing, since it
-/// copies what it sorts, and what it looks for step by step.
+/// The responses that lead to this one, and itself; oldest first. Databases copy the rows of a recursion and those that they sort,
+/// so the recursion finds ids alone, and the texts are sorted here.
 pub(super) async fn chain(
     db: &impl Executor,
     quota: &str,
@@ -245,8 +245,7 @@ pub(super) async fn holding_bytes(
     db.fetch_count(held_by(quota, ids, now, select)).await
 }
 
-/// The texts that hold the items of these ids. There is at least one id. The database sorts none of them, since it copies what it
-/// sorts.
+/// The texts that hold the items of these ids, newest first. There is at least one id.
 pub(super) async fn holding(
     db: &impl Executor,
     quota: &str,
