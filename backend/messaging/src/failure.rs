@@ -103,6 +103,7 @@ fn unspoken(error: &SoundError) -> Cow<'static, str> {
         SoundError::Endless => "the speech does not end".into(),
         SoundError::Stopped => "the server stopped".into(),
         SoundError::Encode(_) | SoundError::RateChanged => "unusable sound".into(),
+        SoundError::NoRoom(_) => "there is no memory for the sound".into(),
     }
 }
 

@@ -19,6 +19,7 @@ use colloquy_base::{
 use colloquy_http::{
     ApiError,
     extract::{body_bytes, is_json, unsupported_media_type},
+    memory::Share,
 };
 use colloquy_kernel::{router::DescribedRouter, routes};
 use colloquy_providers::{Gender, VoiceInfo};
@@ -90,8 +91,9 @@ struct SoundFile(Vec<u8>);
 /// scope `speech`; usage counts the characters of `input`.
 ///
 /// The body is sound at 24,000 Hz, mono. All formats but `wav` are sent while they are made; when speech fails after that,
-/// the body breaks off without its proper end. `pcm` is signed 16-bit little-endian samples; the header
-/// `X-Svc-TTS-Sample-Rate` repeats their rate. `X-Svc-TTS-Request-Id` is a number, also on errors.
+/// the body breaks off without its proper end. `wav` begins with its length, so the server holds all of it until it is sent.
+/// `pcm` is signed 16-bit little-endian samples; the header `X-Svc-TTS-Sample-Rate` repeats their rate.
+/// `X-Svc-TTS-Request-Id` is a number, also on errors.
 ///
 /// Wrong fields are answered with 400, as everywhere in this API, and all of them are named at once.
 #[utoipa::path(
@@ -119,9 +121,17 @@ struct SoundFile(Vec<u8>);
         ),
         (status = 401, description = "`{error}`: no key, or one that is not valid"),
         (status = 403, description = "`{error}`: the key is not for speech"),
+        (
+            status = 413,
+            description = "`{error}`: the body is too large, or the sound, as `wav`, takes more memory than the server has for one",
+        ),
         (status = 429, description = "`{error, code: QUOTA_EXHAUSTED}`, or `{error}` beyond the key's rate"),
         (status = 502, description = "`{error}`: the voice service failed"),
-        (status = 503, description = "`{error}`: the voice service is not available; Retry-After says when to ask again"),
+        (
+            status = 503,
+            description = "`{error}`: the voice service is not available, or there is no memory for the sound now; Retry-After says \
+                when to ask again",
+        ),
     ),
 )]
 pub(crate) async fn create_speech(State(speech): State<Speech>, request: Request) -> Response {
@@ -146,6 +156,7 @@ async fn payer(parts: &Parts, speech: &Speech) -> Result<Payer, ApiError> {
 async fn answer(speech: &Speech, request_id: u64, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let payer = payer(&parts, speech).await?;
+    let memory = parts.extensions.get::<Share>().cloned();
     let wanted = wanted(speech, parts, body).await?;
     let voices = voices::list(speech).await.map_err(SoundError::from)?;
     let id = match library::parsed(&wanted.voice) {
@@ -172,6 +183,13 @@ async fn answer(speech: &Speech, request_id: u64, request: Request) -> Result<Re
         .then(|| Key::new(bill::owner(&payer), &voice, wanted.input, format));
     let kept = key.as_ref().and_then(|key| speech.cache.get(key));
     let mut response = if let Some(file) = kept {
+        // Others may make the cache forget the file before this client has read it.
+        if let Some(memory) = &memory
+            && let Err(why) = memory.grow(file.len())
+        {
+            bill.settle(0, Outcome::Failed);
+            return Err(SoundError::from(why).into());
+        }
         bill.settle(characters, Outcome::Completed);
         file.into_response()
     } else {
@@ -180,6 +198,7 @@ async fn answer(speech: &Speech, request_id: u64, request: Request) -> Result<Re
             format,
             characters,
             key,
+            memory,
         };
         SoundStream::new(speech, order, reading, bill)
             .body()
