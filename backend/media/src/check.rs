@@ -21,8 +21,7 @@ use axum::{
 use colloquy_base::counts::Counts;
 use colloquy_http::{
     ApiError,
-    extract::{ApiJson, ClientAddress, client_address},
-    limits::network,
+    extract::{ApiJson, client_address, client_network},
     sockets::{MAX_CONTROL_BYTES, SocketBounds, bounded},
 };
 use colloquy_transport::{
@@ -64,14 +63,15 @@ const MAX_CONTROL_FRAMES: usize = 16;
 
 /// The checks that run, by network; cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(super) struct CheckRoom(Arc<Mutex<Counts<IpAddr>>>);
+pub(super) struct CheckRoom(Arc<Mutex<Counts<Option<IpAddr>>>>);
 
 impl CheckRoom {
-    /// Takes a place for a check of a client with this address.
-    fn take(&self, address: IpAddr) -> Result<CheckPlace, ApiError> {
-        let network = network(address);
+    /// Takes a place for a check of a client in this network.
+    ///
+    /// Clients without a network may be all visitors behind a proxy that the settings do not count.
+    fn take(&self, network: Option<IpAddr>) -> Result<CheckPlace, ApiError> {
         let mut running = self.lock();
-        if running.of(&network) >= AT_A_TIME_OF_NETWORK {
+        if network.is_some() && running.of(&network) >= AT_A_TIME_OF_NETWORK {
             return Err(ApiError {
                 message: "Too many checks from this network at a time".to_owned(),
                 ..ApiError::rate_limited(BUSY)
@@ -86,7 +86,7 @@ impl CheckRoom {
         Ok(CheckPlace { room, network })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Counts<IpAddr>> {
+    fn lock(&self) -> MutexGuard<'_, Counts<Option<IpAddr>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -95,7 +95,7 @@ impl CheckRoom {
 #[derive(Debug)]
 struct CheckPlace {
     room: CheckRoom,
-    network: IpAddr,
+    network: Option<IpAddr>,
 }
 
 impl Drop for CheckPlace {
@@ -140,12 +140,12 @@ struct CheckView {
 pub(crate) async fn check_path(
     State(media): State<Media>,
     _: Attempt,
-    ClientAddress(address): ClientAddress,
+    parts: Parts,
     ApiJson(CheckRequest { sdp }): ApiJson<CheckRequest>,
 ) -> Result<Json<CheckEnvelope>, ApiError> {
     let offer = Offer::parse(&sdp)
         .map_err(|error| ApiError::invalid("sdp", format!("Not an offer of a call: {error}")))?;
-    let room = media.checks.take(address)?;
+    let room = media.checks.take(client_network(&parts))?;
     let now = media.clock.instant();
     let net = &media.net;
     let identity = &media.identity;
@@ -269,10 +269,10 @@ mod tests {
     use super::*;
 
     /// Takes places until one is refused. Returns how many there were, and the status of the refusal.
-    fn fill(room: &CheckRoom, places: &mut Vec<CheckPlace>, address: &str) -> (usize, u16) {
-        let address = address.parse().unwrap();
+    fn fill(room: &CheckRoom, places: &mut Vec<CheckPlace>, network: Option<&str>) -> (usize, u16) {
+        let network = network.map(|network| network.parse().unwrap());
         for taken in 0..=AT_A_TIME {
-            match room.take(address) {
+            match room.take(network) {
                 Ok(place) => places.push(place),
                 Err(error) => {
                     assert_eq!(error.retry_after, Some(BUSY));
@@ -287,17 +287,16 @@ mod tests {
     fn one_network_leaves_places_to_others() {
         let room = CheckRoom::default();
         let mut places = Vec::new();
-        let mut fill_from = |address: &str| fill(&room, &mut places, address);
-        assert_eq!(fill_from("192.0.2.1"), (8, 429));
-        assert_eq!(fill_from("::ffff:192.0.2.1"), (0, 429));
-        assert_eq!(fill_from("2001:db8:0:1::1"), (8, 429));
-        assert_eq!(fill_from("2001:db8:0:1:ffff::2"), (0, 429));
-        assert_eq!(fill_from("2001:db8:0:2::1"), (8, 429));
-        assert_eq!(fill_from("192.0.2.2"), (8, 429));
-        assert_eq!(fill_from("192.0.2.3"), (0, 503));
+        let mut fill_from = |network| fill(&room, &mut places, network);
+        assert_eq!(fill_from(Some("192.0.2.1")), (8, 429));
+        assert_eq!(fill_from(Some("192.0.2.1")), (0, 429));
+        assert_eq!(fill_from(Some("2001:db8:0:1::")), (8, 429));
+        // Whoever comes from no network of its own is not told from others.
+        assert_eq!(fill_from(None), (16, 503));
+        assert_eq!(fill_from(Some("192.0.2.3")), (0, 503));
         // A check that ends gives its place back to whoever comes.
         places.truncate(31);
-        assert_eq!(fill(&room, &mut places, "192.0.2.3"), (1, 503));
+        assert_eq!(fill(&room, &mut places, Some("192.0.2.3")), (1, 503));
         drop(places);
         assert_eq!(*room.lock(), Counts::default());
     }

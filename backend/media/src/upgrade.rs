@@ -40,7 +40,12 @@ where
             Ok(upgrade) => Ok(Self(upgrade)),
             Err(rejection) => {
                 let media = Media::from_ref(state);
-                let may_warn = media.limits.may_warn("a session without an upgrade");
+                // Anybody can send one that names no proxy, and hides no warning of one.
+                let subject = match proxy(&parts.headers) {
+                    Some(_) => "a session that a proxy passed on without its upgrade",
+                    None => "a session without an upgrade",
+                };
+                let may_warn = media.limits.may_warn(subject);
                 Err(refuse(&parts.headers, &rejection.body_text(), may_warn))
             }
         }

@@ -11,6 +11,8 @@ const STEPS_A_SECOND: u32 = 5;
 /// A synthesizer that goes on for ever is cut off when a text has taken a second a character, and a minute. So the longest text of a
 /// request is 99 MB of WAV at most.
 const SPARE_SECONDS: u64 = 60;
+/// About what a character of most languages takes: a fifteenth of a second at 22,050 Hz.
+const WAV_BYTES_A_CHARACTER: usize = 3_000;
 
 /// Why there is no sound, or no more of it.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +87,11 @@ impl Recording {
 
     /// Makes some more of the file, and says whether that was the end.
     pub(super) async fn next(&mut self) -> Result<(Vec<u8>, bool), SoundError> {
+        if self.format == Format::Wav && self.counted_bytes == 0 {
+            // Before anybody is asked for sound that is refused later. The loop counts what is more.
+            let characters = usize::try_from(self.characters).unwrap_or(usize::MAX);
+            self.count(characters.saturating_mul(WAV_BYTES_A_CHARACTER))?;
+        }
         loop {
             if let Some(encoder) = &mut self.encoder
                 && self.encoded < self.piece.len()

@@ -84,7 +84,7 @@ macro_rules! sql_files {
 }
 
 /// The names of the files, and SQL that both databases understand.
-const FILES: [(&str, &str); 42] = sql_files![
+const FILES: [(&str, &str); 43] = sql_files![
     "0001_accounts",
     "0002_characters",
     "0003_calls",

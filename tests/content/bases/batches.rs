@@ -1,7 +1,5 @@
 //! Many addresses in one request, and the duplicates that they have.
 
-use std::time::Instant;
-
 use colloquy::server;
 use harness::{TestDatabase, app::ADMIN_KEY};
 
@@ -197,53 +195,3 @@ on_both_databases!(
         assert_eq!(document["duplicate_document_ids"], json!([]));
     }
 );
-
-/// Makes a second base, `large`, with a folder `texts`.
-async fn furnish_another(app: &TestApp, key: &str) {
-    for (path, name) in [
-        ("/api/knowledgebases/acme", "large"),
-        ("/api/folders/acme/large", "texts"),
-    ] {
-        let form = fields(&[("name", name)]);
-        post(app, key, path, form).await.expect(201);
-    }
-}
-
-/// Counting and comparing the documents that are there for each address would take more than ten times as long as the rest.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_batch_takes_as_long_whatever_the_base_has() {
-    const BASES: [&str; 2] = ["acme/manual", "acme/large"];
-    let app = TestApp::builder(&TestDatabase::sqlite());
-    let app = app.without_worker().start().await;
-    let acme = furnished(&app).await;
-    let key = acme.key.as_str();
-    furnish_another(&app, key).await;
-    let sql = "WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < 8000) \
-               INSERT INTO knowledge_documents (id, base_id, folder_id, name, type, url, content_type, model_tier, auto_rewrite, \
-               use_original_as_rewritten, digitizing, rewriting, embedding, revision, created_at, updated_at) \
-               SELECT 'document ' || number, b.id, f.id, 'Lions', 'url', 'https://zoo.example/' || number || '/' || $1, 'auto', \
-               'standard', FALSE, FALSE, 'none', 'none', 'none', 0, 1, 1 FROM numbers, knowledge_bases b \
-               JOIN knowledge_folders f ON f.base_id = b.id WHERE b.name = 'large'";
-    let long = "x".repeat(2_000);
-    let db = app.app.store.db();
-    let inserted = db.execute(statement(sql, [long.as_str().into()])).await;
-    assert_eq!(inserted.unwrap(), 8_000);
-
-    // The shortest of several, in turn, since other tests run beside it.
-    let mut shortest = [Duration::MAX; 2];
-    for round in 0..3 {
-        for (base, shortest) in BASES.iter().zip(&mut shortest) {
-            let urls: Vec<String> = (0..100)
-                .map(|number| numbered(100 * round + number))
-                .collect();
-            let body = json!({"folder": "texts", "urls": urls});
-            let path = format!("/api/documents/{base}/batch");
-            let begun = Instant::now();
-            let made = app.post(key, &path, body).await.expect(200);
-            *shortest = begun.elapsed().min(*shortest);
-            assert_eq!(made["summary"]["succeeded"], 100, "{made}");
-        }
-    }
-    let [small, large] = shortest;
-    assert!(large < 4 * small, "{small:?} and {large:?}");
-}

@@ -107,9 +107,11 @@ pub(crate) async fn duplicates_of(
 }
 
 /// The documents of the base `$1` whose original has the SHA-256 `$2`, in the order of their index, so that `$3` of them are read.
-const WITH_ORIGINAL: &str = "SELECT c.document_id FROM knowledge_contents c JOIN knowledge_documents d ON d.id = c.document_id \
-     JOIN knowledge_folders f ON f.id = d.folder_id WHERE c.base_id = $1 AND c.sha256 = $2 AND c.variant = 'original' \
-     AND d.deletion_requested_at IS NULL AND f.deletion_requested_at IS NULL ORDER BY c.document_id LIMIT $3";
+///
+/// SQLite joins the tables of a cross join in their order, and so reads no other originals.
+const WITH_ORIGINAL: &str = "SELECT c.document_id FROM knowledge_contents c CROSS JOIN knowledge_documents d \
+     CROSS JOIN knowledge_folders f WHERE d.id = c.document_id AND f.id = d.folder_id AND d.base_id = $1 AND c.sha256 = $2 \
+     AND c.variant = 'original' AND d.deletion_requested_at IS NULL AND f.deletion_requested_at IS NULL ORDER BY c.document_id LIMIT $3";
 
 /// The documents of the base `$1` with the address `$2`, in the order of their index, so that `$3` of them are read.
 const AT_ADDRESS: &str = "SELECT d.id AS document_id FROM knowledge_documents d JOIN knowledge_folders f ON f.id = d.folder_id \
@@ -163,11 +165,11 @@ pub(crate) async fn put_content(
     content: &NewContent,
     now: i64,
 ) -> Result<(), StoreError> {
-    let sql = "INSERT INTO knowledge_contents (document_id, variant, blob, file_name, media_type, bytes, characters, sha256, updated_at, revision, base_id) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, (SELECT d.revision FROM knowledge_documents d WHERE d.id = $1), \
-               (SELECT d.base_id FROM knowledge_documents d WHERE d.id = $1)) ON CONFLICT (document_id, variant) DO UPDATE SET \
+    let sql = "INSERT INTO knowledge_contents (document_id, variant, blob, file_name, media_type, bytes, characters, sha256, updated_at, revision) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, (SELECT d.revision FROM knowledge_documents d WHERE d.id = $1)) \
+               ON CONFLICT (document_id, variant) DO UPDATE SET \
                blob = excluded.blob, file_name = excluded.file_name, media_type = excluded.media_type, bytes = excluded.bytes, \
-               characters = excluded.characters, sha256 = excluded.sha256, updated_at = excluded.updated_at, revision = excluded.revision, base_id = excluded.base_id";
+               characters = excluded.characters, sha256 = excluded.sha256, updated_at = excluded.updated_at, revision = excluded.revision";
     let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let values = [
         document.into(),
@@ -238,7 +240,7 @@ mod tests {
             ),
             (
                 WITH_ORIGINAL,
-                "SEARCH c USING COVERING INDEX knowledge_contents_original (base_id=? AND sha256=?)",
+                "SEARCH c USING COVERING INDEX knowledge_contents_original (sha256=?)",
             ),
         ] {
             let values = vec!["base".into(), "key".into(), 1_i64.into()];
