@@ -9,12 +9,7 @@ use colloquy_knowledge::{
 };
 
 use super::{
-    intent,
-    kinds::{asks_what_is_needed, measure},
-    labels,
-    prices::Asked,
-    reading,
-    titles::spoken_title,
+    intent, kinds::asks_what_is_needed, labels, prices::Asked, reading, titles::spoken_title,
 };
 
 /// A sentence has to share this part of the question's weight.
@@ -257,16 +252,7 @@ impl Material {
             true => words(context, CONTEXT_WEIGHT),
             false => Vec::new(),
         };
-        // "How long is the warranty?" is about the warranty.
-        let measure = measure(said).map(terms).unwrap_or_default();
-        let measures = |word: &Concept| {
-            let mut variants = word.variants();
-            variants
-                .next()
-                .is_some_and(|(own, _)| measure.iter().any(|it| it == own))
-        };
-        let about: Vec<_> = question.iter().filter(|word| !measures(word)).collect();
-        if let Some(answer) = self.below_heading(&question, &about, asked, &told) {
+        if let Some(answer) = self.below_heading(&question, asked, &told) {
             return Some(answer);
         }
         let total: f64 = question.iter().map(|word| self.index.weight_of(word)).sum();
@@ -330,24 +316,20 @@ impl Material {
     /// What stands below the heading that names what is asked for: from its beginning, or from the first sentence of the kind that is
     /// asked for. What was said already gives way to what follows it. A question that is a heading is answered below its own headings, too.
     /// Of headings that name it equally well the first one counts, but of one document that of the passage which stands before the others.
-    /// A heading that names only what the question is `about`, its words without that of a measure, counts least, and if all below it can be said.
     fn below_heading(
         &self,
         question: &[Concept],
-        about: &[&Concept],
         asked: Asked,
         told: impl Fn(&str) -> bool,
     ) -> Option<Answer> {
-        let weight = |word: &Concept| self.index.weight_of(word);
-        let total: f64 = question.iter().map(weight).sum();
-        let total_about: f64 = about.iter().map(|word| weight(word)).sum();
-        let has = |terms: &[String], word: &Concept| {
-            let mut variants = word.variants();
-            variants.any(|(variant, _)| terms.iter().any(|term| term == variant))
-        };
+        let total: f64 = question.iter().map(|word| self.index.weight_of(word)).sum();
         let fit = |terms: &[String]| {
-            let named = question.iter().filter(|word| has(terms, word));
-            let named: f64 = named.map(weight).sum();
+            let has = |word: &Concept| {
+                let mut variants = word.variants();
+                variants.any(|(variant, _)| terms.iter().any(|term| term == variant))
+            };
+            let named = question.iter().filter(|word| has(word));
+            let named: f64 = named.map(|word| self.index.weight_of(word)).sum();
             let asked = terms.iter().filter(|term| {
                 let mut variants = question.iter().flat_map(Concept::variants);
                 variants.any(|(variant, _)| variant == **term)
@@ -358,30 +340,15 @@ impl Material {
                 false => 0.0,
             }
         };
-        let mut sentences_below = vec![0_usize; self.headings.len()];
-        for heading in self.sentences.iter().filter_map(|it| it.heading) {
-            sentences_below[heading] += 1;
-        }
-        let names_what_it_is_about = |terms: &[String]| {
-            let named = about.iter().filter(|word| has(terms, word));
-            let named: f64 = named.map(|word| weight(word)).sum();
-            let is_about = |term: &String| {
-                let mut variants = about.iter().flat_map(|word| word.variants());
-                variants.any(|(variant, _)| variant == *term)
-            };
-            let names_more = terms.is_empty() || !terms.iter().all(is_about);
-            total_about > 0.0 && !names_more && named >= HEADING_COVERAGE * total_about
-        };
         let mut fits: Vec<f64> = Vec::with_capacity(self.headings.len());
-        for (at, heading) in self.headings.iter().enumerate() {
+        for heading in &self.headings {
             let asked = heading.above.filter(|at| self.headings[*at].is_question);
             let asked = asked.map_or(0.0, |at| fits[at]);
-            let is_short = (1..=MAX_SENTENCES).contains(&sentences_below[at]);
-            let least = match is_short && names_what_it_is_about(&heading.words) {
-                true => HEADING_COVERAGE,
-                false => 0.0,
-            };
-            fits.push(fit(&heading.words).max(asked).max(least));
+            fits.push(fit(&heading.words).max(asked));
+        }
+        let mut has_text = vec![false; fits.len()];
+        for heading in self.sentences.iter().filter_map(|it| it.heading) {
+            has_text[heading] = true;
         }
         let is_better = |next: usize, best: usize| match fits[next].total_cmp(&fits[best]) {
             Ordering::Greater => true,
@@ -392,7 +359,7 @@ impl Material {
             }
         };
         let heading = (0..fits.len())
-            .filter(|at| sentences_below[*at] > 0 && fits[*at] >= HEADING_COVERAGE)
+            .filter(|at| has_text[*at] && fits[*at] >= HEADING_COVERAGE)
             .reduce(|best, next| match is_better(next, best) {
                 true => next,
                 false => best,

@@ -11,12 +11,6 @@ const NEEDS: &[&str] = &[
     "is it necessary",
 ];
 
-/// Words of measure behind "how".
-const MEASURES: &[&str] = &[
-    "big", "deep", "early", "far", "fast", "heavy", "high", "large", "late", "long", "often",
-    "old", "soon", "tall", "wide",
-];
-
 /// What a question word asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -123,15 +117,6 @@ impl Kind {
             ]),
         }
     }
-}
-
-/// Returns the word of measure in "How long is the warranty?", which says nothing of what is measured.
-pub(super) fn measure(said: &str) -> Option<&'static str> {
-    let said = intent::plain(said);
-    let mut words = said.split_whitespace();
-    words.find(|word| *word == "how")?;
-    let measure = words.next()?;
-    MEASURES.iter().copied().find(|word| *word == measure)
 }
 
 /// "Which version do I need?", where "do I need a version?" asks for something else.

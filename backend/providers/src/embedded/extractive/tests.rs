@@ -334,28 +334,6 @@ async fn what_stands_below_a_question_answers_it() {
 }
 
 #[tokio::test]
-async fn a_short_section_of_the_thing_that_is_measured_is_told_whole() {
-    let text = "## Warranty\n\n- Two years on the machine\n- Five years on the motor\n\n## Tour\n\nThe tour starts at ten. Meet at the gate. \
-                Bring a coat. The tour is two hours long.\n\n## Paths\n\nAll are of gravel.\n\n## How long is the red path?\n\nA mile.";
-    for (question, answer) in [
-        (
-            "How long is the warranty?",
-            "According to Guide: Two years on the machine. Five years on the motor.",
-        ),
-        // What is asked for stands somewhere in a longer section.
-        (
-            "How long is the tour?",
-            "According to Guide: The tour is two hours long.",
-        ),
-        // A heading with all words of the question comes first.
-        ("How long is the red path?", "According to Guide: A mile."),
-    ] {
-        let (told, _) = from_base(&[(&["Guide"][..], text)], question).await;
-        assert_eq!(told, answer, "{question}");
-    }
-}
-
-#[tokio::test]
 async fn a_section_of_several_passages_is_told_from_its_first() {
     let question = "Is the museum free?";
     let passage = |document: &str, chunk_index, text| Passage {
