@@ -46,6 +46,24 @@ pub enum Script {
 }
 
 impl Script {
+    /// True if espeak-ng reads words in this script in any voice: it goes over to the one language that it knows of the script.
+    #[must_use]
+    pub fn is_read_by_espeak(self) -> bool {
+        matches!(
+            self,
+            Self::Hangul
+                | Self::Devanagari
+                | Self::Bengali
+                | Self::Gurmukhi
+                | Self::Gujarati
+                | Self::Tamil
+                | Self::Kannada
+                | Self::Malayalam
+                | Self::Sinhala
+                | Self::Georgian
+        )
+    }
+
     /// The script of a letter; `None` for what is no letter.
     pub(super) fn of_letter(letter: char) -> Option<Self> {
         Some(match letter {

@@ -46,7 +46,7 @@ pub enum NotSpoken {
         "the voices of this server read Japanese in kana only; kanji need a speech service (synthesizer.base_url)"
     )]
     Kanji,
-    /// Most of the text is in a script that only voices of other languages read. espeak-ng names each letter.
+    /// Most of the text is in a script that only voices of other languages read. espeak-ng names each letter of some scripts.
     #[error(
         "most of the text is in the {0} script, which is not read in the language of the request or its voice; set the language to auto, or take \
          a voice that reads it"
@@ -76,7 +76,9 @@ impl NotSpoken {
         let tags = [of_voice.as_deref(), language.or(default)];
         let reads = |script: Script, tag: &str| script.is_of(tag) && is_installed(tag);
         let is_read = |script: Script| {
-            script.language().is_none() || tags.iter().flatten().any(|tag| reads(script, tag))
+            script.language().is_none()
+                || script.is_read_by_espeak()
+                || tags.iter().flatten().any(|tag| reads(script, tag))
         };
         match unread_script(text, is_read) {
             None => Ok(()),

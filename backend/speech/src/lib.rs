@@ -165,7 +165,13 @@ pub async fn record(
 /// The voice in the language of a text, where the voice detects it.
 fn for_text<'a>(speech: &Speech, voice: &'a Voice, text: &str, claim: &Claim) -> Cow<'a, Voice> {
     let id = voice_id(speech, voice).map(String::as_str);
-    voice.for_text(|| synthesizer(speech, claim).detect_language(id, text))
+    let is_unread = || {
+        let checked = synthesizer(speech, claim).check_language(id, None, Some(text));
+        matches!(checked, Err(NotSpoken::OtherLanguage(_)))
+    };
+    voice.for_text(is_unread, || {
+        synthesizer(speech, claim).detect_language(id, text)
+    })
 }
 
 /// Checks that a voice reads the script of a text.

@@ -47,12 +47,14 @@ impl Voice {
         }
     }
 
-    /// The voice in the language of a text, which `detect` tells, where the voice detects it.
-    pub(super) fn for_text(&self, detect: impl FnOnce() -> Option<&'static str>) -> Cow<'_, Self> {
-        let detected = match self.detects_language && self.language.is_none() {
-            true => detect(),
-            false => None,
-        };
+    /// The voice in the language of a text, which `detect` tells, where the voice detects it, or names no language and leaves the text unread.
+    pub(super) fn for_text(
+        &self,
+        is_unread: impl FnOnce() -> bool,
+        detect: impl FnOnce() -> Option<&'static str>,
+    ) -> Cow<'_, Self> {
+        let detects = self.language.is_none() && (self.detects_language || is_unread());
+        let detected = detects.then(detect).flatten();
         match detected {
             Some(language) => Cow::Owned(Self {
                 language: Some(language.to_owned()),

@@ -206,7 +206,17 @@ impl Layout {
     }
 
     /// Returns a number as it is shown, without its sign, or `None` if nothing is shown or the number is too large.
+    ///
+    /// Decimals for which the format has no place are shown all the same, and zero is a number where the format has signs alone for it: nothing
+    /// that is stored is hidden from a search.
     pub(super) fn text(&self, value: f64) -> Option<String> {
+        let is_mute = !self.has_number() && !self.words().contains(char::is_alphanumeric);
+        if is_mute && value == 0.0 {
+            return None;
+        }
+        if self.thousands == 0 && decimals_of(value) > self.most_decimals {
+            return self.with_all_decimals(value);
+        }
         let (whole, decimals) = if self.whole_places + self.most_decimals > 0 {
             self.digits(value)?
         } else {
@@ -244,6 +254,25 @@ impl Layout {
         (!text.is_empty()).then_some(text)
     }
 
+    /// Returns the shortest decimal of a number in the place of its digits.
+    fn with_all_decimals(&self, value: f64) -> Option<String> {
+        let (mut text, mut is_shown) = (String::new(), false);
+        for part in &self.parts {
+            match part {
+                Part::Text(one) => text.push(*one),
+                Part::Gap => text.push(' '),
+                Part::Comma | Part::Point => {}
+                Part::General | Part::Digit(_) if is_shown => {}
+                Part::General | Part::Digit(_) => {
+                    text.push_str(&shortest(value.abs()));
+                    is_shown = true;
+                }
+            }
+        }
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        (!text.is_empty()).then_some(text)
+    }
+
     /// Returns the digits of a number before and behind the point, of which halves are rounded up; `None` if there are too many.
     fn digits(&self, value: f64) -> Option<(String, String)> {
         let scientific = format!("{:.*e}", SIGNIFICANT - 1, value.abs());
@@ -270,6 +299,17 @@ impl Layout {
         let shown = decimals.trim_end_matches('0').len();
         let decimals = &decimals[..shown.max(self.least_decimals)];
         Some((format!("{whole:0>least$}"), decimals.to_owned()))
+    }
+}
+
+/// The digits behind the point of a number's shortest decimal; none where it has an exponent.
+fn decimals_of(value: f64) -> usize {
+    let text = shortest(value);
+    match text.split_once('.') {
+        Some((_, decimals)) if decimals.bytes().all(|digit| digit.is_ascii_digit()) => {
+            decimals.len()
+        }
+        _ => 0,
     }
 }
 

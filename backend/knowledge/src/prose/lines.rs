@@ -85,8 +85,10 @@ impl<'a> Joined<'a> {
             return true;
         }
         let ends_with_dash = aside.ends_with(['–', '—']) && !is_broken(self.last);
+        let is_aside = is_closed(aside) || aside.starts_with(char::is_lowercase);
         let names_what_follows = self.lines == 1 && self.words <= LABEL_WORDS;
-        (is_soft(self.last, aside) || ends_with_dash)
+        is_aside
+            && (is_soft(self.last, aside) || ends_with_dash)
             && (is_closed(aside) || !names_what_follows)
             && !ends_sentence(self.last)
             && !self.is_dashed
