@@ -103,12 +103,17 @@ mod tests {
         let of = |parameters: Value| Voice::of(&serde_json::from_value(parameters).unwrap());
         let detecting = of(json!({"language": "auto"}));
         let language = |voice: &Voice, text| {
-            let voice = voice.for_text(|| colloquy_language::detect_to_speak(text));
+            let voice = voice.for_text(|| false, || colloquy_language::detect_to_speak(text));
             voice.language.clone()
         };
         let german = "Das Museum öffnet um neun Uhr, und der Eintritt ist heute für alle frei.";
         assert_eq!(language(&detecting, german).as_deref(), Some("de"));
         assert_eq!(language(&detecting, "12"), None);
+        // One that names no language does so where its voice leaves the text unread.
+        let unnamed = of(json!({}));
+        assert_eq!(language(&unnamed, german), None);
+        let voice = unnamed.for_text(|| true, || Some("el"));
+        assert_eq!(voice.language.as_deref(), Some("el"));
         let english = of(json!({"language": "auto", "voice": {"language": "English"}}));
         assert_eq!(language(&english, german).as_deref(), Some("en"));
         let own = of(json!({"language": "English", "voice": {"language": "auto"}}));
