@@ -1,7 +1,7 @@
 //! Many addresses in one request, and the duplicates that they have.
 
 use colloquy::server;
-use harness::{TestDatabase, app::ADMIN_KEY};
+use harness::app::ADMIN_KEY;
 
 use super::*;
 
@@ -195,3 +195,14 @@ on_both_databases!(
         assert_eq!(document["duplicate_document_ids"], json!([]));
     }
 );
+
+/// Makes a second base, `large`, with a folder `texts`.
+async fn furnish_another(app: &TestApp, key: &str) {
+    for (path, name) in [
+        ("/api/knowledgebases/acme", "large"),
+        ("/api/folders/acme/large", "texts"),
+    ] {
+        let form = fields(&[("name", name)]);
+        post(app, key, path, form).await.expect(201);
+    }
+}
