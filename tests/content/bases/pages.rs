@@ -5,7 +5,7 @@ use std::{
     io::{Cursor, Read as _},
 };
 
-use harness::TestDatabase;
+use harness::{TestDatabase, upstream::Upstream};
 
 use super::*;
 
@@ -304,10 +304,15 @@ on_both_databases!(
     }
 );
 
-on_both_databases!(
-    what_is_queued_for_a_base_is_of_all_its_pages,
-    |builder| builder.with_decoder().without_worker(),
-    |app| {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_queued_for_a_base_is_of_all_its_pages() {
+    let upstream = Upstream::start().await;
+    for database in TestDatabase::both().await {
+        let builder = TestApp::builder(&database).config(|config| {
+            upstream.offer(config);
+            config.rewriting.model = Some("scripted-chat".to_owned());
+        });
+        let app = builder.with_decoder().without_worker().start().await;
         let acme = furnished(&app).await;
         let key = acme.key.as_str();
         let form = fields(&[("name", "a"), ("folder", "texts"), ("type", "file")]);
@@ -378,7 +383,7 @@ on_both_databases!(
             (&json!(512), &json!(0))
         );
     }
-);
+}
 
 on_both_databases!(
     embedding_info_has_the_newest_change_and_error,

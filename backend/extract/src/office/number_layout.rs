@@ -210,8 +210,9 @@ impl Layout {
     /// Decimals for which the format has no place are shown all the same, and zero is a number where the format has signs alone for it: nothing
     /// that is stored is hidden from a search.
     pub(super) fn text(&self, value: f64) -> Option<String> {
-        let is_mute = !self.has_number() && !self.words().contains(char::is_alphanumeric);
-        if is_mute && value == 0.0 {
+        let shows_zero =
+            self.least_whole + self.least_decimals > 0 || self.parts.contains(&Part::General);
+        if value == 0.0 && !shows_zero && !self.words().contains(char::is_alphanumeric) {
             return None;
         }
         if self.thousands == 0 && decimals_of(value) > self.most_decimals {
@@ -355,8 +356,9 @@ mod tests {
     fn text_stands_before_and_behind_numbers() {
         check(&[
             (r#"0 "days""#, 14.0, "14 days"),
-            (r#"0 "days""#, 14.5, "15 days"),
-            (r#"0.0 "days""#, -14.25, "-14.3 days"),
+            (r#"0 "days""#, 14.5, "14.5 days"),
+            (r#"0.0 "days""#, -14.25, "-14.25 days"),
+            (r##"#,##0 "€""##, 1_234.56, "1234.56 €"),
             (r#"0.0# "m""#, 2.5, "2.5 m"),
             (r#"0.## "m""#, 2.0, "2 m"),
             (r#".00 "m""#, 12.5, "12.50 m"),
@@ -383,7 +385,7 @@ mod tests {
             (r##""$"#,##0.00"##, 1_234.5, "$1234.50"),
             ("$#,##0_-", 7.0, "$7"),
             ("[$EUR ]#,##0.00_-", 7.0, "EUR 7.00"),
-            ("[$R$-416] 0.00", 1.005, "R$ 1.01"),
+            ("[$R$-416] 0.00", 1.005, "R$ 1.005"),
             ("[$€-x-euro1] 0", 3.0, "€ 3"),
             (
                 r#"_("$"* #,##0.00_);_("$"* \(#,##0.00\);_("$"* "-"??_);_(@_)"#,
@@ -393,7 +395,7 @@ mod tests {
             (
                 r#"_("$"* #,##0.00_);_("$"* \(#,##0.00\);_("$"* "-"??_);_(@_)"#,
                 0.0,
-                "$-",
+                "0",
             ),
         ]);
     }
@@ -415,7 +417,7 @@ mod tests {
             (r#"[>=0]0" above";0" below""#, -3.0, "3 below"),
             // Conditions that leave it open keep the number as it is.
             (r#"[<100]0" kg";0" t""#, -3.5, "-3.5"),
-            (r#"[<100]0" kg";0" t""#, 3.5, "4 kg"),
+            (r#"[<100]0" kg";0" t""#, 3.5, "3.5 kg"),
             (r#"[<100]0" kg";0" t""#, 300.0, "300 t"),
         ]);
     }
