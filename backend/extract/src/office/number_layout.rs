@@ -113,6 +113,7 @@ impl Draft {
             least_decimals: last_zero.map_or(0, |at| at + 1),
             most_decimals: decimals.len(),
             thousands: commas.divide,
+            is_split,
             parts,
         })
     }
@@ -187,6 +188,8 @@ pub(super) struct Layout {
     most_decimals: usize,
     /// How often the number is divided by a thousand.
     thousands: i32,
+    /// True if text stands between the digits.
+    is_split: bool,
 }
 
 impl Layout {
@@ -205,10 +208,10 @@ impl Layout {
         self.parts.iter().filter_map(word).collect()
     }
 
-    /// Returns a number as it is shown, without its sign, or `None` if nothing is shown or the number is too large.
+    /// Returns a number as it is shown, without its sign, or `None` if nothing is shown or its digits do not fit the layout.
     ///
-    /// Decimals for which the format has no place are shown all the same, and zero is a number where the format has signs alone for it: nothing
-    /// that is stored is hidden from a search.
+    /// Decimals for which the format has no place are shown all the same, zero is a number where the format has signs alone for it, and a
+    /// number of thousands that is none in full has no layout: nothing that is stored is hidden from a search.
     pub(super) fn text(&self, value: f64) -> Option<String> {
         let shows_zero =
             self.least_whole + self.least_decimals > 0 || self.parts.contains(&Part::General);
@@ -255,8 +258,14 @@ impl Layout {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns the shortest decimal of a number in the place of its digits.
+    /// Returns the shortest decimal of a number in the place of its digits, or `None` if text stands between these.
     fn with_all_decimals(&self, value: f64) -> Option<String> {
+        if self.is_split {
+            return None;
+        }
+        let number = shortest(value.abs());
+        let decimals = number.len() - number.find('.').unwrap_or(number.len());
+        let width = self.least_whole + decimals;
         let (mut text, mut is_shown) = (String::new(), false);
         for part in &self.parts {
             match part {
@@ -265,7 +274,9 @@ impl Layout {
                 Part::Comma | Part::Point => {}
                 Part::General | Part::Digit(_) if is_shown => {}
                 Part::General | Part::Digit(_) => {
-                    text.push_str(&shortest(value.abs()));
+                    let zeros = width.saturating_sub(number.len());
+                    text.extend(std::iter::repeat_n('0', zeros));
+                    text.push_str(&number);
                     is_shown = true;
                 }
             }
@@ -274,7 +285,7 @@ impl Layout {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns the digits of a number before and behind the point, of which halves are rounded up; `None` if there are too many.
+    /// Returns the digits of a number before and behind the point; `None` if there are too many, or more than the layout has places for.
     fn digits(&self, value: f64) -> Option<(String, String)> {
         let scientific = format!("{:.*e}", SIGNIFICANT - 1, value.abs());
         let (mantissa, exponent) = scientific.split_once('e')?;
@@ -289,9 +300,8 @@ impl Layout {
         let shift = exponent - behind_first - 3 * self.thousands + decimals;
         let units = match 10_u128.checked_pow(shift.unsigned_abs()) {
             Some(power) if shift >= 0 => mantissa.checked_mul(power)?,
-            Some(power) => (mantissa + power / 2) / power,
-            None if shift < 0 => 0,
-            None => return None,
+            Some(power) if mantissa.is_multiple_of(power) => mantissa / power,
+            _ => return None,
         };
         let width = self.most_decimals + 1;
         let units = format!("{units:0width$}");
@@ -349,6 +359,9 @@ mod tests {
             ("00.0#", 1.25, "01.25"),
             ("0,000", 12.0, "12"),
             ("000;000", -7.0, "-007"),
+            ("00000", 1_067.5, "01067.5"),
+            ("00.0", 0.25, "00.25"),
+            (r"00\:00", 830.5, "830.5"),
         ]);
     }
 
@@ -369,9 +382,13 @@ mod tests {
             (r#"0_ "kg""#, 5.0, "5 kg"),
             (r#"0 "°C""#, 21.0, "21 °C"),
             (r"0\ \m\²", 80.0, "80 m²"),
-            (r#"0,"k""#, 14_600.0, "15k"),
-            (r#"#,##0.0,,"M""#, 1_234_567_890.0, "1234.6M"),
-            (r#"0,.0"k""#, 1_250.0, "1.3k"),
+            (r#"0,"k""#, 14_000.0, "14k"),
+            (r#"0,"k""#, 14_600.0, "14600"),
+            (r#"0,"k""#, 0.0, "0k"),
+            (r#"#,##0.0,,"M""#, 1_234_600_000.0, "1234.6M"),
+            (r#"#,##0.0,,"M""#, 1_234_567_890.0, "1234567890"),
+            (r#"0,.0"k""#, 1_300.0, "1.3k"),
+            (r#"0,.0"k""#, 1_250.0, "1250"),
             (r#"#,##0 "€/m""#, 1_234.0, "1234 €/m"),
         ]);
     }
@@ -449,7 +466,8 @@ mod tests {
             (r#"General0 "x""#, 1.5, "1.5"),
             (r#""x"."#, 1.5, "1.5"),
             (r#"0 "x""#, 1e300, "1E+300"),
-            (r#"0.00 "x""#, 1e-300, "0.00 x"),
+            (r#"0.00 "x""#, 1e-300, "1E-300"),
+            (r#"0.00 "x""#, 2.5e-10, "2.5E-10"),
         ]);
         let long = format!("0\"{}\"", "x".repeat(300));
         check(&[(long.as_str(), 1.5, "1.5")]);
