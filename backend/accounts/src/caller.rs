@@ -75,7 +75,8 @@ fn count(parts: &Parts, accounts: &Accounts, principal: &Principal) -> Result<()
     let trusted_proxies = accounts.config.http.trusted_proxies;
     let share = share.transpose().map_err(|limited| {
         let may_warn = || limits.may_warn("the share of a network is used up");
-        share_used_up(&parts.headers, trusted_proxies, limited, may_warn)
+        let is_known = network.is_some_and(|network| !network.is_unspecified());
+        share_used_up(&parts.headers, trusted_proxies, is_known, limited, may_warn)
     })?;
     limits.check_key(&principal.key_id)?;
     if let (Some(partner), Some(rate)) = (partner, principal.partner_rate) {
@@ -99,19 +100,26 @@ fn share_owner<'a>(
     }
 }
 
-/// Answers 429. All visitors behind a proxy that the settings do not count are one network, so the log says what to set if there seems to
-/// be one: more entries than the settings count. Anybody can send the header, so `may_warn` bounds how often.
+/// Answers 429. All visitors behind a proxy that the settings do not count are one network, and all whose proxy appends no address, so the
+/// log says what to set if there seems to be one: more entries than the settings count, or a network that is not known. Anybody can send
+/// the header, so `may_warn` bounds how often.
 fn share_used_up(
     headers: &HeaderMap,
     trusted_proxies: usize,
+    is_known: bool,
     limited: RateLimited,
     may_warn: impl FnOnce() -> bool,
 ) -> ApiError {
     let error = ApiError::from(limited);
-    if forwarded_entries(headers) <= trusted_proxies || !may_warn() {
+    let has_more = forwarded_entries(headers) > trusted_proxies;
+    if is_known && !has_more || !may_warn() {
         return error;
     }
     let told = match trusted_proxies {
+        _ if !is_known => {
+            "the clients without an address have used up their share of a publishable key's rate: the entry of X-Forwarded-For that \
+             http.trusted_proxies counts is no address; let the proxy append that of its client"
+        }
         0 => {
             "a network has used up its share of a publishable key's rate; if a reverse proxy of yours sent X-Forwarded-For, \
              set http.trusted_proxies, so that its visitors are told apart, and leave it at 0 without one"
@@ -222,16 +230,20 @@ mod tests {
 
     #[test]
     fn the_log_names_the_setting_that_a_proxy_needs() {
-        let told = |headers: &HeaderMap, trusted_proxies| {
+        let told_of = |headers: &HeaderMap, trusted_proxies, is_known| {
             let wait = Duration::from_secs(4);
-            let error = share_used_up(headers, trusted_proxies, RateLimited { wait }, || true);
+            let limited = RateLimited { wait };
+            let error = share_used_up(headers, trusted_proxies, is_known, limited, || true);
             assert_eq!(error.retry_after, Some(wait));
             assert_eq!((error.status.as_u16(), error.code), (429, "rate_limited"));
             assert!(!error.message.contains("proxies"), "{}", error.message);
             error.source.map(|source| source.to_string())
         };
+        let told = |headers: &HeaderMap, trusted_proxies| told_of(headers, trusted_proxies, true);
         let mut headers = HeaderMap::new();
         assert_eq!(told(&headers, 0), None);
+        let unknown = told_of(&headers, 1, false).unwrap();
+        assert!(unknown.contains("is no address"), "{unknown}");
         headers.insert("x-forwarded-for", "192.0.2.1".parse().unwrap());
         assert!(
             told(&headers, 0)
@@ -250,6 +262,7 @@ mod tests {
         let seldom = share_used_up(
             &headers,
             0,
+            true,
             RateLimited {
                 wait: Duration::ZERO,
             },

@@ -195,6 +195,35 @@ async fn delete_oldest_silent(
     db.fetch_all(statement(sql, values)).await
 }
 
+/// Deletes as many of the oldest calls of a partner's publishable keys as have `excess` bytes together, at most [`AT_ONCE`]: of those that ended
+/// by a clock ahead, or of the others.
+async fn delete_oldest_of_pages(
+    db: &impl Executor,
+    partner: &str,
+    excess: u64,
+    held: Held,
+    by_a_clock_ahead: bool,
+) -> Result<Vec<DeletedCall>, StoreError> {
+    let side = if by_a_clock_ahead { ">" } else { "<=" };
+    let sql = format!(
+        "WITH oldest AS (SELECT id, ended_at, ended_bytes FROM calls \
+         WHERE partner = $1 AND page_key IS NOT NULL AND ended_bytes > 0 AND {NOT_HELD} AND ended_at {side} $6 \
+         ORDER BY ended_at, id LIMIT $3), \
+         summed AS (SELECT id, SUM(ended_bytes) OVER (ORDER BY ended_at, id) - ended_bytes AS older_bytes FROM oldest) \
+         DELETE FROM calls WHERE id IN (SELECT id FROM summed WHERE older_bytes < $2) \
+         RETURNING partner, ended_bytes AS bytes"
+    );
+    let values = [
+        partner.into(),
+        storage::counted(excess).into(),
+        AT_ONCE.into(),
+        NODE_LOST.into(),
+        held.until.into(),
+        held.latest.into(),
+    ];
+    db.fetch_all(statement(sql, values)).await
+}
+
 /// Deletes the oldest calls of the publishable keys of a partner until the others have `most` bytes at most, a batch in each transaction, and
 /// releases their bytes. Returns how many were deleted.
 pub(super) async fn bound_pages(
@@ -213,22 +242,11 @@ pub(super) async fn bound_pages(
         if excess == 0 {
             return Ok(purged);
         }
-        let sql = format!(
-            "WITH oldest AS (SELECT id, ended_at, ended_bytes FROM calls \
-                   WHERE partner = $1 AND page_key IS NOT NULL AND ended_bytes > 0 AND {NOT_HELD} ORDER BY ended_at, id LIMIT $3), \
-                   summed AS (SELECT id, SUM(ended_bytes) OVER (ORDER BY ended_at, id) - ended_bytes AS older_bytes FROM oldest) \
-                   DELETE FROM calls WHERE id IN (SELECT id FROM summed WHERE older_bytes < $2) \
-                   RETURNING partner, ended_bytes AS bytes"
-        );
-        let values = [
-            partner.into(),
-            storage::counted(excess).into(),
-            AT_ONCE.into(),
-            NODE_LOST.into(),
-            held.until.into(),
-            held.latest.into(),
-        ];
-        let deleted: Vec<DeletedCall> = transaction.fetch_all(statement(sql, values)).await?;
+        // They would be the newest for as long as the clock was ahead.
+        let mut deleted = delete_oldest_of_pages(&transaction, partner, excess, held, true).await?;
+        if deleted.is_empty() {
+            deleted = delete_oldest_of_pages(&transaction, partner, excess, held, false).await?;
+        }
         if deleted.is_empty() {
             // Another node has deleted them, or the outcomes of all may still come.
             return Ok(purged);

@@ -141,6 +141,13 @@ impl RateLimits {
         self.warnings.check(&subject.to_owned()).is_ok()
     }
 
+    /// Returns true once a minute for each `subject` of a partner, for warnings that one partner causes.
+    pub fn may_warn_of(&self, subject: &'static str, partner: &str) -> bool {
+        self.warnings
+            .check(&format!("{subject}: {partner}"))
+            .is_ok()
+    }
+
     /// Counts a request with a publishable key against the share of its [`network`], until the result is dropped: while it is found out
     /// if the key has room for it. A network has the rate and the burst of one key, or its partner's rate if that is less, divided by
     /// `limits.networks_per_key`, but 8 requests at once and 6 a minute in any case, or all if that is less. A /56 of IPv6 has half.

@@ -65,7 +65,7 @@ impl Script {
     }
 
     /// The script of a letter; `None` for what is no letter.
-    pub(super) fn of_letter(letter: char) -> Option<Self> {
+    pub fn of_letter(letter: char) -> Option<Self> {
         Some(match letter {
             '\u{400}'..='\u{52F}' => Self::Cyrillic,
             '\u{590}'..='\u{5FF}' | '\u{FB1D}'..='\u{FB4F}' => Self::Hebrew,

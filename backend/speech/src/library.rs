@@ -69,10 +69,10 @@ pub async fn voice_of(speech: &Speech, tenant: &Tenant, character: &Character) -
     let id = match meant(speech, tenant, reference).await {
         Ok(Some(id)) => Some(id),
         Ok(None) => {
-            if speech
-                .limits
-                .may_warn("a voice of the library that cannot speak")
-            {
+            if speech.limits.may_warn_of(
+                "a voice of the library that cannot speak",
+                tenant.partner().as_str(),
+            ) {
                 warn_of(tenant, character, &voice);
             }
             None

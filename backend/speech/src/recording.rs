@@ -1,7 +1,8 @@
 //! A text as a file of sound: read, and encoded while it is read.
 
-use colloquy_audio::encode::{EncodeError, Encoder, Format};
+use colloquy_audio::encode::{EncodeError, Encoder, Format, RATE_HZ};
 use colloquy_http::memory::{NoRoom, Share};
+use colloquy_language::Script;
 use colloquy_providers::{NotSpoken, Pcm, ProviderError};
 
 use super::text_reader::TextReader;
@@ -11,8 +12,10 @@ const STEPS_A_SECOND: u32 = 5;
 /// A synthesizer that goes on for ever is cut off when a text has taken a second a character, and a minute. So the longest text of a
 /// request is 99 MB of WAV at most.
 const SPARE_SECONDS: u64 = 60;
-/// About what a character of most languages takes: a fifteenth of a second at 22,050 Hz.
-const WAV_BYTES_A_CHARACTER: usize = 3_000;
+/// About what a character of most languages takes in a WAV file: a fifteenth of a second.
+const WAV_BYTES_A_CHARACTER: usize = 2 * RATE_HZ as usize / 15;
+/// How many times that a character takes that is a syllable or a word.
+const SYLLABLE: usize = 3;
 
 /// Why there is no sound, or no more of it.
 #[derive(Debug, thiserror::Error)]
@@ -57,8 +60,9 @@ pub(super) struct Recording {
     encoded: usize,
     /// How many samples came.
     samples: u64,
-    /// What counts the bytes that are held until the file is complete, and how many it counts.
+    /// What counts the bytes that are held until the file is complete, about how many these will be, and how many it counts.
     memory: Option<Share>,
+    expected_bytes: usize,
     counted_bytes: usize,
 }
 
@@ -76,21 +80,25 @@ impl Recording {
             encoded: 0,
             samples: 0,
             memory: None,
+            expected_bytes: 0,
             counted_bytes: 0,
         }
     }
 
-    /// Counts the bytes that are held until the file is complete, in the memory of a request.
-    pub(super) fn counted_in(self, memory: Option<Share>) -> Self {
-        Self { memory, ..self }
+    /// Counts the bytes that are held until the file is complete, in the memory of a request: about so many.
+    pub(super) fn counted_in(self, memory: Option<Share>, expected_bytes: usize) -> Self {
+        Self {
+            memory,
+            expected_bytes,
+            ..self
+        }
     }
 
     /// Makes some more of the file, and says whether that was the end.
     pub(super) async fn next(&mut self) -> Result<(Vec<u8>, bool), SoundError> {
         if self.format == Format::Wav && self.counted_bytes == 0 {
             // Before anybody is asked for sound that is refused later. The loop counts what is more.
-            let characters = usize::try_from(self.characters).unwrap_or(usize::MAX);
-            self.count(characters.saturating_mul(WAV_BYTES_A_CHARACTER))?;
+            self.count(self.expected_bytes)?;
         }
         loop {
             if let Some(encoder) = &mut self.encoder
@@ -167,5 +175,30 @@ impl Recording {
         self.piece = pcm.samples;
         self.encoded = 0;
         Ok(())
+    }
+}
+
+/// About how many bytes a WAV file of a text has at this speed.
+pub(super) fn expected_wav_bytes(text: &str, speed: f32) -> usize {
+    let weight = |letter| match Script::of_letter(letter) {
+        Some(Script::Han | Script::Kana | Script::Hangul) => SYLLABLE,
+        _ => 1,
+    };
+    let weights: usize = text.chars().map(weight).sum();
+    let seconds_part = 1.0 / f64::from(speed);
+    (weights as f64 * WAV_BYTES_A_CHARACTER as f64 * seconds_part) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_speech_and_syllables_take_more() {
+        let bytes = |text: &str, speed| expected_wav_bytes(text, speed);
+        assert_eq!(bytes("fifteen letters", 1.0), 2 * 24_000);
+        assert_eq!(bytes("fifteen letters", 0.5), 2 * 2 * 24_000);
+        assert_eq!(bytes("안녕하세요", 1.0), 2 * 24_000);
+        assert_eq!(bytes("", 1.0), 0);
     }
 }

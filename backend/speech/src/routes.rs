@@ -30,7 +30,7 @@ use super::{
     bill::{self, Bill},
     cache::Key,
     library,
-    recording::SoundError,
+    recording::{SoundError, expected_wav_bytes},
     request::SpeechBody,
     sound::{Order, SoundStream},
     spoken::spoken,
@@ -179,6 +179,7 @@ async fn answer(speech: &Speech, request_id: u64, request: Request) -> Result<Re
     tracing::info!(tts_request_id = request_id, characters, "speech");
 
     let format = wanted.format;
+    let expected_bytes = expected_wav_bytes(&wanted.input, wanted.speed);
     let key = (speech.cache.room() > 0)
         .then(|| Key::new(bill::owner(&payer), &voice, wanted.input, format));
     let kept = key.as_ref().and_then(|key| speech.cache.get(key));
@@ -199,6 +200,7 @@ async fn answer(speech: &Speech, request_id: u64, request: Request) -> Result<Re
             characters,
             key,
             memory,
+            expected_bytes,
         };
         SoundStream::new(speech, order, reading, bill)
             .body()

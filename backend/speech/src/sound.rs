@@ -31,8 +31,9 @@ pub(super) struct Order {
     pub(super) characters: u64,
     /// Under which the file is kept, where files are kept.
     pub(super) key: Option<Key>,
-    /// What the request holds of the memory for bodies, in which a sound counts that is held.
+    /// What the request holds of the memory for bodies, in which a sound counts that is held, and about how large it is.
     pub(super) memory: Option<Share>,
+    pub(super) expected_bytes: usize,
 }
 
 /// A file that is being made. Dropped before its end, it settles what was spoken until then.
@@ -60,7 +61,7 @@ impl SoundStream {
                 order.characters,
                 order.request_id as u32,
             )
-            .counted_in(order.memory.clone()),
+            .counted_in(order.memory.clone(), order.expected_bytes),
             order,
             bill: Some(bill),
             is_leaving: false,
