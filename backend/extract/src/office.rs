@@ -60,6 +60,9 @@ use crate::{
     picture::PageImage,
 };
 
+/// A chart that shows nothing.
+const NO_CHART: &str = "<c:chartSpace/>";
+
 /// A document of Office Open XML.
 pub(crate) fn open_xml(
     bytes: &[u8],
@@ -118,7 +121,11 @@ fn read_open_xml(
     context.marks = std::mem::take(&mut related.marks);
     let mut margins = HashMap::new();
     let counted = package.counted(|name, xml| {
-        let xml = commented.remove(&name).unwrap_or(xml);
+        let mut xml = commented.remove(&name).unwrap_or(xml);
+        if chart::is_chart(&xml) {
+            // `undoc` does not know what a chart shows of its numbers, and refuses a document in which one of them is an error.
+            NO_CHART.clone_into(&mut xml);
+        }
         if format == Format::Xlsx && rewrite::is_sheet(&xml) {
             missing_results = missing_results.saturating_add(formulas::without_result(&xml));
         }

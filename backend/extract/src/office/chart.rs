@@ -88,6 +88,17 @@ pub(super) fn table(xml: &str, cells: &mut usize, most: usize) -> Result<String,
     Ok(text)
 }
 
+/// True for the part of a chart.
+pub(super) fn is_chart(xml: &str) -> bool {
+    let opened = events(xml).find_map(|event| match event {
+        Event::Start(start) | Event::Empty(start) => {
+            Some(start.local_name().as_ref() == "chartSpace")
+        }
+        _ => None,
+    });
+    opened.unwrap_or(false)
+}
+
 fn read(xml: &str) -> Chart {
     let mut chart = Chart::default();
     let mut open: Vec<String> = vec![];

@@ -10,9 +10,9 @@ use super::{
     relations::{Relation, value},
 };
 
-/// True for a relation to an object of another program.
+/// True for a relation to an object of another program, or to a chart of a kind that Office has had since 2016, such as a waterfall.
 pub(super) fn is_object(relation: &Relation) -> bool {
-    matches!(relation.kind.as_str(), "oleObject" | "package")
+    matches!(relation.kind.as_str(), "oleObject" | "package" | "chartEx")
 }
 
 /// The names of pictures in a part that are shown in the place of its objects, and nowhere else in it. What stands for a link to an object

@@ -90,7 +90,7 @@ impl Related {
         Ok(related)
     }
 
-    /// The diagrams and the comments of slides.
+    /// The diagrams, the charts and the comments of slides.
     pub(super) fn of_slides(
         package: &mut Package<'_>,
         parts: &[ShowingPart],
@@ -102,8 +102,7 @@ impl Related {
             if !part.is_in_text {
                 // What a template shows stands beside the text of slides.
                 related.unread_count += u32::from(is_drawn(relation));
-            } else if relation.kind == "diagramData" {
-                // `undoc` reads charts.
+            } else if is_drawn(relation) {
                 let text = drawings::shown(package, relation, bounds, cells)?;
                 related.add(&part.name, relation.id.clone(), text);
             }

@@ -5,7 +5,7 @@ use std::io::{Cursor, Read as _};
 use colloquy_extract::{Format, Options, extract};
 use zip::ZipArchive;
 
-use super::made::xlsx_of;
+use super::made::{docx, pptx, relation, relations, xlsx_of};
 
 fn text(bytes: &[u8], format: Format) -> String {
     extract(bytes, format, &Options::default())
@@ -131,8 +131,52 @@ fn numbers_of_a_chart_and_its_workbook_are_those_that_excel_shows() {
             "| Category 2 | 2.5 | 4.4 | 2 |",
             "| Category 3 | 3.5 | 1.8 | 3 |",
         ] {
-            assert!(read.contains(row), "{row}: {read}");
+            assert_eq!(read.matches(row).count(), 1, "{row}: {read}");
         }
+    }
+}
+
+/// A chart in each kind of document: its numbers have their formats, also beside one that is an error, and stand there once.
+#[test]
+fn charts_show_the_same_in_documents_of_each_kind() {
+    let point =
+        |place: u32, value: &str| format!(r#"<c:pt idx="{place}"><c:v>{value}</c:v></c:pt>"#);
+    let cache = |format: &str, points: &str| {
+        format!("<c:numCache><c:formatCode>{format}</c:formatCode>{points}</c:numCache>")
+    };
+    let chart = format!(
+        "<c:chartSpace><c:chart><c:plotArea><c:barChart><c:ser><c:cat><c:numRef>{}</c:numRef></c:cat><c:val><c:numRef>{}</c:numRef></c:val></c:ser></c:barChart></c:plotArea></c:chart></c:chartSpace>",
+        cache("m/d/yyyy", &(point(0, "45000") + &point(1, "45031"))),
+        cache("0.0%", &(point(0, "0.125") + &point(1, "#N/A"))),
+    );
+    let graphic = r#"<a:graphic><a:graphicData><c:chart r:id="c1"/></a:graphicData></a:graphic>"#;
+    let named = relation("c1", "chart", "../charts/chart1.xml")
+        + &relation("c2", "chartEx", "../charts/chartEx1.xml");
+    let slide = format!("<p:graphicFrame>{graphic}</p:graphicFrame>");
+    let other = "<cx:chartSpace/>".as_bytes();
+    let slides = [
+        ("ppt/charts/chart1.xml", chart.as_bytes()),
+        ("ppt/charts/chartEx1.xml", other),
+    ];
+    let of_words = relations(&named.replace("../", ""));
+    let words = [
+        ("word/_rels/document.xml.rels", of_words.as_bytes()),
+        ("word/charts/chart1.xml", chart.as_bytes()),
+        ("word/charts/chartEx1.xml", other),
+    ];
+    let body = format!("<w:p><w:r><w:drawing>{graphic}</w:drawing></w:r></w:p>");
+    for (bytes, format) in [
+        (pptx(&[(&slide, &named)], &slides), Format::Pptx),
+        (docx(&body, &words), Format::Docx),
+    ] {
+        let read = extract(&bytes, format, &Options::default()).unwrap();
+        for row in ["| 2023-03-15 | 12.5% |", "| 2023-04-15 | #N/A |"] {
+            let text = &read.markdown;
+            assert_eq!(text.matches(row).count(), 1, "{format:?}: {text}");
+        }
+        assert!(!read.markdown.contains("45000"), "{}", read.markdown);
+        // The other chart is of a kind that is not read.
+        assert_eq!(read.unread_objects, 1, "{format:?}");
     }
 }
 
