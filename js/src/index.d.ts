@@ -458,7 +458,8 @@ export class CallManager {
   /**
    * Checks before a call what it needs: permission, devices, the backend, and the way to its media port. It makes a
    * connection as a call does, without a call, and asks for no permission. TURN servers that the backend hands out to
-   * calls are not tried; `iceServers` of `config` are.
+   * calls are not tried; `iceServers` of `config` are. A backend that has too many checks at a time, and says to ask again
+   * within 5 seconds, is asked once more then.
    *
    * Rejects with `INVALID_ARGUMENT` where the constructor would throw it, and with `LOAD_FAILED`.
    *

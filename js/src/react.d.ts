@@ -86,12 +86,24 @@ export interface UseCall {
  * options that cannot be used throws a `CallError` with the code `INVALID_ARGUMENT`.
  *
  * ```tsx
+ * import { useState } from "react";
  * import { useCall } from "@colloquy/sdk/react";
  * export function Caller({ newCall }: { newCall: () => Promise<string> }) {
  *   const { status, isActive, start, hangUp } = useCall();
+ *   const [isAsking, setAsking] = useState(false);
+ *   const call = async () => {
+ *     setAsking(true);
+ *     try {
+ *       await start({ signedUrl: await newCall() });
+ *     } catch (failure) {
+ *       console.error(failure);
+ *     } finally {
+ *       setAsking(false);
+ *     }
+ *   };
  *   return isActive
  *     ? <button onClick={hangUp}>Hang up ({status})</button>
- *     : <button onClick={async () => start({ signedUrl: await newCall() })}>Call</button>;
+ *     : <button disabled={isAsking} onClick={call}>Call</button>;
  * }
  * ```
  */

@@ -59,54 +59,62 @@ for (const [version, alias] of [["newest", {}], ["oldest", { react: "react18", "
   });
 }
 
-test("the guide's component takes a double click for one call", inBrowsers, async (t) => {
-  const guide = readFileSync(join(here, "..", "docs", "react.md"), "utf8").match(/^```tsx\n([\s\S]*?)^```$/m)[1];
-  const script = `
-    import { createRoot } from "react-dom/client";
-    import { Backend, wait } from "../../sdk-wasm/tests/fake_backend.js";
-    import { reporting } from "./call.mjs";
-    reporting(async () => {
-      const backend = new Backend();
-      const { fetch } = window;
-      let calls = 0;
-      window.fetch = async (url, init) => {
-        if (url !== "/api/call") return fetch(url, init);
-        calls += 1;
-        await wait(50);
-        return new Response(JSON.stringify({ signedUrl: "wss://calls.invalid/session" }));
-      };
-      createRoot(document.body.appendChild(document.createElement("main"))).render(<Guide />);
-      const until = async (wanted) => {
-        for (let i = 0; i < 200; i += 1) {
-          if (wanted(document.body.textContent)) return document.body.textContent;
-          await wait(20);
+/** The first example of a file. */
+const example = (file) => readFileSync(join(here, "..", file), "utf8").replaceAll(/^ \* ?/gm, "").match(/^```tsx\n([\s\S]*?)^```$/m)[1];
+
+for (const [where, file, element, ended] of [
+  ["guide", "docs/react.md", "<Guide />", "completedCall"],
+  ["reference", "src/react.d.ts", '<Caller newCall={async () => (await (await window.fetch("/api/call")).json()).signedUrl} />', "Call"],
+]) {
+  test(`the component of the ${where} takes a double click for one call`, inBrowsers, async (t) => {
+    const code = example(file);
+    const script = `
+      import { createRoot } from "react-dom/client";
+      import { Backend, wait } from "../../sdk-wasm/tests/fake_backend.js";
+      import { reporting } from "./call.mjs";
+      reporting(async () => {
+        const backend = new Backend();
+        const { fetch } = window;
+        let calls = 0;
+        window.fetch = async (url, init) => {
+          if (url !== "/api/call") return fetch(url, init);
+          calls += 1;
+          await wait(50);
+          return new Response(JSON.stringify({ signedUrl: "wss://calls.invalid/session" }));
+        };
+        createRoot(document.body.appendChild(document.createElement("main"))).render(${element});
+        const until = async (wanted) => {
+          for (let i = 0; i < 200; i += 1) {
+            if (wanted(document.body.textContent)) return document.body.textContent;
+            await wait(20);
+          }
+          throw new Error("it stays: " + document.body.textContent);
+        };
+        await until((text) => text.includes("Call"));
+        for (let i = 0; i < 2; i += 1) {
+          document.querySelector("button").click();
+          await wait(1);
         }
-        throw new Error("it stays: " + document.body.textContent);
-      };
-      await until((text) => text.includes("Call"));
-      for (let i = 0; i < 2; i += 1) {
-        document.querySelector("button").click();
-        await wait(1);
-      }
-      await until((text) => text.includes("Hang up") && !text.startsWith("starting"));
-      document.querySelectorAll("button")[1].click();
-      const text = await until((text) => text.endsWith("Call"));
-      // Fails for a rejection that nobody caught.
-      backend.uninstall();
-      return calls + " " + text;
+        await until((text) => text.includes("Hang up") && !text.includes("starting"));
+        [...document.querySelectorAll("button")].find(({ textContent }) => textContent.startsWith("Hang up")).click();
+        const text = await until((text) => text.endsWith("Call"));
+        // Fails for a rejection that nobody caught.
+        backend.uninstall();
+        return calls + " " + text;
+      });
+    `;
+    const { outputFiles } = await build({
+      stdin: { contents: code + script, resolveDir: here, loader: "tsx" },
+      bundle: true,
+      write: false,
+      format: "esm",
+      jsx: "automatic",
+      alias: { "@colloquy/sdk/react": join(here, "..", "dist", "react.mjs") },
+      define: { "process.env.NODE_ENV": '"development"' },
+      logLevel: "warning",
     });
-  `;
-  const { outputFiles } = await build({
-    stdin: { contents: guide + script, resolveDir: here, loader: "tsx" },
-    bundle: true,
-    write: false,
-    format: "esm",
-    jsx: "automatic",
-    alias: { "@colloquy/sdk/react": join(here, "..", "dist", "react.mjs") },
-    define: { "process.env.NODE_ENV": '"development"' },
-    logLevel: "warning",
+    const pages = { "/index.html": page("/page.js"), "/page.js": outputFiles[0].text };
+    const report = await visit(t, files([join(here, "..", "dist")], { pages }));
+    assert.equal(report, `1 ${ended}`);
   });
-  const pages = { "/index.html": page("/page.js"), "/page.js": outputFiles[0].text };
-  const report = await visit(t, files([join(here, "..", "dist")], { pages }));
-  assert.equal(report, "1 completedCall");
-});
+}

@@ -275,16 +275,32 @@ async fn offer(config: &Config) -> Result<(Probe, String), JsValue> {
     Ok((probe, sdp))
 }
 
-/// The backend's answer and how long it took.
+/// Returns the backend's answer and how long it took. A backend with too many checks at a time is asked once more, when it says.
 async fn ask(config: &Config, offer: &str) -> Result<(u32, String), CallError> {
-    let begun = js::now_ms();
     let (url, body) = check_request(&config.backend_url, offer);
+    let mut may_retry = true;
+    loop {
+        let (ms, answer) = send(&url, &body).await?;
+        match answer.retry_after_ms() {
+            Some(wait_ms) if may_retry => {
+                may_retry = false;
+                js::sleep(wait_ms).await;
+            }
+            _ => return Ok((ms, answer.sdp(&url)?)),
+        }
+    }
+}
+
+/// Asks once, and measures.
+async fn send(url: &str, body: &str) -> Result<(u32, CheckAnswer), CallError> {
+    let begun = js::now_ms();
     let abort = AbortController::new().map_err(|_| ErrorCode::UnsupportedBrowser)?;
     let given_up = abort.clone();
     let _timeout = Timeout::new(ANSWER_TIMEOUT_MS, move || given_up.abort());
-    let sent = create::post(&url, None, &body, Some(&abort));
-    let (status, body) = create::read(sent).await.map_err(|_| unreachable(&url))?;
-    let answer = CheckAnswer::read(status, body.as_ref()).sdp(&url)?;
+    let sent = create::post(url, None, body, Some(&abort));
+    let (response, body) = create::read(sent).await.map_err(|_| unreachable(url))?;
+    let retry_after = response.headers().get("Retry-After").ok().flatten();
+    let answer = CheckAnswer::read(response.status(), retry_after.as_deref(), body.as_ref());
     Ok((since(begun), answer))
 }
 

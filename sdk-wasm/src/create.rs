@@ -80,16 +80,16 @@ pub(crate) fn post(
 }
 
 async fn answer(sent: Result<Promise, JsValue>) -> Result<CreateAnswer, JsValue> {
-    let (status, body) = read(sent).await?;
-    Ok(CreateAnswer::read(status, body.as_ref()))
+    let (response, body) = read(sent).await?;
+    Ok(CreateAnswer::read(response.status(), body.as_ref()))
 }
 
-/// The status and the JSON of a response.
+/// A response and its JSON.
 pub(crate) async fn read(
     sent: Result<Promise, JsValue>,
-) -> Result<(u16, Option<js::Parsed>), JsValue> {
+) -> Result<(Response, Option<js::Parsed>), JsValue> {
     let response: Response = JsFuture::from(sent?).await?.unchecked_into();
     let body = JsFuture::from(response.text()?).await?;
     let body = js::Parsed::parse(&body.as_string().unwrap_or_default());
-    Ok((response.status(), body))
+    Ok((response, body))
 }

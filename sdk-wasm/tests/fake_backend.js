@@ -75,6 +75,9 @@ export class Backend {
   #hurry = 1;
   /** How the backend fails a check, if it does. */
   #failing;
+  /** How the next checks are refused. */
+  #refusals = [];
+  #refusedAt = 0;
 
   constructor() {
     const backend = this;
@@ -497,6 +500,11 @@ export class Backend {
     this.#failing = how;
   }
 
+  /** Refuses so many checks with this status and `Retry-After`. */
+  refuseChecks(times, status, retryAfter) {
+    this.#refusals = Array(times).fill({ status, headers: { "Retry-After": retryAfter } });
+  }
+
   /** Lets the SDK's timers run so many times faster. */
   hurry(times) {
     this.#hurry = times;
@@ -519,7 +527,20 @@ export class Backend {
   /** How many requests were given up. */
   aborted = 0;
 
+  /** How many checks came. */
+  checks = 0;
+
+  /** How many milliseconds after a refusal the last check came. */
+  waitedMs = 0;
+
   async #check(sdp, signal) {
+    this.checks += 1;
+    this.waitedMs = performance.now() - this.#refusedAt;
+    const refusal = this.#refusals.pop();
+    if (refusal) {
+      this.#refusedAt = performance.now();
+      return new Response("{}", refusal);
+    }
     if (this.status !== 200) return new Response("{}", { status: this.status });
     const never = new Promise((_, reject) => {
       signal.addEventListener("abort", () => {

@@ -5,6 +5,9 @@ use crate::create::answered;
 use crate::wire::{Fields, Frame};
 use crate::{CallError, ErrorCode};
 
+/// The digit of the longest wait, in seconds, before a backend that refused a check is asked once more. A visitor waits for the report.
+const LONGEST_RETRY: u8 = b'5';
+
 /// The URL and the JSON body of the request.
 #[must_use]
 pub fn check_request(backend_url: &str, offer: &str) -> (String, String) {
@@ -44,15 +47,34 @@ pub fn no_socket(url: &str) -> CallError {
 pub struct CheckAnswer {
     status: u16,
     sdp: Option<String>,
+    retry_after_ms: Option<u32>,
 }
 
 impl CheckAnswer {
-    /// Reads the parsed body, `None` when it is no JSON object.
+    /// Reads the header `Retry-After` and the parsed body, `None` when it is no JSON object.
     #[must_use]
-    pub fn read<F: Fields>(status: u16, body: Option<&F>) -> Self {
+    pub fn read<F: Fields>(status: u16, retry_after: Option<&str>, body: Option<&F>) -> Self {
         let data = body.and_then(|body| body.object("data"));
         let sdp = data.and_then(|data| data.text("sdp"));
-        Self { status, sdp }
+        // One digit: longer waits are too long, and a parser of integers would be code in the page.
+        let retry_after_ms = match retry_after.map(str::as_bytes) {
+            Some([digit @ b'0'..=LONGEST_RETRY]) if matches!(status, 429 | 503) => {
+                Some(u32::from(*digit - b'0') * 1_000)
+            }
+            _ => None,
+        };
+        Self {
+            status,
+            sdp,
+            retry_after_ms,
+        }
+    }
+
+    /// Returns the milliseconds after which a backend with too many checks at a time takes another one, or `None` if it did not refuse the
+    /// check for that, did not say when to ask again, or said a time of more than 5 seconds.
+    #[must_use]
+    pub fn retry_after_ms(&self) -> Option<u32> {
+        self.retry_after_ms
     }
 
     /// The session description, or why there is none. `url` is where the request went.
@@ -87,7 +109,7 @@ mod tests {
     #[test]
     fn answers_become_a_description_or_a_code() {
         let sdp = |status, body: Value| {
-            CheckAnswer::read(status, Some(&body)).sdp("https://h/v2/calls/check")
+            CheckAnswer::read(status, None, Some(&body)).sdp("https://h/v2/calls/check")
         };
         assert_eq!(sdp(200, json!({"data": {"sdp": "v=0"}})), Ok("v=0".into()));
         let failure = |status| sdp(status, json!({})).unwrap_err();
@@ -100,6 +122,23 @@ mod tests {
             message.ends_with("(HTTP status 404 from POST https://h/v2/calls/check)"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn a_busy_backend_says_when_to_ask_again() {
+        let retry_after_ms =
+            |status, header| CheckAnswer::read(status, header, Some(&json!({}))).retry_after_ms();
+        assert_eq!(retry_after_ms(429, Some("2")), Some(2_000));
+        assert_eq!(retry_after_ms(503, Some("5")), Some(5_000));
+        assert_eq!(retry_after_ms(429, Some("0")), Some(0));
+        let date = "Wed, 21 Oct 2026 07:28:00 GMT";
+        for header in ["6", "10", "60", "-1", "", "1.5", date] {
+            assert_eq!(retry_after_ms(429, Some(header)), None, "{header}");
+        }
+        assert_eq!(retry_after_ms(429, None), None);
+        for status in [200, 400, 500] {
+            assert_eq!(retry_after_ms(status, Some("2")), None, "{status}");
+        }
     }
 
     #[test]

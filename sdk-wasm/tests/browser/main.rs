@@ -69,6 +69,12 @@ extern "C" {
     fn given(this: &Backend, name: &str) -> String;
     #[wasm_bindgen(method, js_name = failCheck)]
     fn fail_check(this: &Backend, how: &str);
+    #[wasm_bindgen(method, js_name = refuseChecks)]
+    fn refuse_checks(this: &Backend, times: u32, status: u16, retry_after: &str);
+    #[wasm_bindgen(method, getter)]
+    fn checks(this: &Backend) -> u32;
+    #[wasm_bindgen(method, getter, js_name = waitedMs)]
+    fn waited_ms(this: &Backend) -> f64;
     #[wasm_bindgen(method)]
     fn hurry(this: &Backend, times: u32);
     #[wasm_bindgen(method)]

@@ -387,6 +387,35 @@ async fn the_check_before_a_call_opens_a_socket_and_names_the_proxy_that_lets_no
     backend.uninstall();
 }
 
+#[wasm_bindgen_test]
+async fn the_check_before_a_call_asks_a_busy_backend_once_more() {
+    let backend = Backend::new();
+    backend.permit("granted");
+    backend.refuse_checks(1, 429, "1");
+    let report = check().await;
+    assert!(report.starts_with(r#"{"ok":true,"code":null"#), "{report}");
+    assert_eq!(backend.checks(), 2);
+    let waited_ms = backend.waited_ms();
+    assert!(waited_ms > 900.0, "{waited_ms}");
+    backend.uninstall();
+    for (status, retry_after, code, asked) in [
+        (429, "1", "RATE_LIMITED", 2),
+        (503, "5", "CAPACITY", 2),
+        (429, "60", "RATE_LIMITED", 1),
+        (429, "", "RATE_LIMITED", 1),
+    ] {
+        let backend = Backend::new();
+        backend.permit("granted");
+        backend.refuse_checks(3, status, retry_after);
+        backend.hurry(20);
+        let report = check().await;
+        let start = format!(r#"{{"ok":false,"code":"{code}""#);
+        assert!(report.starts_with(&start), "{report}");
+        assert_eq!(backend.checks(), asked, "{status} {retry_after}");
+        backend.uninstall();
+    }
+}
+
 async fn check() -> String {
     let config = Object::new();
     Reflect::set(&config, &"backendUrl".into(), &BACKEND_URL.into()).unwrap();

@@ -59,15 +59,17 @@ impl Presence {
         self.give_up_at = is_away.then(|| self.give_up_at.unwrap_or(now + patience));
     }
 
-    /// How long a call lasted that ends now: from its first media on, until its client was last heard if that was waited for in vain.
-    /// Nobody pays for the wait. `media_heard` is when media or a check of the client's came last.
+    /// Returns how long a call lasted that ends now: from its first media on, until its client was last heard if the client is away, however
+    /// the call ends. Nobody pays for the wait. A client that hangs up has been heard now. `media_heard` is when media or a check of the
+    /// client's came last.
     pub(super) fn call_time(&self, media_heard: Option<Instant>, now: Instant) -> Duration {
         let Some(connected_at) = self.connected_at else {
             return Duration::ZERO;
         };
-        let ended = match self.is_given_up(now) {
-            true => media_heard.map_or(self.heard_at, |at| at.max(self.heard_at)),
-            false => now,
+        // Once media came up, only a client that is away is waited for.
+        let ended = match self.give_up_at {
+            Some(_) => media_heard.map_or(self.heard_at, |at| at.max(self.heard_at)),
+            None => now,
         };
         ended.saturating_duration_since(connected_at)
     }
@@ -107,12 +109,25 @@ mod tests {
     }
 
     #[test]
+    fn nobody_pays_for_an_absence_in_which_the_call_ends() {
+        let (mut presence, at) = connected();
+        presence.reconsider(true, PATIENCE, at(20));
+        // The time limit, or the server's stop, comes before the client is given up.
+        assert!(!presence.is_given_up(at(40)));
+        assert_eq!(presence.call_time(Some(at(12)), at(40)).as_secs(), 10);
+        assert_eq!(presence.call_time(None, at(40)).as_secs(), 8);
+        // Its media goes on without its connection.
+        assert_eq!(presence.call_time(Some(at(40)), at(40)).as_secs(), 38);
+    }
+
+    #[test]
     fn a_client_that_is_there_or_comes_back_pays_until_the_end() {
         let (mut presence, at) = connected();
         let seconds = |presence: &Presence, now| presence.call_time(Some(at(12)), now).as_secs();
         assert_eq!(seconds(&presence, at(15)), 13);
-        // One that hangs up, or meets its limit, while it is waited for.
         presence.reconsider(true, PATIENCE, at(20));
+        // It hangs up while its media is away.
+        presence.hear(at(40));
         assert_eq!(seconds(&presence, at(40)), 38);
         presence.reconsider(false, PATIENCE, at(40));
         assert_eq!(presence.give_up_at(), None);

@@ -1,5 +1,5 @@
 //! Cuts streamed text into sentences to speak. How the text was cut into pieces on its way makes no difference,
-//! except that a decision waits for the characters it depends on.
+//! except that a decision waits for the characters it depends on, unless somebody has waited for a clause.
 
 use crate::transcript::is_ideographic;
 
@@ -11,9 +11,11 @@ const HURRIED_CLAUSE_WIDTH: usize = 10;
 const MAX_DIRECTION_BYTES: usize = 200;
 /// Longer sentences are cut: a synthesizer takes its time for them, and a barge-in wastes them.
 const MAX_CHARACTERS: usize = 300;
-const CLAUSE_ENDS: [char; 9] = [',', ';', ':', '–', '—', '，', '；', '：', '、'];
+const CLAUSE_ENDS: [char; 12] = [
+    ',', ';', ':', '–', '—', '،', '؛', '，', '；', '：', '、', '､',
+];
 const WIDE_ENDS: [char; 5] = ['。', '！', '？', '｡', '．'];
-const NARROW_ENDS: [char; 7] = ['.', '!', '?', '…', '؟', '۔', '।'];
+const NARROW_ENDS: [char; 8] = ['.', '!', '?', '…', '؟', '۔', '।', '॥'];
 const CLOSERS: [char; 16] = [
     '"', '\'', '”', '’', '»', ')', ']', '}', '」', '』', '）', '】', '》', '*', '_', '`',
 ];
@@ -137,6 +139,10 @@ impl Splitter {
                 }
             } else if CLAUSE_ENDS.contains(&character) && self.may_end_clause(width) {
                 match text[after..].chars().next() {
+                    // A model that stalls here may stall for long. Only a number is waited for, which may go on ("10,000").
+                    None if self.hurried && !text[..at].ends_with(char::is_numeric) => {
+                        return Some(after);
+                    }
                     None => return None,
                     Some(next) if next.is_whitespace() || is_ideographic(character) => {
                         return Some(after);

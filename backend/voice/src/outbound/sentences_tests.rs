@@ -116,6 +116,7 @@ fn sentences_of_many_kinds() {
             &["彼は「はい。」", "と言った。", "そう。"],
         ),
         ("यह है। वह है।", &["यह है।", "वह है।"]),
+        ("यह श्लोक है॥ वह है।", &["यह श्लोक है॥", "वह है।"]),
         ("هل أنت بخير؟ نعم.", &["هل أنت بخير؟", "نعم."]),
         ("No end", &["No end"]),
         ("**Bold.** Next.", &["**Bold.**", "Next."]),
@@ -188,6 +189,51 @@ fn whoever_waited_gets_a_clause() {
         splitter.next_sentence().as_deref(),
         Some(" we stay in the house,")
     );
+}
+
+#[test]
+fn whoever_waited_gets_a_clause_in_every_script() {
+    for (clause, rest) in [
+        ("إذا هطل المطر اليوم،", " فسنبقى في البيت"),
+        ("إذا هطل المطر اليوم؛", " فسنبقى في البيت"),
+        ("אם ירד גשם היום,", " נישאר בבית"),
+        ("अगर आज बारिश हुई,", " तो हम घर पर रहेंगे"),
+        ("비가 오면 우리는 모두,", " 집에 있을 거예요"),
+        ("今天如果下雨，", "我们就待在家里"),
+        ("今日雨が降れば、", "家にいます"),
+        ("ｷｮｳｱﾒｶﾞﾌﾚﾊﾞ､", "ｲｴﾆｲﾏｽ"),
+    ] {
+        let mut splitter = Splitter::default();
+        splitter.push(clause);
+        splitter.push(rest);
+        assert_eq!(splitter.next_sentence(), None, "{clause}");
+        splitter.hurry();
+        assert_eq!(splitter.next_sentence().as_deref(), Some(clause));
+    }
+}
+
+#[test]
+fn whoever_waited_gets_a_clause_that_nothing_follows_yet() {
+    let hurried = |text: &str| {
+        let mut splitter = Splitter::default();
+        splitter.push(text);
+        assert_eq!(splitter.next_sentence(), None, "{text}");
+        splitter.hurry();
+        splitter.next_sentence()
+    };
+    for text in [
+        "Well, if it rains,",
+        "إذا هطل المطر اليوم،",
+        "今天如果下雨，",
+        "This is the list:",
+    ] {
+        assert_eq!(hurried(text).as_deref(), Some(text));
+    }
+    assert_eq!(hurried("There were about 10,"), None, "a number may go on");
+    assert_eq!(hurried("Well,"), None, "a word alone is too little");
+    // A first sentence that nobody has waited for stays with what follows.
+    let long = "When all the birds have gone to the south,";
+    assert_eq!(hurried(long).as_deref(), Some(long));
 }
 
 #[test]

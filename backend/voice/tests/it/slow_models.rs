@@ -65,6 +65,33 @@ fn a_clause_is_said_once_the_visitor_has_waited() {
 }
 
 #[test]
+fn a_clause_is_said_though_the_model_stalls_behind_its_comma() {
+    let (mut harness, reply) = asked();
+    harness.run_until(ms(500));
+    write(&mut harness, reply, "Well, if it rains,");
+    harness.run_until(ms(1_499));
+    assert!(harness.spoken().is_empty());
+    harness.run_until(ms(2_900));
+    let first = (1_500, "Well, if it rains,".to_owned());
+    assert_eq!(asked_for(&harness), [first]);
+    write(&mut harness, reply, " we stay inside.");
+    harness.input(Input::ReplyEnded { reply });
+    harness.run_until(ms(9_000));
+    let said = "Well, if it rains, we stay inside.";
+    assert_eq!(harness.lines()[1], (Originator::Bot, said.to_owned()));
+}
+
+#[test]
+fn a_clause_in_arabic_is_said_once_the_visitor_has_waited() {
+    let (mut harness, reply) = asked();
+    harness.run_until(ms(500));
+    write(&mut harness, reply, "إذا هطل المطر اليوم، فسنبقى في");
+    harness.run_until(ms(1_600));
+    let clause = (1_500, "إذا هطل المطر اليوم،".to_owned());
+    assert_eq!(asked_for(&harness), [clause]);
+}
+
+#[test]
 fn after_three_seconds_patience_is_asked_for() {
     let (mut harness, reply) = asked();
     harness.run_until(ms(2_999));

@@ -55,7 +55,7 @@ impl Call {
         if !is_socket_url(&signed_url) {
             return Err(CallError::with_detail(
                 ErrorCode::InvalidArgument,
-                "the signed URL must begin with wss://",
+                "the signed URL must begin with wss:// or ws://",
             ));
         }
         self.call_id = call_id_of(&signed_url);

@@ -23,6 +23,22 @@ async fn the_time_limit_ends_a_call_within_a_second() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_absence_that_the_time_limit_ends_is_not_charged() {
+    let stage = Stage::with(|config| config.calls.reconnect_seconds = 60).await;
+    let call = stage.call_with("repo:acme/guide", 5).await;
+    let joined = now();
+    let client = NativeClient::connect(&call.url).await.unwrap();
+    stage.reaches(&call, "ongoing").await;
+    let there = now() - joined + Duration::from_millis(100);
+    drop(client);
+    let ended = stage.reaches(&call, "completed").await;
+    let duration = |field: &str| ended["duration"][field].as_f64().unwrap();
+    let (most, charged) = (there.as_secs_f64().round(), duration("call_seconds"));
+    assert!(charged <= most, "{charged} of {most} s: {ended}");
+    assert!(duration("server_runtime_seconds") > charged, "{ended}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_whose_media_never_connects_is_a_failed_call() {
     let stage = Stage::with(|config| config.calls.media_connect_seconds = 1).await;
     let call = stage.call().await;

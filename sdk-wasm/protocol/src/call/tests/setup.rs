@@ -228,3 +228,28 @@ fn a_call_known_to_be_impossible_still_has_a_start_and_an_end() {
         ]
     );
 }
+
+#[test]
+fn a_signed_url_without_its_scheme_blames_the_argument_and_not_the_network() {
+    for signed_url in [
+        "calls.example.org/v2/calls/1/session?sig=1",
+        "//calls.example.org/v2/calls/1/session",
+        "/v2/calls/1/session",
+        "wss:calls.example.org",
+        "",
+    ] {
+        let signed_url = signed_url.to_owned();
+        let mut call = Call::start(0, Start::Server { signed_url }, Options::default());
+        let outputs: Vec<_> = std::iter::from_fn(|| call.poll()).collect();
+        let opens = |output: &Output| matches!(output, Output::Command(Command::OpenSocket(_)));
+        assert!(!outputs.iter().any(opens));
+        let error = outputs.into_iter().find_map(|output| match output {
+            Output::Event(Event::CallError { error, .. }) => Some(error),
+            _ => None,
+        });
+        let error = error.unwrap();
+        assert_eq!(error.code, ErrorCode::InvalidArgument);
+        let named = "(the signed URL must begin with wss:// or ws://)";
+        assert!(error.message.ends_with(named), "{}", error.message);
+    }
+}
