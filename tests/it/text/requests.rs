@@ -509,4 +509,11 @@ async fn the_tokens_of_an_input_are_counted_without_asking_a_model() {
         .await
         .expect(400);
     assert_eq!(error["error"]["param"], "model");
+    // A response of the same body would be refused.
+    let output = json!([{"type": "function_call_output", "call_id": "call_9", "output": "7"}]);
+    let lost = json!({"model": "scripted-responses", "input": output});
+    for path in [RESPONSES, "/v3/responses/input_tokens"] {
+        let error = text.post(path, lost.clone()).await.expect(400);
+        assert_eq!(error["error"]["param"], "input[0].call_id", "{path}");
+    }
 }
