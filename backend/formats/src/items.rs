@@ -13,8 +13,8 @@ use super::{
 /// The roles of the public API.
 const ROLES: [&str; 4] = ["developer", "system", "user", "assistant"];
 
-/// Checks the field `input`, gives references their type, and takes out the items that tell a client about retrieval: they come back when a
-/// client sends an earlier output again, and are nothing for a model.
+/// Checks the field `input`, gives references their type, and takes out the items that tell a client about retrieval, and references to
+/// them, which have the same ids: they come back when a client sends an earlier output again, and are nothing for a model.
 pub(super) fn check(input: Option<&mut Value>) -> Result<(), FormatError> {
     let items = match input {
         Some(Value::String(_)) => return Ok(()),

@@ -156,12 +156,16 @@ fn visibility_items_do_not_come_back() {
         {"type": "reasoning", "id": "rs_svc_rag_loading_1", "summary": []},
         {"type": "file_search_call", "id": "fs_svc_1", "queries": [], "results": []},
         {"type": "reasoning", "id": "rs_svc_rag_found_1", "summary": []},
+        {"type": "item_reference", "id": "rs_svc_rag_loading_2"},
+        {"type": "item_reference", "id": "fs_svc_2"},
+        {"id": "rs_svc_rag_found_2"},
         {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]},
     ]);
     let request = parse(ModelApi::Responses, &responses(json!({"input": input}))).unwrap();
     let items = request.input_items();
     assert_eq!(items.len(), 1);
     assert_eq!(items[0]["id"], "msg_1");
+    assert!(request.references().is_empty());
 }
 
 /// `(body, the field that the error names)`.

@@ -188,11 +188,13 @@ mod tests {
             },
             "error": {
                 "type": "server_error", "code": "upstream_unreachable", "message": message, "param": null,
+                "request_id": "r-1",
             },
         });
         assert_eq!(away, expected);
         let told = shaped(refused(400));
         assert_eq!(told["error"]["code"], "context_length_exceeded");
+        assert_eq!(told["error"]["request_id"], "r-1");
         assert_eq!(told["detail"]["code"], "upstream_rejected");
         assert_eq!(told["detail"]["message"], "too long");
         assert_eq!(told["detail"]["context"]["field"], "messages");

@@ -256,6 +256,7 @@ pub(super) async fn input_tokens(
         request.prepend_items(before.items);
     }
     stored::resolve_references(generation, quota, &mut request, memory).await?;
+    request.check_calls()?;
     open_compactions(generation, quota, &mut request).await?;
     Ok(request.bound_bytes().div_ceil(4))
 }

@@ -115,7 +115,8 @@ pub(crate) async fn create_response(
 /// the end of the other, and gets the events of each stream, one in a text frame. Errors are
 /// `{"type": "error", "status": .., "error": ..}`. The connection remembers its last response, so that `previous_response_id`
 /// may name it also when it was not stored. A client sends nothing before it has the answer 101 (RFC 6455, section 4.1): frames that
-/// come before are answered with an error and 1002.
+/// come before are answered with an error and 1002. Events have no headers: what `X-Colloquy-Warning` tells over HTTP, a missing knowledge
+/// base, is told in the server's log only.
 #[utoipa::path(
     get, path = "/v3/responses", tag = "text",
     responses(

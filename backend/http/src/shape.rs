@@ -29,7 +29,7 @@ pub enum ErrorShape {
     /// `{message, errors: {path: [text]}}` and 422 for wrong fields, `{message}` for everything else: dialog analysis.
     Analysis,
     /// `{detail: {code, message, context: {request_id, endpoint, field}}}`, and beside it `{error: {type, code, message,
-    /// param}}`, which is where the clients of the public APIs look for what they tell: text generation.
+    /// param, request_id}}`, which is where the clients of the public APIs look for what they tell: text generation.
     Text,
 }
 
@@ -65,6 +65,7 @@ impl ErrorShape {
                 body
             }
             Self::Text => {
+                let public = public_error(error, Some(context.request_id.as_str()));
                 let mut context =
                     json!({"request_id": context.request_id, "endpoint": context.endpoint});
                 if let Some(field) = &error.field {
@@ -73,7 +74,7 @@ impl ErrorShape {
                 let message = named(error, error.message_with_wait());
                 json!({
                     "detail": {"code": error.code, "message": message, "context": context},
-                    "error": public_error(error),
+                    "error": public,
                 })
             }
             Self::Speech | Self::Transcript => fields_body(error).unwrap_or_else(|| {
@@ -120,12 +121,19 @@ impl ErrorShape {
     }
 }
 
-/// An error as the public APIs write it.
-pub fn public_error(error: &ApiError) -> Value {
+/// An error as the public APIs write it, with the id of its request where that is known, as the errors of streams have it.
+pub fn public_error(error: &ApiError, request_id: Option<&str>) -> Value {
     let told = error.details.as_ref();
-    if let Some(public) = told.and_then(|details| details.public.clone()) {
-        return public;
+    let public = told.and_then(|details| details.public.clone());
+    let mut public = public.unwrap_or_else(|| own_error(error));
+    if let (Some(id), Some(public)) = (request_id, public.as_object_mut()) {
+        public.insert("request_id".to_owned(), json!(id));
     }
+    public
+}
+
+/// An error of this service in the words of the public APIs.
+fn own_error(error: &ApiError) -> Value {
     let kind = match error.status.as_u16() {
         401 => "authentication_error",
         403 => "permission_error",
@@ -301,7 +309,7 @@ mod tests {
             },
             "error": {
                 "type": "invalid_request_error", "code": "invalid_parameters",
-                "message": "input[0].type is wrong", "param": "input[0].type",
+                "message": "input[0].type is wrong", "param": "input[0].type", "request_id": "r-1",
             },
         });
         assert_eq!(ErrorShape::Text.body(&wrong, &context), expected);

@@ -65,6 +65,28 @@ test("vercel: the default provider goes on", async () => {
   }
 });
 
+// It refers to what tells of a search, too, which is nothing for a model.
+test("vercel: a character with documents goes on", async () => {
+  const openai = createOpenAI({ baseURL: urlOf("v3"), apiKey: keyOf("all") });
+  const documents = [{ title: "Lions", text: "The lions eat meat." }];
+  const character = { personality: "You are Max.", parameters: { rag_enabled: true, documents } };
+  const providerOptions = { openai: { metadata: { svc: { character } } } };
+  for (const model of MODELS) {
+    const settings = { model: openai(model), maxRetries: 0, providerOptions };
+    const messages = [{ role: "user", content: "What do lions eat?" }];
+    await script(model, { text: "Meat." });
+    const first = await generateText({ ...settings, messages });
+    assert.equal(first.text, "Meat.");
+    assert.ok(JSON.stringify(first.response.messages).includes("fs_svc_"));
+    messages.push(...first.response.messages, { role: "user", content: "And tigers?" });
+    await script(model, { text: "Meat, too." });
+    assert.equal((await generateText({ ...settings, messages })).text, "Meat, too.");
+    const { input, messages: asked } = await sent(model);
+    const told = JSON.stringify(input ?? asked);
+    assert.ok(told.includes("Meat.") && !told.includes("svc_") && !told.includes("item_reference"), told);
+  }
+});
+
 test("vercel: messages of errors", async () => {
   const failing = async (model, text) => {
     const error = await generateText({ model, prompt: "Hello", maxRetries: 0 }).then(

@@ -68,10 +68,14 @@ async fn a_failure_before_the_first_content_has_a_status() {
                 let events = events(&answer.text);
                 let error = events.last().unwrap().json();
                 assert_eq!(error["error"]["code"], code, "{model} {fault:?}");
+                let id = answer.header("x-request-id");
+                assert_eq!(error["error"]["request_id"], id, "{model} {fault:?}");
                 assert!(!answer.text.contains("[DONE]"));
             } else {
                 let error = answer.expect(status);
                 assert_eq!(error["error"]["code"], code, "{model} {fault:?}: {error}");
+                let id = answer.header("x-request-id");
+                assert_eq!(error["error"]["request_id"], id, "{model} {fault:?}");
                 assert!(
                     error["error"]["message"].is_string() && error["error"]["type"].is_string()
                 );
@@ -141,7 +145,10 @@ async fn a_failure_in_the_middle_never_looks_complete() {
             );
             let events = events(&answer.text);
             assert_eq!(chat_text(&events[..events.len() - 1]), "This is the ");
-            assert!(events.last().unwrap().json()["error"]["message"].is_string());
+            let last = events.last().unwrap().json();
+            assert!(last["error"]["message"].is_string(), "{last}");
+            let id = answer.header("x-request-id");
+            assert_eq!(last["error"]["request_id"], id, "{model} {fault:?}");
             let usage = text.usage(&quota, 1).await;
             let output = match told(api, &fault) {
                 // 12 bytes, a quarter of them.

@@ -329,7 +329,9 @@ async fn what_is_wrong_is_named() {
         let context = &error["detail"]["context"];
         assert_eq!(context["field"], field, "{body}: {error}");
         assert_eq!(context["endpoint"], path);
-        assert_eq!(context["request_id"], answer.header("x-request-id"));
+        for told in [context, &error["error"]] {
+            assert_eq!(told["request_id"], answer.header("x-request-id"));
+        }
         assert!(error["detail"]["code"].is_string() && error["detail"]["message"].is_string());
     }
     let broken = text.app.request(Method::POST, CHAT).bearer_auth(&text.key);
@@ -509,4 +511,11 @@ async fn the_tokens_of_an_input_are_counted_without_asking_a_model() {
         .await
         .expect(400);
     assert_eq!(error["error"]["param"], "model");
+    // A response of the same body would be refused.
+    let output = json!([{"type": "function_call_output", "call_id": "call_9", "output": "7"}]);
+    let lost = json!({"model": "scripted-responses", "input": output});
+    for path in [RESPONSES, "/v3/responses/input_tokens"] {
+        let error = text.post(path, lost.clone()).await.expect(400);
+        assert_eq!(error["error"]["param"], "input[0].call_id", "{path}");
+    }
 }

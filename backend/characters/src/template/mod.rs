@@ -29,20 +29,22 @@
 //! it runs on threads of its own, one render of a partner at a time ([`threads`]).
 
 mod language;
+mod printed;
 mod threads;
 mod values;
 
 use std::{io, sync::Arc};
 
 use minijinja::{
-    AutoEscape, Environment, ErrorKind, Template, UndefinedBehavior, Value, value::ValueKind,
+    AutoEscape, Environment, ErrorKind, Output, State, Template, UndefinedBehavior, Value,
+    value::ValueKind,
 };
 use serde_json::{Map, Value as Json};
 
 pub(crate) use self::threads::Renders;
 pub(super) use self::threads::TRY_AGAIN;
 pub use self::threads::rendered;
-use self::{language::Language, values::Meter};
+use self::{language::Language, printed::Printed, values::Meter};
 use super::{Character, RenderedCharacter, validate};
 use colloquy_base::invalid::InvalidField;
 
@@ -120,7 +122,7 @@ fn render(
         interruption_message: None,
         patience_message: None,
     };
-    // The prefix stands behind the personality, unless that has a place for it.
+    // The prefix stands behind the personality, unless that prints it.
     let mut prefix = None;
     if let Some(template) = &character.parameters.conversation_prefix {
         let filled = filling.fill(PREFIX_FIELD, template)?;
@@ -153,19 +155,26 @@ fn environment(meter: &Arc<Meter>) -> Environment<'static> {
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_recursion_limit(RECURSION_LIMIT);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
-    environment.set_formatter(|output, state, value| {
-        // A parameter that is null says nothing.
-        if value.is_none() {
-            return Ok(());
-        }
-        // The engine writes booleans as Python does; parameters are JSON.
-        if value.kind() == ValueKind::Bool {
-            return Ok(output.write_str(if value.is_true() { "true" } else { "false" })?);
-        }
-        minijinja::escape_formatter(output, state, value)
-    });
+    environment.set_formatter(print);
     values::add_functions(&mut environment, meter);
     environment
+}
+
+/// Writes the value of a placeholder.
+fn print(
+    output: &mut Output<'_>,
+    state: &mut State<'_, '_>,
+    value: &Value,
+) -> Result<(), minijinja::Error> {
+    // A parameter that is null says nothing.
+    if value.is_none() {
+        return Ok(());
+    }
+    // The engine writes booleans as Python does; parameters are JSON.
+    if value.kind() == ValueKind::Bool {
+        return Ok(output.write_str(if value.is_true() { "true" } else { "false" })?);
+    }
+    minijinja::escape_formatter(output, state, value)
 }
 
 fn parse<'e, 's>(
@@ -202,7 +211,7 @@ struct Filling {
     language: Language,
     fuel: u64,
     room: usize,
-    /// Whether the last template used the parameter that is set before the conversation.
+    /// True if the last template printed the parameter that is set before the conversation, or had nothing of it to print.
     used_prefix: bool,
 }
 
@@ -217,9 +226,18 @@ impl Filling {
         self.language.check(field, text)?;
         let mut environment = self.environment.clone();
         environment.set_fuel(Some(self.fuel));
+        let prefix = text.contains(PREFIX).then(|| {
+            let value = self.root.get_attr(PREFIX).unwrap_or_default();
+            Arc::new(Printed::new(&value))
+        });
+        if let Some(prefix) = &prefix {
+            let prefix = Arc::clone(prefix);
+            environment.set_formatter(move |output, state, value| {
+                prefix.see(value);
+                print(output, state, value)
+            });
+        }
         let template = parse(&environment, field, text)?;
-        self.used_prefix =
-            text.contains(PREFIX) && template.undeclared_variables(false).contains(PREFIX);
         let mut output = Bounded {
             bytes: Vec::new(),
             room: self.room,
@@ -236,6 +254,9 @@ impl Filling {
             Err(error) => return Err(self.explain(field, &template, &error)),
         }
         self.room = output.room;
+        self.used_prefix = prefix.is_some_and(|prefix| {
+            prefix.is_said() && template.undeclared_variables(false).contains(PREFIX)
+        });
         String::from_utf8(output.bytes).map_err(|_| InvalidField::new(field.to_owned(), NOT_TEXT))
     }
 

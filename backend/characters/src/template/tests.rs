@@ -82,13 +82,32 @@ fn the_prefix_is_used_once() {
             "the conversation_prefix",
             "the conversation_prefix\n\nTalk to Bo",
         ),
+        // A mention that does not print it is no place for it.
+        (
+            "{% if conversation_prefix %}Hello{% endif %}",
+            "Hello\n\nTalk to Bo",
+        ),
+        (
+            "{{ conversation_prefix if guest == 'Al' else 'P' }}",
+            "P\n\nTalk to Bo",
+        ),
+        ("{{ conversation_prefix|length }}", "10\n\nTalk to Bo"),
+        (
+            "{% if conversation_prefix %}P. {{ conversation_prefix|upper }}{% endif %}",
+            "P. TALK TO BO",
+        ),
     ] {
         let rendered = render_with(personality, prefix.clone(), guest.clone()).unwrap();
         assert_eq!(rendered.system, expected);
     }
     let given = json!({"guest": "Bo", "conversation_prefix": "Hush"});
-    let rendered = render_with("{{ conversation_prefix }}", prefix, given).unwrap();
+    let rendered = render_with("{{ conversation_prefix }}", prefix.clone(), given).unwrap();
     assert_eq!(rendered.system, "Hush");
+    // A request that clears it leaves nothing to print.
+    let cleared = json!({"guest": "Bo", "conversation_prefix": ""});
+    let guarded = "P{% if conversation_prefix %}. {{ conversation_prefix }}{% endif %}";
+    let rendered = render_with(guarded, prefix, cleared).unwrap();
+    assert_eq!(rendered.system, "P");
 }
 
 #[test]

@@ -84,7 +84,8 @@ pub enum WordOrObject {
         "context": {"request_id": "0198b1d6", "endpoint": "/v3/responses", "field": "stream"}
     },
     "error": {
-        "type": "invalid_request_error", "code": "invalid_parameters", "message": "stream must be a boolean", "param": "stream"
+        "type": "invalid_request_error", "code": "invalid_parameters", "message": "stream must be a boolean", "param": "stream",
+        "request_id": "0198b1d6"
     }
 }))]
 pub struct TextError {
@@ -128,6 +129,8 @@ pub struct PublicError {
     pub message: String,
     /// The field that is wrong.
     pub param: Option<String>,
+    /// The request's id, as the header `X-Request-Id` has it.
+    pub request_id: Option<String>,
 }
 
 #[cfg(test)]

@@ -181,7 +181,7 @@ pub(super) fn error_message(
     limits: HeaderMap,
     request: Option<&str>,
 ) -> (Message, Response) {
-    let mut told = public_error(&error);
+    let mut told = public_error(&error, request);
     let mut response = error.into_response();
     response.headers_mut().extend(limits);
     let headers = response.headers().iter();
@@ -242,7 +242,7 @@ mod tests {
             "type": "error", "status": 429,
             "error": {
                 "type": "rate_limit_error", "code": "rate_limited", "param": null,
-                "message": "Rate limit exceeded, try again in 3 s",
+                "message": "Rate limit exceeded, try again in 3 s", "request_id": "r-1",
                 "headers": {"retry-after": "3", "x-request-id": "r-1"},
             },
         });
