@@ -34,6 +34,7 @@ mod crashes;
 mod damage;
 mod histories;
 mod locks;
+mod memory;
 mod neural;
 mod outages;
 mod pages;

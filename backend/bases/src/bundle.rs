@@ -16,12 +16,24 @@ use super::{
     Bases,
     base::KnowledgeBase,
     listing,
-    pages::Pages,
+    pages::{ListMemory, Pages},
     store::{self, BundledDocument, DOCUMENT_PAGE},
 };
 
 /// What is known of each document, as a file of the bundle.
 const INFO: &str = "documents_info.json";
+
+/// The sort of the line in the log of bundles that break off.
+const BREAKS_OFF: &str = "sending a bundle of documents, which breaks off";
+
+/// The memory of a bundle: the compressor and a piece of a file, a page of [`INFO`] before and after compression, and for each document its
+/// id, its blob key and its entry in the directory of the ZIP file.
+pub(crate) const MEMORY: ListMemory = ListMemory {
+    fixed: 512 * 1024,
+    page: DOCUMENT_PAGE,
+    per_paged: 16 * 1024,
+    per_document: 768,
+};
 
 /// The ids and files of documents that are in [`INFO`], and whose files follow.
 type Waiting = Arc<Mutex<VecDeque<(String, BlobKey)>>>;
@@ -42,6 +54,7 @@ pub(crate) fn stream(
     blobs: Blobs,
     documents: Pages<BundledDocument>,
 ) -> Option<impl Stream<Item = anyhow::Result<Bytes>> + Send + use<>> {
+    let complain = documents.complain();
     let waiting = Waiting::default();
     let told = Arc::clone(&waiting);
     let info = listing::json(r#"{"documents":[]}"#, documents, move |document| {
@@ -58,7 +71,7 @@ pub(crate) fn stream(
     let files = stream::iter(iter::from_fn(next)).map(Ok::<_, anyhow::Error>);
     let bundle = colloquy_blobs::streamed_bundle(blobs, (INFO, info), files);
     let bundle = bundle.map_err(anyhow::Error::from);
-    Some(bundle.inspect_err(listing::log_break_off))
+    Some(bundle.inspect_err(move |error| listing::log_break_off(&complain, BREAKS_OFF, error)))
 }
 
 fn file_name(id: &str) -> String {

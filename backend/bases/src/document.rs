@@ -12,8 +12,8 @@ use super::{
     content::{Content, Variant},
     error::BaseError,
     facts::DocumentFacts,
-    pages::{Pages, Placed},
-    same::Same,
+    pages::{ListMemory, Pages, Placed},
+    same::{self, Same},
     spend::DocumentSpend,
     store::{self, DOCUMENT_PAGE, DocumentPlace, DocumentSpan, ReadingCost, Rewrite},
 };
@@ -276,6 +276,14 @@ impl Described {
         }
     }
 }
+
+/// The memory of an answer with [`pages`]: a page as JSON, and which documents are the same.
+pub(crate) const LIST_MEMORY: ListMemory = ListMemory {
+    fixed: 0,
+    page: DOCUMENT_PAGE,
+    per_paged: 32 * 1024,
+    per_document: same::DOCUMENT_BYTES,
+};
 
 /// The documents of a base, oldest first. Which ones are the same is read before.
 ///

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     error::BaseError,
-    pages::{Pages, Placed},
+    pages::{Complain, Pages, Placed},
 };
 
 /// The list that the rows are put into.
@@ -43,11 +43,11 @@ where
     Some(stream::try_unfold(listing, Listing::next))
 }
 
-/// Logs why an answer with documents breaks off: a base that was deleted meanwhile is no fault.
-pub(crate) fn log_break_off(error: &anyhow::Error) {
+/// Logs why an answer with documents, of the sort `what`, breaks off: a base that was deleted meanwhile is no fault.
+pub(crate) fn log_break_off(complain: &Complain, what: &'static str, error: &anyhow::Error) {
     match is_base_deleted(error) {
-        true => tracing::info!("an answer with documents breaks off: {error:#}"),
-        false => tracing::error!("an answer with documents breaks off: {error:#}"),
+        true => tracing::info!("{what}: {error:#}"),
+        false => complain(what, &format!("{error:#}")),
     }
 }
 

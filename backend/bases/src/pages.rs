@@ -1,6 +1,6 @@
 //! Rows of the documents of a base, read a page at a time, so that the memory that they take does not grow with the base.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use colloquy_store::StoreError;
 use futures_util::{FutureExt as _, future::BoxFuture};
@@ -35,6 +35,35 @@ const RETRIES: Retries = Retries {
     total: Duration::from_secs(30),
 };
 
+/// The sort of the line in the log of pages that are read again.
+const WAITING: &str = "reading documents for answers, which wait for the end of an outage";
+
+/// Logs a failure of a sort of work, twice a minute at most for each sort.
+pub(crate) type Complain = Arc<dyn Fn(&'static str, &str) + Send + Sync>;
+
+/// Upper bounds of the memory of an answer with the documents of a base while it is sent, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ListMemory {
+    /// However many documents there are.
+    pub(crate) fixed: usize,
+    /// The most documents of a page.
+    pub(crate) page: u8,
+    /// Of each document of a page.
+    pub(crate) per_paged: usize,
+    /// Of each document of the base, until the answer ends.
+    pub(crate) per_document: usize,
+}
+
+impl ListMemory {
+    /// Returns the bytes for a base with so many documents.
+    pub(crate) fn bytes(self, documents: usize) -> usize {
+        let paged = documents.min(usize::from(self.page));
+        let paged = paged.saturating_mul(self.per_paged);
+        let kept = documents.saturating_mul(self.per_document);
+        self.fixed.saturating_add(paged).saturating_add(kept)
+    }
+}
+
 type Reading<T> = BoxFuture<'static, Result<T, StoreError>>;
 
 /// The pages of rows of a base. Documents that are added or deleted meanwhile may be missing; each of the others is there once.
@@ -50,14 +79,17 @@ pub(crate) struct Pages<R> {
     has_base: Box<dyn FnMut() -> Reading<bool> + Send>,
     /// `None` before an answer begins, which can have a status yet.
     retries: Option<Retries>,
+    complain: Complain,
 }
 
 impl<R: Placed> Pages<R> {
-    /// Pages of so many rows, which `read_page` reads. `has_base` tells of an incomplete page if its base still exists.
+    /// Pages of so many rows, which `read_page` reads. `has_base` tells of an incomplete page if its base still exists;
+    /// `complain` logs an outage.
     pub(crate) fn new(
         size: impl Into<usize>,
         read_page: impl FnMut(DocumentPlace) -> Reading<Vec<R>> + Send + 'static,
         has_base: impl FnMut() -> Reading<bool> + Send + 'static,
+        complain: Complain,
     ) -> Self {
         Self {
             ready: None,
@@ -66,6 +98,7 @@ impl<R: Placed> Pages<R> {
             read_page: Box::new(read_page),
             has_base: Box::new(has_base),
             retries: None,
+            complain,
         }
     }
 
@@ -79,6 +112,9 @@ impl<R: Placed> Pages<R> {
     where
         F: Future<Output = Result<Vec<R>, StoreError>> + Send + 'static,
     {
+        let store = bases.store.clone();
+        let complain: Complain =
+            Arc::new(move |what: &'static str, error: &str| store.complain(what, &error));
         let (reader, read_base) = (bases.clone(), base.id.clone());
         let (bases, base) = (bases.clone(), base.id.clone());
         let has_base = move || {
@@ -86,7 +122,12 @@ impl<R: Placed> Pages<R> {
             async move { store::has_base(bases.store.db(), &base).await }.boxed()
         };
         let read_page = move |after| read_page(reader.clone(), read_base.clone(), after).boxed();
-        Self::new(size, read_page, has_base)
+        Self::new(size, read_page, has_base, complain)
+    }
+
+    /// Returns how an answer with these pages complains in the log.
+    pub(crate) fn complain(&self) -> Complain {
+        Arc::clone(&self.complain)
     }
 
     /// Reads the first page, which [`Self::next`] returns, so that an outage is known before an answer begins. Later pages that meet an
@@ -129,7 +170,8 @@ impl<R: Placed> Pages<R> {
             }
             (read, _) => return read,
         };
-        tracing::warn!("an answer with documents waits for the end of an outage: {failure:#}");
+        // However many answers wait, the log has one line of it now and then.
+        (self.complain)(WAITING, &format!("{failure:#}"));
         let read = timeout(retries.total, async {
             let mut delay = retries.first_delay;
             loop {
@@ -158,10 +200,7 @@ impl<R: Placed> Pages<R> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    };
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
 
@@ -193,6 +232,7 @@ pub(crate) mod tests {
         reads: Arc<AtomicUsize>,
         held: Arc<AtomicUsize>,
         most_held: Arc<AtomicUsize>,
+        complaints: Arc<AtomicUsize>,
     }
 
     impl Counters {
@@ -204,6 +244,11 @@ pub(crate) mod tests {
         /// The most rows that were held at once.
         pub(crate) fn most_held(&self) -> usize {
             self.most_held.load(Ordering::Relaxed)
+        }
+
+        /// Complaints in the log.
+        fn complaints(&self) -> usize {
+            self.complaints.load(Ordering::Relaxed)
         }
 
         fn row(&self, number: i64) -> Numbered {
@@ -254,9 +299,16 @@ pub(crate) mod tests {
             };
             async move { page }.boxed()
         };
-        let pages = Pages::new(16_u8, read_page, move || {
-            async move { Ok(has_base) }.boxed()
+        let complaints = Arc::clone(&counters.complaints);
+        let complain: Complain = Arc::new(move |_: &'static str, _: &str| {
+            complaints.fetch_add(1, Ordering::Relaxed);
         });
+        let pages = Pages::new(
+            16_u8,
+            read_page,
+            move || async move { Ok(has_base) }.boxed(),
+            complain,
+        );
         (pages, counters)
     }
 
@@ -334,6 +386,21 @@ pub(crate) mod tests {
         assert!(matches!(ended, BaseError::Store(error) if error.is_unavailable()));
         let retries = counters.reads() - 2;
         assert!((1..=100).contains(&retries), "{retries}");
+        assert_eq!(counters.complaints(), 1);
+    }
+
+    #[test]
+    fn an_answer_takes_memory_by_the_documents_of_its_base() {
+        let memory = ListMemory {
+            fixed: 5,
+            page: 64,
+            per_paged: 1_000,
+            per_document: 10,
+        };
+        assert_eq!(memory.bytes(0), 5);
+        assert_eq!(memory.bytes(2), 2_025);
+        assert_eq!(memory.bytes(1_000), 5 + 64_000 + 10_000);
+        assert_eq!(memory.bytes(usize::MAX), usize::MAX);
     }
 
     #[tokio::test]

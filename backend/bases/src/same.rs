@@ -11,7 +11,10 @@ use super::{
     store::{self, IdentityRow, SCAN_PAGE},
 };
 
-/// Which documents of a base are the same. A document takes about 150 bytes, whatever the lengths of its names and addresses.
+/// The memory of a document in [`Same`], whatever the lengths of its names and addresses: two entries and its id.
+pub(crate) const DOCUMENT_BYTES: usize = 150;
+
+/// Which documents of a base are the same. A document takes about [`DOCUMENT_BYTES`].
 #[derive(Debug, Default)]
 pub(crate) struct Same {
     hashers: [RandomState; 2],

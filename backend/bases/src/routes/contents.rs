@@ -28,6 +28,7 @@ use super::{
     BasePath, FIELD_BYTES, base_of,
     bases::optional,
     content_json::{base64_json, content_json, is_text},
+    streamed,
     uploads::positive,
     views::DocumentView,
 };
@@ -217,14 +218,19 @@ fn media_type(content: &Content) -> HeaderValue {
 #[utoipa::path(
     get, path = "/api/documents/{partner}/{kb}/rewritten-bundle", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)),
-    responses((status = 200, description = "the ZIP file", content_type = "application/zip", body = Vec<u8>), (status = 404))
+    responses(
+        (status = 200, description = "the ZIP file", content_type = "application/zip", body = Vec<u8>), (status = 404),
+        (status = 503, description = "There is no memory for the answer now; retry after `Retry-After` seconds"),
+    )
 )]
 pub(super) async fn bundle(
     State(bases): State<Bases>,
     ApiPath(path): ApiPath<BasePath>,
+    share: Option<Extension<Share>>,
     caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
+    streamed::reserve(&bases, &base, bundle::MEMORY, share.as_deref()).await?;
     // Read before the head is sent, so that an outage has a status.
     let documents = bundle::documents(&bases, &base).begun().await?;
     let bundle = bundle::stream(bases.blobs.clone(), documents)

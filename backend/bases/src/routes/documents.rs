@@ -1,14 +1,14 @@
 //! `/api/documents` and `/api/document`.
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Request, State},
     http::StatusCode,
     response::Response,
 };
 use colloquy_accounts::{PartnerTenant, Tenant};
 use colloquy_base::invalid::InvalidField;
-use colloquy_http::{ApiError, ApiPath, ApiQuery, form::Fields};
+use colloquy_http::{ApiError, ApiPath, ApiQuery, form::Fields, memory::Share};
 use serde::{Deserialize, Serialize};
 use url::Url;
 use utoipa::{IntoParams, ToSchema};
@@ -52,14 +52,20 @@ pub(crate) struct DocumentsView {
 #[utoipa::path(
     get, path = "/api/documents/{partner}/{kb}", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)),
-    responses((status = 200, body = DocumentsView), (status = 404))
+    responses(
+        (status = 200, body = DocumentsView), (status = 404),
+        (status = 503, description = "There is no memory for the answer now; retry after `Retry-After` seconds"),
+    )
 )]
 pub(super) async fn list(
     State(bases): State<Bases>,
     ApiPath(path): ApiPath<BasePath>,
+    share: Option<Extension<Share>>,
     caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
+    let share = share.as_deref();
+    streamed::reserve(&bases, &base, document::LIST_MEMORY, share).await?;
     let documents = document::pages(&bases, &base).await?;
     let progress = store::progress_of(bases.store.db(), &base.id).await?;
     let embedding_info = info(&bases, &base).await?.into();
@@ -70,7 +76,10 @@ pub(super) async fn list(
         documents: Vec::new(),
         embedding_info,
     };
-    streamed::documents(&frame, documents, |it| Ok(Some(DocumentView::from(it)))).await
+    streamed::documents(&frame, documents, share, |it| {
+        Ok(Some(DocumentView::from(it)))
+    })
+    .await
 }
 
 /// A knowledge base with everything that is in it.
@@ -106,14 +115,20 @@ pub(crate) struct BaseDataView {
 #[utoipa::path(
     get, path = "/api/kb-data/{partner}/{kb}", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path)),
-    responses((status = 200, body = BaseDataView), (status = 404))
+    responses(
+        (status = 200, body = BaseDataView), (status = 404),
+        (status = 503, description = "There is no memory for the answer now; retry after `Retry-After` seconds"),
+    )
 )]
 pub(super) async fn read_all(
     State(bases): State<Bases>,
     ApiPath(path): ApiPath<BasePath>,
+    share: Option<Extension<Share>>,
     caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let (tenant, base) = base_of(&bases, caller, &path.kb).await?;
+    let share = share.as_deref();
+    streamed::reserve(&bases, &base, document::LIST_MEMORY, share).await?;
     let documents = document::pages(&bases, &base).await?;
     let progress = store::progress_of(bases.store.db(), &base.id).await?;
     let embedding_info = info(&bases, &base).await?.into();
@@ -142,7 +157,10 @@ pub(super) async fn read_all(
         folder_details: details.into_iter().map(Into::into).collect(),
         embedding_info,
     };
-    streamed::documents(&frame, documents, |it| Ok(Some(DocumentView::from(it)))).await
+    streamed::documents(&frame, documents, share, |it| {
+        Ok(Some(DocumentView::from(it)))
+    })
+    .await
 }
 
 /// A document.

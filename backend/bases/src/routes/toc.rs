@@ -1,9 +1,9 @@
 //! `/api/toc`. The tables of a base can take more than a gigabyte, so the answer is made while it is sent, a page of documents at a time.
 
-use axum::{extract::State, response::Response};
+use axum::{Extension, extract::State, response::Response};
 use colloquy_accounts::PartnerTenant;
 use colloquy_base::clock::rfc3339;
-use colloquy_http::{ApiError, ApiPath, ApiQuery};
+use colloquy_http::{ApiError, ApiPath, ApiQuery, memory::Share};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -12,8 +12,16 @@ use crate::{
     Bases,
     document::Step,
     embedding::info,
-    pages::Pages,
+    pages::{ListMemory, Pages},
     store::{self, TOC_PAGE, TocRow},
+};
+
+/// The memory of an answer: a page of tables of 64 KiB at most each, with the names of their documents.
+const MEMORY: ListMemory = ListMemory {
+    fixed: 0,
+    page: TOC_PAGE,
+    per_paged: 72 * 1024,
+    per_document: 0,
 };
 
 /// How the table of contents is told.
@@ -86,15 +94,21 @@ pub(crate) struct DocumentEmbeddingView {
 #[utoipa::path(
     get, path = "/api/toc/{partner}/{kb}", tag = "knowledge bases",
     params(("partner" = String, Path), ("kb" = String, Path), ContentsQuery),
-    responses((status = 200, body = ContentsView), (status = 404))
+    responses(
+        (status = 200, body = ContentsView), (status = 404),
+        (status = 503, description = "There is no memory for the answer now; retry after `Retry-After` seconds"),
+    )
 )]
 pub(super) async fn contents(
     State(bases): State<Bases>,
     ApiPath(path): ApiPath<BasePath>,
     ApiQuery(query): ApiQuery<ContentsQuery>,
+    share: Option<Extension<Share>>,
     caller: PartnerTenant,
 ) -> Result<Response, ApiError> {
     let (_, base) = base_of(&bases, caller, &path.kb).await?;
+    let share = share.as_deref();
+    streamed::reserve(&bases, &base, MEMORY, share).await?;
     let with_status = query.include_status.unwrap_or_default();
     let embedding_info = match with_status {
         true => Some(info(&bases, &base).await?.into()),
@@ -108,7 +122,7 @@ pub(super) async fn contents(
         documents: Vec::new(),
         embedding_info,
     };
-    streamed::documents(&frame, pages, move |row| {
+    streamed::documents(&frame, pages, share, move |row| {
         DocumentContentsView::of(row, with_status)
     })
     .await
