@@ -303,22 +303,26 @@ async fn partner(directory: &Directory, command: PartnerCommand) -> anyhow::Resu
             print(&key)
         }
         PartnerCommand::List => {
-            for partner in partners::list(directory, &operator(), &Slice::all()).await? {
-                let line = format!(
-                    "{}\t{}\t{}\t{} of {} bytes stored",
-                    partner.id.as_str(),
+            let listed = partners::list(directory, &operator(), &Slice::all()).await?;
+            print(&PARTNER_COLUMNS.join("\t"))?;
+            for partner in listed {
+                let limit = partner.storage_limit(&directory.config.limits);
+                let columns: [String; PARTNER_COLUMNS.len()] = [
+                    partner.id.as_str().to_owned(),
                     rfc3339(partner.created_at),
-                    partner.display_name,
-                    partner.stored_bytes,
-                    partner.storage_limit(&directory.config.limits)
-                );
-                print(&line)?;
+                    partner.display_name.clone(),
+                    format!("{} of {limit} bytes stored", partner.stored_bytes),
+                ];
+                print(&columns.join("\t"))?;
             }
             Ok(())
         }
         PartnerCommand::Delete { name } => Ok(partners::delete(directory, &tenant(&name)?).await?),
     }
 }
+
+/// The header of `partner list`.
+const PARTNER_COLUMNS: [&str; 4] = ["ID", "CREATED", "DISPLAY NAME", "STORAGE"];
 
 async fn key(directory: &Directory, command: KeyCommand) -> anyhow::Result<()> {
     match command {

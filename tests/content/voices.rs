@@ -240,11 +240,13 @@ on_both_databases!(
             &format!("{}?api_key={}", path("Anna"), acme.key),
         );
         send(by_query).await.expect(200);
-        let scopes = json!({"name": "calls", "scopes": ["calls"]});
-        let made = app.post(&acme.key, "/api/keys/acme", scopes).await;
-        let narrow = made.expect(201)["api_key"].as_str().unwrap().to_owned();
-        let denied = app.get(&narrow, &path("Anna")).await.expect(403);
-        assert_eq!(denied["detail"], "Access denied", "{denied}");
+        let page = json!({"kind": "publishable", "allowed_origins": ["https://www.example.com"]});
+        for key in [json!({"name": "calls", "scopes": ["calls"]}), page] {
+            let made = app.key("acme", key).await;
+            let key = made["api_key"].as_str().unwrap();
+            let denied = app.get(key, &path("Anna")).await.expect(403);
+            assert_eq!(denied["detail"], "Access denied", "{denied}");
+        }
 
         // What no database stores is nowhere.
         let strange = [

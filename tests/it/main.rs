@@ -8,6 +8,7 @@
 )]
 
 mod accounts;
+mod bodies;
 mod calls;
 mod calls_recovery;
 mod characters;

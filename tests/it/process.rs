@@ -1,6 +1,8 @@
 //! The binary's commands, on both databases, and the keys they make.
 
 use std::{
+    io::ErrorKind,
+    net::UdpSocket,
     path::Path,
     process::Stdio,
     time::{Duration, SystemTime},
@@ -93,7 +95,11 @@ async fn commands_make_keys(database: TestDatabase) {
     assert!(of("publishable", "calls", "https://a.example"), "{list}");
     assert!(!list.contains(partner), "the list shows a key");
     assert_eq!(run_ok(&database, &["key", "list"]).lines().count(), 2);
-    assert!(run_ok(&database, &["partner", "list"]).starts_with("acme\t"));
+    let partners = run_ok(&database, &["partner", "list"]);
+    let partners: Vec<_> = partners.lines().map(columns).collect();
+    assert_eq!(partners[0], ["ID", "CREATED", "DISPLAY NAME", "STORAGE"]);
+    assert_eq!((partners.len(), partners[1].len()), (2, partners[0].len()));
+    assert_eq!(partners[1][0], "acme");
 
     let app = TestApp::builder(&database).start().await;
     assert_eq!(
@@ -118,7 +124,7 @@ async fn commands_make_keys(database: TestDatabase) {
     let wrong_owner = run(&database, &["key", "revoke", id]);
     assert!(!wrong_owner.status.success());
     run_ok(&database, &["partner", "delete", "acme"]);
-    assert_eq!(run_ok(&database, &["partner", "list"]), "");
+    assert_eq!(run_ok(&database, &["partner", "list"]).lines().count(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -254,12 +260,19 @@ async fn a_server_that_hears_and_says_nothing_warns_of_it_with_the_commands_that
         ("announced", "127.0.0.2"),
         ("yt-dlp", "pipx install yt-dlp"),
     ];
+    let mut udp_port: Option<u16> = None;
     let told = async {
         while !wanted.is_empty() {
             let line = lines.next_line().await.unwrap().expect("it runs on");
+            if let Some((_, told)) = line.split_once("udp_port=") {
+                let port = told.split(' ').next().unwrap_or_default();
+                udp_port = Some(port.parse().expect("a port"));
+            }
             wanted.retain(|(what, command)| !(line.contains(what) && line.contains(command)));
         }
     };
     let told = tokio::time::timeout(Duration::from_secs(20), told).await;
     assert!(told.is_ok(), "not told: {wanted:?}");
+    let again = UdpSocket::bind(("0.0.0.0", udp_port.expect("the port of media is told")));
+    assert_eq!(again.unwrap_err().kind(), ErrorKind::AddrInUse);
 }

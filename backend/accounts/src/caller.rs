@@ -167,7 +167,12 @@ fn check_page(parts: &Parts, principal: &Principal) -> Result<(), ApiError> {
     };
     let interface = parts.extensions.get::<Interface>();
     if !interface.is_some_and(|interface| interface.is_for_pages()) {
-        return Err(ApiError::forbidden("A publishable key is for calls only"));
+        // The document of the voice library has one message for every 403.
+        let message = match interface == Some(&Interface::VOICES) {
+            true => "Access denied",
+            false => "A publishable key is for calls only",
+        };
+        return Err(ApiError::forbidden(message));
     }
     let origin = parts
         .headers

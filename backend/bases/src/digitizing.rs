@@ -127,12 +127,14 @@ impl Digitize {
             return Ok(RunResult::Done);
         }
         let now = bases.clock.now_ms();
+        // The reason of the attempt before stays until this one has a result.
+        let reason = document.processing_error.as_deref();
         let begun = store::set_digitizing(
             bases.store.db(),
             &document.id,
             document.revision,
             Step::Running,
-            None,
+            reason.filter(|_| run.attempt > 1),
             now,
         );
         if !begun.await? {
@@ -271,6 +273,10 @@ impl Digitize {
             (None, None) => return Ok(Outcome::None("the document has no content".to_owned())),
             (None, Some(url)) => match self.fetch(bases, run, owned, url).await? {
                 Gotten::Outcome(outcome) => return Ok(outcome),
+                Gotten::Original(..) if run.attempt > 1 => {
+                    // The attempts so far were to get it, and say nothing of what reads it.
+                    return Ok(Outcome::More);
+                }
                 Gotten::Original(fetched, of_video) => {
                     facts = of_video.unwrap_or_default();
                     options.charset = content::charset(&fetched.media_type).map(str::to_owned);

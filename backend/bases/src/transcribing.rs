@@ -10,6 +10,7 @@ use colloquy_accounts::partners;
 use colloquy_audio::pauses::{RATE_HZ, is_silent, joined, parts};
 use colloquy_base::fair_queue::{Claim, Priority};
 use colloquy_digitize::{Container, DigitizeError, Input, sound};
+use colloquy_fetch::CONNECT_ATTEMPTS;
 use colloquy_kernel::jobs::Run;
 use colloquy_providers::{
     ProviderError, ProviderErrorKind, Transcriber, Utterance, spoken_language,
@@ -18,6 +19,7 @@ use colloquy_providers::{
 use super::{
     Bases,
     admission::{self, Blocked, PaidRequest, PaidStep, UsageBound, UsageOutcome, Used, is_unsent},
+    digitizing::ATTEMPTS,
     outage,
     store::{self, OwnedDocument, TranscribedPart},
 };
@@ -115,7 +117,7 @@ impl Recording<'_> {
         }
         let spoken = match self.spoken(transcriber, &parts, &claim).await {
             Ok(spoken) => spoken,
-            Err(error) => return refused(error, run),
+            Err(error) => return self.refused(bases, run, error).await,
         };
         let mut at = begin;
         for samples in parts {
@@ -124,7 +126,7 @@ impl Recording<'_> {
                 true => String::new(),
                 false => match self.ask(bases, samples, &spoken, &claim).await? {
                     Ok(Ok(words)) => words,
-                    Ok(Err(error)) => return refused(error, run),
+                    Ok(Err(error)) => return self.refused(bases, run, error).await,
                     Err(Blocked) => return Ok(Transcribed::Waits),
                 },
             };
@@ -230,6 +232,38 @@ impl Recording<'_> {
         Ok(Ok(answer))
     }
 
+    /// Returns the outcome of a run in which the transcriber failed, or notes at the document why another attempt follows.
+    ///
+    /// # Errors
+    /// What another attempt follows.
+    async fn refused(
+        &self,
+        bases: &Bases,
+        run: &Run,
+        error: ProviderError,
+    ) -> anyhow::Result<Transcribed> {
+        let reason = match error.kind {
+            ProviderErrorKind::Rejected => format!("{} refuses the recording", error.provider),
+            // It waits without attempts.
+            ProviderErrorKind::Busy => return Err(error.into()),
+            _ if run.attempt < most_attempts(&error) => {
+                let document = &self.owned.document.id;
+                let told = format!(
+                    "the transcription service failed and is asked again: {}",
+                    error.reason()
+                );
+                store::wait_with_digitizing(bases.store.db(), document, &told).await?;
+                return Err(error.into());
+            }
+            _ => format!(
+                "the transcription service failed, also when it was asked again: {}; \
+                 digitizing the recording again goes on where it was",
+                error.reason()
+            ),
+        };
+        Ok(Transcribed::None(reason))
+    }
+
     /// Stores the words of a part, however long that takes.
     async fn keep(&self, bases: &Bases, run: &Run, part: &TranscribedPart) -> anyhow::Result<()> {
         let (document, source) = (self.owned.document.id.as_str(), self.sha256);
@@ -244,21 +278,11 @@ impl Recording<'_> {
     }
 }
 
-/// What follows when a part was not transcribed.
-fn refused(error: ProviderError, run: &Run) -> anyhow::Result<Transcribed> {
-    let is_last = run.attempt >= super::digitizing::ATTEMPTS;
-    match error.kind {
-        ProviderErrorKind::Rejected => {
-            let reason = format!("{} refuses the recording", error.provider);
-            Ok(Transcribed::None(reason))
-        }
-        // It waits without attempts.
-        ProviderErrorKind::Busy => Err(error.into()),
-        _ if is_last => {
-            let reason = "the recording could not be transcribed; it was tried several times, and goes on where it was when it is digitized again";
-            Ok(Transcribed::None(reason.to_owned()))
-        }
-        _ => Err(error.into()),
+/// Returns the most attempts at a window whose transcriber fails like this.
+fn most_attempts(error: &ProviderError) -> u32 {
+    match error.is_absent() {
+        true => CONNECT_ATTEMPTS,
+        false => ATTEMPTS,
     }
 }
 
@@ -294,7 +318,26 @@ pub(crate) fn mark(second: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use colloquy_providers::Unreachable;
+
     use super::*;
+
+    #[test]
+    fn a_service_that_is_not_there_is_asked_less_often_than_one_that_fails() {
+        for (unreachable, attempts) in [
+            (Some(Unreachable::Refused), 3),
+            (Some(Unreachable::HostNotFound), 3),
+            (Some(Unreachable::NotResolved), 5),
+            (Some(Unreachable::TimedOut), 5),
+            (None, 5),
+        ] {
+            let error = ProviderError {
+                unreachable,
+                ..ProviderError::new("model", ProviderErrorKind::Connect, "no connection")
+            };
+            assert_eq!(most_attempts(&error), attempts, "{unreachable:?}");
+        }
+    }
 
     #[test]
     fn words_get_marks_of_time() {

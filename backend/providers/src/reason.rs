@@ -113,6 +113,15 @@ impl ProviderError {
         }
     }
 
+    /// Returns true if nothing listens at the service's port, or its host name has no address. Such a service is seldom there a minute later.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        matches!(
+            self.unreachable,
+            Some(Unreachable::Refused | Unreachable::HostNotFound)
+        )
+    }
+
     /// Returns the message of a service about a request that it refused, on one line of `most` characters at most; `None` for other failures,
     /// whose messages are for the operator. The message may repeat the request, so it is for whoever made that.
     #[must_use]

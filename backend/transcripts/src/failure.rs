@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use colloquy_accounts::ledger::LedgerError;
 use colloquy_digitize::DigitizeError;
+use colloquy_fetch::CONNECT_ATTEMPTS;
 use colloquy_kernel::jobs;
 use colloquy_providers::{ProviderError, ProviderErrorKind};
 
-/// How often a transcription service is asked that cannot be reached or is not set up; the waits take about two minutes.
+/// The most attempts at a transcription service that is not set up, or cannot be reached although it [may be there](ProviderError::is_absent); the
+/// waits take about two minutes.
 const UNREACHABLE_ATTEMPTS: u32 = 8;
 /// How long a transcript waits for room in a quota.
 const SOON: Duration = Duration::from_secs(5);
@@ -55,6 +57,7 @@ impl jobs::Failure for Failure {
     fn most_attempts(&self) -> u32 {
         match self {
             Self::NotFetched { most, .. } => *most,
+            Self::Transcription(error) if error.is_absent() => CONNECT_ATTEMPTS,
             Self::Transcription(error)
                 if matches!(
                     error.kind,
@@ -105,24 +108,37 @@ impl Failure {
 #[cfg(test)]
 mod tests {
     use colloquy_kernel::jobs::Failure as _;
+    use colloquy_providers::Unreachable;
 
     use super::*;
 
     #[test]
     fn a_service_that_fails_is_asked_again_and_its_reason_is_told() {
-        let failed = |kind| Failure::Transcription(ProviderError::new("secret", kind, "secret"));
-        for (kind, attempts, reason) in [
-            (ProviderErrorKind::Connect, 8, "no connection"),
-            (ProviderErrorKind::Timeout, u32::MAX, "timed out"),
-            (ProviderErrorKind::Cut, u32::MAX, "connection cut"),
+        let error = |kind| ProviderError::new("secret", kind, "secret");
+        let unreachable = |why| ProviderError {
+            unreachable: Some(why),
+            ..error(ProviderErrorKind::Connect)
+        };
+        for (error, attempts, reason) in [
+            (unreachable(Unreachable::Refused), 3, "connection refused"),
+            (unreachable(Unreachable::HostNotFound), 3, "host not found"),
+            (
+                unreachable(Unreachable::NotResolved),
+                8,
+                "name not resolved",
+            ),
+            (error(ProviderErrorKind::Connect), 8, "no connection"),
+            (error(ProviderErrorKind::Timeout), u32::MAX, "timed out"),
+            (error(ProviderErrorKind::Cut), u32::MAX, "connection cut"),
         ] {
-            let failure = failed(kind);
+            let failure = Failure::Transcription(error);
             assert!(failure.may_pass());
             assert_eq!(failure.most_attempts(), attempts);
             let told = failure.reason();
             assert!(told.ends_with(&format!(": {reason}")), "{told}");
             assert!(!told.contains("secret"), "{told}");
         }
-        assert!(!failed(ProviderErrorKind::Rejected).may_pass());
+        let rejected = error(ProviderErrorKind::Rejected);
+        assert!(!Failure::Transcription(rejected).may_pass());
     }
 }

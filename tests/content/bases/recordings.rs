@@ -11,6 +11,7 @@ use harness::{
 };
 
 use super::*;
+use crate::transcripts::{heard_by_nobody, site};
 
 const HEARD: &str = "go forward ten meters";
 const RATE_HZ: usize = 16_000;
@@ -265,4 +266,75 @@ async fn a_recording_goes_on_where_its_process_was_killed() {
         asked()
     );
     server.kill().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recording_says_that_its_transcriber_is_not_there_and_fails_within_a_minute() {
+    let builder = TestApp::builder(&TestDatabase::sqlite()).manual_clock();
+    let app = heard_by_nobody(builder).start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let sound = converted(&wav(&go_forward()), "a.mp3", &[]);
+    let made = upload(&app, key, "a.mp3", sound).await.expect(201);
+    let path = format!("/api/document/{BASE}/{}", made["id"].as_str().unwrap());
+    eventually("the document says why it waits", async || {
+        let document = app.get(key, &path).await.expect(200);
+        let error = &document["processing_error"];
+        error == "the transcription service failed and is asked again: connection refused"
+    })
+    .await;
+    let (attempts, waited) = app.attempts("bases.digitize").await;
+    assert_eq!(attempts, 3);
+    assert!(waited < Duration::from_secs(60), "{waited:?}");
+    let document = app.get(key, &path).await.expect(200);
+    assert_eq!(document["digitize_status"], "failed", "{document}");
+    let told = "the transcription service failed, also when it was asked again: connection refused";
+    let error = document["processing_error"].as_str().unwrap();
+    assert!(error.starts_with(told), "{error}");
+}
+
+/// The address answers 503 at first.
+#[tokio::test(flavor = "multi_thread")]
+async fn attempts_to_get_a_recording_are_none_to_hear_it() {
+    let (origin, _site) = site().await;
+    let builder = TestApp::builder(&TestDatabase::sqlite()).manual_clock();
+    let builder = builder.config(|config| config.fetch.allow_private = true);
+    let app = heard_by_nobody(builder).start().await;
+    let acme = furnished(&app).await;
+    let url = format!("{origin}/flaky.wav");
+    let form = fields(&[("type", "url"), ("folder", "texts"), ("url", &url)]);
+    let made = post(&app, &acme.key, &format!("/api/documents/{BASE}"), form).await;
+    made.expect(201);
+    let (attempts, _) = app.attempts("bases.digitize").await;
+    assert_eq!(attempts, 2 + 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recording_keeps_the_reason_while_its_transcriber_is_asked_again() {
+    let upstream = Upstream::start().await;
+    upstream.set_default(Api::Transcription, Script::fault(Fault::Status(500)));
+    let app = with(&upstream)(TestApp::builder(&TestDatabase::sqlite()));
+    let app = app.start().await;
+    let acme = furnished(&app).await;
+    let key = acme.key.as_str();
+    let made = upload(&app, key, "a.wav", wav(&go_forward())).await;
+    let made = made.expect(201);
+    let id = made["id"].as_str().unwrap();
+    let path = format!("/api/document/{BASE}/{id}");
+    let tells = async |step: &str| {
+        let document = app.get(key, &path).await.expect(200);
+        let waits = "the transcription service failed and is asked again: answered 500";
+        document["digitize_status"] == step && document["processing_error"] == waits
+    };
+    eventually("it waits for another attempt", async || {
+        tells("queued").await
+    })
+    .await;
+    upstream.set_default(Api::Transcription, Script::text(HEARD));
+    let held = upstream.hold(Api::Transcription);
+    eventually("the next attempt runs", async || tells("running").await).await;
+    drop(held);
+    let document = digitized(&app, key, id).await;
+    assert_eq!(document["status"], "digitized", "{document}");
+    assert_eq!(document["processing_error"], Value::Null);
 }
