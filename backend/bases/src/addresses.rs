@@ -6,7 +6,7 @@
 use std::collections::{HashMap, hash_map::Entry};
 
 use colloquy_accounts::{
-    Tenant, share_partner,
+    Tenant,
     storage::{self, ChargeError, StorageLimitReached},
 };
 use colloquy_store::StoreError;
@@ -14,6 +14,7 @@ use colloquy_store::StoreError;
 use super::{
     Bases,
     base::KnowledgeBase,
+    budget,
     document::{Document, MOST_DUPLICATES},
     error::BaseError,
     folder::Folder,
@@ -84,8 +85,7 @@ async fn insert(
 ) -> Result<(Vec<Document>, Refusal), StoreError> {
     let mut refusal = Refusal::Documents;
     while !documents.is_empty() {
-        let transaction = bases.store.begin().await?;
-        share_partner(&transaction, tenant).await?;
+        let transaction = budget::begin(bases, base).await?;
         let room = upload::room(bases, &transaction, base).await?;
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         if documents.len() > room {

@@ -3,7 +3,7 @@
 use std::io::{Read, Seek};
 
 use bytes::Bytes;
-use colloquy_accounts::{Tenant, share_partner};
+use colloquy_accounts::Tenant;
 use colloquy_blobs::Written;
 use colloquy_digitize::{DetectError, Format, detect};
 use colloquy_extract::{
@@ -18,6 +18,7 @@ use tokio::task::spawn_blocking;
 use super::{
     Bases,
     base::KnowledgeBase,
+    budget,
     content::{NewContent, Variant},
     digitizing::Digitize,
     document::{self, ContentTypeChoice, Described, Document, Fetching, ModelTier, Source, Step},
@@ -268,7 +269,7 @@ pub(crate) async fn add_empty(
     document::find(bases, base, &document.id).await
 }
 
-/// Makes a document of the address of a channel's video, in a transaction. The document's id.
+/// Makes a document of the address of a channel's video, in a transaction that holds the budget of the base. The document's id.
 pub(crate) async fn insert_url(
     bases: &Bases,
     transaction: &Transaction,
@@ -296,8 +297,7 @@ async fn insert(
     document: &Document,
     original: Option<&NewContent>,
 ) -> Result<(), BaseError> {
-    let transaction = bases.store.begin().await?;
-    share_partner(&transaction, tenant).await?;
+    let transaction = budget::begin(bases, &base.id).await?;
     insert_in(bases, &transaction, tenant, &base.id, document, original).await?;
     transaction.commit().await?;
     bases.kernel.jobs.wake();
@@ -317,9 +317,11 @@ async fn insert_in(
     }
     insert_queued(bases, transaction, tenant, base, document, original).await?;
     rows::charge(bases, transaction, tenant, rows::DOCUMENT_BYTES).await
+/// Inserts a document in a transaction that holds the budget of its base.
 }
 
-/// Returns how many more documents a base may have.
+/// Returns how many more documents a base may have. The transaction has to hold the budget of the base ([`budget::begin`]): those who only
+/// share the partner all count the same capacity, and exceed it together.
 pub(crate) async fn room(
     bases: &Bases,
     transaction: &Transaction,
