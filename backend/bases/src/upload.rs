@@ -222,6 +222,19 @@ pub(crate) async fn add_file(
     file: Uploaded,
     options: DocumentOptions,
 ) -> Result<Described, BaseError> {
+    let id = insert_file(bases, tenant, base, folder, file, options).await?;
+    document::find(bases, base, &id).await
+}
+
+/// Like [`add_file`], but returns the document's id alone: nothing is read that could fail once the document is there.
+pub(crate) async fn insert_file(
+    bases: &Bases,
+    tenant: &Tenant,
+    base: &KnowledgeBase,
+    folder: &Folder,
+    file: Uploaded,
+    options: DocumentOptions,
+) -> Result<String, BaseError> {
     let name = options.name.clone();
     let name = name.unwrap_or_else(|| names::derived(&file.file_name));
     let document = Document {
@@ -232,7 +245,7 @@ pub(crate) async fn add_file(
     };
     insert(bases, tenant, base, &document, Some(&file.content())).await?;
     file.file.claim();
-    document::find(bases, base, &document.id).await
+    Ok(document.id)
 }
 
 /// Makes a document of an address, and has what is there read.
@@ -304,6 +317,7 @@ async fn insert(
     Ok(())
 }
 
+/// Inserts a document in a transaction that holds the budget of its base.
 async fn insert_in(
     bases: &Bases,
     transaction: &Transaction,
@@ -317,7 +331,6 @@ async fn insert_in(
     }
     insert_queued(bases, transaction, tenant, base, document, original).await?;
     rows::charge(bases, transaction, tenant, rows::DOCUMENT_BYTES).await
-/// Inserts a document in a transaction that holds the budget of its base.
 }
 
 /// Returns how many more documents a base may have. The transaction has to hold the budget of the base ([`budget::begin`]): those who only
