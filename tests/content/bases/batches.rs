@@ -1,7 +1,7 @@
-//! Many addresses or files in one request, and the duplicates that they have.
+//! Many addresses or documents in one request, and the duplicates that they have.
 
 use colloquy::{server, store::Dialect};
-use harness::app::ADMIN_KEY;
+use harness::{TestDatabase, app::ADMIN_KEY};
 
 use super::*;
 
@@ -304,6 +304,26 @@ on_both_databases!(
         }
     }
 );
+
+/// PostgreSQL notes in each row which transaction has written it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn failed_embeddings_are_queued_again_a_hundred_in_a_transaction() {
+    let app = TestApp::builder(&TestDatabase::postgres().await);
+    let app = app.without_worker().start().await;
+    let acme = furnished(&app).await;
+    let urls: Vec<String> = (0..250).map(numbered).collect();
+    bring(&app, &acme.key, &urls).await;
+    let db = app.app.store.db();
+    let sql = "UPDATE knowledge_documents SET digitizing = 'done', embedding = 'failed'";
+    assert_eq!(db.execute(sql).await.unwrap(), 250);
+    let path = format!("/api/embedding/{BASE}/retry-failed");
+    let retried = app.post(&acme.key, &path, json!({})).await.expect(200);
+    assert_eq!(retried["queued"], 250);
+    assert_eq!(rows(&app, "work WHERE kind = 'bases.embed'").await, 250);
+    let sql =
+        "SELECT COUNT(DISTINCT xmin::text) FROM knowledge_documents WHERE embedding = 'queued'";
+    assert_eq!(db.fetch_count(sql).await.unwrap(), 3);
+}
 
 /// Makes a second base, `large`, with a folder `texts`.
 async fn furnish_another(app: &TestApp, key: &str) {
